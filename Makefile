@@ -1,0 +1,74 @@
+# Everything sets itself up on a machine with Python 3.11 or newer and make. A stamp in each virtual environment
+# remembers what was installed, so that only a change of pyproject.toml or constraints.txt asks the network again.
+
+PYTHON ?= python3
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+VENV_ALL := .venv-all
+VENV_BENCH := .venv-bench
+PIP := -m pip --quiet --disable-pip-version-check
+REQUIREMENTS := pyproject.toml constraints.txt
+
+.PHONY: help run test test-all check format benchmark fuzz docs clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.base ## Install, then summarize the bundled sample trace
+	$(VENV)/bin/inferometer summary samples/decode.json.gz
+
+test: $(VENV)/.dev ## Run the tests on the base installation; tests that need an extra skip
+	$(VENV)/bin/python -m pytest
+
+test-all: $(VENV_ALL)/.all ## Run the tests with every extra installed
+	$(VENV_ALL)/bin/python -m pytest
+
+check: $(VENV)/.dev ## Lint, formatting, types and the order of imports
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy --strict
+	$(VENV)/bin/python -m pytest --quiet tests/test_import_order.py
+
+format: $(VENV)/.dev ## Format the code and mend what the linter can
+	$(VENV)/bin/ruff format
+	$(VENV)/bin/ruff check --fix
+
+benchmark: $(VENV)/.dev $(VENV_BENCH)/.peers ## Measure our speed against the peers', in one run
+	$(VENV)/bin/python -m benchmarks.run --peer-python $(VENV_BENCH)/bin/python
+
+fuzz: $(VENV)/.dev ## Run the property tests with many more examples
+	$(VENV)/bin/python -m pytest -m hypothesis --hypothesis-profile=fuzz
+
+docs: $(VENV)/.dev ## Write the generated reference pages
+	$(VENV)/bin/python docs/generate.py
+
+clean: ## Remove the virtual environments, caches and builds
+	rm -rf $(VENV) $(VENV_ALL) $(VENV_BENCH) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks docs samples tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+%/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Inferometer needs Python 3.11 or newer, found: $$($(PYTHON) --version 2>&1 || true)" >&2; \
+		echo "  Name another one: make PYTHON=python3.12 ..." >&2; \
+		exit 1; }
+	$(PYTHON) -m venv $*
+
+$(VENV)/.base: $(REQUIREMENTS) | $(VENV)/bin/python
+	$(VENV)/bin/python $(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.dev: $(REQUIREMENTS) | $(VENV)/bin/python
+	$(VENV)/bin/python $(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@touch $@ $(VENV)/.base
+
+$(VENV_ALL)/.all: $(REQUIREMENTS) | $(VENV_ALL)/bin/python
+	$(VENV_ALL)/bin/python $(PIP) install --constraint constraints.txt --editable '.[all,dev]'
+	@touch $@
+
+$(VENV_BENCH)/.peers: benchmarks/peers.txt | $(VENV_BENCH)/bin/python
+	$(VENV_BENCH)/bin/python $(PIP) install --requirement benchmarks/peers.txt
+	@touch $@

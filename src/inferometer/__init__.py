@@ -1,0 +1,46 @@
+"""A measuring instrument for LLM inference, down to the single kernel.
+
+    import inferometer
+    trace = inferometer.open("trace.json.gz", tables={"launches"})
+    inferometer.kernel_table(trace).to_polars()
+
+Names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inferometer.analyses.kernels import kernel_table as kernel_table
+    from inferometer.analyses.summary import summarize as summarize
+    from inferometer.formats.opening import import_trace as import_trace
+    from inferometer.formats.opening import open_trace as open
+    from inferometer.formats.source import Limits as Limits
+    from inferometer.reports.html import render_html as render_html
+    from inferometer.reports.markdown import render_markdown as render_markdown
+    from inferometer.trace.trace import Trace as Trace
+
+__version__ = "0.1.0.dev0"
+
+_WHERE = {
+    "open": ("inferometer.formats.opening", "open_trace"),
+    "import_trace": ("inferometer.formats.opening", "import_trace"),
+    "Limits": ("inferometer.formats.source", "Limits"),
+    "Trace": ("inferometer.trace.trace", "Trace"),
+    "render_html": ("inferometer.reports.html", "render_html"),
+    "render_markdown": ("inferometer.reports.markdown", "render_markdown"),
+    "kernel_table": ("inferometer.analyses.kernels", "kernel_table"),
+    "summarize": ("inferometer.analyses.summary", "summarize"),
+}
+__all__ = ["Limits", "Trace", "import_trace", "kernel_table", "open", "render_html", "render_markdown", "summarize"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'inferometer' has no attribute {name!r}")
+    module, attribute = _WHERE[name]
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_WHERE])

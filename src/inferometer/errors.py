@@ -1,0 +1,78 @@
+"""Everything that goes wrong on purpose: one tree, each class with the exit code of the command line.
+
+    InferometerError       70  a bug of ours: please report it
+    ├── InputError          3  what the user gave can't be used
+    │   ├── FormatError     3  a file isn't what its format says; the message names the file and the place
+    │   └── UnknownName     3  no such format, device, operator, …; the known names are listed
+    └── Unavailable         4  a device or an extra that the request needs isn't here
+
+A message says where, what was wanted and what was found, on one line. The hint says what to do next.
+"""
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from typing import ClassVar
+
+
+class InferometerError(Exception):
+    """Base of the tree; its `str` is the message, with the hint (if any) below it, indented by two spaces.
+
+    Raised by itself only for a mistake in our own code, which is why its exit code is 70.
+    """
+
+    exit_code: ClassVar[int] = 70
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        if self.hint is None:
+            return self.message
+        return "\n".join([self.message, *(f"  {line}" for line in self.hint.splitlines())])
+
+
+class InputError(InferometerError):
+    """A file, option or value from the user can't be used."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class FormatError(InputError):
+    """A file isn't what its format says; the message begins with the file and the place in it."""
+
+
+class UnknownName(InputError):
+    """A name that no registry, table or option knows; the hint lists the known ones, nearest first.
+
+    Args:
+        kind: What the name should have been, singular: `format`, `device`.
+        name: What the user wrote.
+        known: Every name that would have worked, in any order.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind = kind
+        self.name = name
+        self.known = _nearest_first(name, known)
+        hint = f"Known, nearest first: {', '.join(self.known)}" if self.known else f"No {kind} is known here."
+        super().__init__(f'unknown {kind} "{name}"', hint=hint)
+        self.args = (kind, name, self.known)  # what unpickling calls the class with, when a worker raised it
+
+
+class Unavailable(InferometerError):
+    """A device, driver, program or extra that the request needs isn't here; the hint says how to get it."""
+
+    exit_code: ClassVar[int] = 4
+
+
+def _nearest_first(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(name.casefold())
+
+    def distance(candidate: str) -> tuple[float, str]:
+        matcher.set_seq1(candidate.casefold())
+        return -matcher.ratio(), candidate
+
+    return tuple(sorted(set(known), key=distance))

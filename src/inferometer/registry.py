@@ -1,0 +1,96 @@
+"""Finds the one-file things: formats, commands, backends and the like each declare one constant in one module.
+
+Looks at the direct modules and subpackages of a folder, then at the entry points that other packages declare:
+
+    [project.entry-points."inferometer.formats"]
+    my-format = "my_package.my_format:FORMAT"
+
+A module of ours that fails to import is a bug and raises. A plugin that fails is left out with a `PluginWarning`
+that names it, so that somebody else's broken package never stops the tool.
+"""
+
+import importlib
+import pkgutil
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Protocol, TypeVar, cast
+
+from inferometer.errors import InferometerError
+
+
+class Named(Protocol):
+    """What a registry holds: anything with a name."""
+
+    @property
+    def name(self) -> str:
+        """What a user types to get it; unique in its registry."""
+
+
+T = TypeVar("T", bound=Named)
+
+
+class PluginWarning(UserWarning):
+    """An entry point of another package couldn't be used and was left out."""
+
+
+def collect(package: str, constant: str, *, group: str | None = None) -> dict[str, T]:
+    """Import every module of a folder once and return the objects that they declare, by their `.name`, sorted.
+
+    Modules without the constant, and those whose name starts with an underscore, are passed over. The answer is
+    cached for the life of the process; the dict is a copy. Annotate the variable that takes it:
+    `formats: dict[str, Format] = collect("inferometer.formats", "FORMAT")`.
+
+    Args:
+        package: Dotted name of the folder, such as `inferometer.formats`.
+        constant: The module-level name to take, such as `FORMAT`.
+        group: Entry-point group of other packages' objects. None: the same as `package`.
+
+    Raises:
+        InferometerError: Two of our modules declare one name, or an object has no name.
+        ModuleNotFoundError: There is no such package.
+    """
+    found = _collect(package, constant, package if group is None else group)
+    return cast("dict[str, T]", dict(found))
+
+
+@cache
+def _collect(package: str, constant: str, group: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for origin, item in _from_modules(package, constant):
+        _add(found, origins, origin, item)
+    for plugin in entry_points(group=group):
+        origin = _describe(plugin)
+        try:
+            _add(found, origins, origin, plugin.load())
+        except Exception as error:  # noqa: BLE001  the edge to code that isn't ours: it may raise anything
+            cause = error if isinstance(error, InferometerError) else f"{type(error).__name__}: {error}"
+            warnings.warn(f"left out {origin}: {cause}", PluginWarning, stacklevel=3)
+    return dict(sorted(found.items()))
+
+
+def _from_modules(package: str, constant: str) -> Iterator[tuple[str, Any]]:
+    for module_info in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if module_info.name.startswith("_"):
+            continue
+        name = f"{package}.{module_info.name}"
+        module = importlib.import_module(name)
+        if hasattr(module, constant):
+            yield f"{name}.{constant}", getattr(module, constant)
+
+
+def _add(found: dict[str, Any], origins: dict[str, str], origin: str, item: Any) -> None:
+    name = getattr(item, "name", None)
+    if not isinstance(name, str) or not name:
+        raise InferometerError(f"{origin}: want an object with a name, found {type(item).__name__}")
+    if name in found:
+        raise InferometerError(f'{origin}: the name "{name}" is already taken by {origins[name]}')
+    found[name] = item
+    origins[name] = origin
+
+
+def _describe(plugin: EntryPoint) -> str:
+    package = f" of {plugin.dist.name}" if plugin.dist is not None else ""
+    return f"plugin {plugin.name} = {plugin.value} ({plugin.group}){package}"
