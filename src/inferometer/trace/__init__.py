@@ -1,0 +1,1 @@
+"""The trace: what every format is read into and every analysis starts from."""

@@ -1,0 +1,221 @@
+"""How a reader fills a trace: batches of columns, never an object per event.
+
+Small batches are merged as they come. What doesn't fit the memory budget goes to Parquet parts on disk, so a trace
+of any size is built in bounded memory; with `folder` those parts are the store itself.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from inferometer.trace.facts import Facts
+from inferometer.trace.losses import Losses
+from inferometer.trace.tables import ALL_TABLES, TABLES
+from inferometer.trace.trace import Trace
+
+MEMORY_BUDGET_BYTES = 512 << 20
+PART_BYTES = 48 << 20
+_MERGE_BATCHES = 32
+
+Values = Sequence[Any] | np.ndarray[Any, Any] | pl.Series | str | int | float | None
+
+
+@dataclass
+class _Pending:
+    """Batches of one table in the order they came: parts on disk first, then merged ones, then small ones."""
+
+    parts: list[Path] = field(default_factory=list)
+    merged: list[pl.DataFrame] = field(default_factory=list)
+    small: list[pl.DataFrame] = field(default_factory=list)
+    merged_bytes: int = 0
+    rows: int = 0
+
+    def add(self, batch: pl.DataFrame) -> int:
+        """Take a batch; return by how many bytes the merged ones grew."""
+        self.small.append(batch)
+        self.rows += batch.height
+        return self.merge() if len(self.small) >= _MERGE_BATCHES else 0
+
+    def merge(self) -> int:
+        if not self.small:
+            return 0
+        self.merged.append(pl.concat(self.small, how="diagonal", rechunk=True))
+        self.small.clear()
+        size = int(self.merged[-1].estimated_size())
+        self.merged_bytes += size
+        return size
+
+
+class TraceBuilder:
+    """Collects batches of columns, losses and the pieces of a trace.
+
+    Args:
+        tables: Tables that the question needs; `add` ignores the others, `wants` says which.
+        folder: Write every table there as Parquet parts (the making of a store) instead of keeping it in memory.
+        memory_bytes: Above this, tables go to a temporary folder that the trace owns.
+    """
+
+    def __init__(
+        self,
+        tables: Iterable[str] | None = None,
+        *,
+        folder: Path | None = None,
+        memory_bytes: int = MEMORY_BUDGET_BYTES,
+    ) -> None:
+        self.tables = ALL_TABLES if tables is None else frozenset(tables)
+        self.losses = Losses(self.tables)
+        self._folder = folder
+        self._scratch: TemporaryDirectory[str] | None = None
+        self._memory_bytes = memory_bytes
+        self._held_bytes = 0
+        self._pending: defaultdict[str, _Pending] = defaultdict(_Pending)
+
+    def wants(self, *tables: str) -> bool:
+        """Whether the question needs any of `tables`."""
+        return not self.tables.isdisjoint(tables)
+
+    def add(self, table: str, rows: int, columns: Mapping[str, Values]) -> None:
+        """Add `rows` rows, column by column; a single value fills its column, a column left out is null.
+
+        Values that the column's type can't hold become null and are counted as `wrong_type` or `number_out_of_range`.
+        """
+        if rows == 0 or table not in self.tables:
+            return
+        schema = TABLES[table].schema
+        batch = pl.DataFrame([self._series(table, name, columns[name], schema[name], rows) for name in columns])
+        self._held_bytes += self._pending[table].add(batch)
+        if self._folder is not None and self._pending[table].merged_bytes > PART_BYTES:
+            self._write_part(table)
+        elif self._folder is None and self._held_bytes > self._memory_bytes:
+            self._spill()
+
+    def fill(self, table: str, values: Mapping[str, int | str], *, first_row: int = 0) -> None:
+        """Set null values of `table`'s columns from row `first_row` on: facts that stand at the end of a file."""
+        if table not in self._pending or not values:
+            return
+        pending = self._pending[table]
+        pending.merge()
+        seen = 0
+        for path in pending.parts:
+            part = pl.read_parquet(path)
+            _filled(table, part, values, first_row - seen).write_parquet(path)
+            seen += part.height
+        for i, batch in enumerate(pending.merged):
+            pending.merged[i] = _filled(table, batch, values, first_row - seen)
+            seen += batch.height
+
+    def reset(self) -> None:
+        """Forget everything added and counted: the reader begins anew."""
+        for pending in self._pending.values():
+            for part in pending.parts:
+                part.unlink()
+        self._pending.clear()
+        self._held_bytes = 0
+        self.losses = Losses(self.tables)
+
+    def rows(self, table: str) -> int:
+        """Rows of `table` so far."""
+        return self._pending[table].rows if table in self._pending else 0
+
+    def frame(self, table: str) -> pl.LazyFrame:
+        """`table` as it stands, with all declared columns."""
+        if table not in self._pending:
+            return TABLES[table].empty().lazy()
+        pending = self._pending[table]
+        pending.merge()
+        frames = [_complete(table, batch.lazy()) for batch in pending.merged]
+        if pending.parts:
+            frames.insert(0, pl.scan_parquet(pending.parts))
+        return pl.concat(frames) if len(frames) > 1 else frames[0]
+
+    def finish(self, facts: Facts) -> Trace:
+        """The trace. The builder must not be used afterwards."""
+        if self._folder is not None:
+            for table in list(self._pending):
+                self._write_part(table)
+        return Trace(facts, {table: self.frame(table) for table in self._pending}, self.losses, scratch=self._scratch)
+
+    def parts(self) -> dict[str, tuple[int, list[Path]]]:
+        """Rows and Parquet parts of each table that was written to `folder`."""
+        return {table: (pending.rows, pending.parts) for table, pending in self._pending.items()}
+
+    def _spill(self) -> None:
+        self._scratch = self._scratch or TemporaryDirectory(prefix="inferometer-", ignore_cleanup_errors=True)
+        for table in self._pending:
+            self._write_part(table)
+
+    def _write_part(self, table: str) -> None:
+        pending = self._pending[table]
+        pending.merge()
+        if not pending.merged:
+            return
+        folder = self._folder or Path(self._scratch.name if self._scratch else ".")
+        path = folder / f"{table}-{len(pending.parts):05}.parquet"
+        frame = pl.concat(pending.merged, how="diagonal")
+        _complete(table, frame.lazy()).collect().write_parquet(path, compression="zstd", compression_level=1)
+        self._held_bytes -= pending.merged_bytes
+        pending.parts.append(path)
+        pending.merged, pending.merged_bytes = [], 0
+
+    def _series(self, table: str, name: str, values: Values, dtype: pl.DataType, rows: int) -> pl.Series:
+        if values is None or isinstance(values, str | int | float):
+            return pl.repeat(values, rows, dtype=dtype, eager=True).alias(name)
+        if isinstance(values, pl.Series):
+            return values.cast(dtype).alias(name)
+        try:
+            return pl.Series(name, values, dtype=dtype, strict=True)
+        except (TypeError, OverflowError, pl.exceptions.PolarsError):
+            return self._lenient_series(table, name, values, dtype)
+
+    def _lenient_series(self, table: str, name: str, values: Iterable[Any], dtype: pl.DataType) -> pl.Series:
+        """Value by value: one that the type can't hold becomes null and is counted."""
+        kept = []
+        for value in values:
+            kept.append(_fit(value, dtype))
+            if kept[-1] is None and value is not None:
+                loss = "number_out_of_range" if isinstance(value, int) else "wrong_type"
+                self.losses.count(loss, category=f"{table}.{name}", example=repr(value)[:80])
+        return pl.Series(name, kept, dtype=dtype)
+
+
+def _fit(value: Any, dtype: pl.DataType) -> Any:
+    if value is None or isinstance(value, bool):
+        return None
+    if dtype == pl.Int64:
+        if (isinstance(value, float) and value.is_integer()) or (
+            isinstance(value, str) and value.removeprefix("-").isdecimal()
+        ):
+            value = int(value)
+        return value if isinstance(value, int) and -(2**63) <= value < 2**63 else None
+    if dtype == pl.Float64:
+        return float(value) if isinstance(value, int | float) and abs(value) < 1e308 else None
+    if dtype == pl.String:
+        return value if isinstance(value, str) else str(value)
+    return None
+
+
+def _filled(table: str, frame: pl.DataFrame, values: Mapping[str, int | str], first_row: int) -> pl.DataFrame:
+    if first_row >= frame.height:
+        return frame
+    index = pl.int_range(pl.len())
+    columns = []
+    for name, value in values.items():
+        dtype = TABLES[table].schema[name]
+        old = pl.col(name) if name in frame.columns else pl.lit(None, dtype=dtype)
+        new = pl.lit(value, dtype=dtype)
+        columns.append(pl.when(old.is_null() & (index >= first_row)).then(new).otherwise(old).alias(name))
+    return frame.with_columns(columns)
+
+
+def _complete(table: str, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """All declared columns in their order; those left out are null."""
+    schema = TABLES[table].schema
+    present = set(frame.collect_schema().names())
+    missing = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in schema.items() if name not in present]
+    return frame.with_columns(missing).select(list(schema))

@@ -1,0 +1,80 @@
+"""Remarks about tables just read: what can't be right, or what an analysis must know. No row is ever changed."""
+
+import polars as pl
+
+from inferometer.trace.builder import TraceBuilder
+
+_ROUNDING_NS = 1  # start and duration are rounded apart, so neighbours may seem to overlap by this much
+
+
+def check_launches(out: TraceBuilder) -> None:
+    """Count device work of 0 ns, and work that overlaps its successors on one in-order stream."""
+    if not out.rows("launches"):
+        return
+    zero = out.frame("launches").filter(pl.col("dur_ns") == 0).select(pl.len()).collect().item()
+    out.losses.count("zero_duration_launch", zero, category="launches")
+    lane = ["rank", "process", "device", "context", "stream"]
+    start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("dur_ns")
+    rows = (
+        out.frame("launches")
+        .filter(pl.col("stream").is_not_null())
+        .select(*lane, "start_ns", "dur_ns", "kernel")
+        .sort(*lane, "start_ns", "dur_ns")
+        .with_columns(
+            overlaps=(end - _ROUNDING_NS > start.shift(-1)).over(lane, mapping_strategy="explode"),
+            overflows=(end - _ROUNDING_NS > start.shift(-2)).over(lane, mapping_strategy="explode"),
+        )
+        .filter(pl.col("overlaps"))
+        .collect()
+    )
+    overflowing = rows.filter(pl.col("overflows"))
+    count = out.losses.count
+    count("overlaps_in_stream", rows.height - overflowing.height, category="launches")
+    if overflowing.height:
+        longest = overflowing.sort("dur_ns").row(-1, named=True)
+        example = f"{longest['kernel'][:60]}: {longest['dur_ns']:,} ns"
+        count("overflows_stream", overflowing.height, category="launches", example=example)
+
+
+def check_calls(out: TraceBuilder) -> None:
+    """Count device work whose host call is not in the file, and correlation ids that several processes use."""
+    if not out.rows("launches") or not out.rows("calls"):
+        return
+    calls = out.frame("calls").filter(pl.col("correlation_id").is_not_null())
+    shared = (
+        calls.group_by("correlation_id")
+        .agg(pl.col("process").n_unique())
+        .filter(pl.col("process") > 1)
+        .select(pl.len())
+        .collect()
+        .item()
+    )
+    out.losses.count("correlation_in_several_processes", shared, category="calls")
+    orphans = (
+        out.frame("launches")
+        .filter(pl.col("correlation_id").is_not_null())
+        .join(calls, on="correlation_id", how="anti")
+        .select(pl.len())
+        .collect()
+        .item()
+    )
+    out.losses.count("launch_before_window", orphans, category="launches")
+
+
+def check_spans(out: TraceBuilder) -> None:
+    """Count ProfilerStep marks that overlap on one thread."""
+    if not out.rows("spans"):
+        return
+    overlaps = (
+        out.frame("spans")
+        .filter(pl.col("span").str.starts_with("ProfilerStep") & pl.col("thread").is_not_null())
+        .sort("process", "thread", "start_ns")
+        .select(
+            (pl.col("start_ns").shift(-1) < pl.col("start_ns") + pl.col("dur_ns") - _ROUNDING_NS)
+            .over("process", "thread")
+            .sum()
+        )
+        .collect()
+        .item()
+    )
+    out.losses.count("overlapping_profiler_steps", overlaps or 0, category="spans")

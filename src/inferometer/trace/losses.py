@@ -1,0 +1,198 @@
+"""What a reader could not read, or had to mend: counted by name, severity and the file's own category.
+
+Two sorts are kept apart, so that events in the file = events read + events dropped holds in every category: a *dropped*
+event has no row in the trace; any other loss is a repair or a remark about rows that are there. `KINDS` declares
+the names once; docs/reference/losses.md is made from it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Severity = Literal["info", "warning", "error"]
+_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One name under which losses are counted. `dropped`: the events counted have no row in the trace."""
+
+    name: str
+    severity: Severity
+    meaning: str
+    dropped: bool = False
+
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        # The file as a whole.
+        Kind("truncated", "error", "The file ends in the middle; everything before that was read."),
+        Kind("unreadable_event", "error", "Not JSON, even after repair; skipped up to the next event.", dropped=True),
+        Kind("event_too_large", "error", "One event is larger than the limit for one event; skipped.", dropped=True),
+        Kind("broken_compression", "error", "The compressed data is damaged; everything before that was read."),
+        Kind("trailing_data", "warning", "Text after the end of the JSON document; not read."),
+        Kind(
+            "array_not_closed", "info", "A bare array of events without its closing bracket, which the format allows."
+        ),
+        Kind("unreadable_header", "warning", "A field beside the events could not be read."),
+        Kind(
+            "several_trace_objects", "info", "The file holds an array of trace objects; all were read into one trace."
+        ),
+        # Events without a row, and why.
+        Kind("unknown_category", "warning", "An event category that has no table yet.", dropped=True),
+        Kind("unknown_phase", "warning", "An event of a phase (`ph`) that has no table yet.", dropped=True),
+        Kind("flow_event", "info", "Flow arrows: correlation ids say the same, so they are dropped.", dropped=True),
+        Kind(
+            "metadata_event", "info", "Names of processes and threads: kept in the facts, not in a table.", dropped=True
+        ),
+        Kind("end_event", "info", "The end of a begin/end pair: merged into its beginning's row.", dropped=True),
+        Kind("not_an_object", "warning", "Something in the list of events is not an event.", dropped=True),
+        Kind("without_timestamp", "warning", "No readable `ts`.", dropped=True),
+        Kind("without_duration", "warning", "A complete event without a readable `dur`.", dropped=True),
+        Kind("negative_duration", "warning", "A duration below zero.", dropped=True),
+        Kind("time_out_of_range", "warning", "A start outside ±146 years, or a duration above 104 days.", dropped=True),
+        Kind("without_name", "warning", "An event without a name.", dropped=True),
+        Kind("begin_without_end", "warning", "A begin event (B) that never ends.", dropped=True),
+        Kind("end_without_begin", "warning", "An end event (E) that nothing began.", dropped=True),
+        Kind("counter_without_value", "warning", "A counter event without a number.", dropped=True),
+        # Repairs: the row is there.
+        Kind("control_character", "info", "A raw control character in a text; replaced by a space."),
+        Kind("invalid_utf8", "warning", "Bytes that are not UTF-8; replaced by U+FFFD."),
+        Kind("bad_escape", "info", "A backslash that escapes nothing, or half a surrogate pair; mended."),
+        Kind("not_finite", "info", "NaN or infinity, which JSON does not have; read as null."),
+        Kind("wrong_type", "warning", "A field of an unexpected type; read as null."),
+        Kind("number_out_of_range", "warning", "A whole number outside 64 bits; read as null."),
+        Kind("text_id", "info", "A process or thread id that is text; numbered, and named in the facts."),
+        # Remarks about rows.
+        Kind("zero_duration_launch", "info", "Device work of 0 ns."),
+        Kind("overlaps_in_stream", "warning", "Device work that begins before the previous one on its stream ended."),
+        Kind(
+            "overflows_stream", "warning", "Device work that outlasts two later ones on its stream: its end is wrong."
+        ),
+        Kind("overlapping_profiler_steps", "warning", "ProfilerStep marks that overlap on one thread."),
+        Kind("correlation_in_several_processes", "info", "One correlation id used by several processes."),
+        Kind("launch_before_window", "info", "Queued before the profiling window: its host call is not in the file."),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One counted name within one category; `example` is a place in the file or the first text met."""
+
+    name: str
+    severity: Severity
+    count: int
+    dropped: bool
+    category: str | None = None
+    example: str | None = None
+
+    @property
+    def meaning(self) -> str:
+        """What the name stands for, in words."""
+        kind = KINDS.get(self.name)
+        return kind.meaning if kind else ""
+
+
+class Losses:
+    """The counts, their scope (tables that were asked for) and the events met in each category.
+
+    `seen[category]` counts every event of the file in the scope; `dropped(category)` those without a row.
+    """
+
+    def __init__(self, scope: Iterable[str] = ()) -> None:
+        self.scope = frozenset(scope)
+        self.seen: Counter[str] = Counter()
+        self._counts: Counter[tuple[str, str | None]] = Counter()
+        self._examples: dict[tuple[str, str | None], str] = {}
+        self._kinds: dict[str, Kind] = {}
+
+    def count(
+        self,
+        name: str,
+        n: int = 1,
+        *,
+        category: str | None = None,
+        example: str | None = None,
+        kind: Kind | None = None,
+    ) -> None:
+        """Add `n` under `name`, which `KINDS` declares; a format of another package hands in its own `kind`."""
+        if n <= 0:
+            return
+        if name not in self._kinds:
+            self._kinds[name] = kind or KINDS[name]
+        self._counts[name, category] += n
+        if example is not None:
+            self._examples.setdefault((name, category), example)
+
+    def see(self, category: str, n: int = 1) -> None:
+        """Count `n` events of the file under `category`."""
+        self.seen[category] += n
+
+    def total(self, name: str | None = None, *, category: str | None = None) -> int:
+        """Sum of counts, of one name or of one category where given."""
+        return sum(
+            n
+            for (each, cat), n in self._counts.items()
+            if (name is None or each == name) and (category is None or cat == category)
+        )
+
+    def dropped(self, category: str | None = None) -> int:
+        """Events without a row, of one category or of all."""
+        return sum(loss.count for loss in self if loss.dropped and category in (None, loss.category))
+
+    def __iter__(self) -> Iterator[Loss]:
+        """Gravest first, then by count."""
+        losses = [
+            Loss(
+                name,
+                self._kinds[name].severity,
+                n,
+                self._kinds[name].dropped,
+                category,
+                self._examples.get((name, category)),
+            )
+            for (name, category), n in self._counts.items()
+        ]
+        return iter(sorted(losses, key=lambda x: (_SEVERITIES.index(x.severity), -x.count, x.name, x.category or "")))
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Losses) and self.as_dict() == other.as_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: scope, events seen by category, and the entries, gravest first."""
+        return {
+            "scope": sorted(self.scope),
+            "events": dict(sorted(self.seen.items())),
+            "entries": [
+                {
+                    "name": loss.name,
+                    "severity": loss.severity,
+                    "count": loss.count,
+                    "dropped": loss.dropped,
+                    "category": loss.category,
+                    "example": loss.example,
+                }
+                for loss in self
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Losses":
+        """The inverse of `as_dict`; a name of a later version keeps its severity."""
+        losses = cls(data["scope"])
+        losses.seen.update(data["events"])
+        for entry in data["entries"]:
+            kind = Kind(entry["name"], entry["severity"], "", entry["dropped"])
+            known = KINDS.get(entry["name"], kind)
+            losses.count(
+                entry["name"], entry["count"], category=entry["category"], example=entry["example"], kind=known
+            )
+        return losses

@@ -1,0 +1,180 @@
+"""The store: a trace as a folder `NAME.ifm/` of Parquet files and `facts.json`.
+
+`facts.json` holds the schema version, the facts, the losses and, for each table, its rows and its files. A table
+may have several files (`launches-00000.parquet`, …); their rows follow each other. A store is written beside its place
+and then moved there, so a store that is there is whole. One of a newer major schema is refused.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from inferometer.errors import FormatError, InputError
+from inferometer.trace.facts import Facts
+from inferometer.trace.losses import Losses
+from inferometer.trace.tables import TABLES
+from inferometer.trace.trace import Trace
+
+SUFFIX = ".ifm"
+SCHEMA = (1, 0)
+_MARK = "inferometer-trace"
+_MANIFEST = "facts.json"
+_FILE_NAME = re.compile(r"[a-z_]+-[0-9]{5}\.parquet")
+
+
+class _StoredTable(msgspec.Struct):
+    rows: int
+    files: list[str]
+
+
+class _Manifest(msgspec.Struct):
+    mark: str
+    schema: tuple[int, int]
+    facts: Facts
+    losses: dict[str, Any]
+    tables: dict[str, _StoredTable]
+
+
+class _Version(msgspec.Struct):
+    """The two fields that every version of the manifest has."""
+
+    mark: str
+    schema: tuple[int, int]
+
+
+def is_store(path: Path) -> bool:
+    """Whether `path` is a folder with a store's `facts.json`."""
+    return path.is_dir() and (path / _MANIFEST).is_file()
+
+
+def write_store(trace: Trace, path: Path, *, force: bool = False) -> Path:
+    """Write the tables that were read. Raises `InputError` when `path` exists and `force` is not set."""
+    with StoreFolder(path, force=force) as folder:
+        parts: dict[str, tuple[int, list[Path]]] = {}
+        for name, frame in trace.tables.items():
+            file = folder / f"{name}-00000.parquet"
+            frame.sink_parquet(file, compression="zstd", compression_level=1)
+            rows = pl.scan_parquet(file).select(pl.len()).collect().item()
+            parts[name] = (rows, [file])
+            if rows == 0:
+                file.unlink()
+                del parts[name]
+        write_manifest(folder, trace.facts, trace.losses, parts)
+    return path
+
+
+def write_manifest(folder: Path, facts: Facts, losses: Losses, parts: Mapping[str, tuple[int, Sequence[Path]]]) -> None:
+    """Write `facts.json` for Parquet files that are already in `folder`."""
+    tables = {name: _StoredTable(rows, [file.name for file in files]) for name, (rows, files) in parts.items()}
+    manifest = _Manifest(_MARK, SCHEMA, facts, losses.as_dict(), tables)
+    (folder / _MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+
+
+def read_store(path: Path, tables: Iterable[str] | None = None) -> Trace:
+    """Open a store; columns are read only when a question touches them.
+
+    Raises:
+        FormatError: Not a store, of a newer major schema, or a file is missing or names a place outside the store.
+        InputError: It doesn't hold a table of `tables`.
+    """
+    manifest = _read_manifest(path)
+    losses = Losses.from_dict(manifest.losses)
+    stored = losses.scope
+    wanted = stored if tables is None else frozenset(tables)
+    if missing := sorted(wanted - stored):
+        raise InputError(
+            f"{path}: the store was made without the tables {', '.join(missing)}",
+            hint="Import the original file again to get all tables.",
+        )
+    frames = {
+        name: _scan(path, name, table) for name, table in manifest.tables.items() if name in wanted and table.files
+    }
+    return Trace(manifest.facts, frames, losses)
+
+
+class StoreFolder:
+    """A folder beside `path` that becomes `path` when the block ends without an error, and vanishes otherwise."""
+
+    def __init__(self, path: Path, *, force: bool = False) -> None:
+        self._path = path
+        self._work = path.with_name(f".{path.name}.{os.getpid()}.part")
+        if path.exists() and not force:
+            raise InputError(f"{path}: already exists", hint="Give another name, or --force to replace it.")
+        if path.exists() and not is_store(path):
+            raise InputError(f"{path}: exists and is not a store; it is not replaced", hint="Give another name.")
+        if not path.absolute().parent.is_dir():
+            raise InputError(f"{path.parent}: no such folder", hint="Make it first.")
+
+    def __enter__(self) -> Path:
+        shutil.rmtree(self._work, ignore_errors=True)
+        self._work.mkdir()
+        return self._work
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            shutil.rmtree(self._work, ignore_errors=True)
+            return
+        if self._path.exists():
+            shutil.rmtree(self._path)
+        self._work.rename(self._path)
+
+
+def _read_manifest(path: Path) -> _Manifest:
+    file = path / _MANIFEST
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise FormatError(f"{path}: not a store: {_MANIFEST} can't be read ({error.strerror})") from error
+    try:
+        version = msgspec.json.decode(text, type=_Version)
+        if version.mark != _MARK:
+            raise FormatError(f"{file}: want mark {_MARK!r}, found {version.mark!r}", hint="This is not a store.")
+        if version.schema[0] > SCHEMA[0]:
+            raise FormatError(
+                f"{path}: the store has schema {_dotted(version.schema)}, this version reads up to {SCHEMA[0]}.x",
+                hint="Update inferometer, or import the original file again.",
+            )
+        return msgspec.json.decode(text, type=_Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"{file}: {error}", hint="The store is damaged: import the original file again.") from error
+
+
+def _scan(path: Path, name: str, table: _StoredTable) -> pl.LazyFrame:
+    files = []
+    for file_name in table.files:
+        if not _FILE_NAME.fullmatch(file_name) or (path / file_name).is_symlink():
+            raise FormatError(
+                f"{path / _MANIFEST}: tables.{name}.files: want a plain name like {name}-00000.parquet, "
+                f"found {file_name!r}",
+                hint="The store was tampered with or damaged: import the original file again.",
+            )
+        files.append(path / file_name)
+        if not files[-1].is_file():
+            raise FormatError(f"{files[-1]}: the store lacks this file", hint="Import the original file again.")
+    try:
+        frame = pl.scan_parquet(files)
+        found = frame.collect_schema()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise FormatError(f"{files[0]}: not a readable Parquet file ({error})") from error
+    schema = TABLES[name].schema
+    for column, dtype in found.items():
+        if column in schema and schema[column] != dtype:
+            raise FormatError(f"{files[0]}: {column}: want {schema[column]}, found {dtype}")
+    missing = [pl.lit(None, dtype=dtype).alias(column) for column, dtype in schema.items() if column not in found]
+    return frame.with_columns(missing).select(list(schema))
+
+
+def _dotted(version: Sequence[int]) -> str:
+    return ".".join(map(str, version))
+
+
+def count_rows(trace: Trace) -> dict[str, int]:
+    """Rows of each table that was read."""
+    counts = pl.collect_all([frame.select(pl.len()) for frame in trace.tables.values()])
+    return {name: count.item() for name, count in zip(trace.tables, counts, strict=True)}

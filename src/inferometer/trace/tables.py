@@ -1,0 +1,348 @@
+"""The tables of a trace: every column declared once, with its type, unit, meaning and why it may be null.
+
+Readers are checked against these declarations and docs/reference/tables.md is made from them. A column without a
+`null` reason is never null. Times are integer nanoseconds on the trace's clock (`facts.clock_base_ns` ties that to
+the wall clock where the source says so). Lists that frameworks print (shapes, strides) stay JSON text as recorded.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+_NOT_RECORDED = "the source doesn't record it"
+_NO_HOST_SIDE = "no host side was recorded"
+_NO_STATISTIC = "the source doesn't print this statistic"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: `null` says why a value may be missing; an empty `null` means that it never is."""
+
+    name: str
+    dtype: pl.DataType | type[pl.DataType]
+    meaning: str
+    null: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of the trace. `time` names the column that orders its rows in time, where it has one."""
+
+    name: str
+    row: str
+    columns: Sequence[Column]
+    time: str | None = None
+
+    @cached_property
+    def schema(self) -> pl.Schema:
+        """Column names and types in the declared order."""
+        return pl.Schema({column.name: column.dtype for column in self.columns})
+
+    def empty(self) -> pl.DataFrame:
+        """The table with no rows."""
+        return pl.DataFrame(schema=self.schema)
+
+
+_I64 = pl.Int64()
+_TEXT = pl.String()
+_F64 = pl.Float64()
+_DIM3 = pl.Array(pl.Int64(), 3)
+
+_PROCESS = Column("process", _I64, "Process id; a text id becomes a negative number named in `facts.processes`.")
+_THREAD = Column("thread", _I64, "Thread id; a text id becomes a negative number named in `facts.threads`.")
+_START = Column("start_ns", _I64, "When it began, ns on the trace's clock.")
+_DUR = Column("dur_ns", _I64, "How long it took, ns.")
+
+
+def _maybe(column: Column, null: str) -> Column:
+    return Column(column.name, column.dtype, column.meaning, null)
+
+
+LAUNCHES = Table(
+    "launches",
+    "One execution of device work.",
+    [
+        Column("kind", _TEXT, "`kernel`, `memcpy` or `memset`."),
+        Column("kernel", _TEXT, "The kernel's or copy's name, as in the file."),
+        Column("device", _TEXT, "Where it ran: `gpu:7`, `cpu`, `webgpu:0`.", "the file names no device"),
+        Column("context", _I64, "The driver's context id.", _NOT_RECORDED),
+        Column("stream", _I64, "The ordered lane of work on the device.", _NOT_RECORDED),
+        Column("rank", _I64, "Rank of the process in its distributed job.", "the file names no rank"),
+        Column("host", _TEXT, "Name of the machine.", "the file names no host"),
+        Column(
+            "process",
+            _I64,
+            "Process that queued it; `correlation_id` is unique only together with it.",
+            "calls were not read, or the file has several host processes and doesn't say which",
+        ),
+        _START,
+        _DUR,
+        Column("queued_ns", _I64, "When the driver queued it, ns on the profiler's own clock.", _NOT_RECORDED),
+        Column("correlation_id", _I64, "Ties it to the host call that queued it.", _NO_HOST_SIDE),
+        Column("external_id", _I64, "Ties it to the framework op that queued it.", "no op was open, or none recorded"),
+        Column("graph_id", _I64, "The captured graph it is part of.", "not from a graph, or not recorded"),
+        Column("graph_node_id", _I64, "The node of that graph.", "not from a graph, or not recorded"),
+        Column("grid", _DIM3, "Blocks along x, y, z.", "a copy, or not recorded"),
+        Column("block", _DIM3, "Threads a block along x, y, z.", "a copy, or not recorded"),
+        Column("registers", _I64, "Registers a thread.", "a copy, or not recorded"),
+        Column("shared_bytes", _I64, "Shared memory a block, bytes.", "a copy, or not recorded"),
+        Column("bytes", _I64, "Bytes moved by a copy or set, as recorded; never modelled.", "a kernel"),
+        Column("occupancy", _F64, "Achieved occupancy as the profiler estimates it, 0 to 1.", _NOT_RECORDED),
+    ],
+    time="start_ns",
+)
+
+CALLS = Table(
+    "calls",
+    "A driver or runtime call on the host.",
+    [
+        Column("api", _TEXT, "The function's name (`cudaLaunchKernel`)."),
+        _maybe(_PROCESS, _NOT_RECORDED),
+        _maybe(_THREAD, _NOT_RECORDED),
+        _START,
+        _DUR,
+        Column("correlation_id", _I64, "Ties it to the device work that it queued.", _NOT_RECORDED),
+        Column("external_id", _I64, "Ties it to the framework op around it.", "no op was open, or not recorded"),
+        Column("path_id", _I64, "Node of `call_paths` that it was called from.", "no call stacks were recorded"),
+        Column("kernel", _TEXT, "The kernel that the call launches or captures.", "not a launch, or not recorded"),
+        Column("grid", _DIM3, "Blocks along x, y, z.", "not a launch, or not recorded"),
+        Column("block", _DIM3, "Threads a block along x, y, z.", "not a launch, or not recorded"),
+        Column("stream", _I64, "The stream named in the call.", _NOT_RECORDED),
+        Column("bytes", _I64, "Bytes named in the call.", "not a copy, or not recorded"),
+    ],
+    time="start_ns",
+)
+
+OPS = Table(
+    "ops",
+    "A framework operator (`aten::mm`).",
+    [
+        Column("op", _TEXT, "The operator's name."),
+        _maybe(_PROCESS, _NOT_RECORDED),
+        _maybe(_THREAD, _NOT_RECORDED),
+        _START,
+        _DUR,
+        Column("external_id", _I64, "Ties it to calls and launches.", _NOT_RECORDED),
+        Column("parent", _I64, "`external_id` of the op around it.", "the source gives nesting by time only"),
+        Column("input_dims", _TEXT, "Shapes of the inputs, JSON.", "shapes were not recorded"),
+        Column("input_dtypes", _TEXT, "Types of the inputs, JSON.", "shapes were not recorded"),
+        Column("input_strides", _TEXT, "Strides of the inputs, JSON.", "shapes were not recorded"),
+        Column("scalars", _TEXT, "Values of the scalar inputs, JSON.", "shapes were not recorded"),
+        Column("sequence_number", _I64, "Ties a forward op to its backward.", "no autograd"),
+        Column("kernel_file", _TEXT, "File of a compiled kernel.", "not compiled, or not recorded"),
+        Column("kernel_hash", _TEXT, "Hash of a compiled kernel.", "not compiled, or not recorded"),
+        Column("kernel_backend", _TEXT, "What compiled it (`triton`).", "not compiled, or not recorded"),
+    ],
+    time="start_ns",
+)
+
+FRAMES = Table(
+    "frames",
+    "A Python function or module call.",
+    [
+        Column("frame", _TEXT, "`file(line): function`, `nn.Module: Linear_3`, or a builtin."),
+        Column("module", _TEXT, "The module's name where the frame is a module call.", "not a module call"),
+        _maybe(_PROCESS, _NOT_RECORDED),
+        _maybe(_THREAD, _NOT_RECORDED),
+        _START,
+        _DUR,
+        Column("frame_id", _I64, "The profiler's number of this call.", _NOT_RECORDED),
+        Column("parent", _I64, "`frame_id` of the caller.", "outermost, or not recorded"),
+    ],
+    time="start_ns",
+)
+
+SPANS = Table(
+    "spans",
+    "A range that the user or the profiler named (NVTX, record_function, ProfilerStep).",
+    [
+        Column("span", _TEXT, "The range's name."),
+        Column("domain", _TEXT, "Who named it: `user_annotation`, `cuda_sync`, `instant`, an NVTX domain.", "unnamed"),
+        _maybe(_PROCESS, "on a device's track"),
+        _maybe(_THREAD, "on a device's track"),
+        Column("device", _TEXT, "Device whose track it is on.", "on a host thread"),
+        Column("stream", _I64, "Stream that it is on.", "on a host thread"),
+        _START,
+        Column("dur_ns", _I64, "How long it took, ns; 0 for an instant."),
+    ],
+    time="start_ns",
+)
+
+CALL_PATHS = Table(
+    "call_paths",
+    "One node of the interned tree of call paths.",
+    [
+        Column("path_id", _I64, "The node's number."),
+        Column("parent_id", _I64, "The caller's node.", "a root"),
+        Column("name", _TEXT, "What the node is called in reports."),
+        Column("frame", _TEXT, "`file:line function`.", "not a frame"),
+        Column("module", _TEXT, "Path of the module that runs here.", "not in a module"),
+        Column("depth", _I64, "Distance from the root, 0 there."),
+    ],
+)
+
+PATH_TOTALS = Table(
+    "path_totals",
+    "Time already summed by call path.",
+    [
+        Column("path_id", _I64, "Node of `call_paths`."),
+        Column("order", _I64, "Position in the source."),
+        Column("calls", _I64, "Times called.", _NOT_RECORDED),
+        Column("host_ns", _I64, "Host time, ns.", _NOT_RECORDED),
+        Column("device_busy_ns", _I64, "Union of device intervals below it, ns.", _NOT_RECORDED),
+        Column("span_ns", _I64, "First launch to last end, ns.", _NOT_RECORDED),
+        Column("self_ns", _I64, "Without its children, ns.", _NOT_RECORDED),
+        Column("backend", _TEXT, "Backend that ran it.", _NOT_RECORDED),
+    ],
+)
+
+COUNTERS = Table(
+    "counters",
+    "One sample of a device or host metric.",
+    [
+        Column("metric", _TEXT, "The metric's name."),
+        Column("device", _TEXT, "Device that it was taken on.", "a host metric, or not recorded"),
+        Column("host", _TEXT, "Machine that it was taken on.", _NOT_RECORDED),
+        Column("process", _I64, "Process that it belongs to.", "not of one process"),
+        Column("time_ns", _I64, "When it was taken, ns on the trace's clock."),
+        Column("value", _F64, "The sample.", "the source holds no finite number"),
+        Column("unit", _TEXT, "Unit of the value.", _NOT_RECORDED),
+    ],
+    time="time_ns",
+)
+
+HOST_EVENTS = Table(
+    "host_events",
+    "What the operating system did with a thread.",
+    [
+        Column("kind", _TEXT, "`oncpu`, `runq`, `read`, `write`, `mmap`, …"),
+        _maybe(_PROCESS, _NOT_RECORDED),
+        _maybe(_THREAD, _NOT_RECORDED),
+        _START,
+        _DUR,
+    ],
+    time="start_ns",
+)
+
+TOTALS = Table(
+    "totals",
+    "Kernel time already summed by the source.",
+    [
+        Column("section", _I64, "Which table of the source, from 0; sections are never summed together."),
+        Column("step", _I64, "The engine's step.", "not by step"),
+        Column("kernel", _TEXT, "The kernel's name."),
+        Column("layer", _TEXT, "Layer of the model.", _NOT_RECORDED),
+        Column("role", _TEXT, "What the kernel does in the layer.", _NOT_RECORDED),
+        Column("device", _TEXT, "Where it ran.", _NOT_RECORDED),
+        Column("count", _I64, "Launches.", _NO_STATISTIC),
+        Column("total_ns", _I64, "Sum of durations, ns.", _NO_STATISTIC),
+        Column("mean_ns", _F64, "Mean duration, ns.", _NO_STATISTIC),
+        Column("median_ns", _F64, "Median duration, ns.", _NO_STATISTIC),
+        Column("min_ns", _I64, "Shortest, ns.", _NO_STATISTIC),
+        Column("max_ns", _I64, "Longest, ns.", _NO_STATISTIC),
+        Column("stddev_ns", _F64, "Sample standard deviation, ns.", _NO_STATISTIC),
+        Column("resolution_ns", _F64, "Half of the last printed digit of `total_ns`, ns.", "times are exact"),
+    ],
+)
+
+STEPS = Table(
+    "steps",
+    "One pass of the engine over a batch.",
+    [
+        Column("step", _I64, "The engine's number of it, or its position."),
+        Column("phase", _TEXT, "`prefill`, `decode` or `mixed`.", "not known"),
+        Column("process", _I64, "Process that ran it.", _NOT_RECORDED),
+        Column("rank", _I64, "Rank that ran it.", _NOT_RECORDED),
+        _START,
+        _DUR,
+        Column("gpu_busy_ns", _I64, "Union of device intervals in it, ns.", _NOT_RECORDED),
+        Column("batch", _I64, "Sequences in the batch.", _NOT_RECORDED),
+        Column("prefill_tokens", _I64, "Prompt tokens processed.", _NOT_RECORDED),
+        Column("decode_tokens", _I64, "Tokens generated.", _NOT_RECORDED),
+        Column("context_len", _I64, "Tokens in the KV cache before it.", _NOT_RECORDED),
+        Column("anchor", _TEXT, "The mark or kernel that delimits steps.", _NOT_RECORDED),
+        Column("source", _TEXT, "`recorded` or `found`."),
+    ],
+    time="start_ns",
+)
+
+FUNCTION_TIMES = Table(
+    "function_times",
+    "A function in one cycle.",
+    [
+        Column("cycle", _I64, "The cycle's number, from 1."),
+        Column("process", _I64, "Process.", _NOT_RECORDED),
+        Column("function", _TEXT, "The function's name."),
+        Column("class", _TEXT, "The source's class of functions.", _NOT_RECORDED),
+        Column("device", _TEXT, "`host` or `gpu:7`."),
+        Column("dur_ns", _I64, "Time of all its calls in the cycle, ns."),
+        Column("calls", _I64, "Calls in the cycle.", _NOT_RECORDED),
+        Column("beta", _F64, "Share of the cycle, 0 to 1.", _NOT_RECORDED),
+        Column("anchor", _TEXT, "The call that delimits cycles.", _NOT_RECORDED),
+        Column("cycle_dur_ns", _I64, "Length of the cycle, ns.", _NOT_RECORDED),
+    ],
+)
+
+FUNCTION_METRICS = Table(
+    "function_metrics",
+    "A metric while a function ran, in one cycle.",
+    [
+        Column("cycle", _I64, "The cycle's number, from 1."),
+        Column("process", _I64, "Process.", _NOT_RECORDED),
+        Column("function", _TEXT, "The function's name."),
+        Column("metric", _TEXT, "The metric's name."),
+        Column("device", _TEXT, "Device of the metric."),
+        Column("mu", _F64, "Duration-weighted mean.", "no sample"),
+        Column("sigma", _F64, "Duration-weighted spread.", "no sample"),
+        Column("interpolation", _TEXT, "How the source filled the gaps between samples.", _NOT_RECORDED),
+    ],
+)
+
+LOG = Table(
+    "log",
+    "One line of an engine's log, or of free text in a file.",
+    [
+        Column("line", _I64, "Line number in the source, from 1."),
+        Column("time_ns", _I64, "When it was written, ns on the trace's clock.", "no time stamp"),
+        Column("level", _TEXT, "Severity as printed.", "none printed"),
+        Column("source", _TEXT, "Module or file that wrote it.", "none printed"),
+        Column("kind", _TEXT, "What the reader took it for.", "not recognised"),
+        Column("text", _TEXT, "The line itself."),
+        Column("fields", _TEXT, "Parsed fields, a JSON object.", "none found"),
+    ],
+)
+
+SELECTIONS = Table(
+    "selections",
+    "An engine's choice of a kernel.",
+    [
+        Column("op", _TEXT, "The operator."),
+        Column("variant", _TEXT, "The kernel chosen."),
+        Column("reason", _TEXT, "Why, as the engine says.", "not said"),
+        Column("time_ns", _I64, "When, ns on the trace's clock.", "no time stamp"),
+    ],
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        LAUNCHES,
+        CALLS,
+        OPS,
+        FRAMES,
+        SPANS,
+        CALL_PATHS,
+        PATH_TOTALS,
+        COUNTERS,
+        HOST_EVENTS,
+        TOTALS,
+        STEPS,
+        FUNCTION_TIMES,
+        FUNCTION_METRICS,
+        LOG,
+        SELECTIONS,
+    )
+}
+ALL_TABLES = frozenset(TABLES)

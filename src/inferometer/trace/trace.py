@@ -1,0 +1,111 @@
+"""A trace: facts, tables, losses. Every format reads into one, every analysis starts from one.
+
+Tables are Polars LazyFrames, so a question pays only for the columns that it touches, also when they lie on disk.
+"""
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Self
+
+import polars as pl
+
+from inferometer.errors import InputError
+from inferometer.trace.facts import Facts
+from inferometer.trace.losses import Losses
+from inferometer.trace.tables import ALL_TABLES, TABLES
+
+
+class Trace:
+    """Facts, tables and losses of one recording.
+
+    `trace.launches` and `trace.tables["launches"]` are the same LazyFrame with exactly the declared columns. A table
+    that the source can't fill is there and empty; asking for one that was not *read* raises `InputError`, since an
+    empty answer would be a wrong one. Close it (or use `with`) to drop temporary files early.
+    """
+
+    def __init__(
+        self,
+        facts: Facts,
+        frames: Mapping[str, pl.LazyFrame],
+        losses: Losses,
+        *,
+        scratch: TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self.facts = facts
+        self.losses = losses
+        self.scope = losses.scope
+        self.tables = _Tables(frames, losses.scope, facts.source)
+        self._scratch = scratch
+        self._finalizer = weakref.finalize(self, scratch.cleanup) if scratch else None
+
+    def __getattr__(self, name: str) -> pl.LazyFrame:
+        if name in ALL_TABLES:
+            return self.tables[name]
+        raise AttributeError(f"a trace has no table or attribute {name!r}; tables: {', '.join(sorted(ALL_TABLES))}")
+
+    def require(self, tables: Iterable[str]) -> None:
+        """Raise `InputError` unless all of `tables` were read."""
+        for table in tables:
+            _ = self.tables[table]
+
+    def window(self) -> tuple[int, int] | None:
+        """Earliest start and latest end over the tables that were read, ns; None when nothing has a time."""
+        bounds = []
+        for name, frame in self.tables.items():
+            time = TABLES[name].time
+            if time:
+                start = pl.col(time)
+                end = start + pl.col("dur_ns") if "dur_ns" in TABLES[name].schema else start
+                bounds.append(frame.select(start.min().alias("start_ns"), end.max().alias("end_ns")))
+        if not bounds:
+            return None
+        ends = pl.concat(pl.collect_all(bounds)).select(pl.col("start_ns").min(), pl.col("end_ns").max())
+        start_ns, end_ns = ends.row(0)
+        return None if start_ns is None else (start_ns, end_ns)
+
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write it as a store (`NAME.ifm/`), readable by `inferometer.open`; see `trace.store`."""
+        from inferometer.trace.store import write_store  # the store builds traces: it imports this module
+
+        return write_store(self, Path(path), force=force)
+
+    def close(self) -> None:
+        """Drop the temporary files of a trace that was too large for memory. Its tables can't be used afterwards."""
+        if self._finalizer:
+            self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.facts.source} ({self.facts.format}), tables read: {', '.join(sorted(self.scope))}>"
+
+
+class _Tables(Mapping[str, pl.LazyFrame]):
+    """The tables that were read; a declared table outside the scope is refused with what to do."""
+
+    def __init__(self, frames: Mapping[str, pl.LazyFrame], scope: frozenset[str], source: str) -> None:
+        self._frames = {name: frames.get(name, TABLES[name].empty().lazy()) for name in TABLES if name in scope}
+        self._source = source
+
+    def __getitem__(self, name: str) -> pl.LazyFrame:
+        if name in self._frames:
+            return self._frames[name]
+        if name in TABLES:
+            raise InputError(
+                f"{self._source}: the table {name!r} was not read, only {', '.join(sorted(self._frames)) or 'none'}",
+                hint=f"Open it with tables={{..., {name!r}}}, or with all tables (the default).",
+            )
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frames)
+
+    def __len__(self) -> int:
+        return len(self._frames)
