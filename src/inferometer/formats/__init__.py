@@ -1,0 +1,1 @@
+"""One file a profile format: bytes to a trace."""

@@ -1,0 +1,62 @@
+"""What a format is, and how the right one is found: by content, unless the user names one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from inferometer.errors import FormatError, UnknownName
+from inferometer.formats.source import Source
+from inferometer.registry import collect
+from inferometer.trace.builder import TraceBuilder
+from inferometer.trace.facts import Facts
+
+Read = Callable[[Source, TraceBuilder, frozenset[str]], Facts]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One profile format.
+
+    `sniff` gets the first 64 KiB, unpacked, and says whether they look like this format. `read` fills the builder with
+    the tables asked for and returns the facts. `aliases` are further names for `--format`. `limits` says honestly what
+    is not read.
+    """
+
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    sniff: Callable[[bytes], bool]
+    read: Read
+    tables: frozenset[str]
+    limits: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+def known_formats() -> dict[str, Format]:
+    """All formats by name: this package's and those that other packages add."""
+    return collect("inferometer.formats", "FORMAT")
+
+
+def find_format(source: Source, name: str | None = None) -> Format:
+    """The format called `name`, else the one whose content `source` has.
+
+    Raises:
+        UnknownName: No format has that name; lists the known ones.
+        FormatError: The content is of no known format, or there is none.
+    """
+    formats = known_formats()
+    if name is not None:
+        for fmt in formats.values():
+            if name in (fmt.name, *fmt.aliases):
+                return fmt
+        raise UnknownName("format", name, sorted(formats))
+    head = source.head
+    if not head.strip(b"\xef\xbb\xbf \t\r\n\0"):
+        raise FormatError(f"{source.name}: the file is empty", hint="Record or export it again.")
+    for fmt in formats.values():
+        if fmt.sniff(head):
+            return fmt
+    raise FormatError(
+        f"{source.name}: want one of the known formats ({', '.join(sorted(formats))}), "
+        f"found something that begins with {head[:40]!r}",
+        hint="Name the format with --format, or see `inferometer formats`.",
+    )

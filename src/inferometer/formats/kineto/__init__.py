@@ -1,0 +1,49 @@
+"""PyTorch profiler (Kineto) and other Chrome-trace JSON.
+
+Source: the Trace Event Format, and files of PyTorch 1.8 to 2.10 on NVIDIA and AMD. Fills launches, calls, ops, frames,
+spans and counters. Modules: `text` and `events` get events out of JSON text, `scan` is the quick way for launches
+alone, `sorting` and `columns` make tables of them, `header` reads what stands beside them.
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from inferometer.formats.base import Format
+
+if TYPE_CHECKING:
+    from inferometer.formats.source import Source
+    from inferometer.trace.builder import TraceBuilder
+    from inferometer.trace.facts import Facts
+
+_JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*[\[{]")
+_SIGNS = (
+    b'"traceEvents"',
+    b'"ph"',
+    b'"schemaVersion"',
+    b'"deviceProperties"',
+    b'"distributedInfo"',
+    b'"displayTimeUnit"',
+)
+
+
+def _sniff(head: bytes) -> bool:
+    """JSON with a sign of trace events in its first 64 KiB, or that is all one large header."""
+    return bool(_JSON_START.match(head)) and any(sign in head for sign in _SIGNS)
+
+
+def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Facts":
+    from inferometer.formats.kineto.reader import read
+
+    return read(source, out, tables)
+
+
+FORMAT = Format(
+    name="kineto",
+    title="PyTorch profiler (Kineto) and other Chrome traces, .json or .json.gz",
+    suffixes=(".json", ".json.gz"),
+    sniff=_sniff,
+    read=_read,
+    tables=frozenset({"launches", "calls", "ops", "frames", "spans", "counters"}),
+    limits="Flow arrows, async and object events are counted, not kept.",
+    aliases=("chrome", "pytorch"),
+)

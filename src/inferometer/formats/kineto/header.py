@@ -1,0 +1,133 @@
+"""What stands beside the events in a Kineto file: devices, ranks, versions, the clock's base."""
+
+from typing import Any
+
+import msgspec
+
+from inferometer.trace.facts import Device, Facts, NamedId
+from inferometer.trace.losses import Losses
+
+KEEP_BYTES = 4 << 20
+_RECORDED = {
+    "record_shapes": "shapes",
+    "with_stack": "stacks",
+    "with_modules": "modules",
+    "with_flops": "flops",
+    "profile_memory": "memory",
+}
+_VERSIONS = (
+    "cupti_version",
+    "cuda_runtime_version",
+    "cuda_driver_version",
+    "roctracer_version",
+    "hip_runtime_version",
+    "hip_driver_version",
+    "schemaVersion",
+)
+KEYS = frozenset({*_RECORDED, *_VERSIONS, "deviceProperties", "distributedInfo", "baseTimeNanoseconds", "metadata"})
+_SIGNS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "traceName", "trace_id"})
+
+
+class Header:
+    """Collects the fields of one or more trace objects and the names that metadata events give."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self.keys: set[str] = set()
+        self.rank: int | None = None
+        self.ranks: list[int] = []
+        self._world_size: int | None = None
+        self._devices: dict[str, Device] = {}
+        self._clock_base_ns: int | None = None
+        self._recorded: dict[str, bool] = {}
+        self._versions: dict[str, str] = {}
+        self.processes: dict[int | None, NamedId] = {}
+        self.threads: dict[tuple[int | None, int | None], NamedId] = {}
+        self.hosts: set[str] = set()
+
+    @property
+    def is_kineto(self) -> bool:
+        """Whether the fields met so far are those that the PyTorch profiler writes."""
+        return not _SIGNS.isdisjoint(self.keys)
+
+    def take(self, key: str, text: bytes | None) -> None:
+        """One field; `text` is None when it was too large to keep."""
+        self.keys.add(key)
+        if text is None or key not in KEYS:
+            return
+        try:
+            self._take(key, msgspec.json.decode(text))
+        except (
+            msgspec.DecodeError,
+            UnicodeDecodeError,
+            RecursionError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            KeyError,
+        ) as error:
+            self._losses.count("unreadable_header", category=key, example=str(error)[:100])
+
+    def _take(self, key: str, value: Any) -> None:
+        if key == "deviceProperties":
+            for i, properties in enumerate(value):
+                device = _device(i, properties)
+                self._devices[device.device] = device
+        elif key == "distributedInfo":
+            self._take_distributed(value)
+        elif key == "baseTimeNanoseconds":
+            self._clock_base_ns = int(value)
+        elif key in _RECORDED:
+            self._recorded[_RECORDED[key]] = bool(value)
+        elif key in _VERSIONS:
+            self._versions[key] = str(value)
+
+    def _take_distributed(self, value: dict[str, Any]) -> None:
+        if isinstance(rank := value.get("rank"), int):
+            self.rank = rank
+            self.ranks.append(rank)
+        if isinstance(size := value.get("world_size"), int):
+            self._world_size = size
+        if "nccl_version" in value:
+            self._versions["nccl"] = str(value["nccl_version"])
+
+    def facts(self, source: str, format_name: str) -> Facts:
+        """Everything as facts of the trace."""
+        kineto = self.is_kineto
+        return Facts(
+            format=format_name,
+            source=source,
+            tool="PyTorch profiler (Kineto)" if kineto else "Chrome trace",
+            tool_version=None,
+            framework="PyTorch" if kineto else None,
+            hosts=tuple(sorted(self.hosts)),
+            devices=tuple(self._devices.values()),
+            ranks=tuple(dict.fromkeys(self.ranks)),
+            world_size=self._world_size,
+            processes=tuple(sorted(self.processes.values(), key=_by_ids)),
+            threads=tuple(sorted(self.threads.values(), key=_by_ids)),
+            clock_base_ns=self._clock_base_ns,
+            recorded=self._recorded,
+            versions=self._versions,
+        )
+
+
+def _by_ids(named: NamedId) -> tuple[int, int]:
+    return named.process or 0, named.thread or 0
+
+
+def _device(position: int, properties: dict[str, Any]) -> Device:
+    def number(name: str) -> int | None:
+        value = properties.get(name)
+        return value if isinstance(value, int) else None
+
+    number_of = number("id")
+    major, minor = number("computeMajor"), number("computeMinor")
+    return Device(
+        device=f"gpu:{position if number_of is None else number_of}",
+        name=properties.get("name"),
+        memory_bytes=number("totalGlobalMem"),
+        multiprocessors=number("numSms"),
+        compute_capability=None if major is None or minor is None else f"{major}.{minor}",
+        warp_size=number("warpSize"),
+    )

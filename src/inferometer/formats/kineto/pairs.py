@@ -1,0 +1,64 @@
+"""Begin and end events (B, E) to complete ones: matched as a stack on each thread, in time order.
+
+They are held back until the whole file was read, since files need not be sorted. At one time stamp the file's order
+decides.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from msgspec import Raw
+
+from inferometer.formats.kineto.events import Event
+from inferometer.formats.kineto.numbers import OUT_OF_RANGE, UNREADABLE, parse_ns
+from inferometer.trace.losses import Losses
+
+
+@dataclass
+class Pairs:
+    """Collects B and E events of a file."""
+
+    losses: Losses
+    _events: list[Event] = field(default_factory=list)
+
+    def add(self, events: list[Event]) -> None:
+        """Take events of phase B or E, in the file's order."""
+        self._events += events
+
+    def complete(self) -> list[Event]:
+        """Complete events (X) in order of their beginnings; those without a partner are counted."""
+        if not self._events:
+            return []
+        events, self._events = self._events, []
+        starts_ns, states = parse_ns([event.ts for event in events])
+        self._count_untimed(events, states)
+        open_by_thread: dict[tuple[Any, Any], list[int]] = {}
+        done: list[tuple[int, Event]] = []
+        for i in np.argsort(starts_ns, kind="stable").tolist():
+            event = events[i]
+            if states[i]:
+                continue
+            stack = open_by_thread.setdefault((event.pid, event.tid), [])
+            if event.ph == "B":
+                stack.append(i)
+            elif stack:
+                begin = stack.pop()
+                self.losses.count("end_event", category=event.category)
+                done.append((begin, _joined(events[begin], int(starts_ns[i] - starts_ns[begin]))))
+            else:
+                self.losses.count("end_without_begin", category=event.category, example=event.name)
+        for stack in open_by_thread.values():
+            for i in stack:
+                self.losses.count("begin_without_end", category=events[i].category, example=events[i].name)
+        return [event for _, event in sorted(done, key=lambda pair: pair[0])]
+
+    def _count_untimed(self, events: list[Event], states: np.ndarray[Any, Any]) -> None:
+        for i in np.flatnonzero(states).tolist():
+            name = {UNREADABLE: "without_timestamp", OUT_OF_RANGE: "time_out_of_range"}[int(states[i])]
+            self.losses.count(name, category=events[i].category, example=events[i].name)
+
+
+def _joined(begin: Event, dur_ns: int) -> Event:
+    text = f"{dur_ns // 1000}.{dur_ns % 1000:03}".encode()
+    return Event("X", begin.cat, begin.name, begin.pid, begin.tid, begin.ts, Raw(text), begin.args)

@@ -1,0 +1,166 @@
+"""A whole Kineto or Chrome-trace file: the object around the events, one such object or an array of them.
+
+Source: the Trace Event Format (Chrome) and what PyTorch 1.8 to 2.10 write in it. Left out: flow arrows (dropped,
+counted), async and object events (counted), counters' and spans' further arguments.
+"""
+
+import msgspec
+
+from inferometer.errors import FormatError
+from inferometer.formats.kineto.events import EventReader
+from inferometer.formats.kineto.header import KEEP_BYTES, KEYS, Header
+from inferometer.formats.kineto.scan import LaunchScan, ScanFailed
+from inferometer.formats.kineto.sorting import Sorter
+from inferometer.formats.kineto.text import Text, Truncated
+from inferometer.formats.source import Source, Stream
+from inferometer.trace.builder import TraceBuilder
+from inferometer.trace.checks import check_calls, check_launches, check_spans
+from inferometer.trace.facts import Facts
+
+NAME = "kineto"
+_KEY_BYTES = 1 << 12
+_BOM = b"\xef\xbb\xbf"
+_LOOK_BYTES = 1 << 20
+
+
+def read(source: Source, out: TraceBuilder, tables: frozenset[str]) -> Facts:
+    """Read the tables asked for. For launches alone, a scan that decodes only their text is tried first."""
+    if tables == {"launches"} and source.rewindable:
+        try:
+            return _read(source, out, scan=True)
+        except ScanFailed:
+            out.reset()
+    return _read(source, out, scan=False)
+
+
+def _read(source: Source, out: TraceBuilder, *, scan: bool) -> Facts:
+    with source.open() as stream:
+        document = _Document(source, stream, out, scan=scan)
+        document.read()
+    if stream.damage:
+        out.losses.count("broken_compression", example=stream.damage)
+    check_launches(out)
+    check_calls(out)
+    check_spans(out)
+    return document.header.facts(source.name, NAME)
+
+
+class _Document:
+    """One pass over one file."""
+
+    def __init__(self, source: Source, stream: Stream, out: TraceBuilder, *, scan: bool) -> None:
+        self._source = source
+        self._text = Text(stream)
+        self._out = out
+        self._scan = scan
+        self.header = Header(out.losses)
+        self._sorter = Sorter(out, self.header)
+        self._found_events = False
+        self._first_launch = 0
+
+    def read(self) -> None:
+        text = self._text
+        text.fill(len(_BOM))
+        if text.buf.startswith(_BOM, text.pos):
+            text.pos += len(_BOM)
+        byte = text.peek()
+        if byte == ord("{"):
+            self._object()
+        elif byte == ord("["):
+            text.pos += 1
+            if self._holds_objects():
+                self._objects()
+            else:
+                self._events(bare=True)
+                self._end_part()
+        else:
+            found = "nothing" if byte == -1 else repr(bytes(text.buf[text.pos : min(text.end, text.pos + 20)]))
+            raise FormatError(f"{self._source.name}: byte {text.offset}: want {{ or [, found {found}")
+        if not self._found_events:
+            keys = ", ".join(sorted(self.header.keys)[:12]) or "nothing"
+            raise FormatError(
+                f"{self._source.name}: want a traceEvents array or an array of events, found {keys}",
+                hint="Export it again with torch.profiler's export_chrome_trace, or name the format with --format.",
+            )
+        if text.peek() not in (-1, 0):
+            self._out.losses.count("trailing_data", example=f"byte {text.offset:,}")
+
+    def _holds_objects(self) -> bool:
+        """Whether the array holds trace objects rather than events."""
+        text = self._text
+        text.fill(_LOOK_BYTES)
+        at_events = text.buf.find(b'"traceEvents"', text.pos, text.end)
+        at_phase = text.buf.find(b'"ph"', text.pos, text.end)
+        return at_events != -1 and (at_phase == -1 or at_events < at_phase)
+
+    def _objects(self) -> None:
+        text, n = self._text, 0
+        while text.peek() == ord("{"):
+            self._object()
+            n += 1
+            text.take(ord(","))
+        if not text.take(ord("]")):
+            self._out.losses.count("truncated", example=f"byte {text.offset:,}: in the array of trace objects")
+        self._out.losses.count("several_trace_objects", n)
+
+    def _object(self) -> None:
+        """A trace object: its fields, with the events among them."""
+        text = self._text
+        text.pos += 1
+        try:
+            while text.peek() == ord('"'):
+                self._field(_key(text.take_value(keep=_KEY_BYTES)))
+                text.take(ord(","))
+            if text.peek() == -1:
+                raise Truncated
+            if not text.take(ord("}")):
+                place = bytes(text.buf[text.pos : min(text.end, text.pos + 40)]).decode("utf-8", "replace")
+                self._out.losses.count("unreadable_header", example=f"byte {text.offset:,}: {place}")
+                text.pos = text.end
+                text.eof = True
+        except Truncated:
+            if not self._out.losses.total("truncated"):
+                self._out.losses.count("truncated", example=f"at byte {text.offset:,}, beside the events")
+        self._end_part()
+
+    def _field(self, key: str) -> None:
+        text = self._text
+        text.take(ord(":"))
+        if key == "traceEvents" and text.take(ord("[")):
+            self._events(bare=False)
+            return
+        value = text.take_value(keep=KEEP_BYTES if key in KEYS else 0)
+        self.header.take(key, value)
+
+    def _events(self, *, bare: bool) -> None:
+        self._found_events = True
+        text, losses = self._text, self._out.losses
+        reader = EventReader(text, losses, event_bytes=self._source.limits.event_bytes, bare=bare)
+        if self._scan:
+            LaunchScan(text, self._sorter, reader, losses, header=self.header).run()
+        else:
+            before = text.offset
+            for events in reader.batches():
+                self._sorter.take(events, text.offset - before)
+                before = text.offset
+
+    def _end_part(self) -> None:
+        """The end of a trace object: hand on its events, and fill in what only its end told."""
+        self._sorter.finish()
+        known: dict[str, int | str] = {}
+        if self.header.rank is not None:
+            known["rank"] = self.header.rank
+        processes = self._sorter.columns.call_processes - {None}
+        if len(processes) == 1:
+            known["process"] = next(iter(processes)) or 0
+        self._out.fill("launches", known, first_row=self._first_launch)
+        self._first_launch = self._out.rows("launches")
+        self._sorter.columns.call_processes.clear()
+        self.header.rank = None
+
+
+def _key(text: bytes | None) -> str:
+    try:
+        return msgspec.json.decode(text or b'""', type=str)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,166 @@
+"""Which category of event goes to which table, and what happens to events that go to none."""
+
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from inferometer.formats.kineto.columns import Columns
+from inferometer.formats.kineto.events import BAD_JSON, Event
+from inferometer.formats.kineto.header import Header
+from inferometer.formats.kineto.pairs import Pairs
+from inferometer.trace.builder import TraceBuilder
+from inferometer.trace.facts import NamedId
+from inferometer.trace.tables import ALL_TABLES
+
+FLUSH_EVENTS = 16_384
+_FLUSH_BYTES = 16 << 20
+_FLOWS = frozenset("stf")
+_INSTANTS = frozenset("iIR")
+LAUNCH_KINDS = {
+    "kernel": "kernel",
+    "gpu_memcpy": "memcpy",
+    "gpu_memset": "memset",
+    "memcpy": "memcpy",
+    "memset": "memset",
+}
+_CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime")
+_OPS = ("cpu_op", "operator")
+_FRAMES = ("python_function", "python")
+_HOST_SPANS = ("user_annotation", "trace", "overhead")
+_DEVICE_SPANS = ("gpu_user_annotation", "cuda_sync")
+
+Handler = Callable[[list[Event], str], None]
+
+
+class Sorter:
+    """Collects events by category, and hands them on in large batches of one category and phase."""
+
+    def __init__(self, out: TraceBuilder, header: Header) -> None:
+        self._out = out
+        self._header = header
+        self._everything = out.tables == ALL_TABLES
+        self.columns = Columns(out, header)
+        self._pairs = Pairs(out.losses)
+        self._groups: dict[str, list[Event]] = {}
+        self._held = 0
+        self._held_bytes = 0
+        self._handlers = self._table_handlers()
+
+    def take(self, events: list[Event], size: int = 0) -> None:
+        """Sort a batch in; `size` is its text's bytes."""
+        groups = self._groups
+        for event in events:
+            try:
+                groups[event.cat].append(event)
+            except KeyError:
+                groups[event.cat] = [event]
+        self._held += len(events)
+        self._held_bytes += size
+        if self._held >= FLUSH_EVENTS or self._held_bytes >= _FLUSH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand on everything collected so far."""
+        groups, self._groups = self._groups, {}
+        self._held = self._held_bytes = 0
+        for category, events in groups.items():
+            phases = dict.fromkeys([event.ph for event in events])
+            for phase in phases:
+                of_phase = events if len(phases) == 1 else [event for event in events if event.ph == phase]
+                self._dispatch(phase, category, of_phase)
+
+    def finish(self) -> None:
+        """Hand on the rest, begin/end pairs last."""
+        self.flush()
+        by_category: dict[str, list[Event]] = {}
+        for event in self._pairs.complete():
+            by_category.setdefault(event.cat, []).append(event)
+        for category, events in by_category.items():
+            self._complete(category, events)
+
+    def _dispatch(self, phase: str, category: str, events: list[Event]) -> None:
+        label = events[0].category
+        if phase == "X":
+            self._see(label, self._table(category), events)
+            self._complete(category, events)
+        elif phase in ("B", "E"):
+            self._see(label, self._table(category), events)
+            if self._reads(self._table(category)):
+                self._pairs.add(events)
+        elif phase in _INSTANTS:
+            memory = category == "cpu_instant_event"
+            table = "counters" if memory else "spans"
+            self._see(label, table, events)
+            if self._out.wants(table):
+                (self.columns.memory if memory else self.columns.instants)(events, label)
+        elif phase == "C":
+            self._see(label, "counters", events)
+            if self._out.wants("counters"):
+                self.columns.counters(events, label)
+        else:
+            self._drop(phase, label, events)
+
+    def _complete(self, category: str, events: list[Event]) -> None:
+        """Complete events: to their table, or counted as unknown."""
+        label = events[0].category
+        known = self._handlers.get(category.lower())
+        if known is None:
+            if self._everything:
+                self._out.losses.count("unknown_category", len(events), category=label, example=events[0].name)
+            return
+        table, handler = known
+        if self._out.wants(table):
+            handler(events, label)
+
+    def _drop(self, phase: str, label: str, events: list[Event]) -> None:
+        if phase == "M":
+            self._take_names(events)
+        if not self._everything:
+            return
+        self._out.losses.see(label, len(events))
+        name = "metadata_event" if phase == "M" else "flow_event" if phase in _FLOWS else "unknown_phase"
+        self._out.losses.count(name, len(events), category=label)
+
+    def _see(self, label: str, table: str | None, events: list[Event]) -> None:
+        if self._reads(table):
+            self._out.losses.see(label, len(events))
+
+    def _reads(self, table: str | None) -> bool:
+        return self._everything if table is None else self._out.wants(table)
+
+    def _table(self, category: str) -> str | None:
+        known = self._handlers.get(category.lower())
+        return known[0] if known else None
+
+    def _table_handlers(self) -> dict[str, tuple[str, Handler]]:
+        columns = self.columns
+        handlers: dict[str, tuple[str, Handler]] = {"": ("spans", partial(columns.spans, domain=None))}
+        for category, kind in LAUNCH_KINDS.items():
+            handlers[category] = ("launches", partial(columns.launches, kind=kind))
+        handlers |= dict.fromkeys(_CALLS, ("calls", columns.calls))
+        handlers |= dict.fromkeys(_OPS, ("ops", columns.ops))
+        handlers |= dict.fromkeys(_FRAMES, ("frames", columns.frames))
+        for category in _HOST_SPANS:
+            handlers[category] = ("spans", partial(columns.spans, domain=category))
+        for category in _DEVICE_SPANS:
+            handlers[category] = ("spans", partial(columns.device_spans, domain=category))
+        return handlers
+
+    def _take_names(self, events: list[Event]) -> None:
+        """Metadata: names and labels of processes and threads."""
+        for event in events:
+            if event.name not in ("process_name", "process_labels", "thread_name"):
+                continue
+            try:
+                args = msgspec.json.decode(event.args or b"{}", type=dict[str, str | None])
+            except BAD_JSON:
+                continue
+            process, thread = self.columns.ids.process(event.pid), self.columns.ids.thread(event.tid)
+            name, label = args.get("name"), args.get("labels")
+            if event.name == "thread_name":
+                self._header.threads[process, thread] = NamedId(process, thread, name=name)
+            else:
+                old = self._header.processes.get(process, NamedId(process))
+                named = NamedId(process, name=name or old.name, label=label or old.label)
+                self._header.processes[process] = named

@@ -1,0 +1,277 @@
+"""Where the bytes come from: a file, a gzip file, or standard input; plain or compressed is told by content.
+
+Compression and damage are handled here so that formats see plain bytes: several gzip members follow each other,
+a `.gz` name on plain text is plain text, a cut or damaged stream ends early and says so in `Stream.damage`.
+"""
+
+import io
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from inferometer.errors import FormatError, InputError
+
+HEAD_BYTES = 1 << 16
+_GZIP_MAGIC = b"\x1f\x8b"
+_READ_BYTES = 1 << 18
+_BLOCK_BYTES = 1 << 20
+
+Progress = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a reader refuses, so that a hostile file can't take the machine.
+
+    `expansion`: a gzip stream that unpacks to more than this many times its size is refused (real traces reach 60),
+    once `expansion_floor_bytes` have been unpacked. `event_bytes`: the largest single event. None lifts a limit.
+    """
+
+    expansion: float | None = 300.0
+    expansion_floor_bytes: int = 512 << 20
+    event_bytes: int | None = 64 << 20
+
+
+class Source:
+    """One input: `name` for messages, `path` where it is a file, `head` (the first 64 KiB, unpacked) for sniffing.
+
+    `open()` gives the plain bytes from the start. `rewindable` says whether it may be called more than once; standard
+    input may not.
+    """
+
+    def __init__(self, path: str | Path, *, limits: Limits | None = None, progress: Progress | None = None) -> None:
+        self.path = None if str(path) == "-" else Path(path)
+        self.name = "stdin" if self.path is None else str(path)
+        self.limits = limits or Limits()
+        self.rewindable = self.path is not None
+        self._progress = progress
+        self._first: Stream | None = None
+        self._head: bytes | None = None
+
+    @property
+    def head(self) -> bytes:
+        """The first bytes, unpacked; empty for an empty file."""
+        if self._head is None:
+            stream = self._stream()
+            self._head = stream.read(HEAD_BYTES)
+            if self.rewindable:
+                stream.close()
+            else:
+                stream.unread(self._head)
+                self._first = stream
+        return self._head
+
+    def open(self) -> "Stream":
+        """The plain bytes from the start.
+
+        Raises:
+            InputError: The file can't be opened, or standard input was read before.
+        """
+        if self.rewindable:
+            return self._stream()
+        _ = self.head
+        if self._first is None:
+            raise InputError(f"{self.name}: can be read only once", hint="Save it to a file first.")
+        stream, self._first = self._first, None
+        return stream
+
+    def _stream(self) -> "Stream":
+        if self.path is None:
+            return Stream(sys.stdin.buffer, self.name, None, self.limits, self._progress)
+        try:
+            size = self.path.stat().st_size
+            if self.path.is_dir():
+                raise InputError(f"{self.name}: is a folder, and not a store (NAME.ifm)", hint="Name one file in it.")
+            return Stream(self.path.open("rb", buffering=0), self.name, size, self.limits, self._progress)
+        except OSError as error:
+            raise InputError(f"{self.name}: {error.strerror}", hint="Check the path and its permissions.") from error
+
+
+class Stream:
+    """Plain bytes of one pass over a source; gzip is unpacked by a thread beside the parser.
+
+    `damage` is set to words for the user when the compressed data ended early or was broken.
+    """
+
+    def __init__(
+        self, file: BinaryIO | io.RawIOBase, name: str, size: int | None, limits: Limits, progress: Progress | None
+    ) -> None:
+        self._file = file
+        self._size = size
+        self._progress = progress
+        self._taken = 0
+        self._unread = b""
+        self.damage: str | None = None
+        start = self._read_raw(2)
+        self._raw_start = start
+        self._unpacker = _Unpacker(self, name, limits) if start == _GZIP_MAGIC else None
+
+    def readinto(self, target: memoryview) -> int:
+        """Fill the front of `target`; returns the number of bytes, 0 at the end."""
+        if self._unread:
+            n = min(len(target), len(self._unread))
+            target[:n] = self._unread[:n]
+            self._unread = self._unread[n:]
+            return n
+        if self._unpacker:
+            return self._unpacker.readinto(target)
+        if self._raw_start:
+            self._unread, self._raw_start = self._raw_start, b""
+            return self.readinto(target)
+        n = self._file.readinto(target) or 0  # type: ignore[union-attr]
+        self._report(n)
+        return n
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end."""
+        buffer = bytearray(size)
+        view, n = memoryview(buffer), 0
+        while n < size and (got := self.readinto(view[n:])):
+            n += got
+        view.release()
+        return bytes(buffer[:n])
+
+    def unread(self, data: bytes) -> None:
+        """Put `data` back in front."""
+        self._unread = data + self._unread
+
+    def raw_block(self) -> bytes:
+        """The next compressed bytes, for the unpacker."""
+        if self._raw_start:
+            start, self._raw_start = self._raw_start, b""
+            return start
+        return self._read_raw(_READ_BYTES)
+
+    def close(self) -> None:
+        """Stop the unpacking thread and close the file (never standard input)."""
+        if self._unpacker:
+            self._unpacker.stop()
+        if self._file is not sys.stdin.buffer:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _read_raw(self, size: int) -> bytes:
+        data = self._file.read(size) or b""
+        self._report(len(data))
+        return data
+
+    def _report(self, n: int) -> None:
+        self._taken += n
+        if self._progress:
+            self._progress(self._taken, self._size)
+
+
+class _Unpacker:
+    """Unpacks gzip members in a thread, a few blocks ahead of the reader."""
+
+    def __init__(self, stream: Stream, name: str, limits: Limits) -> None:
+        self._stream = stream
+        self._name = name
+        self._limits = limits
+        self._blocks: queue.Queue[bytes | Exception] = queue.Queue(maxsize=4)
+        self._stopped = threading.Event()
+        self._block = memoryview(b"")
+        self._packed = self._unpacked = 0
+        self._done = False
+        self._thread: threading.Thread | None = None
+
+    def readinto(self, target: memoryview) -> int:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="inferometer-gunzip", daemon=True)
+            self._thread.start()
+        if not self._block:
+            if self._done:
+                return 0
+            block = self._blocks.get()
+            if isinstance(block, Exception):
+                self._done = True
+                raise block
+            self._block = memoryview(block)
+            self._done = not block
+        n = min(len(target), len(self._block))
+        target[:n] = self._block[:n]
+        self._block = self._block[n:]
+        return n
+
+    def stop(self) -> None:
+        self._stopped.set()
+        while self._thread and self._thread.is_alive():
+            try:
+                self._blocks.get(timeout=0.01)
+            except queue.Empty:
+                continue
+
+    def _run(self) -> None:
+        try:
+            self._unpack()
+            self._put(b"")
+        except Exception as error:  # noqa: BLE001 the edge of a worker: the reader's thread raises it again
+            self._put(error)
+
+    def _put(self, block: bytes | Exception) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._blocks.put(block, timeout=0.1)
+            except queue.Full:
+                continue
+            return
+
+    def _unpack(self) -> None:
+        data = self._skip_padding(b"")
+        while data and not self._stopped.is_set():
+            data = self._skip_padding(self._unpack_member(data))
+
+    def _skip_padding(self, data: bytes) -> bytes:
+        """`data`, or what follows it, without the zeros that may stand between and behind members."""
+        while not (data := data.lstrip(b"\0")):
+            data = self._next_packed()
+            if not data:
+                break
+        return data
+
+    def _unpack_member(self, data: bytes) -> bytes:
+        """Unpack one member that begins with `data`; what was read beyond it."""
+        from isal import isal_zlib
+
+        member = isal_zlib.decompressobj(wbits=31)
+        try:
+            while not self._stopped.is_set():
+                self._emit(member.decompress(data, _BLOCK_BYTES))
+                if member.eof:
+                    return bytes(member.unused_data)
+                data = member.unconsumed_tail or self._next_packed()
+                if not data:
+                    self._emit(member.flush())
+                    self._stream.damage = "the compressed data ends in the middle"
+                    break
+        except isal_zlib.error as error:  # type: ignore[misc]
+            self._stream.damage = f"the compressed data is broken: {error}"
+        return b""
+
+    def _next_packed(self) -> bytes:
+        data = self._stream.raw_block()
+        self._packed += len(data)
+        return data
+
+    def _emit(self, block: bytes) -> None:
+        if not block:
+            return
+        self._unpacked += len(block)
+        most = self._limits.expansion
+        if most and self._unpacked > max(self._limits.expansion_floor_bytes, most * self._packed):
+            raise FormatError(
+                f"{self._name}: unpacks to more than {most:.0f} times its size "
+                f"(limit; {self._unpacked >> 20} MiB out of {max(1, self._packed >> 20)} MiB so far)",
+                hint="If you trust the file, unpack it with gunzip and open the result.",
+            )
+        self._put(block)
