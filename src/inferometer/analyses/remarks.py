@@ -1,0 +1,147 @@
+"""First remarks in words: what stands out in a trace, with its size; idle devices first, they cost the most.
+
+Each rule says nothing below its threshold. They point at what to look into; `findings` go further.
+"""
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from inferometer.analyses.kernels import KernelTable
+from inferometer.trace.trace import Trace
+from inferometer.units import format_duration
+
+_IDLE_SHARE = 0.2
+_SHORT_NS = 5_000
+_SHORT_SHARE = 0.5
+_DOMINANT_SHARE = 0.3
+_EXPOSED_COPY_SHARE = 0.05
+_GRAPH_LAUNCHES = 16  # more device work than this behind one host call is a graph
+
+
+def find_remarks(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> Iterator[str]:
+    """Sentences about the trace; `devices` as `device_times` gives it."""
+    if kernels.total_ns == 0:
+        yield (
+            "No kernels: only the host was recorded, or the device work failed to record. "
+            "Record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
+        )
+        return
+    yield from _idle(trace, devices)
+    yield from _short_kernels(trace)
+    yield from _copies(devices)
+    yield from _dominant(kernels)
+    yield from _graphs(trace)
+    yield from _before_window(trace)
+    yield from _suspect_times(trace)
+
+
+def _idle(trace: Trace, devices: pl.DataFrame) -> Iterator[str]:
+    for row in devices.sort("idle_ns", descending=True).iter_rows(named=True):
+        if not row["window_ns"] or row["idle_ns"] / row["window_ns"] < _IDLE_SHARE:
+            continue
+        share = row["idle_ns"] / row["window_ns"]
+        text = f"{row['device'] or 'The device'} is idle {share:.1%} of its window ({format_duration(row['idle_ns'])})."
+        yield text + _why_idle(trace, row["device"])
+
+
+def _why_idle(trace: Trace, device: str | None) -> str:
+    """How much of the idle time ended with work that the host queued only after the device had run dry."""
+    gaps = idle_gaps(trace, device)
+    if not gaps.height:
+        return ""
+    idle_ns = int(gaps["gap_ns"].sum())
+    late = gaps.filter(pl.col("called_ns") > pl.col("gap_start_ns"))
+    late_ns = int(late["gap_ns"].sum())
+    if late_ns < 0.5 * idle_ns:
+        return ""
+    longest = gaps.sort("gap_ns", descending=True).row(0, named=True)
+    return (
+        f" For {late_ns / idle_ns:.0%} of that the host was late: it queued the next work only after the device had "
+        f"run dry. Longest gap: {format_duration(longest['gap_ns'])}, ended by {_short(longest['kernel'])}."
+    )
+
+
+def idle_gaps(trace: Trace, device: str | None) -> pl.DataFrame:
+    """Times with nothing running on `device`: when, how long, what ended them, and when the host called for that.
+
+    Columns `gap_start_ns`, `gap_ns`, `kernel` and `called_ns`, null when the call is not in the file.
+    """
+    end = pl.col("start_ns") + pl.col("dur_ns")
+    calls = (
+        trace.calls.filter(pl.col("correlation_id").is_not_null())
+        .group_by("process", "correlation_id")
+        .agg(pl.col("start_ns").min().alias("called_ns"))
+    )
+    return (
+        trace.launches.filter(pl.col("device").eq_missing(pl.lit(device, dtype=pl.String)))
+        .select("process", "correlation_id", "kernel", "start_ns", "dur_ns")
+        .sort("start_ns")
+        .with_columns(end.cum_max().shift(1).alias("gap_start_ns"))
+        .with_columns((pl.col("start_ns") - pl.col("gap_start_ns")).alias("gap_ns"))
+        .filter(pl.col("gap_ns") > 0)
+        .join(calls, on=["process", "correlation_id"], how="left")
+        .select("gap_start_ns", "gap_ns", "kernel", "called_ns")
+        .collect()
+    )
+
+
+def _short_kernels(trace: Trace) -> Iterator[str]:
+    kernels = trace.launches.filter(pl.col("kind") == "kernel")
+    n_short = (pl.col("dur_ns") < _SHORT_NS).sum().alias("short")
+    n, n_short, median = kernels.select(pl.len(), n_short, pl.col("dur_ns").median()).collect().row(0)
+    if n >= 100 and n_short / n > _SHORT_SHARE:
+        yield (
+            f"{n_short / n:.0%} of {n:,} kernels take less than {format_duration(_SHORT_NS)} (median "
+            f"{format_duration(median)}): launch cost may count; CUDA graphs or fusion would help."
+        )
+
+
+def _copies(devices: pl.DataFrame) -> Iterator[str]:
+    for row in devices.iter_rows(named=True):
+        exposed_ns = row["copy_busy_ns"] - row["overlap_ns"]
+        if row["window_ns"] and exposed_ns / row["window_ns"] > _EXPOSED_COPY_SHARE:
+            share = exposed_ns / row["window_ns"]
+            yield f"Copies run alone for {share:.1%} of {row['device']}'s window ({format_duration(exposed_ns)})."
+
+
+def _dominant(kernels: KernelTable) -> Iterator[str]:
+    if not kernels.frame.height:
+        return
+    first = kernels.frame.row(0, named=True)
+    if first["share"] > _DOMINANT_SHARE and kernels.kernels > 1:
+        yield f"{_short(first['kernel'])} takes {first['share']:.1%} of the kernel time in {first['count']:,} launches."
+
+
+def _graphs(trace: Trace) -> Iterator[str]:
+    replays = (
+        trace.launches.filter((pl.col("kind") == "kernel") & pl.col("correlation_id").is_not_null())
+        .group_by("rank", "process", "correlation_id")
+        .len()
+        .filter(pl.col("len") > _GRAPH_LAUNCHES)
+        .select(pl.col("len").sum().alias("kernels"), pl.len().alias("calls"))
+        .collect()
+        .row(0, named=True)
+    )
+    if replays["calls"]:
+        calls = "one graph launch" if replays["calls"] == 1 else f"{replays['calls']:,} graph launches"
+        yield f"{replays['kernels']:,} kernels come from {calls}: no framework op stands behind each of them."
+
+
+def _before_window(trace: Trace) -> Iterator[str]:
+    n = trace.losses.total("launch_before_window")
+    if n:
+        yield f"{n:,} launches were queued before the profiling window: their host calls are not in the file."
+
+
+def _suspect_times(trace: Trace) -> Iterator[str]:
+    for loss in trace.losses:
+        if loss.name == "overflows_stream":
+            yield (
+                f"{loss.count:,} launches outlast later work on their own stream ({loss.example}): "
+                "distrust their times."
+            )
+
+
+def _short(name: str, length: int = 60) -> str:
+    return name if len(name) <= length else name[: length - 1] + "…"

@@ -1,0 +1,85 @@
+"""What every analysis returns: frames and scalars, and how each renderer may lay them out.
+
+A result names its sections once; terminal, Markdown, CSV and HTML all render from them. Numbers stay exact here: only
+reports make them pretty.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from inferometer.trace.losses import Losses
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["text", "name", "count", "ns", "share", "bytes", "number"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column of a section. `kind` tells renderers its unit: `ns`, `share` (0 to 1), `bytes`; `name` may be cut."""
+
+    column: str
+    title: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table with its heading. `notes` are sentences below it."""
+
+    title: str
+    fields: Sequence[Field]
+    frame: pl.DataFrame
+    notes: Sequence[str] = ()
+
+
+class Result(ABC):
+    """Base of all results: `sections()` for reports, `as_json()` for programs, `to_polars()` for notebooks."""
+
+    losses: Losses
+
+    @abstractmethod
+    def sections(self) -> Sequence[Section]:
+        """The tables of the report, in order."""
+
+    @abstractmethod
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data, stable under `--json`."""
+
+    def facts(self) -> Sequence[tuple[str, str]]:
+        """Lines above the tables: a label and what is said of it."""
+        return ()
+
+    def remarks(self) -> Sequence[str]:
+        """Sentences for the reader, the most important first."""
+        return ()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The main table, exact."""
+        return self.sections()[0].frame
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The main table as a pandas frame.
+
+        Raises:
+            Unavailable: pandas is not installed.
+        """
+        from importlib.util import find_spec
+
+        from inferometer.errors import Unavailable
+
+        if find_spec("pandas") is None:
+            raise Unavailable("pandas is not installed", hint="pip install 'inferometer[notebook]'")
+        import pandas as pd
+
+        return pd.DataFrame(self.to_polars().to_dict(as_series=False))
+
+    def _repr_html_(self) -> str:
+        import inferometer  # the package's door: reports stand downstream of analyses
+
+        return inferometer.render_html(self)

@@ -1,0 +1,67 @@
+"""Which launches a question is about: of a device, a stream, a rank, a window of time."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from inferometer.errors import InputError, UnknownName
+from inferometer.trace.tables import ALL_TABLES
+from inferometer.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Launches to look at; None means all.
+
+    `device` is `gpu:7` or just its number. `between_ns` is a window from the trace's start (the earliest time of any of
+    its tables), ns: launches that begin at or after the first and before the second, so adjoining windows add up.
+    """
+
+    device: str | None = None
+    stream: int | None = None
+    rank: int | None = None
+    between_ns: tuple[int, int] | None = None
+
+    def tables(self) -> frozenset[str]:
+        """Tables that it needs: a window needs all of them, to know where the trace starts."""
+        return ALL_TABLES if self.between_ns else frozenset({"launches"})
+
+    def apply(self, trace: Trace) -> pl.LazyFrame:
+        """The launches selected.
+
+        Raises:
+            UnknownName: The trace has no such device, stream or rank.
+            InputError: The window ends before it begins, or lies outside the trace.
+        """
+        launches = trace.launches
+        for column, wanted in (("device", self.device), ("stream", self.stream), ("rank", self.rank)):
+            if wanted is not None:
+                launches = launches.filter(pl.col(column) == _known(trace, column, wanted))
+        if self.between_ns:
+            first_ns, last_ns = self._window(trace)
+            launches = launches.filter(pl.col("start_ns").is_between(first_ns, last_ns, closed="left"))
+        return launches
+
+    def _window(self, trace: Trace) -> tuple[int, int]:
+        first_ns, last_ns = self.between_ns or (0, 0)
+        if last_ns <= first_ns:
+            raise InputError(f"between: want two times in order, found {first_ns:,} ns and {last_ns:,} ns")
+        whole = trace.window()
+        if whole is None:
+            raise InputError(f"{trace.facts.source}: has no times to select a window from")
+        if first_ns > whole[1] - whole[0]:
+            raise InputError(
+                f"between: begins at {first_ns:,} ns, but {trace.facts.source} is only {whole[1] - whole[0]:,} ns long",
+                hint="Times count from the trace's start, in seconds unless a unit is given: 1.5, 20ms.",
+            )
+        return whole[0] + first_ns, whole[0] + last_ns
+
+
+def _known(trace: Trace, column: str, wanted: str | int) -> str | int:
+    """`wanted` as the trace writes it."""
+    if column == "device" and str(wanted).isdecimal():
+        wanted = f"gpu:{wanted}"
+    known = trace.launches.select(pl.col(column).unique()).collect().to_series().drop_nulls().sort().to_list()
+    if wanted not in known:
+        raise UnknownName(column, str(wanted), [str(value) for value in known])
+    return wanted

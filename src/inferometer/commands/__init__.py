@@ -1,0 +1,1 @@
+"""One file a command: options in, one analysis, one rendering out."""

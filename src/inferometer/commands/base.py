@@ -1,0 +1,187 @@
+"""What all commands share: how one is declared, the source argument, the ways to print a result.
+
+Nothing heavy is imported at the top, so that `inferometer --help` is quick.
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from inferometer.errors import InputError
+
+if TYPE_CHECKING:
+    from inferometer.analyses.result import Result
+    from inferometer.trace.trace import Trace
+
+FORMATS = ("json", "csv", "tsv", "markdown")
+
+
+class Command(click.Command):
+    """A command whose help opens with an example; `name` is what the registry finds it by."""
+
+    name: str
+
+    def __init__(self, name: str, *, example: str, help: str, **kwargs: Any) -> None:
+        kwargs["help"] = f"{help}\n\n\b\nExample:\n  {example}"
+        super().__init__(name, short_help=help.split("\n", maxsplit=1)[0], **kwargs)
+
+
+def command(name: str, *, help: str, example: str) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function a command; the module calls it `run`, where the registry looks."""
+
+    def declare(function: Callable[..., Any]) -> Command:
+        params = getattr(function, "__click_params__", [])
+        function.__click_params__ = []  # type: ignore[attr-defined]
+        return Command(name, help=help, example=example, callback=function, params=[*reversed(params), _debug_option()])
+
+    return declare
+
+
+def _debug_option() -> click.Option:
+    return click.Option(["--debug"], is_flag=True, hidden=True, expose_value=False, help="Show tracebacks.")
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file that a command was pointed at. Opening it shows progress on a terminal."""
+
+    path: str
+    format: str | None = None
+    limited: bool = True
+
+    def open(self, tables: Iterable[str] | None = None) -> "Trace":
+        """As `inferometer.open`."""
+        from inferometer.commands.progress import reading
+        from inferometer.formats.opening import open_trace
+
+        with reading(self.path) as progress, _collector_paused():
+            return open_trace(self.path, tables, format=self.format, limits=self.limits(), progress=progress)
+
+    def store(self, target: str, *, force: bool) -> "Trace":
+        """As `inferometer.import_trace`."""
+        from inferometer.commands.progress import reading
+        from inferometer.formats.opening import import_trace
+
+        with reading(self.path) as progress, _collector_paused():
+            return import_trace(
+                self.path, target, format=self.format, force=force, limits=self.limits(), progress=progress
+            )
+
+    def limits(self) -> Any:
+        """What to refuse; nothing with `--no-limits`."""
+        from inferometer.formats.source import Limits
+
+        return Limits() if self.limited else Limits(expansion=None, event_bytes=None)
+
+
+@dataclass
+class Output:
+    """Where and how a result is printed: data on stdout, everything else on stderr."""
+
+    form: str | None = None
+    _shown: bool = field(default=False, init=False)
+
+    def show(self, result: "Result") -> None:
+        """Print `result` as the options ask."""
+        if self.form == "json":
+            self.write_json(result.as_json())
+        elif self.form in ("csv", "tsv"):
+            from inferometer.reports.base import loss_lines
+            from inferometer.reports.delimited import render_csv, render_tsv
+
+            sys.stdout.write((render_csv if self.form == "csv" else render_tsv)(result))
+            for line in loss_lines(result.losses):
+                click.echo(line, err=True)
+        elif self.form == "markdown":
+            from inferometer.reports.markdown import render_markdown
+
+            sys.stdout.write(render_markdown(result))
+        else:
+            from inferometer.reports.terminal import print_result
+
+            print_result(result, sys.stdout)
+
+    def write_json(self, data: Any) -> None:
+        """Plain data as one JSON document; not-a-number becomes null."""
+        import msgspec
+
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
+
+
+def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """FILE, --format and --no-limits, handed on as `source`."""
+    return _chain(
+        function,
+        click.argument("source", metavar="FILE", callback=_to_source),
+        click.option("--format", "format_name", is_eager=True, expose_value=False, metavar="NAME",
+                     help="Read FILE as this format instead of sniffing; see `inferometer formats`."),
+        click.option("--no-limits", is_flag=True, is_eager=True, expose_value=False,
+                     help="Accept any expansion of compressed files and any size of an event."),
+    )  # fmt: skip
+
+
+def output_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """One flag a form, handed on as `out`; two at once are refused."""
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        words = {
+            "json": "JSON, complete and stable.",
+            "csv": "CSV with exact numbers.",
+            "tsv": "TSV with exact numbers.",
+        }
+        words["markdown"] = "A Markdown table."
+        flags = [
+            click.option(f"--{form}", is_flag=True, expose_value=False, callback=_take_form, help=words[form])
+            for form in forms
+        ]
+        return _chain(_with_output(function), *flags)
+
+    return declare
+
+
+def _with_output(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        forms = click.get_current_context().meta.get(__name__, [])
+        if len(forms) > 1:
+            raise click.UsageError(f"--{forms[0]} and --{forms[1]} can't go together: choose one.")
+        return function(*args, out=Output(forms[0] if forms else None), **kwargs)
+
+    run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+    return run
+
+
+def _take_form(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta.setdefault(__name__, []).append(param.name)
+
+
+def _to_source(ctx: click.Context, param: click.Parameter, value: str) -> Source:
+    if value != "-" and not Path(value).exists():
+        raise InputError(f"{value}: no such file or folder", hint="Check the path; - reads standard input.")
+    return Source(value, ctx.params.get("format_name"), not ctx.params.get("no_limits"))
+
+
+def _chain(function: Callable[..., Any], *decorators: Callable[..., Any]) -> Callable[..., Any]:
+    for decorate in reversed(decorators):
+        function = decorate(function)
+    return function
+
+
+class _collector_paused:  # noqa: N801 reads as a word
+    """Reading makes millions of short-lived objects without cycles: Python's cycle collector only costs time."""
+
+    def __enter__(self) -> None:
+        import gc
+
+        self._was_on = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        import gc
+
+        if self._was_on:
+            gc.enable()

@@ -1,0 +1,38 @@
+"""`inferometer formats`: what can be read, and what not."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from inferometer.commands.base import Output, command, output_options
+
+if TYPE_CHECKING:
+    from inferometer.formats.base import Format
+
+
+@command("formats", help="The formats that can be read, with their limits.", example="inferometer formats")
+@output_options("json")
+def run(out: Output) -> None:
+    from inferometer.formats.base import known_formats
+
+    formats = known_formats()
+    if out.form == "json":
+        out.write_json([_as_data(fmt) for fmt in formats.values()])
+        return
+    for fmt in formats.values():
+        names = ", ".join((fmt.name, *fmt.aliases))
+        click.echo(f"{names}\n  {fmt.title}\n  fills: {', '.join(sorted(fmt.tables))}")
+        if fmt.limits:
+            click.echo(f"  limits: {fmt.limits}")
+    click.echo("store\n  NAME.ifm, made by `inferometer import`")
+
+
+def _as_data(fmt: "Format") -> dict[str, object]:
+    return {
+        "name": fmt.name,
+        "aliases": list(fmt.aliases),
+        "title": fmt.title,
+        "suffixes": list(fmt.suffixes),
+        "tables": sorted(fmt.tables),
+        "limits": fmt.limits,
+    }

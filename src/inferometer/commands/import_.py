@@ -1,0 +1,25 @@
+"""`inferometer import`: a trace as a store that opens at once."""
+
+import click
+
+from inferometer.commands.base import Output, Source, command, output_options, source_argument
+
+
+@command("import", help="Save a trace as a store (NAME.ifm), which every command opens at once.",
+         example="inferometer import trace.json.gz -o trace.ifm")  # fmt: skip
+@source_argument
+@click.option("-o", "--output", required=True, metavar="NAME.ifm", help="The store to make.")
+@click.option("--force", is_flag=True, help="Replace the store if it exists.")
+@output_options("json")
+def run(source: Source, output: str, force: bool, out: Output) -> None:
+    from inferometer.reports.base import loss_lines
+    from inferometer.trace.store import count_rows
+
+    trace = source.store(output, force=force)
+    rows = count_rows(trace)
+    if out.form == "json":
+        out.write_json({"store": output, "rows": rows, "losses": trace.losses.as_dict()})
+        return
+    click.echo(f"{output}: " + (", ".join(f"{n:,} {name}" for name, n in rows.items() if n) or "no rows"))
+    for line in loss_lines(trace.losses):
+        click.echo(line, err=True)

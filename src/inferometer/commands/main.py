@@ -1,0 +1,93 @@
+"""The command line: finds the commands, runs one, and turns every failure into one clear message and an exit code.
+
+0 done, 1 a check said no, 2 usage, 3 bad input, 4 a device or extra is missing, 70 a bug of ours.
+"""
+
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from inferometer import __version__
+from inferometer.errors import InferometerError
+from inferometer.registry import collect
+
+_USAGE = 2
+_BUG = 70
+_INTERRUPTED = 130
+_HELP = """Measure LLM inference, down to the single kernel.
+
+\b
+Example:
+  inferometer summary trace.json.gz
+
+FILE is a profiler's file (see `inferometer formats`), a store made by `inferometer import`, or - for standard input.
+"""
+
+
+class _Commands(click.Group):
+    """The commands found in the folder, in the order of their names."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_commands())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return _commands().get(cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _commands() and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], _commands(), n=1)
+            guess = f" Did you mean {near[0]}?" if near else f" Commands: {', '.join(sorted(_commands()))}."
+            raise click.UsageError(f"No command {args[0]!r}.{guess}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _commands() -> dict[str, click.Command]:
+    commands: dict[str, Any] = collect("inferometer.commands", "run")
+    return commands
+
+
+@click.group("inferometer", cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="inferometer")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of failures.")
+def cli() -> None:
+    """The group of all commands."""
+
+
+def main(args: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    words = sys.argv[1:] if args is None else args
+    debug = "--debug" in words
+    try:
+        result = cli.main(args=words, prog_name="inferometer", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # the reader left: nothing to say, nobody to hear
+        sys.exit(0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(_USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(_INTERRUPTED)
+    except InferometerError as error:
+        if debug:
+            raise
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except Exception as error:
+        if debug:
+            raise
+        what = f"{type(error).__name__}: {error}".split("\n")[0][:300]
+        click.echo(
+            f"error: a bug in inferometer: {what}\n  Run it again with --debug and report what it prints.", err=True
+        )
+        sys.exit(_BUG)
+    sys.exit(result if isinstance(result, int) else 0)

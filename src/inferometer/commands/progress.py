@@ -1,0 +1,38 @@
+"""A progress bar on stderr, for people: only on a terminal, and only when the work takes longer than a moment."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from inferometer.formats.source import Progress
+
+_PATIENCE_S = 0.7
+
+
+@contextmanager
+def reading(name: str) -> Iterator[Progress | None]:
+    """A callback for bytes read and bytes in all; None where nobody looks on."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    bar = Bar(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(f"reading {name}", total=None)
+    begun = time.monotonic()
+
+    def report(done: int, total: int | None) -> None:
+        if not bar.live.is_started:
+            if time.monotonic() - begun < _PATIENCE_S:
+                return
+            bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield report
+    finally:
+        bar.stop()

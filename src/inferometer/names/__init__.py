@@ -1,0 +1,1 @@
+"""Kernel names: what a mangled or generated name tells."""

@@ -1,0 +1,52 @@
+"""How cells of each kind, and losses, are written for people."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from inferometer.analyses.result import Field, Kind
+from inferometer.trace.losses import Losses
+from inferometer.units import format_bytes, format_count, format_duration, format_share
+
+_FORMATS: dict[Kind, Callable[[Any], str]] = {
+    "count": format_count,
+    "ns": format_duration,
+    "share": format_share,
+    "bytes": format_bytes,
+}
+_RIGHT: frozenset[Kind] = frozenset({"count", "ns", "share", "bytes", "number"})
+
+
+def cell(field: Field, value: Any) -> str:
+    """One value as people write it; `-` where there is none."""
+    if value is None:
+        return "-"
+    return _FORMATS.get(field.kind, str)(value)
+
+
+def is_right(field: Field) -> bool:
+    """Whether the column is set flush right."""
+    return field.kind in _RIGHT
+
+
+def loss_lines(losses: Losses) -> Sequence[str]:
+    """What was lost or mended, gravest first; empty when there is nothing to say.
+
+    Events that are dropped by design (flow arrows, metadata) are no news to a reader and are left to `--json`.
+    """
+    lines = []
+    for loss in losses:
+        if loss.severity == "info" and (loss.dropped or loss.name == "text_id"):
+            continue
+        where = f" [{loss.category}]" if loss.category else ""
+        example = f" ({loss.example})" if loss.example and loss.severity != "info" else ""
+        lines.append(f"{loss.severity}: {loss.count:,} {loss.name}{where}: {loss.meaning}{example}")
+    return lines
+
+
+def scope_line(losses: Losses) -> str | None:
+    """Says which tables were read, unless it was all of them."""
+    from inferometer.trace.tables import ALL_TABLES
+
+    if losses.scope == ALL_TABLES:
+        return None
+    return f"Only {', '.join(sorted(losses.scope))} were read; losses count those alone."

@@ -1,0 +1,43 @@
+"""A result's main table as CSV or TSV with exact numbers: times in ns, shares in percent, as `nsys stats` exports them.
+
+Spreadsheets run cells that begin with = + - @ as formulas; a text cell that does gets a quote in front.
+"""
+
+import csv
+import io
+from typing import Any
+
+from inferometer.analyses.result import Field, Result
+
+_UNITS = {"ns": " (ns)", "share": " (%)", "bytes": " (bytes)"}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def render_csv(result: Result) -> str:
+    """Comma separated, quoted where needed (RFC 4180), with a header."""
+    return _render(result, ",")
+
+
+def render_tsv(result: Result) -> str:
+    """Tab separated, with a header."""
+    return _render(result, "\t")
+
+
+def _render(result: Result, delimiter: str) -> str:
+    section = result.sections()[0]
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(field.title + _UNITS.get(field.kind, "") for field in section.fields)
+    for row in section.frame.iter_rows(named=True):
+        writer.writerow(_cell(field, row[field.column]) for field in section.fields)
+    return out.getvalue()
+
+
+def _cell(field: Field, value: Any) -> Any:
+    if value is None:
+        return ""
+    if field.kind == "share":
+        return value * 100
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return "'" + value
+    return value
