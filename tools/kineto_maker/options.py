@@ -1,0 +1,101 @@
+"""What to generate: the model, the workload, what the profiler records, and how the file is laid out.
+
+The same options always give the same bytes. Model shapes are those of the published Llama configurations.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Phase = Literal["prefill", "decode"]
+Mode = Literal["eager", "graph"]
+Marks = Literal["sglang", "vllm", "profiler", "none"]
+Fault = Literal["none", "host-late"]
+Layout = Literal["kineto", "compact", "oneline", "indent2"]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Shapes of a Llama model, before tensor parallelism splits it."""
+
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+    vocab: int
+    layers: int
+
+
+MODELS: Final = {
+    "llama-3.1-8b": Model(4096, 32, 8, 128, 14336, 128256, 32),
+    "llama-3.2-1b": Model(2048, 32, 8, 64, 8192, 128256, 16),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """One trace. `fault_ms` is about what the fault `host-late` adds to a decode step.
+
+    Raises:
+        ValueError: A value is out of range, or the model's heads don't divide by `world`.
+    """
+
+    steps: int = 8
+    model: str = "llama-3.1-8b"
+    layers: int | None = None  # the model's own number
+    batch: int = 32  # requests in a decode step
+    prefill_every: int = 10  # steps 0, N, 2N... are prefill; 0: no step is
+    mode: Mode = "eager"  # of the decode steps; a prefill is always eager
+    graph_node_ids: bool = False
+    stack: bool = True
+    lean: bool = False  # without the Python calls of some 100 ns that lie between the others
+    shapes: bool = True
+    marks: Marks = "sglang"
+    rank: int = 0
+    world: int = 1
+    seed: int = 7
+    slow: tuple[str, float] | None = None  # kernels whose name matches take this many times as long
+    fault: Fault = "none"
+    fault_ms: float = 3.0
+    layout: Layout = "kineto"
+    gz: bool = False
+
+    def __post_init__(self) -> None:
+        if self.model not in MODELS:
+            raise ValueError(f"model: want one of {', '.join(MODELS)}, found {self.model!r}")
+        if self.steps < 1 or self.batch < 1 or (self.layers is not None and self.layers < 1):
+            raise ValueError("steps, batch and layers: want at least 1")
+        if self.prefill_every < 0 or self.fault_ms < 0:
+            raise ValueError("prefill_every and fault_ms: want 0 or more")
+        if self.world < 1 or self.shape.kv_heads % self.world:
+            raise ValueError(f"world: want a divisor of {self.shape.kv_heads}, found {self.world}")
+        if not 0 <= self.rank < self.world:
+            raise ValueError(f"rank: want 0 to {self.world - 1}, found {self.rank}")
+        if self.slow is not None:
+            _check_slow(*self.slow)
+
+    @property
+    def shape(self) -> Model:
+        """The model's shapes."""
+        return MODELS[self.model]
+
+    @property
+    def layer_count(self) -> int:
+        """Decoder layers in the trace."""
+        return self.shape.layers if self.layers is None else self.layers
+
+    def phase(self, step: int) -> Phase:
+        """What the step with this number does."""
+        return "prefill" if self.prefill_every and step % self.prefill_every == 0 else "decode"
+
+
+def _check_slow(pattern: str, factor: float) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"slow: want a regular expression, found {pattern!r}: {error}") from error
+    if factor <= 0:
+        raise ValueError(f"slow: want a factor above 0, found {factor}")
