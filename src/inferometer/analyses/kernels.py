@@ -17,6 +17,7 @@ from inferometer.errors import InputError
 from inferometer.names.demangle import demangle
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
+from inferometer.units import format_share
 
 SortKey = Literal["total", "count", "mean", "median", "min", "max", "stddev", "name"]
 _SORT_COLUMNS: dict[SortKey, str] = {
@@ -68,7 +69,9 @@ class KernelTable(Result):
             return ["No device work in the selection."]
         if self.frame.height < self.kernels:
             share = self.shown_ns / self.total_ns if self.total_ns else 0.0
-            return [f"{self.frame.height:,} of {self.kernels:,} kernels shown, {share:.1%} of the device time."]
+            return [
+                f"{self.frame.height:,} of {self.kernels:,} kernels shown, {format_share(share)} of the device time."
+            ]
         return []
 
     def as_json(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from inferometer.analyses.kernels import KernelTable
 from inferometer.trace.trace import Trace
-from inferometer.units import format_duration
+from inferometer.units import format_duration, format_share
 
 _IDLE_SHARE = 0.2
 _SHORT_NS = 5_000
@@ -41,8 +41,8 @@ def _idle(trace: Trace, devices: pl.DataFrame) -> Iterator[str]:
         if not row["window_ns"] or row["idle_ns"] / row["window_ns"] < _IDLE_SHARE:
             continue
         share = row["idle_ns"] / row["window_ns"]
-        text = f"{row['device'] or 'The device'} is idle {share:.1%} of its window ({format_duration(row['idle_ns'])})."
-        yield text + _why_idle(trace, row["device"])
+        idle = f"{format_share(share)} of its window ({format_duration(row['idle_ns'])})"
+        yield f"{row['device'] or 'The device'} is idle {idle}." + _why_idle(trace, row["device"])
 
 
 def _why_idle(trace: Trace, device: str | None) -> str:
@@ -57,8 +57,8 @@ def _why_idle(trace: Trace, device: str | None) -> str:
         return ""
     longest = gaps.sort("gap_ns", descending=True).row(0, named=True)
     return (
-        f" For {late_ns / idle_ns:.0%} of that the host was late: it queued the next work only after the device had "
-        f"run dry. Longest gap: {format_duration(longest['gap_ns'])}, ended by {_short(longest['kernel'])}."
+        f" For {format_share(late_ns / idle_ns)} of that the host was late: it queued the next work only after the "
+        f"device had run dry. Longest gap: {format_duration(longest['gap_ns'])}, ended by {_short(longest['kernel'])}."
     )
 
 
@@ -92,7 +92,7 @@ def _short_kernels(trace: Trace) -> Iterator[str]:
     n, n_short, median = kernels.select(pl.len(), n_short, pl.col("dur_ns").median()).collect().row(0)
     if n >= 100 and n_short / n > _SHORT_SHARE:
         yield (
-            f"{n_short / n:.0%} of {n:,} kernels take less than {format_duration(_SHORT_NS)} (median "
+            f"{format_share(n_short / n)} of {n:,} kernels take less than {_SHORT_NS // 1000} μs (median "
             f"{format_duration(median)}): launch cost may count; CUDA graphs or fusion would help."
         )
 
@@ -101,8 +101,8 @@ def _copies(devices: pl.DataFrame) -> Iterator[str]:
     for row in devices.iter_rows(named=True):
         exposed_ns = row["copy_busy_ns"] - row["overlap_ns"]
         if row["window_ns"] and exposed_ns / row["window_ns"] > _EXPOSED_COPY_SHARE:
-            share = exposed_ns / row["window_ns"]
-            yield f"Copies run alone for {share:.1%} of {row['device']}'s window ({format_duration(exposed_ns)})."
+            share = format_share(exposed_ns / row["window_ns"])
+            yield f"Copies run alone for {share} of {row['device']}'s window ({format_duration(exposed_ns)})."
 
 
 def _dominant(kernels: KernelTable) -> Iterator[str]:
@@ -110,7 +110,8 @@ def _dominant(kernels: KernelTable) -> Iterator[str]:
         return
     first = kernels.frame.row(0, named=True)
     if first["share"] > _DOMINANT_SHARE and kernels.kernels > 1:
-        yield f"{_short(first['kernel'])} takes {first['share']:.1%} of the kernel time in {first['count']:,} launches."
+        share = format_share(first["share"])
+        yield f"{_short(first['kernel'])} takes {share} of the kernel time in {first['count']:,} launches."
 
 
 def _graphs(trace: Trace) -> Iterator[str]:

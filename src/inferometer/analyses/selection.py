@@ -22,16 +22,13 @@ class Selection:
     rank: int | None = None
     between_ns: tuple[int, int] | None = None
 
-    def tables(self) -> frozenset[str]:
-        """Tables that it needs: a window needs all of them, to know where the trace starts."""
-        return ALL_TABLES if self.between_ns else frozenset({"launches"})
-
     def apply(self, trace: Trace) -> pl.LazyFrame:
         """The launches selected.
 
         Raises:
             UnknownName: The trace has no such device, stream or rank.
-            InputError: The window ends before it begins, or lies outside the trace.
+            InputError: The window ends before it begins, or lies outside the trace; or it was opened without all
+                tables, which a window needs to know where the trace starts.
         """
         launches = trace.launches
         for column, wanted in (("device", self.device), ("stream", self.stream), ("rank", self.rank)):
@@ -46,6 +43,7 @@ class Selection:
         first_ns, last_ns = self.between_ns or (0, 0)
         if last_ns <= first_ns:
             raise InputError(f"between: want two times in order, found {first_ns:,} ns and {last_ns:,} ns")
+        trace.require(ALL_TABLES)
         whole = trace.window()
         if whole is None:
             raise InputError(f"{trace.facts.source}: has no times to select a window from")

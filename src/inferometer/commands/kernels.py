@@ -57,14 +57,16 @@ def run(
     memory: bool,
     out: Output,
 ) -> None:
-    from inferometer.analyses.kernels import kernel_table
-    from inferometer.analyses.selection import Selection
     from inferometer.units import parse_duration
 
     window = None
     if between:
         window = (parse_duration(between[0], default_unit="s"), parse_duration(between[1], default_unit="s"))
+    trace = source.open(None if window else {"launches"})
+
+    from inferometer.analyses.kernels import kernel_table
+    from inferometer.analyses.selection import Selection
+
     selection = Selection(device, stream, rank, window)
-    trace = source.open(selection.tables())
     key: SortKey = _SORT_KEYS[sort]
     out.show(kernel_table(trace, selection, sort=key, top=top, match=match, raw=raw, copies=memory))

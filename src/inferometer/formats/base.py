@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from inferometer.errors import FormatError, UnknownName
-from inferometer.formats.source import Source
-from inferometer.registry import collect
-from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.facts import Facts
 
-Read = Callable[[Source, TraceBuilder, frozenset[str]], Facts]
+if TYPE_CHECKING:
+    from inferometer.formats.source import Source
+    from inferometer.trace.builder import TraceBuilder
+    from inferometer.trace.facts import Facts
+
+Read = Callable[["Source", "TraceBuilder", frozenset[str]], "Facts"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,8 @@ class Format:
     """One profile format.
 
     `sniff` gets the first 64 KiB, unpacked, and says whether they look like this format. `read` fills the builder with
-    the tables asked for and returns the facts. `aliases` are further names for `--format`. `limits` says honestly what
+    the tables asked for and returns the facts. `start` may begin work in another process before polars is imported
+    (`Source.ahead`); it imports nothing heavy. `aliases` are further names for `--format`. `limits` says honestly what
     is not read.
     """
 
@@ -28,15 +31,18 @@ class Format:
     read: Read
     tables: frozenset[str]
     limits: str = ""
+    start: Callable[["Source", frozenset[str] | None], None] | None = None
     aliases: tuple[str, ...] = ()
 
 
 def known_formats() -> dict[str, Format]:
     """All formats by name: this package's and those that other packages add."""
+    from inferometer.registry import collect
+
     return collect("inferometer.formats", "FORMAT")
 
 
-def find_format(source: Source, name: str | None = None) -> Format:
+def find_format(source: "Source", name: str | None = None) -> Format:
     """The format called `name`, else the one whose content `source` has.
 
     Raises:

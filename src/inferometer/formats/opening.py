@@ -1,25 +1,28 @@
-"""Open any source: a profiler's file, a store, or standard input."""
+"""Open any source: a profiler's file, a store, or standard input.
+
+What needs polars is imported late: for a large file, another process is already at work by then.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from inferometer.errors import InputError
+from inferometer.errors import InputError, UnknownName
 from inferometer.formats.base import find_format
 from inferometer.formats.source import Limits, Progress, Source
-from inferometer.trace.builder import TraceBuilder
-from inferometer.trace.store import StoreFolder, is_store, read_store, write_manifest
-from inferometer.trace.tables import ALL_TABLES, TABLES
-from inferometer.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from inferometer.trace.trace import Trace
 
 
 def open_trace(
     path: str | Path,
     tables: Iterable[str] | None = None,
     *,
-    format: str | None = None,  # the field's word, and the option's
+    format: str | None = None,
     limits: Limits | None = None,
     progress: Progress | None = None,
-) -> Trace:
+) -> "Trace":
     """Open a profile as a trace: any format that `inferometer formats` lists, a store (`NAME.ifm`), or `-`.
 
     Args:
@@ -34,13 +37,22 @@ def open_trace(
         InputError: The file can't be read, is of no known format, or is damaged beyond repair. Damage that leaves
             something to read is counted in `trace.losses` instead.
     """
-    wanted = _check_tables(tables)
-    if str(path) != "-" and is_store(Path(path)):
-        return read_store(Path(path), None if tables is None else wanted)
+    if isinstance(tables, str):
+        raise InputError(f"tables: want a set of names, found the text {tables!r}", hint=f"Write {{{tables!r}}}.")
+    wanted = None if tables is None else frozenset(tables)
+    if _is_folder(path):
+        return _open_store(Path(path), wanted)
     source = Source(path, limits=limits, progress=progress)
     fmt = find_format(source, format)
-    builder = TraceBuilder(wanted)
-    return builder.finish(fmt.read(source, builder, wanted))
+    try:
+        if fmt.start:
+            fmt.start(source, wanted)
+        from inferometer.trace.builder import TraceBuilder
+
+        builder = TraceBuilder(_known(wanted))
+        return builder.finish(fmt.read(source, builder, builder.tables))
+    finally:
+        source.stop_ahead()
 
 
 def import_trace(
@@ -51,32 +63,42 @@ def import_trace(
     force: bool = False,
     limits: Limits | None = None,
     progress: Progress | None = None,
-) -> Trace:
+) -> "Trace":
     """Read all tables of `path` straight into the store `store` in bounded memory, and open that.
 
     Raises:
         InputError: As `open_trace`; or `store` exists and `force` is not set.
     """
-    if str(path) != "-" and is_store(Path(path)):
+    from inferometer.trace.builder import TraceBuilder
+    from inferometer.trace.store import StoreFolder, read_store, write_manifest
+
+    if _is_folder(path):
         open_trace(path).save(store, force=force)
         return read_store(Path(store))
     source = Source(path, limits=limits, progress=progress)
     fmt = find_format(source, format)
     with StoreFolder(Path(store), force=force) as folder:
         builder = TraceBuilder(folder=folder)
-        trace = builder.finish(fmt.read(source, builder, ALL_TABLES))
+        trace = builder.finish(fmt.read(source, builder, builder.tables))
         write_manifest(folder, trace.facts, trace.losses, builder.parts())
     return read_store(Path(store))
 
 
-def _check_tables(tables: Iterable[str] | None) -> frozenset[str]:
-    if isinstance(tables, str):
-        raise InputError(
-            f"tables: want a set of names, found the text {tables!r}", hint=f"Write tables={{{tables!r}}}."
-        )
-    wanted = ALL_TABLES if tables is None else frozenset(tables)
-    if unknown := sorted(wanted - ALL_TABLES):
-        from inferometer.errors import UnknownName
+def _is_folder(path: str | Path) -> bool:
+    return str(path) != "-" and Path(path).is_dir()
 
-        raise UnknownName("table", unknown[0], sorted(TABLES))
-    return wanted
+
+def _open_store(path: Path, tables: frozenset[str] | None) -> "Trace":
+    from inferometer.trace.store import is_store, read_store
+
+    if not is_store(path):
+        raise InputError(f"{path}: is a folder, and not a store (NAME.ifm)", hint="Name one file in it.")
+    return read_store(path, _known(tables))
+
+
+def _known(tables: frozenset[str] | None) -> frozenset[str] | None:
+    from inferometer.trace.tables import ALL_TABLES
+
+    for unknown in sorted((tables or frozenset()) - ALL_TABLES):
+        raise UnknownName("table", unknown, sorted(ALL_TABLES))
+    return tables

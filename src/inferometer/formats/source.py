@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Protocol, Self
 
 from inferometer.errors import FormatError, InputError
 
@@ -37,11 +37,18 @@ class Limits:
     event_bytes: int | None = 64 << 20
 
 
+class Closes(Protocol):
+    """Work that goes on elsewhere."""
+
+    def close(self) -> None:
+        """End it."""
+
+
 class Source:
     """One input: `name` for messages, `path` where it is a file, `head` (the first 64 KiB, unpacked) for sniffing.
 
     `open()` gives the plain bytes from the start. `rewindable` says whether it may be called more than once; standard
-    input may not.
+    input may not. `ahead` is work that a format began on it before it reads (`Format.start`).
     """
 
     def __init__(self, path: str | Path, *, limits: Limits | None = None, progress: Progress | None = None) -> None:
@@ -49,9 +56,18 @@ class Source:
         self.name = "stdin" if self.path is None else str(path)
         self.limits = limits or Limits()
         self.rewindable = self.path is not None
+        self.ahead: Closes | None = None
         self._progress = progress
         self._first: Stream | None = None
         self._head: bytes | None = None
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the file is compressed. False for standard input."""
+        if self.path is None:
+            return False
+        with self.path.open("rb") as file:
+            return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
 
     @property
     def head(self) -> bytes:
@@ -79,6 +95,18 @@ class Source:
             raise InputError(f"{self.name}: can be read only once", hint="Save it to a file first.")
         stream, self._first = self._first, None
         return stream
+
+    def report(self, done: int) -> None:
+        """Tell the progress, plain bytes, of work that another process does."""
+        if self._progress:
+            size = None if self.path is None or self.is_packed else self.path.stat().st_size
+            self._progress(done, size)
+
+    def stop_ahead(self) -> None:
+        """End the work that was begun, if any."""
+        if self.ahead:
+            self.ahead.close()
+            self.ahead = None
 
     def _stream(self) -> "Stream":
         if self.path is None:

@@ -42,7 +42,14 @@ def print_result(result: Result, file: TextIO) -> None:
 
 
 def _print_section(section: Section, console: Console, *, fold: bool) -> None:
-    table = Table(box=box.SIMPLE_HEAD, title=section.title, title_justify="left", title_style="bold", pad_edge=False)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        title=section.title,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+    )
     for field in section.fields:
         cut = fold and field.kind == "name"
         table.add_column(

@@ -4,6 +4,7 @@ import polars as pl
 
 from inferometer.trace.builder import TraceBuilder
 
+_LANE = ("rank", "process", "device", "context", "stream")
 _ROUNDING_NS = 1  # start and duration are rounded apart, so neighbours may seem to overlap by this much
 
 
@@ -11,18 +12,21 @@ def check_launches(out: TraceBuilder) -> None:
     """Count device work of 0 ns, and work that overlaps its successors on one in-order stream."""
     if not out.rows("launches"):
         return
-    zero = out.frame("launches").filter(pl.col("dur_ns") == 0).select(pl.len()).collect().item()
+    launches = out.frame("launches")
+    zero = launches.filter(pl.col("dur_ns") == 0).select(pl.len()).collect().item()
     out.losses.count("zero_duration_launch", zero, category="launches")
-    lane = ["rank", "process", "device", "context", "stream"]
+    differ = launches.select(pl.col(_LANE).n_unique()).collect().row(0)
+    lane = [column for column, n in zip(_LANE, differ, strict=True) if n > 1 or column == "stream"]
     start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("dur_ns")
     rows = (
-        out.frame("launches")
+        launches.select(*lane, "start_ns", "dur_ns")
+        .with_row_index("row")
         .filter(pl.col("stream").is_not_null())
-        .select(*lane, "start_ns", "dur_ns", "kernel")
         .sort(*lane, "start_ns", "dur_ns")
+        .select("row", "start_ns", "dur_ns", pl.struct(lane).rle_id().alias("lane"))
         .with_columns(
-            overlaps=(end - _ROUNDING_NS > start.shift(-1)).over(lane, mapping_strategy="explode"),
-            overflows=(end - _ROUNDING_NS > start.shift(-2)).over(lane, mapping_strategy="explode"),
+            overlaps=(end - _ROUNDING_NS > start.shift(-1)) & (pl.col("lane") == pl.col("lane").shift(-1)),
+            overflows=(end - _ROUNDING_NS > start.shift(-2)) & (pl.col("lane") == pl.col("lane").shift(-2)),
         )
         .filter(pl.col("overlaps"))
         .collect()
@@ -32,7 +36,8 @@ def check_launches(out: TraceBuilder) -> None:
     count("overlaps_in_stream", rows.height - overflowing.height, category="launches")
     if overflowing.height:
         longest = overflowing.sort("dur_ns").row(-1, named=True)
-        example = f"{longest['kernel'][:60]}: {longest['dur_ns']:,} ns"
+        name = launches.select("kernel").slice(longest["row"], 1).collect().item()
+        example = f"{name[:60]}: {longest['dur_ns']:,} ns"
         count("overflows_stream", overflowing.height, category="launches", example=example)
 
 

@@ -37,12 +37,19 @@ def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Fac
     return read(source, out, tables)
 
 
+def _start(source: "Source", tables: frozenset[str] | None) -> None:
+    from inferometer.formats.kineto.ahead import start
+
+    start(source, tables)
+
+
 FORMAT = Format(
     name="kineto",
     title="PyTorch profiler (Kineto) and other Chrome traces, .json or .json.gz",
     suffixes=(".json", ".json.gz"),
     sniff=_sniff,
     read=_read,
+    start=_start,
     tables=frozenset({"launches", "calls", "ops", "frames", "spans", "counters"}),
     limits="Flow arrows, async and object events are counted, not kept.",
     aliases=("chrome", "pytorch"),

@@ -28,6 +28,13 @@ _EMPTY = b"{}"
 _HOST_PID = re.compile(r"(.+)\((-?\d+)\)")
 _NUMBERED = re.compile(r"(?:stream|thread|pid|process|gpu|queue) *(\d+)", re.IGNORECASE)
 _MODULE = "nn.Module: "
+LAUNCH_KINDS = {
+    "kernel": "kernel",
+    "gpu_memcpy": "memcpy",
+    "gpu_memset": "memset",
+    "memcpy": "memcpy",
+    "memset": "memset",
+}
 _LONGEST_NS = 2**53  # 104 days: a thousand such durations still add up within 64 bits
 
 
@@ -49,6 +56,22 @@ class LaunchArgs(msgspec.Struct, gc=False):
     graph_node_id: int | None = field(default=None, name="graph node id")
     bytes: int | None = None
     old_external_id: int | None = field(default=None, name="external id")
+
+
+class LaunchEvent(msgspec.Struct, gc=False):
+    """An event of device work with its arguments decoded in the same pass; otherwise as `Event`."""
+
+    ph: str = ""
+    cat: str = ""
+    name: str | None = None
+    pid: _Id = None
+    tid: _Id = None
+    ts: Raw = _NONE
+    dur: Raw = _NONE
+    args: LaunchArgs = field(default_factory=LaunchArgs)
+
+
+decode_launches = msgspec.json.Decoder(list[LaunchEvent]).decode
 
 
 class CallArgs(msgspec.Struct, gc=False):
@@ -104,6 +127,8 @@ class MemoryArgs(msgspec.Struct, gc=False):
 
 
 A = TypeVar("A", bound=msgspec.Struct)
+AnyEvent = Event | LaunchEvent
+E = TypeVar("E", Event, LaunchEvent)
 
 
 class ArgsDecoder(Generic[A]):
@@ -173,7 +198,7 @@ class Ids:
         """The thread of each event."""
         return self._numbers([event.tid for event in events], self._name_thread)
 
-    def hosts(self, events: Sequence[Event]) -> list[str | None] | None:
+    def hosts(self, events: Sequence[AnyEvent]) -> list[str | None] | None:
         """The host that each `host(123)` names, or None when no event names one."""
         pids = {event.pid for event in events}
         named = {pid: match[1] for pid in pids if isinstance(pid, str) and (match := _HOST_PID.fullmatch(pid))}
@@ -236,7 +261,16 @@ class Columns:
     def launches(self, events: list[Event], category: str, kind: str) -> None:
         """`kernel`, `gpu_memcpy`, `gpu_memset`."""
         events, times = self._timed(events, category)
-        args = self._launch_args.decode(events, category)
+        self._add_launches(events, self._launch_args.decode(events, category), times, kind)
+
+    def decoded_launches(self, events: list[LaunchEvent], category: str) -> None:
+        """The same from events whose arguments are decoded."""
+        events, times = self._timed(events, category)
+        self._add_launches(events, [event.args for event in events], times, LAUNCH_KINDS[category])
+
+    def _add_launches(
+        self, events: Sequence[AnyEvent], args: list[LaunchArgs], times: dict[str, Values], kind: str
+    ) -> None:
         occupancy = [None if a.occupancy is None else a.occupancy / 100 for a in args]
         self._out.add(
             "launches",
@@ -398,7 +432,7 @@ class Columns:
     def _where(self, events: Sequence[Event]) -> dict[str, Values]:
         return {"process": self.ids.processes(events), "thread": self.ids.threads(events)}
 
-    def _timed(self, events: list[Event], category: str) -> tuple[list[Event], dict[str, Values]]:
+    def _timed(self, events: list[E], category: str) -> tuple[list[E], dict[str, Values]]:
         """Events with a start and a duration; the others are counted."""
         events, start_ns = self._started(events, category)
         dur_ns, states = parse_ns([event.dur for event in events])
@@ -417,7 +451,7 @@ class Columns:
             events, start_ns, dur_ns = _kept(events, good), start_ns[good], dur_ns[good]
         return events, {"start_ns": start_ns, "dur_ns": dur_ns}
 
-    def _started(self, events: list[Event], category: str) -> tuple[list[Event], NDArray[np.int64]]:
+    def _started(self, events: list[E], category: str) -> tuple[list[E], NDArray[np.int64]]:
         """Events with a name and a start; the others are counted."""
         named = [event for event in events if event.name is not None]
         self._out.losses.count("without_name", len(events) - len(named), category=category)
@@ -433,20 +467,20 @@ class Columns:
         return named, start_ns
 
 
-def _names(events: Sequence[Event]) -> list[str]:
+def _names(events: Sequence[AnyEvent]) -> list[str]:
     return [event.name or "" for event in events]
 
 
-def _kept(events: Sequence[Event], good: NDArray[np.bool_]) -> list[Event]:
+def _kept(events: Sequence[E], good: NDArray[np.bool_]) -> list[E]:
     return [event for event, keep in zip(events, good.tolist(), strict=True) if keep]
 
 
-def _first(events: Sequence[Event], bad: NDArray[np.bool_]) -> str | None:
+def _first(events: Sequence[AnyEvent], bad: NDArray[np.bool_]) -> str | None:
     where = np.flatnonzero(bad)
     return (events[int(where[0])].name or "")[:80] if len(where) else None
 
 
-def _devices(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[Event]) -> list[str | None]:
+def _devices(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent]) -> list[str | None]:
     """`gpu:N` from the arguments, else from a numeric process id, which is the device's on a device track."""
     known: dict[_Id, str | None] = {}
     devices = []
@@ -465,7 +499,7 @@ def _device_text(number: _Id) -> str | None:
     return f"gpu:{match[1]}" if match else None
 
 
-def _streams(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[Event]) -> list[int | None]:
+def _streams(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent]) -> list[int | None]:
     return [_stream_number(event.tid if a.stream is None else a.stream) for a, event in zip(args, events, strict=True)]
 
 

@@ -6,7 +6,7 @@ nanosecond are rounded half to even.
 """
 
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import MAX_PREC, Context, Decimal, InvalidOperation
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ OK, UNREADABLE, OUT_OF_RANGE = 0, 1, 2
 _PLAIN = b"0123456789.\n"
 _MAX_DIGITS = 18
 _MOST = 2**62  # leaves room to add a duration
+_EXACT = Context(prec=MAX_PREC)
 _POWERS = 10 ** np.arange(_MAX_DIGITS + 1, dtype=np.int64)
 
 
@@ -79,11 +80,11 @@ def _parse_one(text: bytes) -> tuple[int, int]:
         number = Decimal(text.decode("ascii").strip(' \t\r\n"'))
     except (InvalidOperation, UnicodeDecodeError):
         return 0, UNREADABLE
-    if not number.is_finite():
+    if not number.is_finite() or b"_" in text:  # Decimal takes 1_000 for a number
         return 0, UNREADABLE
-    if number.adjusted() > 20:  # before scaling: a hostile exponent must not become a huge integer
+    if number and number.adjusted() > 20:  # before scaling: a hostile exponent must not become a huge integer
         return 0, OUT_OF_RANGE
     if number.adjusted() < -20:
         return 0, OK
-    ns = round(number * 1000)
+    ns = round(number.scaleb(3, _EXACT))
     return (ns, OK) if -_MOST <= ns <= _MOST else (0, OUT_OF_RANGE)

@@ -4,9 +4,8 @@ Source: the Trace Event Format (Chrome) and what PyTorch 1.8 to 2.10 write in it
 counted), async and object events (counted), counters' and spans' further arguments.
 """
 
-import msgspec
-
 from inferometer.errors import FormatError
+from inferometer.formats.kineto.ahead import is_scan
 from inferometer.formats.kineto.events import EventReader
 from inferometer.formats.kineto.header import KEEP_BYTES, KEYS, Header
 from inferometer.formats.kineto.scan import LaunchScan, ScanFailed
@@ -18,18 +17,18 @@ from inferometer.trace.checks import check_calls, check_launches, check_spans
 from inferometer.trace.facts import Facts
 
 NAME = "kineto"
-_KEY_BYTES = 1 << 12
-_BOM = b"\xef\xbb\xbf"
 _LOOK_BYTES = 1 << 20
 
 
 def read(source: Source, out: TraceBuilder, tables: frozenset[str]) -> Facts:
     """Read the tables asked for. For launches alone, a scan that decodes only their text is tried first."""
-    if tables == {"launches"} and source.rewindable:
+    if is_scan(source, tables):
         try:
             return _read(source, out, scan=True)
         except ScanFailed:
             out.reset()
+        finally:
+            source.stop_ahead()
     return _read(source, out, scan=False)
 
 
@@ -60,10 +59,7 @@ class _Document:
 
     def read(self) -> None:
         text = self._text
-        text.fill(len(_BOM))
-        if text.buf.startswith(_BOM, text.pos):
-            text.pos += len(_BOM)
-        byte = text.peek()
+        byte = text.skip_mark()
         if byte == ord("{"):
             self._object()
         elif byte == ord("["):
@@ -94,6 +90,8 @@ class _Document:
         return at_events != -1 and (at_phase == -1 or at_events < at_phase)
 
     def _objects(self) -> None:
+        if self._scan:  # each object has its own rank, and a scan would run through all of them
+            raise ScanFailed
         text, n = self._text, 0
         while text.peek() == ord("{"):
             self._object()
@@ -106,11 +104,9 @@ class _Document:
     def _object(self) -> None:
         """A trace object: its fields, with the events among them."""
         text = self._text
-        text.pos += 1
         try:
-            while text.peek() == ord('"'):
-                self._field(_key(text.take_value(keep=_KEY_BYTES)))
-                text.take(ord(","))
+            for key in text.fields():
+                self._field(key)
             if text.peek() == -1:
                 raise Truncated
             if not text.take(ord("}")):
@@ -125,7 +121,6 @@ class _Document:
 
     def _field(self, key: str) -> None:
         text = self._text
-        text.take(ord(":"))
         if key == "traceEvents" and text.take(ord("[")):
             self._events(bare=False)
             return
@@ -137,7 +132,7 @@ class _Document:
         text, losses = self._text, self._out.losses
         reader = EventReader(text, losses, event_bytes=self._source.limits.event_bytes, bare=bare)
         if self._scan:
-            LaunchScan(text, self._sorter, reader, losses, header=self.header).run()
+            LaunchScan(self._source, text, self._sorter, reader, self.header, losses).run()
         else:
             before = text.offset
             for events in reader.batches():
@@ -157,10 +152,3 @@ class _Document:
         self._first_launch = self._out.rows("launches")
         self._sorter.columns.call_processes.clear()
         self.header.rank = None
-
-
-def _key(text: bytes | None) -> str:
-    try:
-        return msgspec.json.decode(text or b'""', type=str)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ""

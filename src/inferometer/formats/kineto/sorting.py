@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from inferometer.formats.kineto.columns import Columns
+from inferometer.formats.kineto.columns import LAUNCH_KINDS, Columns
 from inferometer.formats.kineto.events import BAD_JSON, Event
 from inferometer.formats.kineto.header import Header
 from inferometer.formats.kineto.pairs import Pairs
@@ -17,13 +17,6 @@ FLUSH_EVENTS = 16_384
 _FLUSH_BYTES = 16 << 20
 _FLOWS = frozenset("stf")
 _INSTANTS = frozenset("iIR")
-LAUNCH_KINDS = {
-    "kernel": "kernel",
-    "gpu_memcpy": "memcpy",
-    "gpu_memset": "memset",
-    "memcpy": "memcpy",
-    "memset": "memset",
-}
 _CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime")
 _OPS = ("cpu_op", "operator")
 _FRAMES = ("python_function", "python")

@@ -6,8 +6,7 @@ Whitespace, nesting and strings are followed exactly; nothing recurses, so deep 
 
 import re
 from collections.abc import Iterator
-
-from inferometer.formats.source import Stream
+from typing import Protocol
 
 READ_BYTES = 1 << 18
 _SPACE = re.compile(rb"[ \t\r\n]*")
@@ -15,17 +14,26 @@ _STRING_BODY = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 _NOT_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+', re.DOTALL)
 _PLAIN_RUN = re.compile(rb'[^"{}\[\]]*+')
 _SCALAR = re.compile(rb'[^,:"{}\[\] \t\r\n]*+')
-_OPEN, _CLOSE = b"{[", b"}]"
+_OPEN = b"{["
+_BOM = b"\xef\xbb\xbf"
+_KEY_BYTES = 1 << 12
 
 
 class Truncated(Exception):
     """The text ends inside a value."""
 
 
+class ReadsInto(Protocol):
+    """A stream of bytes."""
+
+    def readinto(self, target: memoryview, /) -> int:
+        """Fill the front of `target`; the number of bytes, 0 at the end."""
+
+
 class Text:
     """The window: `buf[pos:end]` is what was read and not yet consumed. Positions move when it is filled."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: ReadsInto) -> None:
         self._stream = stream
         self.buf = bytearray(4 * READ_BYTES)
         self.pos = 0
@@ -50,6 +58,12 @@ class Text:
         self.eof = got == 0
         return not self.eof
 
+    def replace(self, rest: ReadsInto) -> None:
+        """Go on with `rest` instead of what was read and not consumed, and of what follows it."""
+        self._stream = rest
+        self.pos = self.end = 0
+        self.eof = False
+
     def fill(self, size: int) -> None:
         """Read until the window holds `size` bytes, or the text ends."""
         while self.end - self.pos < size and self.more():
@@ -71,6 +85,26 @@ class Text:
             return False
         self.pos += 1
         return True
+
+    def skip_mark(self) -> int:
+        """Skip a byte-order mark; then as `peek`."""
+        self.fill(len(_BOM))
+        if self.buf.startswith(_BOM, self.pos):
+            self.pos += len(_BOM)
+        return self.peek()
+
+    def fields(self) -> Iterator[str]:
+        """Keys of the object that begins here; the consumer takes each value. Ends before the closing brace.
+
+        Raises:
+            Truncated: The text ends in a key.
+        """
+        self.pos += 1
+        while self.peek() == ord('"'):
+            key = self.take_value(keep=_KEY_BYTES) or b'""'
+            self.take(ord(":"))
+            yield key[1:-1].decode("utf-8", "replace")
+            self.take(ord(","))
 
     def take_value(self, keep: int = 0) -> bytes | None:
         """Consume one value of any size; its text when that is at most `keep` bytes, else None.
