@@ -135,7 +135,8 @@ def device_times(trace: Trace) -> pl.DataFrame:
     )
     kernels = busy_by(launches.filter(pl.col("kind") == "kernel"), by, name="kernel_busy_ns")
     copies = busy_by(launches.filter(pl.col("kind") != "kernel"), by, name="copy_busy_ns")
-    names = {device.device: device.name for device in trace.facts.devices}
+    used = launches.select(pl.col("device").unique()).collect().to_series().to_list()
+    names = name_devices(trace.facts, used)
     times = (
         whole.join(busy_by(launches, by), on=by, how="left", nulls_equal=True)
         .join(kernels, on=by, how="left", nulls_equal=True)
@@ -154,12 +155,20 @@ def device_times(trace: Trace) -> pl.DataFrame:
     return times.select(*ranks, *DEVICE_COLUMNS, "kernel_summed_ns")
 
 
+def name_devices(about: Facts, used: Sequence[str | None]) -> dict[str, str | None]:
+    """Product names of devices. A file with one device names it whatever number its launches carry (ROCm's differ)."""
+    names = {device.device: device.name for device in about.devices}
+    strangers = {device for device in used if device is not None} - set(names)
+    if len(names) == len(strangers) == 1 and not set(names) & set(used):
+        names = dict.fromkeys(strangers, about.devices[0].name)
+    return names
+
+
 def _gpus(about: Facts, used: Sequence[str | None]) -> str:
     """`NVIDIA H100 80GB HBM3 (gpu:0; 1 of 8)`."""
-    names = {device.device: device.name or device.device for device in about.devices}
-    parts = []
-    for name in dict.fromkeys(names.get(device or "", "unnamed") for device in used):
-        on = [device or "unnamed" for device in used if names.get(device or "", "unnamed") == name]
-        of = f"; {len(on)} of {len(names)}" if len(names) > 1 else ""
-        parts.append(f"{name} ({', '.join(dict.fromkeys(on))}{of})")
-    return ", ".join(parts)
+    names = name_devices(about, used)
+    by_name: dict[str, list[str]] = {}
+    for device in dict.fromkeys(used):
+        by_name.setdefault(names.get(device or "") or "unnamed", []).append(device or "no number")
+    of = f"; {len(set(used))} of {len(about.devices)}" if len(about.devices) > 1 else ""
+    return ", ".join(f"{name} ({', '.join(devices)}{of})" for name, devices in by_name.items())

@@ -58,7 +58,7 @@ class Source:
         from inferometer.commands.progress import reading
         from inferometer.formats.opening import open_trace
 
-        with reading(self.path) as progress, _collector_paused():
+        with reading(self.path) as progress:
             return open_trace(self.path, tables, format=self.format, limits=self.limits(), progress=progress)
 
     def store(self, target: str, *, force: bool) -> "Trace":
@@ -66,7 +66,7 @@ class Source:
         from inferometer.commands.progress import reading
         from inferometer.formats.opening import import_trace
 
-        with reading(self.path) as progress, _collector_paused():
+        with reading(self.path) as progress:
             return import_trace(
                 self.path, target, format=self.format, force=force, limits=self.limits(), progress=progress
             )
@@ -169,19 +169,3 @@ def _chain(function: Callable[..., Any], *decorators: Callable[..., Any]) -> Cal
     for decorate in reversed(decorators):
         function = decorate(function)
     return function
-
-
-class _collector_paused:  # noqa: N801 reads as a word
-    """Reading makes millions of short-lived objects without cycles: Python's cycle collector only costs time."""
-
-    def __enter__(self) -> None:
-        import gc
-
-        self._was_on = gc.isenabled()
-        gc.disable()
-
-    def __exit__(self, *_: object) -> None:
-        import gc
-
-        if self._was_on:
-            gc.enable()

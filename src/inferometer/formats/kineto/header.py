@@ -24,7 +24,7 @@ _VERSIONS = (
     "hip_driver_version",
     "schemaVersion",
 )
-KEYS = frozenset({*_RECORDED, *_VERSIONS, "deviceProperties", "distributedInfo", "baseTimeNanoseconds", "metadata"})
+KEYS = frozenset({*_RECORDED, *_VERSIONS, "deviceProperties", "distributedInfo", "baseTimeNanoseconds"})
 _SIGNS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "traceName", "trace_id"})
 
 
