@@ -36,10 +36,10 @@ FIELDS = (
     Field("total_ns", "Total Time", "ns"),
     Field("count", "Instances", "count"),
     Field("mean_ns", "Avg", "ns"),
-    Field("median_ns", "Med", "ns"),
-    Field("min_ns", "Min", "ns"),
-    Field("max_ns", "Max", "ns"),
-    Field("stddev_ns", "StdDev", "ns"),
+    Field("median_ns", "Med", "ns", spare=3),
+    Field("min_ns", "Min", "ns", spare=2),
+    Field("max_ns", "Max", "ns", spare=1),
+    Field("stddev_ns", "StdDev", "ns", spare=4),
     Field("kernel", "Name", "name"),
 )
 _KIND = Field("kind", "Kind", "text")

@@ -21,11 +21,15 @@ Kind = Literal["text", "name", "count", "ns", "share", "bytes", "number"]
 
 @dataclass(frozen=True)
 class Field:
-    """One column of a section. `kind` tells renderers its unit: `ns`, `share` (0 to 1), `bytes`; `name` may be cut."""
+    """One column of a section. `kind` tells renderers its unit: `ns`, `share` (0 to 1), `bytes`; `name` may be cut.
+
+    Where a terminal is too narrow, columns are left out, those with the highest `spare` first and 0 never.
+    """
 
     column: str
     title: str
     kind: Kind
+    spare: int = 0
 
 
 @dataclass(frozen=True)

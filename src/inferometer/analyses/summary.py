@@ -23,15 +23,15 @@ from inferometer.units import format_count, format_duration
 _COUNTED = ("launches", "calls", "ops", "frames", "spans", "counters")
 _DEVICE_FIELDS = (
     Field("device", "Device", "text"),
-    Field("name", "Name", "text"),
+    Field("name", "Name", "text", spare=5),
     Field("launches", "Launches", "count"),
-    Field("window_ns", "Window", "ns"),
+    Field("window_ns", "Window", "ns", spare=4),
     Field("busy_share", "Busy", "share"),
     Field("busy_ns", "Busy time", "ns"),
     Field("idle_ns", "Idle", "ns"),
-    Field("kernel_busy_ns", "Kernels", "ns"),
-    Field("copy_busy_ns", "Copies", "ns"),
-    Field("overlap_ns", "Overlap", "ns"),
+    Field("kernel_busy_ns", "Kernels", "ns", spare=1),
+    Field("copy_busy_ns", "Copies", "ns", spare=2),
+    Field("overlap_ns", "Overlap", "ns", spare=3),
 )
 DEVICE_COLUMNS = tuple(field.column for field in _DEVICE_FIELDS)
 

@@ -4,18 +4,22 @@ Text from files is printed without control characters, so that a hostile name ca
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from rich import box
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from inferometer.analyses.result import Result, Section
+from inferometer.analyses.result import Field, Result, Section
 from inferometer.reports.base import cell, is_right, loss_lines, scope_line
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _PIPE_WIDTH = 10_000
+_NAME_WIDTH = 28  # a name is cut to no less than this before columns are left out
+_GAP = 3
 
 
 def print_result(result: Result, file: TextIO) -> None:
@@ -28,7 +32,7 @@ def print_result(result: Result, file: TextIO) -> None:
         if section.frame.is_empty():
             console.print(Text(f"{section.title}: none"))
             continue
-        _print_section(section, console, fold=file.isatty())
+        _print_section(section, console, fit=file.isatty())
     if result.remarks():
         console.print()
         for remark in result.remarks():
@@ -41,29 +45,50 @@ def print_result(result: Result, file: TextIO) -> None:
         console.print(Text(clean(line), style=style), soft_wrap=not file.isatty())
 
 
-def _print_section(section: Section, console: Console, *, fold: bool) -> None:
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        title=section.title,
-        title_justify="left",
-        title_style="bold",
-        pad_edge=False,
-    )
-    for field in section.fields:
-        cut = fold and field.kind == "name"
-        table.add_column(
-            field.title,
-            justify="right" if is_right(field) else "left",
-            no_wrap=True,
-            overflow="ellipsis" if cut else "ignore",
-            min_width=12 if cut else None,
-        )
-    for row in section.frame.iter_rows(named=True):
-        table.add_row(*(Text(clean(cell(field, row[field.column]))) for field in section.fields))
+def _print_section(section: Section, console: Console, *, fit: bool) -> None:
+    cells = {
+        field: [clean(cell(field, value)) for value in section.frame[field.column].to_list()]
+        for field in section.fields
+    }
+    left_out = _leave_out(cells, console.width) if fit else []
+    shown = [field for field in section.fields if field not in left_out]
+    widths = {field: max(map(cell_len, (field.title, *cells[field]))) for field in shown}
+    if fit:
+        _cut_names(widths, console.width)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, title=section.title)
+    table.title_justify, table.title_style = "left", "bold"
+    for field, width in widths.items():
+        justify: JustifyMethod = "right" if is_right(field) else "left"
+        table.add_column(field.title, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
+    for row in zip(*(cells[field] for field in shown), strict=True):
+        table.add_row(*map(Text, row))
     console.print(table)
+    if left_out:
+        titles = ", ".join(field.title for field in section.fields if field in left_out)
+        console.print(Text(f"Too narrow for: {titles}.", style="dim"))
     for note in section.notes:
         console.print(Text(clean(note)))
+
+
+def _leave_out(cells: Mapping[Field, Sequence[str]], width: int) -> list[Field]:
+    """Columns without which the others fit into `width`."""
+    left_out: list[Field] = []
+    least = {field: max(map(cell_len, (field.title, *texts))) for field, texts in cells.items()}
+    least |= {field: min(n, _NAME_WIDTH) for field, n in least.items() if field.kind == "name"}
+    for field in sorted((field for field in cells if field.spare), key=lambda field: -field.spare):
+        if sum(least.values()) + _GAP * (len(least) - 1) <= width:
+            break
+        left_out.append(field)
+        del least[field]
+    return left_out
+
+
+def _cut_names(widths: dict[Field, int], width: int) -> None:
+    """Give columns of names what the others leave of `width`."""
+    names = [field for field in widths if field.kind == "name"]
+    rest = width - _GAP * (len(widths) - 1) - sum(n for field, n in widths.items() if field not in names)
+    for field in names:
+        widths[field] = min(widths[field], max(_NAME_WIDTH, rest // len(names)))
 
 
 def clean(text: str) -> str:
