@@ -47,7 +47,7 @@ docs: $(VENV)/.dev ## Write the generated reference pages
 	$(VENV)/bin/python docs/generate.py
 
 clean: ## Remove the virtual environments, caches and builds
-	rm -rf $(VENV) $(VENV_ALL) $(VENV_BENCH) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV_ALL) $(VENV_BENCH) .bench build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks docs samples tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 %/bin/python:

@@ -1,0 +1,163 @@
+"""Renders one benchmark run as JSON, complete, and as Markdown, to read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from benchmarks.answers import Answer
+from benchmarks.bars import MIB, Verdict
+from benchmarks.cases import Case
+from benchmarks.processes import Measurement
+from benchmarks.trace_files import TraceFile
+
+_NOTES = """\
+- Each run is a whole process, from start to exit, with a fresh interpreter; CPU is user plus system time of all its
+  threads; the peak is the process's greatest resident memory in any run. Times are medians (least to greatest).
+- The page cache is warm: before each run the harness reads the file once, and each command ran once before, untimed.
+  Runs are interleaved. What `import` wrote is in the page cache when it ends, perhaps not yet on disk.
+- Every output of ours, also of the timed runs, agreed with the generator's truth before a time was written.
+- HTA is HolisticTraceAnalysis from PyPI: load, then `get_gpu_kernel_breakdown(visualize=False)`. The bars are on its
+  defaults. Its fastest settings known are measured too: the ijson backend, which leaves Python frames unread, and the
+  least arguments.
+- Peers ran on the smaller file only: on the large one they would take too long, and nothing is extrapolated.
+- AMD's TraceLens is left out: it isn't on PyPI (the package of that name there is another project)."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """All that one run of the benchmark found. `results` and `answers` go by a case's name."""
+
+    date: str
+    size: str
+    repeat: str
+    machine: Mapping[str, object]
+    versions: Mapping[str, Mapping[str, str | None]]
+    source_changed: bool
+    harness_peak_bytes: int
+    took_s: int
+    files: Sequence[TraceFile]
+    cases: Sequence[Case]
+    answers: Mapping[str, Answer]
+    results: Mapping[str, Measurement]
+    verdicts: Sequence[Verdict]
+
+
+def render_json(run: Benchmark) -> str:
+    """Everything, with every repetition; no path of the machine."""
+    data = {
+        "date": run.date,
+        "size": run.size,
+        "repeat": run.repeat,
+        "took_s": run.took_s,
+        "machine": run.machine,
+        "versions": run.versions,
+        "source_changed": run.source_changed,
+        "page_cache": "warm",
+        "harness_peak_bytes": run.harness_peak_bytes,
+        "files": [
+            {
+                "name": file.path.name,
+                "bytes": file.bytes,
+                "steps": file.steps,
+                "kernel_launches": file.truth.launches,
+                "kernel_ns": file.truth.kernel_ns,
+                "events": sum(file.truth.events.values()),
+            }
+            for file in run.files
+        ],
+        "cases": [_case_data(run, case) for case in run.cases],
+        "bars": [
+            {"bar": verdict.title, "limit": verdict.limit, "value": verdict.value, "met": verdict.met}
+            for verdict in run.verdicts
+        ],
+    }
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def render_markdown(run: Benchmark) -> str:
+    """The page that people read: bars first, then times, answers, and how it was done."""
+    parts = [f"# Ingestion: speed and memory\n\n{_opening(run)}"]
+    if run.source_changed:
+        parts.append("**Our source changed during this run: its times are of no one version. Run it again.**")
+    if run.size != "full":
+        parts.append("These files only try the harness; they are too small for the bars, and no verdict is given.")
+    parts.append("## Bars\n\n" + "\n".join(_bar_lines(run)))
+    parts.append("## Measured\n\n" + "\n".join(_result_lines(run)))
+    parts.append("## Answers\n\n" + render_answers(run.cases, run.answers))
+    parts.append("## How\n\n" + _NOTES)
+    return "\n\n".join(parts) + "\n"
+
+
+def render_answers(cases: Sequence[Case], answers: Mapping[str, Answer]) -> str:
+    """Ours and the peers' sums of kernel time beside the truth."""
+    lines = ["| command | kernel time found, ns | truth, ns | off by | checked |", "| --- | ---: | ---: | ---: | --- |"]
+    for case in cases:
+        answer = answers[case.name]
+        found = truth = off = "–"
+        if answer.kernel_ns is not None and case.truth is not None:
+            found, truth = f"{answer.kernel_ns:,}", f"{case.truth.kernel_ns:,}"
+            off = f"{100 * (answer.kernel_ns / case.truth.kernel_ns - 1):+.2f} %"
+            off = "0" if answer.kernel_ns == case.truth.kernel_ns else off
+        lines.append(f"| {_code(case)} | {found} | {truth} | {off} | {answer.agreed} |")
+    return "\n".join(lines)
+
+
+def _opening(run: Benchmark) -> str:
+    machine = run.machine
+    cores = f"{machine['cores_used']} of {machine['cores']} cores used"
+    memory = f"{int(str(machine['memory_bytes'])) / 2**30:.0f} GiB of memory"
+    load = f"load average before: {machine['load_average_1min']}"
+    lines = [
+        f"- Date: {run.date}; repeat: `{run.repeat}` (this run took {run.took_s / 60:.1f} min)",
+        f"- Machine: {machine['cpu']}, {cores}, {memory}, {machine['system']}; {load}",
+    ]
+    for who, versions in run.versions.items():
+        lines.append(f"- {who}: " + ", ".join(f"{name} {version or 'unknown'}" for name, version in versions.items()))
+    for file in run.files:
+        events, launches = sum(file.truth.events.values()), file.truth.launches
+        lines.append(
+            f"- `{file.path.name}`: {file.bytes / 1e6:,.1f} MB, {events:,} events, {launches:,} kernel launches"
+        )
+    return "\n".join(lines)
+
+
+def _bar_lines(run: Benchmark) -> Iterator[str]:
+    yield "| bar | limit | measured | |"
+    yield "| --- | ---: | ---: | --- |"
+    for verdict in run.verdicts:
+        yield f"| {verdict.title} | {verdict.limit or '–'} | {verdict.shown} | {verdict.word} |"
+
+
+def _result_lines(run: Benchmark) -> Iterator[str]:
+    yield "| command | runs | wall, s | CPU, s | peak, MiB |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    for case in run.cases:
+        result = run.results[case.name]
+        least, most = result.wall_range_ns
+        wall = f"{result.wall_ns / 1e9:.2f} ({least / 1e9:.2f} to {most / 1e9:.2f})"
+        peak = result.peak_bytes / MIB
+        shown = f"{peak:,.0f}" if result.peak_bytes > run.harness_peak_bytes else f"below {peak:,.0f}"
+        yield f"| {_code(case)} | {len(result.runs)} | {wall} | {result.cpu_ns / 1e9:.2f} | {shown} |"
+
+
+def _case_data(run: Benchmark, case: Case) -> dict[str, object]:
+    result, answer = run.results[case.name], run.answers[case.name]
+    least, most = result.wall_range_ns
+    return {
+        "name": case.name,
+        "command": case.command,
+        "peer": case.peer,
+        "kernel_ns": answer.kernel_ns,
+        "true_kernel_ns": None if case.truth is None else case.truth.kernel_ns,
+        "wall_ns": {"median": result.wall_ns, "min": least, "max": most},
+        "cpu_ns": {"median": result.cpu_ns},
+        "peak_bytes": {"max": result.peak_bytes},
+        "runs": [asdict(one) for one in result.runs],
+    }
+
+
+def _code(case: Case) -> str:
+    title, separator, command = case.command.rpartition(": ")
+    return f"{title}{separator}`{command}`"
