@@ -34,12 +34,12 @@ SORT_KEYS: tuple[SortKey, ...] = tuple(_SORT_COLUMNS)
 FIELDS = (
     Field("share", "Time", "share"),
     Field("total_ns", "Total Time", "ns"),
-    Field("count", "Instances", "count"),
-    Field("mean_ns", "Avg", "ns"),
-    Field("median_ns", "Med", "ns", spare=3),
-    Field("min_ns", "Min", "ns", spare=2),
-    Field("max_ns", "Max", "ns", spare=1),
-    Field("stddev_ns", "StdDev", "ns", spare=4),
+    Field("count", "Instances", "count", spare=1),
+    Field("mean_ns", "Avg", "ns", spare=2),
+    Field("median_ns", "Med", "ns", spare=5),
+    Field("min_ns", "Min", "ns", spare=4),
+    Field("max_ns", "Max", "ns", spare=3),
+    Field("stddev_ns", "StdDev", "ns", spare=6),
     Field("kernel", "Name", "name"),
 )
 _KIND = Field("kind", "Kind", "text")
@@ -69,9 +69,8 @@ class KernelTable(Result):
             return ["No device work in the selection."]
         if self.frame.height < self.kernels:
             share = self.shown_ns / self.total_ns if self.total_ns else 0.0
-            return [
-                f"{self.frame.height:,} of {self.kernels:,} kernels shown, {format_share(share)} of the device time."
-            ]
+            what = "kernel and copy time" if self.with_copies else "kernel time"
+            return [f"{self.frame.height:,} of {self.kernels:,} rows shown, {format_share(share)} of the {what}."]
         return []
 
     def as_json(self) -> dict[str, Any]:

@@ -22,10 +22,7 @@ _GRAPH_LAUNCHES = 16  # more device work than this behind one host call is a gra
 def find_remarks(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> Iterator[str]:
     """Sentences about the trace; `devices` as `device_times` gives it."""
     if kernels.total_ns == 0:
-        yield (
-            "No kernels: only the host was recorded, or the device work failed to record. "
-            "Record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
-        )
+        yield _no_kernels(trace)
         return
     yield from _idle(trace, devices)
     yield from _short_kernels(trace)
@@ -34,6 +31,17 @@ def find_remarks(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> I
     yield from _graphs(trace)
     yield from _before_window(trace)
     yield from _suspect_times(trace)
+
+
+def _no_kernels(trace: Trace) -> str:
+    if any(trace.losses.total(name) for name in ("truncated", "broken_compression")):
+        return "No kernels: the file breaks off before the first one."
+    if trace.facts.framework != "PyTorch":
+        return "No kernels in the file."
+    return (
+        "No kernels: only the host was recorded, or recording the device failed. "
+        "Record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
+    )
 
 
 def _idle(trace: Trace, devices: pl.DataFrame) -> Iterator[str]:

@@ -5,13 +5,10 @@ Nothing heavy is imported at the top, so that `inferometer --help` is quick.
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-
-from inferometer.errors import InputError
 
 if TYPE_CHECKING:
     from inferometer.analyses.result import Result
@@ -78,12 +75,15 @@ class Source:
         return Limits() if self.limited else Limits(expansion=None, event_bytes=None)
 
 
+class ReaderLeft(Exception):
+    """Whoever read our output closed the pipe: `| head` does."""
+
+
 @dataclass
 class Output:
     """Where and how a result is printed: data on stdout, everything else on stderr."""
 
     form: str | None = None
-    _shown: bool = field(default=False, init=False)
 
     def show(self, result: "Result") -> None:
         """Print `result` as the options ask."""
@@ -93,23 +93,31 @@ class Output:
             from inferometer.reports.base import loss_lines
             from inferometer.reports.delimited import render_csv, render_tsv
 
-            sys.stdout.write((render_csv if self.form == "csv" else render_tsv)(result))
+            self.write((render_csv if self.form == "csv" else render_tsv)(result))
             for line in loss_lines(result.losses):
                 click.echo(line, err=True)
         elif self.form == "markdown":
             from inferometer.reports.markdown import render_markdown
 
-            sys.stdout.write(render_markdown(result))
+            self.write(render_markdown(result))
         else:
-            from inferometer.reports.terminal import print_result
+            from inferometer.reports.terminal import render_terminal
 
-            print_result(result, sys.stdout)
+            self.write(render_terminal(result, is_terminal=sys.stdout.isatty()))
 
     def write_json(self, data: Any) -> None:
         """Plain data as one JSON document; not-a-number becomes null."""
         import msgspec
 
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
+        self.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
+
+    def write(self, text: str) -> None:
+        """Text to stdout, at once. Raises `ReaderLeft` when nobody reads it."""
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise ReaderLeft from None
 
 
 def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,9 +125,9 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     return _chain(
         function,
         click.argument("source", metavar="FILE", callback=_to_source),
-        click.option("--format", "format_name", is_eager=True, expose_value=False, metavar="NAME",
+        click.option("--format", is_eager=True, expose_value=False, callback=_remember, metavar="NAME",
                      help="Read FILE as this format instead of sniffing; see `inferometer formats`."),
-        click.option("--no-limits", is_flag=True, is_eager=True, expose_value=False,
+        click.option("--no-limits", is_flag=True, is_eager=True, expose_value=False, callback=_remember,
                      help="Accept any expansion of compressed files and any size of an event."),
     )  # fmt: skip
 
@@ -159,10 +167,12 @@ def _take_form(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         ctx.meta.setdefault(__name__, []).append(param.name)
 
 
+def _remember(ctx: click.Context, param: click.Parameter, value: str | bool | None) -> None:
+    ctx.meta[f"{__name__}.{param.name}"] = value
+
+
 def _to_source(ctx: click.Context, param: click.Parameter, value: str) -> Source:
-    if value != "-" and not Path(value).exists():
-        raise InputError(f"{value}: no such file or folder", hint="Check the path; - reads standard input.")
-    return Source(value, ctx.params.get("format_name"), not ctx.params.get("no_limits"))
+    return Source(value, ctx.meta[f"{__name__}.format"], not ctx.meta[f"{__name__}.no_limits"])
 
 
 def _chain(function: Callable[..., Any], *decorators: Callable[..., Any]) -> Callable[..., Any]:

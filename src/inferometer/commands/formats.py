@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from inferometer.commands.base import Output, command, output_options
 
 if TYPE_CHECKING:
@@ -21,10 +19,10 @@ def run(out: Output) -> None:
         return
     for fmt in formats.values():
         names = ", ".join((fmt.name, *fmt.aliases))
-        click.echo(f"{names}\n  {fmt.title}\n  fills: {', '.join(sorted(fmt.tables))}")
+        out.write(f"{names}\n  {fmt.title}\n  fills: {', '.join(sorted(fmt.tables))}\n")
         if fmt.limits:
-            click.echo(f"  limits: {fmt.limits}")
-    click.echo("store\n  NAME.ifm, made by `inferometer import`")
+            out.write(f"  limits: {fmt.limits}\n")
+    out.write("store\n  NAME.ifm, made by `inferometer import`\n")
 
 
 def _as_data(fmt: "Format") -> dict[str, object]:

@@ -20,6 +20,6 @@ def run(source: Source, output: str, force: bool, out: Output) -> None:
     if out.form == "json":
         out.write_json({"store": output, "rows": rows, "losses": trace.losses.as_dict()})
         return
-    click.echo(f"{output}: " + (", ".join(f"{n:,} {name}" for name, n in rows.items() if n) or "no rows"))
+    out.write(f"{output}: " + (", ".join(f"{n:,} {name}" for name, n in rows.items() if n) or "no rows") + "\n")
     for line in loss_lines(trace.losses):
         click.echo(line, err=True)

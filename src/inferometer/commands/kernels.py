@@ -28,7 +28,13 @@ _SORT_KEYS: dict[str, "SortKey"] = {  # with Nsight's words beside ours
     "kernels", help="Time by kernel, as Nsight Systems prints it.", example="inferometer kernels trace.json.gz --top 20"
 )
 @source_argument
-@click.option("--sort", type=click.Choice(tuple(_SORT_KEYS)), default="total", show_default=True, help="Largest first.")
+@click.option(
+    "--sort",
+    type=click.Choice(tuple(_SORT_KEYS)),
+    default="total",
+    show_default=True,
+    help="Largest first; names from A to Z.",
+)
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show the first N kernels.")
 @click.option("--match", metavar="REGEX", help="Show kernels whose name the regular expression finds.")
 @click.option("--device", metavar="DEVICE", help="Only this device: 0 or gpu:0.")

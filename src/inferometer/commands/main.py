@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from inferometer import __version__
+from inferometer.commands.base import ReaderLeft
 from inferometer.errors import InferometerError
 from inferometer.registry import collect
 
@@ -66,10 +67,8 @@ def main(args: list[str] | None = None) -> NoReturn:
     try:
         result = cli.main(args=words, prog_name="inferometer", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # the reader left: nothing to say, nobody to hear
+    except (BrokenPipeError, ReaderLeft):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing to say, nobody to hear
         sys.exit(0)
     except click.ClickException as error:
         error.show()

@@ -57,7 +57,7 @@ def find_format(source: "Source", name: str | None = None) -> Format:
         raise UnknownName("format", name, sorted(formats))
     head = source.head
     if not head.strip(b"\xef\xbb\xbf \t\r\n\0"):
-        raise FormatError(f"{source.name}: the file is empty", hint="Record or export it again.")
+        raise FormatError(f"{source.name}: {source.damage or 'the file is empty'}", hint="Record or export it again.")
     for fmt in formats.values():
         if fmt.sniff(head):
             return fmt

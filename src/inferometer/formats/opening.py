@@ -101,7 +101,10 @@ def _collector_paused() -> Iterator[None]:
 
 
 def _is_folder(path: str | Path) -> bool:
-    return str(path) != "-" and Path(path).is_dir()
+    try:
+        return str(path) != "-" and Path(path).is_dir()
+    except (OSError, ValueError):  # opening it as a file tells what is wrong
+        return False
 
 
 def _open_store(path: Path, tables: frozenset[str] | None) -> "Trace":

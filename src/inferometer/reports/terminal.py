@@ -3,9 +3,9 @@
 Text from files is printed without control characters, so that a hostile name can't drive the terminal.
 """
 
+import io
 import re
 from collections.abc import Mapping, Sequence
-from typing import TextIO
 
 from rich import box
 from rich.cells import cell_len
@@ -22,27 +22,36 @@ _NAME_WIDTH = 28  # a name is cut to no less than this before columns are left o
 _GAP = 3
 
 
-def print_result(result: Result, file: TextIO) -> None:
-    """Write it to `file`, in color where that is a terminal and NO_COLOR is not set."""
-    console = Console(file=file, highlight=False, soft_wrap=False, width=None if file.isatty() else _PIPE_WIDTH)
+def render_terminal(result: Result, *, is_terminal: bool) -> str:
+    """Text as wide as the terminal, in color unless NO_COLOR is set; or, for a pipe, plain text of any width."""
+    page = io.StringIO()
+    width = None if is_terminal else _PIPE_WIDTH
+    console = Console(file=page, highlight=False, force_terminal=is_terminal, width=width)
+    _print_all(result, console, fit=is_terminal)
+    text = page.getvalue()
+    return text if is_terminal else "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+
+
+def _print_all(result: Result, console: Console, *, fit: bool) -> None:
     for label, text in result.facts():
         console.print(Text.assemble((f"{label:<10}", "bold"), clean(text)), soft_wrap=True)
-    for section in result.sections():
-        console.print()
+    for i, section in enumerate(result.sections()):
+        if i or result.facts():
+            console.print()
         if section.frame.is_empty():
             console.print(Text(f"{section.title}: none"))
-            continue
-        _print_section(section, console, fit=file.isatty())
+        else:
+            _print_section(section, console, fit=fit)
     if result.remarks():
         console.print()
-        for remark in result.remarks():
-            console.print(Text(f"• {clean(remark)}"), soft_wrap=not file.isatty())
+    for remark in result.remarks():
+        console.print(Text(f"• {clean(remark)}"), soft_wrap=not fit)
     lines = [*loss_lines(result.losses), *filter(None, [scope_line(result.losses)])]
     if lines:
         console.print()
     for line in lines:
         style = "red" if line.startswith("error") else "yellow" if line.startswith("warning") else "dim"
-        console.print(Text(clean(line), style=style), soft_wrap=not file.isatty())
+        console.print(Text(clean(line), style=style), soft_wrap=not fit)
 
 
 def _print_section(section: Section, console: Console, *, fit: bool) -> None:
@@ -62,7 +71,10 @@ def _print_section(section: Section, console: Console, *, fit: bool) -> None:
         table.add_column(field.title, justify=justify, no_wrap=True, overflow="ellipsis", width=width)
     for row in zip(*(cells[field] for field in shown), strict=True):
         table.add_row(*map(Text, row))
+    screen = console.width
+    console.width = max(screen, sum(widths.values()) + _GAP * (len(widths) - 1))  # better wrapped than cut
     console.print(table)
+    console.width = screen
     if left_out:
         titles = ", ".join(field.title for field in section.fields if field in left_out)
         console.print(Text(f"Too narrow for: {titles}.", style="dim"))

@@ -99,11 +99,10 @@ class TraceBuilder:
         """Set null values of `table`'s columns from row `first_row` on: facts that stand at the end of a file."""
         if table not in self._pending or not values:
             return
-        pending = self._pending[table]
-        pending.merge()
+        pending = self._merged(table)
         seen = 0
         for path in pending.parts:
-            part = pl.read_parquet(path)
+            part = pl.read_parquet(path, glob=False)
             _filled(table, part, values, first_row - seen).write_parquet(path)
             seen += part.height
         for i, batch in enumerate(pending.merged):
@@ -127,11 +126,10 @@ class TraceBuilder:
         """`table` as it stands, with all declared columns."""
         if table not in self._pending:
             return TABLES[table].empty().lazy()
-        pending = self._pending[table]
-        pending.merge()
+        pending = self._merged(table)
         frames = [_complete(table, batch.lazy()) for batch in pending.merged]
         if pending.parts:
-            frames.insert(0, pl.scan_parquet(pending.parts))
+            frames.insert(0, pl.scan_parquet(pending.parts, glob=False))
         return pl.concat(frames) if len(frames) > 1 else frames[0]
 
     def finish(self, facts: Facts) -> Trace:
@@ -145,14 +143,18 @@ class TraceBuilder:
         """Rows and Parquet parts of each table that was written to `folder`."""
         return {table: (pending.rows, pending.parts) for table, pending in self._pending.items()}
 
+    def _merged(self, table: str) -> _Pending:
+        pending = self._pending[table]
+        self._held_bytes += pending.merge()
+        return pending
+
     def _spill(self) -> None:
         self._scratch = self._scratch or TemporaryDirectory(prefix="inferometer-", ignore_cleanup_errors=True)
         for table in self._pending:
             self._write_part(table)
 
     def _write_part(self, table: str) -> None:
-        pending = self._pending[table]
-        pending.merge()
+        pending = self._merged(table)
         if not pending.merged:
             return
         folder = self._folder or Path(self._scratch.name if self._scratch else ".")

@@ -8,16 +8,16 @@ and then moved there, so a store that is there is whole. One of a newer major sc
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import polars as pl
 
 from inferometer.errors import FormatError, InputError
 from inferometer.trace.facts import Facts
-from inferometer.trace.losses import Losses
+from inferometer.trace.losses import Losses, Severity
 from inferometer.trace.tables import TABLES
 from inferometer.trace.trace import Trace
 
@@ -33,11 +33,26 @@ class _StoredTable(msgspec.Struct):
     files: list[str]
 
 
+class _StoredLoss(msgspec.Struct):
+    name: str
+    severity: Severity
+    count: int
+    dropped: bool
+    category: str | None
+    example: str | None
+
+
+class _StoredLosses(msgspec.Struct):
+    scope: list[str]
+    events: dict[str, int]
+    entries: list[_StoredLoss]
+
+
 class _Manifest(msgspec.Struct):
     mark: str
     schema: tuple[int, int]
     facts: Facts
-    losses: dict[str, Any]
+    losses: _StoredLosses
     tables: dict[str, _StoredTable]
 
 
@@ -60,7 +75,7 @@ def write_store(trace: Trace, path: Path, *, force: bool = False) -> Path:
         for name, frame in trace.tables.items():
             file = folder / f"{name}-00000.parquet"
             frame.sink_parquet(file, compression="zstd", compression_level=1)
-            rows = pl.scan_parquet(file).select(pl.len()).collect().item()
+            rows = pl.scan_parquet(file, glob=False).select(pl.len()).collect().item()
             parts[name] = (rows, [file])
             if rows == 0:
                 file.unlink()
@@ -72,7 +87,8 @@ def write_store(trace: Trace, path: Path, *, force: bool = False) -> Path:
 def write_manifest(folder: Path, facts: Facts, losses: Losses, parts: Mapping[str, tuple[int, Sequence[Path]]]) -> None:
     """Write `facts.json` for Parquet files that are already in `folder`."""
     tables = {name: _StoredTable(rows, [file.name for file in files]) for name, (rows, files) in parts.items()}
-    manifest = _Manifest(_MARK, SCHEMA, facts, losses.as_dict(), tables)
+    stored = msgspec.convert(losses.as_dict(), _StoredLosses)
+    manifest = _Manifest(_MARK, SCHEMA, facts, stored, tables)
     (folder / _MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
 
 
@@ -84,7 +100,7 @@ def read_store(path: Path, tables: Iterable[str] | None = None) -> Trace:
         InputError: It doesn't hold a table of `tables`.
     """
     manifest = _read_manifest(path)
-    losses = Losses.from_dict(manifest.losses)
+    losses = Losses.from_dict(msgspec.to_builtins(manifest.losses))
     stored = losses.scope
     wanted = stored if tables is None else frozenset(tables)
     if missing := sorted(wanted - stored):
@@ -93,9 +109,11 @@ def read_store(path: Path, tables: Iterable[str] | None = None) -> Trace:
             hint="Import the original file again to get all tables.",
         )
     frames = {
-        name: _scan(path, name, table) for name, table in manifest.tables.items() if name in wanted and table.files
+        name: _scan(path, name, table)
+        for name, table in manifest.tables.items()
+        if name in TABLES and name in wanted and table.files
     }
-    return Trace(manifest.facts, frames, losses)
+    return Trace(manifest.facts, frames, losses, scope=wanted)
 
 
 class StoreFolder:
@@ -103,26 +121,41 @@ class StoreFolder:
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
         self._path = path
-        self._work = path.with_name(f".{path.name}.{os.getpid()}.part")
-        if path.exists() and not force:
-            raise InputError(f"{path}: already exists", hint="Give another name, or --force to replace it.")
-        if path.exists() and not is_store(path):
-            raise InputError(f"{path}: exists and is not a store; it is not replaced", hint="Give another name.")
-        if not path.absolute().parent.is_dir():
-            raise InputError(f"{path.parent}: no such folder", hint="Make it first.")
+        place = path.absolute()
+        self._work = place.parent / f".{place.name}.{os.getpid()}.part"
+        with _writing(path):
+            if path.is_symlink():
+                raise InputError(f"{path}: is a link; it is not replaced", hint="Give another name.")
+            if path.exists() and not force:
+                raise InputError(f"{path}: already exists", hint="Give another name, or --force to replace it.")
+            if path.exists() and not is_store(path):
+                raise InputError(f"{path}: exists and is not a store; it is not replaced", hint="Give another name.")
+            if not place.parent.is_dir():
+                raise InputError(f"{path.parent}: no such folder", hint="Make it first.")
 
     def __enter__(self) -> Path:
-        shutil.rmtree(self._work, ignore_errors=True)
-        self._work.mkdir()
+        with _writing(self._path):
+            shutil.rmtree(self._work, ignore_errors=True)
+            self._work.mkdir()
         return self._work
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             shutil.rmtree(self._work, ignore_errors=True)
             return
-        if self._path.exists():
-            shutil.rmtree(self._path)
-        self._work.rename(self._path)
+        with _writing(self._path):
+            if self._path.exists():
+                shutil.rmtree(self._path)
+            self._work.rename(self._path)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: no store can be made there: {why}", hint="Give another name.") from error
 
 
 def _read_manifest(path: Path) -> _Manifest:
@@ -157,15 +190,22 @@ def _scan(path: Path, name: str, table: _StoredTable) -> pl.LazyFrame:
         files.append(path / file_name)
         if not files[-1].is_file():
             raise FormatError(f"{files[-1]}: the store lacks this file", hint="Import the original file again.")
+    return pl.concat([_scan_file(file, TABLES[name].schema) for file in files])
+
+
+def _scan_file(file: Path, schema: pl.Schema) -> pl.LazyFrame:
+    """One file with exactly the columns of `schema`; those that it lacks are null."""
     try:
-        frame = pl.scan_parquet(files)
+        frame = pl.scan_parquet(file, glob=False)
         found = frame.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise FormatError(f"{files[0]}: not a readable Parquet file ({error})") from error
-    schema = TABLES[name].schema
+        raise FormatError(
+            f"{file}: not a readable Parquet file ({error})",
+            hint="The store is damaged: import the original file again.",
+        ) from error
     for column, dtype in found.items():
         if column in schema and schema[column] != dtype:
-            raise FormatError(f"{files[0]}: {column}: want {schema[column]}, found {dtype}")
+            raise FormatError(f"{file}: {column}: want {schema[column]}, found {dtype}")
     missing = [pl.lit(None, dtype=dtype).alias(column) for column, dtype in schema.items() if column not in found]
     return frame.with_columns(missing).select(list(schema))
 

@@ -23,7 +23,8 @@ class Trace:
 
     `trace.launches` and `trace.tables["launches"]` are the same LazyFrame with exactly the declared columns. A table
     that the source can't fill is there and empty; asking for one that was not *read* raises `InputError`, since an
-    empty answer would be a wrong one. Close it (or use `with`) to drop temporary files early.
+    empty answer would be a wrong one. `scope` names those that were read; the losses of a store may count more. Close
+    it (or use `with`) to drop temporary files early.
     """
 
     def __init__(
@@ -32,12 +33,13 @@ class Trace:
         frames: Mapping[str, pl.LazyFrame],
         losses: Losses,
         *,
+        scope: frozenset[str] | None = None,
         scratch: TemporaryDirectory[str] | None = None,
     ) -> None:
         self.facts = facts
         self.losses = losses
-        self.scope = losses.scope
-        self.tables = _Tables(frames, losses.scope, facts.source)
+        self.scope = losses.scope if scope is None else scope
+        self.tables = _Tables(frames, self.scope, facts.source)
         self._scratch = scratch
         self._finalizer = weakref.finalize(self, scratch.cleanup) if scratch else None
 

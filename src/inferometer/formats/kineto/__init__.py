@@ -51,6 +51,6 @@ FORMAT = Format(
     read=_read,
     start=_start,
     tables=frozenset({"launches", "calls", "ops", "frames", "spans", "counters"}),
-    limits="Flow arrows, async and object events are counted, not kept.",
+    limits="Flow arrows, async and object events are counted, not kept. Spans and counters lose further arguments.",
     aliases=("chrome", "pytorch"),
 )

@@ -15,17 +15,18 @@ import polars as pl
 from msgspec import Raw, field
 from numpy.typing import NDArray
 
-from inferometer.formats.kineto.events import BAD_JSON, Event
+from inferometer.formats.kineto.events import BAD_JSON, Event, Int64
 from inferometer.formats.kineto.header import Header
 from inferometer.formats.kineto.numbers import OUT_OF_RANGE, UNREADABLE, parse_ns
 from inferometer.formats.kineto.repair import repair
 from inferometer.trace.builder import TraceBuilder, Values
 from inferometer.trace.facts import NamedId
 
-_Id = int | str | None
+_Id = Int64 | str | None
+_Triple = tuple[Int64, Int64, Int64]
 _NONE = Raw(b"")
 _EMPTY = b"{}"
-_HOST_PID = re.compile(r"(.+)\((-?\d+)\)")
+_HOST_PID = re.compile(r"(.+)\((-?\d{1,18})\)")
 _NUMBERED = re.compile(r"(?:stream|thread|pid|process|gpu|queue) *(\d+)", re.IGNORECASE)
 _MODULE = "nn.Module: "
 LAUNCH_KINDS = {
@@ -49,8 +50,8 @@ class LaunchArgs(msgspec.Struct, gc=False):
     correlation: int | None = None
     registers: int | None = field(default=None, name="registers per thread")
     shared: int | None = field(default=None, name="shared memory")
-    grid: tuple[int, int, int] | None = None
-    block: tuple[int, int, int] | None = None
+    grid: _Triple | None = None
+    block: _Triple | None = None
     occupancy: float | None = field(default=None, name="est. achieved occupancy %")
     graph_id: int | None = field(default=None, name="graph id")
     graph_node_id: int | None = field(default=None, name="graph node id")
@@ -71,7 +72,7 @@ class LaunchEvent(msgspec.Struct, gc=False):
     args: LaunchArgs = field(default_factory=LaunchArgs)
 
 
-decode_launches = msgspec.json.Decoder(list[LaunchEvent]).decode
+decode_launches = msgspec.json.Decoder(list[LaunchEvent], strict=False).decode
 
 
 class CallArgs(msgspec.Struct, gc=False):
@@ -80,8 +81,8 @@ class CallArgs(msgspec.Struct, gc=False):
     external_id: int | None = field(default=None, name="External id")
     correlation: int | None = None
     kernel: str | None = None
-    grid: tuple[int, int, int] | None = None
-    block: tuple[int, int, int] | None = None
+    grid: _Triple | None = None
+    block: _Triple | None = None
     stream: _Id = None
     bytes: int | None = None
     size: int | None = None
@@ -132,12 +133,12 @@ E = TypeVar("E", Event, LaunchEvent)
 
 
 class ArgsDecoder(Generic[A]):
-    """Decodes the arguments of a batch of events into structs of one type."""
+    """Decodes the arguments of a batch of events into structs of one type; quoted numbers are numbers."""
 
     def __init__(self, kind: type[A], out: TraceBuilder) -> None:
         self._kind = kind
-        self._many: Callable[[bytes], list[A]] = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]
-        self._one: Callable[[bytes], A] = msgspec.json.Decoder(kind).decode
+        self._many: Callable[[bytes], list[A]] = msgspec.json.Decoder(list[kind], strict=False).decode  # type: ignore[valid-type]
+        self._one: Callable[[bytes], A] = msgspec.json.Decoder(kind, strict=False).decode
         self._losses = out.losses
 
     def decode(self, events: Sequence[Event], category: str) -> list[A]:
@@ -317,7 +318,7 @@ class Columns:
                 "kernel": [a.kernel for a in args],
                 "grid": _triples([a.grid for a in args]),
                 "block": _triples([a.block for a in args]),
-                "stream": [_stream_number(a.stream) for a in args],
+                "stream": [_number_in(a.stream) for a in args],
                 "bytes": [a.size if a.bytes is None else a.bytes for a in args],
             },
         )
@@ -334,10 +335,10 @@ class Columns:
                 **self._where(events),
                 **times,
                 "external_id": [a.old_external_id if a.external_id is None else a.external_id for a in args],
-                "input_dims": _texts([a.dims or a.old_dims for a in args]),
-                "input_dtypes": _texts([a.dtypes for a in args]),
-                "input_strides": _texts([a.strides for a in args]),
-                "scalars": _texts([a.scalars for a in args]),
+                "input_dims": self._texts([a.dims or a.old_dims for a in args], category),
+                "input_dtypes": self._texts([a.dtypes for a in args], category),
+                "input_strides": self._texts([a.strides for a in args], category),
+                "scalars": self._texts([a.scalars for a in args], category),
                 "sequence_number": [a.sequence_number for a in args],
                 "kernel_file": [a.kernel_file for a in args],
                 "kernel_hash": [a.kernel_hash for a in args],
@@ -429,6 +430,18 @@ class Columns:
             if isinstance(value, int | float) and abs(value) < 1e308
         }
 
+    def _texts(self, raws: list[Raw], category: str) -> list[str | None] | None:
+        """JSON text as recorded; None when no event has any."""
+        if not any(raws):
+            return None
+        try:
+            return [str(raw, "utf-8") if raw else None for raw in raws]
+        except UnicodeDecodeError:
+            texts = [str(raw, "utf-8", "replace") if raw else None for raw in raws]
+            damaged = sum("\ufffd" in text for text in texts if text)
+            self._out.losses.count("invalid_utf8", damaged, category=category)
+            return texts
+
     def _where(self, events: Sequence[Event]) -> dict[str, Values]:
         return {"process": self.ids.processes(events), "thread": self.ids.threads(events)}
 
@@ -492,45 +505,33 @@ def _devices(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent])
     return devices
 
 
-def _device_text(number: _Id) -> str | None:
-    if isinstance(number, int):
-        return f"gpu:{number}" if number >= 0 else None
-    match = _NUMBERED.search(number) if number else None
-    return f"gpu:{match[1]}" if match else None
+def _device_text(device: _Id) -> str | None:
+    number = _number_in(device)
+    return f"gpu:{number}" if number is not None and number >= 0 else None
 
 
 def _streams(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent]) -> list[int | None]:
-    return [_stream_number(event.tid if a.stream is None else a.stream) for a, event in zip(args, events, strict=True)]
+    return [_number_in(event.tid if a.stream is None else a.stream) for a, event in zip(args, events, strict=True)]
 
 
-def _stream_number(stream: _Id) -> int | None:
-    if not isinstance(stream, str):
-        return stream
-    if stream.isdecimal() and len(stream) < 19:
-        return int(stream)
-    match = _NUMBERED.search(stream)
+def _number_in(text: _Id) -> int | None:
+    """The number in `7`, `stream 7`, `gpu 7`; a handle such as `0x0` is none."""
+    if not isinstance(text, str):
+        return text
+    if text.isdecimal() and len(text) < 19:
+        return int(text)
+    match = _NUMBERED.search(text)
     return int(match[1]) if match and len(match[1]) < 19 else None
 
 
-def _triples(values: list[tuple[int, int, int] | None]) -> pl.Series | None:
+def _triples(values: list[_Triple | None]) -> pl.Series | None:
     """Grid or block sizes as an Array(3) column; None when there are none at all."""
     absent = [value is None for value in values]
     if all(absent):
         return None
-    try:
-        flat = np.array([value or (0, 0, 0) for value in values], dtype=np.int64)
-    except OverflowError:
-        values = [value if value and max(map(abs, value)) < 2**63 else None for value in values]
-        return _triples(values)
+    flat = np.array([value or (0, 0, 0) for value in values], dtype=np.int64)
     series = pl.Series(flat, dtype=pl.Array(pl.Int64, 3))
     if any(absent):
         keep = pl.Series(absent).not_()
         series = pl.select(pl.when(keep).then(series).otherwise(None)).to_series()
     return series
-
-
-def _texts(raws: list[Raw]) -> list[str | None] | None:
-    """JSON text as recorded; None when no event has any."""
-    if not any(raws):
-        return None
-    return [str(raw, "utf-8", "replace") if raw else None for raw in raws]

@@ -5,6 +5,7 @@ overlooks no launch. What separates two events literally is learned from the fir
 so another process does it while this one imports and decodes; nothing heavy is imported here, and it starts in 40 ms.
 """
 
+import io
 import os
 import queue
 import struct
@@ -23,11 +24,12 @@ from inferometer.formats.source import Source
 PROCESS_FROM_BYTES = 32 << 20  # below this, another process costs more than it saves
 PROCESS_FROM_PACKED_BYTES = 3 << 20
 BLOCK_BYTES = 1 << 20
+_LARGEST_EVENT_BYTES = 64 << 20
 _NEEDLES = (b'"kernel"', b'"gpu_mem')
 _WHITE = b" \t\r\n"
 _FRAME = struct.Struct("<cq")
 _OFFSET = struct.Struct("<q")
-_START, _LAUNCHES, _TAIL = b"S", b"L", b"T"
+_START, _LAUNCHES, _TAIL = b"S", b"L", b"T"  # offset of the array; launches; offset of the rest, and the rest
 _BLOCKS_AHEAD = 64
 
 
@@ -77,13 +79,17 @@ def cut_launches(text: Text, between: Separator) -> Iterator[bytes]:
 
     Other events that hold the same words come along: the decoder sorts them out.
     """
-    cut_any = False
+    cut_any, need = False, BLOCK_BYTES
     while True:
-        text.fill(BLOCK_BYTES)
+        text.fill(need)
         if text.eof:
             break
+        before = text.offset
         yield _cut_block(text, between)
         cut_any = True
+        need = BLOCK_BYTES if text.offset > before else 2 * need  # one event fills the window
+        if need > _LARGEST_EVENT_BYTES:
+            raise CutFailed
     if cut_any:
         text.pos += between.opening
 
@@ -136,17 +142,21 @@ class CuttingProcess:
         except (OSError, ValueError) as error:
             raise CutFailed from error
 
-    def blocks(self, offset: int) -> Iterator[bytes]:
-        """Text of the launches of each block, and last everything from the last event on.
+    def blocks(self, text: Text) -> Iterator[bytes]:
+        """Text of the launches of each block; afterwards `text` stands at the last event.
 
         Raises:
-            CutFailed: The process failed, or its array of events doesn't begin at `offset`.
+            CutFailed: The process failed, or its array of events doesn't begin where `text` stands.
         """
-        for expected, (kind, content) in enumerate(self._frames()):
-            if kind == _START and (expected or _OFFSET.unpack(content)[0] != offset):
-                raise CutFailed
-            if kind != _START:
+        for kind, content in self._frames():
+            if kind == _LAUNCHES:
                 yield content
+                continue
+            (offset,) = _OFFSET.unpack_from(content)
+            if kind == _TAIL:
+                text.replace(io.BytesIO(content[_OFFSET.size :]), offset)
+            elif offset != text.offset:
+                raise CutFailed
 
     def close(self) -> None:
         """End the process."""
@@ -173,7 +183,7 @@ def main(path: str) -> None:
             for block in cut_launches(text, learn_separator(text)):
                 out.put(_LAUNCHES, block)
             if stream.damage is None:
-                out.put(_TAIL, bytes(text.buf[text.pos : text.end]))
+                out.put(_TAIL, _OFFSET.pack(text.offset) + text.buf[text.pos : text.end])
     except (CutFailed, Truncated, InferometerError, OSError):
         pass
     out.close()

@@ -7,11 +7,10 @@ pieces, and at last event by event: repaired, or counted and skipped up to the n
 
 import re
 from collections.abc import Iterator
-from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Meta, Raw
 
 from inferometer.formats.kineto.repair import repair
 from inferometer.formats.kineto.text import Text, Truncated, object_end
@@ -19,13 +18,15 @@ from inferometer.trace.losses import Losses
 
 CHUNK_BYTES = 1 << 18
 _RESYNC_BYTES = 1 << 20
-_RESYNC_TRIES = 10_000  # a hostile text has millions of places where an event might begin
+_NEAR_BYTES = 1 << 12
 _NO_LIMIT = 1 << 62
 _BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
 _BETWEEN = re.compile(rb"\s*,?\s*")
 _AFTER_EVENT = re.compile(rb"\s*(?:[,\]]|$)")
 _TAIL_BYTES = 1 << 14
 _NONE = Raw(b"")
+
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]  # what a column can hold
 
 
 class Event(msgspec.Struct, gc=False):
@@ -34,8 +35,8 @@ class Event(msgspec.Struct, gc=False):
     ph: str = ""
     cat: str = ""
     name: str | None = None
-    pid: int | str | None = None
-    tid: int | str | None = None
+    pid: Int64 | str | None = None
+    tid: Int64 | str | None = None
     ts: Raw = _NONE
     dur: Raw = _NONE
     args: Raw = _NONE
@@ -65,6 +66,9 @@ class EventReader:
         self._losses = losses
         self._most = event_bytes or _NO_LIMIT
         self._bare = bare
+        self._reach = (
+            _NO_LIMIT  # how far to look for boundaries: less where damage stops every batch after a few events
+        )
 
     def batches(self) -> Iterator[list[Event]]:
         """Batches in the file's order, up to and including the closing bracket."""
@@ -83,16 +87,23 @@ class EventReader:
             if byte != ord("{"):
                 self._skip_stray()
                 continue
+            before, looked_at = text.offset, self._looked_at() - text.pos
             events = self._quick() or self._careful()
+            if events is None:
+                need = min(2 * (text.end - text.pos), self._most + CHUNK_BYTES)
+                continue
+            few = text.offset - before < looked_at // 16
+            self._reach = max(_NEAR_BYTES, looked_at // 4) if few else min(_NO_LIMIT, 4 * self._reach)
             if events:
                 yield events
-            elif events is None:
-                need = 2 * (text.end - text.pos)
+
+    def _looked_at(self) -> int:
+        return min(self._text.end, self._text.pos + self._reach)
 
     def _quick(self) -> list[Event]:
         """All events up to the last boundary of the window in one go; none when they don't decode."""
         text = self._text
-        cut = _last_boundary(text.buf, text.pos, text.end)
+        cut = _last_boundary(text.buf, text.pos, self._looked_at())
         if cut == -1:
             return []
         try:
@@ -105,7 +116,7 @@ class EventReader:
     def _careful(self) -> list[Event] | None:
         """The events that are whole in the window, or None when the first one needs more text."""
         text, events, step = self._text, list[Event](), 64
-        stops = [match.start() + 1 for match in _BOUNDARY.finditer(text.buf, text.pos, text.end)]
+        stops = [match.start() + 1 for match in _BOUNDARY.finditer(text.buf, text.pos, self._looked_at())]
         i = 0
         while True:
             while i < len(stops) and stops[i] <= text.pos:
@@ -141,7 +152,10 @@ class EventReader:
             text.pos = stop
             return [event]
         self._lose("unreadable_event")
-        if _AFTER_EVENT.match(text.buf, stop, text.end):
+        inside = self._next_whole_event(stop)  # where a bracket is missing, the end found is that of something larger
+        if inside != -1:
+            text.pos = inside
+        elif _AFTER_EVENT.match(text.buf, stop, text.end):
             text.pos = stop
         else:
             self._resync()
@@ -153,7 +167,7 @@ class EventReader:
         size = text.end - text.pos
         if size < _RESYNC_BYTES and not text.eof:
             return
-        found = self._next_whole_event()
+        found = self._next_whole_event(text.end)
         if found != -1:
             self._lose("unreadable_event")
             text.pos = found
@@ -169,20 +183,23 @@ class EventReader:
 
     def _resync(self) -> None:
         """Move to the next event that is whole, or to the end of the window."""
-        found = self._next_whole_event()
+        found = self._next_whole_event(self._text.end)
         self._text.pos = found if found != -1 else self._text.end
 
-    def _next_whole_event(self) -> int:
-        text = self._text
-        for match in islice(_BOUNDARY.finditer(text.buf, text.pos, text.end), _RESYNC_TRIES):
+    def _next_whole_event(self, end: int) -> int:
+        """Where the next event begins that is whole before `end`; -1 when none is found with a fair effort."""
+        text, effort = self._text, _RESYNC_BYTES  # a hostile text has millions of places where an event might begin
+        for match in _BOUNDARY.finditer(text.buf, text.pos, end):
             start = match.end()
-            stop = object_end(text.buf, start, min(text.end, start + _TAIL_BYTES))
-            if stop != -1:
-                try:
-                    if _decode_event(text.buf[start:stop]).ph:
-                        return start
-                except BAD_JSON:
-                    continue
+            stop = object_end(text.buf, start, min(end, start + _TAIL_BYTES))
+            try:
+                if stop != -1 and _decode_event(text.buf[start:stop]).ph:
+                    return start
+            except BAD_JSON:
+                pass
+            effort -= _TAIL_BYTES if stop == -1 else stop - match.start()
+            if effort < 0:
+                break
         return -1
 
     def _skip_stray(self) -> None:
@@ -236,19 +253,30 @@ def _loose_event(fields: dict[str, Raw], losses: Losses) -> Event:
     for name in ("ph", "cat", "name", "pid", "tid"):
         if name not in fields:
             continue
-        value = msgspec.json.decode(fields[name])
-        if isinstance(value, float) and value.is_integer() and name in ("pid", "tid"):
-            value = int(value)
-        if isinstance(value, str) or (name in ("pid", "tid") and type(value) is int):
+        value = _loose_value(name, fields[name])
+        if value is not None:
             values[name] = value
-        elif isinstance(value, int | float) and name == "name":
-            values[name] = str(value)
-        elif value is not None:
+        elif fields[name] != b"null":
             losses.count("wrong_type", category=name, example=bytes(fields[name])[:60].decode("utf-8", "replace"))
     for name in ("ts", "dur", "args"):
         if name in fields:
             values[name] = fields[name]
     return Event(**values)
+
+
+def _loose_value(name: str, text: Raw) -> int | str | None:
+    try:
+        value = msgspec.json.decode(text)
+    except BAD_JSON:  # a number that is beyond floats, or has thousands of digits
+        return None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if name == "name":
+        return str(value)
+    whole = int(value) if name in ("pid", "tid") and value == value // 1 else None
+    return whole if whole is not None and -(2**63) <= whole < 2**63 else None
 
 
 def _last_boundary(buf: bytearray, pos: int, end: int) -> int:

@@ -65,6 +65,7 @@ class Header:
             ValueError,
             AttributeError,
             KeyError,
+            OverflowError,
         ) as error:
             self._losses.count("unreadable_header", category=key, example=str(error)[:100])
 
@@ -76,18 +77,18 @@ class Header:
         elif key == "distributedInfo":
             self._take_distributed(value)
         elif key == "baseTimeNanoseconds":
-            self._clock_base_ns = int(value)
+            self._clock_base_ns = _whole(int(value))
         elif key in _RECORDED:
             self._recorded[_RECORDED[key]] = bool(value)
         elif key in _VERSIONS:
             self._versions[key] = str(value)
 
     def _take_distributed(self, value: dict[str, Any]) -> None:
-        if isinstance(rank := value.get("rank"), int):
+        rank = _whole(value.get("rank"))
+        if rank is not None:
             self.rank = rank
             self.ranks.append(rank)
-        if isinstance(size := value.get("world_size"), int):
-            self._world_size = size
+        self._world_size = _whole(value.get("world_size")) or self._world_size
         if "nccl_version" in value:
             self._versions["nccl"] = str(value["nccl_version"])
 
@@ -118,16 +119,21 @@ def _by_ids(named: NamedId) -> tuple[int, int]:
 
 def _device(position: int, properties: dict[str, Any]) -> Device:
     def number(name: str) -> int | None:
-        value = properties.get(name)
-        return value if isinstance(value, int) else None
+        return _whole(properties.get(name))
 
+    name = properties.get("name")
     number_of = number("id")
     major, minor = number("computeMajor"), number("computeMinor")
     return Device(
         device=f"gpu:{position if number_of is None else number_of}",
-        name=properties.get("name"),
+        name=name if isinstance(name, str) else None,
         memory_bytes=number("totalGlobalMem"),
         multiprocessors=number("numSms"),
         compute_capability=None if major is None or minor is None else f"{major}.{minor}",
         warp_size=number("warpSize"),
     )
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number that fits 64 bits; None for anything else."""
+    return value if type(value) is int and -(2**63) <= value < 2**63 else None

@@ -4,6 +4,7 @@ They are held back until the whole file was read, since files need not be sorted
 decides.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +18,13 @@ from inferometer.trace.losses import Losses
 
 @dataclass
 class Pairs:
-    """Collects B and E events of a file."""
+    """Collects B and E events of a file: all of them, since an E needn't say what it ends.
+
+    Losses are counted only in the categories that `reads` says are read.
+    """
 
     losses: Losses
+    reads: Callable[[str], bool] = field(default=lambda category: True)
     _events: list[Event] = field(default_factory=list)
 
     def add(self, events: list[Event]) -> None:
@@ -44,19 +49,23 @@ class Pairs:
                 stack.append(i)
             elif stack:
                 begin = stack.pop()
-                self.losses.count("end_event", category=event.category)
+                self._count("end_event", event)
                 done.append((begin, _joined(events[begin], int(starts_ns[i] - starts_ns[begin]))))
             else:
-                self.losses.count("end_without_begin", category=event.category, example=event.name)
+                self._count("end_without_begin", event)
         for stack in open_by_thread.values():
             for i in stack:
-                self.losses.count("begin_without_end", category=events[i].category, example=events[i].name)
+                self._count("begin_without_end", events[i])
         return [event for _, event in sorted(done, key=lambda pair: pair[0])]
 
     def _count_untimed(self, events: list[Event], states: np.ndarray[Any, Any]) -> None:
         for i in np.flatnonzero(states).tolist():
             name = {UNREADABLE: "without_timestamp", OUT_OF_RANGE: "time_out_of_range"}[int(states[i])]
-            self.losses.count(name, category=events[i].category, example=events[i].name)
+            self._count(name, events[i])
+
+    def _count(self, name: str, event: Event) -> None:
+        if self.reads(event.cat):
+            self.losses.count(name, category=event.category, example=event.name)
 
 
 def _joined(begin: Event, dur_ns: int) -> Event:

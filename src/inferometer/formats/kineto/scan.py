@@ -4,7 +4,6 @@ Anything irregular (damage, mixed layouts, no device work found) ends the scan w
 in full instead, so the answer is always the full read's.
 """
 
-import io
 from collections.abc import Iterator
 
 from inferometer.formats.kineto.columns import LAUNCH_KINDS, LaunchEvent, decode_launches
@@ -40,11 +39,15 @@ class LaunchScan:
         if not self._header.is_kineto:
             raise ScanFailed
         try:
+            cut_any = False
             for block in self._blocks():
+                cut_any = True
                 self._keep(decode_launches(b"[" + block + b"]"))
             self._flush()
         except (CutFailed, *BAD_JSON) as error:
             raise ScanFailed from error
+        if cut_any and not self._losses.seen:  # older versions of PyTorch write "Kernel", which is not searched for
+            raise ScanFailed
         for events in self._reader.batches():
             self._sorter.take(events)
         self._sorter.flush()
@@ -55,12 +58,9 @@ class LaunchScan:
         if not isinstance(self._source.ahead, CuttingProcess):
             yield from cut_launches(self._text, learn_separator(self._text))
             return
-        last = b""
-        for n, block in enumerate(self._source.ahead.blocks(self._text.offset)):
+        for n, block in enumerate(self._source.ahead.blocks(self._text)):
             self._source.report(n * BLOCK_BYTES)
-            yield last
-            last = block
-        self._text.replace(io.BytesIO(last))
+            yield block
 
     def _keep(self, events: list[LaunchEvent]) -> None:
         for event in events:

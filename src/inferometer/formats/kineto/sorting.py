@@ -16,6 +16,7 @@ from inferometer.trace.tables import ALL_TABLES
 FLUSH_EVENTS = 16_384
 _FLUSH_BYTES = 16 << 20
 _FLOWS = frozenset("stf")
+_PAIRED = frozenset("BE")
 _INSTANTS = frozenset("iIR")
 _CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime")
 _OPS = ("cpu_op", "operator")
@@ -34,7 +35,7 @@ class Sorter:
         self._header = header
         self._everything = out.tables == ALL_TABLES
         self.columns = Columns(out, header)
-        self._pairs = Pairs(out.losses)
+        self._pairs = Pairs(out.losses, lambda category: self._reads(self._table(category)))
         self._groups: dict[str, list[Event]] = {}
         self._held = 0
         self._held_bytes = 0
@@ -43,6 +44,7 @@ class Sorter:
     def take(self, events: list[Event], size: int = 0) -> None:
         """Sort a batch in; `size` is its text's bytes."""
         groups = self._groups
+        self._pairs.add([event for event in events if event.ph in _PAIRED])
         for event in events:
             try:
                 groups[event.cat].append(event)
@@ -70,17 +72,15 @@ class Sorter:
         for event in self._pairs.complete():
             by_category.setdefault(event.cat, []).append(event)
         for category, events in by_category.items():
-            self._complete(category, events)
+            self._complete(category, category or "ph B", events)
 
     def _dispatch(self, phase: str, category: str, events: list[Event]) -> None:
         label = events[0].category
         if phase == "X":
             self._see(label, self._table(category), events)
-            self._complete(category, events)
-        elif phase in ("B", "E"):
+            self._complete(category, label, events)
+        elif phase in _PAIRED:
             self._see(label, self._table(category), events)
-            if self._reads(self._table(category)):
-                self._pairs.add(events)
         elif phase in _INSTANTS:
             memory = category == "cpu_instant_event"
             table = "counters" if memory else "spans"
@@ -94,9 +94,8 @@ class Sorter:
         else:
             self._drop(phase, label, events)
 
-    def _complete(self, category: str, events: list[Event]) -> None:
+    def _complete(self, category: str, label: str, events: list[Event]) -> None:
         """Complete events: to their table, or counted as unknown."""
-        label = events[0].category
         known = self._handlers.get(category.lower())
         if known is None:
             if self._everything:

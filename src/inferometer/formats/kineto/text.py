@@ -58,9 +58,10 @@ class Text:
         self.eof = got == 0
         return not self.eof
 
-    def replace(self, rest: ReadsInto) -> None:
-        """Go on with `rest` instead of what was read and not consumed, and of what follows it."""
+    def replace(self, rest: ReadsInto, offset: int) -> None:
+        """Go on with `rest`, which begins `offset` bytes into the same text."""
         self._stream = rest
+        self._base = offset
         self.pos = self.end = 0
         self.eof = False
 
