@@ -1,0 +1,249 @@
+"""The command line as users meet it: help, forms of output, exit codes, and never a traceback."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.kineto_files import call, event, kernel, write_file
+
+from inferometer.commands.main import main
+from inferometer.registry import collect
+
+EVENTS = [
+    call(ts="90", correlation=1),
+    kernel("gemm", "100", "10", correlation=1),
+    kernel("_ZN2at6native11fill_kernelEv", "120", "5", correlation=2),
+    kernel("gemm", "130", "30", correlation=3, stream=9),
+    event("gpu_memcpy", "Memcpy HtoD", "170", "2", pid=0, tid=7, device=0, stream=7, bytes=64),
+]
+COMMANDS = sorted(collect("inferometer.commands", "run"))
+HEAVY = ("polars", "numpy", "msgspec", "rich", "jinja2", "plotly", "scipy", "isal", "cpp_demangle")
+
+
+@pytest.fixture
+def trace_file(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.json"
+    path.write_bytes(write_file(EVENTS))
+    return path
+
+
+def run(*words: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of one call."""
+    with pytest.raises(SystemExit) as stopped:
+        main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    assert "Traceback" not in out + err
+    return int(stopped.value.code or 0), out, err
+
+
+def run_apart(*words: object, stdin: bytes | None = None, **env: str) -> subprocess.CompletedProcess[bytes]:
+    """The same in a process of its own."""
+    command = [sys.executable, "-m", "inferometer", *map(str, words)]
+    return subprocess.run(command, input=stdin, capture_output=True, env={**os.environ, **env}, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_opens_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(command, "--help", capsys=capsys)
+    assert code == 0
+    assert f"Example:\n    inferometer {command}" in out
+    assert "--json" in out
+
+
+def test_help_loads_nothing_heavy_and_is_quick() -> None:
+    program = (
+        "import sys, time; began = time.perf_counter()\n"
+        "from inferometer.commands.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
+        "print(time.perf_counter() - began, file=sys.stderr)"
+    )
+    for _ in range(3):  # the first run may still have to compile
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    loaded, seconds = done.stderr.split("\n")[:2]
+    assert loaded == "[]"
+    assert float(seconds) < 0.3
+
+
+def test_kernels_as_json_has_the_promised_shape(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("kernels", trace_file, "--json", capsys=capsys)
+    data = json.loads(out)
+    assert code == 0
+    assert data["source"] == str(trace_file)
+    assert data["total_ns"] == 45_000
+    assert data["losses"]["scope"] == ["launches"]
+    assert data["rows"][0] == {
+        "kernel": "gemm",
+        "share": pytest.approx(40 / 45),
+        "total_ns": 40_000,
+        "count": 2,
+        "mean_ns": 20_000.0,
+        "median_ns": 20_000.0,
+        "min_ns": 10_000,
+        "max_ns": 30_000,
+        "stddev_ns": pytest.approx(14_142.1356),
+    }
+
+
+def test_names_are_demangled_unless_raw_is_asked_for(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {}
+    for flag in ([], ["--raw"]):
+        _, out, _ = run("kernels", trace_file, "--json", *flag, capsys=capsys)
+        names[bool(flag)] = [row["kernel"] for row in json.loads(out)["rows"]]
+    assert names == {False: ["gemm", "at::native::fill_kernel()"], True: ["gemm", "_ZN2at6native11fill_kernelEv"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "kernels"),
+    [
+        (["--top", "1"], ["gemm"]),
+        (["--match", "fill"], ["at::native::fill_kernel()"]),
+        (["--stream", "7", "--sort", "name"], ["at::native::fill_kernel()", "gemm"]),
+        (["--device", "0", "--sort", "min"], ["gemm", "at::native::fill_kernel()"]),
+        (["--memory", "--sort", "min"], ["gemm", "at::native::fill_kernel()", "Memcpy HtoD"]),
+        (["--between", "25us", "35us"], ["at::native::fill_kernel()"]),
+        (["--between", "0", "0.000015"], ["gemm"]),
+        (["--sort", "avg"], ["gemm", "at::native::fill_kernel()"]),
+    ],
+)
+def test_options_choose_and_order_the_rows(
+    options: list[str], kernels: list[str], trace_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run("kernels", trace_file, "--json", *options, capsys=capsys)
+    assert [row["kernel"] for row in json.loads(out)["rows"]] == kernels
+
+
+def test_csv_has_exact_numbers_under_nsights_titles(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run("kernels", trace_file, "--csv", "--top", "1", capsys=capsys)
+    head, row = out.splitlines()
+    assert head.startswith("Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name")
+    assert row.split(",")[1:3] == ["40000", "2"]
+
+
+def test_summary_tells_what_the_file_is(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("summary", trace_file, capsys=capsys)
+    assert code == 0
+    assert "PyTorch profiler (Kineto)" in out
+    assert "4 launches, 1 calls" in out
+    assert "Top kernels" in out
+
+
+def test_a_store_answers_as_its_file_does(trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = tmp_path / "trace.ifm"
+    code, out, _ = run("import", trace_file, "-o", store, capsys=capsys)
+    assert (code, out) == (0, f"{store}: 4 launches, 1 calls\n")
+    rows = []
+    for source in (trace_file, store):
+        _, text, _ = run("kernels", source, "--json", capsys=capsys)
+        rows.append(json.loads(text)["rows"])
+    assert rows[0] == rows[1]
+    code, _, err = run("import", trace_file, "-o", store, capsys=capsys)
+    assert code == 3
+    assert "--force" in err
+    assert run("import", trace_file, "-o", store, "--force", "--json", capsys=capsys)[0] == 0
+
+
+def test_formats_names_what_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run("formats", "--json", capsys=capsys)
+    assert "kineto" in [fmt["name"] for fmt in json.loads(out)]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["kernels", "nowhere.json"], 3, "nowhere.json: No such file"),
+        (["kernels", "{file}", "--match", "("], 3, "want a regular expression"),
+        (["kernels", "{file}", "--device", "gpu:9"], 3, "gpu:0"),
+        (["kernels", "{file}", "--rank", "1"], 3, "rank"),
+        (["kernels", "{file}", "--between", "2", "1"], 3, "want two times in order"),
+        (["kernels", "{file}", "--between", "1 parsec", "2"], 3, "1 parsec"),
+        (["kernels", "{file}", "--between", "5s", "6s"], 3, "is only"),
+        (["kernels", "{file}", "--format", "nonsense"], 3, "kineto"),
+        (["kernels", "{file}", "--top", "0"], 2, "--top"),
+        (["kernels", "{file}", "--json", "--csv"], 2, "can't go together"),
+        (["kernels"], 2, "FILE"),
+        (["kernel", "{file}"], 2, "Did you mean kernels?"),
+        (["summary", "{folder}"], 3, "is a folder"),
+        (["import", "{file}"], 2, "--output"),
+        (["import", "{file}", "-o", "{folder}/no/such/place.ifm"], 3, "no such folder"),
+        (["import", "{file}", "-o", "{folder}", "--force"], 3, "not a store"),
+    ],
+)
+def test_wrong_calls_say_what_was_wrong(
+    words: list[str], code: int, said: str, trace_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {"file": trace_file, "folder": trace_file.parent}
+    found, out, err = run(*(word.format(**places) for word in words), capsys=capsys)
+    assert (found, out) == (code, "")
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x00" * 100, b"\x89PNG\r\n", b"{}", b'{"traceEvents": 7}', "ключ: 值".encode()]
+)
+def test_what_is_no_trace_is_refused_in_one_message(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "файл 文件.json"
+    path.write_bytes(content)
+    for command in ("kernels", "summary"):
+        code, out, err = run(command, path, capsys=capsys)
+        assert (code, out) == (3, "")
+        assert err.startswith("error: ")
+        assert path.name in err
+
+
+def test_a_bug_of_ours_is_told_without_a_traceback(
+    trace_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr("inferometer.analyses.kernels.kernel_table", fail)
+    code, _, err = run("kernels", trace_file, capsys=capsys)
+    assert code == 70
+    assert "ZeroDivisionError: planted" in err
+    assert "--debug" in err
+    with pytest.raises(ZeroDivisionError):
+        main(["--debug", "kernels", str(trace_file)])
+    with pytest.raises(ZeroDivisionError):
+        main(["kernels", str(trace_file), "--debug"])
+
+
+def test_losses_of_a_cut_file_are_shown_beside_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cut.json"
+    path.write_bytes(write_file(EVENTS)[:-60])
+    code, out, _ = run("kernels", path, capsys=capsys)
+    assert code == 0
+    assert "error: 1 truncated" in out
+    code, out, err = run("kernels", path, "--csv", capsys=capsys)
+    assert "truncated" not in out
+    assert "error: 1 truncated" in err
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_standard_input_is_read_plain_or_packed(pack: "type[bytes]") -> None:
+    done = run_apart("kernels", "-", "--json", stdin=pack(write_file(EVENTS)))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["total_ns"] == 45_000
+
+
+def test_a_reader_that_leaves_early_is_no_failure(trace_file: Path) -> None:
+    words = [sys.executable, "-m", "inferometer", "kernels", str(trace_file)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (0, b"")
+
+
+def test_a_pipe_gets_no_escape_sequences(trace_file: Path) -> None:
+    done = run_apart("summary", trace_file, FORCE_COLOR="", NO_COLOR="1")
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stdout
