@@ -1,0 +1,216 @@
+"""Writes the pages of docs/reference from the declarations in the code, and today's output into the other pages.
+
+    python docs/generate.py                     write what has changed
+    python docs/generate.py --check             write nothing; name the stale pages and exit 1 when there are any
+    python docs/generate.py [--check] PAGE...   of these pages alone, as paths from the repository's root
+
+Blocks of commands and Python in README.md, CONTRIBUTING.md and docs/guide run on the way: see pages.py.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import click
+import polars as pl
+from make_picture import PICTURE, make_picture
+from pages import ROOT, PageError, refresh, runnable_pages
+
+from inferometer.commands.main import cli
+from inferometer.formats.base import Format, known_formats
+from inferometer.trace import store
+from inferometer.trace.losses import KINDS, Kind
+from inferometer.trace.tables import TABLES, Table
+
+_MARK = "<!-- Made by docs/generate.py: do not edit. -->"
+_HELP_WIDTH = 88
+_EXITS = (
+    ("0", "Done."),
+    ("1", "A check that the command was asked for said no."),
+    ("2", "Wrong usage: an unknown command or option, or two that can't go together."),
+    ("3", "Bad input: a file, a name or a value that can't be used."),
+    ("4", "A device, a program or an extra that the request needs is not here."),
+    ("70", "A bug in inferometer. Run it again with `--debug` and report what it prints."),
+    ("130", "Interrupted."),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code: 1 when a page is stale and `--check` is given."""
+    check, names = "--check" in arguments, [argument for argument in arguments if argument != "--check"]
+    pages = _pages()
+    if unknown := sorted(set(names) - set(pages)):
+        raise SystemExit(f"no such page: {unknown[0]}\n  Known: {', '.join(pages)}")
+    stale = [name for name in names or pages if not _is_current(name, pages[name], write=not check)]
+    for name in stale:
+        print(f"{name}: {'is stale: run `make docs`' if check else 'written'}", file=sys.stderr)
+    return 1 if check and stale else 0
+
+
+def _is_current(name: str, make: Callable[[], str], *, write: bool) -> bool:
+    path, content = ROOT / name, make()
+    if path.exists() and path.read_text("utf-8") == content:
+        return True
+    if write:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    return False
+
+
+def _pages() -> dict[str, Callable[[], str]]:
+    """How each page is made, by its path from the root."""
+    pages: dict[str, Callable[[], str]] = {
+        f"docs/reference/{name}": partial(_reference, make) for name, make in REFERENCES.items()
+    }
+    pages[str(PICTURE.relative_to(ROOT))] = make_picture
+    for path in runnable_pages():
+        name = str(path.relative_to(ROOT))
+        pages[name] = partial(_refreshed, path, name)
+    return pages
+
+
+def _reference(make: Callable[[], str]) -> str:
+    return f"{_MARK}\n\n{make().strip()}\n"
+
+
+def _refreshed(path: Path, name: str) -> str:
+    return refresh(path.read_text("utf-8"), name)
+
+
+def tables_page() -> str:
+    contents = "\n".join(f"- [`{table.name}`](#{table.name}): {table.row}" for table in TABLES.values())
+    return f"""\
+# Tables
+
+What a trace holds, as [`trace/tables.py`](../../src/inferometer/trace/tables.py) declares it. Every trace has every
+table with exactly these columns: a format fills what its source records, and what it can't fill is null. Times are
+whole nanoseconds. Text that frameworks print (shapes, strides) stays as recorded.
+
+{contents}
+
+{"".join(map(_table, TABLES.values()))}"""
+
+
+def _table(table: Table) -> str:
+    rows = [
+        (f"`{column.name}`", _type(column.dtype), column.meaning, column.null or "never") for column in table.columns
+    ]
+    time = f" Its time is `{table.time}`." if table.time else ""
+    links = [f"[{fmt.name}](formats.md#{fmt.name})" for fmt in known_formats().values() if table.name in fmt.tables]
+    by = f"Filled by {', '.join(links)}." if links else "No format of today fills it."
+    return f"""\
+## {table.name}
+
+One row: {table.row[0].lower()}{table.row[1:]}{time} {by}
+
+{_markdown(("Column", "Type", "Meaning", "Null when"), rows)}
+
+"""
+
+
+def _type(dtype: pl.DataType | type[pl.DataType]) -> str:
+    if isinstance(dtype, pl.Array):
+        return f"{dtype.size} × {dtype.inner}"
+    return str(dtype)
+
+
+def losses_page() -> str:
+    dropped = [kind for kind in KINDS.values() if kind.dropped]
+    kept = [kind for kind in KINDS.values() if not kind.dropped]
+    return f"""\
+# Losses
+
+What a reader could not read or had to mend is counted by name, severity and the file's own category. Reports show
+the counts, `--json` has them all under `losses`, and `trace.losses` in Python. The names are declared in
+[`trace/losses.py`](../../src/inferometer/trace/losses.py).
+
+In every category of the file, **events in the file = events read + events dropped**: `events` under `losses` has
+the first number, its entries with `dropped: true` add up to the last. A counter event may make several rows. What is
+too broken to tell its category is counted without one, beside that sum. With fewer tables asked for, the counts are of
+those tables alone: `scope` names them. Reports for people leave out events that are dropped by design (severity
+`info`).
+
+## Dropped: the event has no row
+
+{_kinds(dropped)}
+
+## Repairs and remarks: the row is there, or the loss is not of an event
+
+{_kinds(kept)}
+"""
+
+
+def _kinds(kinds: Sequence[Kind]) -> str:
+    return _markdown(
+        ("Name", "Severity", "Meaning"), [(f"`{kind.name}`", kind.severity, kind.meaning) for kind in kinds]
+    )
+
+
+def commands_page() -> str:
+    group = click.Context(cli, info_name="inferometer", terminal_width=_HELP_WIDTH, **cli.context_settings)
+    sections = [f"```text\n{cli.get_help(group)}\n```\n"]
+    for name in cli.list_commands(group):
+        command = cli.get_command(group, name)
+        if command is not None:
+            ctx = click.Context(command, info_name=name, parent=group, terminal_width=_HELP_WIDTH)
+            sections.append(f"## {name}\n\n```text\n{command.get_help(ctx)}\n```\n")
+    helps = "\n".join(sections)
+    return f"""\
+# Commands
+
+Data goes to stdout, everything else to stderr. Options that mean the same have the same name everywhere. `--debug`
+works with every command.
+
+{helps}
+## Exit codes
+
+{_markdown(("Code", "Meaning"), _EXITS)}
+"""
+
+
+def formats_page() -> str:
+    return f"""\
+# Formats
+
+The format is told from the content, not from the name; `--format NAME` overrides that. Files may be gzip-compressed,
+under any name and in several members; `-` reads standard input, plain or compressed.
+
+{"".join(map(_format, known_formats().values()))}\
+## store
+
+A folder `NAME.ifm` that [`inferometer import`](commands.md#import) makes: Parquet files and `facts.json`. Every command
+opens it where it takes a file; standard input can't hold one.
+
+Schema version: {".".join(map(str, store.SCHEMA))}
+"""
+
+
+def _format(fmt: Format) -> str:
+    tables = ", ".join(f"[`{name}`](tables.md#{name})" for name in TABLES if name in fmt.tables)
+    rows = [
+        ("Names for `--format`", ", ".join(f"`{name}`" for name in (fmt.name, *fmt.aliases))),
+        ("Usual endings", ", ".join(f"`{suffix}`" for suffix in fmt.suffixes)),
+        ("Fills", tables),
+        ("Not read", fmt.limits or "Nothing is left out."),
+    ]
+    return f"## {fmt.name}\n\n{fmt.title}\n\n{_markdown(('', ''), rows)}\n\n"
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+REFERENCES: dict[str, Callable[[], str]] = {
+    "tables.md": tables_page,
+    "losses.md": losses_page,
+    "commands.md": commands_page,
+    "formats.md": formats_page,
+}
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except PageError as error:
+        sys.exit(str(error))
