@@ -3,7 +3,8 @@
 Each rule says nothing below its threshold. They point at what to look into; `findings` go further.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import polars as pl
 
@@ -21,7 +22,7 @@ _GRAPH_LAUNCHES = 16  # more device work than this behind one host call is a gra
 
 def find_remarks(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> Iterator[str]:
     """Sentences about the trace; `devices` as `device_times` gives it."""
-    if kernels.total_ns == 0:
+    if kernels.kernels == 0:
         yield _no_kernels(trace)
         return
     yield from _idle(trace, devices)
@@ -45,17 +46,22 @@ def _no_kernels(trace: Trace) -> str:
 
 
 def _idle(trace: Trace, devices: pl.DataFrame) -> Iterator[str]:
-    for row in devices.sort("idle_ns", descending=True).iter_rows(named=True):
+    for row in devices.sort("idle_ns", descending=True, maintain_order=True).iter_rows(named=True):
         if not row["window_ns"] or row["idle_ns"] / row["window_ns"] < _IDLE_SHARE:
             continue
         share = row["idle_ns"] / row["window_ns"]
         idle = f"{format_share(share)} of its window ({format_duration(row['idle_ns'])})"
-        yield f"{row['device'] or 'The device'} is idle {idle}." + _why_idle(trace, row["device"])
+        yield f"{_place(row)} is idle {idle}." + _why_idle(trace, row["device"], row.get("rank"))
 
 
-def _why_idle(trace: Trace, device: str | None) -> str:
+def _place(row: Mapping[str, Any]) -> str:
+    device = row["device"] or "unnamed device"
+    return device if row.get("rank") is None else f"{device} of rank {row['rank']}"
+
+
+def _why_idle(trace: Trace, device: str | None, rank: int | None) -> str:
     """How much of the idle time ended with work that the host queued only after the device had run dry."""
-    gaps = idle_gaps(trace, device)
+    gaps = idle_gaps(trace, device, rank)
     if not gaps.height:
         return ""
     idle_ns = int(gaps["gap_ns"].sum())
@@ -70,8 +76,8 @@ def _why_idle(trace: Trace, device: str | None) -> str:
     )
 
 
-def idle_gaps(trace: Trace, device: str | None) -> pl.DataFrame:
-    """Times with nothing running on `device`: when, how long, what ended them, and when the host called for that.
+def idle_gaps(trace: Trace, device: str | None, rank: int | None = None) -> pl.DataFrame:
+    """Times with nothing running on `device` of `rank`: when, how long, what ended them, and when the host called for that.
 
     Columns `gap_start_ns`, `gap_ns`, `kernel` and `called_ns`, null when the call is not in the file.
     """
@@ -82,7 +88,10 @@ def idle_gaps(trace: Trace, device: str | None) -> pl.DataFrame:
         .agg(pl.col("start_ns").min().alias("called_ns"))
     )
     return (
-        trace.launches.filter(pl.col("device").eq_missing(pl.lit(device, dtype=pl.String)))
+        trace.launches.filter(
+            pl.col("device").eq_missing(pl.lit(device, dtype=pl.String)),
+            pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int64)),
+        )
         .select("process", "correlation_id", "kernel", "start_ns", "dur_ns")
         .sort("start_ns")
         .with_columns(end.cum_max().shift(1).alias("gap_start_ns"))
@@ -110,7 +119,7 @@ def _copies(devices: pl.DataFrame) -> Iterator[str]:
         exposed_ns = row["copy_busy_ns"] - row["overlap_ns"]
         if row["window_ns"] and exposed_ns / row["window_ns"] > _EXPOSED_COPY_SHARE:
             share = format_share(exposed_ns / row["window_ns"])
-            yield f"Copies run alone for {share} of {row['device']}'s window ({format_duration(exposed_ns)})."
+            yield f"Copies run alone for {share} of the window of {_place(row)} ({format_duration(exposed_ns)})."
 
 
 def _dominant(kernels: KernelTable) -> Iterator[str]:

@@ -3,6 +3,7 @@
 0 done, 1 a check said no, 2 usage, 3 bad input, 4 a device or extra is missing, 70 a bug of ours.
 """
 
+import gc
 import os
 import sys
 from typing import Any, NoReturn
@@ -63,6 +64,7 @@ def cli() -> None:
 def main(args: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     words = sys.argv[1:] if args is None else args
+    gc.disable()  # a command is one short job: collecting cycles while importing and reading only costs time
     debug = "--debug" in words
     try:
         result = cli.main(args=words, prog_name="inferometer", standalone_mode=False)

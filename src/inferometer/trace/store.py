@@ -1,8 +1,8 @@
 """The store: a trace as a folder `NAME.ifm/` of Parquet files and `facts.json`.
 
-`facts.json` holds the schema version, the facts, the losses and, for each table, its rows and its files. A table
-may have several files (`launches-00000.parquet`, …); their rows follow each other. A store is written beside its place
-and then moved there, so a store that is there is whole. One of a newer major schema is refused.
+`facts.json` holds the schema version, the facts, the losses and, for each table, its rows, its files and their
+checksums. A table may have several files (`launches-00000.parquet`, …); their rows follow each other. A store is
+written beside its place and then moved there, so a store that is there is whole. One of a newer major schema is refused.
 """
 
 import os
@@ -10,10 +10,12 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 
 import msgspec
 import polars as pl
+from isal import isal_zlib
 
 from inferometer.errors import FormatError, InputError
 from inferometer.trace.facts import Facts
@@ -25,12 +27,14 @@ SUFFIX = ".ifm"
 SCHEMA = (1, 0)
 _MARK = "inferometer-trace"
 _MANIFEST = "facts.json"
+_READ_BYTES = 1 << 20
 _FILE_NAME = re.compile(r"[a-z_]+-[0-9]{5}\.parquet")
 
 
 class _StoredTable(msgspec.Struct):
     rows: int
     files: list[str]
+    crc32: list[int]
 
 
 class _StoredLoss(msgspec.Struct):
@@ -86,7 +90,10 @@ def write_store(trace: Trace, path: Path, *, force: bool = False) -> Path:
 
 def write_manifest(folder: Path, facts: Facts, losses: Losses, parts: Mapping[str, tuple[int, Sequence[Path]]]) -> None:
     """Write `facts.json` for Parquet files that are already in `folder`."""
-    tables = {name: _StoredTable(rows, [file.name for file in files]) for name, (rows, files) in parts.items()}
+    tables = {
+        name: _StoredTable(rows, [file.name for file in files], [_checksum(file) for file in files])
+        for name, (rows, files) in parts.items()
+    }
     stored = msgspec.convert(losses.as_dict(), _StoredLosses)
     manifest = _Manifest(_MARK, SCHEMA, facts, stored, tables)
     (folder / _MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
@@ -190,7 +197,26 @@ def _scan(path: Path, name: str, table: _StoredTable) -> pl.LazyFrame:
         files.append(path / file_name)
         if not files[-1].is_file():
             raise FormatError(f"{files[-1]}: the store lacks this file", hint="Import the original file again.")
-    return pl.concat([_scan_file(file, TABLES[name].schema) for file in files])
+    frames = [_scan_file(file, TABLES[name].schema) for file in files]
+    for file, crc32 in zip_longest(files, table.crc32):
+        if file is None or _checksum(file) != crc32:
+            raise FormatError(
+                f"{file or path}: want the checksum that {_MANIFEST} holds, found another",
+                hint="The store is damaged: import the original file again.",
+            )
+    return pl.concat(frames)
+
+
+def _checksum(file: Path) -> int:
+    """CRC-32 of a file: Polars would take flipped bits for numbers. About 5 GB/s."""
+    checksum = 0
+    try:
+        with file.open("rb") as stream:
+            while block := stream.read(_READ_BYTES):
+                checksum = isal_zlib.crc32(block, checksum)
+    except OSError as error:
+        raise FormatError(f"{file}: {error.strerror}", hint="Check its permissions.") from error
+    return checksum
 
 
 def _scan_file(file: Path, schema: pl.Schema) -> pl.LazyFrame:
