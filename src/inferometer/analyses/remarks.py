@@ -77,9 +77,10 @@ def _why_idle(trace: Trace, device: str | None, rank: int | None) -> str:
 
 
 def idle_gaps(trace: Trace, device: str | None, rank: int | None = None) -> pl.DataFrame:
-    """Times with nothing running on `device` of `rank`: when, how long, what ended them, and when the host called for that.
+    """Times with nothing running on `device` of `rank`.
 
-    Columns `gap_start_ns`, `gap_ns`, `kernel` and `called_ns`, null when the call is not in the file.
+    When, how long, what ended them, and when the host called for that: columns `gap_start_ns`, `gap_ns`, `kernel` and
+    `called_ns`, null when the call is not in the file.
     """
     end = pl.col("start_ns") + pl.col("dur_ns")
     calls = (

@@ -4,6 +4,7 @@
 """
 
 import gc
+import io
 import os
 import sys
 from typing import Any, NoReturn
@@ -64,6 +65,9 @@ def cli() -> None:
 def main(args: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     words = sys.argv[1:] if args is None else args
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names in files hold what the encoding of a pipe may lack
     gc.disable()  # a command is one short job: collecting cycles while importing and reading only costs time
     debug = "--debug" in words
     try:

@@ -1,5 +1,6 @@
 """How cells of each kind, and losses, are written for people."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ _FORMATS: dict[Kind, Callable[[Any], str]] = {
     "share": format_share,
     "bytes": format_bytes,
 }
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _RIGHT: frozenset[Kind] = frozenset({"count", "ns", "share", "bytes", "number"})
 
 
@@ -28,6 +30,11 @@ def is_right(field: Field) -> bool:
     return field.kind in _RIGHT
 
 
+def clean(text: str) -> str:
+    """`text` with control and direction characters shown as a space: a hostile name must not drive a terminal."""
+    return _CONTROL.sub(" ", text)
+
+
 def loss_lines(losses: Losses) -> Sequence[str]:
     """What was lost or mended, gravest first; empty when there is nothing to say.
 
@@ -39,7 +46,7 @@ def loss_lines(losses: Losses) -> Sequence[str]:
             continue
         where = f" [{loss.category}]" if loss.category else ""
         example = f" ({loss.example})" if loss.example and loss.severity != "info" else ""
-        lines.append(f"{loss.severity}: {loss.count:,} {loss.name}{where}: {loss.meaning}{example}")
+        lines.append(clean(f"{loss.severity}: {loss.count:,} {loss.name}{where}: {loss.meaning}{example}"))
     return lines
 
 

@@ -4,7 +4,7 @@ Spreadsheets run cells that begin with = + - @ as formulas; a text cell that doe
 """
 
 import csv
-import io
+from types import SimpleNamespace
 from typing import Any
 
 from inferometer.analyses.result import Field, Result
@@ -24,13 +24,13 @@ def render_tsv(result: Result) -> str:
 
 
 def _render(result: Result, delimiter: str) -> str:
-    section = result.sections()[0]
-    out = io.StringIO()
-    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    section, lines = result.sections()[0], list[str]()
+    # The line ending of RFC 4180 makes the writer quote both of its characters; the file has the shorter one.
+    writer = csv.writer(SimpleNamespace(write=lines.append), delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(field.title + _UNITS.get(field.kind, "") for field in section.fields)
     for row in section.frame.iter_rows(named=True):
         writer.writerow(_cell(field, row[field.column]) for field in section.fields)
-    return out.getvalue()
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
 
 
 def _cell(field: Field, value: Any) -> Any:

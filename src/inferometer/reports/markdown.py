@@ -3,10 +3,9 @@
 import re
 
 from inferometer.analyses.result import Result, Section
-from inferometer.reports.base import cell, is_right, loss_lines
+from inferometer.reports.base import cell, clean, is_right, loss_lines
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&])")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def render_markdown(result: Result) -> str:
@@ -32,4 +31,4 @@ def _section(section: Section) -> str:
 
 
 def _escape(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", _CONTROL.sub(" ", text))
+    return _SPECIAL.sub(r"\\\1", clean(text))

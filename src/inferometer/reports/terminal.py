@@ -4,7 +4,6 @@ Text from files is printed without control characters, so that a hostile name ca
 """
 
 import io
-import re
 from collections.abc import Mapping, Sequence
 
 from rich import box
@@ -14,9 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from inferometer.analyses.result import Field, Result, Section
-from inferometer.reports.base import cell, is_right, loss_lines, scope_line
+from inferometer.reports.base import cell, clean, is_right, loss_lines, scope_line
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _PIPE_WIDTH = 10_000
 _NAME_WIDTH = 28  # a name is cut to no less than this before columns are left out
 _GAP = 3
@@ -51,7 +49,7 @@ def _print_all(result: Result, console: Console, *, fit: bool) -> None:
         console.print()
     for line in lines:
         style = "red" if line.startswith("error") else "yellow" if line.startswith("warning") else "dim"
-        console.print(Text(clean(line), style=style), soft_wrap=not fit)
+        console.print(Text(line, style=style), soft_wrap=not fit)
 
 
 def _print_section(section: Section, console: Console, *, fit: bool) -> None:
@@ -101,8 +99,3 @@ def _cut_names(widths: dict[Field, int], width: int) -> None:
     rest = width - _GAP * (len(widths) - 1) - sum(n for field, n in widths.items() if field not in names)
     for field in names:
         widths[field] = min(widths[field], max(_NAME_WIDTH, rest // len(names)))
-
-
-def clean(text: str) -> str:
-    """`text` with control and direction characters shown as a space."""
-    return _CONTROL.sub(" ", text)

@@ -73,7 +73,7 @@ class _Document:
             found = "nothing" if byte == -1 else repr(bytes(text.buf[text.pos : min(text.end, text.pos + 20)]))
             raise FormatError(f"{self._source.name}: byte {text.offset}: want {{ or [, found {found}")
         if not self._found_events:
-            keys = ", ".join(sorted(self.header.keys)[:12]) or "nothing"
+            keys = ", ".join(repr(key[:40]) for key in sorted(self.header.keys)[:12]) or "nothing"
             raise FormatError(
                 f"{self._source.name}: want a traceEvents array or an array of events, found {keys}",
                 hint="Export it again with torch.profiler's export_chrome_trace, or name the format with --format.",
