@@ -63,11 +63,12 @@ def test_help_loads_nothing_heavy_and_is_quick() -> None:
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
         "print(time.perf_counter() - began, file=sys.stderr)"
     )
-    for _ in range(3):  # the first run may still have to compile
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    loaded, seconds = done.stderr.split("\n")[:2]
-    assert loaded == "[]"
-    assert float(seconds) < 0.3
+    runs = [  # the first one may still have to compile
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+        for _ in range(3)
+    ]
+    assert {run.stderr.split("\n")[0] for run in runs} == {"[]"}
+    assert min(float(run.stderr.split("\n")[1]) for run in runs) < 0.3
 
 
 def test_kernels_as_json_has_the_promised_shape(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
