@@ -1,13 +1,18 @@
-"""What every test may use: the shared captures, and how hard property tests search."""
+"""What every test may use: the shared captures, files from text, goldens, and how hard property tests search."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import inferometer
+from inferometer import Trace
+
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
+GOLDEN = Path(__file__).parent / "golden"
 
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
@@ -17,9 +22,38 @@ settings.register_profile(
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="Rewrite the golden files with today's output.")
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real captures beside the repository; a test that needs it skips without it."""
     if not SHARED_DATA.is_dir():
         pytest.skip("needs the captures in shared/data beside the repository")
     return SHARED_DATA
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[..., Trace]:
+    """Opens a file with this text: `read(text, tables=None, name="trace.json", **options)`."""
+
+    def read(text: str | bytes, tables: object = None, *, name: str = "trace.json", **options: object) -> Trace:
+        path = tmp_path / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return inferometer.open(path, tables, **options)  # type: ignore[arg-type]
+
+    return read
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares a text with the file of that name in `golden/`: `golden("kernels.md", text)`."""
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.write_text(text, "utf-8")
+        assert text == path.read_text("utf-8"), f"{name} differs; if that is right: pytest --update-golden"
+
+    return check

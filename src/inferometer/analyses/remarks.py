@@ -51,12 +51,13 @@ def _idle(trace: Trace, devices: pl.DataFrame) -> Iterator[str]:
             continue
         share = row["idle_ns"] / row["window_ns"]
         idle = f"{format_share(share)} of its window ({format_duration(row['idle_ns'])})"
-        yield f"{_place(row)} is idle {idle}." + _why_idle(trace, row["device"], row.get("rank"))
+        yield f"{_place(row, devices)} is idle {idle}." + _why_idle(trace, row["device"], row.get("rank"))
 
 
-def _place(row: Mapping[str, Any]) -> str:
+def _place(row: Mapping[str, Any], devices: pl.DataFrame) -> str:
+    """The device, with its rank where there are several."""
     device = row["device"] or "unnamed device"
-    return device if row.get("rank") is None else f"{device} of rank {row['rank']}"
+    return f"{device} of rank {row['rank']}" if "rank" in row and devices["rank"].n_unique() > 1 else device
 
 
 def _why_idle(trace: Trace, device: str | None, rank: int | None) -> str:
@@ -119,8 +120,8 @@ def _copies(devices: pl.DataFrame) -> Iterator[str]:
     for row in devices.iter_rows(named=True):
         exposed_ns = row["copy_busy_ns"] - row["overlap_ns"]
         if row["window_ns"] and exposed_ns / row["window_ns"] > _EXPOSED_COPY_SHARE:
-            share = format_share(exposed_ns / row["window_ns"])
-            yield f"Copies run alone for {share} of the window of {_place(row)} ({format_duration(exposed_ns)})."
+            alone = f"{format_share(exposed_ns / row['window_ns'])} of the window of {_place(row, devices)}"
+            yield f"Copies run alone for {alone} ({format_duration(exposed_ns)})."
 
 
 def _dominant(kernels: KernelTable) -> Iterator[str]:

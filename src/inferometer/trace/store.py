@@ -106,6 +106,7 @@ def read_store(path: Path, tables: Iterable[str] | None = None) -> Trace:
         FormatError: Not a store, of a newer major schema, or a file is missing or names a place outside the store.
         InputError: It doesn't hold a table of `tables`.
     """
+    _check_name(path)
     manifest = _read_manifest(path)
     losses = Losses.from_dict(msgspec.to_builtins(manifest.losses))
     stored = losses.scope
@@ -127,6 +128,7 @@ class StoreFolder:
     """A folder beside `path` that becomes `path` when the block ends without an error, and vanishes otherwise."""
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
+        _check_name(path)
         self._path = path
         place = path.absolute()
         self._work = place.parent / f".{place.name}.{os.getpid()}.part"
@@ -154,6 +156,14 @@ class StoreFolder:
             if self._path.exists():
                 shutil.rmtree(self._path)
             self._work.rename(self._path)
+
+
+def _check_name(path: Path) -> None:
+    """Polars takes only names that are text, though a file's may be any bytes."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{str(path)!r}: a store's name must be text in UTF-8", hint="Give another name.") from error
 
 
 @contextmanager

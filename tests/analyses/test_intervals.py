@@ -1,0 +1,63 @@
+"""Busy time: the union of intervals, against counting nanosecond by nanosecond."""
+
+from collections import defaultdict
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.analyses.intervals import busy_by
+
+ROW = st.tuples(st.sampled_from(["a", "b", None]), st.integers(-20, 40), st.integers(0, 25))
+SCHEMA = {"device": pl.String, "start_ns": pl.Int64, "dur_ns": pl.Int64}
+
+
+def busy(*rows: tuple[str | None, int, int]) -> dict[str | None, int]:
+    frame = pl.LazyFrame(list(rows), schema=SCHEMA, orient="row")
+    return dict(busy_by(frame, ["device"]).collect().rows())
+
+
+@pytest.mark.parametrize(
+    ("intervals", "total"),
+    [
+        ([(0, 10)], 10),
+        ([(0, 10), (10, 5)], 15),
+        ([(0, 10), (12, 5)], 15),
+        ([(0, 10), (2, 5)], 10),
+        ([(2, 5), (0, 10), (8, 10)], 18),
+        ([(0, 10), (0, 10), (0, 10)], 10),
+        ([(0, 100), (1, 1), (50, 60)], 110),
+        ([(5, 0), (5, 0)], 0),
+    ],
+)
+def test_what_is_open_at_least_once_counts_once(intervals: list[tuple[int, int]], total: int) -> None:
+    assert busy(*(("a", start, dur) for start, dur in intervals)) == {"a": total}
+
+
+def test_groups_do_not_mix_and_nulls_are_a_group() -> None:
+    assert busy(("a", 0, 10), ("b", 5, 10), (None, 0, 3), (None, 2, 3)) == {"a": 10, "b": 10, None: 5}
+
+
+def test_no_intervals_are_no_groups() -> None:
+    assert busy() == {}
+
+
+@given(st.lists(ROW, max_size=25))
+def test_any_intervals_are_as_busy_as_counting_says(rows: list[tuple[str | None, int, int]]) -> None:
+    open_ns = defaultdict[str | None, set[int]](set)
+    summed: defaultdict[str | None, int] = defaultdict(int)
+    for device, start, dur in rows:
+        open_ns[device].update(range(start, start + dur))
+        summed[device] += dur
+    found = busy(*rows)
+    assert found == {device: len(times) for device, times in open_ns.items()}
+    for device, total in found.items():
+        assert max(dur for name, _, dur in rows if name == device) <= total <= summed[device]
+
+
+@given(st.lists(ROW, max_size=25), st.randoms(use_true_random=False))
+def test_order_changes_nothing(rows: list[tuple[str | None, int, int]], order: object) -> None:
+    shuffled = list(rows)
+    order.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert busy(*shuffled) == busy(*rows)

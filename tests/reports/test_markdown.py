@@ -1,0 +1,35 @@
+"""Markdown: right as text, and harmless whatever a file says."""
+
+import re
+from collections.abc import Callable
+
+from inferometer.analyses.kernels import KernelTable
+from inferometer.analyses.summary import Summary
+from inferometer.reports.markdown import render_markdown
+
+
+def test_a_kernel_table(table: KernelTable, golden: Callable[[str, str], None]) -> None:
+    golden("kernels.md", render_markdown(table))
+
+
+def test_a_summary(summary: Summary, golden: Callable[[str, str], None]) -> None:
+    golden("summary.md", render_markdown(summary))
+
+
+def test_every_row_is_one_line_of_as_many_cells(hostile: Summary) -> None:
+    text = render_markdown(hostile)
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert len(tables) == 2
+    for table in tables:
+        lines = table.splitlines()
+        cells = [len(re.findall(r"(?<!\\)\|", line)) for line in lines]
+        assert len(set(cells)) == 1
+        assert len(lines) >= 2 + 15
+
+
+def test_nothing_from_the_file_is_markup(hostile: Summary) -> None:
+    text = render_markdown(hostile)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2066]", text)
+    for row in re.findall(r"^\| (.*) \|$", text, re.MULTILINE):
+        assert not re.search(r"(?<!\\)(?:\\\\)*[<>\[\]`*_~&{}]", row)
+    assert r"\<script\>alert(1)\</script\>" in text

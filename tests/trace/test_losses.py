@@ -1,0 +1,100 @@
+"""Counts of what was lost or mended: their order, their sums, their way to JSON and back."""
+
+import json
+
+import pytest
+
+from inferometer.trace.losses import KINDS, Kind, Losses
+
+
+def example() -> Losses:
+    losses = Losses({"launches", "ops"})
+    losses.see("kernel", 5)
+    losses.see("cpu_op", 2)
+    losses.count("without_duration", 2, category="kernel", example="first")
+    losses.count("without_duration", category="kernel", example="second")
+    losses.count("without_duration", category="cpu_op")
+    losses.count("control_character", 9)
+    losses.count("truncated", example="at byte 7")
+    return losses
+
+
+def test_the_gravest_come_first_then_the_most_frequent() -> None:
+    assert [(loss.name, loss.category, loss.count) for loss in example()] == [
+        ("truncated", None, 1),
+        ("without_duration", "kernel", 3),
+        ("without_duration", "cpu_op", 1),
+        ("control_character", None, 9),
+    ]
+
+
+def test_the_first_example_is_kept() -> None:
+    assert [loss.example for loss in example()] == ["at byte 7", "first", None, None]
+
+
+def test_totals_by_name_and_by_category() -> None:
+    losses = example()
+    assert (losses.total(), losses.total("without_duration"), losses.total(category="kernel")) == (14, 4, 3)
+    assert losses.total("without_duration", category="cpu_op") == 1
+    assert losses.total("unknown_phase") == 0
+
+
+def test_dropped_events_are_those_without_a_row() -> None:
+    losses = example()
+    assert (losses.dropped(), losses.dropped("kernel"), losses.dropped("python_function")) == (4, 3, 0)
+
+
+def test_nothing_lost_is_nothing_counted() -> None:
+    losses = Losses()
+    losses.count("truncated", 0)
+    losses.count("truncated", -1)
+    assert len(losses) == 0
+    assert list(losses) == []
+
+
+def test_a_name_that_nobody_declared_is_a_bug() -> None:
+    with pytest.raises(KeyError):
+        Losses().count("no_such_loss")
+
+
+def test_another_package_may_bring_its_own_kind() -> None:
+    losses = Losses()
+    losses.count("odd_clock", kind=Kind("odd_clock", "warning", "The clock runs backwards.", dropped=True))
+    assert losses.dropped() == 1
+
+
+def test_plain_data_and_back_is_the_same() -> None:
+    losses = example()
+    again = Losses.from_dict(json.loads(json.dumps(losses.as_dict())))
+    assert again == losses
+    assert again.as_dict() == losses.as_dict()
+    assert (again.scope, again.seen) == (losses.scope, losses.seen)
+
+
+def test_a_name_of_a_later_version_keeps_its_severity_and_its_drops() -> None:
+    data = example().as_dict()
+    later = {
+        "name": "from_the_future",
+        "severity": "error",
+        "count": 4,
+        "dropped": True,
+        "category": "kernel",
+        "example": None,
+    }
+    again = Losses.from_dict(data | {"entries": [*data["entries"], later]})
+    assert again.as_dict()["entries"][0] == later
+    assert again.dropped("kernel") == 7
+    assert next(iter(again)).meaning == ""
+
+
+def test_counts_differ_when_anything_differs() -> None:
+    other = example()
+    other.see("kernel")
+    assert other != example()
+    assert example() != "losses"
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_kind_says_what_it_means(kind: Kind) -> None:
+    assert kind.meaning.endswith(".")
+    assert kind.severity in ("info", "warning", "error")
