@@ -5,8 +5,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.traces import trace_of
 
 from inferometer.analyses.kernels import SORT_KEYS, SortKey, kernel_table
@@ -183,7 +184,7 @@ def test_a_table_needs_only_the_launches() -> None:
 
 
 @given(st.lists(ROW, max_size=40), st.booleans(), st.booleans())
-@settings(max_examples=60)
+@examples(60)
 def test_time_is_conserved_and_statistics_are_exact(launches: list[dict[str, Any]], copies: bool, raw: bool) -> None:
     table = kernel_table(trace_of(launches), copies=copies, raw=raw)
     selected = [each for each in launches if copies or each["kind"] == "kernel"]

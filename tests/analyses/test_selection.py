@@ -3,8 +3,9 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.traces import trace_of
 
 from inferometer.analyses.kernels import kernel_table
@@ -93,7 +94,7 @@ def test_a_window_needs_every_table_since_any_may_hold_the_start() -> None:
     st.lists(st.tuples(st.integers(0, 500), st.integers(0, 50)), min_size=1, max_size=30),
     st.lists(st.integers(1, 499), max_size=6, unique=True),
 )
-@settings(max_examples=50)
+@examples(50)
 def test_adjoining_windows_add_up(launches: list[tuple[int, int]], cuts: list[int]) -> None:
     trace = trace_of(
         [{"start_ns": start, "dur_ns": dur} for start, dur in launches],

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.traces import trace_of
 
 from inferometer.analyses.summary import DEVICE_COLUMNS, device_times, name_devices, summarize
@@ -74,7 +75,7 @@ def test_a_window_of_no_length_has_no_share() -> None:
 
 
 @given(st.lists(LAUNCH, max_size=30))
-@settings(max_examples=80)
+@examples(80)
 def test_the_parts_make_the_whole(launches: list[dict[str, Any]]) -> None:
     times = device_times(trace_of(launches))
     assert times["launches"].sum() == len(launches)

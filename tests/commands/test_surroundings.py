@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from inferometer.commands.main import cli
 from inferometer.errors import InputError
 
 Word = str | bytes | Path
+needs_named_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 FILE = write_file([call(), kernel("gemm μ<T>", "100", "10"), event("quantum", "q", "1", "1")])
 
 
@@ -37,7 +37,7 @@ def run(*words: Word, **surroundings: str) -> subprocess.CompletedProcess[bytes]
 
 def run_on_a_terminal(*words: str | Path, **surroundings: str) -> str:
     """What a terminal of 100 columns gets to see."""
-    ours, theirs = pty.openpty()
+    ours, theirs = pytest.importorskip("pty", reason="needs pseudo-terminals").openpty()
     command = [sys.executable, "-m", "inferometer", *words]
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **surroundings}
     for name in ("NO_COLOR", "FORCE_COLOR"):
@@ -148,6 +148,7 @@ def test_standard_input_can_be_imported(tmp_path: Path) -> None:
     assert (trace.facts.source, rows(trace, "launches", "kernel")) == ("stdin", ["gemm μ<T>"])
 
 
+@needs_named_pipes
 def test_an_interrupt_is_no_traceback(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

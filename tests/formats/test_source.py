@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.kineto_files import kernel, members, write_file
 from tests.traces import rows
 
@@ -67,6 +68,7 @@ def test_standard_input_is_read_once_from_its_start(packed: bytes, monkeypatch: 
         source.open()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_pipe_is_read_once_from_its_start(packed: bytes, tmp_path: Path) -> None:
     """As the shell's `inferometer kernels <(zcat trace.json.gz)` hands it over."""
     path = tmp_path / "pipe"
@@ -99,7 +101,7 @@ def test_one_byte_and_two_are_files_too(tmp_path: Path) -> None:
     padding=st.sampled_from([b"", b"\0", b"\0" * 600]),
     block=st.sampled_from([2, 3, 17, 512, 1 << 18]),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_members_blocks_and_padding_change_nothing(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, cuts: list[int], padding: bytes, block: int
 ) -> None:

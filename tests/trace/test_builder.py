@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import examples
 
 from inferometer.errors import InputError
 from inferometer.trace import builder
@@ -155,7 +156,7 @@ def test_filling_touches_nulls_from_a_row_on() -> None:
 
 
 @given(sizes=st.lists(st.integers(0, 40), max_size=12), budget=st.integers(0, 20_000), merge=st.integers(1, 5))
-@settings(max_examples=30)
+@examples(30)
 def test_however_rows_come_they_stay_in_order(sizes: list[int], budget: int, merge: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(builder, "_MERGE_BATCHES", merge)

@@ -43,6 +43,8 @@ def open_trace(
         raise InputError(f"tables: want a set of names, found the text {tables!r}", hint=f"Write {{{tables!r}}}.")
     wanted = None if tables is None else frozenset(tables)
     if _is_folder(path):
+        if format is not None:
+            raise InputError(f"{path}: a folder is opened as a store, not as {format!r}", hint="Leave out the format.")
         return _open_store(Path(path), wanted)
     source = Source(path, limits=limits, progress=progress)
     fmt = find_format(source, format)

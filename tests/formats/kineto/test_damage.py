@@ -9,8 +9,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.kineto_files import COMPACT, KINETO, Layout, call, event, kernel, write_file
 
 import inferometer
@@ -126,7 +127,7 @@ def test_text_may_be_cut_out_doubled_and_put_in_anywhere(tables: set[str] | None
 @given(
     st.binary(max_size=200), st.sampled_from([b"", b'{"traceEvents": [', b"[", b'[{"ph":"X","args":', b"\x1f\x8b\x08"])
 )
-@settings(max_examples=50)
+@examples(50)
 def test_any_bytes_are_a_trace_or_an_input_error(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, start: bytes
 ) -> None:
@@ -150,7 +151,7 @@ def test_any_bytes_are_a_trace_or_an_input_error(
     st.sampled_from(EVENTS),
     st.data(),
 )
-@settings(max_examples=80)
+@examples(80)
 def test_any_field_may_hold_anything(
     tmp_path_factory: pytest.TempPathFactory, value: object, given_event: dict[str, object], data: st.DataObject
 ) -> None:
@@ -195,7 +196,7 @@ def test_any_field_may_hold_anything(
         ),
     )
 )
-@settings(max_examples=40)
+@examples(40)
 def test_any_header_may_hold_anything(tmp_path_factory: pytest.TempPathFactory, header: dict[str, object]) -> None:
     folder = tmp_path_factory.mktemp("header")
     text = json.dumps({**header, "traceEvents": [kernel("only")]})

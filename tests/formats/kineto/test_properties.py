@@ -10,8 +10,9 @@ from typing import Any
 import polars as pl
 import polars.testing
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.kineto_files import LAYOUTS, Event, Literal, Row, members, read_slowly, write_file
 
 import inferometer
@@ -160,7 +161,7 @@ def in_order(rows: list[Row]) -> list[Row]:
     cuts=st.none() | st.lists(st.integers(0, 4000), max_size=4),
     block=st.sampled_from([16, 21, 64, 333, 1 << 18]),
 )
-@settings(max_examples=150)
+@examples(150)
 def test_a_trace_is_what_a_slow_reader_says(
     tmp_path_factory: pytest.TempPathFactory,
     written: list[Event],
@@ -184,7 +185,7 @@ def test_a_trace_is_what_a_slow_reader_says(
 
 
 @given(written=TRACES, order=st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@examples(40)
 def test_shuffling_events_changes_no_sum(
     tmp_path_factory: pytest.TempPathFactory, written: list[Event], order: Any
 ) -> None:
@@ -203,7 +204,7 @@ def test_shuffling_events_changes_no_sum(
 
 
 @given(written=TRACES, rank=RANKS)
-@settings(max_examples=25)
+@examples(25)
 def test_a_store_gives_the_same_trace(
     tmp_path_factory: pytest.TempPathFactory, written: list[Event], rank: dict[str, Any]
 ) -> None:
@@ -220,7 +221,7 @@ def test_a_store_gives_the_same_trace(
 
 
 @given(written=st.lists(LAUNCHES, max_size=30))
-@settings(max_examples=40)
+@examples(40)
 def test_busy_time_lies_between_the_longest_launch_and_their_sum(
     tmp_path_factory: pytest.TempPathFactory, written: list[Event]
 ) -> None:

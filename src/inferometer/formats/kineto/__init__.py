@@ -27,7 +27,7 @@ _SIGNS = (
 
 
 def _sniff(head: bytes) -> bool:
-    """JSON with a sign of trace events in its first 64 KiB, or that is all one large header."""
+    """JSON with a sign of trace events in its first 64 KiB."""
     return bool(_JSON_START.match(head)) and any(sign in head for sign in _SIGNS)
 
 

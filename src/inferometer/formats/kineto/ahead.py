@@ -1,7 +1,7 @@
 """What can begin before polars is imported: whether a scan is enough, and the process that cuts for it."""
 
 from inferometer.formats.kineto.cut import CutFailed, CuttingProcess, is_worth_a_process
-from inferometer.formats.source import Source
+from inferometer.formats.source import Limits, Source
 
 
 def is_scan(source: Source, tables: frozenset[str] | None) -> bool:
@@ -10,8 +10,8 @@ def is_scan(source: Source, tables: frozenset[str] | None) -> bool:
 
 
 def start(source: Source, tables: frozenset[str] | None) -> None:
-    """Start the cutting process where that pays; it becomes `source.ahead`."""
-    if is_scan(source, tables) and is_worth_a_process(source) and source.path:
+    """Start the cutting process where that pays; it becomes `source.ahead`. It knows the usual limits only."""
+    if is_scan(source, tables) and source.path and source.limits == Limits() and is_worth_a_process(source):
         try:
             source.ahead = CuttingProcess(source.path)
         except CutFailed:

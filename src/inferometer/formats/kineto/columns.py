@@ -1,33 +1,33 @@
-"""Events of one category to columns of one table.
+"""Events of one category to columns of one table."""
 
-Each category decodes only its own arguments, all events of a batch in one call. A batch that doesn't decode goes event
-by event; a field of an unexpected type becomes null and is counted.
-"""
-
-import re
-import zlib
-from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
 import numpy as np
 import polars as pl
-from msgspec import Raw, field
+from msgspec import Raw
 from numpy.typing import NDArray
 
-from inferometer.formats.kineto.events import BAD_JSON, Event, Int64
+from inferometer.formats.kineto.arguments import (
+    EMPTY,
+    ArgsDecoder,
+    CallArgs,
+    FrameArgs,
+    LaunchArgs,
+    LaunchEvent,
+    MemoryArgs,
+    OpArgs,
+    TrackArgs,
+    Triple,
+)
+from inferometer.formats.kineto.events import BAD_JSON, Event
 from inferometer.formats.kineto.header import Header
+from inferometer.formats.kineto.ids import AnyEvent, Ids, find_devices, find_streams, number_in
 from inferometer.formats.kineto.numbers import OUT_OF_RANGE, UNREADABLE, parse_ns
 from inferometer.formats.kineto.repair import repair
 from inferometer.trace.builder import TraceBuilder, Values
-from inferometer.trace.facts import NamedId
 
-_Id = Int64 | str | None
-_Triple = tuple[Int64, Int64, Int64]
-_NONE = Raw(b"")
-_EMPTY = b"{}"
-_HOST_PID = re.compile(r"(.+)\((-?\d{1,18})\)")
-_NUMBERED = re.compile(r"(?:stream|thread|pid|process|gpu|queue) *(\d+)", re.IGNORECASE)
 _MODULE = "nn.Module: "
 LAUNCH_KINDS = {
     "kernel": "kernel",
@@ -37,211 +37,7 @@ LAUNCH_KINDS = {
     "memset": "memset",
 }
 _LONGEST_NS = 2**53  # 104 days: a thousand such durations still add up within 64 bits
-
-
-class LaunchArgs(msgspec.Struct, gc=False):
-    """Arguments of device work."""
-
-    external_id: int | None = field(default=None, name="External id")
-    queued: int | None = None
-    device: _Id = None
-    context: int | None = None
-    stream: _Id = None
-    correlation: int | None = None
-    registers: int | None = field(default=None, name="registers per thread")
-    shared: int | None = field(default=None, name="shared memory")
-    grid: _Triple | None = None
-    block: _Triple | None = None
-    occupancy: float | None = field(default=None, name="est. achieved occupancy %")
-    graph_id: int | None = field(default=None, name="graph id")
-    graph_node_id: int | None = field(default=None, name="graph node id")
-    bytes: int | None = None
-    old_external_id: int | None = field(default=None, name="external id")
-
-
-class LaunchEvent(msgspec.Struct, gc=False):
-    """An event of device work with its arguments decoded in the same pass; otherwise as `Event`."""
-
-    ph: str = ""
-    cat: str = ""
-    name: str | None = None
-    pid: _Id = None
-    tid: _Id = None
-    ts: Raw = _NONE
-    dur: Raw = _NONE
-    args: LaunchArgs = field(default_factory=LaunchArgs)
-
-
-decode_launches = msgspec.json.Decoder(list[LaunchEvent], strict=False).decode
-
-
-class CallArgs(msgspec.Struct, gc=False):
-    """Arguments of a driver or runtime call."""
-
-    external_id: int | None = field(default=None, name="External id")
-    correlation: int | None = None
-    kernel: str | None = None
-    grid: _Triple | None = None
-    block: _Triple | None = None
-    stream: _Id = None
-    bytes: int | None = None
-    size: int | None = None
-    old_external_id: int | None = field(default=None, name="external id")
-
-
-class OpArgs(msgspec.Struct, gc=False):
-    """Arguments of a framework operator; shapes stay JSON text."""
-
-    external_id: int | None = field(default=None, name="External id")
-    scalars: Raw = field(default=_NONE, name="Concrete Inputs")
-    dtypes: Raw = field(default=_NONE, name="Input type")
-    strides: Raw = field(default=_NONE, name="Input Strides")
-    dims: Raw = field(default=_NONE, name="Input Dims")
-    sequence_number: int | None = field(default=None, name="Sequence number")
-    kernel_file: str | None = None
-    kernel_hash: str | None = None
-    kernel_backend: str | None = None
-    old_dims: Raw = field(default=_NONE, name="Input dims")
-    old_external_id: int | None = field(default=None, name="external id")
-
-
-class FrameArgs(msgspec.Struct, gc=False):
-    """Arguments of a Python frame."""
-
-    parent: int | None = field(default=None, name="Python parent id")
-    frame_id: int | None = field(default=None, name="Python id")
-
-
-class TrackArgs(msgspec.Struct, gc=False):
-    """Arguments of an event on a device's track."""
-
-    device: _Id = None
-    stream: _Id = None
-
-
-class MemoryArgs(msgspec.Struct, gc=False):
-    """Arguments of a memory record."""
-
-    total: int | None = field(default=None, name="Total Allocated")
-    device: int | None = field(default=None, name="Device Id")
-    device_type: int | None = field(default=None, name="Device Type")
-
-
-A = TypeVar("A", bound=msgspec.Struct)
-AnyEvent = Event | LaunchEvent
 E = TypeVar("E", Event, LaunchEvent)
-
-
-class ArgsDecoder(Generic[A]):
-    """Decodes the arguments of a batch of events into structs of one type; quoted numbers are numbers."""
-
-    def __init__(self, kind: type[A], out: TraceBuilder) -> None:
-        self._kind = kind
-        self._many: Callable[[bytes], list[A]] = msgspec.json.Decoder(list[kind], strict=False).decode  # type: ignore[valid-type]
-        self._one: Callable[[bytes], A] = msgspec.json.Decoder(kind, strict=False).decode
-        self._losses = out.losses
-
-    def decode(self, events: Sequence[Event], category: str) -> list[A]:
-        """One struct an event, in order."""
-        texts = [event.args or _EMPTY for event in events]
-        try:
-            return self._many(b"[" + b",".join(texts) + b"]")
-        except BAD_JSON:
-            return [self._decode_one(bytes(text), category) for text in texts]
-
-    def _decode_one(self, text: bytes, category: str) -> A:
-        try:
-            return self._one(text)
-        except BAD_JSON:
-            pass
-        text = repair(text, self._losses, category=category)
-        try:
-            return self._one(text)
-        except BAD_JSON:
-            return self._loose(text, category)
-
-    def _loose(self, text: bytes, category: str) -> A:
-        """Field by field; what has the wrong type is left out and counted."""
-        try:
-            fields = msgspec.json.decode(text, type=dict[str, Raw])
-        except BAD_JSON:
-            if text != b"null":
-                self._losses.count(
-                    "wrong_type", category=f"{category}.args", example=text[:80].decode("utf-8", "replace")
-                )
-            return self._kind()
-        values = {}
-        for info in msgspec.structs.fields(self._kind):
-            raw = fields.get(info.encode_name)
-            if raw is None:
-                continue
-            try:
-                values[info.name] = msgspec.json.decode(raw, type=info.type, strict=False)
-            except BAD_JSON:
-                example = bytes(raw)[:60].decode("utf-8", "replace")
-                self._losses.count("wrong_type", category=f"{category}.{info.encode_name}", example=example)
-        return self._kind(**values)
-
-
-class Ids:
-    """Process and thread ids as numbers. Text ids get a negative number of their own and a name in the facts."""
-
-    def __init__(self, header: Header, out: TraceBuilder) -> None:
-        self._header = header
-        self._losses = out.losses
-        self._known: dict[tuple[str, bool], int | None] = {}
-
-    def processes(self, events: Sequence[Event]) -> list[int | None]:
-        """The process of each event; `host(123)` is process 123 of that host."""
-        return self._numbers([event.pid for event in events], self._name_process)
-
-    def threads(self, events: Sequence[Event]) -> list[int | None]:
-        """The thread of each event."""
-        return self._numbers([event.tid for event in events], self._name_thread)
-
-    def hosts(self, events: Sequence[AnyEvent]) -> list[str | None] | None:
-        """The host that each `host(123)` names, or None when no event names one."""
-        pids = {event.pid for event in events}
-        named = {pid: match[1] for pid in pids if isinstance(pid, str) and (match := _HOST_PID.fullmatch(pid))}
-        self._header.hosts.update(named.values())
-        return [named.get(event.pid) for event in events] if named else None  # type: ignore[arg-type]
-
-    def process(self, pid: _Id) -> int | None:
-        """One process id."""
-        return pid if not isinstance(pid, str) else self._number(pid, self._name_process)
-
-    def thread(self, tid: _Id) -> int | None:
-        """One thread id."""
-        return tid if not isinstance(tid, str) else self._number(tid, self._name_thread)
-
-    def _numbers(self, ids: list[_Id], name: Callable[[int, str], None]) -> list[int | None]:
-        if not any(isinstance(each, str) for each in set(ids)):
-            return ids  # type: ignore[return-value]
-        return [self._number(each, name) if isinstance(each, str) else each for each in ids]
-
-    def _number(self, text: str, name: Callable[[int, str], None]) -> int | None:
-        key = (text, name == self._name_process)
-        if key in self._known:
-            return self._known[key]
-        number: int | None
-        if text == "":
-            number = None
-        elif match := _HOST_PID.fullmatch(text):
-            number = int(match[2])
-        elif text.removeprefix("-").isdecimal() and len(text) < 19:
-            number = int(text)
-        else:
-            number = -1 - zlib.crc32(text.encode("utf-8", "replace"))
-            name(number, text)
-            self._losses.count("text_id", example=text[:80])
-        self._known[key] = number
-        return number
-
-    def _name_process(self, number: int, text: str) -> None:
-        self._header.processes.setdefault(number, NamedId(number, name=text))
-
-    def _name_thread(self, number: int, text: str) -> None:
-        self._header.threads.setdefault((None, number), NamedId(None, number, name=text))
 
 
 class Columns:
@@ -250,14 +46,14 @@ class Columns:
     def __init__(self, out: TraceBuilder, header: Header) -> None:
         self._out = out
         self._header = header
-        self.ids = Ids(header, out)
+        self.ids = Ids(header, out.losses)
         self.call_processes: set[int | None] = set()
-        self._launch_args = ArgsDecoder(LaunchArgs, out)
-        self._call_args = ArgsDecoder(CallArgs, out)
-        self._op_args = ArgsDecoder(OpArgs, out)
-        self._frame_args = ArgsDecoder(FrameArgs, out)
-        self._track_args = ArgsDecoder(TrackArgs, out)
-        self._memory_args = ArgsDecoder(MemoryArgs, out)
+        self._launch_args = ArgsDecoder(LaunchArgs, out.losses)
+        self._call_args = ArgsDecoder(CallArgs, out.losses)
+        self._op_args = ArgsDecoder(OpArgs, out.losses)
+        self._frame_args = ArgsDecoder(FrameArgs, out.losses)
+        self._track_args = ArgsDecoder(TrackArgs, out.losses)
+        self._memory_args = ArgsDecoder(MemoryArgs, out.losses)
 
     def launches(self, events: list[Event], category: str, kind: str) -> None:
         """`kernel`, `gpu_memcpy`, `gpu_memset`."""
@@ -279,9 +75,9 @@ class Columns:
             {
                 "kind": kind,
                 "kernel": _names(events),
-                "device": _devices(args, events),
+                "device": find_devices(args, events),
                 "context": [a.context for a in args],
-                "stream": _streams(args, events),
+                "stream": find_streams(args, events),
                 "rank": self._header.rank,
                 "host": self.ids.hosts(events),
                 **times,
@@ -318,7 +114,7 @@ class Columns:
                 "kernel": [a.kernel for a in args],
                 "grid": _triples([a.grid for a in args]),
                 "block": _triples([a.block for a in args]),
-                "stream": [_number_in(a.stream) for a in args],
+                "stream": [number_in(a.stream) for a in args],
                 "bytes": [a.size if a.bytes is None else a.bytes for a in args],
             },
         )
@@ -373,8 +169,8 @@ class Columns:
         """Ranges on a device's track: `gpu_user_annotation`, `cuda_sync`."""
         events, times = self._timed(events, category)
         args = self._track_args.decode(events, category)
-        columns = {"span": _names(events), "domain": domain, "device": _devices(args, events)}
-        self._out.add("spans", len(events), {**columns, "stream": _streams(args, events), **times})
+        columns = {"span": _names(events), "domain": domain, "device": find_devices(args, events)}
+        self._out.add("spans", len(events), {**columns, "stream": find_streams(args, events), **times})
 
     def instants(self, events: list[Event], category: str) -> None:
         """Marks without a length."""
@@ -417,7 +213,7 @@ class Columns:
             self._out.add("counters", len(rows), columns)
 
     def _series(self, event: Event) -> dict[str, float]:
-        text = repair(bytes(event.args or _EMPTY), self._out.losses, category=event.category)
+        text = repair(bytes(event.args or EMPTY), self._out.losses, category=event.category)
         try:
             values = msgspec.json.decode(text)
         except BAD_JSON:
@@ -493,38 +289,7 @@ def _first(events: Sequence[AnyEvent], bad: NDArray[np.bool_]) -> str | None:
     return (events[int(where[0])].name or "")[:80] if len(where) else None
 
 
-def _devices(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent]) -> list[str | None]:
-    """`gpu:N` from the arguments, else from a numeric process id, which is the device's on a device track."""
-    known: dict[_Id, str | None] = {}
-    devices = []
-    for a, event in zip(args, events, strict=True):
-        number = event.pid if a.device is None else a.device
-        if number not in known:
-            known[number] = _device_text(number)
-        devices.append(known[number])
-    return devices
-
-
-def _device_text(device: _Id) -> str | None:
-    number = _number_in(device)
-    return f"gpu:{number}" if number is not None and number >= 0 else None
-
-
-def _streams(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent]) -> list[int | None]:
-    return [_number_in(event.tid if a.stream is None else a.stream) for a, event in zip(args, events, strict=True)]
-
-
-def _number_in(text: _Id) -> int | None:
-    """The number in `7`, `stream 7`, `gpu 7`; a handle such as `0x0` is none."""
-    if not isinstance(text, str):
-        return text
-    if text.isdecimal() and len(text) < 19:
-        return int(text)
-    match = _NUMBERED.search(text)
-    return int(match[1]) if match and len(match[1]) < 19 else None
-
-
-def _triples(values: list[_Triple | None]) -> pl.Series | None:
+def _triples(values: list[Triple | None]) -> pl.Series | None:
     """Grid or block sizes as an Array(3) column; None when there are none at all."""
     absent = [value is None for value in values]
     if all(absent):

@@ -66,9 +66,7 @@ class EventReader:
         self._losses = losses
         self._most = event_bytes or _NO_LIMIT
         self._bare = bare
-        self._reach = (
-            _NO_LIMIT  # how far to look for boundaries: less where damage stops every batch after a few events
-        )
+        self._reach = _NO_LIMIT  # how far to look for boundaries; less where damage stops batches after few events
 
     def batches(self) -> Iterator[list[Event]]:
         """Batches in the file's order, up to and including the closing bracket."""

@@ -6,7 +6,8 @@ in full instead, so the answer is always the full read's.
 
 from collections.abc import Iterator
 
-from inferometer.formats.kineto.columns import LAUNCH_KINDS, LaunchEvent, decode_launches
+from inferometer.formats.kineto.arguments import LaunchEvent, decode_launches
+from inferometer.formats.kineto.columns import LAUNCH_KINDS
 from inferometer.formats.kineto.cut import BLOCK_BYTES, CutFailed, CuttingProcess, cut_launches, learn_separator
 from inferometer.formats.kineto.events import BAD_JSON, EventReader
 from inferometer.formats.kineto.header import Header

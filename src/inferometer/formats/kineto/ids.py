@@ -1,0 +1,108 @@
+"""Process and thread ids, devices and streams, however a file writes them: `7`, `host(123)`, `stream 7`, `Spans`."""
+
+import re
+import zlib
+from collections.abc import Callable, Sequence
+
+from inferometer.formats.kineto.arguments import Id, LaunchArgs, LaunchEvent, TrackArgs
+from inferometer.formats.kineto.events import Event
+from inferometer.formats.kineto.header import Header
+from inferometer.trace.facts import NamedId
+from inferometer.trace.losses import Losses
+
+AnyEvent = Event | LaunchEvent
+_HOST_PID = re.compile(r"(.+)\((-?\d{1,18})\)")
+_NUMBERED = re.compile(r"(?:stream|thread|pid|process|gpu|queue) *(\d+)", re.IGNORECASE)
+
+
+class Ids:
+    """Process and thread ids as numbers. Text ids get a negative number of their own and a name in the facts."""
+
+    def __init__(self, header: Header, losses: Losses) -> None:
+        self._header = header
+        self._losses = losses
+        self._known: dict[tuple[str, bool], int | None] = {}
+
+    def processes(self, events: Sequence[Event]) -> list[int | None]:
+        """The process of each event; `host(123)` is process 123 of that host."""
+        return self._numbers([event.pid for event in events], self._name_process)
+
+    def threads(self, events: Sequence[Event]) -> list[int | None]:
+        """The thread of each event."""
+        return self._numbers([event.tid for event in events], self._name_thread)
+
+    def hosts(self, events: Sequence[AnyEvent]) -> list[str | None] | None:
+        """The host that each `host(123)` names, or None when no event names one."""
+        pids = {event.pid for event in events}
+        named = {pid: match[1] for pid in pids if isinstance(pid, str) and (match := _HOST_PID.fullmatch(pid))}
+        self._header.hosts.update(named.values())
+        return [named.get(event.pid) for event in events] if named else None  # type: ignore[arg-type]
+
+    def process(self, pid: Id) -> int | None:
+        """One process id."""
+        return pid if not isinstance(pid, str) else self._number(pid, self._name_process)
+
+    def thread(self, tid: Id) -> int | None:
+        """One thread id."""
+        return tid if not isinstance(tid, str) else self._number(tid, self._name_thread)
+
+    def _numbers(self, ids: list[Id], name: Callable[[int, str], None]) -> list[int | None]:
+        if not any(isinstance(each, str) for each in set(ids)):
+            return ids  # type: ignore[return-value]
+        return [self._number(each, name) if isinstance(each, str) else each for each in ids]
+
+    def _number(self, text: str, name: Callable[[int, str], None]) -> int | None:
+        key = (text, name == self._name_process)
+        if key in self._known:
+            return self._known[key]
+        number: int | None
+        if text == "":
+            number = None
+        elif match := _HOST_PID.fullmatch(text):
+            number = int(match[2])
+        elif text.removeprefix("-").isdecimal() and len(text) < 19:
+            number = int(text)
+        else:
+            number = -1 - zlib.crc32(text.encode("utf-8", "replace"))
+            name(number, text)
+            self._losses.count("text_id", example=text[:80])
+        self._known[key] = number
+        return number
+
+    def _name_process(self, number: int, text: str) -> None:
+        self._header.processes.setdefault(number, NamedId(number, name=text))
+
+    def _name_thread(self, number: int, text: str) -> None:
+        self._header.threads.setdefault((None, number), NamedId(None, number, name=text))
+
+
+def find_devices(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent]) -> list[str | None]:
+    """`gpu:N` from the arguments, else from a numeric process id, which is the device's on a device track."""
+    known: dict[Id, str | None] = {}
+    devices = []
+    for a, event in zip(args, events, strict=True):
+        number = event.pid if a.device is None else a.device
+        if number not in known:
+            known[number] = _device_text(number)
+        devices.append(known[number])
+    return devices
+
+
+def _device_text(device: Id) -> str | None:
+    number = number_in(device)
+    return f"gpu:{number}" if number is not None and number >= 0 else None
+
+
+def find_streams(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent]) -> list[int | None]:
+    """The stream from the arguments, else from the thread id, which is the stream's on a device track."""
+    return [number_in(event.tid if a.stream is None else a.stream) for a, event in zip(args, events, strict=True)]
+
+
+def number_in(text: Id) -> int | None:
+    """The number in `7`, `stream 7`, `gpu 7`; a handle such as `0x0` is none."""
+    if not isinstance(text, str):
+        return text
+    if text.isdecimal() and len(text) < 19:
+        return int(text)
+    match = _NUMBERED.search(text)
+    return int(match[1]) if match and len(match[1]) < 19 else None
