@@ -208,6 +208,8 @@ def _filled(table: str, frame: pl.DataFrame, values: Mapping[str, int | str], fi
     index = pl.int_range(pl.len())
     columns = []
     for name, value in values.items():
+        if name in frame.columns and not frame[name].null_count():
+            continue
         dtype = TABLES[table].schema[name]
         old = pl.col(name) if name in frame.columns else pl.lit(None, dtype=dtype)
         new = pl.lit(value, dtype=dtype)

@@ -1,6 +1,7 @@
 """Events of one category to columns of one table."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TypeVar
 
 import msgspec
@@ -294,7 +295,8 @@ def _triples(values: list[Triple | None]) -> pl.Series | None:
     absent = [value is None for value in values]
     if all(absent):
         return None
-    flat = np.array([value or (0, 0, 0) for value in values], dtype=np.int64)
+    numbers = chain.from_iterable([value or (0, 0, 0) for value in values])
+    flat = np.fromiter(numbers, np.int64, 3 * len(values)).reshape(-1, 3)
     series = pl.Series(flat, dtype=pl.Array(pl.Int64, 3))
     if any(absent):
         keep = pl.Series(absent).not_()

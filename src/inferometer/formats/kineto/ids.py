@@ -78,14 +78,9 @@ class Ids:
 
 def find_devices(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent]) -> list[str | None]:
     """`gpu:N` from the arguments, else from a numeric process id, which is the device's on a device track."""
-    known: dict[Id, str | None] = {}
-    devices = []
-    for a, event in zip(args, events, strict=True):
-        number = event.pid if a.device is None else a.device
-        if number not in known:
-            known[number] = _device_text(number)
-        devices.append(known[number])
-    return devices
+    ids = [event.pid if a.device is None else a.device for a, event in zip(args, events, strict=True)]
+    known = {device: _device_text(device) for device in set(ids)}
+    return [known[device] for device in ids]
 
 
 def _device_text(device: Id) -> str | None:
@@ -95,7 +90,9 @@ def _device_text(device: Id) -> str | None:
 
 def find_streams(args: Sequence[LaunchArgs | TrackArgs], events: Sequence[AnyEvent]) -> list[int | None]:
     """The stream from the arguments, else from the thread id, which is the stream's on a device track."""
-    return [number_in(event.tid if a.stream is None else a.stream) for a, event in zip(args, events, strict=True)]
+    ids = [event.tid if a.stream is None else a.stream for a, event in zip(args, events, strict=True)]
+    known = {stream: number_in(stream) for stream in set(ids)}
+    return [known[stream] for stream in ids]
 
 
 def number_in(text: Id) -> int | None:
