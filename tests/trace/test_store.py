@@ -18,7 +18,7 @@ from inferometer import Trace
 from inferometer.errors import FormatError, InputError
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.facts import Device, Facts
-from inferometer.trace.store import SCHEMA, StoreFolder, count_rows, is_store, write_manifest
+from inferometer.trace.store import SCHEMA, StoreFolder, is_store, write_manifest
 
 Spoil = Callable[[dict[str, Any]], object]
 
@@ -59,7 +59,7 @@ def test_what_was_saved_is_opened(store: Path) -> None:
     for name, frame in trace.tables.items():
         assert again.tables[name].collect().equals(frame.collect())
         assert again.tables[name].collect_schema() == frame.collect_schema()
-    assert count_rows(again)["launches"] == 5
+    assert again.count_rows()["launches"] == 5
 
 
 def test_tables_that_were_not_read_are_not_stored(tmp_path: Path) -> None:

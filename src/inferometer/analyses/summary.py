@@ -102,16 +102,17 @@ def summarize(trace: Trace, *, top: int = 10) -> Summary:
         trace: Needs all tables; the window spans everything that has a time.
         top: Kernels to list.
     """
+    trace.require(_COUNTED)
     window = trace.window()
     devices = device_times(trace)
     kernels = kernel_table(trace, top=top)
-    counts = {name: int(trace.tables[name].select(pl.len()).collect().item()) for name in _COUNTED}
+    rows = trace.count_rows()
     return Summary(
         source=trace.facts.source,
         about=trace.facts,
         start_ns=window[0] if window else None,
         duration_ns=window[1] - window[0] if window else None,
-        counts=counts,
+        counts={name: rows[name] for name in _COUNTED},
         devices=devices,
         kernels=kernels,
         notable=tuple(find_remarks(trace, devices, kernels)),

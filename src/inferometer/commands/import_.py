@@ -14,10 +14,9 @@ from inferometer.commands.base import Output, Source, command, output_options, s
 def run(source: Source, output: str, force: bool, out: Output) -> None:
     from inferometer.formats.source import printable
     from inferometer.reports.base import loss_lines
-    from inferometer.trace.store import count_rows
 
     trace = source.store(output, force=force)
-    rows, output = count_rows(trace), printable(output)
+    rows, output = trace.count_rows(), printable(output)
     if out.form == "json":
         out.write_json({"store": output, "rows": rows, "losses": trace.losses.as_dict()})
         return

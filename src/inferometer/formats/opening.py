@@ -78,7 +78,7 @@ def import_trace(
     from inferometer.trace.store import StoreFolder, read_store, write_manifest
 
     if _is_folder(path):
-        open_trace(path).save(store, force=force)
+        open_trace(path, format=format).save(store, force=force)
         return read_store(Path(store))
     source = Source(path, limits=limits, progress=progress)
     fmt = find_format(source, format)

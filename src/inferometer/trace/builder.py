@@ -127,7 +127,7 @@ class TraceBuilder:
         if table not in self._pending:
             return TABLES[table].empty().lazy()
         pending = self._merged(table)
-        frames = [_complete(table, batch.lazy()) for batch in pending.merged]
+        frames = [TABLES[table].complete(batch.lazy()) for batch in pending.merged]
         if pending.parts:
             frames.insert(0, pl.scan_parquet(pending.parts, glob=False))
         return pl.concat(frames) if len(frames) > 1 else frames[0]
@@ -160,7 +160,7 @@ class TraceBuilder:
         folder = self._folder or Path(self._scratch.name if self._scratch else ".")
         path = folder / f"{table}-{len(pending.parts):05}.parquet"
         frame = pl.concat(pending.merged, how="diagonal")
-        _complete(table, frame.lazy()).collect().write_parquet(path, compression="zstd", compression_level=1)
+        TABLES[table].complete(frame.lazy()).collect().write_parquet(path, compression="zstd", compression_level=1)
         self._held_bytes -= pending.merged_bytes
         pending.parts.append(path)
         pending.merged, pending.merged_bytes = [], 0
@@ -215,11 +215,3 @@ def _filled(table: str, frame: pl.DataFrame, values: Mapping[str, int | str], fi
         new = pl.lit(value, dtype=dtype)
         columns.append(pl.when(old.is_null() & (index >= first_row)).then(new).otherwise(old).alias(name))
     return frame.with_columns(columns)
-
-
-def _complete(table: str, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """All declared columns in their order; those left out are null."""
-    schema = TABLES[table].schema
-    present = set(frame.collect_schema().names())
-    missing = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in schema.items() if name not in present]
-    return frame.with_columns(missing).select(list(schema))

@@ -20,10 +20,9 @@ from isal import isal_zlib
 from inferometer.errors import FormatError, InputError
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses, Severity
-from inferometer.trace.tables import TABLES
+from inferometer.trace.tables import TABLES, Table
 from inferometer.trace.trace import Trace
 
-SUFFIX = ".ifm"
 SCHEMA = (1, 0)
 _MARK = "inferometer-trace"
 _MANIFEST = "facts.json"
@@ -207,7 +206,7 @@ def _scan(path: Path, name: str, table: _StoredTable) -> pl.LazyFrame:
         files.append(path / file_name)
         if not files[-1].is_file():
             raise FormatError(f"{files[-1]}: the store lacks this file", hint="Import the original file again.")
-    frames = [_scan_file(file, TABLES[name].schema) for file in files]
+    frames = [_scan_file(file, TABLES[name]) for file in files]
     for file, crc32 in zip_longest(files, table.crc32):
         if file is None or _checksum(file) != crc32:
             raise FormatError(
@@ -229,8 +228,8 @@ def _checksum(file: Path) -> int:
     return checksum
 
 
-def _scan_file(file: Path, schema: pl.Schema) -> pl.LazyFrame:
-    """One file with exactly the columns of `schema`; those that it lacks are null."""
+def _scan_file(file: Path, table: Table) -> pl.LazyFrame:
+    """One file with exactly the columns of `table`; those that it lacks are null."""
     try:
         frame = pl.scan_parquet(file, glob=False)
         found = frame.collect_schema()
@@ -240,17 +239,10 @@ def _scan_file(file: Path, schema: pl.Schema) -> pl.LazyFrame:
             hint="The store is damaged: import the original file again.",
         ) from error
     for column, dtype in found.items():
-        if column in schema and schema[column] != dtype:
-            raise FormatError(f"{file}: {column}: want {schema[column]}, found {dtype}")
-    missing = [pl.lit(None, dtype=dtype).alias(column) for column, dtype in schema.items() if column not in found]
-    return frame.with_columns(missing).select(list(schema))
+        if column in table.schema and table.schema[column] != dtype:
+            raise FormatError(f"{file}: {column}: want {table.schema[column]}, found {dtype}")
+    return table.complete(frame)
 
 
 def _dotted(version: Sequence[int]) -> str:
     return ".".join(map(str, version))
-
-
-def count_rows(trace: Trace) -> dict[str, int]:
-    """Rows of each table that was read."""
-    counts = pl.collect_all([frame.select(pl.len()) for frame in trace.tables.values()])
-    return {name: count.item() for name, count in zip(trace.tables, counts, strict=True)}

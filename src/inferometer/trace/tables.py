@@ -40,6 +40,12 @@ class Table:
         """Column names and types in the declared order."""
         return pl.Schema({column.name: column.dtype for column in self.columns})
 
+    def complete(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """`frame` with exactly the declared columns in their order; those that it lacks are null."""
+        present = set(frame.collect_schema().names())
+        missing = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in self.schema.items() if name not in present]
+        return frame.with_columns(missing).select(list(self.schema))
+
     def empty(self) -> pl.DataFrame:
         """The table with no rows."""
         return pl.DataFrame(schema=self.schema)

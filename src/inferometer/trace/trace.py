@@ -53,6 +53,11 @@ class Trace:
         for table in tables:
             _ = self.tables[table]
 
+    def count_rows(self) -> dict[str, int]:
+        """Rows of each table that was read."""
+        counts = pl.collect_all([frame.select(pl.len()) for frame in self.tables.values()])
+        return {name: count.item() for name, count in zip(self.tables, counts, strict=True)}
+
     def window(self) -> tuple[int, int] | None:
         """Earliest start and latest end over the tables that were read, ns; None when nothing has a time."""
         bounds = []

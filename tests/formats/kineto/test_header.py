@@ -94,8 +94,11 @@ def test_facts_of_a_hostile_header_can_be_written_and_read(fields: dict[str, Any
     assert (facts.ranks, facts.world_size, facts.clock_base_ns) == ((), None, None)
 
 
-def test_a_field_too_large_to_keep_is_known_to_be_there() -> None:
-    header = Header(Losses())
+def test_a_field_too_large_to_keep_is_known_to_be_there_and_counted() -> None:
+    losses = Losses()
+    header = Header(losses)
     header.take("deviceProperties", None)
+    header.take("experiment", None)  # a field that nothing is read from
     assert header.is_kineto
+    assert [(loss.name, loss.category, loss.count) for loss in losses] == [("unreadable_header", "deviceProperties", 1)]
     assert header.facts("x", "kineto").devices == ()

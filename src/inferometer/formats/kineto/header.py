@@ -53,20 +53,14 @@ class Header:
     def take(self, key: str, text: bytes | None) -> None:
         """One field; `text` is None when it was too large to keep."""
         self.keys.add(key)
-        if text is None or key not in KEYS:
+        if key not in KEYS:
+            return
+        if text is None:
+            self._losses.count("unreadable_header", category=key, example=f"larger than {KEEP_BYTES >> 20} MiB")
             return
         try:
             self._take(key, msgspec.json.decode(text))
-        except (
-            msgspec.DecodeError,
-            UnicodeDecodeError,
-            RecursionError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            KeyError,
-            OverflowError,
-        ) as error:
+        except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError) as error:
             self._losses.count("unreadable_header", category=key, example=str(error)[:100])
 
     def _take(self, key: str, value: Any) -> None:

@@ -1,7 +1,7 @@
 """The fast scan for device work alone: cut out its text and decode only that.
 
-Anything irregular (damage, mixed layouts, no device work found) ends the scan with `ScanFailed`, and the file is read
-in full instead, so the answer is always the full read's.
+Anything irregular that it meets (damage to device work, mixed layouts, no device work at all) ends the scan with
+`ScanFailed`, and the file is read in full instead. Damage elsewhere is neither met nor counted.
 """
 
 from collections.abc import Iterator
