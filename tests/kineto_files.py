@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 EXACT = Context(prec=200, rounding=ROUND_HALF_EVEN)
@@ -122,8 +122,9 @@ def read_slowly(data: bytes) -> dict[str, list[Row]]:
         if (placed := _row(each)) is not None:
             tables[placed[0]].append(placed[1])
     processes = {row["process"] for row in tables["calls"]} - {None}
-    for row in tables["launches"]:
+    for row in chain.from_iterable(tables.values()):
         row["rank"] = rank
+    for row in tables["launches"]:
         row["process"] = next(iter(processes)) if len(processes) == 1 else None
     return tables
 

@@ -169,7 +169,7 @@ def test_formats_names_what_can_be_read(capsys: pytest.CaptureFixture[str]) -> N
         (["kernels", "{file}", "--json", "--csv"], 2, "can't go together"),
         (["kernels"], 2, "FILE"),
         (["kernel", "{file}"], 2, "Did you mean kernels?"),
-        (["summary", "{folder}"], 3, "is a folder"),
+        (["summary", "{folder}"], 3, "found another folder"),
         (["import", "{file}"], 2, "--output"),
         (["import", "{file}", "-o", "{folder}/no/such/place.ifm"], 3, "no such folder"),
         (["import", "{file}", "-o", "{folder}", "--force"], 3, "not a store"),

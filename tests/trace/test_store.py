@@ -297,7 +297,7 @@ def test_a_facts_file_with_wrong_types_is_refused_with_its_place(change: Spoil, 
 
 
 def test_a_folder_that_is_no_store_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a folder, and not a store"):
+    with pytest.raises(InputError, match=r"want a store .* or a folder that a profiler made"):
         inferometer.open(tmp_path)
 
 

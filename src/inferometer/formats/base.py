@@ -1,7 +1,8 @@
 """What a format is, and how the right one is found: by content, unless the user names one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inferometer.errors import FormatError, UnknownName
@@ -18,7 +19,8 @@ Read = Callable[["Source", "TraceBuilder", frozenset[str]], "Facts"]
 class Format:
     """One profile format.
 
-    `sniff` gets the first 64 KiB, unpacked, and says whether they look like this format. `read` fills the builder with
+    `sniff` gets the first 64 KiB, unpacked, and says whether they look like this format. `sniff_path` is asked about a
+    folder, and about a file whose content tells nothing. `read` fills the builder with
     the tables asked for and returns the facts. `start` may begin work in another process before polars is imported
     (`Source.ahead`); it imports nothing heavy. `aliases` are further names for `--format`. `limits` says honestly what
     is not read.
@@ -33,6 +35,7 @@ class Format:
     limits: str = ""
     start: Callable[["Source", frozenset[str] | None], None] | None = None
     aliases: tuple[str, ...] = ()
+    sniff_path: Callable[[Path], bool] | None = None
 
 
 def known_formats() -> dict[str, Format]:
@@ -55,14 +58,29 @@ def find_format(source: "Source", name: str | None = None) -> Format:
             if name in (fmt.name, *fmt.aliases):
                 return fmt
         raise UnknownName("format", name, sorted(formats))
+    if source.is_folder:
+        return _format_of_folder(source, formats)
     head = source.head
     if not head.strip(b"\xef\xbb\xbf \t\r\n\0"):
         raise FormatError(f"{source.name}: {source.damage or 'the file is empty'}", hint="Record or export it again.")
     for fmt in formats.values():
         if fmt.sniff(head):
             return fmt
+    for fmt in formats.values():
+        if source.path and fmt.sniff_path and fmt.sniff_path(source.path):
+            return fmt
     raise FormatError(
         f"{source.name}: want one of the known formats ({', '.join(sorted(formats))}), "
         f"found something that begins with {head[:40]!r}",
         hint="Name the format with --format, or see `inferometer formats`.",
+    )
+
+
+def _format_of_folder(source: "Source", formats: Mapping[str, Format]) -> Format:
+    for fmt in formats.values():
+        if source.path and fmt.sniff_path and fmt.sniff_path(source.path):
+            return fmt
+    raise FormatError(
+        f"{source.name}: want a store (NAME.ifm) or a folder that a profiler made, found another folder",
+        hint="Name one file in it.",
     )

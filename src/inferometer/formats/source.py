@@ -63,6 +63,14 @@ class Source:
         self._head: bytes | None = None
 
     @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder, which only a format that reads such can take."""
+        try:
+            return self.path is not None and self.path.is_dir()
+        except (OSError, ValueError):  # opening it as a file tells what is wrong
+            return False
+
+    @property
     def is_packed(self) -> bool:
         """Whether the file is compressed. False for standard input."""
         if self.path is None:

@@ -23,6 +23,7 @@ MEMORY_BUDGET_BYTES = 512 << 20
 PART_BYTES = 48 << 20
 _MERGE_BATCHES = 32
 
+Wanted = Iterable[str] | Mapping[str, Iterable[str]] | None
 Values = Sequence[Any] | np.ndarray[Any, Any] | pl.Series | str | int | float | None
 
 
@@ -56,20 +57,26 @@ class TraceBuilder:
     """Collects batches of columns, losses and the pieces of a trace.
 
     Args:
-        tables: Tables that the question needs; `add` ignores the others, `wants` says which.
+        tables: Tables that the question needs; `add` ignores the others, `wants` says which. A mapping also names the
+            columns that it needs of each; a reader that gains by it reads no others and says so with `narrow`.
         folder: Write every table there as Parquet parts (the making of a store) instead of keeping it in memory.
         memory_bytes: Above this, tables go to a temporary folder that the trace owns.
     """
 
     def __init__(
         self,
-        tables: Iterable[str] | None = None,
+        tables: Wanted = None,
         *,
         folder: Path | None = None,
         memory_bytes: int = MEMORY_BUDGET_BYTES,
     ) -> None:
         self.tables = ALL_TABLES if tables is None else frozenset(tables)
         self.losses = Losses(self.tables)
+        self.constants: dict[str, int | str | None] = {}
+        self._columns = (
+            {table: frozenset(names) for table, names in tables.items()} if isinstance(tables, Mapping) else {}
+        )
+        self._narrowed: set[str] = set()
         self._folder = folder
         self._scratch: TemporaryDirectory[str] | None = None
         self._memory_bytes = memory_bytes
@@ -80,14 +87,26 @@ class TraceBuilder:
         """Whether the question needs any of `tables`."""
         return not self.tables.isdisjoint(tables)
 
+    def narrow(self, table: str) -> frozenset[str]:
+        """The columns that the question needs of `table`, where the reader will add no others.
+
+        The trace then has only these: touching another is an error, since nulls would be a wrong answer.
+        """
+        if table not in self._columns:
+            return frozenset(TABLES[table].schema)
+        self._narrowed.add(table)
+        return self._columns[table]
+
     def add(self, table: str, rows: int, columns: Mapping[str, Values]) -> None:
         """Add `rows` rows, column by column; a single value fills its column, a column left out is null.
 
-        Values that the column's type can't hold become null and are counted as `wrong_type` or `number_out_of_range`.
+        `constants` fill the columns of their names in every table that has them and isn't given them. Values that the
+        column's type can't hold become null and are counted as `wrong_type` or `number_out_of_range`.
         """
         if rows == 0 or table not in self.tables:
             return
         schema = TABLES[table].schema
+        columns = {**{name: value for name, value in self.constants.items() if name in schema}, **columns}
         batch = pl.DataFrame([self._series(table, name, columns[name], schema[name], rows) for name in columns])
         self._held_bytes += self._pending[table].add(batch)
         if self._folder is not None and self._pending[table].merged_bytes > PART_BYTES:
@@ -115,6 +134,8 @@ class TraceBuilder:
             for part in pending.parts:
                 part.unlink()
         self._pending.clear()
+        self._narrowed.clear()
+        self.constants.clear()
         self._held_bytes = 0
         self.losses = Losses(self.tables)
 
@@ -125,23 +146,29 @@ class TraceBuilder:
     def frame(self, table: str) -> pl.LazyFrame:
         """`table` as it stands, with all declared columns."""
         if table not in self._pending:
-            return TABLES[table].empty().lazy()
+            return self._as_asked(table, TABLES[table].empty().lazy())
         pending = self._merged(table)
         frames = [TABLES[table].complete(batch.lazy()) for batch in pending.merged]
         if pending.parts:
             frames.insert(0, pl.scan_parquet(pending.parts, glob=False))
-        return pl.concat(frames) if len(frames) > 1 else frames[0]
+        return self._as_asked(table, pl.concat(frames) if len(frames) > 1 else frames[0])
 
     def finish(self, facts: Facts) -> Trace:
         """The trace. The builder must not be used afterwards."""
         if self._folder is not None:
             for table in list(self._pending):
                 self._write_part(table)
-        return Trace(facts, {table: self.frame(table) for table in self._pending}, self.losses, scratch=self._scratch)
+        frames = {table: self.frame(table) for table in {*self._pending, *self._narrowed}}
+        return Trace(facts, frames, self.losses, scratch=self._scratch)
 
     def parts(self) -> dict[str, tuple[int, list[Path]]]:
         """Rows and Parquet parts of each table that was written to `folder`."""
         return {table: (pending.rows, pending.parts) for table, pending in self._pending.items()}
+
+    def _as_asked(self, table: str, frame: pl.LazyFrame) -> pl.LazyFrame:
+        if table not in self._narrowed:
+            return frame
+        return frame.select(name for name in TABLES[table].schema if name in self._columns[table])
 
     def _merged(self, table: str) -> _Pending:
         pending = self._pending[table]

@@ -23,7 +23,7 @@ from inferometer.trace.losses import Losses, Severity
 from inferometer.trace.tables import TABLES, Table
 from inferometer.trace.trace import Trace
 
-SCHEMA = (1, 0)
+SCHEMA = (1, 1)  # 1.1: `rank` in the tables of the host
 _MARK = "inferometer-trace"
 _MANIFEST = "facts.json"
 _READ_BYTES = 1 << 20

@@ -58,6 +58,7 @@ _DIM3 = pl.Array(pl.Int64(), 3)
 
 _PROCESS = Column("process", _I64, "Process id; a text id becomes a negative number named in `facts.processes`.")
 _THREAD = Column("thread", _I64, "Thread id; a text id becomes a negative number named in `facts.threads`.")
+_RANK = Column("rank", _I64, "Rank of the process in its distributed job.", "the source names no rank")
 _START = Column("start_ns", _I64, "When it began, ns on the trace's clock.")
 _DUR = Column("dur_ns", _I64, "How long it took, ns.")
 
@@ -75,7 +76,7 @@ LAUNCHES = Table(
         Column("device", _TEXT, "Where it ran: `gpu:7`, `cpu`, `webgpu:0`.", "the file names no device"),
         Column("context", _I64, "The driver's context id.", _NOT_RECORDED),
         Column("stream", _I64, "The ordered lane of work on the device.", _NOT_RECORDED),
-        Column("rank", _I64, "Rank of the process in its distributed job.", "the file names no rank"),
+        _RANK,
         Column("host", _TEXT, "Name of the machine.", "the file names no host"),
         Column(
             "process",
@@ -105,6 +106,7 @@ CALLS = Table(
     "A driver or runtime call on the host.",
     [
         Column("api", _TEXT, "The function's name (`cudaLaunchKernel`)."),
+        _RANK,
         _maybe(_PROCESS, _NOT_RECORDED),
         _maybe(_THREAD, _NOT_RECORDED),
         _START,
@@ -126,6 +128,7 @@ OPS = Table(
     "A framework operator (`aten::mm`).",
     [
         Column("op", _TEXT, "The operator's name."),
+        _RANK,
         _maybe(_PROCESS, _NOT_RECORDED),
         _maybe(_THREAD, _NOT_RECORDED),
         _START,
@@ -150,6 +153,7 @@ FRAMES = Table(
     [
         Column("frame", _TEXT, "`file(line): function`, `nn.Module: Linear_3`, or a builtin."),
         Column("module", _TEXT, "The module's name where the frame is a module call.", "not a module call"),
+        _RANK,
         _maybe(_PROCESS, _NOT_RECORDED),
         _maybe(_THREAD, _NOT_RECORDED),
         _START,
@@ -166,6 +170,7 @@ SPANS = Table(
     [
         Column("span", _TEXT, "The range's name."),
         Column("domain", _TEXT, "Who named it: `user_annotation`, `cuda_sync`, `instant`, an NVTX domain.", "unnamed"),
+        _RANK,
         _maybe(_PROCESS, "on a device's track"),
         _maybe(_THREAD, "on a device's track"),
         Column("device", _TEXT, "Device whose track it is on.", "on a host thread"),
@@ -186,6 +191,7 @@ CALL_PATHS = Table(
         Column("frame", _TEXT, "`file:line function`.", "not a frame"),
         Column("module", _TEXT, "Path of the module that runs here.", "not in a module"),
         Column("depth", _I64, "Distance from the root, 0 there."),
+        _maybe(_RANK, "not of one rank"),
     ],
 )
 
@@ -211,6 +217,7 @@ COUNTERS = Table(
         Column("metric", _TEXT, "The metric's name."),
         Column("device", _TEXT, "Device that it was taken on.", "a host metric, or not recorded"),
         Column("host", _TEXT, "Machine that it was taken on.", _NOT_RECORDED),
+        _RANK,
         Column("process", _I64, "Process that it belongs to.", "not of one process"),
         Column("time_ns", _I64, "When it was taken, ns on the trace's clock."),
         Column("value", _F64, "The sample.", "the source holds no finite number"),
@@ -224,6 +231,7 @@ HOST_EVENTS = Table(
     "What the operating system did with a thread.",
     [
         Column("kind", _TEXT, "`oncpu`, `runq`, `read`, `write`, `mmap`, …"),
+        _RANK,
         _maybe(_PROCESS, _NOT_RECORDED),
         _maybe(_THREAD, _NOT_RECORDED),
         _START,
@@ -260,7 +268,7 @@ STEPS = Table(
         Column("step", _I64, "The engine's number of it, or its position."),
         Column("phase", _TEXT, "`prefill`, `decode` or `mixed`.", "not known"),
         Column("process", _I64, "Process that ran it.", _NOT_RECORDED),
-        Column("rank", _I64, "Rank that ran it.", _NOT_RECORDED),
+        _RANK,
         _START,
         _DUR,
         Column("gpu_busy_ns", _I64, "Union of device intervals in it, ns.", _NOT_RECORDED),

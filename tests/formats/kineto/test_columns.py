@@ -83,6 +83,7 @@ def test_a_call(cat: str, read: Read) -> None:
      "size": "2560", "cid": 1, "correlation": 92}}}}]}}"""
     assert only_row(read(text), "calls") == {
         "api": "hipLaunchKernel",
+        "rank": None,
         "process": 251,
         "thread": 252,
         "start_ns": 10_500,
@@ -107,6 +108,7 @@ def test_an_op_keeps_its_shapes_as_recorded(read: Read) -> None:
      "kernel_file": "/tmp/t.py", "kernel_hash": "cafe", "kernel_backend": "triton", "Ev Idx": 3}}]}"""
     assert only_row(read(text), "ops") == {
         "op": "aten::mm",
+        "rank": None,
         "process": 1,
         "thread": 2,
         "start_ns": 10_000,
@@ -135,6 +137,7 @@ def test_a_frame(name: str, module: str | None, read: Read) -> None:
     assert only_row(read(text), "frames") == {
         "frame": name,
         "module": module,
+        "rank": None,
         "process": 1,
         "thread": 2,
         "start_ns": 10_000,
@@ -150,7 +153,7 @@ def test_a_frame(name: str, module: str | None, read: Read) -> None:
 def test_a_range_on_a_host_thread(cat: str, domain: str, read: Read) -> None:
     text = f"""{{"traceEvents": [
   {{"ph": "X", "cat": "{cat}", "name": "ProfilerStep#3", "pid": 1, "tid": 2, "ts": 10, "dur": 4, "args": {{}}}}]}}"""
-    host = {"process": 1, "thread": 2, "device": None, "stream": None}
+    host = {"rank": None, "process": 1, "thread": 2, "device": None, "stream": None}
     assert only_row(read(text), "spans") == {
         "span": "ProfilerStep#3",
         "domain": domain,
@@ -165,7 +168,7 @@ def test_a_range_on_a_device(cat: str, read: Read) -> None:
     text = f"""{{"traceEvents": [
   {{"ph": "X", "cat": "{cat}", "name": "Stream Sync", "pid": 1, "tid": 7, "ts": 10, "dur": 4,
    "args": {{"stream": 7, "correlation": 15, "device": 1, "context": 1}}}}]}}"""
-    place = {"process": None, "thread": None, "device": "gpu:1", "stream": 7}
+    place = {"rank": None, "process": None, "thread": None, "device": "gpu:1", "stream": 7}
     assert only_row(read(text), "spans") == {
         "span": "Stream Sync",
         "domain": cat,

@@ -79,7 +79,6 @@ class Columns:
                 "device": find_devices(args, events),
                 "context": [a.context for a in args],
                 "stream": find_streams(args, events),
-                "rank": self._header.rank,
                 "host": self.ids.hosts(events),
                 **times,
                 "queued_ns": [a.queued or None for a in args],

@@ -18,6 +18,7 @@ from inferometer.trace.facts import Facts
 
 NAME = "kineto"
 _LOOK_BYTES = 1 << 20
+_RANKED = ("launches", "calls", "ops", "frames", "spans", "counters")
 
 
 def read(source: Source, out: TraceBuilder, tables: frozenset[str]) -> Facts:
@@ -55,7 +56,7 @@ class _Document:
         self.header = Header(out.losses)
         self._sorter = Sorter(out, self.header)
         self._found_events = False
-        self._first_launch = 0
+        self._first_rows = dict.fromkeys(_RANKED, 0)
 
     def read(self) -> None:
         text = self._text
@@ -129,6 +130,7 @@ class _Document:
 
     def _events(self, *, bare: bool) -> None:
         self._found_events = True
+        self._out.constants["rank"] = self.header.rank
         text, losses = self._text, self._out.losses
         reader = EventReader(text, losses, event_bytes=self._source.limits.event_bytes, bare=bare)
         if self._scan:
@@ -142,13 +144,13 @@ class _Document:
     def _end_part(self) -> None:
         """The end of a trace object: hand on its events, and fill in what only its end told."""
         self._sorter.finish()
-        known: dict[str, int | str] = {}
-        if self.header.rank is not None:
-            known["rank"] = self.header.rank
+        if self.header.rank is not None and self._out.constants.get("rank") != self.header.rank:
+            for table, first_row in self._first_rows.items():
+                self._out.fill(table, {"rank": self.header.rank}, first_row=first_row)
         processes = self._sorter.columns.call_processes - {None}
         if len(processes) == 1:
-            known["process"] = next(iter(processes)) or 0
-        self._out.fill("launches", known, first_row=self._first_launch)
-        self._first_launch = self._out.rows("launches")
+            process = {"process": next(iter(processes)) or 0}
+            self._out.fill("launches", process, first_row=self._first_rows["launches"])
+        self._first_rows = {table: self._out.rows(table) for table in _RANKED}
         self._sorter.columns.call_processes.clear()
         self.header.rank = None
