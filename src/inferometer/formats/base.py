@@ -22,8 +22,9 @@ class Format:
     `sniff` gets the first 64 KiB, unpacked, and says whether they look like this format. `sniff_path` is asked about a
     folder, and about a file whose content tells nothing. `read` fills the builder with
     the tables asked for and returns the facts. `start` may begin work in another process before polars is imported
-    (`Source.ahead`); it imports nothing heavy. `aliases` are further names for `--format`. `limits` says honestly what
-    is not read.
+    (`Source.ahead`); it imports nothing heavy. `tell_rank` gets what `sniff` gets and tells the rank and the world size
+    that the file names there, so that a folder of ranks need not be read to find one. `aliases` are further names for
+    `--format`. `limits` says honestly what is not read.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Format:
     start: Callable[["Source", frozenset[str] | None], None] | None = None
     aliases: tuple[str, ...] = ()
     sniff_path: Callable[[Path], bool] | None = None
+    tell_rank: Callable[[bytes], tuple[int | None, int | None]] | None = None
 
 
 def known_formats() -> dict[str, Format]:
@@ -74,6 +76,12 @@ def find_format(source: "Source", name: str | None = None) -> Format:
         f"found something that begins with {head[:40]!r}",
         hint="Name the format with --format, or see `inferometer formats`.",
     )
+
+
+def is_one_profile(source: "Source", name: str | None = None) -> bool:
+    """Whether the format called `name`, or any, takes the folder `source` as one profile."""
+    formats = known_formats().values() if name is None else [find_format(source, name)]
+    return any(source.path and fmt.sniff_path and fmt.sniff_path(source.path) for fmt in formats)
 
 
 def _format_of_folder(source: "Source", formats: Mapping[str, Format]) -> Format:

@@ -1,16 +1,15 @@
-"""Open any source: a profiler's file, a store, or standard input.
+"""Open any source: a profiler's file, a store, a folder of ranks, or standard input.
 
 What needs polars is imported late: for a large file, another process is already at work by then.
 """
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inferometer.errors import InputError, UnknownName
-from inferometer.formats.base import find_format
+from inferometer.errors import InputError
+from inferometer.formats.base import find_format, is_one_profile
+from inferometer.formats.reading import fill, is_store, open_store, read_source, refuse_format
 from inferometer.formats.source import Limits, Progress, Source
 
 if TYPE_CHECKING:
@@ -22,43 +21,41 @@ def open_trace(
     path: str | Path,
     tables: "Wanted" = None,
     *,
+    ranks: Iterable[int] | None = None,
     format: str | None = None,
     limits: Limits | None = None,
     progress: Progress | None = None,
 ) -> "Trace":
-    """Open a profile as a trace: any format that `inferometer formats` lists, a store (`NAME.ifm`), or `-`.
+    """Open a profile as a trace: any format that `inferometer formats` lists, a store (`NAME.ifm`), a folder, or `-`.
 
     Args:
-        path: A file, a store's folder, or `-` for standard input.
+        path: A file, a store's folder, a folder with one profile a rank (files and stores of any format), or `-` for
+            standard input.
         tables: Names of the tables that you need, all by default. Fewer are read faster: for `{"launches"}` of a
             Kineto file only the text around device work is decoded. A mapping from tables to columns lets a reader
             leave out other columns too.
+        ranks: Only these ranks, all by default. Of a folder of ranks, no other file is read.
         format: A format's name, when sniffing it from the content is not wanted.
         limits: What to refuse; see `Limits`.
         progress: Called with bytes read and bytes in all (None for a pipe).
 
     Raises:
-        InputError: The file can't be read, is of no known format, or is damaged beyond repair. Damage that leaves
-            something to read is counted in `trace.losses` instead.
+        InputError: The file can't be read, is of no known format, or is damaged beyond repair; two files of a folder
+            claim one rank. Damage that leaves something to read is counted in `trace.losses` instead.
+        UnknownName: There is no such table, column, rank or format.
     """
     if isinstance(tables, str):
         raise InputError(f"tables: want a set of names, found the text {tables!r}", hint=f"Write {{{tables!r}}}.")
-    if _is_store(path):
-        _refuse_format(path, format)
-        return _open_store(Path(path), tables)
+    wanted = None if ranks is None else frozenset(ranks)
+    if is_store(path):
+        refuse_format(path, format)
+        return _restricted(open_store(Path(path), tables), wanted)
     source = Source(path, limits=limits, progress=progress)
-    fmt = find_format(source, format)
-    wanted = None if tables is None else frozenset(tables) & fmt.tables
-    try:
-        if fmt.start:
-            fmt.start(source, wanted)
-        from inferometer.trace.builder import TraceBuilder
+    if source.path and source.is_folder and not is_one_profile(source, format):
+        from inferometer.formats.ranks.reading import Reading, open_ranks
 
-        builder = TraceBuilder(_known(tables))
-        with _collector_paused():
-            return builder.finish(fmt.read(source, builder, builder.tables & fmt.tables))
-    finally:
-        source.stop_ahead()
+        return open_ranks(source.path, Reading(tables, wanted, format, limits), progress)
+    return _restricted(read_source(source, find_format(source, format), tables), wanted)
 
 
 def import_trace(
@@ -78,62 +75,26 @@ def import_trace(
     from inferometer.trace.builder import TraceBuilder
     from inferometer.trace.store import StoreFolder, read_store, write_manifest
 
-    if _is_store(path):
+    if is_store(path):
         open_trace(path, format=format).save(store, force=force)
         return read_store(Path(store))
     source = Source(path, limits=limits, progress=progress)
+    if source.path and source.is_folder and not is_one_profile(source, format):
+        from inferometer.formats.ranks.reading import Reading, import_ranks
+
+        import_ranks(source.path, Path(store), Reading(format=format, limits=limits), progress, force=force)
+        return read_store(Path(store))
     fmt = find_format(source, format)
     with StoreFolder(Path(store), force=force) as folder:
         builder = TraceBuilder(folder=folder)
-        with _collector_paused():
-            trace = builder.finish(fmt.read(source, builder, builder.tables & fmt.tables))
+        trace = fill(builder, source, fmt)
         write_manifest(folder, trace.facts, trace.losses, builder.parts())
     return read_store(Path(store))
 
 
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Reading makes millions of short-lived objects without cycles: Python's cycle collector would only cost time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+def _restricted(trace: "Trace", ranks: frozenset[int] | None) -> "Trace":
+    if ranks is None:
+        return trace
+    from inferometer.trace.restrict import restrict_ranks
 
-
-def _is_store(path: str | Path) -> bool:
-    try:
-        if str(path) == "-" or not Path(path).is_dir():
-            return False
-    except (OSError, ValueError):  # opening it as a file tells what is wrong
-        return False
-    from inferometer.trace.store import is_store
-
-    return is_store(Path(path))
-
-
-def _refuse_format(path: str | Path, format: str | None) -> None:
-    if format is not None:
-        raise InputError(f"{path}: a store is opened as a store, not as {format!r}", hint="Leave out the format.")
-
-
-def _open_store(path: Path, tables: "Wanted") -> "Trace":
-    from inferometer.trace.store import read_store
-
-    known = _known(tables)
-    return read_store(path, None if known is None else frozenset(known))
-
-
-def _known(tables: "Wanted") -> "Wanted":
-    """`tables` as they are, when every table and column of them is declared."""
-    from inferometer.trace.tables import ALL_TABLES, TABLES
-
-    for unknown in sorted(frozenset(tables or ()) - ALL_TABLES):
-        raise UnknownName("table", unknown, sorted(ALL_TABLES))
-    if isinstance(tables, Mapping):
-        for table, columns in tables.items():
-            for unknown in sorted(frozenset(columns) - frozenset(TABLES[table].schema)):
-                raise UnknownName(f"column of {table}", unknown, list(TABLES[table].schema))
-    return tables
+    return restrict_ranks(trace, ranks)

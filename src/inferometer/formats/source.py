@@ -112,6 +112,12 @@ class Source:
             size = None if self.path is None or self.is_packed else self.path.stat().st_size
             self._progress(done, size)
 
+    def report_share(self, share: float) -> None:
+        """Tell the progress of a reader that takes no plain bytes: the share of the rows that is done."""
+        if self._progress and self.path and self.path.is_file():
+            size = self.path.stat().st_size
+            self._progress(round(share * size), size)
+
     def stop_ahead(self) -> None:
         """End the work that was begun, if any."""
         if self.ahead:

@@ -46,7 +46,7 @@ class _Pending:
     def merge(self) -> int:
         if not self.small:
             return 0
-        self.merged.append(pl.concat(self.small, how="diagonal", rechunk=True))
+        self.merged.append(pl.concat(self.small, how="diagonal_relaxed", rechunk=True))
         self.small.clear()
         size = int(self.merged[-1].estimated_size())
         self.merged_bytes += size
@@ -100,6 +100,7 @@ class TraceBuilder:
     def add(self, table: str, rows: int, columns: Mapping[str, Values]) -> None:
         """Add `rows` rows, column by column; a single value fills its column, a column left out is null.
 
+        Text may come as categories, which keeps names that repeat small; the trace's tables show it as text.
         `constants` fill the columns of their names in every table that has them and isn't given them. Values that the
         column's type can't hold become null and are counted as `wrong_type` or `number_out_of_range`.
         """
@@ -145,20 +146,27 @@ class TraceBuilder:
 
     def frame(self, table: str) -> pl.LazyFrame:
         """`table` as it stands, with all declared columns."""
+        return TABLES[table].plain(self._raw(table))
+
+    def _raw(self, table: str) -> pl.LazyFrame:
         if table not in self._pending:
             return self._as_asked(table, TABLES[table].empty().lazy())
         pending = self._merged(table)
         frames = [TABLES[table].complete(batch.lazy()) for batch in pending.merged]
         if pending.parts:
             frames.insert(0, pl.scan_parquet(pending.parts, glob=False))
-        return self._as_asked(table, pl.concat(frames) if len(frames) > 1 else frames[0])
+        return self._as_asked(table, pl.concat(frames, how="vertical_relaxed") if len(frames) > 1 else frames[0])
 
     def finish(self, facts: Facts) -> Trace:
         """The trace. The builder must not be used afterwards."""
-        if self._folder is not None:
-            for table in list(self._pending):
+        for table in list(self._pending):
+            if self._folder is not None:
                 self._write_part(table)
-        frames = {table: self.frame(table) for table in {*self._pending, *self._narrowed}}
+            else:
+                self._merged(table)
+        if self._folder is None and self._held_bytes > self._memory_bytes:
+            self._spill()
+        frames = {table: self._raw(table) for table in {*self._pending, *self._narrowed}}
         return Trace(facts, frames, self.losses, scratch=self._scratch)
 
     def parts(self) -> dict[str, tuple[int, list[Path]]]:
@@ -186,17 +194,21 @@ class TraceBuilder:
             return
         folder = self._folder or Path(self._scratch.name if self._scratch else ".")
         path = folder / f"{table}-{len(pending.parts):05}.parquet"
-        frame = pl.concat(pending.merged, how="diagonal")
-        TABLES[table].complete(frame.lazy()).collect().write_parquet(path, compression="zstd", compression_level=1)
+        frame = pl.concat(pending.merged, how="diagonal_relaxed")
+        TABLES[table].plain(TABLES[table].complete(frame.lazy())).collect().write_parquet(
+            path, compression="zstd", compression_level=1
+        )
         self._held_bytes -= pending.merged_bytes
         pending.parts.append(path)
         pending.merged, pending.merged_bytes = [], 0
 
     def _series(self, table: str, name: str, values: Values, dtype: pl.DataType, rows: int) -> pl.Series:
+        if isinstance(values, str) and dtype == pl.String:
+            return pl.Series(name, [values], dtype=pl.Categorical).new_from_index(0, rows)
         if values is None or isinstance(values, str | int | float):
             return pl.repeat(values, rows, dtype=dtype, eager=True).alias(name)
         if isinstance(values, pl.Series):
-            return values.cast(dtype).alias(name)
+            return values.alias(name) if values.dtype == pl.Categorical else values.cast(dtype).alias(name)
         try:
             return pl.Series(name, values, dtype=dtype, strict=True)
         except (TypeError, OverflowError, pl.exceptions.PolarsError):

@@ -58,7 +58,7 @@ def check_calls(out: TraceBuilder) -> None:
     orphans = (
         out.frame("launches")
         .filter(pl.col("correlation_id").is_not_null())
-        .join(calls, on="correlation_id", how="anti")
+        .join(calls, on=["rank", "correlation_id"], how="anti", nulls_equal=True)
         .select(pl.len())
         .collect()
         .item()
@@ -73,10 +73,10 @@ def check_spans(out: TraceBuilder) -> None:
     overlaps = (
         out.frame("spans")
         .filter(pl.col("span").str.starts_with("ProfilerStep") & pl.col("thread").is_not_null())
-        .sort("process", "thread", "start_ns")
+        .sort("rank", "process", "thread", "start_ns")
         .select(
             (pl.col("start_ns").shift(-1) < pl.col("start_ns") + pl.col("dur_ns") - _ROUNDING_NS)
-            .over("process", "thread")
+            .over("rank", "process", "thread")
             .sum()
         )
         .collect()

@@ -1,12 +1,17 @@
 """What a file says about itself: tool, devices, processes, clock. Absent is None or empty, never guessed."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+NumberedBy = Literal["file", "name", "position"]
+
 
 class Device(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One device as the file describes it. `device` is the text used in the tables (`gpu:0`)."""
+    """One device as the file describes it. `device` is the text used in the tables (`gpu:0`).
+
+    `rank` is set where ranks describe different devices under one text; then each has its own.
+    """
 
     device: str
     name: str | None = None
@@ -14,15 +19,41 @@ class Device(msgspec.Struct, frozen=True, omit_defaults=True):
     multiprocessors: int | None = None
     compute_capability: str | None = None
     warp_size: int | None = None
+    rank: int | None = None
 
 
 class NamedId(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The name of a process, or of a thread of it. `label` is the file's further word for it (`GPU 0`)."""
+    """The name of a process, or of a thread of it. `label` is the file's further word for it (`GPU 0`).
+
+    `rank` is set where several ranks were opened as one trace: process numbers may repeat among them.
+    """
 
     process: int | None
     thread: int | None = None
     name: str | None = None
     label: str | None = None
+    rank: int | None = None
+
+
+class RankFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One file of a folder of ranks: who it is, and how its clock was tied to the others'.
+
+    `numbered_by`: who gave the rank: the `file` itself, its `name`, or its `position` in the order of names.
+    `clock_base_ns`: as in `Facts`; 0 when its times are absolute, None when its clock can't be compared with others.
+    `shift_ns`: what was added to its times. `skew_ns`: by how much its collectives seem to end later than those of the
+    lowest rank that has the same ones (median over `collectives` of them; `skew_spread_ns` is the median distance from
+    that). An estimate, never applied; it holds the clocks' difference and what the ranks did differently.
+    """
+
+    rank: int
+    file: str
+    format: str
+    numbered_by: NumberedBy
+    clock_base_ns: int | None = None
+    shift_ns: int = 0
+    skew_ns: int | None = None
+    skew_spread_ns: int | None = None
+    collectives: int = 0
 
 
 class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -30,7 +61,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `clock_base_ns`: add to a time of the tables to get ns since 1970; None when times are already absolute or the
     source doesn't say. `recorded`: what the profiler was told to record (`shapes`, `stacks`, …). `versions`: driver
-    and runtime versions under the source's names.
+    and runtime versions under the source's names. `rank_files`: of a folder of ranks, one a rank.
     """
 
     format: str
@@ -50,3 +81,4 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     versions: dict[str, str] = {}
     engine_metrics: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
+    rank_files: tuple[RankFile, ...] = ()

@@ -40,6 +40,12 @@ KINDS: dict[str, Kind] = {
         Kind(
             "several_trace_objects", "info", "The file holds an array of trace objects; all were read into one trace."
         ),
+        # A folder of ranks.
+        Kind("unreadable_rank_file", "error", "A file of a rank that can't be read: this rank is missing."),
+        Kind("no_common_clock", "warning", "A rank whose times can't be compared with those of the other ranks."),
+        Kind("ranks_apart", "warning", "A rank whose device work begins only after that of another has ended."),
+        Kind("rank_by_position", "warning", "A file that names no rank: it has the next number in the order of names."),
+        Kind("same_recording", "info", "A second file of one recording: not read; `facts.notes` names it."),
         # Events without a row, and why.
         Kind("unknown_category", "warning", "An event category that has no table yet.", dropped=True),
         Kind("unknown_phase", "warning", "An event of a phase (`ph`) that has no table yet.", dropped=True),
@@ -49,14 +55,29 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("end_event", "info", "The end of a begin/end pair: merged into its beginning's row.", dropped=True),
         Kind("not_an_object", "warning", "Something in the list of events is not an event.", dropped=True),
-        Kind("without_timestamp", "warning", "No readable `ts`.", dropped=True),
-        Kind("without_duration", "warning", "A complete event without a readable `dur`.", dropped=True),
+        Kind("without_timestamp", "warning", "No readable start.", dropped=True),
+        Kind("without_duration", "warning", "An event without a readable duration or end.", dropped=True),
         Kind("negative_duration", "warning", "A duration below zero.", dropped=True),
         Kind("time_out_of_range", "warning", "A start outside ±146 years, or a duration above 104 days.", dropped=True),
         Kind("without_name", "warning", "An event without a name.", dropped=True),
-        Kind("begin_without_end", "warning", "A begin event (B) that never ends.", dropped=True),
+        Kind("begin_without_end", "warning", "A begin event (B) or range that never ends.", dropped=True),
         Kind("end_without_begin", "warning", "An end event (E) that nothing began.", dropped=True),
+        Kind("nvtx_naming_event", "info", "Names of NVTX domains, categories and threads, not ranges.", dropped=True),
+        Kind("chain_without_place", "warning", "A frame of a call chain without a chain or a depth.", dropped=True),
         Kind("counter_without_value", "warning", "A counter event without a number.", dropped=True),
+        Kind(
+            "unreadable_row",
+            "warning",
+            "A row of a printed table with a number or a cell that can't be read: its text is in the log.",
+            dropped=True,
+        ),
+        Kind(
+            "row_of_something_else",
+            "warning",
+            "A row of a printed table about API calls, copies or others than kernels: its text is in the log.",
+            dropped=True,
+        ),
+        Kind("repeated_frame", "info", "A frame of a call path that is a node already: merged into it.", dropped=True),
         # Repairs: the row is there.
         Kind("control_character", "info", "A raw control character in a text; replaced by a space."),
         Kind("invalid_utf8", "warning", "Bytes that are not UTF-8; replaced by U+FFFD."),
@@ -64,8 +85,20 @@ KINDS: dict[str, Kind] = {
         Kind("not_finite", "info", "NaN or infinity, which JSON does not have; read as null."),
         Kind("wrong_type", "warning", "A field of an unexpected type; read as null."),
         Kind("number_out_of_range", "warning", "A whole number outside 64 bits; read as null."),
+        Kind("without_string", "warning", "A string id without a text; the row is called `[string 17]`."),
         Kind("text_id", "info", "A process or thread id that is text; numbered, and named in the facts."),
         # Remarks about rows.
+        Kind("name_cut", "warning", "A kernel's name that the source printed cut short."),
+        Kind(
+            "unit_assumed", "info", "Times printed without a unit: read as nanoseconds, as Nsight Systems prints them."
+        ),
+        Kind("unknown_column", "warning", "A column of a printed table that has no place in the trace; not read."),
+        Kind("empty_table", "info", "A printed table without rows."),
+        Kind(
+            "share_disagrees",
+            "warning",
+            "A printed share of time that the rows of its table don't make: the table is an excerpt, or was edited.",
+        ),
         Kind("zero_duration_launch", "info", "Device work of 0 ns."),
         Kind("overlaps_in_stream", "warning", "Device work that begins before the previous one on its stream ended."),
         Kind(

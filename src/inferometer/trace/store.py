@@ -23,7 +23,7 @@ from inferometer.trace.losses import Losses, Severity
 from inferometer.trace.tables import TABLES, Table
 from inferometer.trace.trace import Trace
 
-SCHEMA = (1, 1)  # 1.1: `rank` in the tables of the host
+SCHEMA = (1, 2)  # 1.1: `rank` in the tables of the host; 1.2: in all tables
 _MARK = "inferometer-trace"
 _MANIFEST = "facts.json"
 _READ_BYTES = 1 << 20
@@ -74,17 +74,22 @@ def is_store(path: Path) -> bool:
 def write_store(trace: Trace, path: Path, *, force: bool = False) -> Path:
     """Write the tables that were read. Raises `InputError` when `path` exists and `force` is not set."""
     with StoreFolder(path, force=force) as folder:
-        parts: dict[str, tuple[int, list[Path]]] = {}
-        for name, frame in trace.tables.items():
-            file = folder / f"{name}-00000.parquet"
-            frame.sink_parquet(file, compression="zstd", compression_level=1)
-            rows = pl.scan_parquet(file, glob=False).select(pl.len()).collect().item()
-            parts[name] = (rows, [file])
-            if rows == 0:
-                file.unlink()
-                del parts[name]
-        write_manifest(folder, trace.facts, trace.losses, parts)
+        write_manifest(folder, trace.facts, trace.losses, write_tables(trace, folder))
     return path
+
+
+def write_tables(trace: Trace, folder: Path) -> dict[str, tuple[int, list[Path]]]:
+    """Write each table that has rows as a Parquet file; rows and file of each, for `write_manifest`."""
+    parts: dict[str, tuple[int, list[Path]]] = {}
+    for name, frame in trace.tables.items():
+        file = folder / f"{name}-00000.parquet"
+        frame.sink_parquet(file, compression="zstd", compression_level=1)
+        rows = pl.scan_parquet(file, glob=False).select(pl.len()).collect().item()
+        parts[name] = (rows, [file])
+        if rows == 0:
+            file.unlink()
+            del parts[name]
+    return parts
 
 
 def write_manifest(folder: Path, facts: Facts, losses: Losses, parts: Mapping[str, tuple[int, Sequence[Path]]]) -> None:

@@ -46,6 +46,11 @@ class Table:
         missing = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in self.schema.items() if name not in present]
         return frame.with_columns(missing).select(list(self.schema))
 
+    @staticmethod
+    def plain(frame: pl.LazyFrame) -> pl.LazyFrame:
+        """`frame` with its types as declared: text that was kept as categories is text again."""
+        return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
+
     def empty(self) -> pl.DataFrame:
         """The table with no rows."""
         return pl.DataFrame(schema=self.schema)
@@ -71,7 +76,7 @@ LAUNCHES = Table(
     "launches",
     "One execution of device work.",
     [
-        Column("kind", _TEXT, "`kernel`, `memcpy` or `memset`."),
+        Column("kind", _TEXT, "`kernel`, `memcpy`, `memset`, or `graph`: a whole CUDA graph recorded as one."),
         Column("kernel", _TEXT, "The kernel's or copy's name, as in the file."),
         Column("device", _TEXT, "Where it ran: `gpu:7`, `cpu`, `webgpu:0`.", "the file names no device"),
         Column("context", _I64, "The driver's context id.", _NOT_RECORDED),
@@ -207,6 +212,7 @@ PATH_TOTALS = Table(
         Column("span_ns", _I64, "First launch to last end, ns.", _NOT_RECORDED),
         Column("self_ns", _I64, "Without its children, ns.", _NOT_RECORDED),
         Column("backend", _TEXT, "Backend that ran it.", _NOT_RECORDED),
+        _RANK,
     ],
 )
 
@@ -258,6 +264,7 @@ TOTALS = Table(
         Column("max_ns", _I64, "Longest, ns.", _NO_STATISTIC),
         Column("stddev_ns", _F64, "Sample standard deviation, ns.", _NO_STATISTIC),
         Column("resolution_ns", _F64, "Half of the last printed digit of `total_ns`, ns.", "times are exact"),
+        _RANK,
     ],
 )
 
@@ -296,6 +303,7 @@ FUNCTION_TIMES = Table(
         Column("beta", _F64, "Share of the cycle, 0 to 1.", _NOT_RECORDED),
         Column("anchor", _TEXT, "The call that delimits cycles.", _NOT_RECORDED),
         Column("cycle_dur_ns", _I64, "Length of the cycle, ns.", _NOT_RECORDED),
+        _RANK,
     ],
 )
 
@@ -311,6 +319,7 @@ FUNCTION_METRICS = Table(
         Column("mu", _F64, "Duration-weighted mean.", "no sample"),
         Column("sigma", _F64, "Duration-weighted spread.", "no sample"),
         Column("interpolation", _TEXT, "How the source filled the gaps between samples.", _NOT_RECORDED),
+        _RANK,
     ],
 )
 
@@ -325,6 +334,7 @@ LOG = Table(
         Column("kind", _TEXT, "What the reader took it for.", "not recognised"),
         Column("text", _TEXT, "The line itself."),
         Column("fields", _TEXT, "Parsed fields, a JSON object.", "none found"),
+        _RANK,
     ],
 )
 
@@ -336,6 +346,7 @@ SELECTIONS = Table(
         Column("variant", _TEXT, "The kernel chosen."),
         Column("reason", _TEXT, "Why, as the engine says.", "not said"),
         Column("time_ns", _I64, "When, ns on the trace's clock.", "no time stamp"),
+        _RANK,
     ],
 )
 

@@ -6,9 +6,8 @@ Tables are Polars LazyFrames, so a question pays only for the columns that it to
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import polars as pl
 
@@ -16,6 +15,16 @@ from inferometer.errors import InputError
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES, TABLES
+
+
+_FEW_VALUES = ("kind", "kernel", "device", "host", "api")  # text that repeats from row to row
+
+
+class Scratch(Protocol):
+    """Temporary files that live as long as a trace."""
+
+    def cleanup(self) -> None:
+        """Drop them; doing so twice is no error."""
 
 
 class Trace:
@@ -34,7 +43,7 @@ class Trace:
         losses: Losses,
         *,
         scope: frozenset[str] | None = None,
-        scratch: TemporaryDirectory[str] | None = None,
+        scratch: Scratch | None = None,
     ) -> None:
         self.facts = facts
         self.losses = losses
@@ -47,6 +56,15 @@ class Trace:
         if name in ALL_TABLES:
             return self.tables[name]
         raise AttributeError(f"a trace has no table or attribute {name!r}; tables: {', '.join(sorted(ALL_TABLES))}")
+
+    def compact(self, table: str) -> pl.LazyFrame:
+        """The same rows as `tables[table]`, with text of few different values as categories: groups of them are quick.
+
+        Text that comes as such becomes categories on the way, so that a group of names never copies the names.
+        """
+        frame = self.tables.raw(table)
+        names = [name for name in _FEW_VALUES if name in frame.collect_schema()]
+        return frame.with_columns(pl.col(names).cast(pl.Categorical))
 
     def require(self, tables: Iterable[str]) -> None:
         """Raise `InputError` unless all of `tables` were read."""
@@ -102,6 +120,10 @@ class _Tables(Mapping[str, pl.LazyFrame]):
         self._source = source
 
     def __getitem__(self, name: str) -> pl.LazyFrame:
+        return TABLES[name].plain(self.raw(name)) if name in TABLES else self.raw(name)
+
+    def raw(self, name: str) -> pl.LazyFrame:
+        """The table as it is kept: text may be categories."""
         if name in self._frames:
             return self._frames[name]
         if name in TABLES:

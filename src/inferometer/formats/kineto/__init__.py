@@ -24,11 +24,21 @@ _SIGNS = (
     b'"distributedInfo"',
     b'"displayTimeUnit"',
 )
+_JOB = re.compile(rb'"distributedInfo"\s*:\s*\{([^][{}]*)')  # its own fields stand before the nested ones
+_RANK = re.compile(rb'"rank"\s*:\s*(\d{1,9})(?!\d)')
+_WORLD_SIZE = re.compile(rb'"world_size"\s*:\s*(\d{1,9})(?!\d)')
 
 
 def _sniff(head: bytes) -> bool:
     """JSON with a sign of trace events in its first 64 KiB."""
     return bool(_JSON_START.match(head)) and any(sign in head for sign in _SIGNS)
+
+
+def _tell_rank(head: bytes) -> tuple[int | None, int | None]:
+    """From `distributedInfo`, which PyTorch writes before the events."""
+    job = _JOB.search(head)
+    rank, world_size = (_field.search(job[1]) if job else None for _field in (_RANK, _WORLD_SIZE))
+    return rank and int(rank[1]), world_size and int(world_size[1])
 
 
 def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Facts":
@@ -50,6 +60,7 @@ FORMAT = Format(
     sniff=_sniff,
     read=_read,
     start=_start,
+    tell_rank=_tell_rank,
     tables=frozenset({"launches", "calls", "ops", "frames", "spans", "counters"}),
     limits="Flow arrows, async and object events are counted, not kept. Spans and counters lose further arguments.",
     aliases=("chrome", "pytorch"),

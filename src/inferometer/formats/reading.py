@@ -1,0 +1,91 @@
+"""One source read into one trace: what opening, importing and folders of ranks have in common.
+
+What needs polars is imported late: for a large file, another process is already at work by then.
+"""
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inferometer.errors import InputError, UnknownName
+from inferometer.formats.base import Format
+from inferometer.formats.source import Source
+
+if TYPE_CHECKING:
+    from inferometer.trace.builder import TraceBuilder, Wanted
+    from inferometer.trace.trace import Trace
+
+
+def read_source(
+    source: Source, fmt: Format, tables: "Wanted", *, memory_bytes: int | None = None, folder: Path | None = None
+) -> "Trace":
+    """Read the tables asked for. `memory_bytes` and `folder` as in `TraceBuilder`, whose own measure is the default."""
+    wanted = None if tables is None else frozenset(tables) & fmt.tables
+    try:
+        if fmt.start:
+            fmt.start(source, wanted)
+        from inferometer.trace.builder import MEMORY_BUDGET_BYTES, TraceBuilder
+
+        memory_bytes = memory_bytes or MEMORY_BUDGET_BYTES
+        return fill(TraceBuilder(known_tables(tables), folder=folder, memory_bytes=memory_bytes), source, fmt)
+    finally:
+        source.stop_ahead()
+
+
+def fill(out: "TraceBuilder", source: Source, fmt: Format) -> "Trace":
+    """Read what `out` wants into it, and finish it."""
+    with _collector_paused():
+        return out.finish(fmt.read(source, out, out.tables & fmt.tables))
+
+
+def open_store(path: Path, tables: "Wanted") -> "Trace":
+    """The store at `path`."""
+    from inferometer.trace.store import read_store
+
+    known = known_tables(tables)
+    return read_store(path, None if known is None else frozenset(known))
+
+
+def is_store(path: str | Path) -> bool:
+    """Whether a store is there; False for what can't even be looked at."""
+    try:
+        if str(path) == "-" or not Path(path).is_dir():
+            return False
+    except (OSError, ValueError):  # opening it as a file tells what is wrong
+        return False
+    from inferometer.trace import store
+
+    return store.is_store(Path(path))
+
+
+def refuse_format(path: str | Path, format: str | None) -> None:
+    """A store is read as what it is."""
+    if format is not None:
+        raise InputError(f"{path}: a store is opened as a store, not as {format!r}", hint="Leave out the format.")
+
+
+def known_tables(tables: "Wanted") -> "Wanted":
+    """`tables` as they are, when every table and column of them is declared."""
+    from inferometer.trace.tables import ALL_TABLES, TABLES
+
+    for unknown in sorted(frozenset(tables or ()) - ALL_TABLES):
+        raise UnknownName("table", unknown, sorted(ALL_TABLES))
+    if isinstance(tables, Mapping):
+        for table, columns in tables.items():
+            for unknown in sorted(frozenset(columns) - frozenset(TABLES[table].schema)):
+                raise UnknownName(f"column of {table}", unknown, list(TABLES[table].schema))
+    return tables
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Reading makes millions of short-lived objects without cycles: Python's cycle collector would only cost time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
