@@ -4,8 +4,13 @@ A new format adds its sample here; the conformance tests pick it up, and fail fo
 """
 
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.kineto_files import call, event, kernel, write_file
+from tests.nsys_files import GLOBAL_PID, GLOBAL_TID, export, string, write_sqlite
+from tests.nsys_files import call as call_row
+from tests.nsys_files import kernel as kernel_row
 
 
 def kineto() -> bytes:
@@ -39,4 +44,58 @@ def kineto() -> bytes:
     )
 
 
-SAMPLES: dict[str, Callable[[], bytes]] = {"kineto": kineto}
+def kernel_table() -> bytes:
+    """Two tables, a row that can't be read, two tracebacks that begin alike, and a remark."""
+    return b"""\
+Time(%)\tTotal Time\tInstances\tName
+60.0\t600\t3\tvoid ns::gemm_k<int>(int)
+40.0\t400\t1\tnorm
+12.0\tmuch\t1\tbroken
+
+[rank1]: Traceback (most recent call last):
+[rank1]:   File "/a/run.py", line 3, in main
+[rank1]:     step()
+[rank1]:   File "/a/run.py", line 9, in step
+[rank1]: ValueError: no
+[rank1]: Traceback (most recent call last):
+[rank1]:   File "/a/run.py", line 3, in main
+PATH: a/gemm.cu
+gemm_k comes first
+
+| Name | Total Time |  Instances |
+|---|---:|---:|
+| norm | 1.5 ms | 2 |
+"""
+
+
+def nsys() -> bytes:
+    """Device work of each kind, its calls with a call chain, ranges, and one row of each table beside."""
+    where = {"deviceId": 0, "contextId": 1, "streamId": 7, "correlationId": 2, "globalPid": GLOBAL_PID}
+    event = {"start": 1, "end": 4, "globalTid": GLOBAL_TID, "nameId": string("forward")}
+    tables = export(
+        KERNEL=[kernel_row(100, 25), kernel_row(200, 25, demangledName=99), kernel_row(300, -5)],
+        MEMCPY=[{"start": 400, "end": 405, **where, "bytes": 512, "copyKind": 1}],
+        MEMSET=[{"start": 410, "end": 415, **where, "bytes": 64, "value": 0}],
+        GRAPH_TRACE=[{"start": 500, "end": 600, **where, "graphId": 5}],
+        RUNTIME=[call_row(90, 5, callchainId=1), call_row(390, 5, correlationId=2, callchainId=None)],
+        CUDA_CALLCHAINS=[
+            {"id": 1, "symbol": string("main"), "module": string("lib.so"), "stackDepth": 1},
+            {"id": 1, "symbol": string("forward"), "module": string("lib.so"), "stackDepth": 0},
+        ],
+        NVTX_EVENTS=[
+            {"start": 80, "end": 700, "eventType": 59, "text": "decode", "globalTid": GLOBAL_TID, "domainId": 0},
+            {"start": 85, "end": None, "eventType": 60, "text": "open", "globalTid": GLOBAL_TID, "domainId": 0},
+            {"start": 1, "end": None, "eventType": 75, "text": "mine", "globalTid": GLOBAL_TID, "domainId": 3},
+        ],
+        SYNCHRONIZATION=[{"start": 90, "end": 650, **where, "syncType": 3}],
+        CUBLAS_EVENTS=[event],
+        OSRT_API=[event],
+        GPU_METRICS=[{"timestamp": 5, "typeId": 1, "metricId": 2, "value": 97}],
+        DIAGNOSTIC_EVENT=[{"timestamp": 5, "severity": 2, "text": "Events were lost"}],
+        SCHED_EVENTS=[{"start": 1, "cpu": 2, "isSchedIn": 1, "globalTid": 4}],
+    )
+    with TemporaryDirectory() as folder:
+        return write_sqlite(Path(folder) / "export.sqlite", tables).read_bytes()
+
+
+SAMPLES: dict[str, Callable[[], bytes]] = {"kineto": kineto, "kernel-table": kernel_table, "nsys": nsys}

@@ -1,0 +1,51 @@
+"""NVIDIA Nsight Systems: `.sqlite` and `parquetdir` exports, and `.nsys-rep` reports where `nsys` is installed.
+
+Source: NVIDIA's documentation of the export schema, versions 2019 to 2025. The schema changes between versions, so the
+tables and columns of each file are inspected and nothing is assumed. Modules: `sqlite`, `parquet` and `report` give the
+columns of an export, `launches`, `host` and `paths` make tables of them, `facts` reads what stands beside.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inferometer.formats.base import Format
+
+if TYPE_CHECKING:
+    from inferometer.formats.source import Source
+    from inferometer.trace.builder import TraceBuilder
+    from inferometer.trace.facts import Facts
+
+_MAGIC = b"SQLite format 3\0"
+_REPORTS = (".nsys-rep", ".qdrep")
+_TABLES_OF_AN_EXPORT = ("StringIds", "META_DATA_EXPORT", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME")
+
+
+def _sniff(head: bytes) -> bool:
+    """Any SQLite database: the reader says what it is where it is another program's."""
+    return head.startswith(_MAGIC)
+
+
+def _sniff_path(path: Path) -> bool:
+    """A report by its name, or a folder with Parquet files named after tables of an export."""
+    if path.is_dir():
+        return any((path / f"{table}.parquet").is_file() for table in _TABLES_OF_AN_EXPORT)
+    return path.suffix in _REPORTS
+
+
+def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Facts":
+    from inferometer.formats.nsys.reader import read
+
+    return read(source, out)
+
+
+FORMAT = Format(
+    name="nsys",
+    title="Nsight Systems: .sqlite and parquetdir exports; .nsys-rep and .qdrep where nsys is installed",
+    suffixes=(".sqlite", ".nsys-rep", ".qdrep"),
+    sniff=_sniff,
+    sniff_path=_sniff_path,
+    read=_read,
+    tables=frozenset({"launches", "calls", "spans", "host_events", "call_paths", "counters", "log"}),
+    limits="Scheduling, graphics, network and other tables that have no table of ours are counted by name, not read.",
+    aliases=("nsight-systems",),
+)

@@ -1,0 +1,72 @@
+"""What stands beside the events of an export: versions, devices, processes, threads, the clock's base."""
+
+import polars as pl
+
+from inferometer.formats.nsys.export import Export, read_all
+from inferometer.formats.nsys.ids import Strings, process_of, thread_of
+from inferometer.formats.nsys.tracks import Tracks
+from inferometer.trace.facts import Device, Facts, NamedId
+
+_TOOL = "NVIDIA Nsight Systems"
+_TOOL_VERSIONS = ("PROFILER_VERSION", "PRODUCT_VERSION", "EXPORT_PRODUCT_VERSION")
+_VERSIONS = {"EXPORT_SCHEMA_VERSION": "export_schema", "CUDA_DRIVER_VERSION": "cuda_driver_version"}
+_GPU_NUMBERS = ("id", "totalMemory", "smCount", "computeMajor", "computeMinor", "threadsPerWarp")
+
+
+def read_facts(export: Export, strings: Strings, tracks: Tracks, format_name: str) -> Facts:
+    """The facts of the whole export, whatever tables were asked for."""
+    about = {**_pairs(export, "META_DATA_EXPORT"), **_pairs(export, "META_DATA_CAPTURE")}
+    version = next((about[key] for key in _TOOL_VERSIONS if key in about), None)
+    return Facts(
+        format=format_name,
+        source=export.name,
+        tool=_TOOL,
+        tool_version=version,
+        hosts=(tracks.host,) if tracks.host else (),
+        devices=_devices(export),
+        processes=_processes(export),
+        threads=_threads(export, strings),
+        clock_base_ns=_clock_base(export),
+        versions={ours: about[theirs] for theirs, ours in _VERSIONS.items() if theirs in about},
+    )
+
+
+def _pairs(export: Export, table: str) -> dict[str, str]:
+    return dict(read_all(export, table, [], ["name", "value"]).drop_nulls().rows())
+
+
+def _devices(export: Export) -> tuple[Device, ...]:
+    rows = read_all(export, "TARGET_INFO_GPU", _GPU_NUMBERS, ["name"])
+    devices = []
+    for row in rows.drop_nulls("id").unique("id", keep="first", maintain_order=True).sort("id").iter_rows(named=True):
+        major, minor = row["computeMajor"], row["computeMinor"]
+        devices.append(
+            Device(
+                device=f"gpu:{row['id']}",
+                name=row["name"],
+                memory_bytes=row["totalMemory"],
+                multiprocessors=row["smCount"],
+                compute_capability=None if major is None else f"{major}.{minor or 0}",
+                warp_size=row["threadsPerWarp"],
+            )
+        )
+    return tuple(devices)
+
+
+def _processes(export: Export) -> tuple[NamedId, ...]:
+    rows = read_all(export, "PROCESSES", ["pid"], ["name"]).drop_nulls("pid").unique("pid", keep="first").sort("pid")
+    return tuple(NamedId(pid, name=name) for pid, name in rows.rows())
+
+
+def _threads(export: Export, strings: Strings) -> tuple[NamedId, ...]:
+    rows, packed = read_all(export, "ThreadNames", ["nameId", "globalTid"]), pl.col("globalTid")
+    named = rows.with_columns(strings.find(rows["nameId"]).alias("name"))
+    found = named.select(process_of(packed).alias("process"), thread_of(packed).alias("thread"), "name").drop_nulls()
+    unique = found.unique(["process", "thread"], keep="first").sort("process", "thread")
+    return tuple(NamedId(process, thread, name=name) for process, thread, name in unique.rows())
+
+
+def _clock_base(export: Export) -> int | None:
+    rows = read_all(export, "TARGET_INFO_SESSION_START_TIME", ["utcEpochNs"])
+    bases = rows["utcEpochNs"].drop_nulls()
+    return int(bases[0]) if len(bases) else None

@@ -1,0 +1,134 @@
+"""Reads an export: finds out what it is, asks for the columns that the question needs, counts what has no table."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from inferometer.errors import FormatError
+from inferometer.formats.nsys import host, launches, metrics, paths
+from inferometer.formats.nsys.export import Export
+from inferometer.formats.nsys.facts import read_facts
+from inferometer.formats.nsys.ids import Strings
+from inferometer.formats.nsys.parquet import ParquetExport
+from inferometer.formats.nsys.report import export_report
+from inferometer.formats.nsys.sqlite import SqliteExport
+from inferometer.formats.nsys.tracks import Tracks
+from inferometer.formats.source import Source
+from inferometer.trace.builder import TraceBuilder
+from inferometer.trace.checks import check_calls, check_launches
+from inferometer.trace.facts import Facts
+from inferometer.trace.tables import ALL_TABLES, TABLES
+
+NAME = "nsys"
+_BLOCK_BYTES = 1 << 20
+REPORTS = (".nsys-rep", ".qdrep")
+_SQLITE = b"SQLite format 3\0"
+_EVENTS = (*launches.TABLES, host.CALLS, host.NVTX, host.SYNCS, *host.LIBRARIES, host.SYSTEM)
+_SIGNS = frozenset({*_EVENTS, "StringIds", "META_DATA_EXPORT", "ANALYSIS_DETAILS"})
+_KNOWN = frozenset({*_EVENTS, metrics.SAMPLES, metrics.MESSAGES, paths.CHAINS})
+_BESIDE = re.compile(
+    r"StringIds|ThreadNames|ThreadGroups|ProcessStreams|PROCESSES|(ANALYSIS|ENUM|META_DATA|TARGET_INFO|EXPORT|sqlite)_\w+"
+)
+_SHOWN_TABLES = 6
+
+
+def read(source: Source, out: TraceBuilder) -> Facts:
+    """Read the tables that `out` wants."""
+    with _open(source, out) as export:
+        _check(export)
+        return _read(source, export, out)
+
+
+def _read(source: Source, export: Export, out: TraceBuilder) -> Facts:
+    strings, tracks = Strings(export, out.losses), Tracks(export)
+    if out.wants("launches"):
+        rows, done = sum(map(export.estimate, launches.TABLES)), 0
+        for n in launches.Launches(export, out, strings, tracks).read():
+            done += n
+            source.report_share(done / rows)
+    chains = paths.read_paths(export, out, strings) if out.wants("calls", "call_paths") else None
+    side = host.Host(export, out, strings, tracks)
+    if out.wants("calls") and chains is not None:
+        side.calls(chains)
+    if out.wants("spans"):
+        side.nvtx()
+        side.syncs()
+        side.libraries()
+    if out.wants("host_events"):
+        side.system()
+    if out.wants("counters"):
+        metrics.read_counters(export, out)
+    if out.wants("log"):
+        metrics.read_messages(export, out)
+    if out.tables == ALL_TABLES:
+        _count_the_rest(export, out)
+    if out.narrow("launches") == frozenset(TABLES["launches"].schema):
+        check_launches(out)
+    check_calls(out)
+    return read_facts(export, strings, tracks, NAME)
+
+
+@contextmanager
+def _open(source: Source, out: TraceBuilder) -> Iterator[Export]:
+    """The export behind `source`: a folder, a database, or a report that is exported first."""
+    if source.is_folder and source.path:
+        yield ParquetExport(source.path, source.name, out.losses)
+        return
+    with TemporaryDirectory(prefix="inferometer-", ignore_cleanup_errors=True) as folder:
+        yield SqliteExport(_find_database(source, Path(folder)), source.name, out.losses)
+
+
+def _find_database(source: Source, folder: Path) -> Path:
+    """The database as a plain file: SQLite can't read from a stream, nor compressed."""
+    if not source.head.startswith(_SQLITE):
+        if source.path and source.path.suffix in REPORTS:
+            return export_report(source.path, source.name, folder)
+        raise FormatError(
+            f"{source.name}: want an SQLite export of Nsight Systems, found {source.head[:20]!r}",
+            hint="Make one with `nsys export --type sqlite`.",
+        )
+    if source.path and source.rewindable and not source.is_packed:
+        return source.path
+    plain = folder / "export.sqlite"
+    with source.open() as stream, plain.open("wb") as file:
+        while block := stream.read(_BLOCK_BYTES):
+            file.write(block)
+        if stream.damage:
+            raise FormatError(f"{source.name}: {stream.damage}", hint="Compress or copy the export again.")
+    return plain
+
+
+def _check(export: Export) -> None:
+    """Refuse what is no export, or lacks what makes its rows readable."""
+    names = export.tables()
+    if _SIGNS.isdisjoint(names):
+        some = ", ".join(names[:_SHOWN_TABLES]) + (", …" if len(names) > _SHOWN_TABLES else "")
+        raise FormatError(
+            f"{export.name}: is a database, but no export of Nsight Systems: want tables such as StringIds and "
+            f"{launches.KERNELS}, found {some or 'no table'}",
+            hint="Make an export with `nsys export --type sqlite`.",
+        )
+    for table in launches.TABLES:
+        columns = export.columns(table)
+        if columns and not {"start", "end"} <= columns:
+            raise FormatError(
+                f"{export.name}: {table}: want the columns start and end, found {', '.join(sorted(columns))}",
+                hint="Export the report again with a current nsys.",
+            )
+    if not export.columns("StringIds") and export.estimate(launches.KERNELS):
+        raise FormatError(
+            f"{export.name}: want the table StringIds, which holds the names of the kernels, found none",
+            hint="Export the whole report again, with all tables.",
+        )
+
+
+def _count_the_rest(export: Export, out: TraceBuilder) -> None:
+    """Tables with rows that have no table of ours: counted under their names."""
+    for table in export.tables():
+        if table in _KNOWN or _BESIDE.fullmatch(table):
+            continue
+        rows = export.count(table)
+        out.losses.see(table, rows)
+        out.losses.count("unknown_category", rows, category=table)
