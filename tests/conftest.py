@@ -12,6 +12,7 @@ from inferometer import Trace
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
+SHARED_SEEDS = ROOT.parent / "shared" / "seeds"
 GOLDEN = Path(__file__).parent / "golden"
 
 settings.register_profile("dev", deadline=None, print_blob=True)
@@ -32,6 +33,14 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("needs the captures in shared/data beside the repository")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def seeds() -> Path:
+    """The folder of files that users sent, beside the repository; a test that needs it skips without it."""
+    if not SHARED_SEEDS.is_dir():
+        pytest.skip("needs the files in shared/seeds beside the repository")
+    return SHARED_SEEDS
 
 
 @pytest.fixture

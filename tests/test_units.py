@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.errors import InputError
-from inferometer.units import format_bytes, format_count, format_duration, format_share, parse_bytes, parse_duration
+from inferometer.units import (
+    format_bytes,
+    format_count,
+    format_duration,
+    format_share,
+    parse_bytes,
+    parse_duration,
+    parse_exact_duration,
+)
 
 INT64_MAX = 2**63 - 1
 
@@ -38,6 +46,23 @@ INT64_MAX = 2**63 - 1
 )
 def test_durations_are_read_exactly(text: str, ns: int) -> None:
     assert parse_duration(text) == ns
+
+
+@pytest.mark.parametrize(
+    ("text", "ns", "step_ns"),
+    [
+        ("1.266 s", "1266000000", "1e6"),
+        ("163.659 ms", "163659000", "1e3"),
+        ("84.724 us", "84724", "1"),
+        ("960 ns", "960", "1"),
+        ("84362.5 ns", "84362.5", "0.1"),
+        ("3e2 us", "300000", "1e5"),
+        ("1,266 s", "1266e9", "1e9"),
+    ],
+)
+def test_a_printed_duration_tells_how_finely_it_was_printed(text: str, ns: str, step_ns: str) -> None:
+    assert parse_exact_duration(text) == (Decimal(ns), Decimal(step_ns))
+    assert parse_duration(text) == round(Decimal(ns))
 
 
 @pytest.mark.parametrize(

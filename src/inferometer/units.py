@@ -48,6 +48,7 @@ _QUANTITY = re.compile(
 )
 _LONGEST = 80  # characters; more isn't a number that somebody meant, and arithmetic on it would be slow
 _INT64_MAX = 2**63 - 1
+_EXACT = Context(prec=2 * _LONGEST)
 
 
 def parse_duration(text: str, *, default_unit: str | None = None) -> int:
@@ -64,6 +65,15 @@ def parse_duration(text: str, *, default_unit: str | None = None) -> int:
         InputError: The text is no such thing, or doesn't fit in 64 bits.
     """
     return _parse(text, _NS_PER, default_unit, "a duration such as 1.266 s, 84.724 us or 960 ns")
+
+
+def parse_exact_duration(text: str, *, default_unit: str | None = None) -> tuple[Decimal, Decimal]:
+    """The duration as it is written, ns, and what one step of its last digit is worth, ns.
+
+    `1.266 s` is 1,266,000,000 ns in steps of 1,000,000 ns: what was printed is within half a step. Arguments and
+    errors as in `parse_duration`, which rounds the first of the two.
+    """
+    return _parse_exact(text, _NS_PER, default_unit, "a duration such as 1.266 s, 84.724 us or 960 ns")
 
 
 def parse_bytes(text: str, *, default_unit: str | None = "B") -> int:
@@ -102,16 +112,21 @@ def format_share(share: float | None) -> str:
 
 
 def _parse(text: str, scales: Mapping[str, int], default_unit: str | None, wanted: str) -> int:
+    return round(_parse_exact(text, scales, default_unit, wanted)[0])
+
+
+def _parse_exact(
+    text: str, scales: Mapping[str, int], default_unit: str | None, wanted: str
+) -> tuple[Decimal, Decimal]:
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     unit = (match["unit"] or default_unit or "").replace(_MICRO_SIGN, _MU) if match else ""
     if match is None or unit not in scales:
         raise InputError(f"want {wanted}, found {_shortened(text)}", hint=f"Units: {', '.join(scales)}.")
-    exact = Context(prec=2 * _LONGEST)
-    number = Decimal(match["number"].replace(",", ""))
-    value = exact.multiply(number, Decimal(scales[unit]))
+    number, scale = Decimal(match["number"].replace(",", "")), Decimal(scales[unit])
+    value = _EXACT.multiply(number, scale)
     if abs(value) > _INT64_MAX:
         raise InputError(f"want {wanted}, found {_shortened(text)}, which is beyond 64 bits")
-    return round(value)
+    return value, scale.scaleb(int(number.as_tuple().exponent), _EXACT)
 
 
 def _shortened(text: str) -> str:

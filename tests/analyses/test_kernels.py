@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.traces import trace_of
 
-from inferometer.analyses.kernels import SORT_KEYS, SortKey, kernel_table
-from inferometer.errors import InputError
+from inferometer.analyses.kernels import kernel_table
+from inferometer.analyses.rows import SORT_KEYS, SortKey
+from inferometer.analyses.selection import Selection
+from inferometer.errors import InputError, UnknownName
 
 LAUNCHES = [
     {"kernel": "gemm", "dur_ns": 300, "start_ns": 0},
@@ -160,7 +162,11 @@ def test_launches_of_no_time_have_no_share() -> None:
 
 def test_json_is_complete_and_named_as_promised() -> None:
     data = kernel_table(trace_of(LAUNCHES), top=1).as_json()
-    assert list(data) == ["source", "total_ns", "shown_ns", "kernels", "rows", "losses"]
+    assert list(data) == [
+        *("source", "basis", "whole_graphs", "section", "total_ns", "shown_ns", "kernels", "rows"),
+        *("other_sections", "losses"),
+    ]
+    assert (data["basis"], data["section"], data["other_sections"]) == ("launches", None, [])
     assert data["rows"] == [
         {
             "kernel": "gemm",
@@ -205,3 +211,149 @@ def test_time_is_conserved_and_statistics_are_exact(launches: list[dict[str, Any
         assert row["mean_ns"] == pytest.approx(statistics.fmean(durations), rel=1e-15)
         deviation = statistics.stdev(durations) if len(durations) > 1 else 0.0
         assert row["stddev_ns"] == pytest.approx(deviation, rel=1e-9, abs=1e-3)
+
+
+TOTALS = [
+    {"section": 0, "kernel": "gemm", "count": 192, "total_ns": 3_000_000, "mean_ns": 15_625.0, "resolution_ns": 500.0},
+    {"section": 0, "kernel": "norm", "count": 3, "total_ns": 1_000_000, "max_ns": 500_000, "resolution_ns": 500.0},
+    {"section": 0, "kernel": "gemm", "count": 1, "total_ns": 1_000_000, "resolution_ns": 0.5},
+    {"section": 2, "kernel": "_Z1cv", "count": 30, "total_ns": 42_368},
+]
+
+
+def test_sums_that_a_source_printed_are_taken_where_there_are_no_launches() -> None:
+    table = kernel_table(trace_of(totals=TOTALS))
+    assert (table.basis, table.section, table.kernels) == ("totals", 0, 3)
+    assert (table.total_ns, table.shown_ns) == (5_000_000, 5_000_000)
+    assert table.frame.select("kernel", "share", "count", "total_ns", "mean_ns", "max_ns", "resolution_ns").rows() == [
+        ("gemm", pytest.approx(0.6), 192, 3_000_000, 15_625.0, None, 500.0),
+        ("gemm", pytest.approx(0.2), 1, 1_000_000, None, None, 0.5),
+        ("norm", pytest.approx(0.2), 3, 1_000_000, None, 500_000, 500.0),
+    ]
+    assert (
+        table.remarks()[0]
+        == "These are sums as the source printed them, to within 500 ns: it holds no single launches."
+    )
+
+
+def test_launches_are_taken_where_there_are_any() -> None:
+    table = kernel_table(trace_of(LAUNCHES, totals=TOTALS))
+    assert (table.basis, table.section, table.others, table.total_ns) == ("launches", None, (), 1000)
+
+
+def test_sections_are_tables_of_their_own_and_never_added_up() -> None:
+    table = kernel_table(trace_of(totals=TOTALS))
+    (other,) = table.others
+    assert [section.title for section in table.sections()] == ["Kernels, section 0", "Kernels, section 2"]
+    assert (other.section, other.total_ns, other.frame["share"].to_list()) == (2, 42_368, [1.0])
+    assert other.frame["kernel"].to_list() == ["c()"]
+    assert kernel_table(trace_of(totals=TOTALS), raw=True).others[0].frame["kernel"].to_list() == ["_Z1cv"]
+    assert "2 tables" in table.remarks()[1]
+    data = table.as_json()
+    assert [(each["section"], each["total_ns"], len(each["rows"])) for each in (data, *data["other_sections"])] == [
+        (0, 5_000_000, 3),
+        (2, 42_368, 1),
+    ]
+
+
+def test_one_section_alone_is_shown_on_request() -> None:
+    table = kernel_table(trace_of(totals=TOTALS), section=2)
+    assert (table.section, table.total_ns, table.others) == (2, 42_368, ())
+    assert [section.title for section in table.sections()] == ["Kernels, section 2"]
+    with pytest.raises(UnknownName, match='unknown section "1"\n  Known, nearest first: 0, 2'):
+        kernel_table(trace_of(totals=TOTALS), section=1)
+    with pytest.raises(UnknownName, match='unknown section "0"\n  No section is known here'):
+        kernel_table(trace_of(LAUNCHES), section=0)
+
+
+def test_matching_sorting_and_the_top_work_on_each_section() -> None:
+    table = kernel_table(trace_of(totals=TOTALS), match="gemm|_Z|^c", sort="count", top=1)
+    assert table.frame["count"].to_list() == [192]
+    assert table.others[0].frame["kernel"].to_list() == ["c()"]
+    assert table.remarks()[0] == "1 of 3 rows shown, 60.0 % of the kernel time."
+    for key in SORT_KEYS:
+        assert kernel_table(trace_of(totals=TOTALS), sort=key).kernels == 3
+
+
+@pytest.mark.parametrize("missing", ["count", "total_ns", "kernel_only"])
+def test_what_was_not_printed_is_null_and_breaks_nothing(missing: str) -> None:
+    row = {"section": 0, "kernel": "k", "count": 3, "total_ns": 10}
+    row = {"section": 0, "kernel": "k"} if missing == "kernel_only" else row | {missing: None}
+    table = kernel_table(trace_of(totals=[row, row]))
+    assert table.kernels == 2
+    assert table.frame["share"].to_list() == ([0.5, 0.5] if missing == "count" else [None, None])
+    assert table.remarks()
+    assert table.as_json()["rows"][0]["kernel"] == "k"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"selection": Selection(device="0")}, "device"),
+        ({"selection": Selection(stream=7)}, "stream"),
+        ({"selection": Selection(between_ns=(0, 9))}, "between"),
+        ({"copies": True}, "memory"),
+    ],
+)
+def test_sums_cannot_be_selected_from(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=f"selection by {said}, found only sums by kernel"):
+        kernel_table(trace_of(totals=TOTALS), **options)
+
+
+def test_the_sections_of_one_rank_are_shown_on_request() -> None:
+    trace = trace_of(totals=[row | {"rank": row["section"]} for row in TOTALS])
+    table = kernel_table(trace, Selection(rank=2))
+    assert (table.section, table.total_ns, table.others) == (2, 42_368, ())
+    with pytest.raises(UnknownName, match='unknown rank "1"\n  Known, nearest first: 0, 2'):
+        kernel_table(trace, Selection(rank=1))
+
+
+def test_a_table_of_totals_needs_only_the_totals() -> None:
+    assert kernel_table(trace_of(totals=TOTALS, tables={"totals"})).kernels == 3
+    empty = kernel_table(trace_of(tables={"totals"}))
+    assert (empty.basis, empty.kernels, empty.total_ns) == ("totals", 0, 0)
+    assert empty.as_json()["rows"] == []
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "section": st.integers(0, 3),
+                "kernel": st.sampled_from(["a", "b", "_Z1cv", "c()"]),
+                "total_ns": st.none() | st.integers(0, 2**50),
+                "count": st.none() | st.integers(0, 2**40),
+            }
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+@examples(60)
+def test_every_section_keeps_its_rows_and_its_time(totals: list[dict[str, Any]]) -> None:
+    table = kernel_table(trace_of(totals=totals))
+    for part in (table, *table.others):
+        mine = [row for row in totals if row["section"] == part.section]
+        printed = [row["total_ns"] for row in mine if row["total_ns"] is not None]
+        assert part.frame.height == part.kernels == len(mine)
+        assert part.total_ns == part.shown_ns == sum(printed)
+        assert sorted(part.frame["total_ns"].drop_nulls()) == sorted(printed)
+        if part.total_ns:
+            assert part.frame["share"].sum() == pytest.approx(1)
+    assert sum(part.kernels for part in (table, *table.others)) == len(totals)
+
+
+def test_graphs_that_were_recorded_whole_are_said_and_not_taken_for_kernels() -> None:
+    trace = trace_of([*LAUNCHES, {"kind": "graph", "kernel": "[CUDA graph 5]", "start_ns": 9_000, "dur_ns": 700}])
+    table = kernel_table(trace)
+    assert "[CUDA graph 5]" not in table.frame["kernel"]
+    assert table.as_json()["whole_graphs"] == {"count": 1, "total_ns": 700}
+    assert "1 graph launches (700 ns) were recorded whole" in " ".join(table.remarks())
+    assert "[CUDA graph 5]" in kernel_table(trace, copies=True).frame["kernel"]
+
+
+def test_names_that_become_equal_when_they_are_made_readable_are_one_row_with_an_exact_median() -> None:
+    trace = trace_of([{"kernel": name, "dur_ns": dur} for name, dur in (("_Z4gemmv", 1), ("gemm()", 7), ("gemm()", 9))])
+    [row] = kernel_table(trace).frame.to_dicts()
+    assert (row["kernel"], row["count"], row["median_ns"], row["min_ns"]) == ("gemm()", 3, 7.0, 1)
+    assert kernel_table(trace, raw=True).kernels == 2

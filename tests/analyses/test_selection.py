@@ -64,6 +64,11 @@ def test_an_unknown_place_lists_the_known_ones(selection: Selection, message: st
     assert str(caught.value).startswith(message)
 
 
+def test_a_rank_without_device_work_is_known() -> None:
+    trace = trace_of([{"rank": 0}], facts={"ranks": (0, 8)})
+    assert kernel_table(trace, Selection(rank=8)).kernels == 0
+
+
 def test_a_trace_without_ranks_knows_none() -> None:
     with pytest.raises(UnknownName, match="No rank is known here"):
         kernel_table(trace_of([{}]), Selection(rank=0))

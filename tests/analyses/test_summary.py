@@ -13,6 +13,7 @@ from tests.traces import trace_of
 from inferometer.analyses.summary import DEVICE_COLUMNS, device_times, name_devices, summarize
 from inferometer.errors import InputError
 from inferometer.trace.facts import Device, Facts
+from inferometer.trace.tables import TABLES
 
 LAUNCH = st.fixed_dictionaries(
     {
@@ -61,6 +62,13 @@ def test_devices_and_ranks_have_rows_of_their_own() -> None:
         (1, "gpu:1", 5),
     ]
     assert "rank" not in device_times(trace_of([{}])).columns
+
+
+def test_ranks_may_have_different_devices_of_one_number() -> None:
+    devices = (Device("gpu:0", "H100", rank=0), Device("gpu:0", "A100", rank=1))
+    summary = summarize(trace_of([{"rank": 0}, {"rank": 1}], facts={"devices": devices}))
+    assert summary.devices.select("rank", "name").rows() == [(0, "H100"), (1, "A100")]
+    assert dict(summary.facts())["Device"] == "H100 (gpu:0), A100 (gpu:0)"
 
 
 def test_without_launches_there_are_no_devices() -> None:
@@ -164,7 +172,11 @@ def test_json_holds_everything_exactly() -> None:
             "rows",
             "devices",
             "total_ns",
+            "basis",
+            "section",
             "top_kernels",
+            "other_sections",
+            "log",
             "remarks",
             "losses",
         ),
@@ -172,7 +184,8 @@ def test_json_holds_everything_exactly() -> None:
     assert data["total_ns"] == sum(range(20))
     assert [row["kernel"] for row in data["top_kernels"]] == ["k19", "k18", "k17"]
     assert set(data["devices"][0]) == {*DEVICE_COLUMNS, "kernel_summed_ns"}
-    assert data["rows"] == {"launches": 20, "calls": 0, "ops": 0, "frames": 0, "spans": 0, "counters": 0}
+    assert data["rows"] == dict.fromkeys(TABLES, 0) | {"launches": 20}
+    assert (data["basis"], data["section"], data["other_sections"], data["log"]) == ("launches", None, [], [])
     assert data["remarks"] == list(summary.remarks())
 
 
@@ -188,3 +201,60 @@ def test_results_convert_to_frames() -> None:
     assert isinstance(summary.to_pandas(), pandas.DataFrame)
     assert isinstance(summary.kernels.to_polars(), pl.DataFrame)
     assert summary._repr_html_().startswith('<div class="inferometer">')
+
+
+def test_printed_sums_are_summed_up_without_a_word_of_devices() -> None:
+    trace = trace_of(
+        totals=[
+            {"section": 0, "kernel": "gemm", "count": 192, "total_ns": 900},
+            {"section": 0, "kernel": "norm", "count": 3, "total_ns": 100},
+            {"section": 1, "kernel": "clamp", "total_ns": 7},
+        ],
+        call_paths=[
+            {"path_id": 0, "name": "main", "frame": "a.py:1 main", "depth": 0, "rank": 2},
+            {"path_id": 1, "parent_id": 0, "name": "step", "frame": "a.py:9 step", "depth": 1, "rank": 2},
+        ],
+        log=[
+            {"line": 1, "kind": "remark", "text": "gemm", "fields": '{"kernels":["gemm"]}'},
+            {"line": 2, "kind": "remark", "text": "more"},
+        ],
+        facts={"framework": "PyTorch", "notes": ("Section 9 is a header without rows.",)},
+    )
+    summary = summarize(trace, top=1)
+    assert dict(summary.facts())["Rows"] == "2 call_paths, 3 totals, 2 log"
+    assert [(section.title, section.frame.height) for section in summary.sections()] == [
+        ("Top kernels, section 0", 1),
+        ("Kernels, section 1", 1),
+    ]
+    assert summary.remarks() == (
+        "gemm takes 90.0 % of the kernel time in 192 launches.",
+        "These are sums as the source printed them: it holds no single launches.",
+        (
+            "The source has 2 tables. They may count the same time, so they are never added up, "
+            "and a share is of its own table."
+        ),
+        "A call stack of rank 2, 2 deep, ends at a.py:9 step.",
+        "One line of text names kernels of the tables: --json has the lines with the names in full, under log.",
+        "Section 9 is a header without rows.",
+    )
+    data = msgspec.json.decode(msgspec.json.encode(summary.as_json()))
+    assert (data["basis"], data["section"], [each["section"] for each in data["other_sections"]]) == ("totals", 0, [1])
+    assert data["log"] == [
+        {"line": 1, "kind": "remark", "text": "gemm", "fields": '{"kernels":["gemm"]}'},
+        {"line": 2, "kind": "remark", "text": "more", "fields": None},
+    ]
+
+
+@pytest.mark.parametrize("row", [{"total_ns": 5}, {"count": 5}, {}])
+def test_printed_sums_with_gaps_are_summed_up(row: dict[str, Any]) -> None:
+    summary = summarize(trace_of(totals=[{"section": 0, "kernel": name, **row} for name in "ab"]))
+    assert summary.sections()[0].title == "Top kernels"
+    assert summary.remarks()
+    assert summary._repr_html_()
+
+
+def test_many_call_stacks_are_counted() -> None:
+    paths = [{"path_id": i, "name": f"f{i}", "depth": 0} for i in range(9)]
+    remarks = summarize(trace_of(totals=[{"section": 0, "kernel": "k"}], call_paths=paths)).remarks()
+    assert "A call stack, 1 deep, ends at f0." in remarks
+    assert "6 more call stacks are in the table call_paths." in remarks

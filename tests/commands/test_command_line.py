@@ -77,7 +77,7 @@ def test_kernels_as_json_has_the_promised_shape(trace_file: Path, capsys: pytest
     assert code == 0
     assert data["source"] == str(trace_file)
     assert data["total_ns"] == 45_000
-    assert data["losses"]["scope"] == ["launches"]
+    assert data["losses"]["scope"] == ["launches", "totals"]
     assert data["rows"][0] == {
         "kernel": "gemm",
         "share": pytest.approx(40 / 45),
@@ -169,7 +169,7 @@ def test_formats_names_what_can_be_read(capsys: pytest.CaptureFixture[str]) -> N
         (["kernels", "{file}", "--json", "--csv"], 2, "can't go together"),
         (["kernels"], 2, "FILE"),
         (["kernel", "{file}"], 2, "Did you mean kernels?"),
-        (["summary", "{folder}"], 3, "found another folder"),
+        (["summary", "{folder}/.."], 3, "one profile a rank, found only"),
         (["import", "{file}"], 2, "--output"),
         (["import", "{file}", "-o", "{folder}/no/such/place.ifm"], 3, "no such folder"),
         (["import", "{file}", "-o", "{folder}", "--force"], 3, "not a store"),

@@ -1,6 +1,9 @@
 """Losses and scope as people read them."""
 
-from inferometer.reports.base import clean, loss_lines, scope_line
+import polars as pl
+
+from inferometer.analyses.result import Field, Section
+from inferometer.reports.base import clean, loss_lines, scope_line, shown_fields
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 
@@ -15,3 +18,10 @@ def test_examples_cannot_drive_a_terminal() -> None:
 def test_a_part_says_that_it_is_one() -> None:
     assert scope_line(Losses(ALL_TABLES)) is None
     assert scope_line(Losses({"ops", "launches"})) == "Only launches, ops were read; losses count those alone."
+
+
+def test_a_column_that_can_be_spared_and_holds_nothing_is_not_shown() -> None:
+    fields = (Field("a", "A", "ns"), Field("b", "B", "ns", spare=1), Field("c", "C", "ns", spare=2))
+    frame = pl.DataFrame({"a": [None, None], "b": [None, None], "c": [None, 1]}, schema_overrides={"a": pl.Int64})
+    assert [field.column for field in shown_fields(Section("T", fields, frame))] == ["a", "c"]
+    assert len(shown_fields(Section("T", fields, frame.clear()))) == 3

@@ -51,6 +51,15 @@ def test_every_name_reads_back_and_no_cell_is_a_formula(
 
 
 @both
+def test_taking_away_the_quote_of_a_formula_gives_the_name_back(
+    render: Callable[[Result], str], delimiter: str
+) -> None:
+    names = ["=a", "'=a", "''=a", "'a", "\tb"]
+    table = kernel_table(trace_of([{"kernel": name} for name in names]))
+    assert {row["Name"] for row in read(render(table), delimiter)} == {"'=a", "''=a", "'''=a", "'a", "'\tb"}
+
+
+@both
 def test_a_line_ending_in_a_name_begins_no_row(render: Callable[[Result], str], delimiter: str) -> None:
     table = kernel_table(trace_of([{"kernel": f"a{end}=evil()"} for end in ("\r", "\n", "\r\n")]))
     assert {row["Name"] for row in read(render(table), delimiter)} == {"a\r=evil()", "a\n=evil()", "a\r\n=evil()"}

@@ -2,46 +2,36 @@
 
 Sums, counts and extremes are exact integers; the deviation is the sample's (n - 1), 0 for a single launch as Nsight has
 it. Shares are of all device time selected, before `match` and `top` pick the rows to show.
+
+Where a trace has no launches but sums that its source printed (`totals`), the table shows these, row by row as printed.
+Their sections are tables of their own, each with its own total: they may count the same time and are never added up.
 """
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import polars as pl
 
 from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.rows import (
+    SortKey,
+    compile_match,
+    duration_statistics,
+    matching,
+    ordered,
+    sort_column,
+    statistics_fields,
+)
 from inferometer.analyses.selection import Selection
-from inferometer.errors import InputError
+from inferometer.errors import InputError, UnknownName
 from inferometer.names.demangle import demangle
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
-from inferometer.units import format_share
+from inferometer.units import format_duration, format_share
 
-SortKey = Literal["total", "count", "mean", "median", "min", "max", "stddev", "name"]
-_SORT_COLUMNS: dict[SortKey, str] = {
-    "total": "total_ns",
-    "count": "count",
-    "mean": "mean_ns",
-    "median": "median_ns",
-    "min": "min_ns",
-    "max": "max_ns",
-    "stddev": "stddev_ns",
-    "name": "kernel",
-}
-SORT_KEYS: tuple[SortKey, ...] = tuple(_SORT_COLUMNS)
-FIELDS = (
-    Field("share", "Time", "share"),
-    Field("total_ns", "Total Time", "ns"),
-    Field("count", "Instances", "count", spare=1),
-    Field("mean_ns", "Avg", "ns", spare=2),
-    Field("median_ns", "Med", "ns", spare=5),
-    Field("min_ns", "Min", "ns", spare=4),
-    Field("max_ns", "Max", "ns", spare=3),
-    Field("stddev_ns", "StdDev", "ns", spare=6),
-    Field("kernel", "Name", "name"),
-)
+Basis = Literal["launches", "totals"]
+FIELDS = statistics_fields("Instances", "kernel")
 _KIND = Field("kind", "Kind", "text")
 
 
@@ -49,7 +39,10 @@ _KIND = Field("kind", "Kind", "text")
 class KernelTable(Result):
     """One row a kernel: `share` (0 to 1), `total_ns`, `count`, `mean_ns`, …, `kernel`, and `kind` where copies are in.
 
-    `total_ns` is the sum over everything selected; `shown_ns` over the rows of `frame`.
+    `total_ns` is the sum over everything selected; `shown_ns` over the rows of `frame`. `basis` says what the rows were
+    made from. `whole_graphs` counts graph launches that were recorded as one piece: their kernels are not in the table.
+    From totals, a statistic that was not printed is null, `frame` has `resolution_ns` too, and `others` are
+    the tables of the other sections.
     """
 
     source: str
@@ -59,30 +52,90 @@ class KernelTable(Result):
     kernels: int
     losses: Losses
     with_copies: bool = False
+    basis: Basis = "launches"
+    section: int | None = None
+    others: "tuple[KernelTable, ...]" = ()
+    whole_graphs: int = 0
+    whole_graphs_ns: int = 0
 
     def sections(self) -> Sequence[Section]:
-        fields = (*FIELDS[:-1], _KIND, FIELDS[-1]) if self.with_copies else FIELDS
-        return [Section("Kernels", fields, self.frame)]
+        return [Section(table.title(), table.fields(), table.frame) for table in (self, *self.others)]
+
+    def title(self) -> str:
+        """The heading; it names the section where there are several, or another than the first was asked for."""
+        return f"Kernels, section {self.section}" if self.others or self.section else "Kernels"
+
+    def fields(self) -> Sequence[Field]:
+        """The columns to show."""
+        return (*FIELDS[:-1], _KIND, FIELDS[-1]) if self.with_copies else FIELDS
 
     def remarks(self) -> Sequence[str]:
         if self.kernels == 0:
-            return ["No device work in the selection."]
+            return ["No device work in the selection.", *self.what_is_hidden()]
+        return [*self._what_is_shown(), *self.what_is_hidden(), *self.where_from()]
+
+    def what_is_hidden(self) -> Iterable[str]:
+        """Graphs that were recorded whole."""
+        if self.whole_graphs:
+            yield (
+                f"{self.whole_graphs:,} graph launches ({format_duration(self.whole_graphs_ns)}) were recorded whole: "
+                "their kernels are not in the file. Record with nsys profile --cuda-graph-trace=node."
+            )
+
+    def _what_is_shown(self) -> Iterable[str]:
         if self.frame.height < self.kernels:
             share = self.shown_ns / self.total_ns if self.total_ns else 0.0
             what = "kernel and copy time" if self.with_copies else "kernel time"
-            return [f"{self.frame.height:,} of {self.kernels:,} rows shown, {format_share(share)} of the {what}."]
-        return []
+            yield f"{self.frame.height:,} of {self.kernels:,} rows shown, {format_share(share)} of the {what}."
+
+    def where_from(self) -> Iterable[str]:
+        """What to know of sums that the source printed; nothing of launches."""
+        if self.basis == "launches":
+            return
+        blur_ns = self.frame["resolution_ns"].max()
+        to = f", to within {format_duration(blur_ns)}" if isinstance(blur_ns, float) and blur_ns >= 1 else ""
+        yield f"These are sums as the source printed them{to}: it holds no single launches."
+        if self.others:
+            yield (
+                f"The source has {len(self.others) + 1} tables. They may count the same time, so they are never added "
+                "up, and a share is of its own table."
+            )
 
     def as_json(self) -> dict[str, Any]:
-        columns = [field.column for field in self.sections()[0].fields if field.column != "kernel"]
         return {
             "source": self.source,
+            "basis": self.basis,
+            "whole_graphs": {"count": self.whole_graphs, "total_ns": self.whole_graphs_ns},
+            **self._table_as_json(),
+            "other_sections": [table._table_as_json() for table in self.others],
+            "losses": self.losses.as_dict(),
+        }
+
+    def _table_as_json(self) -> dict[str, Any]:
+        columns = [field.column for field in self.fields() if field.column != "kernel"]
+        columns += ["resolution_ns"] if self.basis == "totals" else []
+        return {
+            "section": self.section,
             "total_ns": self.total_ns,
             "shown_ns": self.shown_ns,
             "kernels": self.kernels,
             "rows": self.frame.select("kernel", *columns).to_dicts(),
-            "losses": self.losses.as_dict(),
         }
+
+
+@dataclass(frozen=True)
+class _Show:
+    """Which rows to show, in what order, under which names."""
+
+    sort: SortKey
+    top: int | None
+    match: str | None
+    raw: bool
+
+    def rows(self, frame: pl.DataFrame, then: Sequence[str]) -> pl.DataFrame:
+        """The rows of `frame` that were asked for."""
+        found = matching(frame, "kernel", compile_match(self.match))
+        return ordered(found, *dict.fromkeys((sort_column(self.sort, "kernel"), *then)), top=self.top)
 
 
 def kernel_table(
@@ -94,74 +147,142 @@ def kernel_table(
     match: str | None = None,
     raw: bool = False,
     copies: bool = False,
+    section: int | None = None,
 ) -> KernelTable:
-    """Time by kernel.
+    """Time by kernel, from `launches`, or from `totals` where there are no launches.
 
     Args:
-        trace: Needs `launches`.
+        trace: Needs `launches` or `totals`; with both, either may be empty.
         selection: Which launches count; all by default.
         sort: Largest first; by `name` from A to Z. Equal rows stand by name.
         top: Show so many rows.
         match: Show kernels whose name this regular expression finds; upper and lower case count.
-        raw: Names as in the file; otherwise C++ names are demangled, which may join rows.
+        raw: Names as in the file; otherwise C++ names are demangled, which may join rows of launches.
         copies: Memory copies and sets as rows of their own.
+        section: Show this section of `totals` alone.
 
     Raises:
-        InputError: `match` is no regular expression, or the selection names something that is not there.
+        InputError: `match` is no regular expression, the selection names something that is not there, or the source
+            holds sums only and a selection (other than of a rank) or `copies` asks for launches.
+        UnknownName: There is no such section.
     """
-    pattern = _pattern(match)
-    launches = (selection or Selection()).apply(trace)
-    if not copies:
-        launches = launches.filter(pl.col("kind") == "kernel")
-    launches = launches.select("kind", "kernel", "dur_ns")
-    if not raw:
-        launches = _demangled(launches)
-    duration = pl.col("dur_ns")
-    rows = (
-        launches.group_by("kind", "kernel")
-        .agg(
-            duration.sum().alias("total_ns"),
-            pl.len().cast(pl.Int64).alias("count"),
-            duration.mean().alias("mean_ns"),
-            duration.median().alias("median_ns"),
-            duration.min().alias("min_ns"),
-            duration.max().alias("max_ns"),
-            duration.std(ddof=1).fill_null(0.0).alias("stddev_ns"),
-        )
-        .collect()
-    )
+    show = _Show(sort, top, match, raw)
+    compile_match(match)
+    if basis_of(trace) == "totals":
+        _refuse_selection(trace, selection or Selection(), copies=copies)
+        return _from_totals(trace, show, section, rank=None if selection is None else selection.rank)
+    if section is not None:
+        raise UnknownName("section", str(section), [])
+    return _from_launches(trace, selection or Selection(), show, copies=copies)
+
+
+def basis_of(trace: Trace) -> Basis:
+    """What tells the kernel time: launches where there are any, else totals where there are any."""
+    read = [table for table in ("launches", "totals") if table in trace.scope]
+    for table in read:
+        if trace.tables[table].select(pl.len()).collect().item():
+            return "totals" if table == "totals" else "launches"
+    return "totals" if read == ["totals"] else "launches"
+
+
+def _from_launches(trace: Trace, selection: Selection, show: _Show, *, copies: bool) -> KernelTable:
+    launches = selection.apply(trace, compact=True)
+    rows = _sums_by_kernel(launches, raw=show.raw)
+    graphs = rows.filter(pl.col("kind") == "graph")
+    rows = rows if copies else rows.filter(pl.col("kind") == "kernel")
     total_ns = int(rows["total_ns"].sum())
-    shown = rows.with_columns((pl.col("total_ns") / total_ns if total_ns else pl.lit(0.0)).alias("share"))
-    if pattern:
-        found = [bool(pattern.search(name)) for name in shown["kernel"]]
-        shown = shown.filter(pl.Series(found, dtype=pl.Boolean))
-    shown = shown.sort(_SORT_COLUMNS[sort], "kernel", "kind", descending=[sort != "name", False, False])
-    shown = shown if top is None else shown.head(top)
-    columns = [field.column for field in FIELDS[:-1]]
+    shown = show.rows(_with_shares(rows, total_ns), ("kernel", "kind"))
+    columns = [field.column for field in FIELDS]
     return KernelTable(
         source=trace.facts.source,
-        frame=shown.select(*columns, "kernel", "kind") if copies else shown.select(*columns, "kernel"),
+        frame=shown.select(*columns, "kind") if copies else shown.select(columns),
         total_ns=total_ns,
         shown_ns=int(shown["total_ns"].sum()),
         kernels=rows.height,
         losses=trace.losses,
         with_copies=copies,
+        whole_graphs=0 if copies else int(graphs["count"].sum()),
+        whole_graphs_ns=0 if copies else int(graphs["total_ns"].sum()),
     )
 
 
-def _pattern(match: str | None) -> re.Pattern[str] | None:
-    try:
-        return re.compile(match) if match else None
-    except re.error as error:
-        raise InputError(
-            f"match: want a regular expression, found {match!r} ({error})",
-            hint="Put a backslash before characters like ( [ * to find them as they are.",
-        ) from error
+def _sums_by_kernel(launches: pl.LazyFrame, *, raw: bool) -> pl.DataFrame:
+    """Statistics of each kind and name. Names are made readable once each; medians need the launches of joined ones."""
+    kinds = launches.select(pl.col("kind").unique().sort()).collect()["kind"].cast(pl.String).to_list()
+    sums = [  # a key of several columns would take twice the memory
+        launches.filter(pl.col("kind") == kind)
+        .group_by("kernel")
+        .agg(duration_statistics())
+        .select(pl.lit(kind).alias("kind"), pl.col("kernel").cast(pl.String), pl.exclude("kernel"))
+        for kind in kinds or ["kernel"]
+    ]
+    rows = pl.concat(pl.collect_all(sums))
+    names = {} if raw else {name: demangle(name) for name in rows["kernel"] if name.startswith("_Z")}
+    readable = rows.with_columns(pl.col("kernel").replace(names))
+    if readable.select("kind", "kernel").is_unique().all():
+        return readable
+    return _sums_by_kernel(launches.with_columns(pl.col("kernel").cast(pl.String).replace(names)), raw=True)
 
 
-def _demangled(launches: pl.LazyFrame) -> pl.LazyFrame:
-    mangled = launches.select(pl.col("kernel").unique()).filter(pl.col("kernel").str.starts_with("_Z")).collect()
+def _from_totals(trace: Trace, show: _Show, section: int | None, *, rank: int | None) -> KernelTable:
+    """The first section, or the one asked for; the others beside it."""
+    found = trace.totals
+    if rank is not None:
+        ranks = found.select(pl.col("rank").unique()).collect().to_series().drop_nulls().sort()
+        if rank not in ranks:
+            raise UnknownName("rank", str(rank), map(str, ranks))
+        found = found.filter(pl.col("rank") == rank)
+    totals = found if show.raw else _demangled(found)
+    columns = [field.column for field in FIELDS if field.column != "share"]
+    rows = totals.select("section", *columns, "resolution_ns").collect()
+    numbers = rows["section"].unique().sort().to_list()
+    if section is not None and section not in numbers:
+        raise UnknownName("section", str(section), map(str, numbers))
+    parts = rows.partition_by("section", as_dict=True, maintain_order=True)
+    tables = [
+        _section_table(trace, parts[number,], number, show) for number in numbers if section in (None, number)
+    ] or [_section_table(trace, rows, None, show)]
+    return replace(tables[0], others=tuple(tables[1:]))
+
+
+def _section_table(trace: Trace, rows: pl.DataFrame, section: int | None, show: _Show) -> KernelTable:
+    total_ns = int(rows["total_ns"].sum())
+    shown = show.rows(_with_shares(rows, total_ns), ("kernel",))
+    return KernelTable(
+        source=trace.facts.source,
+        frame=shown.select(*(field.column for field in FIELDS), "resolution_ns"),
+        total_ns=total_ns,
+        shown_ns=int(shown["total_ns"].sum()),
+        kernels=rows.height,
+        losses=trace.losses,
+        basis="totals",
+        section=section,
+    )
+
+
+def _with_shares(rows: pl.DataFrame, total_ns: int) -> pl.DataFrame:
+    total = pl.col("total_ns")
+    return rows.with_columns((total / total_ns if total_ns else total * 0.0).alias("share"))
+
+
+def _refuse_selection(trace: Trace, selection: Selection, *, copies: bool) -> None:
+    asked = {
+        "device": selection.device,
+        "stream": selection.stream,
+        "between": selection.between_ns,
+        "memory": copies or None,
+    }
+    for name, value in asked.items():
+        if value is not None:
+            raise InputError(
+                f"{trace.facts.source}: want single launches for the selection by {name}, found only sums by kernel",
+                hint="Leave the selection out, or give the profile that the sums were made from.",
+            )
+
+
+def _demangled(frame: pl.LazyFrame) -> pl.LazyFrame:
+    mangled = frame.select(pl.col("kernel").unique()).filter(pl.col("kernel").str.starts_with("_Z")).collect()
     if not mangled.height:
-        return launches
+        return frame
     names = {name: demangle(name) for name in mangled["kernel"]}
-    return launches.with_columns(pl.col("kernel").replace(names))
+    return frame.with_columns(pl.col("kernel").replace(names))

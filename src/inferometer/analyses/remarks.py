@@ -8,7 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.gaps import find_gaps
 from inferometer.analyses.kernels import KernelTable
+from inferometer.analyses.work import arrange_work
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration, format_share
 
@@ -17,21 +19,53 @@ _SHORT_NS = 5_000
 _SHORT_SHARE = 0.5
 _DOMINANT_SHARE = 0.3
 _EXPOSED_COPY_SHARE = 0.05
+_STACKS = 3
 _GRAPH_LAUNCHES = 16  # more device work than this behind one host call is a graph
 
 
 def find_remarks(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> Iterator[str]:
     """Sentences about the trace; `devices` as `device_times` gives it."""
-    if kernels.kernels == 0:
+    yield from _about_totals(trace, kernels) if kernels.basis == "totals" else _about_launches(trace, devices, kernels)
+    yield from trace.facts.notes
+
+
+def _about_launches(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> Iterator[str]:
+    if devices.is_empty() or (kernels.kernels == 0 and not kernels.whole_graphs):
         yield _no_kernels(trace)
         return
     yield from _idle(trace, devices)
+    yield from kernels.what_is_hidden()
     yield from _short_kernels(trace)
     yield from _copies(devices)
     yield from _dominant(kernels)
     yield from _graphs(trace)
     yield from _before_window(trace)
     yield from _suspect_times(trace)
+
+
+def _about_totals(trace: Trace, kernels: KernelTable) -> Iterator[str]:
+    yield from _dominant(kernels)
+    yield from kernels.where_from()
+    yield from _stacks(trace)
+    yield from _named_kernels(trace)
+
+
+def _stacks(trace: Trace) -> Iterator[str]:
+    """The call stacks beside a table: how many, and where each ends."""
+    paths = trace.call_paths.select("path_id", "parent_id", "frame", "name", "depth", "rank").collect()
+    leaves = paths.filter(~pl.col("path_id").is_in(paths["parent_id"].drop_nulls().implode()))
+    for leaf in leaves.head(_STACKS).iter_rows(named=True):
+        rank = "" if leaf["rank"] is None else f" of rank {leaf['rank']}"
+        yield f"A call stack{rank}, {leaf['depth'] + 1:,} deep, ends at {leaf['frame'] or leaf['name']}."
+    if leaves.height > _STACKS:
+        yield f"{leaves.height - _STACKS:,} more call stacks are in the table call_paths."
+
+
+def _named_kernels(trace: Trace) -> Iterator[str]:
+    n = trace.log.filter(pl.col("fields").str.contains('"kernels"', literal=True)).select(pl.len()).collect().item()
+    if n:
+        lines = "One line of text names" if n == 1 else f"{n:,} lines of text name"
+        yield f"{lines} kernels of the tables: --json has the lines with the names in full, under log."
 
 
 def _no_kernels(trace: Trace) -> str:
@@ -83,26 +117,11 @@ def idle_gaps(trace: Trace, device: str | None, rank: int | None = None) -> pl.D
     When, how long, what ended them, and when the host called for that: columns `gap_start_ns`, `gap_ns`, `kernel` and
     `called_ns`, null when the call is not in the file.
     """
-    end = pl.col("start_ns") + pl.col("dur_ns")
-    calls = (
-        trace.calls.filter(pl.col("correlation_id").is_not_null())
-        .group_by("process", "correlation_id")
-        .agg(pl.col("start_ns").min().alias("called_ns"))
+    launches = trace.launches.filter(
+        pl.col("device").eq_missing(pl.lit(device, dtype=pl.String)),
+        pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int64)),
     )
-    return (
-        trace.launches.filter(
-            pl.col("device").eq_missing(pl.lit(device, dtype=pl.String)),
-            pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int64)),
-        )
-        .select("process", "correlation_id", "kernel", "start_ns", "dur_ns")
-        .sort("start_ns")
-        .with_columns(end.cum_max().shift(1).alias("gap_start_ns"))
-        .with_columns((pl.col("start_ns") - pl.col("gap_start_ns")).alias("gap_ns"))
-        .filter(pl.col("gap_ns") > 0)
-        .join(calls, on=["process", "correlation_id"], how="left")
-        .select("gap_start_ns", "gap_ns", "kernel", "called_ns")
-        .collect()
-    )
+    return find_gaps(trace, arrange_work(launches)).select("gap_start_ns", "gap_ns", "kernel", "called_ns")
 
 
 def _short_kernels(trace: Trace) -> Iterator[str]:
@@ -128,9 +147,9 @@ def _dominant(kernels: KernelTable) -> Iterator[str]:
     if not kernels.frame.height:
         return
     first = kernels.frame.row(0, named=True)
-    if first["share"] > _DOMINANT_SHARE and kernels.kernels > 1:
-        share = format_share(first["share"])
-        yield f"{_short(first['kernel'])} takes {share} of the kernel time in {first['count']:,} launches."
+    if (first["share"] or 0) > _DOMINANT_SHARE and kernels.kernels > 1:
+        launches = "" if first["count"] is None else f" in {first['count']:,} launches"
+        yield f"{_short(first['kernel'])} takes {format_share(first['share'])} of the kernel time{launches}."
 
 
 def _graphs(trace: Trace) -> Iterator[str]:

@@ -22,24 +22,25 @@ class Selection:
     rank: int | None = None
     between_ns: tuple[int, int] | None = None
 
-    def apply(self, trace: Trace) -> pl.LazyFrame:
-        """The launches selected.
+    def apply(self, trace: Trace, *, compact: bool = False) -> pl.LazyFrame:
+        """The launches selected; `compact` as `Trace.compact` gives them.
 
         Raises:
             UnknownName: The trace has no such device, stream or rank.
             InputError: The window ends before it begins, or lies outside the trace; or it was opened without all
                 tables, which a window needs to know where the trace starts.
         """
-        launches = trace.launches
+        launches = trace.compact("launches") if compact else trace.launches
         for column, wanted in (("device", self.device), ("stream", self.stream), ("rank", self.rank)):
             if wanted is not None:
                 launches = launches.filter(pl.col(column) == _known(trace, column, wanted))
         if self.between_ns:
-            first_ns, last_ns = self._window(trace)
+            first_ns, last_ns = self.window(trace)
             launches = launches.filter(pl.col("start_ns").is_between(first_ns, last_ns, closed="left"))
         return launches
 
-    def _window(self, trace: Trace) -> tuple[int, int]:
+    def window(self, trace: Trace) -> tuple[int, int]:
+        """The window's first and last time on the trace's clock. Raises `InputError` as `apply`."""
         first_ns, last_ns = self.between_ns or (0, 0)
         if last_ns <= first_ns:
             raise InputError(f"between: want two times in order, found {first_ns:,} ns and {last_ns:,} ns")
@@ -59,7 +60,9 @@ def _known(trace: Trace, column: str, wanted: str | int) -> str | int:
     """`wanted` as the trace writes it."""
     if column == "device" and str(wanted).isdecimal():
         wanted = f"gpu:{wanted}"
-    known = trace.launches.select(pl.col(column).unique()).collect().to_series().drop_nulls().sort().to_list()
+    known = trace.compact("launches").select(pl.col(column).unique()).collect().to_series().drop_nulls().to_list()
+    if column == "rank":  # one without device work is a rank too
+        known = sorted({*known, *trace.facts.ranks})
     if wanted not in known:
         raise UnknownName(column, str(wanted), [str(value) for value in known])
     return wanted

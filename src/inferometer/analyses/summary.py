@@ -2,10 +2,12 @@
 
 Busy time is a union of intervals, idle is the rest of the device's own window (first launch to last end), overlap is
 the time during which a kernel and a copy run at once. Summed times count overlap twice and are named `summed`.
+
+A source without launches that printed sums of kernel time has no devices; its tables stand in their place.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -17,10 +19,11 @@ from inferometer.analyses.remarks import find_remarks
 from inferometer.analyses.result import Field, Result, Section
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
+from inferometer.trace.tables import ALL_TABLES
 from inferometer.trace.trace import Trace
 from inferometer.units import format_count, format_duration
 
-_COUNTED = ("launches", "calls", "ops", "frames", "spans", "counters")
+_LOG_LINES = 10_000  # that `as_json` holds; a log may have millions
 _DEVICE_FIELDS = (
     Field("device", "Device", "text"),
     Field("name", "Name", "text", spare=5),
@@ -38,7 +41,10 @@ DEVICE_COLUMNS = tuple(field.column for field in _DEVICE_FIELDS)
 
 @dataclass(frozen=True)
 class Summary(Result):
-    """`devices`: one row a device (and rank, where known); `kernels`: the first rows of the kernel table."""
+    """`devices`: one row a device (and rank, where known); `kernels`: the first rows of the kernel table.
+
+    `counts`: rows of every table. `log`: the first lines of text, where the trace is made of printed sums.
+    """
 
     source: str
     about: Facts
@@ -47,6 +53,7 @@ class Summary(Result):
     counts: dict[str, int]
     devices: pl.DataFrame
     kernels: KernelTable
+    log: pl.DataFrame
     notable: tuple[str, ...]
     losses: Losses
 
@@ -54,7 +61,7 @@ class Summary(Result):
         about, lines = self.about, [("File", self.source)]
         tool = " ".join(filter(None, (about.tool, about.tool_version))) or about.format
         lines.append(("Tool", tool))
-        if gpus := _gpus(about, self.devices["device"].to_list()):
+        if gpus := _gpus(about, self.devices):
             lines.append(("Device", gpus))
         if about.ranks:
             of = f" of {about.world_size}" if about.world_size else ""
@@ -68,6 +75,9 @@ class Summary(Result):
         return lines
 
     def sections(self) -> Sequence[Section]:
+        if self.kernels.basis == "totals":
+            first, *others = self.kernels.sections()
+            return [replace(first, title=first.title.replace("Kernels", "Top kernels")), *others]
         fields = [field for field in _DEVICE_FIELDS if field.column in self.devices.columns]
         if "rank" in self.devices.columns:
             fields.insert(0, Field("rank", "Rank", "number"))
@@ -89,7 +99,11 @@ class Summary(Result):
             "rows": self.counts,
             "devices": self.devices.to_dicts(),
             "total_ns": kernels["total_ns"],
+            "basis": kernels["basis"],
+            "section": kernels["section"],
             "top_kernels": kernels["rows"],
+            "other_sections": kernels["other_sections"],
+            "log": self.log.to_dicts(),
             "remarks": list(self.notable),
             "losses": self.losses.as_dict(),
         }
@@ -100,24 +114,30 @@ def summarize(trace: Trace, *, top: int = 10) -> Summary:
 
     Args:
         trace: Needs all tables; the window spans everything that has a time.
-        top: Kernels to list.
+        top: Kernels to list, of each section where the source has several.
     """
-    trace.require(_COUNTED)
+    trace.require(ALL_TABLES)
     window = trace.window()
     devices = device_times(trace)
     kernels = kernel_table(trace, top=top)
-    rows = trace.count_rows()
     return Summary(
         source=trace.facts.source,
         about=trace.facts,
         start_ns=window[0] if window else None,
         duration_ns=window[1] - window[0] if window else None,
-        counts={name: rows[name] for name in _COUNTED},
+        counts=trace.count_rows(),
         devices=devices,
         kernels=kernels,
+        log=_log(trace) if kernels.basis == "totals" else trace.log.head(0).collect(),
         notable=tuple(find_remarks(trace, devices, kernels)),
         losses=trace.losses,
     )
+
+
+def _log(trace: Trace) -> pl.DataFrame:
+    """The first lines without columns that hold nothing."""
+    lines = trace.log.head(_LOG_LINES).collect()
+    return lines.select(column.name for column in lines if column.null_count() < lines.height)
 
 
 def device_times(trace: Trace) -> pl.DataFrame:
@@ -127,17 +147,15 @@ def device_times(trace: Trace) -> pl.DataFrame:
     `kernel_busy_ns + copy_busy_ns - overlap_ns = busy_ns`.
     """
     launches = trace.launches.select("rank", "device", "kind", "start_ns", "dur_ns")
-    by = ["rank", "device"]
+    by, is_copy = ["rank", "device"], pl.col("kind").is_in(["memcpy", "memset"])  # a whole graph is mostly kernels
     end = pl.col("start_ns") + pl.col("dur_ns")
     whole = launches.group_by(by).agg(
         pl.len().cast(pl.Int64).alias("launches"),
         (end.max() - pl.col("start_ns").min()).alias("window_ns"),
-        pl.col("dur_ns").filter(pl.col("kind") == "kernel").sum().alias("kernel_summed_ns"),
+        pl.col("dur_ns").filter(~is_copy).sum().alias("kernel_summed_ns"),
     )
-    kernels = busy_by(launches.filter(pl.col("kind") == "kernel"), by, name="kernel_busy_ns")
-    copies = busy_by(launches.filter(pl.col("kind") != "kernel"), by, name="copy_busy_ns")
-    used = launches.select(pl.col("device").unique()).collect().to_series().to_list()
-    names = name_devices(trace.facts, used)
+    kernels = busy_by(launches.filter(~is_copy), by, name="kernel_busy_ns")
+    copies = busy_by(launches.filter(is_copy), by, name="copy_busy_ns")
     times = (
         whole.join(busy_by(launches, by), on=by, how="left", nulls_equal=True)
         .join(kernels, on=by, how="left", nulls_equal=True)
@@ -147,29 +165,41 @@ def device_times(trace: Trace) -> pl.DataFrame:
             (pl.col("window_ns") - pl.col("busy_ns")).alias("idle_ns"),
             (pl.col("kernel_busy_ns") + pl.col("copy_busy_ns") - pl.col("busy_ns")).alias("overlap_ns"),
             (pl.col("busy_ns") / pl.col("window_ns")).fill_nan(None).alias("busy_share"),
-            pl.col("device").replace_strict(names, default=None, return_dtype=pl.String).alias("name"),
         )
         .sort(by)
         .collect()
     )
+    times = times.with_columns(pl.Series("name", _names(trace.facts, times), dtype=pl.String))
     ranks = [] if times["rank"].null_count() == times.height else ["rank"]
     return times.select(*ranks, *DEVICE_COLUMNS, "kernel_summed_ns")
 
 
-def name_devices(about: Facts, used: Sequence[str | None]) -> dict[str, str | None]:
-    """Product names of devices. A file with one device names it whatever number its launches carry (ROCm's differ)."""
-    names = {device.device: device.name for device in about.devices}
+def _names(about: Facts, places: pl.DataFrame) -> list[str | None]:
+    """The product name of each rank's device."""
+    used: dict[int | None, list[str | None]] = {}
+    for rank, device in places.select("rank", "device").iter_rows():
+        used.setdefault(rank, []).append(device)
+    names = {rank: name_devices(about, devices, rank) for rank, devices in used.items()}
+    return [names[rank].get(device) for rank, device in places.select("rank", "device").iter_rows()]
+
+
+def name_devices(about: Facts, used: Sequence[str | None], rank: int | None = None) -> dict[str, str | None]:
+    """Product names of the devices of `rank`.
+
+    A file with one device names it whatever number its launches carry (ROCm's differ).
+    """
+    names = {device.device: device.name for device in about.devices if device.rank in (None, rank)}
     strangers = {device for device in used if device is not None} - set(names)
     if len(names) == len(strangers) == 1 and not set(names) & set(used):
-        names = dict.fromkeys(strangers, about.devices[0].name)
+        names = dict.fromkeys(strangers, next(iter(names.values())))
     return names
 
 
-def _gpus(about: Facts, used: Sequence[str | None]) -> str:
+def _gpus(about: Facts, used: pl.DataFrame) -> str:
     """`NVIDIA H100 80GB HBM3 (gpu:0; 1 of 8)`."""
-    names = name_devices(about, used)
     by_name: dict[str, list[str]] = {}
-    for device in dict.fromkeys(used):
-        by_name.setdefault(names.get(device or "") or "unnamed", []).append(device or "no number")
-    of = f"; {len(set(used))} of {len(about.devices)}" if len(about.devices) > 1 else ""
+    for device, name in used.select("device", "name").unique(maintain_order=True).iter_rows():
+        by_name.setdefault(name or "unnamed", []).append(device or "no number")
+    known = {device.device for device in about.devices}
+    of = f"; {used['device'].n_unique()} of {len(known)}" if len(known) > 1 else ""
     return ", ".join(f"{name} ({', '.join(devices)}{of})" for name, devices in by_name.items())

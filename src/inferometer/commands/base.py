@@ -4,7 +4,7 @@ Nothing heavy is imported at the top, so that `inferometer --help` is quick.
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from inferometer.analyses.result import Result
+    from inferometer.trace.builder import Wanted
     from inferometer.trace.trace import Trace
 
 FORMATS = ("json", "csv", "tsv", "markdown")
@@ -50,13 +51,16 @@ class Source:
     format: str | None = None
     limited: bool = True
 
-    def open(self, tables: Iterable[str] | None = None) -> "Trace":
-        """As `inferometer.open`."""
+    def open(self, tables: "Wanted" = None, *, rank: int | None = None) -> "Trace":
+        """As `inferometer.open`; of a folder of ranks, only the file of `rank` is read where one is given."""
         from inferometer.commands.progress import reading
         from inferometer.formats.opening import open_trace
 
         with reading(self.path) as progress:
-            return open_trace(self.path, tables, format=self.format, limits=self.limits(), progress=progress)
+            ranks = None if rank is None else {rank}
+            return open_trace(
+                self.path, tables, ranks=ranks, format=self.format, limits=self.limits(), progress=progress
+            )
 
     def store(self, target: str, *, force: bool) -> "Trace":
         """As `inferometer.import_trace`."""

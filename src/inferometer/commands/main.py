@@ -25,7 +25,8 @@ _HELP = """Measure LLM inference, down to the single kernel.
 Example:
   inferometer summary trace.json.gz
 
-FILE is a profiler's file (see `inferometer formats`), a store made by `inferometer import`, or - for standard input.
+FILE is a profiler's file (see `inferometer formats`), a folder with one such file a rank, a store made by
+`inferometer import`, or - for standard input.
 """
 
 

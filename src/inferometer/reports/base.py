@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from inferometer.analyses.result import Field, Kind
+from inferometer.analyses.result import Field, Kind, Section
 from inferometer.trace.losses import Losses
 from inferometer.units import format_bytes, format_count, format_duration, format_share
 
@@ -28,6 +28,16 @@ def cell(field: Field, value: Any) -> str:
 def is_right(field: Field) -> bool:
     """Whether the column is set flush right."""
     return field.kind in _RIGHT
+
+
+def shown_fields(section: Section) -> Sequence[Field]:
+    """The columns worth showing to people: one that can be spared and holds nothing at all is left out."""
+    rows = section.frame.height
+    return [
+        field
+        for field in section.fields
+        if not (rows and field.spare and section.frame[field.column].null_count() == rows)
+    ]
 
 
 def clean(text: str) -> str:

@@ -1,16 +1,18 @@
 """A result's main table as CSV or TSV with exact numbers: times in ns, shares in percent, as `nsys stats` exports them.
 
-Spreadsheets run cells that begin with = + - @ as formulas; a text cell that does gets a quote in front.
+Spreadsheets run cells that begin with = + - @ as formulas; a text cell that does gets a quote in front. So does one
+that begins with such a quote itself, so that taking one away always gives the text back.
 """
 
 import csv
+import re
 from types import SimpleNamespace
 from typing import Any
 
 from inferometer.analyses.result import Field, Result
 
 _UNITS = {"ns": " (ns)", "share": " (%)", "bytes": " (bytes)"}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def render_csv(result: Result) -> str:
@@ -38,6 +40,6 @@ def _cell(field: Field, value: Any) -> Any:
         return ""
     if field.kind == "share":
         return value * 100
-    if isinstance(value, str) and value.startswith(_FORMULA):
+    if isinstance(value, str) and _FORMULA.match(value):
         return "'" + value
     return value

@@ -1,7 +1,7 @@
 """A result as a piece of HTML for notebooks: plain tables, everything from the file escaped."""
 
 from inferometer.analyses.result import Result
-from inferometer.reports.base import cell, is_right, loss_lines
+from inferometer.reports.base import cell, is_right, loss_lines, shown_fields
 
 _ROWS = 200
 _TEMPLATE = """<div class="inferometer">
@@ -32,7 +32,7 @@ def render_html(result: Result) -> str:
 
     sections = []
     for section in result.sections():
-        fields = section.fields
+        fields = shown_fields(section)
         rows = [
             [(cell(field, row[field.column]), is_right(field)) for field in fields]
             for row in section.frame.head(_ROWS).iter_rows(named=True)

@@ -3,7 +3,7 @@
 import re
 
 from inferometer.analyses.result import Result, Section
-from inferometer.reports.base import cell, clean, is_right, loss_lines
+from inferometer.reports.base import cell, clean, is_right, loss_lines, shown_fields
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
@@ -22,7 +22,7 @@ def render_markdown(result: Result) -> str:
 
 
 def _section(section: Section) -> str:
-    fields = section.fields
+    fields = shown_fields(section)
     lines = [f"### {section.title}", "", "| " + " | ".join(field.title for field in fields) + " |"]
     lines.append("|" + "|".join("---:" if is_right(field) else "---" for field in fields) + "|")
     rows = section.frame.iter_rows(named=True)

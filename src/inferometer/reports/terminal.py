@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from inferometer.analyses.result import Field, Result, Section
-from inferometer.reports.base import cell, clean, is_right, loss_lines, scope_line
+from inferometer.reports.base import cell, clean, is_right, loss_lines, scope_line, shown_fields
 
 _PIPE_WIDTH = 10_000
 _NAME_WIDTH = 28  # a name is cut to no less than this before columns are left out
@@ -53,12 +53,10 @@ def _print_all(result: Result, console: Console, *, fit: bool) -> None:
 
 
 def _print_section(section: Section, console: Console, *, fit: bool) -> None:
-    cells = {
-        field: [clean(cell(field, value)) for value in section.frame[field.column].to_list()]
-        for field in section.fields
-    }
+    fields = shown_fields(section)
+    cells = {field: [clean(cell(field, value)) for value in section.frame[field.column].to_list()] for field in fields}
     left_out = _leave_out(cells, console.width) if fit else []
-    shown = [field for field in section.fields if field not in left_out]
+    shown = [field for field in fields if field not in left_out]
     widths = {field: max(map(cell_len, (field.title, *cells[field]))) for field in shown}
     if fit:
         _cut_names(widths, console.width)
@@ -74,7 +72,7 @@ def _print_section(section: Section, console: Console, *, fit: bool) -> None:
     console.print(table)
     console.width = screen
     if left_out:
-        titles = ", ".join(field.title for field in section.fields if field in left_out)
+        titles = ", ".join(field.title for field in fields if field in left_out)
         console.print(Text(f"Too narrow for: {titles}.", style="dim"))
     for note in section.notes:
         console.print(Text(clean(note)))

@@ -1,0 +1,79 @@
+"""Which rows of a table a reader sees, and in what order; and the statistics of durations that such tables show."""
+
+import re
+from typing import Literal
+
+import polars as pl
+
+from inferometer.analyses.result import Field
+from inferometer.errors import InputError
+
+SortKey = Literal["total", "count", "mean", "median", "min", "max", "stddev", "name"]
+SORT_KEYS: tuple[SortKey, ...] = ("total", "count", "mean", "median", "min", "max", "stddev", "name")
+
+
+def sort_column(key: SortKey, name: str) -> str:
+    """The column that `key` means in a table of statistics whose rows are named by the column `name`."""
+    return name if key == "name" else "count" if key == "count" else f"{key}_ns"
+
+
+def statistics_fields(count: str, name: str) -> tuple[Field, ...]:
+    """The columns of such a table as Nsight Systems titles them; `count` is the title of its counts."""
+    return (
+        Field("share", "Time", "share"),
+        Field("total_ns", "Total Time", "ns"),
+        Field("count", count, "count", spare=1),
+        Field("mean_ns", "Avg", "ns", spare=2),
+        Field("median_ns", "Med", "ns", spare=5),
+        Field("min_ns", "Min", "ns", spare=4),
+        Field("max_ns", "Max", "ns", spare=3),
+        Field("stddev_ns", "StdDev", "ns", spare=6),
+        Field(name, "Name", "name"),
+    )
+
+
+def duration_statistics(column: str = "dur_ns") -> list[pl.Expr]:
+    """Total, count, mean, median, min, max and deviation of a group's durations, as Nsight Systems defines them.
+
+    Sums, counts and extremes are exact integers; the deviation is the sample's (n - 1), 0 for a single one.
+    """
+    duration = pl.col(column)
+    return [
+        duration.sum().alias("total_ns"),
+        pl.len().cast(pl.Int64).alias("count"),
+        duration.mean().alias("mean_ns"),
+        duration.median().alias("median_ns"),
+        duration.min().alias("min_ns"),
+        duration.max().alias("max_ns"),
+        duration.std(ddof=1).fill_null(0.0).alias("stddev_ns"),
+    ]
+
+
+def compile_match(match: str | None) -> re.Pattern[str] | None:
+    """The regular expression of `--match`.
+
+    Raises:
+        InputError: It is none.
+    """
+    try:
+        return re.compile(match) if match else None
+    except re.error as error:
+        raise InputError(
+            f"match: want a regular expression, found {match!r} ({error})",
+            hint="Put a backslash before characters like ( [ * to find them as they are.",
+        ) from error
+
+
+def matching(frame: pl.DataFrame, column: str, pattern: re.Pattern[str] | None) -> pl.DataFrame:
+    """The rows whose text in `column` the pattern finds; all without a pattern, none where the text is null."""
+    if pattern is None:
+        return frame
+    found = [text is not None and bool(pattern.search(text)) for text in frame[column]]
+    return frame.filter(pl.Series(found, dtype=pl.Boolean))
+
+
+def ordered(frame: pl.DataFrame, *columns: str, top: int | None = None) -> pl.DataFrame:
+    """The first `top` rows by these columns: numbers largest first, texts from A to Z, nulls last."""
+    descending = [frame.schema[column] != pl.String for column in columns]
+    shown = frame.sort(columns, descending=descending, nulls_last=True, maintain_order=True)
+    return shown if top is None else shown.head(top)

@@ -1,0 +1,82 @@
+"""Options that mean the same in every command: which rows, of which rank and device, in which window, in what order."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_STATISTICS = {  # with Nsight's words beside ours
+    "total": "total",
+    "count": "count",
+    "mean": "mean",
+    "avg": "mean",
+    "median": "median",
+    "med": "median",
+    "min": "min",
+    "max": "max",
+    "stddev": "stddev",
+    "name": "name",
+}
+
+
+def sort_option(count: str) -> Option:
+    """--sort, of a table of statistics; `count` is a further word for its count."""
+    words = {**_STATISTICS, count: "count"}
+    return click.option(
+        "--sort",
+        type=click.Choice(tuple(words)),
+        default="total",
+        show_default=True,
+        callback=lambda ctx, param, word: words[word],
+        help="Largest first; names from A to Z.",
+    )
+
+
+def top_option(rows: str, *, default: int | None = None) -> Option:
+    """--top, the number of `rows` to show."""
+    what = f"Show the first N {rows}." if default is None else f"{rows} to list."
+    at_least_one = click.IntRange(min=1)
+    return click.option(
+        "--top", type=at_least_one, metavar="N", help=what, default=default, show_default=default is not None
+    )
+
+
+def match_option(rows: str) -> Option:
+    """--match, a regular expression that the names of `rows` are searched for."""
+    return click.option("--match", metavar="REGEX", help=f"Show {rows} whose name the regular expression finds.")
+
+
+def device_option() -> Option:
+    """--device."""
+    return click.option("--device", metavar="DEVICE", help="Only this device: 0 or gpu:0.")
+
+
+def stream_option(more: str = "") -> Option:
+    """--stream."""
+    return click.option("--stream", type=int, metavar="N", help=f"Only this stream{more}.")
+
+
+def rank_option() -> Option:
+    """--rank."""
+    return click.option("--rank", type=int, metavar="N", help="Only this rank.")
+
+
+def between_option(what: str) -> Option:
+    """--between, as ns from the trace's start or None; `what` says what is kept of the window."""
+    return click.option(
+        "--between",
+        nargs=2,
+        metavar="T1 T2",
+        callback=_window,
+        help=f"Only {what}, in seconds from the trace's start or with a unit: --between 1.5 2, --between 20ms 35ms.",
+    )
+
+
+def _window(ctx: click.Context, param: click.Parameter, value: tuple[str, str] | None) -> tuple[int, int] | None:
+    if not value:
+        return None
+    from inferometer.units import parse_duration
+
+    return parse_duration(value[0], default_unit="s"), parse_duration(value[1], default_unit="s")

@@ -1,0 +1,51 @@
+"""Printed tables of kernel time, and the text around them.
+
+Source: what `nsys stats` prints (`cuda_gpu_kern_sum` as columns, CSV or TSV), tables copied from its window with human
+units, GitHub tables, and our own `inferometer kernels` in every form but JSON. Fills totals (each table a section),
+call_paths (Python tracebacks beside the tables) and log (every other line). Leaves out: tables about other things than
+kernels (API calls, copies), whose text is in the log. Modules: `lines` gives lines of text, `headers` and `layouts`
+find a table and its cells, `rows` reads them, `tracebacks`, `mentions` and `free_text` read the rest.
+"""
+
+from typing import TYPE_CHECKING
+
+from inferometer.formats.base import Format
+
+if TYPE_CHECKING:
+    from inferometer.formats.source import Source
+    from inferometer.trace.builder import TraceBuilder
+    from inferometer.trace.facts import Facts
+
+
+def _sniff(head: bytes) -> bool:
+    """Text with the header of a kernel table in its first 64 KiB."""
+    from inferometer.formats.kernel_table.lines import decode_head
+
+    text = decode_head(head)
+    if not text:
+        return False
+    from inferometer.formats.kernel_table.layouts import find_table
+
+    tables = filter(None, map(find_table, text.split("\n")))
+    return any(table.header.is_kernels for table in tables)
+
+
+def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Facts":
+    from inferometer.formats.kernel_table.reader import read
+
+    return read(source, out)
+
+
+FORMAT = Format(
+    name="kernel-table",
+    title="printed kernel tables (nsys stats, inferometer kernels), .txt, .tsv, .csv or .md",
+    suffixes=(".txt", ".tsv", ".csv", ".md"),
+    sniff=_sniff,
+    read=_read,
+    tables=frozenset({"totals", "call_paths", "log"}),
+    limits=(
+        "Holds sums, no launches. Tables about API calls, copies and ranges are kept as text, not as numbers. "
+        "Names that were printed cut short stay so."
+    ),
+    aliases=("nsys-table", "cuda_gpu_kern_sum"),
+)
