@@ -1,13 +1,14 @@
-"""Busy time: the union of intervals, against counting nanosecond by nanosecond."""
+"""Unions of intervals, and where they meet, against counting nanosecond by nanosecond."""
 
 from collections import defaultdict
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.analyses.intervals import busy_by
+from inferometer.analyses.intervals import busy_by, concurrent_by, merge
 
 ROW = st.tuples(st.sampled_from(["a", "b", None]), st.integers(-20, 40), st.integers(0, 25))
 SCHEMA = {"device": pl.String, "start_ns": pl.Int64, "dur_ns": pl.Int64}
@@ -61,3 +62,41 @@ def test_order_changes_nothing(rows: list[tuple[str | None, int, int]], order: o
     shuffled = list(rows)
     order.shuffle(shuffled)  # type: ignore[attr-defined]
     assert busy(*shuffled) == busy(*rows)
+
+
+def concurrent(*rows: tuple[str | None, int, int]) -> dict[str | None, int]:
+    frame = pl.LazyFrame(list(rows), schema=SCHEMA, orient="row")
+    return dict(concurrent_by(frame, ["device"]).collect().rows())
+
+
+@pytest.mark.parametrize(
+    ("intervals", "total"),
+    [
+        ([(0, 10)], 0),
+        ([(0, 10), (10, 5)], 0),
+        ([(0, 10), (2, 5)], 5),
+        ([(0, 10), (0, 10), (0, 10)], 10),
+        ([(0, 100), (10, 10), (15, 10), (90, 20)], 25),
+        ([(5, 0), (5, 0), (0, 9)], 0),
+    ],
+)
+def test_what_is_open_twice_or_more_is_concurrent(intervals: list[tuple[int, int]], total: int) -> None:
+    assert concurrent(*(("a", start, dur) for start, dur in intervals)) == {"a": total}
+
+
+@given(st.lists(ROW, max_size=25))
+def test_any_intervals_meet_for_as_long_as_counting_says(rows: list[tuple[str | None, int, int]]) -> None:
+    opened = defaultdict[str | None, list[int]](list)
+    for device, start, dur in rows:
+        opened[device] += range(start, start + dur)
+    assert concurrent(*rows) == {name: len({t for t in ts if ts.count(t) > 1}) for name, ts in opened.items()}
+
+
+@given(st.lists(st.tuples(st.integers(-20, 40), st.integers(0, 25)), max_size=25))
+def test_merged_intervals_are_the_union_apart_and_in_order(rows: list[tuple[int, int]]) -> None:
+    rows = sorted(rows)
+    start = np.array([row[0] for row in rows], np.int64)
+    first, last = merge(start, start + np.array([row[1] for row in rows], np.int64))
+    assert (first[1:] > last[:-1]).all()
+    covered = [t for pair in zip(first.tolist(), last.tolist(), strict=True) for t in range(*pair)]
+    assert covered == sorted({t for begin, dur in rows for t in range(begin, begin + dur)})

@@ -72,6 +72,16 @@ def test_each_rank_has_its_own_gaps() -> None:
     assert idle_gaps(trace, "gpu:0", 0).height == idle_gaps(trace, "gpu:0", 1).height == 9
 
 
+def test_calls_of_another_rank_say_nothing_of_a_gap() -> None:
+    same = {"process": 5, "correlation_id": 1}
+    call = {"api": "cudaLaunchKernel", "dur_ns": 1, **same}
+    trace = trace_of(
+        [{"rank": 0, "dur_ns": 10}, {"rank": 0, "start_ns": 50, "dur_ns": 10, **same}],
+        calls=[call | {"rank": rank, "start_ns": 20 - rank} for rank in (0, 1)],
+    )
+    assert idle_gaps(trace, "gpu:0", 0)["called_ns"].to_list() == [20]
+
+
 def test_gaps_are_what_is_open_between_overlapping_launches() -> None:
     trace = trace_of(
         [{"start_ns": start, "dur_ns": dur} for start, dur in ((0, 100), (10, 20), (150, 10), (155, 50), (300, 1))]

@@ -1,0 +1,34 @@
+"""Sets of times: which nanoseconds are covered by at least one interval, and how many of them lie in a window."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from inferometer.analyses.intervals import Times, merge
+
+
+@dataclass(frozen=True)
+class Cover:
+    """Disjoint intervals in order of time, ends exclusive. Those that touch are one."""
+
+    start_ns: Times
+    end_ns: Times
+
+    @classmethod
+    def of(cls, start_ns: Times, end_ns: Times) -> Self:
+        """The union of intervals given in any order. Shape (n,) each; an empty interval covers nothing."""
+        real = np.flatnonzero(end_ns > start_ns)
+        order = real[np.argsort(start_ns[real], kind="stable")]
+        return cls(*merge(start_ns[order], end_ns[order]))
+
+    def before(self, time_ns: Times) -> Times:
+        """Covered time before each moment, ns."""
+        ends = np.concatenate(([0], np.cumsum(self.end_ns - self.start_ns)))
+        i = np.searchsorted(self.start_ns, time_ns, side="right")  # intervals begun
+        past = np.concatenate(([0], self.end_ns))[i] - time_ns  # what the last of them still has to go
+        return np.asarray(ends[i] - np.where(i > 0, np.maximum(past, 0), 0), dtype=np.int64)
+
+    def within(self, first_ns: Times, last_ns: Times) -> Times:
+        """Covered time in each window [first, last), ns."""
+        return self.before(last_ns) - self.before(first_ns)

@@ -1,0 +1,78 @@
+"""Which kernels move data between devices, and by which collective, told from their names.
+
+Sources: the public kernels of NCCL and RCCL, MSCCL and MSCCL++, NVSHMEM, PyTorch's symmetric memory, vLLM, SGLang and
+aiter (custom and quick all-reduce), TensorRT-LLM and FlashInfer (one-shot, two-shot, Lamport, fused with a norm),
+DeepEP, UCCL, MoRI and pplx (expert parallelism), Transformer Engine's userbuffers.
+
+Only the function's own name counts, not its template arguments and parameters: a reduction over `AllReduceParams` is
+no all-reduce. What fuses a collective into a matrix multiplication keeps the matrix units busy and stays compute; so do
+local parts such as the layout of a dispatch. Copies between devices that a copy engine makes are no kernels.
+"""
+
+import re
+from typing import Literal
+
+from inferometer.names.demangle import demangle
+
+Collective = Literal[
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "send_recv", "other"
+]
+
+_COMPUTE = re.compile(
+    r"(?<!fb)gemm|matmul|triton_(?:poi|per|red|tem|mm)_|(?:block|warp|thread|wave)_?(?:all_?reduce|all_?gather)"
+    r"|get_dispatch_layout",
+    re.IGNORECASE,
+)
+_LIBRARIES = re.compile(
+    r"nccl|rccl|msccl|nvshmem|rocshmem|userbuffers|quick_?reduce|deep_ep|\bmori::|\bpplx|\buccl|\bmultimem_"
+    r"|(?:intra|inter)node(?:_ll)?::|ep(?:dispatch|combine)(?:intra|inter)node",
+    re.IGNORECASE,
+)
+_COLLECTIVES: tuple[tuple[Collective, str], ...] = (
+    # A Lamport exchange marks arrival in the data itself.
+    ("all_to_all", r"all_?to_?all|a2a|(?:deep_ep|uccl|mori|pplx|node(?:_ll)?)\b.*(?:dispatch|combine)"),
+    ("all_gather", r"all_?gather"),
+    ("reduce_scatter", r"reduce_?scatter(?!_elementwise)"),
+    ("all_reduce", r"all_?reduce|cross_device_reduce|lamport|quick_?reduce"),
+)
+_OF_LIBRARIES: tuple[tuple[Collective, str], ...] = (
+    ("broadcast", r"broadcast"),
+    ("send_recv", r"send_?recv|_send|_recv"),
+    ("reduce", r"reduce"),
+)
+
+
+def find_collective(name: str) -> Collective | None:
+    """The collective that the kernel `name` takes part in; None for a kernel that computes.
+
+    Args:
+        name: As in the file, mangled or not.
+
+    Returns:
+        `other` where the name tells that the kernel communicates but not what, as RCCL's `ncclDevKernel_Generic`.
+    """
+    function = _function(demangle(name))
+    if _COMPUTE.search(function):
+        return None
+    for collective, pattern in _COLLECTIVES:
+        if re.search(pattern, function, re.IGNORECASE):
+            return collective
+    if not _LIBRARIES.search(function):
+        return None
+    for collective, pattern in _OF_LIBRARIES:
+        if re.search(pattern, function, re.IGNORECASE):
+            return collective
+    return "other"
+
+
+def _function(name: str) -> str:
+    """`name` without template arguments and parameters; one that the profiler cut short is read as far as it goes."""
+    depth, kept = 0, []
+    for piece in re.split(r"([<>(){}])", name.replace("(anonymous namespace)", "_")):
+        if piece in ("<", "(", "{"):
+            depth += 1
+        elif piece in (">", ")", "}"):
+            depth -= 1
+        elif depth <= 0:
+            kept.append(piece)
+    return "".join(kept)
