@@ -11,11 +11,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inferometer.analyses.calls import call_table as call_table
     from inferometer.analyses.kernels import kernel_table as kernel_table
+    from inferometer.analyses.spans import span_table as span_table
     from inferometer.analyses.summary import summarize as summarize
+    from inferometer.analyses.timeline import find_timeline as find_timeline
     from inferometer.formats.opening import import_trace as import_trace
     from inferometer.formats.opening import open_trace as open
     from inferometer.formats.source import Limits as Limits
+    from inferometer.reports.export import export_trace as export
     from inferometer.reports.html import render_html as render_html
     from inferometer.reports.markdown import render_markdown as render_markdown
     from inferometer.trace.trace import Trace as Trace
@@ -27,12 +31,29 @@ _WHERE = {
     "import_trace": ("inferometer.formats.opening", "import_trace"),
     "Limits": ("inferometer.formats.source", "Limits"),
     "Trace": ("inferometer.trace.trace", "Trace"),
+    "export": ("inferometer.reports.export", "export_trace"),
     "render_html": ("inferometer.reports.html", "render_html"),
     "render_markdown": ("inferometer.reports.markdown", "render_markdown"),
     "kernel_table": ("inferometer.analyses.kernels", "kernel_table"),
+    "call_table": ("inferometer.analyses.calls", "call_table"),
+    "span_table": ("inferometer.analyses.spans", "span_table"),
     "summarize": ("inferometer.analyses.summary", "summarize"),
+    "find_timeline": ("inferometer.analyses.timeline", "find_timeline"),
 }
-__all__ = ["Limits", "Trace", "import_trace", "kernel_table", "open", "render_html", "render_markdown", "summarize"]
+__all__ = [
+    "Limits",
+    "Trace",
+    "call_table",
+    "export",
+    "find_timeline",
+    "import_trace",
+    "kernel_table",
+    "open",
+    "render_html",
+    "render_markdown",
+    "span_table",
+    "summarize",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,93 @@
+"""`inferometer export`: a trace in a form that other tools open."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from inferometer.commands.base import Output, ReaderLeft, Source, command, output_options, source_argument
+from inferometer.commands.choosing import rank_option
+
+if TYPE_CHECKING:
+    from inferometer.reports.export import Exported
+
+_STDOUT = "-"
+
+
+@command(
+    "export",
+    help="Write a trace for other tools: Perfetto's UI, chrome://tracing, HTA, Parquet, CSV.\n\n"
+    "perfetto and chrome make one file for ui.perfetto.dev (compressed when OUT ends in .gz; a Chrome trace of several "
+    "ranks is a folder with a file each). parquet and csv make a folder with a file a table, or one file when OUT ends "
+    "in .parquet or .csv and one --table is chosen. Rows without a place in the form are counted on stderr.",
+    example="inferometer export trace.json.gz --to perfetto -o trace.pftrace",
+)
+@source_argument
+@click.option("--to", required=True, type=click.Choice(("perfetto", "chrome", "parquet", "csv")), help="The form.")
+@click.option("-o", "--output", metavar="OUT", help="The file or folder to make; - is standard output, the default "
+              "for chrome and for csv of one table.")  # fmt: skip
+@click.option("--table", "tables", multiple=True, metavar="NAME", help="Only this table; may be given several times.")
+@rank_option()
+@click.option("--force", is_flag=True, help="Replace OUT if an export could have made it.")
+@output_options("json")
+def run(
+    source: Source, to: str, output: str | None, tables: tuple[str, ...], rank: int | None, force: bool, out: Output
+) -> None:
+    output = output or _usual_output(to, tables)
+    if output == _STDOUT:
+        _check_stdout(to, tables, out)
+    from inferometer.reports.new_files import check_place
+
+    if output != _STDOUT:
+        check_place(Path(output), force=force)  # before a large file is read in vain
+    trace = source.open(set(tables) or None, rank=rank)
+
+    from inferometer.reports.export import export_trace, write_export
+
+    if output == _STDOUT:
+        try:
+            exported = write_export(trace, sys.stdout.buffer, to=to, tables=tables or None)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise ReaderLeft from None
+    else:
+        exported = export_trace(trace, output, to=to, tables=tables or None, force=force)
+        _show(exported, out)
+    _show_losses(exported)
+
+
+def _usual_output(to: str, tables: tuple[str, ...]) -> str:
+    if to == "chrome" or (to == "csv" and len(tables) == 1):
+        return _STDOUT
+    what = "a folder, or choose one --table" if to == "csv" else "a folder" if to == "parquet" else "a file"
+    raise click.UsageError(f"--to {to} needs -o OUT: name {what}.")
+
+
+def _check_stdout(to: str, tables: tuple[str, ...], out: Output) -> None:
+    if out.form:
+        raise click.UsageError(f"--{out.form} needs -o OUT: standard output is taken by the export.")
+    if to == "parquet" or (to == "csv" and len(tables) != 1):
+        raise click.UsageError(f"--to {to} can't go to standard output: name a folder with -o.")
+    if to == "perfetto" and sys.stdout.isatty():
+        raise click.UsageError("--to perfetto is binary: name a file with -o, or pipe it on.")
+
+
+def _show(exported: "Exported", out: Output) -> None:
+    from inferometer.units import format_bytes
+
+    if out.form == "json":
+        out.write_json(exported.as_json())
+        return
+    for file in exported.files:
+        rows = ", ".join(f"{n:,} {table}" for table, n in file.rows.items())
+        out.write(f"{file.path}: {rows or 'facts and losses'} ({format_bytes(file.size_bytes)})\n")
+
+
+def _show_losses(exported: "Exported") -> None:
+    from inferometer.reports.base import loss_lines
+
+    for table, n in exported.left_out.items():
+        click.echo(f"left out: {n:,} rows of {table}: {exported.to} has no place for them", err=True)
+    for line in loss_lines(exported.losses):
+        click.echo(line, err=True)
