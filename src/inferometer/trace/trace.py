@@ -16,7 +16,6 @@ from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES, TABLES
 
-
 _FEW_VALUES = ("kind", "kernel", "device", "host", "api")  # text that repeats from row to row
 
 
