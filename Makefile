@@ -37,8 +37,9 @@ format: $(VENV)/.dev ## Format the code and mend what the linter can
 	$(VENV)/bin/ruff format
 	$(VENV)/bin/ruff check --fix
 
-benchmark: $(VENV)/.dev $(VENV_BENCH)/.peers ## Measure our speed against the peers', in one run
+benchmark: $(VENV)/.dev $(VENV_BENCH)/.peers ## Measure our speed against the peers', each suite in one run
 	$(VENV)/bin/python -m benchmarks.run --peer-python $(VENV_BENCH)/bin/python
+	$(VENV)/bin/python -m benchmarks.run --suite nsys --peer-python $(VENV_BENCH)/bin/python
 
 fuzz: $(VENV)/.dev ## Run the property tests with many more examples
 	$(VENV)/bin/python -m pytest -m hypothesis --hypothesis-profile=fuzz

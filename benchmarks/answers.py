@@ -1,20 +1,25 @@
-"""The correctness gate: what each command said, against what the generator knows. No time is told before it is green.
+"""The correctness gate: what each command said, against what is known of the file. No time is told before it is green.
 
-Ours must agree to the nanosecond, kernel by kernel. A peer must answer; how far its sum is off is told beside it.
+Sums, counts, extremes and medians must agree to the nanosecond, row by row; means and deviations, which are floats, to
+a part in 10^9. A peer whose numbers are known to differ must answer; how far its sum is off is told beside it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.trace_files import Truth
 
+_ROUNDED: Final = ("mean_ns", "stddev_ns")
+_ROUNDING: Final = 1e-9
+
 
 class WrongAnswer(Exception):
-    """A command's output isn't what the generator knows to be true."""
+    """A command's output isn't what is known to be true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,32 +31,48 @@ class Answer:
 
 
 def check_kernels(output: bytes, truth: Truth) -> Answer:
-    """`inferometer kernels --json`: every kernel's launches and total, and the sum of all."""
+    """`kernels --json`: what is known of every kernel, and the sum of all."""
     said = _parse(output)
-    found = {row["kernel"]: (row["count"], row["total_ns"]) for row in said["rows"]}
-    if wrong := [name for name in found.keys() | truth.kernels.keys() if found.get(name) != truth.kernels.get(name)]:
-        name = min(wrong)
-        raise WrongAnswer(
-            f"{len(wrong)} kernels: want (launches, ns) {truth.kernels.get(name)}, found {found.get(name)} of {name}"
-        )
+    _check_rows(said["rows"], "kernel", truth, "kernels")
     _want("total_ns", truth.kernel_ns, said["total_ns"])
-    return Answer(said["total_ns"], f"{len(found)} kernels, {truth.launches:,} launches")
+    return Answer(said["total_ns"], f"{len(said['rows'])} kernels, {truth.launches:,} launches")
+
+
+def check_calls(output: bytes, truth: Truth) -> Answer:
+    """`calls --json`: what is known of every API's calls."""
+    rows = _parse(output)["rows"]
+    _check_rows(rows, "api", truth, "calls")
+    return Answer(None, f"{len(rows)} APIs")
+
+
+def check_spans(output: bytes, truth: Truth) -> Answer:
+    """`spans --json`: what is known of every name's ranges, and of the launches in them."""
+    rows = _parse(output)["rows"]
+    _check_rows(rows, "span", truth, "spans")
+    return Answer(None, f"{len(rows):,} names of {sum(row['instances'] for row in rows):,} ranges")
+
+
+def check_timeline(output: bytes, truth: Truth) -> Answer:
+    """`timeline --json`: busy, summed and wall time of every device."""
+    rows = _parse(output)["devices"]
+    _check_rows(rows, "device", truth, "devices")
+    return Answer(None, "busy, summed and wall time")
 
 
 def check_import(output: bytes, truth: Truth) -> Answer:
-    """`inferometer import --json`: the rows of every table that a Kineto file fills."""
+    """`import --json`: the rows of every table that the file fills."""
     rows = _parse(output)["rows"]
-    for table, number in table_rows(truth).items():
+    for table, number in truth.rows.items():
         _want(f"rows of {table}", number, rows[table])
-    return Answer(None, f"{sum(table_rows(truth).values()):,} rows")
+    return Answer(None, f"{sum(truth.rows.values()):,} rows")
 
 
 def check_summary(output: bytes, truth: Truth) -> Answer:
-    """`inferometer summary`: its line of row counts, as text."""
-    line = ", ".join(f"{number:,} {table}" for table, number in table_rows(truth).items())
+    """`summary`: its line of row counts, as text."""
+    line = ", ".join(f"{number:,} {table}" for table, number in truth.rows.items())
     if line not in output.decode("utf-8"):
         raise WrongAnswer(f"want a line with {line!r}, found\n{output[:600].decode('utf-8', 'replace')}")
-    return Answer(None, f"{sum(table_rows(truth).values()):,} rows")
+    return Answer(None, f"{sum(truth.rows.values()):,} rows")
 
 
 def check_help(output: bytes) -> Answer:
@@ -70,16 +91,22 @@ def read_peer(output: bytes) -> Answer:
     return Answer(said["kernel_ns"], "not gated")
 
 
-def table_rows(truth: Truth) -> Mapping[str, int]:
-    """How many rows each table must have, from the events of the categories that become its rows."""
-    categories = {
-        "launches": ("kernel", "gpu_memcpy", "gpu_memset"),
-        "calls": ("cuda_runtime", "cuda_driver"),
-        "ops": ("cpu_op",),
-        "frames": ("python_function",),
-        "spans": ("user_annotation", "gpu_user_annotation", "Trace", "i"),
-    }
-    return {table: sum(truth.events.get(name, 0) for name in names) for table, names in categories.items()}
+def _check_rows(rows: Sequence[Mapping[str, Any]], key: str, truth: Truth, table: str) -> None:
+    """The same names as in the truth, once each, and the same numbers in the columns that it has."""
+    wanted, found = truth.tables[table], {row[key]: row for row in rows}
+    _want(f"rows of {table}", len(wanted), len(rows))
+    for name in sorted(wanted.keys() | found.keys()):
+        known, row = wanted.get(name, {}), found.get(name, {})
+        numbers = {column: row.get(column) for column in known}
+        if not row or not known or not all(_equal(column, known[column], numbers[column]) for column in known):
+            raise WrongAnswer(f"{table}: want {dict(known) or 'no such row'}, found {numbers or row} of {name}")
+
+
+def _equal(column: str, wanted: float, found: object) -> bool:
+    """Whether a number is right: exactly, but for what only a float can hold."""
+    if column in _ROUNDED:
+        return isinstance(found, float | int) and math.isclose(found, wanted, rel_tol=_ROUNDING)
+    return found == wanted
 
 
 def _want(what: str, wanted: int, found: object) -> None:

@@ -1,4 +1,4 @@
-"""The bars that ingestion must clear, each a number computed from the measurements of one run.
+"""The bars that a suite must clear, each a number computed from the measurements of one run.
 
 Times are medians; memory is the greatest peak of any repetition. Ratios without a limit are told for honesty: there is
 no bar on them.
@@ -6,7 +6,7 @@ no bar on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,9 +48,11 @@ class Verdict:
         return {True: "met", False: "**not met**", None: "no verdict"}[self.met]
 
 
-def judge(results: Mapping[str, Measurement], sizes: Mapping[str, int], *, binding: bool) -> list[Verdict]:
+def judge(
+    bars: Sequence[Bar], results: Mapping[str, Measurement], sizes: Mapping[str, int], *, binding: bool
+) -> list[Verdict]:
     """Every bar with its verdict; `binding` is false for files too small to mean anything, where none is given."""
-    return [_judge(bar, results, sizes, binding) for bar in BARS]
+    return [_judge(bar, results, sizes, binding) for bar in bars]
 
 
 def _judge(bar: Bar, results: Mapping[str, Measurement], sizes: Mapping[str, int], binding: bool) -> Verdict:
@@ -63,57 +65,38 @@ def _judge(bar: Bar, results: Mapping[str, Measurement], sizes: Mapping[str, int
     return Verdict(bar.title, limit, value, bar.show(value), met)
 
 
-def _seconds(case: str) -> Measure:
+def seconds(case: str) -> Measure:
     return lambda results, sizes: results[case].wall_ns / 1e9
 
 
-def _peak(case: str) -> Measure:
+def peak(case: str) -> Measure:
     return lambda results, sizes: results[case].peak_bytes
 
 
-def _ratio(case: str, base: str) -> Measure:
+def ratio(case: str, base: str) -> Measure:
     return lambda results, sizes: results[case].wall_ns / results[base].wall_ns
 
 
-def _growth(case: str, base: str) -> Measure:
+def growth(case: str, base: str) -> Measure:
     """Ratio of the times over the ratio of the sizes: 1 is linear."""
     return lambda results, sizes: (results[case].wall_ns / results[base].wall_ns) / (sizes[case] / sizes[base])
 
 
-def _show_fraction(value: float) -> str:
+def show_fraction(value: float) -> str:
     return f"1/{1 / value:.1f}".removesuffix(".0") if value < 1 else f"{value:.1f} ×"
 
 
-def _show_factor(value: float) -> str:
+def show_factor(value: float) -> str:
     return f"{value:.2f} ×"
 
 
-def _show_seconds(value: float) -> str:
+def show_seconds(value: float) -> str:
     return f"{value:.2f} s"
 
 
-def _show_mib(value: float) -> str:
+def show_mib(value: float) -> str:
     return f"{value / MIB:,.0f} MiB"
 
 
-def _show_gb(value: float) -> str:
+def show_gb(value: float) -> str:
     return f"{value / GB:.2f} GB"
-
-
-BARS: Final = (
-    Bar("`kernels`: time over HTA's", 1 / 30, _show_fraction, _ratio("kernels", "hta")),
-    Bar("`kernels`: peak memory", 300 * MIB, _show_mib, _peak("kernels")),
-    Bar("`kernels`, large file: peak memory", 600 * MIB, _show_mib, _peak("kernels-large")),
-    Bar("`kernels`: time ratio over size ratio, large file", 1.25, _show_factor, _growth("kernels-large", "kernels")),
-    Bar("`import`: time over HTA's", 1 / 6, _show_fraction, _ratio("import", "hta")),
-    Bar("`import`: peak memory", 700 * MIB, _show_mib, _peak("import")),
-    Bar("`import`, large file: peak memory", 1.2 * GB, _show_gb, _peak("import-large")),
-    Bar("`kernels` from the store: time", 1.0, _show_seconds, _seconds("kernels-store")),
-    Bar("`kernels`, `.json.gz` over plain: time", 1.3, _show_factor, _ratio("kernels-gz", "kernels")),
-    Bar("`--help`: time", 0.3, _show_seconds, _seconds("help")),
-    Bar("`kernels`: time over HTA's fastest", None, _show_fraction, _ratio("kernels", "hta-fastest")),
-    Bar("`import`: time over HTA's fastest", None, _show_fraction, _ratio("import", "hta-fastest")),
-    Bar("`kernels`: time over `json.load`'s", None, _show_fraction, _ratio("kernels", "json-load")),
-    Bar("`import`: time ratio over size ratio, large file", None, _show_factor, _growth("import-large", "import")),
-    Bar("`kernels` from the large file's store: time", None, _show_seconds, _seconds("kernels-store-large")),
-)

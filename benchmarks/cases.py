@@ -1,4 +1,4 @@
-"""What is measured: our commands and the peers', on which file, how often, and how their output is checked."""
+"""One measured command: ours or a peer's, on which file, how often, and how its output is checked."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.answers import Answer, check_help, check_import, check_kernels, check_summary, read_peer
-from benchmarks.trace_files import ROOT, TraceFile, Truth, make_gzip, make_trace_file, warm
+from benchmarks.answers import Answer
+from benchmarks.trace_files import ROOT, TraceFile, Truth, warm
 
-STEPS: Final = {"full": (215, 860), "small": (1, 4)}  # full: 504 MB and 2.0 GB
 REPETITIONS: Final = 7
 REPETITIONS_LARGE: Final = 5
 REPETITIONS_PEER: Final = 3
+TOOL: Final = Path(sysconfig.get_path("scripts")) / "inferometer"
 _PEERS: Final = ROOT / "benchmarks" / "peers"
 
 
@@ -41,21 +41,6 @@ class Case:
             warm(self.source)
 
 
-def make_cases(size: str, cache: Path, peer_python: Path | None, python: Path) -> tuple[list[Case], list[TraceFile]]:
-    """All cases in the order of the gate, and the files they read; makes the files that aren't there."""
-    steps, steps_large = STEPS[size]
-    plain, large = make_trace_file(steps, cache), make_trace_file(steps_large, cache)
-    packed = make_gzip(plain)
-    tool = Path(sysconfig.get_path("scripts")) / "inferometer"
-    cases = [*_ours(tool, plain), *_large(tool, large)]
-    cases.insert(1, _kernels(tool, "kernels-gz", packed.path, packed.truth, REPETITIONS))
-    cases.append(_peer("json-load", "json.load and a sum", python, "json_load.py", plain))
-    if peer_python is not None:
-        cases.append(_peer("hta", "HTA, its defaults", peer_python, "hta_breakdown.py", plain))
-        cases.append(_peer("hta-fastest", "HTA, its fastest", peer_python, "hta_breakdown.py", plain, "--fastest"))
-    return cases, [plain, packed, large]
-
-
 def schedule(cases: Sequence[Case]) -> Iterator[tuple[int, Case]]:
     """Every repetition of every case, interleaved, so that a slow spell of the machine hits all alike.
 
@@ -69,63 +54,47 @@ def schedule(cases: Sequence[Case]) -> Iterator[tuple[int, Case]]:
                 yield turn, case
 
 
-def _ours(tool: Path, file: TraceFile) -> Iterator[Case]:
-    store = file.path.with_suffix(".ifm")
-    yield _kernels(tool, "kernels", file.path, file.truth, REPETITIONS)
-    yield _import(tool, "import", file, store, REPETITIONS)
-    yield _kernels(tool, "kernels-store", store, file.truth, REPETITIONS)
-    yield Case(
-        name="summary",
-        command=f"inferometer summary {file.path.name}",
-        argv=(tool, "summary", file.path),
-        source=file.path,
-        check=lambda output: check_summary(output, file.truth),
-        repetitions=REPETITIONS,
-        truth=file.truth,
-    )
-    yield Case("help", "inferometer --help", (tool, "--help"), None, check_help, REPETITIONS)
-
-
-def _large(tool: Path, file: TraceFile) -> Iterator[Case]:
-    store = file.path.with_suffix(".ifm")
-    yield _kernels(tool, "kernels-large", file.path, file.truth, REPETITIONS_LARGE)
-    yield _import(tool, "import-large", file, store, REPETITIONS_LARGE)
-    yield _kernels(tool, "kernels-store-large", store, file.truth, REPETITIONS_LARGE)
-
-
-def _kernels(tool: Path, name: str, source: Path, truth: Truth, repetitions: int) -> Case:
+def ours(
+    name: str,
+    verb: str,
+    source: Path,
+    truth: Truth,
+    check: Callable[[bytes, Truth], Answer],
+    *options: str | Path,
+    repetitions: int = REPETITIONS,
+    makes: Path | None = None,
+) -> Case:
+    """`inferometer VERB SOURCE OPTIONS`. Paths are shown by their names."""
+    shown = " ".join(option.name if isinstance(option, Path) else option for option in (verb, source, *options))
     return Case(
         name=name,
-        command=f"inferometer kernels {source.name} --json",
-        argv=(tool, "kernels", source, "--json"),
+        command=f"inferometer {shown}",
+        argv=(TOOL, verb, source, *options),
         source=source,
-        check=lambda output: check_kernels(output, truth),
+        check=lambda output: check(output, truth),
         repetitions=repetitions,
         truth=truth,
+        makes=makes,
     )
 
 
-def _import(tool: Path, name: str, file: TraceFile, store: Path, repetitions: int) -> Case:
+def peer(
+    name: str,
+    title: str,
+    python: Path,
+    script: str,
+    file: TraceFile,
+    check: Callable[[bytes, Truth], Answer],
+    *options: str,
+) -> Case:
+    """A script of `peers/`, run by `python`."""
+    shown = " ".join(("python", f"benchmarks/peers/{script}", file.path.name, *options))
     return Case(
         name=name,
-        command=f"inferometer import {file.path.name} -o {store.name} --json",
-        argv=(tool, "import", file.path, "-o", store, "--json"),
-        source=file.path,
-        check=lambda output: check_import(output, file.truth),
-        repetitions=repetitions,
-        truth=file.truth,
-        makes=store,
-    )
-
-
-def _peer(name: str, title: str, python: Path, script: str, file: TraceFile, *options: str) -> Case:
-    command = " ".join(("python", f"benchmarks/peers/{script}", file.path.name, *options))
-    return Case(
-        name=name,
-        command=f"{title}: {command}",
+        command=f"{title}: {shown}",
         argv=(python, _PEERS / script, file.path, *options),
         source=file.path,
-        check=read_peer,
+        check=lambda output: check(output, file.truth),
         repetitions=REPETITIONS_PEER,
         truth=file.truth,
         peer=True,

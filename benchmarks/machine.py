@@ -7,18 +7,18 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 from benchmarks.trace_files import ROOT
 
-_OURS: Final = ("inferometer", "polars", "msgspec", "isal", "numpy")
-_PEERS: Final = ("HolisticTraceAnalysis", "pandas", "numpy", "ijson")
 _ASK: Final = """
-import json, platform, sys
+import json, platform, sqlite3, sys
 from importlib.metadata import version
-print(json.dumps({"python": platform.python_version()} | {name: version(name) for name in sys.argv[1:]}))
+known = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+print(json.dumps({name: known.get(name) or version(name) for name in ("python", *sys.argv[1:])}))
 """
 
 
@@ -42,10 +42,10 @@ def describe_machine(cores_used: int) -> dict[str, object]:
     }
 
 
-def our_versions() -> dict[str, str | None]:
+def our_versions(libraries: Sequence[str]) -> dict[str, str | None]:
     """Ours, with the commit; `-dirty`: with changes that aren't committed; None outside a repository."""
     versions: dict[str, str | None] = {"python": platform.python_version()}
-    versions |= {name: version(name) for name in _OURS}
+    versions |= {name: version(name) for name in ("inferometer", *libraries)}
     try:
         said = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--exclude=*"],
@@ -67,9 +67,9 @@ def fingerprint_source() -> str:
     return code.hexdigest()
 
 
-def peer_versions(python: Path) -> dict[str, str]:
-    """The peers', asked of their own interpreter."""
-    said = subprocess.run([python, "-c", _ASK, *_PEERS], capture_output=True, text=True, check=True)
+def peer_versions(python: Path, names: Sequence[str]) -> dict[str, str]:
+    """The peers', asked of their own interpreter; `sqlite` is the library in it."""
+    said = subprocess.run([python, "-c", _ASK, *names], capture_output=True, text=True, check=True)
     versions: dict[str, str] = json.loads(said.stdout)
     return versions
 

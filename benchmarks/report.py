@@ -10,6 +10,7 @@ from benchmarks.answers import Answer
 from benchmarks.bars import MIB, Verdict
 from benchmarks.cases import Case
 from benchmarks.processes import Measurement
+from benchmarks.suite import Suite
 from benchmarks.trace_files import TraceFile
 
 _NOTES = """\
@@ -17,18 +18,14 @@ _NOTES = """\
   threads; the peak is the process's greatest resident memory in any run. Times are medians (least to greatest).
 - The page cache is warm: before each run the harness reads the file once, and each command ran once before, untimed.
   Runs are interleaved. What `import` wrote is in the page cache when it ends, perhaps not yet on disk.
-- Every output of ours, also of the timed runs, agreed with the generator's truth before a time was written.
-- HTA is HolisticTraceAnalysis from PyPI: load, then `get_gpu_kernel_breakdown(visualize=False)`. The bars are on its
-  defaults. Its fastest settings known are measured too: the ijson backend, which leaves Python frames unread, and the
-  least arguments.
-- Peers ran on the smaller file only: on the large one they would take too long, and nothing is extrapolated.
-- AMD's TraceLens is left out: it isn't on PyPI (the package of that name there is another project)."""
+"""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """All that one run of the benchmark found. `results` and `answers` go by a case's name."""
+    """All that one run of a suite found. `results` and `answers` go by a case's name."""
 
+    suite: Suite
     date: str
     size: str
     repeat: str
@@ -47,6 +44,7 @@ class Benchmark:
 def render_json(run: Benchmark) -> str:
     """Everything, with every repetition; no path of the machine."""
     data = {
+        "suite": run.suite.name,
         "date": run.date,
         "size": run.size,
         "repeat": run.repeat,
@@ -60,10 +58,10 @@ def render_json(run: Benchmark) -> str:
             {
                 "name": file.path.name,
                 "bytes": file.bytes,
-                "steps": file.steps,
+                "made_with": file.made_with,
                 "kernel_launches": file.truth.launches,
                 "kernel_ns": file.truth.kernel_ns,
-                "events": sum(file.truth.events.values()),
+                "events": file.truth.events,
             }
             for file in run.files
         ],
@@ -78,7 +76,7 @@ def render_json(run: Benchmark) -> str:
 
 def render_markdown(run: Benchmark) -> str:
     """The page that people read: bars first, then times, answers, and how it was done."""
-    parts = [f"# Ingestion: speed and memory\n\n{_opening(run)}"]
+    parts = [f"# {run.suite.title}\n\n{_opening(run)}"]
     if run.source_changed:
         parts.append("**Our source changed during this run: its times are of no one version. Run it again.**")
     if run.size != "full":
@@ -86,7 +84,7 @@ def render_markdown(run: Benchmark) -> str:
     parts.append("## Bars\n\n" + "\n".join(_bar_lines(run)))
     parts.append("## Measured\n\n" + "\n".join(_result_lines(run)))
     parts.append("## Answers\n\n" + render_answers(run.cases, run.answers))
-    parts.append("## How\n\n" + _NOTES)
+    parts.append("## How\n\n" + _NOTES + run.suite.notes)
     return "\n\n".join(parts) + "\n"
 
 
@@ -116,10 +114,8 @@ def _opening(run: Benchmark) -> str:
     for who, versions in run.versions.items():
         lines.append(f"- {who}: " + ", ".join(f"{name} {version or 'unknown'}" for name, version in versions.items()))
     for file in run.files:
-        events, launches = sum(file.truth.events.values()), file.truth.launches
-        lines.append(
-            f"- `{file.path.name}`: {file.bytes / 1e6:,.1f} MB, {events:,} events, {launches:,} kernel launches"
-        )
+        size = f"{file.bytes / 1e6:,.1f} MB, {file.truth.events:,} events, {file.truth.launches:,} kernel launches"
+        lines.append(f"- `{file.path.name}`: {size}")
     return "\n".join(lines)
 
 

@@ -1,10 +1,11 @@
-"""Measures ingestion, ours and the peers', in one run: `make benchmark`.
+"""Measures one suite, ours and the peers', in one run; `make benchmark` runs both.
 
-    python -m benchmarks.run                                         ours and json.load, on files of 504 MB and 2 GB
+    python -m benchmarks.run                                         Kineto files of 504 MB and 2 GB: ours, json.load
     python -m benchmarks.run --peer-python .venv-bench/bin/python    HolisticTraceAnalysis too
+    python -m benchmarks.run --suite nsys --peer-python PATH         Nsight Systems exports: ours and sqlite3
     python -m benchmarks.run --size small --repetitions 1            tries the harness in seconds
 
-Order: make the files, pass the correctness gate, time, write `ingest-DATE.json` and `ingest.md`. A wrong answer ends
+Order: make the files, pass the correctness gate, time, write `SUITE-DATE.json` and `SUITE.md`. A wrong answer ends
 the run with exit code 1 before any time is told. Progress goes to stderr, the tables to stdout.
 """
 
@@ -18,27 +19,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
+from benchmarks import ingest, nsys
 from benchmarks.answers import Answer, WrongAnswer
 from benchmarks.bars import judge
-from benchmarks.cases import STEPS, Case, make_cases, schedule
+from benchmarks.cases import Case, schedule
 from benchmarks.machine import describe_machine, fingerprint_source, our_versions, peer_versions, use_cores
 from benchmarks.processes import Measurement, ProcessFailed, Run, measure_process, own_peak_bytes
 from benchmarks.report import Benchmark, render_answers, render_json, render_markdown
+from benchmarks.suite import SIZES
 from benchmarks.trace_files import ROOT
+
+SUITES: Final = {suite.name: suite for suite in (ingest.SUITE, nsys.SUITE)}
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    suite = SUITES[options.suite]
     cores_used = use_cores(options.cores)
     machine = describe_machine(cores_used)
     peer_python = None if options.peer_python is None else options.peer_python.absolute()  # a link into its environment
-    cases, files = make_cases(options.size, options.cache.absolute(), peer_python, Path(sys.executable))
+    cases, files = suite.make_cases(options.size, options.cache.absolute(), peer_python)
     if options.repetitions is not None:
         cases = [replace(case, repetitions=options.repetitions) for case in cases]
-    versions: dict[str, Mapping[str, str | None]] = {"ours": our_versions()}
+    versions: dict[str, Mapping[str, str | None]] = {"ours": our_versions(suite.libraries)}
     if peer_python is not None:
-        versions["peers"] = peer_versions(peer_python)
+        versions["peers"] = peer_versions(peer_python, suite.peers)
     source = fingerprint_source()
     began_s = time.monotonic()
     try:
@@ -49,6 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"refused: {error}\n  No time is told before every answer is right.", file=sys.stderr)
         return 1
     benchmark = Benchmark(
+        suite=suite,
         date=datetime.now(UTC).date().isoformat(),
         size=options.size,
         repeat=_repeat(options),
@@ -61,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         cases=cases,
         answers=answers,
         results=results,
-        verdicts=judge(results, _sizes(cases), binding=options.size == "full"),
+        verdicts=judge(suite.bars, results, _sizes(cases), binding=options.size == "full"),
     )
     _write(benchmark, options.results)
     return 1 if options.check and any(verdict.met is False for verdict in benchmark.verdicts) else 0
@@ -108,16 +116,16 @@ def _sizes(cases: Sequence[Case]) -> dict[str, int]:
 
 def _write(benchmark: Benchmark, results: Path) -> None:
     results.mkdir(parents=True, exist_ok=True)
-    page = render_markdown(benchmark)
-    (results / f"ingest-{benchmark.date}.json").write_text(render_json(benchmark), "utf-8")
-    (results / "ingest.md").write_text(page, "utf-8")
+    page, name = render_markdown(benchmark), benchmark.suite.name
+    (results / f"{name}-{benchmark.date}.json").write_text(render_json(benchmark), "utf-8")
+    (results / f"{name}.md").write_text(page, "utf-8")
     print(f"\n{page}", end="")
 
 
 def _repeat(options: argparse.Namespace) -> str:
     if options.size == "full" and options.peer_python is not None and options.repetitions is None:
         return "make benchmark"
-    words = ["python -m benchmarks.run", f"--size {options.size}"]
+    words = ["python -m benchmarks.run", f"--suite {options.suite}", f"--size {options.size}"]
     if options.peer_python is not None:
         words.append("--peer-python .venv-bench/bin/python")
     if options.repetitions is not None:
@@ -129,7 +137,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="benchmarks.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--size", choices=list(STEPS), default="full", help="of the files (%(default)s)")
+    parser.add_argument("--suite", choices=list(SUITES), default="ingest", help="what to measure (%(default)s)")
+    parser.add_argument("--size", choices=SIZES, default="full", help="of the files (%(default)s)")
     parser.add_argument(
         "--peer-python",
         type=Path,

@@ -1,6 +1,6 @@
-"""The traces to measure on: made once by the project's generator, kept in a cache folder with the truth about each.
+"""The traces to measure on: made once by the project's generators, kept in a cache folder with the truth about each.
 
-The generator is deterministic, so a file is made again only when the generator's code or its arguments changed.
+The generators are deterministic, so a file is made again only when the generator's code or its arguments changed.
 """
 
 from __future__ import annotations
@@ -11,33 +11,47 @@ import json
 import shutil
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-_GENERATOR: Final = ROOT / "tools" / "make_kineto.py"
+_KINETO: Final = ROOT / "tools" / "make_kineto.py"
+_NSYS: Final = ROOT / "tools" / "make_nsys.py"
+_SQL_TRUTH: Final = ROOT / "benchmarks" / "sql_truth.py"
 _GZIP_LEVEL: Final = 9  # what torch.profiler's gzip.open() uses
+_CATEGORIES: Final = {  # of Kineto's events, by the table whose rows they become
+    "launches": ("kernel", "gpu_memcpy", "gpu_memset"),
+    "calls": ("cuda_runtime", "cuda_driver"),
+    "ops": ("cpu_op",),
+    "frames": ("python_function",),
+    "spans": ("user_annotation", "gpu_user_annotation", "Trace", "i"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What a generated file holds. `events` counts by category; `kernels` maps a name to its launches and their sum."""
+    """What a generated file holds.
+
+    `launches` and `kernel_ns` are of kernels alone; `events` all events of the file. `rows` has the rows of each table
+    that the file fills. `tables` has what is known of the rows of answers: `tables["kernels"][name]["total_ns"]`.
+    """
 
     launches: int
     kernel_ns: int
-    kernels: Mapping[str, tuple[int, int]]
-    events: Mapping[str, int]
+    events: int
+    rows: Mapping[str, int]
+    tables: Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
 @dataclass(frozen=True, slots=True)
 class TraceFile:
-    """A trace on disk and what it holds."""
+    """A trace on disk, what it was made with, and what it holds."""
 
     path: Path
-    steps: int
+    made_with: str
     truth: Truth
 
     @property
@@ -49,41 +63,75 @@ class TraceFile:
 def make_trace_file(steps: int, cache: Path) -> TraceFile:
     """An eager Kineto trace of that many steps, with stacks and shapes: about 2.3 MB a step."""
     path = cache / f"eager-{steps}.json"
-    truth_path = cache / f"eager-{steps}.truth.json"
-    if not _is_made(path, key := _key(steps)):
-        cache.mkdir(parents=True, exist_ok=True)
-        print(f"making {path.name}", file=sys.stderr)
-        partial = path.with_suffix(".partial")
-        options = ["--steps", str(steps), "--out", str(partial), "--truth", str(truth_path), "--force"]
-        subprocess.run([sys.executable, _GENERATOR, *options], check=True, stderr=subprocess.DEVNULL)
-        partial.replace(path)
-        _key_path(path).write_text(key, "utf-8")
-    return TraceFile(path, steps, read_truth(truth_path))
+    truth_path = path.with_suffix(".truth.json")
+    options = f"--steps {steps}"
+
+    def make(partial: Path) -> None:
+        run_python(_KINETO, *options.split(), "--out", partial, "--truth", truth_path, "--force")
+
+    make_once(path, make, f"{options} {_GZIP_LEVEL}", _KINETO, *sorted(_KINETO.with_name("kineto_maker").glob("*.*")))
+    return TraceFile(path, f"{_KINETO.name} {options}", read_truth(truth_path))
 
 
 def make_gzip(source: TraceFile) -> TraceFile:
     """The same trace as `.json.gz`."""
     path = source.path.with_suffix(".json.gz")
-    if not _is_made(path, key := _key(source.steps)):
-        print(f"making {path.name}", file=sys.stderr)
-        partial = path.with_suffix(".partial")
+
+    def make(partial: Path) -> None:
         with source.path.open("rb") as plain, gzip.open(partial, "wb", compresslevel=_GZIP_LEVEL) as packed:
             shutil.copyfileobj(plain, packed, 1 << 20)
-        partial.replace(path)
-        _key_path(path).write_text(key, "utf-8")
-    return TraceFile(path, source.steps, source.truth)
+
+    make_once(path, make, _key_path(source.path).read_text("utf-8"))
+    return TraceFile(path, source.made_with, source.truth)
+
+
+def make_export(kernels: int, cache: Path, known: Sequence[str], options: str = "") -> TraceFile:
+    """An Nsight Systems `.sqlite` export of eager decoding: about 110 MB a million kernels.
+
+    Its truth is what plain SQL says of it, with the tables of answers in `known`.
+    """
+    options = f"--kernels {kernels} {options}".rstrip()
+    path = cache / f"nsys-{kernels}.sqlite"
+    truth_path = path.with_suffix(".truth.json")
+
+    def make(partial: Path) -> None:
+        run_python(_NSYS, *options.split(), "--out", partial, "--force")
+        truth_path.write_bytes(run_python(_SQL_TRUTH, partial, *known))
+
+    names = _NSYS.with_name("kineto_maker") / "kernels.json"
+    make_once(path, make, " ".join((options, *known)), _NSYS, names, _SQL_TRUTH)
+    return TraceFile(path, f"{_NSYS.name} {options}", Truth(**json.loads(truth_path.read_text("utf-8"))))
+
+
+def make_once(path: Path, make: Callable[[Path], None], what: str, *code: Path) -> None:
+    """Calls `make` unless `path` was made before, from the same `what` and by the same `code`."""
+    digest = hashlib.sha256(what.encode())
+    for part in code:
+        digest.update(part.read_bytes())
+    if path.exists() and _key_path(path).exists() and _key_path(path).read_text("utf-8") == digest.hexdigest():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    print(f"making {path.name}", file=sys.stderr)
+    partial = path.with_name(path.name + ".partial")
+    make(partial)
+    partial.replace(path)
+    _key_path(path).write_text(digest.hexdigest(), "utf-8")
+
+
+def run_python(script: Path, *arguments: str | Path) -> bytes:
+    """What the script writes to stdout. A process of its own, so that the harness stays small."""
+    return subprocess.run([sys.executable, script, *arguments], check=True, stdout=subprocess.PIPE).stdout
 
 
 def read_truth(path: Path) -> Truth:
-    """The generator's own account, summed by kernel."""
+    """The Kineto generator's own account, summed by kernel."""
     said = json.loads(path.read_text("utf-8"))
-    launches: Counter[str] = Counter()
-    total_ns: Counter[str] = Counter()
+    kernels: dict[str, Counter[str]] = defaultdict(Counter)
     for site in said["call_sites"]:
-        launches[site["kernel"]] += site["launches"]
-        total_ns[site["kernel"]] += site["kernel_ns"]
-    kernels = {name: (number, total_ns[name]) for name, number in launches.items()}
-    return Truth(said["kernels"], said["kernel_ns"], kernels, said["events"])
+        kernels[site["kernel"]].update(count=site["launches"], total_ns=site["kernel_ns"])
+    events = said["events"]
+    rows = {table: sum(events.get(name, 0) for name in names) for table, names in _CATEGORIES.items()}
+    return Truth(said["kernels"], said["kernel_ns"], sum(events.values()), rows, {"kernels": kernels})
 
 
 def warm(path: Path) -> None:
@@ -94,18 +142,6 @@ def warm(path: Path) -> None:
             with file.open("rb", buffering=0) as raw:
                 while raw.readinto(chunk):
                     pass
-
-
-def _key(steps: int) -> str:
-    code = hashlib.sha256(f"{steps} {_GZIP_LEVEL}".encode())
-    for path in (_GENERATOR, *sorted((_GENERATOR.parent / "kineto_maker").glob("*.*"))):
-        code.update(path.read_bytes())
-    return code.hexdigest()
-
-
-def _is_made(path: Path, key: str) -> bool:
-    key_path = _key_path(path)
-    return path.exists() and key_path.exists() and key_path.read_text("utf-8") == key
 
 
 def _key_path(path: Path) -> Path:

@@ -103,7 +103,8 @@ class _Steps:
 
 def write_export(options: Options, path: Path) -> dict[str, Any]:
     """Write the export; returns the truth: rows of each table, and launches and summed ns of each kernel."""
-    names = [kernel["name"] for kernel in json.loads(_KERNELS.read_text("utf-8"))["kernels"].values()]
+    known = json.loads(_KERNELS.read_text("utf-8"))["kernels"].values()
+    names = list(dict.fromkeys(kernel["name"] for kernel in known))  # one is there twice
     ranges = [*(f"layer_{i}" for i in range(_LAYERS)), *(f"op_{i}" for i in range(len(names)))]
     strings = [*names, *_APIS, *ranges]
     ids = {text: i + 1 for i, text in enumerate(strings)}
@@ -258,30 +259,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kernels", type=int, default=Options.kernels, metavar="N", help="in all (%(default)s)")
     parser.add_argument("--devices", type=int, default=1, metavar="N", help="each with a process (%(default)s)")
     parser.add_argument("--graph", action="store_true", help="each step replays a CUDA graph")
-    parser.add_argument(
-        "--nvtx",
-        choices=get_args(Nvtx),
-        default=Options.nvtx,
-        help="named ranges, besides those of steps (%(default)s)",
-    )
+    parser.add_argument("--nvtx", choices=get_args(Nvtx), default=Options.nvtx, help="named ranges (%(default)s)")
     parser.add_argument("--seed", type=int, default=Options.seed, metavar="N", help="of the times (%(default)s)")
     parser.add_argument("--truth", type=Path, metavar="FILE", help="write what is in the export there, as JSON")
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
     given = vars(parser.parse_args(arguments))
     out, truth, force = given.pop("out"), given.pop("truth"), given.pop("force")
-    if not 1 <= given["devices"] <= given["kernels"]:
+    options = Options(**given)
+    if not 1 <= options.devices <= options.kernels:
         parser.error("want at least one device, and a kernel for each")
-    if out.exists():
-        if not force:
-            parser.error(f"{out} exists: give another name, or --force")
-        out.unlink()
-    said = write_export(Options(**given), out)
+    for path in (out, truth):
+        if path and path.exists() and not force:
+            parser.error(f"{path} exists: give another name, or --force")
+    out.unlink(missing_ok=True)
+    said = write_export(options, out)
     if truth:
         truth.write_text(json.dumps(said), "utf-8")
-    print(
-        f"{out}: {out.stat().st_size / 1e6:,.1f} MB, {said['rows']['CUPTI_ACTIVITY_KIND_KERNEL']:,} kernels",
-        file=sys.stderr,
-    )
+    print(f"{out}: {out.stat().st_size / 1e6:,.1f} MB, {options.kernels:,} kernels", file=sys.stderr)
     return 0
 
 

@@ -22,6 +22,7 @@ from inferometer.trace.trace import Trace
 MEMORY_BUDGET_BYTES = 512 << 20
 PART_BYTES = 48 << 20
 _MERGE_BATCHES = 32
+_LARGE_ROWS = 100_000  # batches of so many rows are kept as they are: copying them into one would gain nothing
 
 Wanted = Iterable[str] | Mapping[str, Iterable[str]] | None
 Values = Sequence[Any] | np.ndarray[Any, Any] | pl.Series | str | int | float | None
@@ -41,12 +42,14 @@ class _Pending:
         """Take a batch; return by how many bytes the merged ones grew."""
         self.small.append(batch)
         self.rows += batch.height
-        return self.merge() if len(self.small) >= _MERGE_BATCHES else 0
+        return self.merge() if len(self.small) >= _MERGE_BATCHES or batch.height >= _LARGE_ROWS else 0
 
     def merge(self) -> int:
         if not self.small:
             return 0
-        self.merged.append(pl.concat(self.small, how="diagonal_relaxed", rechunk=True))
+        rows = sum(batch.height for batch in self.small)
+        are_large = rows >= _LARGE_ROWS * len(self.small)
+        self.merged.append(pl.concat(self.small, how="diagonal_relaxed", rechunk=not are_large))
         self.small.clear()
         size = int(self.merged[-1].estimated_size())
         self.merged_bytes += size

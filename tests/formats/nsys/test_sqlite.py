@@ -100,6 +100,19 @@ def test_a_time_that_is_no_number_drops_its_row(good: Path) -> None:
     assert (trace.losses.dropped(KERNELS), counted(trace)["wrong_type"]) == (1, 1)
 
 
+@pytest.mark.parametrize("column", ["start", "end"])
+@pytest.mark.parametrize("value", ["'soon'", "1.5", "NULL", "x'00ff'", "'12'"])
+def test_a_quick_reading_takes_no_text_for_a_time(column: str, value: str, good: Path) -> None:
+    change(good, f"UPDATE {KERNELS} SET start = start + 1000000000, end = end + 1000000000")
+    whole = kernel_table(inferometer.open(good, {"launches": ["kind", "kernel", "dur_ns"]}))
+    assert whole.frame["count"].sum() == 3000
+    change(good, f"UPDATE {KERNELS} SET {column} = {value} WHERE rowid = 1717")
+    trace = inferometer.open(good, {"launches": ["kind", "kernel", "dur_ns"]})
+    assert kernel_table(trace).frame["count"].sum() == 2999
+    assert whole.total_ns - kernel_table(trace).total_ns == 7 + 1716 % 13
+    assert trace.losses.dropped(KERNELS) == 1
+
+
 def test_times_beyond_64_bits_do_no_harm(good: Path) -> None:
     change(good, f"UPDATE {KERNELS} SET start = -9223372036854775807, end = 9223372036854775807 WHERE rowid = 17")
     trace = inferometer.open(good)

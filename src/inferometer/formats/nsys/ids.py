@@ -40,14 +40,15 @@ class Strings:
 
     def _places(self, ids: pl.Series) -> pl.Series:
         """Where the text of each id stands; the last place for a null and for an id that isn't there."""
-        wanted = ids.fill_null(-1).to_numpy()
         none = len(self._ids)
-        if self._by_id is not None:
-            inside = (wanted >= 0) & (wanted < len(self._by_id))
-            return pl.Series(np.where(inside, self._by_id.take(wanted, mode="clip"), none))
+        if self._by_id is not None and ids.len() and not ids.null_count():
+            least, most = ids.min(), ids.max()
+            if isinstance(least, int) and isinstance(most, int) and 0 <= least <= most < len(self._by_id):
+                return pl.Series(self._by_id.take(ids.to_numpy()))
+        wanted = ids.fill_null(-1).to_numpy()
         places = np.searchsorted(self._ids, wanted)
-        places[self._ids[np.minimum(places, none - 1)] != wanted] = none
-        return pl.Series(places)
+        found = self._ids[np.minimum(places, none - 1)] == wanted if none else np.zeros(len(wanted), np.bool_)
+        return pl.Series(np.where(found, places, none))
 
     def name(self, ids: pl.Series, category: str) -> pl.Series:
         """The texts of `ids` as categories. An id without one is called `[string 17]`, and counted."""
@@ -59,12 +60,10 @@ class Strings:
         return pl.select(pl.coalesce(texts.cast(pl.String), numbered).cast(pl.Categorical)).to_series()
 
 
-def _by_id(ids: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def _by_id(ids: NDArray[np.int64]) -> NDArray[np.uint32] | None:
     """The place of each id from 0 on, and the last place where there is none; None when the ids are too far apart."""
-    if not len(ids):
-        return np.zeros(1, np.int64)
-    if ids[0] < 0 or ids[-1] > _SPARSE * len(ids) + _SPARSE:
+    if not len(ids) or ids[0] < 0 or ids[-1] > _SPARSE * len(ids) + _SPARSE:
         return None
-    places = np.full(int(ids[-1]) + 1, len(ids), np.int64)
+    places = np.full(int(ids[-1]) + 1, len(ids), np.uint32)
     places[ids] = np.arange(len(ids))
     return places

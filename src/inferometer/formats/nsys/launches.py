@@ -69,9 +69,13 @@ class Launches:
         if not present:
             return
         parts = [part for column in _NEEDS if column in self._wanted for part in _NEEDS[column]]
-        parts += [*(names if "kernel" in self._wanted else []), "start", "end"]
-        numbers = [part for part in dict.fromkeys(parts) if part in present]
-        for rows in self._export.batches(table, numbers):
+        parts += names if "kernel" in self._wanted else []
+        numbers = [part for part in dict.fromkeys(parts) if part in present - {"start"}]
+        if "start_ns" in self._wanted:
+            batches = self._export.batches(table, [*numbers, "start", "end"])
+        else:
+            batches = self._export.durations(table, numbers)
+        for rows in batches:
             self._out.losses.see(table, rows.height)
             kept = keep_timed(rows, table, self._out.losses)
             columns = {"kind": kind, "kernel": named(kept) if "kernel" in self._wanted else None, **self._columns(kept)}

@@ -43,6 +43,9 @@ class ParquetExport:
                 *(self._whole(table, rows[name]) for name in numbers), pl.col(texts).cast(pl.String, strict=False)
             )
 
+    def durations(self, table: str, numbers: Sequence[str]) -> Iterator[pl.DataFrame]:
+        yield from self.batches(table, [*numbers, "start", "end"])
+
     def _whole(self, table: str, column: pl.Series) -> pl.Series:
         """Integers of any width as Int64; anything else is null, and counted."""
         if column.dtype.is_integer() or column.dtype == pl.Null:

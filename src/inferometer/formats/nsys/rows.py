@@ -9,7 +9,12 @@ _FURTHEST_NS = 2**62  # ±146 years
 
 
 def keep_timed(rows: pl.DataFrame, table: str, losses: Losses) -> pl.DataFrame:
-    """`rows` with `dur_ns` from `start` and `end`, without those whose times can't be used; these are counted."""
+    """`rows` with `dur_ns` from `start` and `end`, without those whose times can't be used; these are counted.
+
+    Rows that have `dur_ns` already are good: an export gives it only where it can be trusted.
+    """
+    if "dur_ns" in rows.columns:
+        return rows
     start, length = pl.col("start"), pl.col("end") - pl.col("start")  # a difference beyond 64 bits wraps to below 0
     timed = rows.with_columns(length.alias("dur_ns"))
     if _all_good(timed):

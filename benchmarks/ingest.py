@@ -1,0 +1,102 @@
+"""Ingestion of Kineto files: `inferometer` beside HolisticTraceAnalysis and `json.load`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from benchmarks.answers import Answer, check_help, check_import, check_kernels, check_summary, read_peer
+from benchmarks.bars import (
+    GB,
+    MIB,
+    Bar,
+    growth,
+    peak,
+    ratio,
+    seconds,
+    show_factor,
+    show_fraction,
+    show_gb,
+    show_mib,
+    show_seconds,
+)
+from benchmarks.cases import REPETITIONS, REPETITIONS_LARGE, TOOL, Case, ours, peer
+from benchmarks.suite import Suite
+from benchmarks.trace_files import TraceFile, Truth, make_gzip, make_trace_file
+
+_STEPS: Final = {"full": (215, 860), "small": (1, 4)}  # full: 504 MB and 2.0 GB
+
+
+def _make_cases(size: str, cache: Path, peer_python: Path | None) -> tuple[list[Case], list[TraceFile]]:
+    steps, steps_large = _STEPS[size]
+    plain, large = make_trace_file(steps, cache), make_trace_file(steps_large, cache)
+    packed = make_gzip(plain)
+    cases = [*_plain(plain, packed), *_large(large)]
+    cases.append(peer("json-load", "json.load and a sum", Path(sys.executable), "json_load.py", plain, _read_peer))
+    if peer_python is not None:
+        script = "hta_breakdown.py"
+        cases.append(peer("hta", "HTA, its defaults", peer_python, script, plain, _read_peer))
+        cases.append(peer("hta-fastest", "HTA, its fastest", peer_python, script, plain, _read_peer, "--fastest"))
+    return cases, [plain, packed, large]
+
+
+def _plain(file: TraceFile, packed: TraceFile) -> Iterator[Case]:
+    store, truth = file.path.with_suffix(".ifm"), file.truth
+    yield ours("kernels", "kernels", file.path, truth, check_kernels, "--json")
+    yield ours("kernels-gz", "kernels", packed.path, truth, check_kernels, "--json")
+    yield ours("import", "import", file.path, truth, check_import, "-o", store, "--json", makes=store)
+    yield ours("kernels-store", "kernels", store, truth, check_kernels, "--json")
+    yield ours("summary", "summary", file.path, truth, check_summary)
+    yield Case("help", "inferometer --help", (TOOL, "--help"), None, check_help, REPETITIONS)
+
+
+def _large(file: TraceFile) -> Iterator[Case]:
+    store, truth, some = file.path.with_suffix(".ifm"), file.truth, REPETITIONS_LARGE
+    yield ours("kernels-large", "kernels", file.path, truth, check_kernels, "--json", repetitions=some)
+    yield ours(
+        "import-large", "import", file.path, truth, check_import, "-o", store, "--json", repetitions=some, makes=store
+    )
+    yield ours("kernels-store-large", "kernels", store, truth, check_kernels, "--json", repetitions=some)
+
+
+def _read_peer(output: bytes, _: Truth) -> Answer:
+    return read_peer(output)
+
+
+_BARS: Final = (
+    Bar("`kernels`: time over HTA's", 1 / 30, show_fraction, ratio("kernels", "hta")),
+    Bar("`kernels`: peak memory", 300 * MIB, show_mib, peak("kernels")),
+    Bar("`kernels`, large file: peak memory", 600 * MIB, show_mib, peak("kernels-large")),
+    Bar("`kernels`: time ratio over size ratio, large file", 1.25, show_factor, growth("kernels-large", "kernels")),
+    Bar("`import`: time over HTA's", 1 / 6, show_fraction, ratio("import", "hta")),
+    Bar("`import`: peak memory", 700 * MIB, show_mib, peak("import")),
+    Bar("`import`, large file: peak memory", 1.2 * GB, show_gb, peak("import-large")),
+    Bar("`kernels` from the store: time", 1.0, show_seconds, seconds("kernels-store")),
+    Bar("`kernels`, `.json.gz` over plain: time", 1.3, show_factor, ratio("kernels-gz", "kernels")),
+    Bar("`--help`: time", 0.3, show_seconds, seconds("help")),
+    Bar("`kernels`: time over HTA's fastest", None, show_fraction, ratio("kernels", "hta-fastest")),
+    Bar("`import`: time over HTA's fastest", None, show_fraction, ratio("import", "hta-fastest")),
+    Bar("`kernels`: time over `json.load`'s", None, show_fraction, ratio("kernels", "json-load")),
+    Bar("`import`: time ratio over size ratio, large file", None, show_factor, growth("import-large", "import")),
+    Bar("`kernels` from the large file's store: time", None, show_seconds, seconds("kernels-store-large")),
+)
+
+_NOTES: Final = """\
+- Every output of ours, also of the timed runs, agreed with the generator's truth before a time was written.
+- HTA is HolisticTraceAnalysis from PyPI: load, then `get_gpu_kernel_breakdown(visualize=False)`. The bars are on its
+  defaults. Its fastest settings known are measured too: the ijson backend, which leaves Python frames unread, and the
+  least arguments.
+- Peers ran on the smaller file only: on the large one they would take too long, and nothing is extrapolated.
+- AMD's TraceLens is left out: it isn't on PyPI (the package of that name there is another project)."""
+
+SUITE: Final = Suite(
+    name="ingest",
+    title="Ingestion: speed and memory",
+    make_cases=_make_cases,
+    bars=_BARS,
+    notes=_NOTES,
+    libraries=("polars", "msgspec", "isal", "numpy"),
+    peers=("HolisticTraceAnalysis", "pandas", "numpy", "ijson"),
+)
