@@ -66,8 +66,8 @@ _NOTES: Final = """\
   sums, extremes and medians of every kernel exactly, means and deviations (the sample's) to a part in 10^9. Of `calls`
   every API, of `spans` every name's ranges, launches and innermost launches, and of `timeline` busy, summed and wall
   time of the device agreed exactly.
-- The peers print the table that `kernels` prints. The bar is on the usual way: GROUP BY, with a Python aggregate for the
-  median and one for the deviation, which SQL lacks. Quicker ways are measured too, and have no bar: both statistics
+- The peers print the table that `kernels` prints. The bar is on the usual way: GROUP BY, with a Python aggregate for
+  the median and one for the deviation, which SQL lacks. Quicker ways are measured too, and have no bar: both statistics
   in one aggregate; one over all rows, sorted by NumPy; and the quickest known, in which SQLite joins rows to text and
   NumPy reads it. What else was tried stands in `benchmarks/peers/sqlite_kernels.py`.
 - Peers run on one core; ours reads on two. CPU time is beside the wall time.
