@@ -1,6 +1,31 @@
 """C++ names as people write them. Source: the Itanium C++ ABI, decoded by cpp-demangle."""
 
+import re
 from functools import lru_cache
+
+_SUFFIX = re.compile(r"(?:\s*\[clone [^\[\]]*\]|\.kd|\s*\(\.kd\))+$")
+_NESTED = re.compile(r"_Z(?:N[KVR]*)?(?:St)?")
+_WORD_LENGTH = re.compile(r"[1-9]\d{0,3}")
+_BUILTIN = {
+    "DF16b": "std::bfloat16_t",
+    "DF16_": "_Float16",
+    "f": "float",
+    "d": "double",
+    "i": "int",
+    "l": "long",
+    "b": "bool",
+}
+_ARGUMENT = re.compile(
+    r"(?P<builtin>DF16b|DF16_|[fdilb](?=[A-Z0-9fdilb]))|L[a-z](?P<value>\d+)E|(?P<length>[1-9]\d{0,3})(?=[A-Za-z_])"
+)
+
+
+def strip_suffixes(name: str) -> str:
+    """`name` without blanks around it and without what AMD's tools add to a kernel's symbol: `.kd`, ` [clone .kd]`."""
+    name = name.strip()
+    if name.endswith(("]", ".kd", ")")) and (".kd" in name or "[clone " in name):
+        return _SUFFIX.sub("", name)
+    return name
 
 
 @lru_cache(maxsize=65_536)
@@ -15,3 +40,36 @@ def demangle(name: str) -> str:
     except ValueError:
         return name
     return readable
+
+
+def read_beginning(name: str) -> str:
+    """What stands plainly at the beginning of a mangled name: namespaces, function, first template arguments.
+
+    For what no demangler knows, or was cut: `_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16…` gives
+    `sgl_hip::activation::act_and_mul_kernel<__hip_bfloat16`. Empty when nothing is plain.
+    """
+    start = _NESTED.match(name)
+    position, words = start.end() if start else len(name), list[str]()
+    while (word := _WORD_LENGTH.match(name, position)) is not None:
+        text = name[word.end() : word.end() + int(word[0])]
+        position = word.end() + int(word[0])
+        words.append("@anon" if text.startswith(("_GLOBAL__N_", "_INTERNAL_")) else text)
+        if not name.startswith("_ZN"):
+            break
+    arguments = _plain_arguments(name, position + 1) if name[position : position + 1] == "I" else []
+    path = "::".join(word for word in words if word)
+    return f"{path}<{','.join(arguments)}" if arguments else path
+
+
+def _plain_arguments(name: str, position: int) -> list[str]:
+    """Template arguments as far as they are builtin types, names or numbers."""
+    arguments = []
+    while (match := _ARGUMENT.match(name, position)) is not None:
+        end = match.end()
+        if match["length"]:
+            end += int(match["length"])
+            arguments.append(name[match.end() : end])
+        else:
+            arguments.append(match["value"] or _BUILTIN[match["builtin"]])
+        position = end
+    return arguments

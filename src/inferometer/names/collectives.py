@@ -1,0 +1,114 @@
+"""Kernels that move data between devices: NCCL, RCCL, DeepEP, custom all-reduce of the engines.
+
+Which kernels do is told by `communication.find_collective`; here they get their library and types. NCCL links a few
+specialisations only, so the algorithm and protocol in its names aren't always what ran: they become flags, inferred.
+"""
+
+import re
+from functools import lru_cache
+
+from inferometer.names.communication import find_collective
+from inferometer.names.dtypes import FLOATS, TYPES, first_dtype
+from inferometer.names.kernel_name import Evidence, KernelName, Library
+from inferometer.names.reading import Grammar, ParsedName
+from inferometer.names.short_names import short
+
+_HINTS = (
+    *("reduce", "gather", "scatter", "alltoall", "all_to_all", "a2a", "ccl", "shmem", "userbuffers", "deep_ep", "mori"),
+    *("pplx", "uccl", "multimem", "internode", "intranode", "lamport", "broadcast", "sendrecv", "send_recv"),
+)
+_NEVER = frozenset({"cub", "at_cuda_detail", "cublasLt", "cutlass"})
+_NCCL = re.compile(r"(?:nccl(?:Dev|SymDev|Symk?Dev)?Kernel|nccl(?:Sym)?k?DevKernel)_(?P<what>\w+)")
+_ALGORITHMS = ("RING", "TREE", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT", "COLLNET")
+_PROTOCOLS = ("LL128", "LL", "SIMPLE")
+_TYPES = TYPES | {
+    "int8_t": "int8",
+    "i8": "int8",
+    "f16": "fp16",
+    "f32": "fp32",
+    "f64": "fp64",
+    "f8e4m3": "fp8_e4m3",
+    "f8e5m2": "fp8_e5m2",
+    "half": "fp16",
+}
+_OPS = ("Sum", "Prod", "Min", "Max", "MinMax", "PreMulSum", "SumPostDiv", "sum", "prod", "min", "max")
+_LIBRARIES: dict[str, Library] = {
+    "deep_ep": "deep_ep", "vllm": "vllm", "sglang": "sgl_kernel", "tensorrt_llm": "tensorrt_llm", "aiter": "aiter",
+    "flashinfer": "flashinfer", "c10d": "pytorch", "at": "pytorch", "fbgemm_gpu": "fbgemm", "torch": "pytorch",
+    "sgl_hip": "sgl_kernel", "quickreduce": "vllm",
+}  # fmt: skip
+_BARE: dict[str, Library] = {
+    **dict.fromkeys(
+        ("multimem_all_reduce_kernel", "multimem_one_shot_all_reduce_kernel", "one_shot_all_reduce_kernel",
+         "two_shot_all_reduce_kernel", "two_shot_all_reduce_kernel_inplace", "multimem_all_gather_kernel",
+         "multimem_one_shot_reduce_kernel", "multimem_reduce_kernel", "multimem_barrier_kernel",
+         "stream_write_value32"), "pytorch"),
+    **dict.fromkeys(("userbuffers_fp16_sum_inplace_gpu_mc_rw",), "other"),
+    **dict.fromkeys(
+        ("oneShotAllReduceKernel", "twoShotAllReduceKernel", "moeAlltoAllKernel", "moeA2ADispatchKernel",
+         "moeA2ACombineKernel", "moeAllToAllKernel"), "tensorrt_llm"),
+}  # fmt: skip
+
+
+def read(name: ParsedName) -> KernelName | None:
+    """A kernel that communicates, as `find_collective` decides."""
+    if name.namespaces[:2] == ("at", "native") or (name.namespaces and name.namespaces[0] in _NEVER):
+        return None
+    collective = _collective(name.path)
+    if collective is None:
+        return None
+    match = _NCCL.match(name.function)
+    if match is not None:
+        return _read_nccl(name, match["what"])
+    library: Library = "other"
+    if re.search(r"nccl", name.function, re.IGNORECASE) and not re.search(r"mscclpp|torch", name.path):
+        library = "rccl" if name.is_amd else "nccl"
+    if re.search(r"rccl", name.function):
+        library = "rccl"
+    if library == "other":
+        library = (
+            _BARE.get(name.function, "other") if not name.namespaces else _LIBRARIES.get(name.namespaces[0], "other")
+        )
+    if library == "other" and re.match(r"cross_device_reduce_\w+", name.function) and not name.is_bare:
+        library = "sgl_kernel"
+    dtype = first_dtype(name.arguments, FLOATS)
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.function).replace("_", " ").lower().removesuffix(" kernel")
+    prefix = library if library in ("deep_ep", "nccl", "rccl") else ""
+    spaces = " ".join(space for space in name.namespaces[1:] if space != "detail") if library == "deep_ep" else ""
+    return KernelName(
+        library=library,
+        family="collective",
+        dtype=dtype,
+        flags=(collective,),
+        short_name=short(prefix, spaces, words, dtype),
+        evidence=Evidence("name of a collective", "D"),
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _collective(path: str) -> str | None:
+    """As `find_collective`, which takes its time, of the function alone."""
+    words = path.lower()
+    return find_collective(path) if any(hint in words for hint in _HINTS) else None
+
+
+def _read_nccl(name: ParsedName, what: str) -> KernelName:
+    library: Library = "rccl" if name.is_amd else "nccl"
+    words = what.split("_")
+    coll = words[0]
+    dtype = next((_TYPES[word] for word in words[1:] if word in _TYPES), None)
+    dtype = dtype or next((_TYPES[word] for word in ("int8_t", "bfloat16") if word in what), None)
+    if coll in ("SendRecv", "AllGather", "Broadcast"):
+        dtype = None  # bytes are moved, whatever they are
+    flags = tuple(word for word in words if word in _ALGORITHMS or word in _PROTOCOLS)
+    return KernelName(
+        library=library,
+        family="collective",
+        dtype=dtype,
+        flags=(coll, *flags),
+        short_name=short(library, *(word.lower() for word in words)),
+        evidence=Evidence("NCCL kernel", "D"),
+    )
+
+
+GRAMMAR = Grammar("collectives", "form", read)

@@ -1,0 +1,81 @@
+"""From a name to its facts: canonical form, parts, and the first naming family that knows it.
+
+Pure and memoised by the raw name. A million launches have a few hundred names: decode the names, not the launches.
+"""
+
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from inferometer.names.canonical import LONGEST, canonical_parts
+from inferometer.names.kernel_name import KernelName
+from inferometer.names.reading import Grammar, ParsedName, parse
+from inferometer.names.short_names import short
+from inferometer.registry import collect
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_REMEMBERED = 65_536
+_ORDER = ("form", "namespace", "list", "words")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def decode(name: str) -> KernelName:
+    """What the kernel's name tells, mangled or not; fields that it doesn't tell are None.
+
+    Never fails: an unknown name is of library and family `other`, with its own beginning as short name. All spellings
+    of one name (`canonical_name`) have the same facts.
+    """
+    parsed = read_parts(name)
+    if len(parsed.text) > LONGEST:
+        return KernelName(short_name=short(parsed.text[:200]))
+    for grammar in _route(parsed.namespaces[0] if parsed.namespaces else "", parsed.function[:1]):
+        known = grammar.read(parsed)
+        if known is not None:
+            return known
+    return KernelName(short_name=short(parsed.function[:200].strip() or parsed.text[:200]))
+
+
+def read_parts(name: str) -> ParsedName:
+    """The name in its parts, whichever tool wrote it."""
+    is_bare = "(" not in name and not name.lstrip().startswith("_Z")
+    return parse(canonical_parts(name), is_bare=is_bare, is_amd=".kd" in name or "[clone " in name)
+
+
+def decode_frame(names: "pl.Series") -> "pl.DataFrame":
+    """The facts of each distinct name as columns, with the raw name in `kernel`: to be joined to launches or totals.
+
+    Null names are left out. Takes as long as the distinct names need, however many rows there are.
+    """
+    import polars as pl
+
+    distinct = names.drop_nulls().unique(maintain_order=True).cast(pl.String)
+    decoded = [decode(name) for name in distinct]
+    columns = {
+        field: pl.Series(field, [getattr(known, field) for known in decoded], dtype, strict=False)
+        for field, dtype in _columns().items()
+    }
+    columns["split_k"] = pl.Series(
+        "split_k", [None if k.split_k is None else str(k.split_k) for k in decoded], pl.String
+    )
+    return pl.DataFrame([distinct.alias("kernel"), *columns.values()])
+
+
+def _columns() -> "dict[str, pl.DataType]":
+    import polars as pl
+
+    text = ("library", "family", "dtype", "arch", "short_name", "cluster", "layout", "instruction", "coop", "role")
+    whole = ("tile_m", "tile_n", "tile_k", "stages", "vector", "head_dim", "layer")
+    return {**dict.fromkeys(text, pl.String()), **dict.fromkeys(whole, pl.Int64()), "split_k": pl.String()}
+
+
+@lru_cache(maxsize=4_096)
+def _route(space: str, letter: str) -> tuple[Grammar, ...]:
+    """The grammars that may know such a name, in the order of asking."""
+    return tuple(grammar for grammar in _grammars() if grammar.may_read(space, letter))
+
+
+@cache
+def _grammars() -> tuple[Grammar, ...]:
+    found: dict[str, Grammar] = collect("inferometer.names", "GRAMMAR")
+    return tuple(sorted(found.values(), key=lambda grammar: (_ORDER.index(grammar.reads), grammar.name)))

@@ -1,0 +1,48 @@
+"""Memory-efficient attention of PyTorch and xformers: `fmha_cutlassF_bf16_aligned_64x128_rf_sm80`.
+
+F is forward, B backward; types, alignment, tile, where the result is kept (`rf`, `gmem`) or the largest head size
+(`k64`), architecture. Source: aten/src/ATen/native/transformers/cuda/mem_eff_attention.
+"""
+
+import re
+
+from inferometer.names.dtypes import TYPES
+from inferometer.names.kernel_name import Evidence, KernelName
+from inferometer.names.reading import Grammar, ParsedName
+from inferometer.names.short_names import short, size
+
+_NAME = re.compile(
+    r"fmha_cutlass(?P<way>[FB])_(?P<type>bf16|f16|f32)_(?:not)?aligned_(?P<m>\d+)x(?P<n>\d+)_(?P<rest>\w*?)_?sm(?P<arch>\d+)"
+)
+
+
+def read(name: ParsedName) -> KernelName | None:
+    """A kernel of memory-efficient attention, named, or as the template `AttentionKernel<…>`."""
+    if (
+        "AttentionKernel" in name.text
+        and name.namespaces[:1] in (("PyTorchMemEffAttention",), ())
+        and "attention_kernel" in name.function
+    ):
+        return _answer(None, None, None, None, "mem-efficient attention")
+    match = _NAME.fullmatch(name.function) if name.function.startswith("fmha_cutlass") else None
+    if match is None:
+        return None
+    dtype, m, n, arch = TYPES[match["type"]], int(match["m"][:6]), int(match["n"][:6]), f"sm{match['arch']}"
+    way = "fwd" if match["way"] == "F" else "bwd"
+    return _answer(dtype, m, n, arch, short("mem-efficient attention", way, arch, dtype, size(m, n)))
+
+
+def _answer(dtype: str | None, m: int | None, n: int | None, arch: str | None, words: str) -> KernelName:
+    return KernelName(
+        library="pytorch",
+        family="attention",
+        dtype=dtype,
+        tile_m=m,
+        tile_n=n,
+        arch=arch,
+        short_name=words,
+        evidence=Evidence("memory-efficient attention", "D"),
+    )
+
+
+GRAMMAR = Grammar("fmha", "form", read, spaces="PyTorchMemEffAttention", letters="fa")

@@ -1,0 +1,88 @@
+"""Lists of functions known by their names, library by library: the files `lists/*.json`, and look-ups over them.
+
+Each list says where its names come from. `spaces` are the namespaces of the library, `inside` its functions there.
+`bare` are identifiers with nothing around them. `templates` count without a namespace, but only with template arguments
+or parameters, as C++ has them; a bare identifier of that name may be anybody's. `prefixes` begin generated names.
+"""
+
+from functools import cache
+
+import msgspec
+
+from inferometer.names.kernel_name import Family, Library
+
+Known = tuple[Library, Family]
+
+
+class FunctionList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file of `lists/`: families and their functions, by how these are written."""
+
+    library: Library
+    source: str
+    spaces: tuple[str, ...] = ()
+    bare: dict[Family, tuple[str, ...]] = {}
+    templates: dict[Family, tuple[str, ...]] = {}
+    inside: dict[Family, tuple[str, ...]] = {}
+    prefixes: dict[Family, tuple[str, ...]] = {}
+
+
+@cache
+def lists() -> tuple[FunctionList, ...]:
+    """All lists, by file name; where two know a function, the first counts."""
+    from importlib.resources import files
+
+    folder = files("inferometer.names") / "lists"
+    paths = sorted((path for path in folder.iterdir() if path.name.endswith(".json")), key=lambda path: path.name)
+    return tuple(msgspec.json.decode(path.read_bytes(), type=FunctionList) for path in paths)
+
+
+@cache
+def known_spaces() -> dict[str, Library]:
+    """The library of each namespace that is one library's own."""
+    return {space: item.library for item in lists() for space in item.spaces}
+
+
+@cache
+def bare_functions() -> dict[str, Known]:
+    """Identifiers that stand alone."""
+    return _index("bare")
+
+
+@cache
+def template_functions() -> dict[str, Known]:
+    """C++ functions outside all namespaces."""
+    return _index("templates")
+
+
+@cache
+def inside_functions(library: Library) -> dict[str, Known]:
+    """Functions in the library's own namespaces."""
+    return _index("inside", library)
+
+
+@cache
+def known_prefixes() -> tuple[tuple[str, Known], ...]:
+    """Beginnings of generated functions, with what they tell."""
+    return tuple(_index("prefixes").items())
+
+
+@cache
+def cpp_functions() -> frozenset[str]:
+    """Every function of a C++ library that a list knows."""
+    return frozenset(
+        function
+        for item in lists()
+        for families in (item.templates, item.inside)
+        for functions in families.values()
+        for function in functions
+    )
+
+
+def _index(where: str, library: Library | None = None) -> dict[str, Known]:
+    found: dict[str, Known] = {}
+    for item in lists():
+        if library is None or item.library == library:
+            for family, functions in getattr(item, where).items():
+                for function in functions:
+                    found.setdefault(function, (item.library, family))
+    return found

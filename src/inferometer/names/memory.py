@@ -1,0 +1,58 @@
+"""Copies and fills by the driver, in the words of CUPTI, Nsight Systems and ROCm.
+
+`Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy Host-to-Device]`, `CopyHostToDevice`, `__amd_rocclr_copyBuffer`. The
+memory's kind in parentheses separates rows and is kept.
+"""
+
+import re
+
+from inferometer.names.kernel_name import Evidence, KernelName
+from inferometer.names.reading import Grammar, ParsedName
+from inferometer.names.short_names import short
+
+_CUPTI = re.compile(
+    r"Mem(?P<what>cpy|set)(?:\s+(?P<way>[A-Za-z]+to[A-Za-z]+|PtoP|P2P|[A-Za-z0-9]+))?\s*(?:\((?P<kinds>[^()]*)\))?",
+    re.IGNORECASE,
+)
+_NSYS = re.compile(r"\[CUDA mem(?P<what>cpy|set)(?:\s+(?P<way>[^\]]+))?\]?", re.IGNORECASE)
+_ROCM = re.compile(
+    r"(?:Copy|Memcpy|MEMORY_COPY_)_?(?P<way>(?:Host|Device|HOST|DEVICE)_?(?:To|TO)_?(?:Host|Device|HOST|DEVICE)|DeviceToDevicePeer)"
+)
+_ROCCLR = re.compile(r"__amd_rocclr_(?P<op>copy|fill)(?P<rest>\w*)")
+_WAYS = {
+    "host-to-device": "htod", "device-to-host": "dtoh", "device-to-device": "dtod", "host-to-host": "htoh",
+    "peer-to-peer": "ptop", "hosttodevice": "htod", "devicetohost": "dtoh", "devicetodevice": "dtod",
+    "hosttohost": "htoh", "unified host-to-device": "unified htod", "unified device-to-host": "unified dtoh",
+}  # fmt: skip
+_PLAIN = frozenset({"FillBuffer", "CopyBuffer", "Memcpy", "Memset", "FillBufferAligned", "hipMemcpy", "hipMemset"})
+
+
+def read(name: ParsedName) -> KernelName | None:
+    """A row of the driver's memory operations."""
+    text = name.text
+    if text[:1] not in "[Mm_CFhc" or len(text) > 200:
+        return None
+    match = _CUPTI.fullmatch(text) or _NSYS.fullmatch(text)
+    if match is not None:
+        way = (match["way"] or "").strip().lower()
+        kinds = (
+            (match["kinds"] if "kinds" in match.groupdict() and match["kinds"] else "").lower().replace(" -> ", " to ")
+        )
+        return _answer("memcpy" if match["what"].lower() == "cpy" else "memset", _WAYS.get(way, way), kinds)
+    if (match := _ROCCLR.fullmatch(text)) is not None:
+        return _answer("memcpy" if match["op"] == "copy" else "memset", match["rest"].lower())
+    if (match := _ROCM.fullmatch(text)) is not None:
+        return _answer("memcpy", _WAYS.get(match["way"].replace("_", "").lower(), match["way"].lower()))
+    return _answer(text) if text in _PLAIN else None
+
+
+def _answer(*words: str) -> KernelName:
+    return KernelName(
+        library="runtime",
+        family="memory",
+        short_name=short(*words),
+        evidence=Evidence("driver's memory operation", "D"),
+    )
+
+
+GRAMMAR = Grammar("memory", "form", read, spaces="", letters="[Mm_CFhc")

@@ -1,0 +1,76 @@
+"""nvjet: what cuBLAS and cuBLASLt since 12.x run on Hopper and Blackwell, generated at run time.
+
+`nvjet_[sm<NN>_]<types>_<M>x<N>_<K>x<stages>_<c1>x<c2>[_2cta]_<h|v>_<bz|badd>[_coopA|_coopB][_splitK][_…]_<XYZ>`. NVIDIA
+documents none of it. Tile, stages, split and the third letter of the types are verified on recorded names; clusters,
+raster and the other letters are inferred. `2cta` means Blackwell, but not which one: the architecture stays empty.
+"""
+
+import re
+
+from inferometer.names.dtypes import product
+from inferometer.names.kernel_name import Evidence, KernelName
+from inferometer.names.reading import Grammar, ParsedName
+from inferometer.names.short_names import short, size
+
+_NAME = re.compile(
+    r"nvjet_(?:(?P<arch>sm\d+)a?_)?(?P<types>[a-z]{3,6})(?P<tf32>_tf32)?_(?P<m>\d+)x(?P<n>\d+)_(?P<k>\d+)x(?P<stages>\d+)"
+    r"(?:_(?P<cluster>\d+x\d+))?(?P<rest>(?:_\w+)?)"
+)
+_LETTERS = {"t": "bf16", "h": "fp16", "s": "fp32", "q": "fp8_e4m3", "d": "fp64"}
+_LAYOUT = re.compile(r"[NT]{2,3}[nt]?")
+_SCALED = {"Avec32UE8M0": "mxfp8", "Avec16UE4M3": "nvfp4"}
+_PLAIN = {"h", "v", "bz", "badd", "splitK", "coopA", "coopB", "bias", ""}
+
+
+def read(name: ParsedName) -> KernelName | None:
+    """The fields of an nvjet name; a prefix is enough, for tools that cut names."""
+    if not name.function.startswith("nvjet_"):
+        return None
+    match = _NAME.match(name.function)
+    if match is None:
+        return KernelName(
+            library="cublas", family="gemm", short_name="nvjet gemm", evidence=Evidence("nvjet prefix", "I")
+        )
+    words = match["rest"].split("_")
+    layout = words[-1] if _LAYOUT.fullmatch(words[-1]) else None
+    tile = (int(match["m"]), int(match["n"]), int(match["k"]))
+    dtype = _dtype(match["types"], words, is_tf32=bool(match["tf32"]) or "tf32" in words)
+    split = "splitK" in words
+    coop = next((word for word in words if word in ("coopA", "coopB")), None)
+    flags = tuple(word for word in words if word not in _PLAIN and word != layout)
+    cluster, stages = match["cluster"], int(match["stages"])
+    return KernelName(
+        library="cublas",
+        family="gemm",
+        dtype=dtype,
+        tile_m=tile[0],
+        tile_n=tile[1],
+        tile_k=tile[2],
+        stages=stages,
+        split_k="yes" if split else None,
+        arch=match["arch"],
+        cluster=cluster,
+        layout=layout,
+        coop=coop,
+        flags=(*(word for word in words if word in ("h", "v", "bz", "badd")), *flags),
+        fused=("bias",) if "bias" in words else (),
+        short_name=short(
+            *("nvjet gemm", match["arch"], dtype, size(*tile), f"s{stages}", f"cl{cluster}" if cluster else ""),
+            *("splitK" if split else "", coop, "bias" if "bias" in words else "", layout),
+        ),
+        evidence=Evidence("nvjet", "V"),
+    )
+
+
+def _dtype(letters: str, words: list[str], *, is_tf32: bool) -> str | None:
+    """Three letters: of A and B, of the computation, of C and D. Five: A and B have one each."""
+    for word, dtype in _SCALED.items():
+        if word in words:
+            return dtype
+    if is_tf32:
+        return "tf32"
+    second = letters[1] if len(letters) >= 5 else letters[0]
+    return product(_LETTERS.get(letters[0]), _LETTERS.get(second))
+
+
+GRAMMAR = Grammar("nvjet", "form", read, spaces="", letters="n")

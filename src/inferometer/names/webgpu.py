@@ -1,0 +1,63 @@
+"""Labels of a WebGPU engine's passes: `op[:role[:L<layer>]]`, or `op:L<layer>.<role>`.
+
+Source: logs of one browser engine. The ops without a role are words that other libraries use too, so only these exact
+words count, and only where nothing else stands in the name.
+"""
+
+import re
+
+from inferometer.names.kernel_name import Evidence, Family, KernelName
+from inferometer.names.reading import Grammar, ParsedName
+from inferometer.names.short_names import short
+
+_LABEL = re.compile(
+    r"(?P<op>[a-z][a-z0-9_]*)(?::(?:L(?P<layer>\d{1,5})(?:\.(?P<role>\w+))?|(?P<role2>\w+?)(?::L(?P<layer2>\d{1,5}))?))?"
+)
+_OPS: dict[str, tuple[Family, str, tuple[str, ...]]] = {
+    "matmul": ("gemm", "matmul", ()),
+    "matmul_rmsnorm_fused": ("gemm", "matmul", ("rms_norm",)),
+    "matmul_bias": ("gemm", "matmul", ("bias",)),
+    "matmul_residual": ("gemm", "matmul", ("residual",)),
+    "matmul_q4": ("gemm", "matmul q4", ()),
+    "fused_ffn": ("gemm", "fused ffn gate+up+activation", ("activation",)),
+    "attention": ("attention", "attention", ()),
+    "rmsnorm": ("norm", "rms_norm", ()),
+    "layernorm": ("norm", "layer_norm", ()),
+    "rope": ("rope", "rope", ()),
+    "gather": ("gather_scatter", "gather (embedding)", ()),
+    "scale": ("elementwise", "scale", ()),
+    "add": ("elementwise", "add", ()),
+    "residual_add": ("elementwise", "residual add", ()),
+    "gelu": ("activation", "gelu", ()),
+    "silu": ("activation", "silu", ()),
+    "silu_mul": ("activation", "silu_and_mul", ()),
+    "softmax": ("softmax", "softmax", ()),
+    "kv_write": ("kv_cache", "kv cache write", ()),
+    "sample_phase1": ("sampling", "sampling phase 1", ()),
+    "sample_phase2": ("sampling", "sampling phase 2", ()),
+    "sample_phase3": ("sampling", "sampling phase 3", ()),
+}
+
+
+def read(name: ParsedName) -> KernelName | None:
+    """A label with its layer and role."""
+    if not name.is_bare:
+        return None
+    match = _LABEL.fullmatch(name.text)
+    if match is None or match["op"] not in _OPS:
+        return None
+    family, words, fused = _OPS[match["op"]]
+    role = match["role"] or match["role2"]
+    layer = match["layer"] or match["layer2"]
+    return KernelName(
+        library="webgpu",
+        family=family,
+        layer=int(layer) if layer else None,
+        role=role,
+        fused=fused,
+        short_name=short(words, role, *(f"+ {word}" for word in fused if role), f"layer {int(layer)}" if layer else ""),
+        evidence=Evidence("WebGPU label", "V"),
+    )
+
+
+GRAMMAR = Grammar("webgpu", "form", read, spaces="")
