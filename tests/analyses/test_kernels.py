@@ -1,6 +1,7 @@
 """The kernel table: exact statistics, shares of what was selected, and rows picked without changing them."""
 
 import statistics
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.traces import trace_of
 
+import inferometer
 from inferometer.analyses.kernels import kernel_table
+from inferometer.analyses.labels import BY, By
 from inferometer.analyses.rows import SORT_KEYS, SortKey
 from inferometer.analyses.selection import Selection
 from inferometer.errors import InputError, UnknownName
@@ -163,7 +166,7 @@ def test_launches_of_no_time_have_no_share() -> None:
 def test_json_is_complete_and_named_as_promised() -> None:
     data = kernel_table(trace_of(LAUNCHES), top=1).as_json()
     assert list(data) == [
-        *("source", "basis", "whole_graphs", "section", "total_ns", "shown_ns", "kernels", "rows"),
+        *("source", "basis", "by", "whole_graphs", "section", "total_ns", "shown_ns", "kernels", "rows"),
         *("other_sections", "losses"),
     ]
     assert (data["basis"], data["section"], data["other_sections"]) == ("launches", None, [])
@@ -341,6 +344,51 @@ def test_every_section_keeps_its_rows_and_its_time(totals: list[dict[str, Any]])
         if part.total_ns:
             assert part.frame["share"].sum() == pytest.approx(1)
     assert sum(part.kernels for part in (table, *table.others)) == len(totals)
+
+
+NVJET = "nvjet_tst_128x112_64x7_1x2_h_bz_splitK_TNT"
+SMALLER = "nvjet_tst_64x8_64x16_2x1_v_bz_splitK_TNT"
+
+
+def test_rows_may_be_what_names_tell_with_exact_statistics_of_the_launches_joined() -> None:
+    durations = {
+        NVJET: (10, 30),
+        SMALLER: (5,),
+        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage)": (7,),
+    }
+    trace = trace_of([{"kernel": name, "dur_ns": dur} for name, durs in durations.items() for dur in durs])
+    table = kernel_table(trace, by="family")
+    assert table.frame.select("kernel", "count", "total_ns", "median_ns", "min_ns", "max_ns").rows() == [
+        ("gemm", 3, 45, 10.0, 5, 30),
+        ("collective", 1, 7, 7.0, 7, 7),
+    ]
+    assert table.frame["stddev_ns"].to_list() == [pytest.approx(13.228756555322953), 0.0]
+    assert [row["family"] for row in table.as_json()["rows"]] == ["gemm", "collective"]
+    assert kernel_table(trace, by="tile").frame["kernel"].to_list() == ["128x112x64", None, "64x8x64"]
+
+
+@pytest.mark.parametrize("by", BY)
+def test_time_is_conserved_under_every_grouping(by: By) -> None:
+    trace = inferometer.open(Path(__file__).parents[2] / "samples" / "decode.json.gz")
+    table, names = kernel_table(trace, by=by), kernel_table(trace)
+    assert table.total_ns == table.frame["total_ns"].sum() == names.total_ns
+    assert table.frame["count"].sum() == names.frame["count"].sum()
+    assert table.frame["share"].sum() == pytest.approx(1)
+
+
+def test_sums_are_joined_within_their_section_and_tell_no_median() -> None:
+    printed = {"total_ns": 100, "count": 2, "mean_ns": 50.0, "median_ns": 50.0, "min_ns": 40, "max_ns": 60}
+    rows = [
+        {"section": 0, "kernel": NVJET, **printed},
+        {"section": 0, "kernel": SMALLER, **printed, "min_ns": 10},
+        {"section": 1, "kernel": NVJET, **printed, "role": "qkv"},
+    ]
+    table = kernel_table(trace_of(totals=rows), by="library")
+    assert table.frame.select("kernel", "total_ns", "count", "mean_ns", "median_ns", "min_ns").rows() == [
+        ("cublas", 200, 4, 50.0, None, 10)
+    ]
+    assert [other.frame["total_ns"].sum() for other in table.others] == [100]
+    assert kernel_table(trace_of(totals=rows), section=1, by="role").frame["kernel"].to_list() == ["qkv"]
 
 
 def test_graphs_that_were_recorded_whole_are_said_and_not_taken_for_kernels() -> None:

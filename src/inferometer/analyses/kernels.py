@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from inferometer.analyses.labels import By, label_names, relabel
 from inferometer.analyses.result import Field, Result, Section
 from inferometer.analyses.rows import (
     SortKey,
@@ -25,7 +26,6 @@ from inferometer.analyses.rows import (
 )
 from inferometer.analyses.selection import Selection
 from inferometer.errors import InputError, UnknownName
-from inferometer.names.demangle import demangle
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration, format_share
@@ -53,6 +53,7 @@ class KernelTable(Result):
     losses: Losses
     with_copies: bool = False
     basis: Basis = "launches"
+    by: By = "name"
     section: int | None = None
     others: "tuple[KernelTable, ...]" = ()
     whole_graphs: int = 0
@@ -67,7 +68,8 @@ class KernelTable(Result):
 
     def fields(self) -> Sequence[Field]:
         """The columns to show."""
-        return (*FIELDS[:-1], _KIND, FIELDS[-1]) if self.with_copies else FIELDS
+        last = FIELDS[-1] if self.by == "name" else Field("kernel", self.by.capitalize(), "name")
+        return (*FIELDS[:-1], *([_KIND] if self.with_copies else []), last)
 
     def remarks(self) -> Sequence[str]:
         if self.kernels == 0:
@@ -105,6 +107,7 @@ class KernelTable(Result):
         return {
             "source": self.source,
             "basis": self.basis,
+            "by": self.by,
             "whole_graphs": {"count": self.whole_graphs, "total_ns": self.whole_graphs_ns},
             **self._table_as_json(),
             "other_sections": [table._table_as_json() for table in self.others],
@@ -114,12 +117,13 @@ class KernelTable(Result):
     def _table_as_json(self) -> dict[str, Any]:
         columns = [field.column for field in self.fields() if field.column != "kernel"]
         columns += ["resolution_ns"] if self.basis == "totals" else []
+        key = "kernel" if self.by == "name" else self.by
         return {
             "section": self.section,
             "total_ns": self.total_ns,
             "shown_ns": self.shown_ns,
             "kernels": self.kernels,
-            "rows": self.frame.select("kernel", *columns).to_dicts(),
+            "rows": self.frame.select(pl.col("kernel").alias(key), *columns).to_dicts(),
         }
 
 
@@ -131,6 +135,7 @@ class _Show:
     top: int | None
     match: str | None
     raw: bool
+    by: By
 
     def rows(self, frame: pl.DataFrame, then: Sequence[str]) -> pl.DataFrame:
         """The rows of `frame` that were asked for."""
@@ -148,6 +153,7 @@ def kernel_table(
     raw: bool = False,
     copies: bool = False,
     section: int | None = None,
+    by: By = "name",
 ) -> KernelTable:
     """Time by kernel, from `launches`, or from `totals` where there are no launches.
 
@@ -160,13 +166,15 @@ def kernel_table(
         raw: Names as in the file; otherwise C++ names are demangled, which may join rows of launches.
         copies: Memory copies and sets as rows of their own.
         section: Show this section of `totals` alone.
+        by: What makes a row: the name, or what it tells. `match` then searches the labels. Of joined sums, the median
+            and the deviation are null, since sums don't tell them.
 
     Raises:
         InputError: `match` is no regular expression, the selection names something that is not there, or the source
             holds sums only and a selection (other than of a rank) or `copies` asks for launches.
         UnknownName: There is no such section.
     """
-    show = _Show(sort, top, match, raw)
+    show = _Show(sort, top, match, raw, by)
     compile_match(match)
     if basis_of(trace) == "totals":
         _refuse_selection(trace, selection or Selection(), copies=copies)
@@ -187,7 +195,7 @@ def basis_of(trace: Trace) -> Basis:
 
 def _from_launches(trace: Trace, selection: Selection, show: _Show, *, copies: bool) -> KernelTable:
     launches = selection.apply(trace, compact=True)
-    rows = _sums_by_kernel(launches, raw=show.raw)
+    rows = _sums(launches, show)
     graphs = rows.filter(pl.col("kind") == "graph")
     rows = rows if copies else rows.filter(pl.col("kind") == "kernel")
     total_ns = int(rows["total_ns"].sum())
@@ -201,13 +209,23 @@ def _from_launches(trace: Trace, selection: Selection, show: _Show, *, copies: b
         kernels=rows.height,
         losses=trace.losses,
         with_copies=copies,
+        by=show.by,
         whole_graphs=0 if copies else int(graphs["count"].sum()),
         whole_graphs_ns=0 if copies else int(graphs["total_ns"].sum()),
     )
 
 
-def _sums_by_kernel(launches: pl.LazyFrame, *, raw: bool) -> pl.DataFrame:
-    """Statistics of each kind and name. Names are made readable once each; medians need the launches of joined ones."""
+def _sums(launches: pl.LazyFrame, show: _Show) -> pl.DataFrame:
+    """Statistics of each kind and label. Names are labelled once each; medians need the launches of joined names."""
+    rows = _sums_by_kernel(launches)
+    labels = label_names(rows["kernel"], show.by, raw=show.raw)
+    labelled = rows.with_columns(pl.col("kernel").replace(labels))
+    if labelled.select("kind", "kernel").is_unique().all():
+        return labelled
+    return _sums_by_kernel(relabel(launches, labels))
+
+
+def _sums_by_kernel(launches: pl.LazyFrame) -> pl.DataFrame:
     kinds = launches.select(pl.col("kind").unique().sort()).collect()["kind"].cast(pl.String).to_list()
     sums = [  # a key of several columns would take twice the memory
         launches.filter(pl.col("kind") == kind)
@@ -216,12 +234,7 @@ def _sums_by_kernel(launches: pl.LazyFrame, *, raw: bool) -> pl.DataFrame:
         .select(pl.lit(kind).alias("kind"), pl.col("kernel").cast(pl.String), pl.exclude("kernel"))
         for kind in kinds or ["kernel"]
     ]
-    rows = pl.concat(pl.collect_all(sums))
-    names = {} if raw else {name: demangle(name) for name in rows["kernel"] if name.startswith("_Z")}
-    readable = rows.with_columns(pl.col("kernel").replace(names))
-    if readable.select("kind", "kernel").is_unique().all():
-        return readable
-    return _sums_by_kernel(launches.with_columns(pl.col("kernel").cast(pl.String).replace(names)), raw=True)
+    return pl.concat(pl.collect_all(sums))
 
 
 def _from_totals(trace: Trace, show: _Show, section: int | None, *, rank: int | None) -> KernelTable:
@@ -232,9 +245,8 @@ def _from_totals(trace: Trace, show: _Show, section: int | None, *, rank: int | 
         if rank not in ranks:
             raise UnknownName("rank", str(rank), map(str, ranks))
         found = found.filter(pl.col("rank") == rank)
-    totals = found if show.raw else _demangled(found)
     columns = [field.column for field in FIELDS if field.column != "share"]
-    rows = totals.select("section", *columns, "resolution_ns").collect()
+    rows = _labelled_totals(found, show).select("section", *columns, "resolution_ns")
     numbers = rows["section"].unique().sort().to_list()
     if section is not None and section not in numbers:
         raise UnknownName("section", str(section), map(str, numbers))
@@ -256,6 +268,7 @@ def _section_table(trace: Trace, rows: pl.DataFrame, section: int | None, show: 
         kernels=rows.height,
         losses=trace.losses,
         basis="totals",
+        by=show.by,
         section=section,
     )
 
@@ -280,9 +293,21 @@ def _refuse_selection(trace: Trace, selection: Selection, *, copies: bool) -> No
             )
 
 
-def _demangled(frame: pl.LazyFrame) -> pl.LazyFrame:
-    mangled = frame.select(pl.col("kernel").unique()).filter(pl.col("kernel").str.starts_with("_Z")).collect()
-    if not mangled.height:
-        return frame
-    names = {name: demangle(name) for name in mangled["kernel"]}
-    return frame.with_columns(pl.col("kernel").replace(names))
+def _labelled_totals(totals: pl.LazyFrame, show: _Show) -> pl.DataFrame:
+    """Rows as printed under their names, or joined within their sections by what their names tell."""
+    rows = totals.collect()
+    label = pl.col("kernel").replace(label_names(rows["kernel"].unique(), show.by, raw=show.raw))
+    if show.by in ("layer", "role"):  # some sources say these beside the name
+        label = pl.coalesce(show.by, label)
+    rows = rows.with_columns(label.alias("kernel"))
+    if show.by == "name":
+        return rows
+    whole = [
+        pl.when(pl.col(column).null_count() == 0).then(pl.col(column).sum()).alias(column)
+        for column in ("count", "total_ns", "resolution_ns")
+    ]
+    alone = [pl.when(pl.len() == 1).then(pl.col(column).first()).alias(column) for column in ("median_ns", "stddev_ns")]
+    joined = rows.group_by("section", "kernel", maintain_order=True).agg(
+        *whole, *alone, pl.col("min_ns").min(), pl.col("max_ns").max()
+    )
+    return joined.with_columns((pl.col("total_ns") / pl.col("count")).alias("mean_ns"))

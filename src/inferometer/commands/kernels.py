@@ -16,13 +16,15 @@ from inferometer.commands.choosing import (
 )
 
 if TYPE_CHECKING:
+    from inferometer.analyses.labels import By
     from inferometer.analyses.rows import SortKey
 
+_BY = ("name", "short", "family", "library", "dtype", "tile", "layer", "role")
 _COLUMNS = {  # what the table is made of; a reader that gains by it reads no others
     "launches": ("kind", "kernel", "dur_ns"),
     "totals": (
         *("section", "kernel", "count", "total_ns", "mean_ns", "median_ns", "min_ns", "max_ns", "stddev_ns"),
-        *("resolution_ns", "rank"),
+        *("resolution_ns", "rank", "layer", "role"),
     ),
 }
 
@@ -31,6 +33,13 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
     "kernels", help="Time by kernel, as Nsight Systems prints it.", example="inferometer kernels trace.json.gz --top 20"
 )
 @source_argument
+@click.option(
+    "--by",
+    type=click.Choice(_BY),
+    default="name",
+    show_default=True,
+    help="What makes a row: the name, or what it tells. Kernels whose name doesn't tell it are one row.",
+)
 @sort_option("instances")
 @top_option("kernels")
 @match_option("kernels")
@@ -44,6 +53,7 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
 @output_options(*FORMATS)
 def run(
     source: Source,
+    by: "By",
     sort: "SortKey",
     top: int | None,
     match: str | None,
@@ -65,7 +75,9 @@ def run(
     from inferometer.analyses.selection import Selection
 
     selection = Selection(device, stream, rank, between)
-    table = kernel_table(trace, selection, sort=sort, top=top, match=match, raw=raw, copies=memory, section=section)
+    table = kernel_table(
+        trace, selection, sort=sort, top=top, match=match, raw=raw, copies=memory, section=section, by=by
+    )
     out.show(table)
     if table.others and out.form in ("csv", "tsv"):
         others = ", ".join(str(other.section) for other in table.others)
