@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inferometer.analyses.calls import call_table as call_table
+    from inferometer.analyses.groups import find_groups as find_groups
     from inferometer.analyses.kernels import kernel_table as kernel_table
     from inferometer.analyses.spans import span_table as span_table
     from inferometer.analyses.summary import summarize as summarize
@@ -38,6 +39,7 @@ _WHERE = {
     "call_table": ("inferometer.analyses.calls", "call_table"),
     "span_table": ("inferometer.analyses.spans", "span_table"),
     "summarize": ("inferometer.analyses.summary", "summarize"),
+    "find_groups": ("inferometer.analyses.groups", "find_groups"),
     "find_timeline": ("inferometer.analyses.timeline", "find_timeline"),
 }
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "Trace",
     "call_table",
     "export",
+    "find_groups",
     "find_timeline",
     "import_trace",
     "kernel_table",
@@ -57,6 +60,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "names":
+        return import_module("inferometer.names")
     if name not in _WHERE:
         raise AttributeError(f"module 'inferometer' has no attribute {name!r}")
     module, attribute = _WHERE[name]

@@ -1,0 +1,143 @@
+"""Groups from launches: what pairs and runs say, in words."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from inferometer.analyses.call_sites import find_sites
+from inferometer.analyses.co_launch import Group, Member, Part, Refusal, Site, Verdict
+from inferometer.analyses.group_names import call_sentence, group_name
+from inferometer.analyses.launch_edges import OWNED_SUPPORT, SUPPORT, Edges, find_edges
+from inferometer.analyses.launch_pairs import NONE, Ordered, order_launches
+from inferometer.analyses.launch_runs import RunGroup, Runs, find_runs
+from inferometer.analyses.sequences import find_sequences
+from inferometer.trace.trace import Trace
+from inferometer.units import format_duration, format_share
+
+_EDGE = (
+    "count",
+    "known",
+    "same",
+    "forward",
+    "backward",
+    "confidence",
+    "host_gap_ns",
+    "device_gap_ns",
+    "contexts",
+    "ruling",
+)
+
+
+def groups_of_launches(
+    trace: Trace, launches: pl.LazyFrame, *, min_support: int | None = None
+) -> tuple[list[Group], list[Refusal], Ordered]:
+    """Groups, most time first; what was refused; and the launches that they were found in."""
+    work = order_launches(launches, trace.calls, trace.ops)
+    edges = find_edges(work, min_support=min_support)
+    runs = find_runs(work, edges.together)
+    sites = _sites(trace, work, runs)
+    groups, refused = [], []
+    for found in runs.groups:
+        group = _group(work, edges, runs, found, sites)
+        least = OWNED_SUPPORT if group.verdict == "library call" else SUPPORT
+        if group.count < (min_support or least):
+            refused.append(_rare(group))
+        else:
+            groups.append(group)
+    order = sorted(groups, key=lambda group: (-group.total_ns, group.name))
+    return order, [*find_sequences(work, edges), *refused], work
+
+
+def _rare(group: Group) -> Refusal:
+    kernels = tuple(kernel for member in group.members for kernel in member.kernels)
+    return Refusal(kernels, group.count, f"Seen {group.count:,} times only.", group.total_ns)
+
+
+def _sites(trace: Trace, work: Ordered, runs: Runs) -> pl.DataFrame:
+    """How many runs of each signature have an op and a frame: `signature`, `op`, `frame`, `count`."""
+    call = work.call[runs.first]
+    is_known = (call != NONE) & ~work.in_graph[runs.first]
+    calls = work.calls[call[is_known]]
+    op = work.op_name[runs.first[is_known]]
+    frame = pl.DataFrame(
+        {
+            "signature": runs.signature[is_known],
+            "op": pl.Series([work.ops[row] if row != NONE else None for row in op.tolist()], dtype=pl.String),
+            "frame": pl.Series(find_sites(trace, calls), dtype=pl.String),
+        }
+    )
+    return frame.group_by("signature", "op", "frame").agg(pl.len().cast(pl.Int64).alias("count"))
+
+
+def _group(work: Ordered, edges: Edges, runs: Runs, found: RunGroup, sites: pl.DataFrame) -> Group:
+    members = tuple(_member(work, runs, found, key) for key in found.roles)
+    pairs = _pairs(work, edges, found)
+    ops = [op for op, _ in found.ops.most_common()]
+    verdict: Verdict = "library call" if "library call" in pairs["ruling"] else "fused-wrapper call"
+    keys = list(found.roles)
+    return Group(
+        name=group_name(keys, members),
+        verdict=verdict,
+        members=members,
+        count=found.count,
+        confidence=pairs["confidence"].min(),  # type: ignore[arg-type]
+        evidence=tuple(_evidence(pairs, found, members, verdict)),
+        call=call_sentence(keys, members, ops),
+        sites=tuple(_sites_of(found, sites)),
+        by_name=found.by_name,
+        edges=tuple(pairs.select("from", "to", *_EDGE).to_dicts()),
+    )
+
+
+def _member(work: Ordered, runs: Runs, found: RunGroup, key: str) -> Member:
+    every = np.bincount(work.kernel, minlength=len(work.kernels))
+    parts = [
+        Part(work.kernels[kernel], count, int(every[kernel]), found.ns[kernel])
+        for kernel, count in sorted(found.kernels[key].items(), key=lambda item: (-item[1], work.kernels[item[0]]))
+    ]
+    return Member(runs.roles[key].label, tuple(parts), optional=found.present[key] < found.count)
+
+
+def _pairs(work: Ordered, edges: Edges, found: RunGroup) -> pl.DataFrame:
+    """The neighbours in the group, the most frequent first, with their names."""
+    own = pl.DataFrame(sorted(found.pairs), schema={"a": pl.Int64, "b": pl.Int64}, orient="row")
+    pairs = own.join(edges.frame, on=["a", "b"], maintain_order="left").sort(
+        "count", descending=True, maintain_order=True
+    )
+    names = [
+        pl.Series(name, [work.folded[i] for i in pairs[column]], dtype=pl.String)
+        for name, column in (("from", "a"), ("to", "b"))
+    ]
+    return pairs.with_columns(names)
+
+
+def _evidence(pairs: pl.DataFrame, found: RunGroup, members: Sequence[Member], verdict: Verdict) -> list[str]:
+    known, same = int(pairs["known"].sum()), int(pairs["same"].sum())
+    gap = pairs["host_gap_ns"].drop_nulls().median()
+    after = f"; the host goes on after {format_duration(float(gap))} (median)" if isinstance(gap, int | float) else ""
+    if verdict == "library call":
+        said = [f"One op launched both in {same:,} of {known:,} pairs of neighbours with known ops{after}."]
+    else:
+        least = float(pairs.select(pl.min_horizontal(pl.col("forward").min(), pl.col("backward").min())).item())
+        said = [f"Ops unknown: neighbours stick together in {format_share(least)} of launches or more{after}."]
+    if found.by_name and verdict == "library call":
+        said.append(
+            f"{found.by_name:,} of {found.count:,} times recognised by names alone, learned on launches whose op is "
+            "known in this file."
+        )
+    spare = [member.role for member in members if member.optional]
+    if spare:
+        said.append(f"Not in every call: {', '.join(spare)}.")
+    return said
+
+
+def _sites_of(found: RunGroup, sites: pl.DataFrame) -> list[Site]:
+    own = sites.filter(pl.col("signature").is_in(found.signatures))
+    counts: Counter[tuple[str | None, str | None]] = Counter()
+    for op, frame, count in own.select("op", "frame", "count").iter_rows():
+        if op or frame:
+            counts[op, frame] += count
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0][0] or "", item[0][1] or ""))
+    return [Site(op, frame, count, found.count) for (op, frame), count in ordered]

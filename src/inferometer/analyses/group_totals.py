@@ -1,0 +1,28 @@
+"""Groups from a table of totals: by counts only, section by section, since sections may count the same launches."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from inferometer.analyses.co_launch import Group, Refusal
+from inferometer.analyses.count_coincidences import coincidences
+from inferometer.analyses.count_relations import arithmetic_groups, declared_groups
+from inferometer.analyses.printed_rows import PrintedRow, printed_rows
+from inferometer.analyses.varlen_attention import varlen_groups
+
+
+def groups_of_section(totals: pl.DataFrame) -> tuple[list[Group], list[Refusal]]:
+    """Groups, most time first, and what was refused. `totals`: rows of one section."""
+    rows = printed_rows(totals)
+    groups, refused = _known(rows)
+    taken = {part.kernel for group in groups for member in group.members for part in member.parts}
+    more, doubtful = arithmetic_groups(rows, taken)
+    groups += more
+    refused += [*coincidences(rows, groups), *doubtful]
+    return sorted(groups, key=lambda group: -group.total_ns), refused
+
+
+def _known(rows: Sequence[PrintedRow]) -> tuple[list[Group], list[Refusal]]:
+    declared, unequal = declared_groups(rows)
+    varlen, odd = varlen_groups(rows)
+    return [*declared, *varlen], [*unequal, *odd]

@@ -1,0 +1,208 @@
+"""Kernels that one library call always launches together, and so the one call to intercept.
+
+From launches where there are any: neighbours on a stream that one framework op launched, or without ops neighbours that
+stick together in every way that can be seen. From a table of totals by counts only: relations that library sources
+declare, with exact sums. What looks like a group and is none is refused, with the reason.
+
+Parts by subject: `launch_pairs`, `launch_edges` (with the thresholds), `launch_runs`, `sequences`; `count_relations`,
+`varlen_attention`, `count_coincidences`; `library_calls` for what to intercept.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from inferometer.analyses.co_launch import Group, Refusal, with_asked
+from inferometer.analyses.count_relations import share_followers
+from inferometer.analyses.group_launches import groups_of_launches
+from inferometer.analyses.group_sections import NO_GROUPS, group_section, refused_section
+from inferometer.analyses.group_totals import groups_of_section
+from inferometer.analyses.kernels import Basis, basis_of
+from inferometer.analyses.launch_pairs import NONE, Ordered
+from inferometer.analyses.result import Result, Section
+from inferometer.analyses.selection import Selection
+from inferometer.errors import InputError, UnknownName
+from inferometer.trace.losses import Losses
+from inferometer.trace.trace import Trace
+
+NEEDED = {  # the columns of each table that the question touches
+    "launches": (
+        *("kind", "kernel", "device", "stream", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
+        "graph_node_id",
+    ),
+    "calls": ("rank", "process", "thread", "start_ns", "dur_ns", "correlation_id", "path_id"),
+    "ops": ("op", "rank", "process", "thread", "start_ns", "dur_ns"),
+    "frames": ("frame", "rank", "process", "thread", "start_ns", "dur_ns"),
+    "call_paths": ("path_id", "parent_id", "frame"),
+    "totals": ("section", "kernel", "count", "total_ns", "mean_ns", "median_ns", "max_ns", "rank"),
+    "log": ("line", "source", "text", "fields"),
+}
+
+
+@dataclass(frozen=True)
+class Groups(Result):
+    """`groups`, most time first; `refused`: what looks like one, with the reason. `shown` and `found` count groups.
+
+    From launches: `launches` selected, of which `with_op` have a known op and `in_graph` came from graph replays.
+    """
+
+    source: str
+    basis: Basis
+    groups: tuple[Group, ...]
+    refused: tuple[Refusal, ...]
+    found: int
+    launches: int
+    with_op: int
+    in_graph: int
+    with_call: int
+    losses: Losses
+
+    def sections(self) -> Sequence[Section]:
+        sections = [group_section(group) for group in self.groups] or [NO_GROUPS]
+        if self.refused:
+            sections.append(refused_section(self.refused))
+        return sections
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row a kernel of a group."""
+        rows = [
+            {"group": number, "name": group.name, "role": member.role, **part.as_json()}
+            for number, group in enumerate(self.groups)
+            for member in group.members
+            for part in member.parts
+        ]
+        return pl.DataFrame(rows)
+
+    def remarks(self) -> Sequence[str]:
+        return list(self._remarks())
+
+    def _remarks(self) -> Iterator[str]:
+        if len(self.groups) < self.found:
+            yield f"{len(self.groups):,} of {self.found:,} groups shown."
+        if self.basis == "totals":
+            yield "Only sums by kernel are in the file: groups are by counts only. Launches with ops would prove them."
+            return
+        if not self.launches:
+            yield "No device work in the selection."
+        elif not self.with_call:
+            yield "No launch can be tied to a host call: which of them one call launched together can't be told."
+        elif not self.with_op:
+            yield (
+                "No framework ops are known for these launches: groups rest on order and host gaps. PyTorch's profiler "
+                "records ops with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
+            )
+        if self.in_graph:
+            learned = sum(group.by_name for group in self.groups)
+            yield (
+                f"{self.in_graph:,} of {self.launches:,} launches are from graph replays, which have no ops: groups in "
+                "them are recognised only by names that eager launches of this file taught"
+                + ("." if learned else ", and these taught none.")
+            )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "basis": self.basis,
+            "groups": [group.as_json() for group in self.groups],
+            "refused": [refusal.as_json() for refusal in self.refused],
+            "groups_found": self.found,
+            "launches": self.launches,
+            "launches_with_op": self.with_op,
+            "launches_in_graphs": self.in_graph,
+            "launches_with_call": self.with_call,
+            "remarks": list(self._remarks()),
+            "losses": self.losses.as_dict(),
+        }
+
+
+def find_groups(
+    trace: Trace,
+    selection: Selection | None = None,
+    *,
+    top: int | None = None,
+    min_support: int | None = None,
+    section: int | None = None,
+    split: bool = False,
+) -> Groups:
+    """Kernels that are launched together, from launches, or from totals where there are no launches.
+
+    Args:
+        trace: Needs `launches`, `calls`, `ops`, `frames`, `call_paths`, `totals` and `log`; any may be empty.
+        selection: Which launches count; all by default. Neighbours on a stream are neighbours in the selection.
+        top: Show so many groups.
+        min_support: Pairs to be seen before neighbours are taken for a group; by default 2 of one op, 5 without ops.
+        section: Only this section of the totals.
+        split: From totals, share each follower's time out over its leaders by count: modelled, not measured.
+
+    Raises:
+        InputError: The selection names something that is not there, or asks sums for a device, stream or window.
+        UnknownName: There is no such section.
+    """
+    selection = selection or Selection()
+    if basis_of(trace) == "totals":
+        found = _from_totals(trace, selection, section, split=split)
+    else:
+        if section is not None:
+            raise UnknownName("section", str(section), [])
+        found = _from_launches(trace, selection, min_support)
+    return replace(found, groups=tuple(with_asked(found.groups[:top], _named_kernels(trace))))
+
+
+def _from_launches(trace: Trace, selection: Selection, min_support: int | None) -> Groups:
+    groups, refused, work = groups_of_launches(trace, selection.apply(trace, compact=True), min_support=min_support)
+    return _result(trace, "launches", groups, refused, work)
+
+
+def _result(
+    trace: Trace, basis: Basis, groups: Sequence[Group], refused: Sequence[Refusal], work: Ordered | None
+) -> Groups:
+    return Groups(
+        source=trace.facts.source,
+        basis=basis,
+        groups=tuple(groups),
+        refused=tuple(refused),
+        found=len(groups),
+        launches=0 if work is None else len(work.lane),
+        with_op=0 if work is None else int((work.op != NONE).sum()),
+        in_graph=0 if work is None else int(work.in_graph.sum()),
+        with_call=0 if work is None else int((work.call != NONE).sum()),
+        losses=trace.losses,
+    )
+
+
+def _from_totals(trace: Trace, selection: Selection, section: int | None, *, split: bool) -> Groups:
+    """Each section by itself, and each rank."""
+    for name in ("device", "stream", "between_ns"):
+        if getattr(selection, name) is not None:
+            raise InputError(
+                f"{trace.facts.source}: want single launches for the selection by {name.removesuffix('_ns')}, "
+                "found only sums by kernel",
+                hint="Leave the selection out, or give the profile that the sums were made from.",
+            )
+    totals = trace.totals.collect()
+    for column, wanted in (("rank", selection.rank), ("section", section)):
+        if wanted is not None:
+            known = totals[column].unique().drop_nulls().sort()
+            if wanted not in known:
+                raise UnknownName(column, str(wanted), map(str, known))
+            totals = totals.filter(pl.col(column) == wanted)
+    groups: list[Group] = []
+    refused: list[Refusal] = []
+    for (number, _), rows in totals.group_by("section", "rank", maintain_order=True):
+        found, not_one = groups_of_section(rows)
+        groups += [replace(group, section=int(number)) for group in found]
+        refused += [replace(refusal, section=int(number)) for refusal in not_one]
+    return _result(trace, "totals", [share_followers(group) for group in groups] if split else groups, refused, None)
+
+
+def _named_kernels(trace: Trace) -> list[dict[str, Any]]:
+    """Lines of the source's text that name kernels."""
+    lines = trace.log.filter(pl.col("fields").str.contains('"kernels"', literal=True)).collect()
+    found = []
+    for line, source, text, fields in lines.select("line", "source", "text", "fields").iter_rows():
+        kernels = msgspec.json.decode(fields).get("kernels", [])
+        found.append({"line": line, "source": source, "text": text, "kernels": kernels})
+    return found

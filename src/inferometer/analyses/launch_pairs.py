@@ -1,0 +1,172 @@
+"""Launches in the order of their streams, each with the op and the host call behind it, and pairs of neighbours.
+
+The op is the innermost framework op open on the launching thread when the host call began. A launch of a graph replay
+has none: one call launched them all. Nor has one whose op launched more than `MOST_LAUNCHES`: such an op is a compiled
+region or a whole step, no library call.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from inferometer.analyses.correlation import tie_launches
+from inferometer.analyses.nesting import find_innermost
+from inferometer.names import decode
+
+MOST_LAUNCHES = 32
+"""Launches of one op; the largest in our traces, a fused backward of embeddings, has 17."""
+
+NONE = -1
+_THREAD = ["rank", "process", "thread"]
+_LANE = ["rank", "device", "stream"]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Columns of launches by stream and start; row i and i + 1 are neighbours where `lane` is the same.
+
+    `fold` numbers the short names in `folded`; `kernel` the names in `kernels`. `op`, `call` and `thread` are row
+    numbers, -1 where unknown; `called_ns` and `returned_ns` are of the call. `in_graph`: one call launched several.
+    `op_name` numbers the names in `ops`. `fold_of_kernel`: for each of `kernels`. `calls`: the thread, `called_ns` and
+    `path_id` of each call.
+    """
+
+    kernels: list[str]
+    folded: list[str]
+    ops: list[str]
+    lane: Numbers
+    kernel: Numbers
+    fold: Numbers
+    start_ns: Numbers
+    dur_ns: Numbers
+    op: Numbers
+    thread: Numbers
+    called_ns: Numbers
+    returned_ns: Numbers
+    in_graph: NDArray[np.bool_]
+    op_name: Numbers
+    fold_of_kernel: Numbers
+    call: Numbers
+    calls: pl.DataFrame
+
+
+def order_launches(launches: pl.LazyFrame, calls: pl.LazyFrame, ops: pl.LazyFrame) -> Ordered:
+    """The launches selected, with what is known of their calls and ops.
+
+    Args:
+        launches: As `Trace.compact` gives them, with the columns of `groups.NEEDED`. Whole graphs are left out.
+        calls: With the columns of `groups.NEEDED`.
+        ops: With the columns of `groups.NEEDED`.
+    """
+    columns = (*_THREAD, "start_ns", "dur_ns", "correlation_id", "path_id")
+    called = calls.select(columns).with_row_index("call").collect()
+    threads = _numbered_threads(called, ops)
+    called = called.join(threads, on=_THREAD, how="left", nulls_equal=True, maintain_order="left")
+    work = launches.filter(pl.col("kind").cast(pl.String) != "graph").select(
+        *("kernel", *_LANE, "process", "start_ns", "dur_ns", "correlation_id"),
+        pl.col("graph_node_id").is_not_null().alias("in_graph"),
+    )
+    lanes = work.select(_LANE).unique().sort(_LANE, nulls_last=True).with_row_index("lane")
+    tied = (
+        tie_launches(work, called.lazy().select(*_THREAD, "start_ns", "correlation_id", "call"))
+        .drop("correlation_id", "process")
+        .join(lanes, on=_LANE, how="left", nulls_equal=True)
+        .select("kernel", "lane", "start_ns", "dur_ns", "call", "in_graph")
+        .sort("lane", "start_ns", maintain_order=True)
+        .collect()
+    )
+    return _with_ops(tied, called, _with_threads(ops, threads))
+
+
+def _numbered_threads(called: pl.DataFrame, ops: pl.LazyFrame) -> pl.DataFrame:
+    every = pl.concat([called.lazy().select(_THREAD), ops.select(_THREAD)]).unique()
+    return every.with_row_index("lane_of_host").with_columns(pl.col("lane_of_host").cast(pl.Int64)).collect()
+
+
+def _with_threads(ops: pl.LazyFrame, threads: pl.DataFrame) -> pl.DataFrame:
+    every = ops.select("op", *_THREAD, "start_ns", "dur_ns")
+    return every.join(threads.lazy(), on=_THREAD, how="left", nulls_equal=True, maintain_order="left").collect()
+
+
+def _with_ops(tied: pl.DataFrame, called: pl.DataFrame, ops: pl.DataFrame) -> Ordered:
+    kernels, kernel = _numbered(tied["kernel"])
+    short = [decode(name).short_name for name in kernels]
+    folded = sorted(set(short))
+    place = {name: i for i, name in enumerate(folded)}
+    call = tied["call"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    in_graph = tied["in_graph"].to_numpy() | _shared(call, called.height)
+    of_call = [_gather(called[column], call) for column in ("lane_of_host", "start_ns", "dur_ns")]
+    op = _innermost(ops, of_call[0], of_call[1], (call != NONE) & ~in_graph)
+    op_names = ops["op"].unique().sort()
+    op_name = ops["op"].replace_strict(op_names, pl.int_range(op_names.len(), eager=True), return_dtype=pl.Int64)
+    fold = np.array([place[name] for name in short], dtype=np.int64)
+    return Ordered(
+        kernels=kernels,
+        folded=folded,
+        ops=op_names.to_list(),
+        lane=tied["lane"].cast(pl.Int64).to_numpy(),
+        kernel=kernel,
+        fold=fold[kernel] if len(kernel) else kernel,
+        start_ns=tied["start_ns"].to_numpy(),
+        dur_ns=tied["dur_ns"].to_numpy(),
+        op=op,
+        thread=np.where(call != NONE, of_call[0], NONE),
+        called_ns=of_call[1],
+        returned_ns=of_call[1] + of_call[2],
+        in_graph=in_graph,
+        op_name=_gather(op_name, op),
+        fold_of_kernel=fold,
+        call=call,
+        calls=called.select(*_THREAD, pl.col("start_ns").alias("called_ns"), "path_id"),
+    )
+
+
+def _numbered(names: pl.Series) -> tuple[list[str], Numbers]:
+    """The distinct names, and for each row the number of its own; the text of rows is never touched."""
+    codes = names.to_physical().cast(pl.Int64)
+    distinct = pl.DataFrame({"name": names, "code": codes}).unique("code").sort("code")
+    known = distinct["code"].to_numpy()
+    number = np.zeros(int(known.max(initial=0)) + 1, dtype=np.int64)
+    number[known] = np.arange(distinct.height)
+    return distinct["name"].cast(pl.String).to_list(), number[codes.to_numpy()]
+
+
+def _shared(call: Numbers, calls: int) -> NDArray[np.bool_]:
+    """Which launches share their call with others."""
+    counts = np.bincount(call[call != NONE], minlength=calls + 1)
+    return np.asarray((call != NONE) & (counts[call] > 1))
+
+
+def _gather(column: pl.Series, row: Numbers) -> Numbers:
+    """The values at the rows; -1 where there is no row."""
+    values = column.cast(pl.Int64).to_numpy()
+    if not len(values):
+        return np.full(len(row), NONE, dtype=np.int64)
+    return np.where(row == NONE, NONE, values[row])
+
+
+def _innermost(ops: pl.DataFrame, lane: Numbers, called_ns: Numbers, is_known: NDArray[np.bool_]) -> Numbers:
+    """The op around each known call, -1 where there is none or it is too large to be one call of a library."""
+    op = np.full(len(lane), NONE, dtype=np.int64)
+    rows = np.flatnonzero(is_known)
+    if not ops.height or not len(rows):
+        return op
+    start_ns = ops["start_ns"].to_numpy()
+    end_ns = start_ns + ops["dur_ns"].to_numpy()
+    op[rows] = find_innermost(ops["lane_of_host"].to_numpy(), start_ns, end_ns, lane[rows], called_ns[rows])
+    counts = np.bincount(op[op != NONE], minlength=ops.height + 1)
+    op[(op != NONE) & (counts[op] > MOST_LAUNCHES)] = NONE
+    return op
+
+
+def thread_gaps(work: Ordered) -> dict[int, float]:
+    """For each host thread, the median time from the end of one launch call to the start of the next, ns."""
+    rows = np.flatnonzero((work.thread != NONE) & ~work.in_graph)
+    frame = pl.DataFrame(
+        {"thread": work.thread[rows], "called": work.called_ns[rows], "returned": work.returned_ns[rows]}
+    ).sort("thread", "called")
+    gap = (pl.col("called") - pl.col("returned").shift(1).over("thread")).median().alias("gap")
+    return {thread: value for thread, value in frame.group_by("thread").agg(gap).iter_rows() if value is not None}

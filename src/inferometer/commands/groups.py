@@ -1,0 +1,48 @@
+"""`inferometer groups`: kernels that one call launches together."""
+
+import click
+
+from inferometer.commands.base import Output, Source, command, output_options, source_argument
+from inferometer.commands.choosing import between_option, device_option, rank_option, stream_option, top_option
+
+
+@command(
+    "groups",
+    help="Kernels that one library call launches together, and which call that is.",
+    example="inferometer groups trace.json.gz --top 10",
+)
+@source_argument
+@top_option("groups")
+@click.option(
+    "--min-support",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Ask that neighbours were seen so often: by default 2 times in one op, 5 times where ops are unknown.",
+)
+@device_option()
+@stream_option()
+@rank_option()
+@between_option("launches that begin in this window")
+@click.option("--section", type=click.IntRange(min=0), metavar="N", help="Only this table of a file with several.")
+@click.option(
+    "--split", is_flag=True, help="From sums: share a follower's time out over its leaders by count (modelled)."
+)
+@output_options("json", "markdown")
+def run(
+    source: Source,
+    top: int | None,
+    min_support: int | None,
+    device: str | None,
+    stream: int | None,
+    rank: int | None,
+    between: tuple[int, int] | None,
+    section: int | None,
+    split: bool,
+    out: Output,
+) -> None:
+    from inferometer.analyses.groups import NEEDED, find_groups
+    from inferometer.analyses.selection import Selection
+
+    trace = source.open(None if between else NEEDED, rank=None if between else rank)
+    selection = Selection(device, stream, rank, between)
+    out.show(find_groups(trace, selection, top=top, min_support=min_support, section=section, split=split))
