@@ -41,6 +41,7 @@ class KernelTable(Result):
 
     `total_ns` is the sum over everything selected; `shown_ns` over the rows of `frame`. `basis` says what the rows were
     made from. `whole_graphs` counts graph launches that were recorded as one piece: their kernels are not in the table.
+    `notes` are the trace's, for a table without rows.
     From totals, a statistic that was not printed is null, `frame` has `resolution_ns` too, and `others` are
     the tables of the other sections.
     """
@@ -58,6 +59,7 @@ class KernelTable(Result):
     others: "tuple[KernelTable, ...]" = ()
     whole_graphs: int = 0
     whole_graphs_ns: int = 0
+    notes: tuple[str, ...] = ()
 
     def sections(self) -> Sequence[Section]:
         return [Section(table.title(), table.fields(), table.frame) for table in (self, *self.others)]
@@ -73,7 +75,7 @@ class KernelTable(Result):
 
     def remarks(self) -> Sequence[str]:
         if self.kernels == 0:
-            return ["No device work in the selection.", *self.what_is_hidden()]
+            return ["No device work in the selection.", *self.what_is_hidden(), *self.notes]
         return [*self._what_is_shown(), *self.what_is_hidden(), *self.where_from()]
 
     def what_is_hidden(self) -> Iterable[str]:
@@ -212,6 +214,7 @@ def _from_launches(trace: Trace, selection: Selection, show: _Show, *, copies: b
         by=show.by,
         whole_graphs=0 if copies else int(graphs["count"].sum()),
         whole_graphs_ns=0 if copies else int(graphs["total_ns"].sum()),
+        notes=trace.facts.notes,
     )
 
 

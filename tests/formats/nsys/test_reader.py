@@ -278,9 +278,17 @@ def test_the_columns_asked_for_are_the_only_ones_there(open_export: Open) -> Non
     assert kernel_table(trace).total_ns == 7
 
 
-def test_an_export_without_device_work_is_a_trace_without_launches(open_export: Open) -> None:
+def test_an_export_without_device_work_is_a_trace_without_launches_and_says_why(open_export: Open) -> None:
     trace = open_export(RUNTIME=[call(0, 1)], tables=ALL_TABLES)
     assert (rows(trace, "launches"), len(rows(trace, "calls"))) == ([], 1)
+    [note] = trace.facts.notes
+    assert "no table CUPTI_ACTIVITY_KIND_KERNEL: no kernels were recorded" in note
+    assert note in kernel_table(trace).remarks()
+
+
+def test_an_empty_table_of_kernels_is_said(open_export: Open) -> None:
+    trace = open_export(KERNEL=[], RUNTIME=[call(0, 1)])
+    assert trace.facts.notes == ("The table CUPTI_ACTIVITY_KIND_KERNEL is empty: no kernels were recorded.",)
 
 
 def test_kernels_without_start_and_end_are_refused(open_export: Open) -> None:

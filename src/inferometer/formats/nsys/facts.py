@@ -1,5 +1,7 @@
 """What stands beside the events of an export: versions, devices, processes, threads, the clock's base."""
 
+from collections.abc import Iterator
+
 import polars as pl
 
 from inferometer.formats.nsys.export import Export, read_all
@@ -10,11 +12,12 @@ from inferometer.trace.facts import Device, Facts, NamedId
 _TOOL = "NVIDIA Nsight Systems"
 _TOOL_VERSIONS = ("PROFILER_VERSION", "PRODUCT_VERSION", "EXPORT_PRODUCT_VERSION")
 _VERSIONS = {"EXPORT_SCHEMA_VERSION": "export_schema", "CUDA_DRIVER_VERSION": "cuda_driver_version"}
+_EXPECTED = {"CUPTI_ACTIVITY_KIND_KERNEL": "kernels", "CUPTI_ACTIVITY_KIND_RUNTIME": "calls of the host"}
 _GPU_NUMBERS = ("id", "totalMemory", "smCount", "computeMajor", "computeMinor", "threadsPerWarp")
 
 
 def read_facts(export: Export, strings: Strings, tracks: Tracks, format_name: str) -> Facts:
-    """The facts of the whole export, whatever tables were asked for."""
+    """The facts of the whole export, whatever tables were asked for; what it lacks that most have is a note."""
     about = {**_pairs(export, "META_DATA_EXPORT"), **_pairs(export, "META_DATA_CAPTURE")}
     version = next((about[key] for key in _TOOL_VERSIONS if key in about), None)
     return Facts(
@@ -27,8 +30,17 @@ def read_facts(export: Export, strings: Strings, tracks: Tracks, format_name: st
         processes=_processes(export),
         threads=_threads(export, strings),
         clock_base_ns=_clock_base(export),
+        notes=tuple(_notes(export)),
         versions={ours: about[theirs] for theirs, ours in _VERSIONS.items() if theirs in about},
     )
+
+
+def _notes(export: Export) -> Iterator[str]:
+    for table, what in _EXPECTED.items():
+        if not export.columns(table):
+            yield f"The export has no table {table}: no {what} were recorded. Record with nsys profile --trace=cuda."
+        elif not export.estimate(table):
+            yield f"The table {table} is empty: no {what} were recorded."
 
 
 def _pairs(export: Export, table: str) -> dict[str, str]:
