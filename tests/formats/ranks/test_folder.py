@@ -155,6 +155,7 @@ def test_clocks_are_aligned_to_the_nanosecond(folder: Path) -> None:
     assert rows(trace, "launches", "start_ns") == [100_001, 100_000]
     assert rows(trace, "calls", "start_ns") == [90_001, 90_000]
     assert trace.facts.clock_base_ns == BASE
+    assert trace.facts.notes == ("Times were moved to the earliest clock: rank 0 by 1 ns.",)
 
 
 def test_a_file_without_a_clock_base_keeps_its_times_and_that_is_said(folder: Path) -> None:

@@ -57,6 +57,9 @@ def find_notes(
         yield f"Passed over, since they are no profiles: {listed(listing.passed_over)}."
     if unknown := [part.file for part in without_clock(parts, clocks)]:
         yield f"No clock to compare: the times of {listed(unknown)} stand as they are in the file."
+    if shifts := {part.ranks[0]: clock.shift_ns for part, clock in zip(parts, clocks, strict=True) if clock.shift_ns}:
+        shifted = [f"rank {rank} by {format_duration(shift_ns)}" for rank, shift_ns in shifts.items()]
+        yield f"Times were moved to the earliest clock: {listed(shifted)}."
     yield from _skew_note(skews)
 
 
