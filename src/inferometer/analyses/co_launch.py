@@ -129,12 +129,12 @@ class Group:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Kernels that look like a group and are none, with the reason. `total_ns` orders them."""
+    """Kernels that look like a group and are none, with the reason. `total_ns` is the sum of their times."""
 
     kernels: tuple[str, ...]
     count: int
     why: str
-    total_ns: int = 0
+    total_ns: int
     section: int | None = None
 
     def as_json(self) -> dict[str, Any]:

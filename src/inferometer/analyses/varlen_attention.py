@@ -44,7 +44,7 @@ def _unequal(leaders: Sequence[PrintedRow], followers: Sequence[PrintedRow]) -> 
     label = (leaders or followers)[0].role.label
     missing = f"found {n:,}: {abs(n - wanted):,} missing"
     why = f"FlashAttention 3: {wanted:,} launches of {label} need as many after them, {missing}."
-    return Refusal(tuple(row.kernel for row in (*leaders, *followers)), n, why)
+    return _refusal([*leaders, *followers], n, why)
 
 
 def _shared_metadata(
@@ -93,8 +93,12 @@ def _tempting(metadata: Sequence[PrintedRow], row: PrintedRow, unsplit: int) -> 
                 f"coincidence. {warps_of_metadata(other.kernel)} warps are for other batch sizes than the unsplit "
                 f"forward's, which has the {warps_of_metadata(row.kernel)}-warp kernel."
             )
-            found.append(Refusal(tuple(each.kernel for each in (*rest, other)), launches(rest), why))
+            found.append(_refusal([*rest, other], launches(rest), why))
     return found
+
+
+def _refusal(rows: Sequence[PrintedRow], count: int, why: str) -> Refusal:
+    return Refusal(tuple(row.kernel for row in rows), count, why, sum(row.total_ns or 0 for row in rows))
 
 
 def _group(
