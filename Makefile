@@ -22,10 +22,10 @@ run: $(VENV)/.base ## Install, then summarize the bundled sample trace
 	$(VENV)/bin/inferometer summary samples/decode.json.gz
 
 test: $(VENV)/.dev ## Run the tests on the base installation; tests that need an extra skip
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest --numprocesses auto
 
 test-all: $(VENV_ALL)/.all ## Run the tests with every extra installed
-	$(VENV_ALL)/bin/python -m pytest
+	$(VENV_ALL)/bin/python -m pytest --numprocesses auto
 
 check: $(VENV)/.dev ## Lint, formatting, types and the order of imports
 	$(VENV)/bin/ruff check

@@ -56,12 +56,12 @@ def test_help_of_every_command_opens_with_an_example(command: str, capsys: pytes
 
 def test_help_loads_nothing_heavy_and_is_quick() -> None:
     program = (
-        "import sys, time; began = time.perf_counter()\n"
+        "import sys, time; began = time.process_time()\n"
         "from inferometer.commands.main import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
-        "print(time.perf_counter() - began, file=sys.stderr)"
+        "print(time.process_time() - began, file=sys.stderr)"
     )
     runs = [  # the first one may still have to compile
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)

@@ -71,6 +71,6 @@ def test_a_mention_of_very_many_is_cut() -> None:
 
 @pytest.mark.parametrize("text", ["<" * 20_000, "k_1<" * 5_000, "a::" * 7_000, "k_1" * 7_000, "`" * 20_000])
 def test_hostile_text_takes_no_longer(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     Mentions(f"void k_1<{i}>()" for i in range(1_000)).find(text)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
