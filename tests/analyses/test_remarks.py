@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import polars as pl
 import pytest
 from tests.traces import trace_of
 
-from inferometer.analyses.remarks import idle_gaps
+from inferometer.analyses.gaps import find_gaps
 from inferometer.analyses.summary import summarize
+from inferometer.analyses.work import arrange_work, at_place
 from inferometer.trace.trace import Trace
 
 Rows = list[dict[str, Any]]
@@ -14,6 +16,10 @@ Rows = list[dict[str, Any]]
 
 def remarks(trace: Trace, about: str = "") -> list[str]:
     return [remark for remark in summarize(trace).remarks() if about in remark]
+
+
+def idle_gaps(trace: Trace, device: str | None, rank: int | None = None) -> pl.DataFrame:
+    return at_place(find_gaps(trace, arrange_work(trace.launches)), rank, device)
 
 
 def with_gaps(gap_ns: int, *, call_ns: int, n: int = 10, **more: Any) -> tuple[Rows, Rows]:

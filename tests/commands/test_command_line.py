@@ -7,10 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from tests.kineto_files import call, event, kernel, write_file
 
-from inferometer.commands.main import main
+from inferometer.analyses.labels import BY
+from inferometer.analyses.rows import SORT_KEYS
+from inferometer.analyses.spans import SPAN_SORT_KEYS
+from inferometer.commands.main import cli, main
 from inferometer.registry import collect
 
 EVENTS = [
@@ -52,6 +56,24 @@ def test_help_of_every_command_opens_with_an_example(command: str, capsys: pytes
     assert code == 0
     assert f"Example:\n    inferometer {command}" in out
     assert "--json" in out
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "words"),
+    [
+        ("kernels", "by", BY),
+        ("kernels", "sort", (*SORT_KEYS, "instances", "avg", "med")),
+        ("calls", "sort", (*SORT_KEYS, "calls", "avg", "med")),
+        ("spans", "sort", SPAN_SORT_KEYS),
+    ],
+)
+def test_options_have_the_words_that_the_analyses_know(command: str, option: str, words: tuple[str, ...]) -> None:
+    """Commands spell them out, since analyses load heavy libraries."""
+    found = cli.get_command(click.Context(cli), command)
+    assert found is not None
+    (choice,) = [param.type for param in found.params if param.name == option]
+    assert isinstance(choice, click.Choice)
+    assert set(choice.choices) == set(words)
 
 
 def test_help_loads_nothing_heavy_and_is_quick() -> None:

@@ -7,7 +7,7 @@ queued before the profiling window, or its call was not recorded.
 
 import polars as pl
 
-_KEY = ["rank", "process", "correlation_id"]
+CALL_KEY = ["rank", "process", "correlation_id"]
 
 
 def tie_launches(launches: pl.LazyFrame, calls: pl.LazyFrame) -> pl.LazyFrame:
@@ -20,7 +20,7 @@ def tie_launches(launches: pl.LazyFrame, calls: pl.LazyFrame) -> pl.LazyFrame:
     first = (
         calls.filter(pl.col("correlation_id").is_not_null())
         .sort("start_ns", "call")
-        .unique(_KEY, keep="first", maintain_order=True)
-        .select(*_KEY, "call")
+        .unique(CALL_KEY, keep="first", maintain_order=True)
+        .select(*CALL_KEY, "call")
     )
-    return launches.join(first, on=_KEY, how="left", nulls_equal=True)
+    return launches.join(first, on=CALL_KEY, how="left", nulls_equal=True)

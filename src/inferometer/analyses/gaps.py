@@ -19,7 +19,7 @@ follows the call is `dependency`. The clocks of host and device agree only as we
 
 import polars as pl
 
-from inferometer.analyses.correlation import tie_launches
+from inferometer.analyses.correlation import CALL_KEY, tie_launches
 from inferometer.analyses.waits import keep_waiting
 from inferometer.analyses.work import PLACE, Work
 from inferometer.names.apis import api_kind, canonical_api
@@ -29,9 +29,8 @@ LAUNCH_GAP_NS = 5_000
 """Queued neighbours follow each other in 1 to 3 μs in captures from A100 and H100; longer is a wait for something."""
 
 CAUSES = ("host_late", "sync", "dependency", "launch_gap", "graph", "unknown")
-_CALL = ["rank", "process", "correlation_id"]
 _THREAD = ["rank", "process", "thread"]
-_GAP = ("place", "kernel", "stream", *_CALL, "start_ns", "dry_ns", "after", "at_edge")
+_GAP = ("place", "kernel", "stream", *CALL_KEY, "start_ns", "dry_ns", "after", "at_edge")
 _NO_ID = -(2**63)  # stands for null where polars joins by equality only
 
 
@@ -44,7 +43,7 @@ def find_gaps(trace: Trace, work: Work) -> pl.DataFrame:
     """
     gaps = _with_waits(trace, _with_calls(trace, _between_launches(work)))
     gaps = _part_late(_part_waits(gaps.with_columns(_cause().cast(pl.Enum(CAUSES)).alias("cause"))))
-    gaps = gaps.rename({"dry_ns": "gap_start_ns", "start_ns": "gap_end_ns"}).drop(_CALL)
+    gaps = gaps.rename({"dry_ns": "gap_start_ns", "start_ns": "gap_end_ns"}).drop(CALL_KEY)
     if work.window_ns is not None:
         cut = pl.col("gap_start_ns", "gap_end_ns").clip(*work.window_ns)
         gaps = gaps.with_columns(cut).filter(pl.col("gap_end_ns") > pl.col("gap_start_ns"))
@@ -143,15 +142,15 @@ def _with_calls(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
     calls = trace.calls.with_row_index("call")
     graphs = (
         trace.launches.filter(pl.col("correlation_id") > 0)  # 0 stands for no call in CUPTI and roctracer
-        .group_by(_CALL)
+        .group_by(CALL_KEY)
         .agg(pl.col("start_ns").min().alias("first_ns"), pl.len())
         .filter(pl.col("len") > 1)
-        .select(*_CALL, "first_ns")
+        .select(*CALL_KEY, "first_ns")
     )
-    keys = gaps.lazy().select(_CALL).with_row_index("gap")
+    keys = gaps.lazy().select(CALL_KEY).with_row_index("gap")
     tied = (
-        tie_launches(keys, calls.select(*_CALL, "start_ns", "call"))
-        .join(graphs, on=_CALL, how="left", nulls_equal=True)
+        tie_launches(keys, calls.select(*CALL_KEY, "start_ns", "call"))
+        .join(graphs, on=CALL_KEY, how="left", nulls_equal=True)
         .sort("gap")
         .select("call", "first_ns")
         .collect()
@@ -187,11 +186,11 @@ def _find_waits(trace: Trace) -> pl.DataFrame:
     able = [name for name in names if api_kind(name) in ("wait", "copy")]
     ended = (
         trace.launches.filter((pl.col("kind") != "kernel") & pl.col("correlation_id").is_not_null())
-        .group_by(_CALL)
+        .group_by(CALL_KEY)
         .agg((pl.col("start_ns") + pl.col("dur_ns")).max().alias("ended_ns"))
     )
-    calls = trace.calls.filter(pl.col("api").is_in(able)).select(*_CALL, "thread", "api", "start_ns", "dur_ns")
-    waits = keep_waiting(calls.join(ended, on=_CALL, how="left", nulls_equal=True).collect()).sort("start_ns")
+    calls = trace.calls.filter(pl.col("api").is_in(able)).select(*CALL_KEY, "thread", "api", "start_ns", "dur_ns")
+    waits = keep_waiting(calls.join(ended, on=CALL_KEY, how="left", nulls_equal=True).collect()).sort("start_ns")
     waits = waits.with_columns((pl.col("start_ns") + pl.col("dur_ns")).alias("wait_end_ns"))
     outlasts = pl.col("wait_end_ns") > pl.col("wait_end_ns").cum_max().shift(1).over(_THREAD)
     return waits.filter(outlasts.fill_null(value=True)).select(

@@ -10,7 +10,7 @@ import polars as pl
 
 from inferometer.analyses.gaps import find_gaps
 from inferometer.analyses.kernels import KernelTable
-from inferometer.analyses.work import arrange_work
+from inferometer.analyses.work import arrange_work, at_place
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration, format_share
 
@@ -80,12 +80,14 @@ def _no_kernels(trace: Trace) -> str:
 
 
 def _idle(trace: Trace, devices: pl.DataFrame) -> Iterator[str]:
-    for row in devices.sort("idle_ns", descending=True, maintain_order=True).iter_rows(named=True):
-        if not row["window_ns"] or row["idle_ns"] / row["window_ns"] < _IDLE_SHARE:
-            continue
+    idle = devices.filter(pl.col("window_ns") > 0, pl.col("idle_ns") / pl.col("window_ns") >= _IDLE_SHARE)
+    if idle.is_empty():
+        return
+    gaps = find_gaps(trace, arrange_work(trace.launches))
+    for row in idle.sort("idle_ns", descending=True, maintain_order=True).iter_rows(named=True):
         share = row["idle_ns"] / row["window_ns"]
-        idle = f"{format_share(share)} of its window ({format_duration(row['idle_ns'])})"
-        yield f"{_place(row, devices)} is idle {idle}." + _why_idle(trace, row["device"], row.get("rank"))
+        of = f"{format_share(share)} of its window ({format_duration(row['idle_ns'])})"
+        yield f"{_place(row, devices)} is idle {of}." + _why_idle(at_place(gaps, row.get("rank"), row["device"]))
 
 
 def _place(row: Mapping[str, Any], devices: pl.DataFrame) -> str:
@@ -94,9 +96,8 @@ def _place(row: Mapping[str, Any], devices: pl.DataFrame) -> str:
     return f"{device} of rank {row['rank']}" if "rank" in row and devices["rank"].n_unique() > 1 else device
 
 
-def _why_idle(trace: Trace, device: str | None, rank: int | None) -> str:
+def _why_idle(gaps: pl.DataFrame) -> str:
     """How much of the idle time ended with work that the host queued only after the device had run dry."""
-    gaps = idle_gaps(trace, device, rank)
     if not gaps.height:
         return ""
     idle_ns = int(gaps["gap_ns"].sum())
@@ -109,19 +110,6 @@ def _why_idle(trace: Trace, device: str | None, rank: int | None) -> str:
         f" For {format_share(late_ns / idle_ns)} of that the host was late: it queued the next work only after the "
         f"device had run dry. Longest gap: {format_duration(longest['gap_ns'])}, ended by {_short(longest['kernel'])}."
     )
-
-
-def idle_gaps(trace: Trace, device: str | None, rank: int | None = None) -> pl.DataFrame:
-    """Times with nothing running on `device` of `rank`.
-
-    When, how long, what ended them, and when the host called for that: columns `gap_start_ns`, `gap_ns`, `kernel` and
-    `called_ns`, null when the call is not in the file.
-    """
-    launches = trace.launches.filter(
-        pl.col("device").eq_missing(pl.lit(device, dtype=pl.String)),
-        pl.col("rank").eq_missing(pl.lit(rank, dtype=pl.Int64)),
-    )
-    return find_gaps(trace, arrange_work(launches)).select("gap_start_ns", "gap_ns", "kernel", "called_ns")
 
 
 def _short_kernels(trace: Trace) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from inferometer.analyses.ranks import Ranks
-from inferometer.analyses.work import PLACE, place_name
+from inferometer.analyses.work import at_place, place_name
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration, format_share
 
@@ -50,7 +50,8 @@ def _idle(devices: pl.DataFrame, gaps: pl.DataFrame) -> Iterator[str]:
     for row in idlest.head(_PLACES).iter_rows(named=True):
         share = format_share(row["idle_ns"] / row["window_ns"])
         idle = f"{share} of its window ({format_duration(row['idle_ns'])} of {format_duration(row['window_ns'])})"
-        yield f"{_place(row, devices)} is idle {idle}. For {'; for '.join(_whys(_of(gaps, row)))}."
+        whys = _whys(at_place(gaps, row["rank"], row["device"]))
+        yield f"{_place(row, devices)} is idle {idle}. For {'; for '.join(whys)}."
     if idlest.height > _PLACES:
         last = idlest.row(-1, named=True)
         least = format_share(last["idle_ns"] / last["window_ns"])
@@ -60,10 +61,6 @@ def _idle(devices: pl.DataFrame, gaps: pl.DataFrame) -> Iterator[str]:
 def _place(row: Mapping[str, Any], devices: pl.DataFrame) -> str:
     """The device, with its rank where there are several."""
     return place_name(row["rank"] if devices["rank"].n_unique() > 1 else None, row["device"])
-
-
-def _of(frame: pl.DataFrame, row: Mapping[str, Any]) -> pl.DataFrame:
-    return frame.filter(pl.col(name).eq_missing(pl.lit(row[name], dtype=frame.schema[name])) for name in PLACE)
 
 
 def _whys(gaps: pl.DataFrame) -> Iterator[str]:

@@ -101,6 +101,12 @@ def _sorts(launches: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def at_place(frame: pl.DataFrame, rank: int | None, device: str | None) -> pl.DataFrame:
+    """The rows of one place, by their `rank` and `device`; null is a value of its own."""
+    wanted = zip(PLACE, (rank, device), strict=True)
+    return frame.filter(pl.col(name).eq_missing(pl.lit(value, dtype=frame.schema[name])) for name, value in wanted)
+
+
 def place_name(rank: int | None, device: str | None) -> str:
     """`gpu:0 of rank 3`."""
     name = device or "unnamed device"

@@ -81,23 +81,10 @@ def split_template(text: str) -> tuple[str, tuple[str, ...]]:
 
 def arguments_of(template: str, text: str) -> tuple[str, ...]:
     """The arguments of the first use of a template inside a type; none where it doesn't occur."""
-    begin = text.find(f"{template}<")
-    if begin < 0:
+    at = text.find(f"{template}<")
+    if at < 0:
         return ()
-    stack, cuts = ["<"], [begin + len(template) + 1]
-    end = len(text)
-    for match in _BRACKET.finditer(text, cuts[0]):
-        mark = match[0]
-        if mark in _OPENING:
-            stack.append(mark)
-        elif mark == ",":
-            if len(stack) == 1:
-                cuts.append(match.end())
-        elif mark != "::" and stack[-1] == _CLOSING[mark]:
-            stack.pop()
-            if not stack:
-                end = match.start()
-                break
+    cuts, end = _inside(text, at + len(template))
     return _cut(text, cuts, end)
 
 
@@ -110,22 +97,34 @@ def _walk(text: str) -> tuple[list[str], tuple[str, ...]]:
     """The words between the `::` of `text`, without templates, and the arguments of the last word's template."""
     pieces: list[str] = [""]
     arguments: tuple[str, ...] = ()
-    stack: list[str] = []
-    cuts: list[int] = []
-    begin = opened = 0
-    for match in _BRACKET.finditer(text):
-        mark = match[0]
-        if not stack:
-            if mark == "::":
-                pieces[-1] += text[begin : match.start()]
-                pieces.append("")
-                arguments, begin = (), match.end()
-            elif mark in _OPENING:
-                pieces[-1] += text[begin : match.start()]
-                stack.append(mark)
-                cuts = [match.end()]
-                opened = match.start()
+    begin = 0
+    while match := _BRACKET.search(text, begin):
+        mark, at = match[0], match.start()
+        if mark == "::":
+            pieces[-1] += text[begin:at]
+            pieces.append("")
+            arguments, begin = (), match.end()
         elif mark in _OPENING:
+            pieces[-1] += text[begin:at]
+            cuts, end = _inside(text, at)
+            begin = end + 1
+            if mark == "<":
+                arguments = _cut(text, cuts, end)
+            elif end < len(text):
+                pieces[-1] += text[at:begin]
+        else:
+            pieces[-1] += text[begin : match.end()]
+            begin = match.end()
+    pieces[-1] += text[begin:]
+    return pieces, arguments
+
+
+def _inside(text: str, at: int) -> tuple[list[int], int]:
+    """Where the pieces between the bracket at `at` and its partner begin, and where the partner stands, or the end."""
+    stack, cuts = [text[at]], [at + 1]
+    for match in _BRACKET.finditer(text, at + 1):
+        mark = match[0]
+        if mark in _OPENING:
             stack.append(mark)
         elif mark == ",":
             if len(stack) == 1:
@@ -133,16 +132,8 @@ def _walk(text: str) -> tuple[list[str], tuple[str, ...]]:
         elif mark != "::" and stack[-1] == _CLOSING[mark]:
             stack.pop()
             if not stack:
-                begin = match.end()
-                if mark == ">":
-                    arguments = _cut(text, cuts, match.start())
-                else:
-                    pieces[-1] += text[opened : match.end()]
-    if stack:
-        arguments = _cut(text, cuts, len(text)) if stack[0] == "<" else arguments
-    else:
-        pieces[-1] += text[begin:]
-    return pieces, arguments
+                return cuts, match.start()
+    return cuts, len(text)
 
 
 def _cut(text: str, cuts: list[int], end: int) -> tuple[str, ...]:

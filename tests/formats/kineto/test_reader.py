@@ -412,7 +412,11 @@ def test_a_file_that_is_no_trace_says_what_it_begins_with(read: Read) -> None:
             read(data)
 
 
-@pytest.mark.parametrize("data", [b"", b"  \n", b"\xef\xbb\xbf", b"\0\0\0", gzip.compress(b"")])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"  \n", b"\xef\xbb\xbf", b"\0\0\0", gzip.compress(b"")],
+    ids=["nothing", "blank", "mark", "zeros", "packed"],
+)
 def test_an_empty_file_is_empty(data: bytes, read: Read) -> None:
     with pytest.raises(FormatError, match="the file is empty"):
         read(data)

@@ -114,6 +114,11 @@ def test_equal_correlation_ids_of_two_processes_stay_apart(open_export: Open) ->
     assert counted(trace) == {"correlation_in_several_processes": 1}
 
 
+def test_a_call_of_another_process_is_not_the_one_of_a_launch(open_export: Open) -> None:
+    trace = open_export(KERNEL=[kernel(100, 25)], RUNTIME=[call(90, 5, globalTid=1 << 56 | 5000 << 24 | 5000)])
+    assert counted(trace) == {"launch_before_window": 1}
+
+
 def test_a_device_is_the_physical_one_whatever_number_its_process_has_for_it(open_export: Open) -> None:
     trace = open_export(
         KERNEL=[kernel(0, 1), kernel(5, 1, globalPid=1 << 56 | 5000 << 24)],

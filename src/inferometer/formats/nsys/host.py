@@ -141,6 +141,9 @@ class Host:
         empty = pl.DataFrame(schema={"process": pl.Int64, "domainId": pl.Int64, "domain": pl.String})
         if not {"domainId", "eventType", "globalTid"} <= self._export.columns(NVTX):
             return empty
+        kinds = self._export.batches(NVTX, ["eventType"])
+        if not any((batch["eventType"] == _DOMAIN).any() for batch in kinds):
+            return empty  # the usual case, without reading every text twice
         found = [empty]
         texts = [name for name in ("text",) if name in self._export.columns(NVTX)]
         numbers = _present(self._export, NVTX, "eventType", "globalTid", "domainId", "textId")
