@@ -12,16 +12,17 @@ from tests.traces import trace_of
 
 from inferometer import Trace
 from inferometer.analyses.groups import Groups, find_groups
-from inferometer.analyses.launch_edges import rule_of
+from inferometer.analyses.launch_rules import rule_of
 from inferometer.analyses.selection import Selection
+from inferometer.analyses.wilson import lower_bound
 from inferometer.errors import InputError, UnknownName
-from inferometer.names import decode
 
 SPLIT_K = "nvjet_tst_64x8_64x16_2x1_v_bz_splitK_TNT"
 WIDER = "nvjet_tst_128x16_64x11_2x1_v_bz_splitK_TNT"
 REDUCE = "void cublasLt::splitKreduce_kernel<32, 16, int, float, __nv_bfloat16>(int)"
 MEMSET = "Memset (Device)"
 NORM = "void flashinfer::norm::RMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*)"
+FIRST, SECOND = "my_first_kernel", "my_second_kernel"  # nobody knows them
 SILU = "void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16, &silu<float>>(int)"
 
 
@@ -75,7 +76,7 @@ def test_a_layer_that_repeats_in_order_is_a_sequence_and_no_group() -> None:
     found = find_groups(trace_with([("norm", [NORM]), ("silu", [SILU])] * 9, apart_ns=10_000))
     assert found.groups == ()
     (refusal,) = found.refused
-    assert refusal.kernels == (decode(NORM).short_name, decode(SILU).short_name)
+    assert refusal.kernels == (NORM, SILU)
     assert "each from an op of its own: one op launched both in 0 of" in refusal.why
 
 
@@ -139,16 +140,97 @@ def test_a_graph_replay_is_recognised_by_what_eager_launches_taught() -> None:
 
 
 def test_a_graph_replay_alone_is_order_only() -> None:
-    found = find_groups(graph_after([("x", [NORM])], [SPLIT_K, REDUCE] * 9))
+    found = find_groups(graph_after([("x", [NORM])], [FIRST, SECOND] * 9))
     assert found.groups == ()
     assert "inside graph launches: order only" in found.refused[0].why
 
 
+def test_a_graph_replay_is_recognised_by_what_a_librarys_source_declares() -> None:
+    found = find_groups(graph_after([("x", [NORM])], [FIRST, SPLIT_K, REDUCE, SECOND, WIDER, REDUCE] * 9))
+    (group,) = found.groups
+    assert (group.name, group.verdict, group.count, group.by_name) == ("split-K GEMM", "declared call", 18, 18)
+    assert group.confidence == pytest.approx(lower_bound(9, 9))  # each variant 9 times
+    assert "declares it (cublasLtMatmul's reduction scheme), and 18 pairs of neighbours show it." in said(found)
+
+
+def test_a_declared_pair_that_does_not_stick_together_is_none() -> None:
+    alone = find_groups(graph_after([("x", [NORM])], [FIRST, SPLIT_K, REDUCE, SPLIT_K, SECOND] * 9))
+    assert alone.groups == ()
+    later = find_groups(trace_with([(None, [FIRST]), (None, [SPLIT_K, REDUCE])] * 9, gap_ns=200_000))
+    assert later.groups == ()
+
+
+def test_sort_passes_of_one_call_are_one_group() -> None:
+    space = "void at_cuda_detail::cub::DeviceRadixSort"
+    policy = "at_cuda_detail::cub::DeviceRadixSortPolicy<int, int, int>::Policy900"
+    sort = [f"{space}{kind}Kernel<{policy}, false, int, int, int>(int)" for kind in ("Histogram", "Onesweep")]
+    sort.insert(1, f"{space}ExclusiveSumKernel<{policy}, int>(int*)")
+    found = find_groups(graph_after([("x", [NORM])], [NORM, *sort, sort[2], sort[2], SILU] * 4))
+    assert members(found) == [
+        [
+            ("cub radix sort histogram", 4, False),
+            ("cub radix sort exclusive sum", 4, False),
+            ("cub radix sort onesweep", 12, False),
+        ]
+    ]
+    assert found.groups[0].name == "radix sort"
+
+
+def test_what_another_file_taught_is_recognised_by_names_and_has_its_site() -> None:
+    taught = find_groups(trace_with([("my::op", [FIRST, SECOND]), ("x", [NORM])] * 4))
+    replay = graph_after([("x", [NORM])], [NORM, FIRST, SECOND, SILU] * 9)
+    assert find_groups(replay).groups == ()
+    found = find_groups(replay, learned=[taught])
+    (group,) = found.groups
+    assert (group.verdict, group.count, group.by_name, group.learned_on) == ("learned call", 9, 9, taught.source)
+    assert group.call
+    assert group.call.startswith("Intercept my::op: it launches my")
+    assert str(group.sites[0]) == "my::op"
+    assert f"Learned on {taught.source}: one op launched both there; 9 pairs" in said(found)
+    nothing = find_groups(replay, learned=[find_groups(trace_with([("x", [NORM])] * 4))])
+    assert nothing.groups == ()
+    assert "Nothing was learned from" in said(nothing)
+
+
+def test_own_ops_outweigh_what_another_file_taught() -> None:
+    taught = find_groups(trace_with([("my::op", [FIRST, SECOND])] * 4))
+    found = find_groups(trace_with([("a", [FIRST]), ("b", [SECOND])] * 9), learned=[taught])
+    assert found.groups == ()
+
+
+def captured(calls: list[tuple[str | None, list[str]]]) -> Trace:
+    """The same calls in a graph's capture: nothing runs."""
+    trace = trace_with(calls)
+    names = trace.launches.collect()["kernel"].to_list()
+    rows = [row | {"kernel": name} for row, name in zip(trace.calls.collect().to_dicts(), names, strict=True)]
+    return trace_of([], calls=rows, ops=trace.ops.collect().to_dicts())
+
+
+def test_a_capture_teaches_though_nothing_ran() -> None:
+    trace = captured([("my::op", [FIRST, SECOND]), ("x", [NORM])] * 4)
+    found = find_groups(trace)
+    (group,) = found.groups
+    assert (group.verdict, group.count, group.total_ns) == ("library call", 4, 0)
+    assert [part.total_ns for member in group.members for part in member.parts] == [None, None]
+    assert "12 of 12 launches are in the file as host calls only" in said(found)
+    assert find_groups(trace, Selection(rank=None, between_ns=None)).captured == 12
+    assert len(find_groups(graph_after([("x", [NORM])], [FIRST, SECOND] * 3), learned=[found]).groups) == 1
+
+
+def test_calls_whose_work_is_selected_away_are_not_captured() -> None:
+    trace = trace_with([("my::op", [FIRST, SECOND])] * 4)
+    rows = trace.launches.collect().to_dicts()
+    calls = [row | {"kernel": FIRST} for row in trace.calls.collect().to_dicts()]
+    apart = trace_of([row | {"stream": i % 2} for i, row in enumerate(rows)], calls=calls)
+    assert find_groups(apart).captured == 0
+    assert find_groups(apart, Selection(stream=1)).captured == 0
+
+
 WITHOUT_OPS: list[tuple[str | None, list[str]]] = [
     (None, [NORM]),
-    (None, [SPLIT_K, REDUCE]),
+    (None, [FIRST, SECOND]),
     (None, [SILU]),
-    (None, [SPLIT_K, REDUCE]),
+    (None, [FIRST, SECOND]),
 ]
 
 
@@ -157,8 +239,7 @@ def test_without_ops_neighbours_that_stick_together_at_once_are_a_wrappers_call(
     (group,) = found.groups
     assert (group.verdict, group.count) == ("fused-wrapper call", 10)
     assert "No framework ops are known" in said(found)
-    assert group.call is not None
-    assert group.call.startswith("Intercept the cuBLAS call")
+    assert group.call is None
 
 
 @pytest.mark.parametrize(
@@ -166,7 +247,7 @@ def test_without_ops_neighbours_that_stick_together_at_once_are_a_wrappers_call(
     [
         (WITHOUT_OPS * 5, {"gap_ns": 20_000, "apart_ns": 500_000}, "one call launches its kernels within 5.000 μs"),
         (WITHOUT_OPS * 5, {"gap_ns": 3_000, "apart_ns": 1_000}, "as long as between other launches"),
-        ([(None, [SPLIT_K, REDUCE]), (None, [NORM])] * 9, {}, "in one surrounding only"),
+        ([(None, [FIRST, SECOND]), (None, [NORM])] * 9, {}, "in one surrounding only"),
     ],
 )
 def test_without_ops_anything_less_is_refused(calls: list[Any], options: dict[str, int], why: str) -> None:
@@ -176,7 +257,7 @@ def test_without_ops_anything_less_is_refused(calls: list[Any], options: dict[st
 
 
 def test_without_calls_nothing_can_be_told() -> None:
-    launches = [{"kernel": name, "start_ns": 100 * i} for i, name in enumerate([NORM, SPLIT_K, REDUCE] * 9)]
+    launches = [{"kernel": name, "start_ns": 100 * i} for i, name in enumerate([NORM, FIRST, SECOND] * 9)]
     found = find_groups(trace_of(launches))
     assert found.groups == ()
     assert "can't be told" in said(found)
@@ -224,9 +305,30 @@ def test_sums_have_no_streams_to_select() -> None:
 
 
 def test_the_first_test_that_a_pair_fails_is_its_ruling() -> None:
-    row = {"known": 0, "same": 0, "owned": 0, "count": 9, "forward": 1.0, "backward": 1.0, "in_graph": 0, "timed": 9}
-    row |= {"memory": False, "host_gap": 0.1, "host_gap_ns": 900.0, "contexts": 2, "variants": 1}
+    row: dict[str, Any] = {
+        "known": 0,
+        "same": 0,
+        "owned": 0,
+        "count": 9,
+        "forward": 1.0,
+        "backward": 1.0,
+        "in_graph": 0,
+        "timed": 9,
+    }
+    row |= {"learned_on": None, "declared": None, "bound": "both", "repeats": False, "led": 9, "lagging": 9}
+    row |= {
+        "count_a": 9,
+        "count_b": 9,
+        "memory": False,
+        "host_gap": 0.1,
+        "host_gap_ns": 900.0,
+        "contexts": 2,
+        "variants": 1,
+    }
     assert rule_of(row) == "fused-wrapper call"
+    assert rule_of(row | {"learned_on": "eager.json", "count": 1}) == "learned call"
+    assert rule_of(row | {"declared": "a source", "count": 2}) == "declared call"
+    assert rule_of(row | {"declared": "a source", "lagging": 8, "in_graph": 9}) == "graph"
     assert rule_of(row | {"known": 4, "same": 4, "owned": 4}) == "library call"
     assert rule_of(row | {"known": 100, "same": 94, "owned": 94}) == "own ops"
     assert rule_of(row | {"known": 1, "same": 1, "owned": 1}) == "rare"

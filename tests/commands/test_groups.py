@@ -85,3 +85,17 @@ def test_the_sample_is_answered_in_markdown(capsys: pytest.CaptureFixture[str]) 
     code, out, _ = run("groups", SAMPLE, "--markdown", capsys=capsys)
     assert code == 0
     assert "FlashInfer attention with merge" in out
+
+
+def test_a_file_to_learn_from_is_read_or_refused(
+    trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run("groups", trace_file, "--learn-from", trace_file, "--json", capsys=capsys)
+    data = json.loads(out)
+    assert (code, data["learned_from"]) == (0, [str(trace_file)])
+    assert any("Nothing was learned from" in remark for remark in data["remarks"])  # its own ops are known
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"traceEvents":')
+    for path in (broken, tmp_path / "nowhere.json"):
+        code, _, err = run("groups", trace_file, "--learn-from", path, capsys=capsys)
+        assert (code, path.name in err) == (3, True)

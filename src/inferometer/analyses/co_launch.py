@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-Verdict = Literal["library call", "fused-wrapper call", "counts only"]
+Verdict = Literal["library call", "learned call", "declared call", "fused-wrapper call", "counts only"]
 
 
 @dataclass(frozen=True)
 class Part:
     """One kernel of a role: `count` launches that are part of the group, `of` all its launches.
 
-    `total_ns` is None where the source doesn't tell which of the kernel's launches belong here.
+    `total_ns` is None where the source doesn't tell which of the kernel's launches belong here, or they never ran.
     """
 
     kernel: str
@@ -85,7 +85,7 @@ class Group:
     `confidence` is the lower bound of the weakest link, 0 to 1; None where only counts are known. `evidence`:
     sentences. `call` is the sentence that names the one call to intercept; None where no rule knows it. `edges`: the
     statistics of neighbours in the group, from launches only. `asked`: lines of the source's text that name its
-    kernels.
+    kernels. `learned_on`: the other file that taught the group, where `sites` are then from.
     """
 
     name: str
@@ -97,6 +97,7 @@ class Group:
     call: str | None = None
     sites: tuple[Site, ...] = ()
     by_name: int = 0
+    learned_on: str | None = None
     edges: tuple[dict[str, Any], ...] = ()
     asked: tuple[dict[str, Any], ...] = ()
     modelled: tuple[dict[str, Any], ...] = ()
@@ -119,6 +120,7 @@ class Group:
             "verdict": self.verdict,
             "call": self.call,
             "by_name": self.by_name,
+            "learned_on": self.learned_on,
             "sites": [site.as_json() for site in self.sites],
             "edges": list(self.edges),
             "asked_about": list(self.asked),

@@ -8,9 +8,10 @@ is another kernel's count is consistent with a group, never proof, and is said o
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from inferometer.analyses.co_launch import Group, Member, Refusal
+from inferometer.analyses.declared import DECLARED, Relation
 from inferometer.analyses.group_names import call_sentence, group_name
 from inferometer.analyses.mixture import mixtures_agree
 from inferometer.analyses.printed_rows import PrintedRow, by_count, launches
@@ -27,32 +28,13 @@ _SHOWN = 6
 _NUMBER = re.compile(r"\d+")
 
 
-@dataclass(frozen=True)
-class Relation:
-    """Role keys of the leaders and of the follower that each of them is followed by. Source in a few words."""
-
-    leader: str
-    follower: str
-    source: str
-    by_dtype: bool = False
-
-
-DECLARED = (
-    Relation("cublas split-K GEMM", "cublaslt splitK reduce", "cublasLtMatmul's reduction scheme"),
-    Relation("cub scan init", "cub scan", "CUB dispatch_scan.cuh", by_dtype=True),
-    Relation("cub radix sort histogram", "cub radix sort exclusive sum", "CUB dispatch_radix_sort.cuh", by_dtype=True),
-    Relation("cub compact init", "cub reduce by key", "CUB dispatch_reduce_by_key.cuh", by_dtype=True),
-    Relation("flash_attn2 attention split", "flash_attn2 attention combine", "FlashAttention 2 flash_api.cpp"),
-)
-
-
 def declared_groups(rows: Sequence[PrintedRow]) -> tuple[list[Group], list[Refusal]]:
     """Groups whose follower's count is the sum of its leaders' exactly, and those where it isn't."""
     groups: list[Group] = []
     refused: list[Refusal] = []
     for relation in DECLARED:
-        for leaders, followers in _pairs(relation, rows):
-            if launches(leaders) == launches(followers):
+        for leaders, followers in _pairs(relation, rows) if relation.bound == "both" else ():
+            if relation.times * launches(leaders) == launches(followers):
                 groups.append(_group(leaders, followers, f"declared by {relation.source}"))
             else:
                 refused.append(_unequal(relation, leaders, followers))
@@ -63,9 +45,10 @@ def _pairs(relation: Relation, rows: Sequence[PrintedRow]) -> Iterable[tuple[lis
     """Leaders and followers that belong together, in the order of the table; by dtype where the names tell one."""
     sides: dict[str | None, tuple[list[PrintedRow], list[PrintedRow]]] = {}
     for row in rows:
-        if row.role.key in (relation.leader, relation.follower):
-            dtype = row.name.dtype if relation.by_dtype else None
-            sides.setdefault(dtype, ([], []))[row.role.key == relation.follower].append(row)
+        dtype = row.name.dtype if relation.by_dtype else None
+        leads, follows = relation.is_leader(row.kernel), relation.is_follower(row.kernel)
+        if leads or follows:
+            sides.setdefault(dtype, ([], []))[follows].append(row)
     return ((by_count(leaders), by_count(followers)) for leaders, followers in sides.values())
 
 
@@ -96,13 +79,19 @@ def _long(rows: Sequence[PrintedRow]) -> int | None:
 
 def _unequal(relation: Relation, leaders: Sequence[PrintedRow], followers: Sequence[PrintedRow]) -> Refusal:
     n_leaders, n_followers = launches(leaders), launches(followers)
-    follower = relation.follower.split(" ", 1)[1]
-    leader = relation.leader.split(" ", 1)[1]
-    missing = f"{abs(n_leaders - n_followers):,} {leader if n_leaders < n_followers else follower} missing"
-    counts = f"{n_leaders:,} and {n_followers:,} launches differ"
-    why = f"{follower} follows {leader} ({relation.source}), but {counts}: {missing}."
+    leader, follower = (
+        _label(side, words) for side, words in ((leaders, relation.leader), (followers, relation.follower))
+    )
+    wanted = relation.times * n_leaders
+    missing = f"{abs(wanted - n_followers):,} {leader if wanted < n_followers else follower} missing"
+    why = f"{follower} follows {leader} ({relation.source}), but {n_leaders:,} and {n_followers:,} launches differ"
+    why = f"{why}: {missing}." if relation.times == 1 else f"{why}: want {relation.times} for each."
     total_ns = sum(row.total_ns or 0 for row in (*leaders, *followers))
     return Refusal(tuple(row.kernel for row in (*leaders, *followers)), n_followers, why, total_ns)
+
+
+def _label(rows: Sequence[PrintedRow], role: str) -> str:
+    return rows[0].role.label if rows else role.split(" ", 1)[1]
 
 
 def arithmetic_groups(rows: Sequence[PrintedRow], taken: Iterable[str]) -> tuple[list[Group], list[Refusal]]:

@@ -1,52 +1,47 @@
 """Groups from launches: what pairs and runs say, in words."""
 
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
 from inferometer.analyses.call_sites import find_sites
-from inferometer.analyses.co_launch import Group, Member, Part, Refusal, Site, Verdict
+from inferometer.analyses.captured import captured_launches
+from inferometer.analyses.co_launch import Group, Member, Part, Refusal, Site
+from inferometer.analyses.group_evidence import evidence_of
 from inferometer.analyses.group_names import call_sentence, group_name
-from inferometer.analyses.launch_edges import OWNED_SUPPORT, SUPPORT, Edges, find_edges
+from inferometer.analyses.launch_edges import Edges, find_edges
 from inferometer.analyses.launch_pairs import NONE, Ordered, order_launches
+from inferometer.analyses.launch_rules import GROUPED
 from inferometer.analyses.launch_runs import RunGroup, Runs, find_runs
+from inferometer.analyses.learned import Lessons
+from inferometer.analyses.selection import Selection
 from inferometer.analyses.sequences import find_sequences
 from inferometer.trace.trace import Trace
-from inferometer.units import format_duration, format_share
 
 _EDGE = (
-    "count",
-    "known",
-    "same",
-    "forward",
-    "backward",
-    "confidence",
-    "host_gap_ns",
-    "device_gap_ns",
-    "contexts",
-    "ruling",
+    *("count", "known", "same", "forward", "backward", "confidence", "host_gap_ns", "device_gap_ns", "contexts"),
+    *("ruling", "learned_on", "declared"),
 )
 
 
 def groups_of_launches(
-    trace: Trace, launches: pl.LazyFrame, *, min_support: int | None = None
+    trace: Trace, selection: Selection, lessons: Lessons, *, min_support: int | None = None
 ) -> tuple[list[Group], list[Refusal], Ordered]:
     """Groups, most time first; what was refused; and the launches that they were found in."""
-    work = order_launches(launches, trace.calls, trace.ops)
-    edges = find_edges(work, min_support=min_support)
+    launches = selection.apply(trace, compact=True)
+    work = order_launches(launches, captured_launches(trace, selection), trace.calls, trace.ops)
+    edges = find_edges(work, lessons, min_support=min_support)
     runs = find_runs(work, edges.together)
     sites = _sites(trace, work, runs)
     groups, refused = [], []
     for found in runs.groups:
-        group = _group(work, edges, runs, found, sites)
-        least = OWNED_SUPPORT if group.verdict == "library call" else SUPPORT
-        if group.count < (min_support or least):
+        group = _group(work, edges, runs, found, sites, lessons)
+        if group.count < (min_support or GROUPED[group.verdict]):
             refused.append(_rare(group))
         else:
             groups.append(group)
-    order = sorted(groups, key=lambda group: (-group.total_ns, group.name))
+    order = sorted(groups, key=lambda group: (-group.total_ns, -group.count, group.name))
     return order, [*find_sequences(work, edges), *refused], work
 
 
@@ -71,30 +66,35 @@ def _sites(trace: Trace, work: Ordered, runs: Runs) -> pl.DataFrame:
     return frame.group_by("signature", "op", "frame").agg(pl.len().cast(pl.Int64).alias("count"))
 
 
-def _group(work: Ordered, edges: Edges, runs: Runs, found: RunGroup, sites: pl.DataFrame) -> Group:
+def _group(work: Ordered, edges: Edges, runs: Runs, found: RunGroup, sites: pl.DataFrame, lessons: Lessons) -> Group:
     members = tuple(_member(work, runs, found, key) for key in found.roles)
     pairs = _pairs(work, edges, found)
-    ops = [op for op, _ in found.ops.most_common()]
-    verdict: Verdict = "library call" if "library call" in pairs["ruling"] else "fused-wrapper call"
-    keys = list(found.roles)
+    verdict = next(verdict for verdict in GROUPED if verdict in pairs["ruling"])
+    keys, ops, where = list(found.roles), [op for op, _ in found.ops.most_common()], _sites_of(found, sites)
+    source = None
+    if verdict == "learned call":
+        source, where = lessons.sites(kernel for member in members for kernel in member.kernels)
+        ops = list(dict.fromkeys(site.op for site in where if site.op))
     return Group(
         name=group_name(keys, members),
         verdict=verdict,
         members=members,
         count=found.count,
         confidence=pairs["confidence"].min(),  # type: ignore[arg-type]
-        evidence=tuple(_evidence(pairs, found, members, verdict)),
+        evidence=tuple(evidence_of(pairs, found, members)),
         call=call_sentence(keys, members, ops),
-        sites=tuple(_sites_of(found, sites)),
+        sites=tuple(where),
         by_name=found.by_name,
+        learned_on=source,
         edges=tuple(pairs.select("from", "to", *_EDGE).to_dicts()),
     )
 
 
 def _member(work: Ordered, runs: Runs, found: RunGroup, key: str) -> Member:
     every = np.bincount(work.kernel, minlength=len(work.kernels))
+    ran = np.bincount(work.kernel[~work.is_captured], minlength=len(work.kernels))
     parts = [
-        Part(work.kernels[kernel], count, int(every[kernel]), found.ns[kernel])
+        Part(work.kernels[kernel], count, int(every[kernel]), found.ns[kernel] if ran[kernel] else None)
         for kernel, count in sorted(found.kernels[key].items(), key=lambda item: (-item[1], work.kernels[item[0]]))
     ]
     return Member(runs.roles[key].label, tuple(parts), optional=found.present[key] < found.count)
@@ -111,26 +111,6 @@ def _pairs(work: Ordered, edges: Edges, found: RunGroup) -> pl.DataFrame:
         for name, column in (("from", "a"), ("to", "b"))
     ]
     return pairs.with_columns(names)
-
-
-def _evidence(pairs: pl.DataFrame, found: RunGroup, members: Sequence[Member], verdict: Verdict) -> list[str]:
-    known, same = int(pairs["known"].sum()), int(pairs["same"].sum())
-    gap = pairs["host_gap_ns"].drop_nulls().median()
-    after = f"; the host goes on after {format_duration(float(gap))} (median)" if isinstance(gap, int | float) else ""
-    if verdict == "library call":
-        said = [f"One op launched both in {same:,} of {known:,} pairs of neighbours with known ops{after}."]
-    else:
-        least = float(pairs.select(pl.min_horizontal(pl.col("forward").min(), pl.col("backward").min())).item())
-        said = [f"Ops unknown: neighbours stick together in {format_share(least)} of launches or more{after}."]
-    if found.by_name and verdict == "library call":
-        said.append(
-            f"{found.by_name:,} of {found.count:,} times recognised by names alone, learned on launches whose op is "
-            "known in this file."
-        )
-    spare = [member.role for member in members if member.optional]
-    if spare:
-        said.append(f"Not in every call: {', '.join(spare)}.")
-    return said
 
 
 def _sites_of(found: RunGroup, sites: pl.DataFrame) -> list[Site]:

@@ -23,6 +23,9 @@ def groups_of_section(totals: pl.DataFrame) -> tuple[list[Group], list[Refusal]]
 
 
 def _known(rows: Sequence[PrintedRow]) -> tuple[list[Group], list[Refusal]]:
-    declared, unequal = declared_groups(rows)
+    """Groups that libraries declare; FlashAttention 3 first, whose metadata one forward shares with another."""
     varlen, odd = varlen_groups(rows)
+    taken = {part.kernel for group in varlen for member in group.members for part in member.parts}
+    taken.update(kernel for refusal in odd for kernel in refusal.kernels)
+    declared, unequal = declared_groups([row for row in rows if row.kernel not in taken])
     return [*declared, *varlen], [*unequal, *odd]

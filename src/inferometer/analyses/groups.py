@@ -22,6 +22,7 @@ from inferometer.analyses.group_sections import NO_GROUPS, group_section, refuse
 from inferometer.analyses.group_totals import groups_of_section
 from inferometer.analyses.kernels import Basis, basis_of
 from inferometer.analyses.launch_pairs import NONE, Ordered
+from inferometer.analyses.learned import lessons_of
 from inferometer.analyses.result import Result, Section
 from inferometer.analyses.selection import Selection
 from inferometer.errors import InputError, UnknownName
@@ -33,7 +34,7 @@ NEEDED = {  # the columns of each table that the question touches
         *("kind", "kernel", "device", "stream", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
         "graph_node_id",
     ),
-    "calls": ("rank", "process", "thread", "start_ns", "dur_ns", "correlation_id", "path_id"),
+    "calls": ("rank", "process", "thread", "start_ns", "dur_ns", "correlation_id", "path_id", "kernel"),
     "ops": ("op", "rank", "process", "thread", "start_ns", "dur_ns"),
     "frames": ("frame", "rank", "process", "thread", "start_ns", "dur_ns"),
     "call_paths": ("path_id", "parent_id", "frame"),
@@ -46,7 +47,9 @@ NEEDED = {  # the columns of each table that the question touches
 class Groups(Result):
     """`groups`, most time first; `refused`: what looks like one, with the reason. `shown` and `found` count groups.
 
-    From launches: `launches` selected, of which `with_op` have a known op and `in_graph` came from graph replays.
+    From launches: `launches` selected, of which `with_op` have a known op, `in_graph` came from graph replays and
+    `captured` are known by their host calls alone. `teachers`: files to learn from, `idle_teachers` those that taught
+    nothing.
     """
 
     source: str
@@ -57,7 +60,10 @@ class Groups(Result):
     launches: int
     with_op: int
     in_graph: int
+    captured: int
     with_call: int
+    teachers: tuple[str, ...]
+    idle_teachers: tuple[str, ...]
     losses: Losses
 
     def sections(self) -> Sequence[Section]:
@@ -95,11 +101,17 @@ class Groups(Result):
                 "records ops with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
             )
         if self.in_graph:
-            learned = sum(group.by_name for group in self.groups)
             yield (
                 f"{self.in_graph:,} of {self.launches:,} launches are from graph replays, which have no ops: groups in "
-                "them are recognised only by names that eager launches of this file taught"
-                + ("." if learned else ", and these taught none.")
+                "them are recognised by names that eager launches or other files (--learn-from) taught, or by what a "
+                "library's source declares."
+            )
+        for teacher in self.idle_teachers:
+            yield f"Nothing was learned from {teacher}: no pair of it, proved by ops, is among launches of unknown op."
+        if self.captured:
+            yield (
+                f"{self.captured:,} of {self.launches:,} launches are in the file as host calls only, captured into a "
+                "graph or not recorded on the device: they have no times."
             )
 
     def as_json(self) -> dict[str, Any]:
@@ -112,7 +124,9 @@ class Groups(Result):
             "launches": self.launches,
             "launches_with_op": self.with_op,
             "launches_in_graphs": self.in_graph,
+            "launches_captured": self.captured,
             "launches_with_call": self.with_call,
+            "learned_from": list(self.teachers),
             "remarks": list(self._remarks()),
             "losses": self.losses.as_dict(),
         }
@@ -126,6 +140,7 @@ def find_groups(
     min_support: int | None = None,
     section: int | None = None,
     split: bool = False,
+    learned: Sequence[Groups] = (),
 ) -> Groups:
     """Kernels that are launched together, from launches, or from totals where there are no launches.
 
@@ -136,29 +151,44 @@ def find_groups(
         min_support: Pairs to be seen before neighbours are taken for a group; by default 2 of one op, 5 without ops.
         section: Only this section of the totals.
         split: From totals, share each follower's time out over its leaders by count: modelled, not measured.
+        learned: Groups of other traces, such as an eager run or a graph's capture: what one op launched there is
+            recognised here by names, where ops are unknown.
 
     Raises:
-        InputError: The selection names something that is not there, or asks sums for a device, stream or window.
+        InputError: The selection names something that is not there, or asks sums for a device, stream, window or
+            learned groups.
         UnknownName: There is no such section.
     """
     selection = selection or Selection()
     if basis_of(trace) == "totals":
+        if learned:
+            raise InputError(
+                f"{trace.facts.source}: want single launches to recognise learned groups, found only sums by kernel",
+                hint="Leave out what to learn from, or give the profile that the sums were made from.",
+            )
         found = _from_totals(trace, selection, section, split=split)
     else:
         if section is not None:
             raise UnknownName("section", str(section), [])
-        found = _from_launches(trace, selection, min_support)
+        found = _from_launches(trace, selection, min_support, learned)
     return replace(found, groups=tuple(with_asked(found.groups[:top], _named_kernels(trace))))
 
 
-def _from_launches(trace: Trace, selection: Selection, min_support: int | None) -> Groups:
-    groups, refused, work = groups_of_launches(trace, selection.apply(trace, compact=True), min_support=min_support)
-    return _result(trace, "launches", groups, refused, work)
+def _from_launches(trace: Trace, selection: Selection, min_support: int | None, learned: Sequence[Groups]) -> Groups:
+    lessons = lessons_of([(other.source, group) for other in learned for group in other.groups])
+    groups, refused, work = groups_of_launches(trace, selection, lessons, min_support=min_support)
+    return _result(trace, "launches", groups, refused, work, [other.source for other in learned])
 
 
 def _result(
-    trace: Trace, basis: Basis, groups: Sequence[Group], refused: Sequence[Refusal], work: Ordered | None
+    trace: Trace,
+    basis: Basis,
+    groups: Sequence[Group],
+    refused: Sequence[Refusal],
+    work: Ordered | None,
+    teachers: Sequence[str] = (),
 ) -> Groups:
+    taught = {edge["learned_on"] for group in groups for edge in group.edges}
     return Groups(
         source=trace.facts.source,
         basis=basis,
@@ -168,7 +198,10 @@ def _result(
         launches=0 if work is None else len(work.lane),
         with_op=0 if work is None else int((work.op != NONE).sum()),
         in_graph=0 if work is None else int(work.in_graph.sum()),
+        captured=0 if work is None else int(work.is_captured.sum()),
         with_call=0 if work is None else int((work.call != NONE).sum()),
+        teachers=tuple(teachers),
+        idle_teachers=tuple(teacher for teacher in teachers if teacher not in taught),
         losses=trace.losses,
     )
 

@@ -1,54 +1,19 @@
-"""Which kernels follow each other because one call launches both: pairs of neighbours, counted by folded names.
+"""Pairs of neighbours on a stream, counted by folded names, with what is known of each; `launch_rules` decides."""
 
-The rules were calibrated on same-op truth (neighbours launched by one op instance) of real captures from A100 and H100.
-Where ops are known, the same instance decides. How often a kernel has this neighbour then only tells which role is
-optional: asking for it in 95 % of the cases would have lost 131 of 362 true pairs, and no false one. Two pairs are
-enough: names learned on one rank of a training run found the other's pairs with 146 right and none wrong, of 175.
-
-Without ops, order proves nothing: a layer repeats in order, too. Then neighbours must stick together both ways, the
-host must go from one to the next at once, and they must do so in several surroundings. With the ops of these captures
-hidden, this finds fewer pairs (324 of 568 with the bundled sample's), none of them wrong; but `HOST_GAP_NS` was chosen
-on these very captures, and no other has tested it.
-
-Shares decide, and Wilson's lower bound is the confidence that is reported: to have a bound of 0.95, a pair would have
-to be seen 73 times without exception.
-"""
-
+from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.declared import find_relation
 from inferometer.analyses.group_roles import role_of
-from inferometer.analyses.launch_pairs import NONE, Ordered, thread_gaps
+from inferometer.analyses.launch_pairs import NONE, Ordered, named, thread_gaps
+from inferometer.analyses.launch_rules import GROUPED, hits_of, rule_of
+from inferometer.analyses.learned import Lessons
 from inferometer.analyses.wilson import lower_bound
-
-SAME_OP = 0.95
-"""Share of pairs with both ops known that have the same instance."""
-
-STICKS = 0.95
-"""Share of a kernel's launches with this neighbour, both ways, over the variants of its role."""
-
-OWNED_SUPPORT = 2
-SUPPORT = 5
-"""Pairs to be seen: of one op instance, and without ops."""
-
-HOST_GAP = 0.25
-"""Median host gap of the pair over that of any two launches of its thread."""
-
-HOST_GAP_NS = 5_000
-"""Median host gap of the pair at most. Set after a false pair, 42 μs apart, in two captures from A100; there some
-true pairs are 6 to 39 μs apart and are lost by it. On H100 the one true pair has 2 μs, its false friends 7 or more."""
-
-CONTEXTS = 2
-"""Different kernels that stand before the pair, or variants of its roles."""
-
-Ruling = Literal[
-    "library call", "fused-wrapper call",
-    "own ops", "loose", "rare", "graph", "no calls", "memory", "slow", "one context",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,7 +24,7 @@ class Edges:
     together: NDArray[np.bool_]
 
 
-def find_edges(work: Ordered, *, min_support: int | None = None) -> Edges:
+def find_edges(work: Ordered, lessons: Lessons, *, min_support: int | None = None) -> Edges:
     """Pairs of neighbours and what they are; `min_support` replaces both thresholds of that kind."""
     n = len(work.lane)
     if n < 2:
@@ -69,8 +34,8 @@ def find_edges(work: Ordered, *, min_support: int | None = None) -> Edges:
     is_known = (work.op[first] != NONE) & (work.op[second] != NONE)
     is_same = is_known & (work.op[first] == work.op[second])
     rows = _count_pairs(work, first, second, is_known, is_same)
-    frame = _judged(_with_shares(work, rows), min_support)
-    accepted = frame.filter(pl.col("ruling").is_in(["library call", "fused-wrapper call"]))
+    frame = _judged(_with_knowledge(work, _with_shares(work, rows), lessons), min_support)
+    accepted = frame.filter(pl.col("ruling").is_in([*GROUPED]))
     size = len(work.folded)
     keys = np.sort((accepted["a"] * size + accepted["b"]).to_numpy())
     together = np.zeros(n, dtype=np.bool_)
@@ -158,44 +123,36 @@ def _with_shares(work: Ordered, rows: pl.DataFrame) -> list[dict[str, Any]]:
     return found
 
 
+def _with_knowledge(work: Ordered, rows: list[dict[str, Any]], lessons: Lessons) -> list[dict[str, Any]]:
+    """The rows with what other files teach and sources declare of pairs whose ops are unknown here."""
+    names = named(work)
+    for row in rows:
+        leader, follower = names[row["a"]][0], names[row["b"]][0]
+        lesson = None if row["known"] else lessons.find(leader, follower)
+        relation = None if row["known"] else find_relation(leader, follower)
+        row["learned_on"] = lesson and lesson.source
+        row["learned"] = (lesson.same, lesson.known) if lesson else None
+        row["declared"] = relation and relation.source
+        row["bound"] = relation and (relation.bound if relation.times == 1 else "leader")
+        row["repeats"] = role_of(leader).key == role_of(follower).key
+    led, lagging = Counter[int](), Counter[int]()
+    for row in rows:
+        led[row["a"]] += row["count"] if row["declared"] else 0
+        lagging[row["b"]] += row["count"] if row["declared"] else 0
+    return [row | {"led": led[row["a"]], "lagging": lagging[row["b"]]} for row in rows]
+
+
 def _roles(work: Ordered) -> list[str]:
     """The role of each folded name."""
-    roles: dict[int, str] = {}
-    for kernel, name in enumerate(work.kernels):
-        roles.setdefault(int(work.fold_of_kernel[kernel]), role_of(name).key)
-    return [roles[i] for i in range(len(work.folded))]
+    names = named(work)
+    return [role_of(names[fold][0]).key for fold in range(len(work.folded))]
 
 
 def _judged(rows: list[dict[str, Any]], min_support: int | None) -> pl.DataFrame:
     for row in rows:
         row["forward"], row["backward"] = row["followed"] / row["count_a"], row["preceded"] / row["count_b"]
         row["ruling"] = rule_of(row, min_support)
-        hits = (
-            (row["same"], row["known"])
-            if row["known"]
-            else (min(row["followed"], row["preceded"]), max(row["count_a"], row["count_b"]))
-        )
-        row["confidence"] = lower_bound(min(hits), hits[1])
+        row["confidence"] = lower_bound(*hits_of(row))
     columns = {"a": pl.Int64, "b": pl.Int64, "ruling": pl.String, "confidence": pl.Float64}
-    return pl.DataFrame(rows) if rows else pl.DataFrame(schema=columns)
-
-
-def rule_of(row: dict[str, Any], min_support: int | None = None) -> Ruling:
-    """What a pair is, from its counts; the first test that it fails, or the kind of call that it passes as."""
-    if row["known"]:
-        if row["same"] < SAME_OP * row["known"]:
-            return "own ops"
-        return "library call" if row["owned"] >= (min_support or OWNED_SUPPORT) else "rare"
-    if row["count"] < (min_support or SUPPORT):
-        return "rare"
-    if min(row["forward"], row["backward"]) < STICKS:
-        return "loose"
-    if row["in_graph"] == row["count"]:
-        return "graph"
-    if not row["timed"] or row["host_gap"] is None:
-        return "no calls"
-    if row["memory"]:
-        return "memory"
-    if row["host_gap"] > HOST_GAP or row["host_gap_ns"] > HOST_GAP_NS:
-        return "slow"
-    return "fused-wrapper call" if row["contexts"] + row["variants"] - 1 >= CONTEXTS else "one context"
+    kept = [{name: value for name, value in row.items() if name != "learned"} for row in rows]
+    return pl.DataFrame(kept, infer_schema_length=None) if rows else pl.DataFrame(schema=columns)

@@ -2,7 +2,8 @@
 
 The op is the innermost framework op open on the launching thread when the host call began. A launch of a graph replay
 has none: one call launched them all. Nor has one whose op launched more than `MOST_LAUNCHES`: such an op is a compiled
-region or a whole step, no library call.
+region or a whole step, no library call. Launches that are known by their calls alone stand in the order of these, each
+thread as a stream of its own.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ MOST_LAUNCHES = 32
 
 NONE = -1
 _THREAD = ["rank", "process", "thread"]
-_LANE = ["rank", "device", "stream"]
+_LANE = ["rank", "device", "stream", "process", "thread"]  # the last two only without a stream: of the calls alone
+_COLUMNS = ("kernel", *_LANE, "start_ns", "dur_ns", "call", "in_graph", "is_captured")
 Numbers = NDArray[np.int64]
 
 
@@ -29,9 +31,9 @@ class Ordered:
     """Columns of launches by stream and start; row i and i + 1 are neighbours where `lane` is the same.
 
     `fold` numbers the short names in `folded`; `kernel` the names in `kernels`. `op`, `call` and `thread` are row
-    numbers, -1 where unknown; `called_ns` and `returned_ns` are of the call. `in_graph`: one call launched several.
-    `op_name` numbers the names in `ops`. `fold_of_kernel`: for each of `kernels`. `calls`: the thread, `called_ns` and
-    `path_id` of each call.
+    numbers, -1 where unknown; `called_ns` and `returned_ns` are of the call. `in_graph`: one call launched several;
+    `is_captured`: known by its call alone, and took no time. `op_name` numbers the names in `ops`. `fold_of_kernel`:
+    for each of `kernels`. `calls`: the thread, `called_ns` and `path_id` of each call.
     """
 
     kernels: list[str]
@@ -47,17 +49,19 @@ class Ordered:
     called_ns: Numbers
     returned_ns: Numbers
     in_graph: NDArray[np.bool_]
+    is_captured: NDArray[np.bool_]
     op_name: Numbers
     fold_of_kernel: Numbers
     call: Numbers
     calls: pl.DataFrame
 
 
-def order_launches(launches: pl.LazyFrame, calls: pl.LazyFrame, ops: pl.LazyFrame) -> Ordered:
+def order_launches(launches: pl.LazyFrame, captured: pl.LazyFrame, calls: pl.LazyFrame, ops: pl.LazyFrame) -> Ordered:
     """The launches selected, with what is known of their calls and ops.
 
     Args:
         launches: As `Trace.compact` gives them, with the columns of `groups.NEEDED`. Whole graphs are left out.
+        captured: Of `captured_launches`.
         calls: With the columns of `groups.NEEDED`.
         ops: With the columns of `groups.NEEDED`.
     """
@@ -65,20 +69,40 @@ def order_launches(launches: pl.LazyFrame, calls: pl.LazyFrame, ops: pl.LazyFram
     called = calls.select(columns).with_row_index("call").collect()
     threads = _numbered_threads(called, ops)
     called = called.join(threads, on=_THREAD, how="left", nulls_equal=True, maintain_order="left")
-    work = launches.filter(pl.col("kind").cast(pl.String) != "graph").select(
-        *("kernel", *_LANE, "process", "start_ns", "dur_ns", "correlation_id"),
-        pl.col("graph_node_id").is_not_null().alias("in_graph"),
+    ids = called.lazy().select(*_THREAD, "start_ns", "correlation_id", "call")
+    both = [_on_streams(launches, ids), *_on_threads(captured, ids)]
+    lanes = (
+        pl.concat([rows.select(_LANE) for rows in both]).unique().sort(_LANE, nulls_last=True).with_row_index("lane")
     )
-    lanes = work.select(_LANE).unique().sort(_LANE, nulls_last=True).with_row_index("lane")
     tied = (
-        tie_launches(work, called.lazy().select(*_THREAD, "start_ns", "correlation_id", "call"))
-        .drop("correlation_id", "process")
+        pl.concat(both)
         .join(lanes, on=_LANE, how="left", nulls_equal=True)
-        .select("kernel", "lane", "start_ns", "dur_ns", "call", "in_graph")
+        .select("kernel", "lane", "start_ns", "dur_ns", "call", "in_graph", "is_captured")
         .sort("lane", "start_ns", maintain_order=True)
         .collect()
     )
     return _with_ops(tied, called, _with_threads(ops, threads))
+
+
+def _on_streams(launches: pl.LazyFrame, ids: pl.LazyFrame) -> pl.LazyFrame:
+    work = launches.filter(pl.col("kind").cast(pl.String) != "graph").select(
+        *("kernel", "rank", "device", "stream", "process", "start_ns", "dur_ns", "correlation_id"),
+        pl.col("graph_node_id").is_not_null().alias("in_graph"),
+        pl.lit(value=False).alias("is_captured"),
+    )
+    nobody = (pl.lit(None, dtype=pl.Int64).alias(name) for name in ("process", "thread"))
+    return tie_launches(work, ids).with_columns(nobody).select(*_COLUMNS)
+
+
+def _on_threads(captured: pl.LazyFrame, ids: pl.LazyFrame) -> list[pl.LazyFrame]:
+    rows = captured.collect()
+    if not rows.height:
+        return []
+    where = (
+        pl.lit(None, dtype=dtype).alias(name) for name, dtype in (("device", pl.Categorical()), ("stream", pl.Int64))
+    )
+    flags = (pl.lit(value).alias(name) for name, value in (("in_graph", False), ("is_captured", True)))
+    return [tie_launches(rows.lazy().with_columns(*where, *flags), ids).select(*_COLUMNS)]
 
 
 def _numbered_threads(called: pl.DataFrame, ops: pl.LazyFrame) -> pl.DataFrame:
@@ -117,6 +141,7 @@ def _with_ops(tied: pl.DataFrame, called: pl.DataFrame, ops: pl.DataFrame) -> Or
         called_ns=of_call[1],
         returned_ns=of_call[1] + of_call[2],
         in_graph=in_graph,
+        is_captured=tied["is_captured"].to_numpy(),
         op_name=_gather(op_name, op),
         fold_of_kernel=fold,
         call=call,
@@ -160,6 +185,14 @@ def _innermost(ops: pl.DataFrame, lane: Numbers, called_ns: Numbers, is_known: N
     counts = np.bincount(op[op != NONE], minlength=ops.height + 1)
     op[(op != NONE) & (counts[op] > MOST_LAUNCHES)] = NONE
     return op
+
+
+def named(work: Ordered) -> dict[int, list[str]]:
+    """For each folded name, the raw names that it stands for."""
+    names: dict[int, list[str]] = {}
+    for fold, name in zip(work.fold_of_kernel.tolist(), work.kernels, strict=True):
+        names.setdefault(fold, []).append(name)
+    return names
 
 
 def thread_gaps(work: Ordered) -> dict[int, float]:

@@ -82,6 +82,24 @@ LIBRARY_CALLS = (
         "vLLM csrc/rocm/attention.cu and csrc/attention/paged_attention_v2.cu",
     ),
     LibraryCall(
+        "paged attention with reduction",
+        ("aiter attention", "vllm attention combine"),  # the reduction's name doesn't tell which of the two it is
+        "AITER's paged attention (paged_attention_ragged or paged_attention_rocm)",
+        "AITER csrc/cpp_itfs/pa; same-op evidence in a trace of SGLang on MI300X",
+    ),
+    LibraryCall(
+        "split-KV attention in Triton",
+        ("triton attention", "triton attention combine"),
+        "the engine's attention function (unified_attention or decode_attention_fwd)",
+        "vLLM and SGLang, Triton attention: the split kernel is followed by the one that reduces its parts",
+    ),
+    LibraryCall(
+        "CK attention, split",
+        ("ck attention", "ck attention combine"),
+        "the call that runs CK's fmha_fwd_splitkv (mha_varlen_fwd or mha_fwd_kvcache)",
+        "CK example/ck_tile/01_fmha",
+    ),
+    LibraryCall(
         "scan",
         ("cub scan init", "cub scan"),
         "the call that runs cub::DeviceScan (torch.cumsum in PyTorch)",
@@ -94,10 +112,34 @@ LIBRARY_CALLS = (
         "CUB cub/device/dispatch/dispatch_radix_sort.cuh",
     ),
     LibraryCall(
+        "selection",
+        ("cub compact init", "cub select sweep"),
+        "the call that runs cub::DeviceSelect or cub::DevicePartition (torch.nonzero in PyTorch)",
+        "CUB cub/device/dispatch/dispatch_select_if.cuh",
+    ),
+    LibraryCall(
+        "reduction in two passes",
+        ("cub reduce", "cub reduce single tile"),
+        "the call that runs cub::DeviceReduce",
+        "CUB cub/device/dispatch/dispatch_reduce.cuh",
+    ),
+    LibraryCall(
         "reduction by key",
         ("cub compact init", "cub reduce by key"),
         "the call that runs cub::DeviceReduce::ReduceByKey or cub::DeviceRunLengthEncode",
         "CUB cub/device/dispatch/dispatch_reduce_by_key.cuh",
+    ),
+    LibraryCall(
+        "alignment of tokens to experts",
+        ("vllm moe align block size", "vllm count and sort expert tokens"),
+        "moe_align_block_size (called by fused_experts)",
+        "vLLM csrc/moe/moe_align_sum_kernels.cu",
+    ),
+    LibraryCall(
+        "alignment of tokens to experts",
+        ("sgl_kernel moe align block size", "sgl_kernel count and sort expert tokens"),
+        "moe_align_block_size (called by fused_experts)",
+        "SGLang sgl-kernel/csrc/moe/moe_align_kernel.cu",
     ),
     LibraryCall(
         "convolution",

@@ -10,11 +10,10 @@ from typing import Any
 import polars as pl
 
 from inferometer.analyses.co_launch import Refusal
-from inferometer.analyses.launch_edges import HOST_GAP_NS, STICKS, SUPPORT, Edges
-from inferometer.analyses.launch_pairs import Ordered
+from inferometer.analyses.launch_edges import Edges
+from inferometer.analyses.launch_pairs import Ordered, named
+from inferometer.analyses.launch_rules import GROUPED, HOST_GAP_NS, STICKS, SUPPORT
 from inferometer.units import format_duration
-
-_GROUPED = ("library call", "fused-wrapper call")
 
 
 def find_sequences(work: Ordered, edges: Edges) -> list[Refusal]:
@@ -22,13 +21,13 @@ def find_sequences(work: Ordered, edges: Edges) -> list[Refusal]:
     if not edges.frame.height:
         return []
     found = edges.frame.filter(
-        ~pl.col("ruling").is_in([*_GROUPED, "loose"])
+        ~pl.col("ruling").is_in([*GROUPED, "loose"])
         & (pl.col("count") >= SUPPORT)
         & (pl.min_horizontal(pl.col("count") / pl.col("count_a"), pl.col("count") / pl.col("count_b")) >= STICKS)
     )
     following: dict[int, dict[str, Any]] = {row["a"]: row for row in found.iter_rows(named=True)}
-    spent = _spent(work)
-    refusals = [_refusal(work, chain, spent) for chain in _chains(following)]
+    spent, names = _spent(work), named(work)
+    refusals = [_refusal(chain, names, spent) for chain in _chains(following)]
     return sorted(refusals, key=lambda refusal: (-refusal.total_ns, refusal.kernels))
 
 
@@ -52,10 +51,10 @@ def _spent(work: Ordered) -> dict[int, int]:
     return dict(sums.iter_rows())
 
 
-def _refusal(work: Ordered, chain: list[dict[str, Any]], spent: dict[int, int]) -> Refusal:
+def _refusal(chain: list[dict[str, Any]], named: dict[int, list[str]], spent: dict[int, int]) -> Refusal:
     folds = [chain[0]["a"], *(row["b"] for row in chain)]
     total_ns = sum(spent[fold] for fold in dict.fromkeys(folds))
-    names = tuple(work.folded[fold] for fold in folds)
+    names = tuple(name for fold in folds for name in named[fold])
     return Refusal(names, min(row["count"] for row in chain), _why(chain), total_ns)
 
 

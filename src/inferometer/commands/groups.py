@@ -1,5 +1,7 @@
 """`inferometer groups`: kernels that one call launches together."""
 
+from dataclasses import replace
+
 import click
 
 from inferometer.commands.base import Output, Source, command, output_options, source_argument
@@ -27,6 +29,13 @@ from inferometer.commands.choosing import between_option, device_option, rank_op
 @click.option(
     "--split", is_flag=True, help="From sums: share a follower's time out over its leaders by count (modelled)."
 )
+@click.option(
+    "--learn-from",
+    "teachers",
+    metavar="FILE",
+    multiple=True,
+    help="Recognise groups by names that this trace shows with ops: an eager run, or the capture of a graph.",
+)
 @output_options("json", "markdown")
 def run(
     source: Source,
@@ -38,11 +47,16 @@ def run(
     between: tuple[int, int] | None,
     section: int | None,
     split: bool,
+    teachers: tuple[str, ...],
     out: Output,
 ) -> None:
     from inferometer.analyses.groups import NEEDED, find_groups
     from inferometer.analyses.selection import Selection
 
+    learned = [find_groups(replace(source, path=path, format=None).open(NEEDED)) for path in teachers]
     trace = source.open(None if between else NEEDED, rank=None if between else rank)
     selection = Selection(device, stream, rank, between)
-    out.show(find_groups(trace, selection, top=top, min_support=min_support, section=section, split=split))
+    found = find_groups(
+        trace, selection, top=top, min_support=min_support, section=section, split=split, learned=learned
+    )
+    out.show(found)

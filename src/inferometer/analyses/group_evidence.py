@@ -1,0 +1,44 @@
+"""Why neighbours on a stream are taken for kernels of one call, in sentences."""
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from inferometer.analyses.co_launch import Member, Verdict
+from inferometer.analyses.launch_runs import RunGroup
+from inferometer.units import format_duration, format_share
+
+
+def evidence_of(pairs: pl.DataFrame, found: RunGroup, members: Sequence[Member]) -> Iterator[str]:
+    """A sentence for each kind of knowledge that the group rests on. `pairs`: rows of `Edges.frame`."""
+    owned = pairs.filter(pl.col("ruling") == "library call")
+    if owned.height:
+        known, same = int(owned["known"].sum()), int(owned["same"].sum())
+        yield f"One op launched both in {same:,} of {known:,} pairs of neighbours with known ops{_goes_on(owned)}."
+    for source, count in _sources(pairs, "learned call", "learned_on"):
+        yield f"Learned on {source}: one op launched both there; {count:,} pairs of neighbours here have their names."
+    for source, count in _sources(pairs, "declared call", "declared"):
+        yield f"Ops unknown; the library's source declares it ({source}), and {count:,} pairs of neighbours show it."
+    guessed = pairs.filter(pl.col("ruling") == "fused-wrapper call")
+    if guessed.height:
+        least = float(guessed.select(pl.min_horizontal(pl.col("forward").min(), pl.col("backward").min())).item())
+        yield f"Ops unknown: neighbours stick together in {format_share(least)} of launches or more{_goes_on(guessed)}."
+    if found.by_name and owned.height:
+        yield (
+            f"{found.by_name:,} of {found.count:,} times recognised by names alone, learned on launches whose op is "
+            "known in this file."
+        )
+    spare = [member.role for member in members if member.optional]
+    if spare:
+        yield f"Not in every call: {', '.join(spare)}."
+
+
+def _sources(pairs: pl.DataFrame, ruling: Verdict, column: str) -> Iterator[tuple[str, int]]:
+    """Where knowledge of that kind is from, and how many pairs here rest on it."""
+    some = pairs.filter(pl.col("ruling") == ruling)
+    yield from some.group_by(column, maintain_order=True).agg(pl.col("count").sum()).iter_rows()
+
+
+def _goes_on(pairs: pl.DataFrame) -> str:
+    gap = pairs["host_gap_ns"].drop_nulls().median()
+    return f"; the host goes on after {format_duration(float(gap))} (median)" if isinstance(gap, int | float) else ""
