@@ -1,0 +1,39 @@
+"""A device from a JSON file: one of ours, or one that a user wrote for a device that we don't have.
+
+A file of our own is a good start: `inferometer hardware "H100 SXM" --json > mine.json`.
+"""
+
+from os import PathLike
+from pathlib import Path
+
+import msgspec
+
+from inferometer.errors import FormatError, InputError
+from inferometer.hardware.device import Device
+
+_HINT = 'For one to start from: inferometer hardware "H100 SXM" --json'
+
+
+def read_device(path: str | PathLike[str]) -> Device:
+    """The device that a file declares; its fields are those of `Device`.
+
+    Raises:
+        InputError: The file can't be read.
+        FormatError: It isn't JSON, a field is missing, misspelt or of another type, a unit is another than the field's,
+            or a value is far from any that its unit allows.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", hint="Check the path and its permissions.") from error
+    return decode_device(data, str(path))
+
+
+def decode_device(data: bytes, where: str) -> Device:
+    """As `read_device`, from bytes; `where` begins the message of an error."""
+    try:
+        return msgspec.json.decode(data, type=Device)
+    except msgspec.DecodeError as error:  # what isn't JSON, and what isn't a device
+        raise FormatError(f"{where}: want a device: {error}", hint=_HINT) from error
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{where}: want JSON in UTF-8, found other bytes", hint=_HINT) from error
