@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.kineto_files import call, event, kernel, write_file
+from tests.latencyprism_files import perf_row, sample_row, write_counters, write_perf
 from tests.nsys_files import GLOBAL_PID, GLOBAL_TID, export, string, write_sqlite
 from tests.nsys_files import call as call_row
 from tests.nsys_files import kernel as kernel_row
@@ -98,4 +99,42 @@ def nsys() -> bytes:
         return write_sqlite(Path(folder) / "export.sqlite", tables).read_bytes()
 
 
-SAMPLES: dict[str, Callable[[], bytes]] = {"kineto": kineto, "kernel-table": kernel_table, "nsys": nsys}
+def latencyprism() -> bytes:
+    """Two functions in two cycles: without a metric, with two, and rows that can't be read."""
+    return write_perf(
+        [
+            perf_row(function_name="write", metric_name="N/A", mu_pct="", sigma_pct="", interpolation_status=" "),
+            perf_row(metric_name="cpu_frequency", mu_pct="87.5"),
+            perf_row(metric_name="host_cpu_usage", mu_pct="5.25"),
+            perf_row(
+                cycle=2, device="GPU 7", func_type="gpu_compute", metric_name="gpu_frequency", mu_pct="141000.0000"
+            ),
+            perf_row(cycle=2, duration="much"),
+            perf_row(cycle="two"),
+            perf_row(cycle=3, cycle_start_ts="", anchor_dur_us="-1"),
+        ]
+    )
+
+
+def latencyprism_counters() -> bytes:
+    """Samples of the host, of a process and of pooled GPUs, and two that can't be read."""
+    return write_counters(
+        [
+            sample_row("cpu_frequency", value="3500.5"),
+            sample_row("process_cpu_usage_1.571875e+06"),
+            sample_row("gpu_usage"),
+            sample_row("gpu_usage", value="much"),
+            sample_row("gpu_usage", timestamp=""),
+        ]
+    )
+
+
+SAMPLES: dict[str, Callable[[], bytes]] = {
+    "kineto": kineto,
+    "kernel-table": kernel_table,
+    "latencyprism": latencyprism,
+    "nsys": nsys,
+}
+NAMES = {"latencyprism": "perf_data.csv"}
+BESIDE: dict[str, dict[str, Callable[[], bytes]]] = {"latencyprism": {"counters_data.csv": latencyprism_counters}}
+"""The name of a sample's file where it matters, and the files that belong beside it."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.conformance.samples import SAMPLES
+from tests.conformance.samples import BESIDE, NAMES, SAMPLES
 
 import inferometer
 from inferometer import Trace
@@ -23,8 +23,10 @@ every_format = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
 
 @pytest.fixture
 def sample(fmt: Format, tmp_path: Path) -> Path:
-    path = tmp_path / f"sample{fmt.suffixes[0]}"
+    path = tmp_path / NAMES.get(fmt.name, f"sample{fmt.suffixes[0]}")
     path.write_bytes(SAMPLES[fmt.name]())
+    for name, content in BESIDE.get(fmt.name, {}).items():
+        (tmp_path / name).write_bytes(content())
     return path
 
 

@@ -40,6 +40,9 @@ KINDS: dict[str, Kind] = {
         Kind(
             "several_trace_objects", "info", "The file holds an array of trace objects; all were read into one trace."
         ),
+        Kind("missing_file", "info", "A file that belongs to the recording is not there."),
+        Kind("unreadable_file", "error", "A file that belongs to the recording can't be read; the others were."),
+        Kind("missing_column", "warning", "A column that the format has is not in the file; read as null."),
         # A folder of ranks.
         Kind("unreadable_rank_file", "error", "A file of a rank that can't be read: this rank is missing."),
         Kind("no_common_clock", "warning", "A rank whose times can't be compared with those of the other ranks."),
@@ -68,7 +71,7 @@ KINDS: dict[str, Kind] = {
         Kind(
             "unreadable_row",
             "warning",
-            "A row of a printed table with a number or a cell that can't be read: its text is in the log.",
+            "A row of a table with a number or a cell that can't be read; of a printed table, its text is in the log.",
             dropped=True,
         ),
         Kind(
@@ -78,6 +81,13 @@ KINDS: dict[str, Kind] = {
             dropped=True,
         ),
         Kind("repeated_frame", "info", "A frame of a call path that is a node already: merged into it.", dropped=True),
+        Kind(
+            "repeated_row",
+            "info",
+            "A row of a table that says what another row says already: one is kept.",
+            dropped=True,
+        ),
+        Kind("without_metric", "info", "A row of a function in a cycle without a sample of a metric.", dropped=True),
         # Repairs: the row is there.
         Kind("control_character", "info", "A raw control character in a text; replaced by a space."),
         Kind("invalid_utf8", "warning", "Bytes that are not UTF-8; replaced by U+FFFD."),
@@ -92,13 +102,16 @@ KINDS: dict[str, Kind] = {
         Kind(
             "unit_assumed", "info", "Times printed without a unit: read as nanoseconds, as Nsight Systems prints them."
         ),
-        Kind("unknown_column", "warning", "A column of a printed table that has no place in the trace; not read."),
-        Kind("empty_table", "info", "A printed table without rows."),
+        Kind("unknown_column", "warning", "A column of a table that has no place in the trace; not read."),
+        Kind("empty_table", "info", "A table without rows."),
         Kind(
             "share_disagrees",
             "warning",
             "A printed share of time that the rows of its table don't make: the table is an excerpt, or was edited.",
         ),
+        Kind("contradicting_rows", "warning", "Rows that say different things of one and the same; all are kept."),
+        Kind("unknown_unit", "info", "A metric whose unit is not known: its values are as recorded."),
+        Kind("zero_length_cycle", "info", "A cycle of 0 ns."),
         Kind("zero_duration_launch", "info", "Device work of 0 ns."),
         Kind("overlaps_in_stream", "warning", "Device work that begins before the previous one on its stream ended."),
         Kind(

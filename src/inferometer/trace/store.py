@@ -23,7 +23,7 @@ from inferometer.trace.losses import Losses, Severity
 from inferometer.trace.tables import TABLES, Table
 from inferometer.trace.trace import Trace
 
-SCHEMA = (1, 2)  # 1.1: `rank` in the tables of the host; 1.2: in all tables
+SCHEMA = (1, 3)  # 1.1: `rank` in the tables of the host; 1.2: in all tables; 1.3: `unit` in `function_metrics`
 _MARK = "inferometer-trace"
 _MANIFEST = "facts.json"
 _READ_BYTES = 1 << 20

@@ -318,6 +318,7 @@ FUNCTION_METRICS = Table(
         Column("device", _TEXT, "Device of the metric."),
         Column("mu", _F64, "Duration-weighted mean.", "no sample"),
         Column("sigma", _F64, "Duration-weighted spread.", "no sample"),
+        Column("unit", _TEXT, "Unit of `mu` and `sigma`.", "the source doesn't tell it: values are as recorded"),
         Column("interpolation", _TEXT, "How the source filled the gaps between samples.", _NOT_RECORDED),
         _RANK,
     ],
