@@ -30,7 +30,8 @@ HEAVY = ("polars", "numpy", "msgspec", "rich", "jinja2", "plotly", "scipy", "isa
 
 @pytest.fixture
 def trace_file(tmp_path: Path) -> Path:
-    path = tmp_path / "trace.json"
+    path = tmp_path / "folder" / "trace.json"
+    path.parent.mkdir()
     path.write_bytes(write_file(EVENTS))
     return path
 

@@ -1,0 +1,79 @@
+"""What each metric says about a slower run: a cause that may be outside the program, its effect, or mere context.
+
+A cause has a class, the direction in which it harms, a severity in physical units, and the classes of functions that it
+slows. Effects (the program's own use of a resource) follow the step time and never explain it. Metrics without a rule
+are context: shown, never claimed.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+CauseClass = Literal[
+    "cpu_clock", "cpu_contention", "gpu_clock", "gpu_contention", "gpu_memory", "nvlink_traffic", "pcie_traffic",
+    "network", "disk", "memory_pressure", "thermal",
+]  # fmt: skip
+Kind = Literal["cause", "effect", "context"]
+Severity = Literal["drop", "usage", "fraction", "share", "traffic", "temperature"]
+Direction = Literal["up", "down"]
+
+
+@dataclass(frozen=True)
+class MetricRole:
+    """`names`: the metric, whole, in lower case. `family`: metrics that tell of one thing. `slows`: function classes.
+
+    Severity, 0 to 1, from the medians n (base) and a (candidate): `drop` 1 - a/n, `usage` (a - n) / 100 of a
+    percentage, `fraction` a - n, `share` (a - n) of a capacity, `traffic` by share of capacity and fold change,
+    `temperature` as a part of what was left to the limit.
+    """
+
+    names: str
+    kind: Kind = "cause"
+    cause_class: CauseClass | None = None
+    harmful: Direction = "up"
+    severity: Severity = "usage"
+    slows: tuple[str, ...] = ()
+    family: str = ""
+
+
+OTHERS_CPU, OTHERS_GPU, RUN_QUEUE = "others_cpu_usage", "others_gpu_usage", "runq_share"
+"""Derived: load by others is the whole less the process's own; the run queue's share of the time a thread could run."""
+
+
+def _cause(
+    names: str, cause_class: CauseClass, family: str, severity: Severity, slows: str, *, harmful: Direction = "up"
+) -> MetricRole:
+    return MetricRole(names, "cause", cause_class, harmful, severity, tuple(slows.split()), family)
+
+
+ROLES = (
+    _cause(r"cpu_(?:frequency|clock)", "cpu_clock", "CPU clock", "drop", "host waiting", harmful="down"),
+    _cause(OTHERS_CPU, "cpu_contention", "CPU load by others", "usage", "host waiting"),
+    _cause(RUN_QUEUE, "cpu_contention", "CPU load by others", "fraction", "host"),
+    _cause(r"gpu_(?:sm_|graphics_)?(?:frequency|clock)", "gpu_clock", "GPU clock", "drop", "compute", harmful="down"),
+    _cause(r"(?:gpc|sm|sys) clock frequency.*", "gpu_clock", "GPU clock", "drop", "compute", harmful="down"),
+    _cause(r"gpu_mem(?:ory)?_(?:frequency|clock)", "gpu_memory", "memory clock", "drop", "compute", harmful="down"),
+    _cause(r"gpu_mem(?:ory)?_(?:used|usage)", "gpu_memory", "GPU memory in use", "share", "compute waiting"),
+    _cause(OTHERS_GPU, "gpu_contention", "GPU load by others", "usage", "compute"),
+    _cause(r"gpu_(?:link|nvlink|xgmi)_.*|nvlink.*", "nvlink_traffic", "GPU links", "traffic", "collective transfer"),
+    _cause(r"gpu_pcie_.*|pcie.*", "pcie_traffic", "PCIe", "traffic", "transfer"),
+    _cause(r"(?:net|network|nic|rdma|ib)_.*", "network", "network", "traffic", "collective waiting"),
+    _cause(r"disk_(?:util|busy|io_util).*", "disk", "disk", "usage", "waiting"),
+    _cause(r"disk_(?:read|write|io).*", "disk", "disk", "traffic", "waiting"),
+    _cause(r"host_mem_usage", "memory_pressure", "host memory", "usage", "host waiting"),
+    _cause(r"host_mem_available", "memory_pressure", "host memory", "drop", "host waiting", harmful="down"),
+    _cause(r"(?:process|host)_mem_swap.*|swap_.*", "memory_pressure", "swap", "share", "host waiting"),
+    _cause(r"(?:.*_)?temp(?:erature)?(?:_.*)?", "thermal", "temperature", "temperature", "compute"),
+    _cause(r".*throttle.*", "thermal", "throttling", "fraction", "compute"),
+    MetricRole(r"(?:process|container)_.*|host_cpu_usage|.*power.*", "effect"),
+    MetricRole(r"gpu_(?:sm_util|sm_occupancy|usage|utili[sz]ation).*", "effect"),
+    MetricRole(r".*", "context"),
+)
+
+
+@lru_cache(maxsize=4_096)
+def role_of_metric(metric: str) -> MetricRole:
+    """The first rule that knows the metric."""
+    name = metric.lower()
+    return next(role for role in ROLES if re.fullmatch(role.names, name))

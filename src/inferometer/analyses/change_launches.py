@@ -1,0 +1,268 @@
+"""What a run did, from its launches: sums by function and cycle, gaps and overlaps, and samples for intervals.
+
+A cycle is an engine step: of the table `steps` where it has rows, else a PyTorch `ProfilerStep`. A launch belongs to
+the step in which its host call began, or where calls are unknown to that in which it began itself; without steps the
+whole window is cycle 1. A cycle of a lane runs from the end of the work before it to the end of its own last work, so
+cycles neither overlap nor leave time out: each launch brings its duration, less what overlaps with work begun before,
+and the gap in front of it. The first cycle of a recording lacks its gap, so of three or more it counts as partial.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from inferometer.analyses.compare_limits import BLOCKS, IN_ORDER
+from inferometer.analyses.correlation import CALL_KEY, tie_launches
+from inferometer.analyses.run_activity import (
+    BLOCKS_SCHEMA,
+    CYCLES,
+    FUNCTIONS,
+    LANE,
+    ORDER,
+    OWNER,
+    Activity,
+    class_of,
+    filled,
+    main_lanes,
+    with_completeness,
+    with_costs,
+)
+from inferometer.trace.trace import Trace
+
+_STRETCHES = 8
+_ENOUGH_CYCLES = 3
+_STEP = "ProfilerStep#"
+
+
+def activity_of_launches(trace: Trace) -> Activity:
+    """The activity of a trace that has launches."""
+    marks = _find_marks(trace)
+    launches, lanes = _in_lanes(_launches(trace, with_calls=not marks.is_empty()))
+    names = launches.group_by("kernel").agg(pl.col("kind").first()).cast({"kernel": pl.String, "kind": pl.String})
+    classes = names.select(
+        pl.col("kernel").alias("function"),
+        pl.Series("cls", [class_of(name, kind) for name, kind in names.iter_rows()], dtype=pl.String),
+    )
+    work = _with_gaps(launches.with_columns(_cycles_of(launches, lanes, marks)))
+    inside = work.filter(pl.col("cycle").is_not_null()) if work["cycle"].null_count() else work
+    shortest = _shortest(inside, classes) if lanes.height > 1 else None
+    functions = _functions(inside, lanes, classes, shortest)
+    kept = main_lanes(functions)
+    cycles = _cycles(work, inside, lanes.join(kept, on=LANE, how="semi", nulls_equal=True), functions)
+    has_cycles = inside["cycle"].n_unique() > 1
+    main = inside.join(lanes.join(kept, on=LANE, how="semi", nulls_equal=True).select("lane"), on="lane", how="semi")
+    return Activity(
+        functions=functions,
+        cycles=cycles,
+        basis="launches",
+        blocks=pl.DataFrame(schema=BLOCKS_SCHEMA) if has_cycles else _blocks(main, classes, shortest),
+        order=_order(inside),
+        notes=tuple(_notes(work, inside, lanes.height - kept.height)),
+    )
+
+
+def _notes(work: pl.DataFrame, inside: pl.DataFrame, bystanders: int) -> list[str]:
+    outside = work.height - inside.height
+    notes = [f"{outside:,} of {work.height:,} launches are in no step and are left out."] if outside else []
+    if bystanders:
+        notes.append(f"{bystanders:,} devices did less than a tenth of the work of their process's busiest: left out.")
+    return notes
+
+
+@dataclass(frozen=True)
+class _Marks:
+    """Steps of one process and rank, by start: their numbers and times, ns."""
+
+    cycle: NDArray[np.int64]
+    start_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+
+    def at(self, times_ns: NDArray[np.int64]) -> pl.Series:
+        """The step that is open at each time; null where none is."""
+        i = np.searchsorted(self.start_ns, times_ns, side="right") - 1
+        is_in = (i >= 0) & (times_ns < self.end_ns[np.maximum(i, 0)])
+        found = pl.Series("cycle", self.cycle[np.maximum(i, 0)], dtype=pl.Int64)
+        return found.zip_with(pl.Series(is_in), pl.Series([None], dtype=pl.Int64).new_from_index(0, len(found)))
+
+
+def _find_marks(trace: Trace) -> pl.DataFrame:
+    """`process`, `rank`, `cycle`, `start_ns`, `end_ns` of each step."""
+    schema = dict.fromkeys((*OWNER, "cycle", "start_ns", "end_ns"), pl.Int64)
+    end = (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")
+    if "steps" in trace.scope:
+        found = trace.steps.with_columns(end, pl.col("step").alias("cycle")).select(list(schema)).collect()
+        if found.height:
+            return found
+    if "spans" not in trace.scope:
+        return pl.DataFrame(schema=schema)
+    number = pl.col("span").str.strip_prefix(_STEP).cast(pl.Int64, strict=False).alias("cycle")
+    is_step = pl.col("span").str.starts_with(_STEP) & pl.col("device").is_null() & pl.col("stream").is_null()
+    spans = trace.spans.filter(is_step).with_columns(end, number).filter(pl.col("cycle").is_not_null())
+    return spans.select(list(schema)).collect()
+
+
+def _launches(trace: Trace, *, with_calls: bool) -> pl.DataFrame:
+    """The launches, with `called_ns` where their calls are known and asked for."""
+    columns = ["kind", "kernel", *LANE, "stream", "start_ns", "dur_ns"]
+    launches = trace.compact("launches")
+    if not (with_calls and "calls" in trace.scope):
+        return launches.select(*columns, pl.lit(None, dtype=pl.Int64).alias("called_ns")).collect()
+    calls = trace.calls.select(*CALL_KEY, "start_ns").with_row_index("call")
+    called = calls.select("call", pl.col("start_ns").alias("called_ns"))
+    tied = tie_launches(launches.select(*columns, "correlation_id"), calls)
+    return tied.join(called, on="call", how="left").select(*columns, "called_ns").collect()
+
+
+def _in_lanes(launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The launches by lane and start, with the number of their `lane`; and the lanes."""
+    lanes = launches.select(LANE).unique().sort(LANE).with_row_index("lane")
+    if lanes.height == 1:
+        numbered = launches.with_columns(pl.lit(0, dtype=pl.UInt32).alias("lane"))
+        ordered = numbered.sort("start_ns", maintain_order=True)
+    else:
+        numbered = launches.join(lanes, on=LANE, how="left", nulls_equal=True)
+        ordered = numbered.sort("lane", "start_ns", maintain_order=True)
+    return ordered.drop(LANE), lanes.with_columns(pl.col("device").cast(pl.String))
+
+
+def _cycles_of(launches: pl.DataFrame, lanes: pl.DataFrame, marks: pl.DataFrame) -> pl.Series:
+    """The cycle of each launch, lane by lane."""
+    if marks.is_empty():
+        return pl.Series("cycle", [1], dtype=pl.Int64).new_from_index(0, launches.height)
+    times = launches.select("lane", pl.col("called_ns").fill_null(pl.col("start_ns")).alias("time_ns"))
+    found = [pl.Series("cycle", [], dtype=pl.Int64)]
+    for lane, process, rank, _ in lanes.iter_rows():
+        own = _marks_of(marks, process, rank)
+        found.append(own.at(times.filter(pl.col("lane") == lane)["time_ns"].to_numpy()))
+    return pl.concat(found).alias("cycle")
+
+
+def _marks_of(marks: pl.DataFrame, process: int | None, rank: int | None) -> _Marks:
+    """The steps of a lane; one of unknown process takes those of its rank."""
+    own = marks.filter(pl.col("rank").eq_missing(rank))
+    if process is not None and own["process"].null_count() < own.height:
+        own = own.filter(pl.col("process") == process)
+    own = own.sort("start_ns", "end_ns").unique("cycle", keep="first", maintain_order=True)
+    if own.is_empty():  # no launch is in a step, but each needs one to be compared with
+        far = np.array([np.iinfo(np.int64).max])
+        return _Marks(np.array([0]), far, far)
+    return _Marks(own["cycle"].to_numpy(), own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
+
+
+def _with_gaps(launches: pl.DataFrame) -> pl.DataFrame:
+    """With `gap_ns` in front of each launch and its `overlap_ns` with work begun before, of one lane."""
+    start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("dur_ns")
+    fresh = (end - pl.max_horizontal(start, pl.col("open_until"))).clip(lower_bound=0)
+    return launches.with_columns(end.cum_max().shift(1).over("lane").alias("open_until")).with_columns(
+        (start - pl.col("open_until")).clip(lower_bound=0).fill_null(0).alias("gap_ns"),
+        (pl.col("dur_ns") - fresh).alias("overlap_ns"),
+    )
+
+
+def _functions(
+    inside: pl.DataFrame, lanes: pl.DataFrame, classes: pl.DataFrame, shortest: pl.DataFrame | None
+) -> pl.DataFrame:
+    sums = (
+        inside.group_by("cycle", "lane", "kernel")
+        .agg(pl.col("dur_ns").sum(), pl.len().cast(pl.Int64).alias("calls"))
+        .with_columns(pl.col("kernel").cast(pl.String).alias("function"))
+        .join(classes, on="function")
+        .join(lanes, on="lane")
+        .sort("cycle", "lane", "function")
+    )
+    by_cycle = with_costs(filled(sums, FUNCTIONS))
+    if shortest is None:
+        return by_cycle
+    costs = shortest.group_by("cycle", "lane", "function").agg(pl.col("least_ns").sum())
+    keys = ["cycle", *LANE, "function"]
+    costs = costs.join(lanes, on="lane").drop("lane")
+    joined = by_cycle.join(costs, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(pl.coalesce("least_ns", "cost_ns").alias("cost_ns")).select(list(FUNCTIONS))
+
+
+def _shortest(inside: pl.DataFrame, classes: pl.DataFrame) -> pl.DataFrame:
+    """`least_ns` of each launch of a collective: where all lanes have as many, the k-th cost what the shortest took."""
+    collectives = classes.filter(pl.col("cls") == "collective")["function"]
+    by = ["lane", "function"]
+    calls = (
+        inside.filter(pl.col("kernel").is_in(collectives.implode()))
+        .select("cycle", "lane", pl.col("kernel").cast(pl.String).alias("function"), "dur_ns")
+        .with_columns(pl.int_range(pl.len()).over(by).alias("k"))
+    )
+    counts = (
+        calls.group_by(by).agg(pl.len()).group_by("function").agg(pl.len().alias("lanes"), pl.col("len").n_unique())
+    )
+    same = counts.filter((pl.col("lanes") > 1) & (pl.col("len") == 1)).select("function")
+    least = pl.col("dur_ns").min().over("function", "k").alias("least_ns")
+    return _in_blocks(calls.join(same, on="function", how="semi").with_columns(least), by)
+
+
+def _cycles(work: pl.DataFrame, inside: pl.DataFrame, lanes: pl.DataFrame, functions: pl.DataFrame) -> pl.DataFrame:
+    """One row a cycle and lane; partial ones only at the ends, since launches between them are all there."""
+    step = pl.col("dur_ns") - pl.col("overlap_ns") + pl.col("gap_ns")
+    sums = (
+        inside.group_by("cycle", "lane")
+        .agg(
+            pl.col("start_ns").min(),
+            step.sum().alias("dur_ns"),
+            pl.col("gap_ns").sum().alias("idle_ns"),
+            pl.col("overlap_ns").sum(),
+        )
+        .join(lanes, on="lane")
+        .sort("lane", "start_ns", "cycle")
+    )
+    checked = with_completeness(filled(sums, CYCLES), functions).with_columns(sums["lane"])
+    begins = work.group_by("lane").agg(pl.col("cycle").first().alias("begins_in"))
+    is_first = (pl.col("cycle") == pl.col("begins_in")) & (pl.len().over("lane") >= _ENOUGH_CYCLES)
+    checked = checked.join(begins, on="lane", how="left", maintain_order="left").with_columns(
+        (pl.col("complete") & ~is_first.fill_null(value=False)).alias("complete")
+    )
+    begun = pl.col("complete").cum_max().over("lane")
+    goes_on = pl.col("complete").cum_max(reverse=True).over("lane")
+    whole = begun & goes_on & (pl.col("dur_ns") > 0)
+    return checked.with_columns(whole.alias("complete")).select(list(CYCLES))
+
+
+def _blocks(work: pl.DataFrame, classes: pl.DataFrame, shortest: pl.DataFrame | None) -> pl.DataFrame:
+    """Each function's launches of each lane in stretches, summed over lanes; and so its gaps and overlaps."""
+    kernels = _in_blocks(work.select("lane", "kernel", "dur_ns"), ["lane", "kernel"]).group_by("kernel", "block")
+    frames = [
+        kernels.agg(pl.col("dur_ns").sum(), pl.len().cast(pl.Int64).alias("calls"))
+        .with_columns(pl.col("kernel").cast(pl.String).alias("function"))
+        .join(classes, on="function")
+    ]
+    if shortest is not None:
+        costs = shortest.group_by("function", "block").agg(pl.col("least_ns").sum().alias("cost_ns"))
+        frames[0] = frames[0].join(costs, on=["function", "block"], how="left")
+    for cls, column in (("idle", "gap_ns"), ("overlap", "overlap_ns")):
+        rows = work.filter(pl.col(column) > 0).select("lane", pl.col(column).alias("dur_ns"))
+        sums = _in_blocks(rows, ["lane"]).group_by("block").agg(pl.col("dur_ns").sum(), pl.len().alias("calls"))
+        frames.append(sums.with_columns(pl.lit(cls).alias("cls"), pl.lit(cls).alias("function")))
+    return pl.concat(filled(frame, BLOCKS_SCHEMA) for frame in frames).sort("cls", "function", "block")
+
+
+def _in_blocks(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """With `block`: which of so many stretches of equal numbers the row is in; few rows are one each."""
+    at, of = pl.int_range(pl.len()).over(by), pl.len().over(by).cast(pl.Int64)
+    return rows.with_columns(pl.when(of <= BLOCKS).then(at).otherwise(at * BLOCKS // of).alias("block"))
+
+
+def _order(inside: pl.DataFrame) -> pl.DataFrame:
+    """Some launches of the busiest lane, in order: a few stretches over the run."""
+    if inside.is_empty():
+        return pl.DataFrame(schema=ORDER)
+    busiest = inside["lane"].value_counts(sort=True)["lane"][0]
+    lane = inside.filter(pl.col("lane") == busiest).select("kernel", "stream")
+    length = IN_ORDER // _STRETCHES
+    begins = (
+        [0] if lane.height <= IN_ORDER else [k * (lane.height - length) // (_STRETCHES - 1) for k in range(_STRETCHES)]
+    )
+    size = lane.height if len(begins) == 1 else length
+    parts = [
+        lane.slice(begin, size).sort("stream", maintain_order=True).with_columns(pl.lit(number).alias("stretch"))
+        for number, begin in enumerate(begins)
+    ]
+    strand = pl.struct("stretch", "stream").rle_id().cast(pl.Int64).alias("strand")
+    return pl.concat(parts).select(strand, pl.col("kernel").cast(pl.String).alias("function"))

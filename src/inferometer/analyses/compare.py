@@ -1,0 +1,194 @@
+"""Why is one run slower than another: may they be compared, what changed, and which cause explains it.
+
+The parts: `changes` (functions, with time conserved, and cycles made comparable), `run_counters` and `causes` (metrics
+that moved), `calibration` (how high causes score where nothing is wrong), `verdicts`. All thresholds are in
+`compare_limits`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from inferometer.analyses.calibration import Calibration, calibrate
+from inferometer.analyses.cause_roles import ROLES
+from inferometer.analyses.causes import Capacities, Cause, rank_causes
+from inferometer.analyses.changes import Changes, find_changes
+from inferometer.analyses.comparability import Comparable, check_comparable
+from inferometer.analyses.compare_sections import compare_sections
+from inferometer.analyses.families import FamilyLine, family_lines
+from inferometer.analyses.result import Result, Section
+from inferometer.analyses.run_activity import HOST, Activity, activity
+from inferometer.analyses.run_counters import POOLED, Entity, find_entities
+from inferometer.analyses.slowdown import find_slowdown
+from inferometer.analyses.verdicts import Judged, Verdict, judge
+from inferometer.errors import InputError
+from inferometer.hardware.known import find_device
+from inferometer.trace.losses import Losses
+from inferometer.trace.tables import TABLES
+from inferometer.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from inferometer.hardware.device import Device
+
+NEEDED = {
+    "launches": (
+        *("kind", "kernel", "device", "stream", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
+        "graph_node_id",
+    ),
+    "calls": ("rank", "process", "thread", "start_ns", "dur_ns", "correlation_id"),
+    **{
+        table: tuple(TABLES[table].schema)
+        for table in ("spans", "steps", "totals", "function_times", "function_metrics", "counters")
+    },
+}
+
+
+@dataclass(frozen=True)
+class Comparison(Result):
+    """`causes`: every metric that might be one, ranked; only the verdict "cause named" claims the first (`claimed`).
+
+    `families`: side by side where kernels can't be compared. `not_measured`: classes of causes of which both runs
+    together have no metric. `domain`: the class of functions that slowed most.
+    """
+
+    base: str
+    candidate: str
+    judged: Judged
+    comparable: Comparable
+    changes: Changes
+    causes: tuple[Cause, ...]
+    families: tuple[FamilyLine, ...]
+    calibration: Calibration
+    not_measured: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    losses: Losses
+    candidate_losses: Losses
+
+    @property
+    def verdict(self) -> Verdict:
+        """One of seven."""
+        return self.judged.verdict
+
+    @property
+    def domain(self) -> str | None:
+        """The class of functions whose calls slowed most; None where none did beyond noise."""
+        return None if self.comparable.stops else self.changes.domain.cls
+
+    def facts(self) -> Sequence[tuple[str, str]]:
+        return [("Verdict", f"{self.verdict}. {self.judged.why}"), ("Base", self.base), ("Candidate", self.candidate)]
+
+    def sections(self) -> Sequence[Section]:
+        return compare_sections(self)
+
+    def remarks(self) -> Sequence[str]:
+        return list(self.changes.notes)
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row a contribution."""
+        return pl.DataFrame(self._contributions(), infer_schema_length=None, strict=False)
+
+    def _contributions(self) -> list[dict[str, Any]]:
+        if self.comparable.stops:
+            return [line.as_json() for line in self.families]
+        return [line.as_json() for line in self.changes.contributions]
+
+    def as_json(self) -> dict[str, Any]:
+        stops = self.comparable.stops
+        return {
+            "verdict": self.verdict,
+            "why": self.judged.why,
+            "base": self.base,
+            "candidate": self.candidate,
+            "comparable": self.comparable.as_json(),
+            "domain": self.domain,
+            "classes": [] if stops else [one.as_json() for one in self.changes.domain.classes],
+            "causes": [cause.as_json() for cause in self.causes],
+            "contributions": self._contributions(),
+            "base_step_ns": None if stops else self.changes.base_step_ns,
+            "candidate_step_ns": None if stops else self.changes.candidate_step_ns,
+            "unexplained_ns": None if stops else self.changes.unexplained_ns,
+            "calibration": {"false_alarm_rate": self.calibration.rate, "halves": list(self.calibration.halves)},
+            "not_measured": list(self.not_measured),
+            "remarks": list(self.remarks()),
+            "losses": {"base": self.losses.as_dict(), "candidate": self.candidate_losses.as_dict()},
+        }
+
+
+def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device: "Device | None" = None) -> Comparison:
+    """The verdict over two runs, with all that it rests on.
+
+    Args:
+        base: The normal run. Any table may be empty; what both runs have is compared.
+        candidate: The run in question.
+        more: Further normal runs, for the level of false alarms.
+        device: The device that both ran on, for capacities, where the traces don't tell.
+
+    Raises:
+        InputError: Neither functions nor counters are in one of the runs.
+    """
+    activities = activity(base), activity(candidate)
+    entities = find_entities(base), find_entities(candidate)
+    for trace, functions, series in zip((base, candidate), activities, entities, strict=True):
+        if functions.is_empty and not series:
+            raise InputError(
+                f"{trace.facts.source}: want function times, launches, sums by kernel or counters, found none",
+                hint="`inferometer summary` shows what the file holds.",
+            )
+    has_times = not any(functions.is_empty for functions in activities)
+    changes = find_changes(*activities)
+    comparable = check_comparable(base, candidate, changes, has_times=has_times)
+    slowdown = find_slowdown(changes, has_times=has_times)
+    own = [_on_own_devices(series, functions) for series, functions in zip(entities, activities, strict=True)]
+    rank = partial(rank_causes, agreement=slowdown.agreement, capacities=_capacities(base, candidate, device))
+    causes = [] if comparable.stops else rank(*own)
+    normal = [find_entities(trace) for trace in more]
+    claimed = causes[0].score if causes else None
+    calibration = calibrate(own[0], normal, rank, claimed)
+    if comparable.stops:
+        judged = Judged("not comparable", comparable.why)
+    else:
+        judged = judge(changes, slowdown, causes, calibration)
+    return Comparison(
+        base=base.facts.source,
+        candidate=candidate.facts.source,
+        judged=judged,
+        comparable=comparable,
+        changes=changes,
+        causes=tuple(causes),
+        families=tuple(family_lines(*activities)) if comparable.stops else (),
+        calibration=calibration,
+        not_measured=tuple(_not_measured(*own)),
+        unchanged=tuple(f"{cause.metric} on {cause.device}" for cause in causes if cause.p > 0.5),
+        losses=base.losses,
+        candidate_losses=candidate.losses,
+    )
+
+
+def _on_own_devices(series: Sequence[Entity], functions: Activity) -> list[Entity]:
+    """Without those of devices that the run didn't use: what happens there is another program's."""
+    used = set(functions.functions["device"].drop_nulls().unique()) - {HOST}
+    return [one for one in series if one.device in (HOST, POOLED) or not used or one.device in used]
+
+
+def _not_measured(base: Sequence[Entity], candidate: Sequence[Entity]) -> list[str]:
+    """Classes of causes without a metric that both runs have."""
+    both = {entity.key for entity in base} & {entity.key for entity in candidate}
+    known = {entity.role.cause_class for entity in base if entity.key in both}
+    return [cls for cls in dict.fromkeys(role.cause_class for role in ROLES) if cls and cls not in known]
+
+
+def _capacities(base: Trace, candidate: Trace, device: "Device | None") -> Capacities:
+    """Of the device named, or of the one that the traces describe."""
+    for traced in (*base.facts.devices, *candidate.facts.devices):
+        device = device or (
+            find_device(traced.name, multiprocessors=traced.multiprocessors, memory_bytes=traced.memory_bytes)
+            if traced.name
+            else None
+        )
+    if device is None:
+        return Capacities()
+    link, pcie, memory = (None if one is None else one.value for one in (device.link, device.pcie, device.memory))
+    return Capacities(link=link, pcie=pcie, memory=memory, source=device.name)

@@ -1,0 +1,153 @@
+"""A comparison as tables: the cause with its evidence, what changed, what did not, what wasn't measured."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from inferometer.analyses.causes import Cause
+from inferometer.analyses.change_lines import Contribution
+from inferometer.analyses.result import Field, Section
+from inferometer.names import decode
+from inferometer.units import format_duration
+
+if TYPE_CHECKING:
+    from inferometer.analyses.compare import Comparison
+
+_SHOWN = 12
+_CAUSES = 5
+_CAUSE_FIELDS = (
+    Field("score", "Score", "number"),
+    Field("metric", "Metric", "text"),
+    Field("device", "Device", "text"),
+    Field("base", "Base", "text"),
+    Field("candidate", "Candidate", "text"),
+    Field("unit", "Unit", "text", spare=2),
+    Field("ratio", "Ratio, 95 %", "text", spare=3),
+    Field("q", "q", "text", spare=1),
+    Field("class", "Class", "text", spare=4),
+)
+_LINE_FIELDS = (
+    Field("delta_ns", "Change", "ns"),
+    Field("interval", "95 %", "text", spare=3),
+    Field("base_ns", "Base", "ns", spare=1),
+    Field("candidate_ns", "Candidate", "ns", spare=1),
+    Field("share", "Share", "share", spare=2),
+    Field("kind", "Kind", "text"),
+    Field("name", "Function", "name"),
+)
+_FAMILY_FIELDS = (
+    Field("base_ns", "Base", "ns"),
+    Field("base_share", "Share", "share"),
+    Field("candidate_ns", "Candidate", "ns"),
+    Field("candidate_share", "Share", "share"),
+    Field("name", "Family", "text"),
+)
+
+
+def compare_sections(found: "Comparison") -> list[Section]:
+    """The tables of a comparison in the order of reading."""
+    if found.comparable.stops:
+        rows = [line.as_json() for line in found.families]
+        note = "Times as recorded, side by side: nothing says that the runs did the same work."
+        return [Section("Kernel families", _FAMILY_FIELDS, _frame(rows, _FAMILY_FIELDS), [note])]
+    sections = [_causes(found), _changed(found)]
+    host = [line for line in found.changes.changed if not line.added]
+    if host:
+        title = "Host functions that changed (they run beside the device, and are not added to the step)"
+        sections.append(Section(title, _LINE_FIELDS, _frame([_row(line) for line in host[:_SHOWN]], _LINE_FIELDS)))
+    return sections
+
+
+def _causes(found: "Comparison") -> Section:
+    shown = _one_a_family(found.causes)[:_CAUSES]
+    rows = [
+        {
+            "score": round(cause.score, 3),
+            "metric": cause.metric,
+            "device": cause.device,
+            "base": _number(cause.base),
+            "candidate": _number(cause.candidate),
+            "unit": cause.unit,
+            "ratio": f"{cause.interval[0]:.3f} to {cause.interval[1]:.3f}" if cause.interval else None,
+            "q": f"{cause.q:.2g}",
+            "class": cause.cause_class,
+        }
+        for cause in shown
+    ]
+    title = "Cause" if found.verdict == "cause named" else "Metrics that changed for the worse, none of them claimed"
+    return Section(title, _CAUSE_FIELDS, _frame(rows, _CAUSE_FIELDS), [*_cause_notes(found, shown)])
+
+
+def _one_a_family(causes: Sequence[Cause]) -> list[Cause]:
+    """The first of each family that changed for the worse: directions and devices of one thing are one line."""
+    first: dict[str, Cause] = {}
+    for cause in causes:
+        if cause.severity > 0:
+            first.setdefault(cause.family, cause)
+    return list(first.values())
+
+
+def _cause_notes(found: "Comparison", shown: Sequence[Cause]) -> Iterator[str]:
+    claimed = found.judged.claimed
+    if found.verdict == "cause named" and claimed is not None:
+        other = next((cause for cause in shown if cause.family != claimed.family), None)
+        if other is not None:
+            yield f"Runner-up: {other.metric} on {other.device}, score {other.score:.3f}."
+        if claimed.assumed:
+            yield f"Its severity assumes {claimed.assumed}; --device says which one it is."
+    if found.calibration.halves:
+        n = len(found.calibration.halves)
+        level = f"{found.calibration.level:.3f}"
+        yield f"False alarms: the best score of {n} comparisons of normal runs with themselves is {level}."
+    if found.unchanged:
+        more = " …" if len(found.unchanged) > _SHOWN else ""
+        yield f"Not for the worse: {', '.join(found.unchanged[:_SHOWN])}{more}."
+    if found.not_measured:
+        yield f"Not measured in both runs: {', '.join(found.not_measured)}."
+
+
+def _changed(found: "Comparison") -> Section:
+    changes = found.changes
+    lines = [line for line in changes.changed if line.added]
+    same = [line for line in changes.contributions if line.added and line.kind == "same"]
+    times = f"{format_duration(changes.base_step_ns)} -> {format_duration(changes.candidate_step_ns)}"
+    steps = f"{changes.base_steps:,} and {changes.candidate_steps:,} steps compared"
+    if not all(len(each) for each in changes.step_times):
+        steps = "no single steps are known: whole recordings compared"
+    notes = [f"Step: {times}, {steps}. Unexplained: {format_duration(changes.unexplained_ns)}."]
+    if len(lines) > _SHOWN:
+        notes.insert(0, f"{len(lines) - _SHOWN:,} more lines changed; --json has them all.")
+    if same:
+        delta = format_duration(sum(line.delta_ns for line in same))
+        are = "functions are" if len(same) > 1 else "function is"
+        notes.append(f"{len(same):,} {are} the same within noise (together {delta}).")
+    if not found.comparable.ok:
+        notes.append(f"Not comparable as recorded: {found.comparable.why} Repaired: {found.comparable.repair}.")
+    rows = [_row(line) for line in lines[:_SHOWN]]
+    return Section("What changed, a step", _LINE_FIELDS, _frame(rows, _LINE_FIELDS), notes)
+
+
+def _row(line: Contribution) -> dict[str, object]:
+    interval = line.interval_ns
+    within = f"{format_duration(interval[0])} to {format_duration(interval[1])}" if interval else None
+    name = decode(line.name).short_name if max(map(len, line.of)) == 1 else line.name
+    return {
+        "delta_ns": line.delta_ns,
+        "interval": within,
+        "base_ns": line.base_ns,
+        "candidate_ns": line.candidate_ns,
+        "share": line.share,
+        "kind": line.kind,
+        "name": name,
+    }
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def _frame(rows: Sequence[Mapping[str, object]], fields: Sequence[Field]) -> pl.DataFrame:
+    if not rows:
+        return pl.DataFrame(schema={field.column: pl.String for field in fields})
+    return pl.DataFrame(rows, infer_schema_length=None, strict=False)

@@ -1,0 +1,155 @@
+"""What a run's counters say, one series a metric and device, one value a tick.
+
+Values of a device are taken from `function_metrics` where it has them: it alone tells devices apart in some sources,
+while all functions of a cycle share one value there. Host values come from `counters`: the samples of one tick (cores,
+or devices that the source pools) are one value, the median of cores, of pooled devices the most harmful. What others
+use of a resource is the whole less the process's own part.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from inferometer.analyses.cause_roles import OTHERS_CPU, OTHERS_GPU, RUN_QUEUE, MetricRole, role_of_metric
+from inferometer.analyses.compare_limits import BURST
+from inferometer.trace.trace import Trace
+
+Values = NDArray[np.float64]
+POOLED = "gpus"
+HOST = "host"
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A metric of a device: `host`, `gpu:7`, or `gpus` where the source doesn't tell them apart. One value a tick."""
+
+    metric: str
+    device: str
+    unit: str | None
+    values: Values
+
+    @property
+    def role(self) -> MetricRole:
+        """What the metric is to a slower run."""
+        return role_of_metric(self.metric)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it is matched by between runs; processes have other numbers there."""
+        return self.metric, self.device
+
+
+def find_entities(trace: Trace) -> list[Entity]:
+    """All series of the run, sorted by metric and device; pooled ones only where no device's own is known."""
+    resolved, sampled = _from_functions(trace), _from_counters(trace)
+    known = {entity.metric for entity in resolved if entity.device != HOST}
+    host = {entity.metric for entity in sampled if entity.device == HOST}
+    found = [entity for entity in resolved if entity.device != HOST or entity.metric not in host]
+    keys = {entity.key for entity in found}
+    pool = [entity for entity in sampled if entity.device != POOLED or entity.metric not in known]
+    found += [entity for entity in pool if entity.key not in keys]
+    found += _others(found, _cores(trace)) + _run_queue(trace)
+    return sorted(found, key=lambda entity: entity.key)
+
+
+def _from_functions(trace: Trace) -> list[Entity]:
+    """One value a cycle in which the device's metric was sampled: the median over functions."""
+    frame = trace.function_metrics.filter(pl.col("mu").is_not_null() & pl.col("mu").is_finite())
+    by_cycle = frame.group_by("metric", "device", "unit", "process", "cycle").agg(pl.col("mu").median())
+    keys = ["metric", "device", "unit", "process"]
+    series = by_cycle.sort("cycle").group_by(keys, maintain_order=True).agg("mu").collect()
+    return _one_each([_entity(row, row["device"], row["mu"]) for row in series.to_dicts()])
+
+
+def _from_counters(trace: Trace) -> list[Entity]:
+    frame = trace.counters.filter(pl.col("value").is_not_null() & pl.col("value").is_finite())
+    keys = ["metric", "device", "unit", "process"]
+    series = frame.sort("time_ns").group_by(keys, maintain_order=True).agg("time_ns", "value").collect()
+    found = []
+    for row in series.to_dicts():
+        is_device = row["metric"].lower().startswith(("gpu_", "container_gpu", "process_gpu"))
+        device = row["device"] or (POOLED if is_device else HOST)
+        values = _ticks(np.asarray(row["time_ns"]), np.asarray(row["value"]), role_of_metric(row["metric"]), device)
+        found.append(_entity(row, device, values))
+    return _one_each(found)
+
+
+def _entity(row: dict[str, Any], device: str, values: object) -> Entity:
+    return Entity(row["metric"], device, row["unit"], np.asarray(values, dtype=np.float64))
+
+
+def _one_each(entities: list[Entity]) -> list[Entity]:
+    """One series a metric and device: of several processes the longest, to which the others' own use is added."""
+    found: dict[tuple[str, str], list[Entity]] = {}
+    for entity in entities:
+        found.setdefault(entity.key, []).append(entity)
+    return [_joined(sorted(some, key=lambda entity: -len(entity.values))) for some in found.values()]
+
+
+def _joined(entities: list[Entity]) -> Entity:
+    longest, *rest = entities
+    if not longest.metric.startswith("process_"):
+        return longest
+    more = sum(float(np.median(entity.values)) for entity in rest if len(entity.values))
+    return replace(longest, values=longest.values + more)
+
+
+def _ticks(time_ns: NDArray[np.int64], values: Values, role: MetricRole, device: str) -> Values:
+    """One value for each burst of samples; single samples at regular times stay what they are."""
+    if len(values) < 2:
+        return values
+    gaps = np.diff(time_ns)
+    far = gaps > BURST * np.quantile(gaps, 0.95)
+    begins = np.concatenate(([0], np.flatnonzero(far) + 1))
+    if len(begins) == len(values):
+        return values
+    bursts = np.split(values, begins[1:])
+    if device != POOLED:
+        return np.array([np.median(burst) for burst in bursts])
+    extreme = np.min if role.harmful == "down" else np.max
+    return np.array([extreme(burst) for burst in bursts])
+
+
+def _cores(trace: Trace) -> int | None:
+    """Processors of the host, as many as share a sample of the clock; None where not told."""
+    ticks = trace.counters.filter(pl.col("metric") == "cpu_frequency").group_by("time_ns").len().collect()
+    most = ticks["len"].median() if ticks.height else None
+    return int(most) if isinstance(most, int | float) and most > 1 else None
+
+
+def _others(entities: list[Entity], cores: int | None) -> list[Entity]:
+    """Load by others, of the host and of each device: the whole less the process's own, at the same ticks."""
+    known = {entity.key: entity for entity in entities}
+    found = []
+    for whole, own, name in (
+        ("host_cpu_usage", "process_cpu_usage", OTHERS_CPU),
+        ("gpu_usage", "process_gpu_usage", OTHERS_GPU),
+    ):
+        for metric, device in list(known):
+            part = known.get((own, device))
+            if metric != whole or part is None or device == POOLED:
+                continue
+            used = _of_whole(part, cores)
+            if used is not None and len(used):
+                load = known[metric, device].values - np.median(used)
+                found.append(replace(known[metric, device], metric=name, values=np.maximum(load, 0.0)))
+    return found
+
+
+def _of_whole(own: Entity, cores: int | None) -> Values | None:
+    """The process's share in percent of the whole host or device; None where its unit can't be converted."""
+    if own.unit == "% of one core":
+        return own.values / cores if cores else None
+    return own.values
+
+
+def _run_queue(trace: Trace) -> list[Entity]:
+    """The share of time in which threads could run but waited for a processor, one value a cycle."""
+    frame = trace.function_times.filter(pl.col("class").is_in(["oncpu", "runq"]))
+    waits = pl.col("dur_ns").filter(pl.col("class") == "runq").sum()
+    share = frame.group_by("cycle").agg((waits / pl.col("dur_ns").sum()).alias("share")).sort("cycle").collect()
+    values = share["share"].drop_nulls().drop_nans().to_numpy()
+    return [Entity(RUN_QUEUE, HOST, None, values)] if len(values) and values.max() > 0 else []

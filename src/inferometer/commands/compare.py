@@ -1,0 +1,97 @@
+"""`inferometer compare`: why one run is slower than another, or that it can't be told."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from inferometer.commands.base import Output, Source, command, output_options
+
+if TYPE_CHECKING:
+    from inferometer.analyses.compare import Comparison
+    from inferometer.trace.trace import Trace
+
+_PERCENT = 100
+
+
+@command(
+    "compare",
+    help="Compare two runs: what changed, and the cause, or that it can't be told.",
+    example="inferometer compare normal/ slow/",
+)
+@click.argument("base", metavar="BASE")
+@click.argument("candidate", metavar="CANDIDATE")
+@click.option("--base-set", metavar="DIR", help="Further normal runs, one a file or folder in it, for the noise level.")
+@click.option(
+    "--device", "device_name", metavar="NAME", help="The device both ran on, for capacities: 'A100 SXM 80GB'."
+)
+@click.option("--format", "form", metavar="NAME", help="Read both as this format; see `inferometer formats`.")
+@click.option("--check", is_flag=True, help="Exit 1 where the candidate is slower beyond noise, for CI.")
+@click.option(
+    "--max-regression",
+    type=click.FloatRange(min=0),
+    metavar="PCT",
+    help="With --check: accept so many percent more step time.",
+)
+@click.option("--published", is_flag=True, help="The table and formulas that were published with LatencyPrism instead.")
+@click.option(
+    "--pairing",
+    type=click.Choice(["strict", "cross"]),
+    help="With --published: compare processes of one number, or all with all.",
+)
+@output_options("json", "csv", "tsv", "markdown")
+def run(
+    base: str,
+    candidate: str,
+    base_set: str | None,
+    device_name: str | None,
+    form: str | None,
+    check: bool,
+    max_regression: float | None,
+    published: bool,
+    pairing: str | None,
+    out: Output,
+) -> None:
+    from inferometer.analyses.compare import NEEDED, compare
+    from inferometer.commands.other_runs import runs_of
+    from inferometer.hardware.known import require_device
+
+    if max_regression is not None and not check:
+        raise click.UsageError("--max-regression goes with --check.")
+    if pairing is not None and not published:
+        raise click.UsageError("--pairing goes with --published.")
+    if published:
+        if check or base_set or device_name:
+            raise click.UsageError("--published goes with --pairing and an output form alone.")
+        _show_published(base, candidate, form, pairing, out)
+        return
+    device = require_device(device_name) if device_name else None
+    traces = [_open(path, form, NEEDED) for path in (base, candidate)]
+    more = [_open(path, form, NEEDED) for path in runs_of(base_set)] if base_set else []
+    found = compare(*traces, more=more, device=device)
+    out.show(found)
+    if check and _is_regression(found, max_regression or 0.0):
+        click.get_current_context().exit(1)
+
+
+def _show_published(base: str, candidate: str, form: str | None, pairing: Any, out: Output) -> None:
+    """Markdown for the terminal too: that is the form it was published in."""
+    from inferometer.analyses.published import NEEDED, published
+    from inferometer.reports.published import render_published
+
+    found = published(*(_open(path, form, NEEDED) for path in (base, candidate)), pairing=pairing)
+    if out.form in ("json", "csv", "tsv"):
+        out.show(found)
+    else:
+        out.write(render_published(found))
+
+
+def _open(path: str, form: str | None, tables: Any) -> "Trace":
+    return Source(path, form).open(tables)
+
+
+def _is_regression(found: "Comparison", accepted: float) -> bool:
+    """Whether the step is slower beyond noise by more than is accepted; runs that can't be compared are one, too."""
+    if found.verdict == "not comparable":
+        return True
+    interval = found.comparable.step_ratio_interval
+    return interval is not None and interval[0] > 1 + accepted / _PERCENT and found.verdict != "no difference"

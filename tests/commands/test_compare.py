@@ -1,0 +1,92 @@
+"""`inferometer compare` as users meet it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.commands.test_command_line import run
+
+SLOW = Path(__file__).resolve().parents[2] / "samples" / "slow"
+NORMAL, ABNORMAL = SLOW / "normal", SLOW / "abnormal"
+
+
+def test_the_verdict_is_the_first_line(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run("compare", NORMAL, ABNORMAL, capsys=capsys)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].startswith("Verdict   cause named. The step is slower")
+    assert "Runner-up:" in out
+    assert "False alarms:" in out
+    assert "Not measured in both runs: disk, thermal." in out
+    assert "What changed, a step" in out
+
+
+def test_markdown_has_the_verdict_too(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run("compare", NORMAL, ABNORMAL, "--markdown", capsys=capsys)
+    assert "cause named" in "\n".join(out.splitlines()[:6])
+
+
+def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run("compare", NORMAL, ABNORMAL, "--json", capsys=capsys)
+    data = json.loads(out)
+    assert (data["verdict"], data["causes"][0]["class"]) == ("cause named", "cpu_clock")
+
+
+@pytest.mark.parametrize(
+    ("pair", "options", "code"),
+    [
+        ((NORMAL, ABNORMAL), (), 0),
+        ((NORMAL, ABNORMAL), ("--check",), 1),
+        ((NORMAL, ABNORMAL), ("--check", "--max-regression", "20"), 1),
+        ((NORMAL, ABNORMAL), ("--check", "--max-regression", "200"), 0),
+        ((NORMAL, NORMAL), ("--check",), 0),
+        ((ABNORMAL, NORMAL), ("--check",), 0),
+    ],
+)
+def test_check_fails_on_a_regression_beyond_noise(
+    pair: tuple[Path, Path], options: tuple[str, ...], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("compare", *pair, *options, capsys=capsys)[0] == code
+
+
+def test_more_normal_runs_come_from_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(NORMAL, tmp_path / name)
+    _, out, _ = run("compare", NORMAL, ABNORMAL, "--base-set", tmp_path, "--json", capsys=capsys)
+    assert len(json.loads(out)["calibration"]["halves"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((NORMAL,), 2, "CANDIDATE"),
+        ((NORMAL, "nowhere"), 3, "nowhere"),
+        ((NORMAL, ABNORMAL, "--base-set", "nowhere"), 3, "want a folder of normal runs"),
+        ((NORMAL, ABNORMAL, "--device", "abacus"), 3, "abacus"),
+        ((NORMAL, ABNORMAL, "--max-regression", "3"), 2, "--check"),
+        ((NORMAL, ABNORMAL, "--json", "--csv"), 2, "choose one"),
+        ((NORMAL, ABNORMAL, "--pairing", "cross"), 2, "--published"),
+        ((NORMAL, ABNORMAL, "--published", "--check"), 2, "--pairing"),
+        ((SLOW.parent / "decode.json.gz", ABNORMAL, "--published"), 3, "decode.json.gz"),
+        ((SLOW, ABNORMAL), 3, "slow"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    arguments: tuple[object, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, _, err = run("compare", *arguments, capsys=capsys)
+    assert (found, said in err) == (code, True)
+
+
+def test_an_empty_folder_of_normal_runs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run("compare", NORMAL, ABNORMAL, "--base-set", tmp_path, capsys=capsys)
+    assert (code, "found an empty folder" in err) == (3, True)
+
+
+def test_the_published_table_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("compare", NORMAL, ABNORMAL, "--published", capsys=capsys)
+    assert (code, out.splitlines()[0].startswith("# Strict Performance Comparison")) == (0, True)
+    _, out, _ = run("compare", NORMAL, ABNORMAL, "--published", "--csv", capsys=capsys)
+    assert out.splitlines()[0].startswith("Function Name,Metric Name,Device,Suspicion Score")
+    _, out, _ = run("compare", NORMAL, ABNORMAL, "--published", "--pairing", "cross", "--json", capsys=capsys)
+    assert json.loads(out)
