@@ -5,8 +5,14 @@
 
 A file of labels has the columns name, library, family, dtype, tile_m, tile_n, tile_k, stages, split_k, arch; an empty
 cell means that the name doesn't tell, `a|b` that either is right. Beside a CSV, `gpu_time.csv` (name, source, launches,
-total_us) weighs names by time: each source weighs 1, inside it each name by its share. Speed: distinct names a second,
-nothing remembered between them, the best of several runs. JSON goes to stdout, a summary to stderr.
+total_us) weighs names by time: each source weighs 1, inside it each name by its share. JSON goes to stdout, a summary
+to stderr.
+
+Speed is distinct names a second on one core: nothing is remembered from run to run, the best of several counts. Names
+of one run share their parts, as those of a trace do. `names_per_s`: the labelled names, and more of the same kinds with
+other numbers; `cold_names_per_s`: each labelled name once; `mangled_names_per_s`: mangled names, demangling included,
+those of a file of one name a line (`--mangled`, such as the kernels that `strings` finds in a library), else the
+labelled ones and more of the same kinds.
 """
 
 from __future__ import annotations
@@ -23,10 +29,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from inferometer.names import canonical, decoding, demangle, words
+from inferometer.names import decoding
 from inferometer.names.kernel_name import KernelName
 
 _NUMBER = re.compile(r"(?<=[<, ()])[0-9]{1,3}(?=[>,ul ])|(?<=_)[0-9]{1,3}(?=x)")
+_MANGLED_NUMBER = re.compile(r"(?<=L[bijlmtxy])[0-9]{1,3}(?=E)")
 FIELDS = ("dtype", "tile_m", "tile_n", "tile_k", "stages", "split_k", "arch")
 
 
@@ -97,18 +104,26 @@ def judge(row: dict[str, str], known: KernelName) -> str:
 
 
 def measure_speed(names: Sequence[str], repetitions: int = 9) -> float:
-    """Distinct names a second on one core, in processor time; every cache of ours is empty before each run."""
+    """Distinct names a second on one core, in processor time; whatever is remembered of names is forgotten before."""
     best = float("inf")
-    decoding.decode("warm_up")
+    for name in names[:100]:
+        decoding.decode(name)
     for _ in range(repetitions):
-        for cached in (canonical.canonical_parts, decoding.decode, demangle.demangle, words.find_family):
-            cached.cache_clear()
+        forget_names()
         gc.collect()
         began = time.process_time()
         for name in names:
             decoding.decode(name)
         best = min(best, time.process_time() - began)
     return len(names) / best
+
+
+def forget_names() -> None:
+    """Empties every bounded cache of the package: those hold names and their parts, the unbounded ones hold tables."""
+    for module in [module for name, module in sys.modules.items() if name.startswith("inferometer.names.")]:
+        for value in vars(module).values():
+            if hasattr(value, "cache_parameters") and value.cache_parameters()["maxsize"] is not None:
+                value.cache_clear()
 
 
 def distinct_names(names: Sequence[str], wanted: int) -> list[str]:
@@ -120,25 +135,36 @@ def distinct_names(names: Sequence[str], wanted: int) -> list[str]:
 
 
 def _count_up(name: str, step: int) -> str:
-    return _NUMBER.sub(lambda number: str(int(number[0]) + step), name)
+    pattern = _MANGLED_NUMBER if name.startswith("_Z") else _NUMBER
+    return pattern.sub(lambda number: str(int(number[0]) + step), name)
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", type=Path, nargs="+", help="files of labels, CSV or JSON")
+    parser.add_argument("--mangled", type=Path, help="mangled names, one a line, to measure the speed with demangling")
     options = parser.parse_args(arguments)
     rows = [row for path in options.labels for row in read_labels(path)]
     times = [row for path in options.labels for row in _read_times(path.with_name("gpu_time.csv"))]
     found = score(rows, times)
-    plain = [row["name"] for row in rows if not row["name"].startswith("_Z")]
-    speed = measure_speed(distinct_names(plain, 2_000))
-    print(json.dumps({**asdict(found), "names_per_s": round(speed)}, indent=1))
-    print(_summary(found, speed), file=sys.stderr)
+    speeds = _speeds(list(dict.fromkeys(row["name"] for row in rows)), options.mangled)
+    print(json.dumps(asdict(found) | speeds, indent=1))
+    print(_summary(found, speeds), file=sys.stderr)
     return 0
 
 
-def _summary(found: Score, speed: float) -> str:
-    lines = [f"{found.names} names: right {found.right:.3f}, wrong {found.wrong:.3f}; {speed:,.0f} distinct names/s"]
+def _speeds(names: Sequence[str], mangled_file: Path | None) -> dict[str, int | None]:
+    plain = [name for name in names if not name.startswith("_Z")]
+    mangled = distinct_names([name for name in names if name.startswith("_Z")], 2_000)
+    if mangled_file is not None:
+        mangled = list(dict.fromkeys(mangled_file.read_text("utf-8").split()))
+    measured = {"names_per_s": distinct_names(plain, 2_000), "cold_names_per_s": plain, "mangled_names_per_s": mangled}
+    return {what: round(measure_speed(some)) if some else None for what, some in measured.items()}
+
+
+def _summary(found: Score, speeds: dict[str, int | None]) -> str:
+    lines = [f"{found.names} names: right {found.right:.3f}, wrong {found.wrong:.3f}"]
+    lines.extend(f"{what}: {speed:,}" for what, speed in speeds.items() if speed is not None)
     if found.time_right is not None and found.time_wrong is not None:
         lines.append(f"GPU time: right {found.time_right:.3f}, wrong {found.time_wrong:.3f}")
     lines.extend(

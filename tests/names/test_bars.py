@@ -4,6 +4,13 @@ Our own names (`data/*.json`) are written by hand from what is publicly known of
 author. They were written before the decoder was first run on them: then library and family were right for 332 of 333,
 and fields in 97 % of the cells. Slips in the labels were mended after that, one doubtful name was left out, and the
 decoder learned what it had missed: they show that nothing is lost since, not what an unseen name meets.
+
+`triton.json`, `amd.json` and `other_engines.json` join two samples, each labelled before the decoder was run on it.
+Of the first (327 names) 82 % were right and 10 % wrong; after the decoder was mended by it, of the second (208) 93 %
+and 3 %. Of the 171 in the second that stood in no list, 92 % were right: what an unseen name of these engines meets.
+
+`wheels_nvidia.json` and `generated_nvidia.json` join three samples of NVIDIA's side in the same way: 88 % right and
+7 % wrong of the first 330, 95 % and 2 % of the next 138, all of the last 81 (many of whose labels allow two answers).
 """
 
 from pathlib import Path

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.effort import examples
 
 from inferometer.names import canonical_name
+from inferometer.names.canonical import _rewrite_by_pieces, _rewrite_whole
 
 SPELLINGS = [  # of Nsight Systems, of CUPTI, and the canonical text
     (
@@ -77,6 +78,7 @@ def test_the_kind_of_memory_stays(name: str) -> None:
         ("void vllm::norm<c10::Half, std::arr", "vllm::norm<c10::Half,std::arr"),
         ("void vllm::no", "vllm::no"),
         ("void k<f(int)::{lambda()#1}::operator()", "k<f::{lambda()#1}::operator()"),
+        ("_ZN4vllm15rms_norm_kernelIfLi8EEEvPT_PK", "vllm::rms_norm_kernel<float,8>"),
     ],
 )
 def test_a_name_cut_short_is_read_as_far_as_it_goes(cut: str, canonical: str) -> None:
@@ -97,6 +99,48 @@ def test_a_canonical_name_is_its_own_canonical_name(template: str, arguments: li
     once = canonical_name(name)
     assert canonical_name(once) == once
     assert " " not in once.replace("unsigned int", "")
+
+
+ARGUMENTS = st.recursive(
+    st.sampled_from(
+        [
+            *("float", "const float", "char *", "T const&", "unsigned int", "(ns::Mode)3", "(int)64", "8u", "true", ""),
+            *("f(int, long)::{lambda(float)#1}", "void g<int>(T &)::[lambda(int, int) (instance 1)]", "&s<int>", "-1"),
+            *(
+                "&(float s<float>(float const&))",
+                "&float s<float>(float)",
+                "h()::{lambda()#2}::operator()() const",
+                "<",
+            ),
+            *(
+                "void (*)(int, long)",
+                "decltype(a, b)",
+                "(unsigned long)2",
+                "{lambda(int, bool)#1}",
+                ")",
+                "T f(int)",
+                ">",
+            ),
+        ]
+    ),
+    lambda inner: st.builds(
+        lambda head, arguments, tail: f"{head}<{', '.join(arguments)}{tail}",
+        st.sampled_from(["a::B", "const a::B", "void n::f", "T n::f", "f<int>::g"]),
+        st.lists(inner, max_size=3),
+        st.sampled_from(
+            [">", " >", "> const&", ">::type", ">(int, T<int>)::{lambda(int)#1}", "> *", ">(int) const::X"]
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@examples(500)
+@given(st.lists(ARGUMENTS, max_size=4))
+def test_pieces_read_one_by_one_tell_what_the_whole_name_tells(arguments: list[str]) -> None:
+    head = f"lib::kernel<{', '.join(arguments)}>"
+    quick = _rewrite_by_pieces(head)
+    assert quick is None or quick == _rewrite_whole(head, is_function=True)
 
 
 @examples(300)

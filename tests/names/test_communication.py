@@ -54,6 +54,14 @@ COMMUNICATION = [
     ("nvshmemi_proxy_barrier", "other"),
     ("void nvshmem_alltoall_kernel<int>(int*)", "all_to_all"),
     ("userbuffers_fp16_sum_inplace_gpu_mc_rw", "other"),
+    ("kuserbuffers_pushsend(int*, int*, int4*, int4*, int)", "send_recv"),
+    ("void broadcast_on_stream_kernel<__nv_bfloat16>(int, __nv_bfloat16*, __nv_bfloat16 const*)", "broadcast"),
+    ("void fcollect_on_stream_kernel<float>(int, float*, float const*)", "all_gather"),
+    ("void rdxn_on_stream_kernel<float, (rdxn_ops)3>(int, float*, float const*)", "all_reduce"),
+    ("c10d::nvshmem_extension::allToAllV(void*, void*, long*)", "all_to_all"),
+    ("c10d::symmetric_memory::(anonymous namespace)::put_signal_kernel(unsigned int**, int)", "other"),
+    ("void c10d::nvshmem_extension::tile_reduce_kernel<float>(float*)", "reduce"),
+    ("void vllm::mnnvl_multimem_barrier_kernel<true, 4>(vllm::Signal*, vllm::Signal*, int)", "other"),
 ]
 COMPUTE = [
     "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::func_wrapper_t<float>>>(R)",
@@ -70,6 +78,8 @@ COMPUTE = [
     "triton_red_fused__to_copy_mean_0",
     "gemm_allreduce_kernel",
     "nvjet_tst_128x64_64x8_2x4_h_bz_TNN",
+    "void c10d::(anonymous namespace)::checkForNaN<float>(float*, unsigned long)",
+    "onnxruntime::cuda::VariadicElementWiseNoBroadcastInputBatchKernel<float>(float*)",
     "void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*)",
     "void blockAllReduceKernel<float>(float*)",
     "moe_align_block_size_kernel",

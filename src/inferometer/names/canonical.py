@@ -11,53 +11,31 @@ and the like, which are different types of different versions.
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from inferometer.names.demangle import demangle, read_beginning, strip_suffixes
+from inferometer.names.rewriting import Canonical, rewrite, rewrite_part
+from inferometer.names.spellings import CALL, CALLED, CALLED_CONST, unify_spellings, unmark
 
 LONGEST = 100_000  # no kernel's name is longer; such a text stays as it is
 
 _IS_CPP = re.compile(r"\w::|[\w~>})\]]\(|\w<|^void ")
 _IS_COPY = re.compile(r"\[?(?:CUDA )?mem(?:cpy|set)", re.IGNORECASE)
 _INDUCTOR_INDEX = re.compile(r"(triton_[a-z]+_fused_\w*?[A-Za-z]\w*?)_\d+")
-_CAST = re.compile(
-    r"\((?:(?:(?:un)?signed )?(?:int|long long|long|short|char|__int128)(?: int)?|unsigned|bool|(?:std::)?size_t"
-    r"|u?int(?:8|16|32|64)_t)\)(?=-?\d)"
+_PATH = re.compile(r"(?!(?:true|false|const|void)\b)[A-Za-z_@][\w@~$.]*+(?:::[A-Za-z_@~][\w@~$.]*+)*+", re.ASCII)
+_BRACKET = re.compile(r"[<>(){}\[\]]")
+_OPENING = {">": "<", ")": "(", "}": "{", "]": "["}
+_ODD_SPACE = re.compile(r" (?!(?:const|int|long|char|short)\b)(?<![<,(]const )(?<!^const )")
+_WORD = r"(?!true|false|const)[A-Za-z_@][\w@]*+"
+_UNCHANGED = re.compile(
+    rf"(?:{_WORD}|\d++(?!\w)|::|[<>,*&]|[{CALL}{CALLED}{CALLED_CONST}]|(?<![^<,])\({_WORD}(?:::{_WORD})*+\)(?=\d)"
+    rf"|\{{lambda\((?:{_WORD}|::|[,*&]| const(?=[,*&)]))*+\)\#\d++\}}| const(?=[>,*&]|$))*+",
+    re.ASCII,
 )
-_COMMON_CASTS = ("(int)", "(unsigned int)", "(unsigned long)", "(bool)")
-_FLAT_CALL = re.compile(r"([<,])(?:void )?((?:(?!lambda|decltype)[\w@]++(?:::(?=\w|@))?)++)\([^(){}<>]*\)(?=::)")
-_ANONYMOUS = re.compile(r"\b_GLOBAL__N_\w*|\b_INTERNAL_[0-9a-f]+_\w*")  # as compilers write it
-_LLVM_LAMBDA = re.compile(r"'lambda(\d*)'(\([^()]*\))")
-_OPERATOR = re.compile(r"\boperator\s*(\(\)|\[\]|->\*?|<=>|<<=?|>>=?|&&|\|\||[-+*/%^&|~!=<>]=?|,)")
-_VERSION = re.compile(r"\b(?:(?:CUB|THRUST|ROCPRIM|HIPCUB)_\d\w*|_V_\d\w*|_V\d+|__cxx11|__\d+)::|\[abi:\w+\]")
-_CHARS = r"[\w@~$.#'\ue000-\uefff]"
-_PLAIN_TYPE = r"(?:(?!true|false|const)[A-Za-z_@]\w*+(?:::\w++)*+[*&]*+|\d++(?=[,>]))"
-_PIECE = rf"(?:{_CHARS}++(?:<{_PLAIN_TYPE}(?:,{_PLAIN_TYPE})*+>)?|\{{lambda\((?:(?!const)[\w:]++[*&]*+,?)*+\)#\d++\}})"
-_TOKEN = re.compile(
-    rf"const(?!\w)|{_PIECE}(?:::{_PIECE})*+|::|\s++|.", re.DOTALL | re.ASCII
-)  # what needs no change is one token
-_FLAT_TEMPLATE = re.compile(r"(?<=\w)<[^<>]*>")
-_SIGN = re.compile("[\ue000-\uefff]")
-_SIGNS = (
-    *("()", "[]", "->", "->*", "<=>", "<", "<=", "<<", "<<=", ">", ">=", ">>", ">>=", "&&", "||", ","),
-    *(sign + equals for sign in "-+*/%^&|~!=" for equals in ("", "=")),
-)
-_TO_MARK = {sign: chr(0xE000 + i) for i, sign in enumerate(_SIGNS)}  # so that no bracket is mistaken for a template's
-_FROM_MARK = {mark: sign for sign, mark in _TO_MARK.items()}
-_CALLED, _CALLED_CONST = chr(0xEF00), chr(0xEF01)  # the brackets of a call operator, which are kept
-_FROM_MARK |= {_CALLED: "()", _CALLED_CONST: "()const"}
-_CALL, _ARROW = _TO_MARK["()"], _TO_MARK["->"]
-_MARKED_CALL = f"operator{_CALL}"
-_KEEPS_ITS_BRACKETS = ("lambda", "decltype", "sizeof", "alignof", "noexcept")
-_OPEN = {")": "(", ">": "<", "}": "{", "]": "["}
-
-
-class Canonical(NamedTuple):
-    """A canonical name; its function with namespaces but without templates; the arguments of the last template."""
-
-    text: str
-    path: str
-    arguments: tuple[str, ...] = ()
+_PARAMETERS = re.compile(r"(?<=[\w>])\([^(){}<>]*\)(?=::)")
+_LEADING_CONST = re.compile(r"(?:^|[<,(])const\b")
 
 
 def canonical_name(name: str) -> str:
@@ -75,16 +53,23 @@ def canonical_parts(name: str) -> Canonical:
     if len(name) > LONGEST or (name[:1] in "[Mm" and _IS_COPY.match(name)):
         return Canonical(name, name)
     if name.startswith("_Z"):
-        name = demangle(name)
+        name = _demangle(name)
         if name.startswith("_Z"):
-            return _rewrite(read_beginning(name))._replace(text=name)
+            return replace(_rewrite(read_beginning(name)), text=name)
     if ("(" in name or "<" in name or "::" in name) and _IS_CPP.search(name):
         found = _rewrite(name)
-        text = strip_suffixes(found.text)
+        text = strip_suffixes(found.text) if found.text[-1:] != ">" else found.text
         if text != found.text or not found.arguments:
-            return _plain_name(text) if found.path == found.text else found._replace(text=text)
+            return _plain_name(text) if found.path == found.text else replace(found, text=text)
         return found
     return _plain_name(name)
+
+
+def _demangle(name: str) -> str:
+    """The readable name, without its real parameters where these can be left out: they take a third of the time."""
+    at = name.rfind("Ev")  # the end of a template's arguments, and a return type
+    readable = demangle(f"{name[:at]}Evv") if at > 0 else name
+    return demangle(name) if readable.startswith("_Z") else readable
 
 
 def _plain_name(name: str) -> Canonical:
@@ -95,24 +80,108 @@ def _plain_name(name: str) -> Canonical:
 
 
 def _rewrite(name: str) -> Canonical:
-    for spelling in ("(anonymous namespace)", "<unnamed>", "{anonymous}"):
-        if spelling in name:
-            name = name.replace(spelling, "@anon")
     head = _without_parameters(name)
     is_function = len(head) < len(name)
     if head.startswith("void "):
         head, is_function = head[5:], True
-    found = _join(_TOKEN.findall(_without_spellings(head)), is_function=is_function)
+    for spelling in ("(anonymous namespace)", "<unnamed>", "{anonymous}"):
+        if spelling in head:
+            head = head.replace(spelling, "@anon")
+    return _rewrite_by_pieces(head) or _rewrite_whole(head, is_function=is_function)
+
+
+def _rewrite_whole(head: str, *, is_function: bool) -> Canonical:
+    found = rewrite(unify_spellings(head), is_function=is_function)
     if found.text.isascii():
         return found
-    return Canonical(_unmark(found.text), _unmark(found.path), tuple(map(_unmark, found.arguments)))
+    return Canonical(unmark(found.text), unmark(found.path), tuple(map(unmark, found.arguments)))
 
 
-def _unmark(text: str) -> str:
-    if text.isascii():
-        return text
-    text = text.replace(_CALL, "()").replace(_CALLED_CONST, "()const").replace(_CALLED, "()")
-    return text if text.isascii() else _SIGN.sub(lambda mark: _FROM_MARK.get(mark[0], ""), text)
+def _rewrite_by_pieces(head: str) -> Canonical | None:
+    """The quick way, for `path<arguments>`: names share most of what stands between their commas. None for others."""
+    path, bracket, inside = head.partition("<")
+    path = _read_path(path)
+    if not bracket and path:
+        return Canonical(path, path)
+    if not path or inside[-1:] != ">" or inside[-2:] == "->" or not head.isascii():
+        return None
+    texts, held, depth, unclosed = list[str](), list[str](), 0, 0
+    for piece in inside[:-1].split(","):
+        read = _read_piece(piece)
+        if held or read.parens:  # parameters of a function: to be read together
+            held.append(piece)
+            unclosed += read.parens
+            if unclosed:
+                continue
+            read = _read_piece(",".join(held))
+            held = []
+        if read.text is None or depth < read.closes:
+            return None
+        texts.append(read.text if depth else f"\n{read.text}")  # a line for each argument
+        depth += read.opens - read.closes
+    if held or depth:
+        return None
+    text = ",".join(texts)[1:]
+    arguments = tuple(text.split(",\n")) if text else ()
+    return Canonical(f"{path}<{','.join(arguments)}>", path, arguments)
+
+
+class _Piece(msgspec.Struct, frozen=True, gc=False):
+    """What stands between two commas: how many templates it closes and opens, and how many more `(` than `)` it has.
+
+    `text` is its canonical form, None where that depends on the rest of the name.
+    """
+
+    text: str | None
+    closes: int = 0
+    opens: int = 0
+    parens: int = 0
+
+
+@lru_cache(maxsize=65_536)
+def _read_piece(piece: str) -> _Piece:
+    parens = piece.count("(") - piece.count(")")
+    if parens:
+        return _Piece(None, parens=parens)
+    text = unify_spellings(piece.strip())
+    templates = _unpaired_templates(text)
+    if templates is None or text.endswith("operator"):
+        return _Piece(None)
+    closes, opens = templates
+    if (opens or closes) and " " in text and _needs_the_rest(text, opens):
+        return _Piece(None)
+    plain = _PARAMETERS.sub("", text)
+    if not _UNCHANGED.fullmatch(plain):
+        plain = rewrite_part("<" * closes + text)[closes:]
+    return _Piece(unmark(plain), closes, opens)
+
+
+def _unpaired_templates(text: str) -> tuple[int, int] | None:
+    """How many templates `text` closes and opens; None where other brackets have no partner in it."""
+    closes, opened = 0, list[str]()
+    for bracket in _BRACKET.findall(text):
+        if bracket not in _OPENING:
+            opened.append(bracket)
+        elif opened:
+            if opened.pop() != _OPENING[bracket]:
+                return None
+        elif bracket == ">":
+            closes += 1
+        else:
+            return None
+    return (closes, len(opened)) if opened.count("<") == len(opened) else None
+
+
+def _needs_the_rest(text: str, opens: int) -> bool:
+    """Whether a return type may end in `text`, or a `const` in it stands before a type that ends outside it."""
+    return _ODD_SPACE.search(text) is not None or (opens > 0 and _LEADING_CONST.search(text) is not None)
+
+
+@lru_cache(maxsize=65_536)
+def _read_path(path: str) -> str:
+    """A plain path, without what versions of a library add to it; empty for any other."""
+    path = unify_spellings(path)
+    return path if _PATH.fullmatch(path) and not path.endswith("operator") else ""
 
 
 def _without_parameters(name: str) -> str:
@@ -125,218 +194,6 @@ def _without_parameters(name: str) -> str:
         if at < 0:
             return name
         depth += name.count(")", at, closed) - 1
-    if name.endswith("operator", 0, at):
-        return name
-    before = name[max(0, at - 1) : at]
-    is_call = before.isalnum() or (before and before in "_>}") or name[:at].endswith(("operator()", "operator ()"))
-    return name[:at] if is_call else name
-
-
-def _without_spellings(name: str) -> str:
-    """What differs between tools in places that a pattern finds."""
-    if not name.isascii():
-        name = _SIGN.sub("", name)
-    if "  " in name or not name.isprintable():
-        name = " ".join(name.split())
-    name = name.replace(", ", ",").replace("> >", ">>").replace(" *", "*").replace(" &", "&")
-    if "operator" in name:
-        name = _mark_operators(name)
-    if "->" in name:
-        name = name.replace("->", _ARROW)
-    if "lambda" in name:
-        if "'lambda" in name:
-            name = _LLVM_LAMBDA.sub(lambda m: f"{{lambda{m[2]}#{int(m[1][:9]) + 2 if m[1] else 1}}}", name)
-        if " (instance " in name:
-            name = name.replace("[lambda(", "{lambda(").replace(" (instance ", "#").replace(")]", "}")
-    if "_GLOBAL_" in name or "_INTERNAL_" in name:
-        name = _ANONYMOUS.sub("@anon", name)
-    if ")" in name:
-        for cast in _COMMON_CASTS:
-            if cast in name:
-                name = name.replace(f"<{cast}", "<").replace(f",{cast}", ",")
-        name = _CAST.sub("", name)
-        if ")::" in name:
-            name = _FLAT_CALL.sub(_without_call, name)
-    if "CUB_" in name or "_NS::" in name or "THRUST_" in name or "::_" in name or "[abi:" in name:
-        name = _VERSION.sub("", name)
-    return name
-
-
-def _without_call(match: re.Match[str]) -> str:
-    return match[1] + match[2]
-
-
-def _mark_operators(name: str) -> str:
-    name = name.replace("operator ()", _MARKED_CALL).replace("operator()", _MARKED_CALL)
-    if name.count("operator") > name.count(_MARKED_CALL):
-        name = _OPERATOR.sub(lambda match: f"operator{_TO_MARK[match[1]]}", name)
-    name = name.replace(f"{_CALL}() const", _CALL + _CALLED_CONST).replace(f"{_CALL}()const", _CALL + _CALLED_CONST)
-    return name.replace(f"{_CALL}()::", f"{_CALL}{_CALLED}::")
-
-
-class _Frame:
-    """What stands between one pair of brackets: the text so far, and where its last argument and last word begin."""
-
-    __slots__ = ("begin", "const", "function", "keep", "opening", "parts", "word")
-
-    def __init__(self, opening: str, keep: bool) -> None:
-        self.opening = opening
-        self.keep = keep
-        self.parts: list[str] = []
-        self.begin = self.word = 0
-        self.const = self.function = False
-
-    def end_function(self) -> None:
-        """Its parameters have ended: what stood before the last word was the return type."""
-        parts = self.parts
-        if self.word > self.begin:
-            begin = self.begin + (parts[self.begin] == "&")
-            if self.word > begin:
-                del parts[begin : self.word]
-        self.word, self.const, self.function = self.begin, False, True
-        if parts and parts[-1].endswith(_CALL):
-            parts.append(_CALLED)
-
-    def text(self) -> str:
-        """All of it; a `const` that stood before the last type comes after it."""
-        if self.const:
-            self.parts.append(" const")
-            self.const = False
-        return "".join(self.parts)
-
-    def split(self) -> tuple[str, ...]:
-        """The pieces between the commas that stand by themselves."""
-        if not self.parts and not self.const:
-            return ()
-        if self.const:
-            self.parts.append(" const")
-            self.const = False
-        return tuple("".join(["\0" if part == "," else part for part in self.parts]).split("\0"))
-
-
-def _join(tokens: list[str], *, is_function: bool) -> Canonical:
-    """The tokens in canonical order. Brackets that don't match, as in a name cut short, are kept as they come."""
-    frame, outer, space, parens = _Frame("", True), list[_Frame](), False, 0
-    parts = frame.parts
-    arguments: tuple[str, ...] = ()  # of the last template outside all brackets
-    for token in tokens:
-        if token not in _MARKS:
-            if token == "const":
-                _place_const(frame, after_space=space)
-            else:
-                if space and len(parts) > frame.begin:
-                    _place_space(frame)
-                if token[0] in "0123456789":
-                    token = token.rstrip("uUlL")
-                elif token in _BOOLS:
-                    token = _BOOLS[token]
-                parts.append(token)
-        elif token == ",":
-            if frame.const:
-                parts.append(" const")
-                frame.const = False
-            frame.function = False
-            parts.append(",")
-            frame.begin = frame.word = len(parts)
-        elif token == " ":
-            space = True
-            continue
-        elif token in "<([{":
-            keep = token != "(" or space or not _is_call(parts, frame)
-            outer.append(frame)
-            parens += token == "("
-            frame = _Frame(token, keep)
-            parts = frame.parts
-        elif token in "*&":
-            if frame.const:
-                parts.append(" const")
-                frame.const = False
-            parts.append(token)
-        else:
-            if token == ")" and parens:
-                while frame.opening == "<":  # it was a comparison
-                    frame = _unfold(frame, outer)
-                parts = frame.parts
-            if frame.opening != _OPEN[token]:
-                parts.append(token)
-            else:
-                parens -= token == ")"
-                inner, frame = frame, outer.pop()
-                parts = frame.parts
-                if token == ">":
-                    if not outer:
-                        arguments = inner.split()
-                    parts.append(f"<{inner.text()}>")
-                else:
-                    _close(frame, inner, token)
-        space = False
-    while outer:
-        if frame.opening == "<" and len(outer) == 1:
-            arguments = frame.split()
-        frame = _unfold(frame, outer)
-    return _whole(frame, arguments, is_function=is_function)
-
-
-_MARKS = frozenset(" ,<>()[]{}*&")
-_BOOLS = {"true": "1", "false": "0"}
-
-
-def _place_const(frame: _Frame, *, after_space: bool) -> None:
-    """`const T` becomes `T const`; after a function's parameters it is dropped, but for a call operator's."""
-    parts = frame.parts
-    if len(parts) == frame.begin:
-        frame.const = True
-    elif parts[-1] == _CALLED:
-        parts[-1] = _CALLED_CONST
-    elif not frame.function or not after_space:
-        parts.append(" const")
-
-
-def _place_space(frame: _Frame) -> None:
-    """Between two words; what comes next may be a function's name, after its return type."""
-    last = frame.parts[-1]
-    if last != "::" and last[-1:] not in "&*(!":
-        frame.parts.append(" ")
-        frame.word = len(frame.parts)
-    elif last[-1:] in "&*" and len(frame.parts) > frame.begin + 1:
-        frame.word = len(frame.parts)
-
-
-def _is_call(parts: list[str], frame: _Frame) -> bool:
-    """Whether a bracket that opens now holds the parameters of what stands before it."""
-    if len(parts) == frame.begin:
-        return False
-    before = parts[-1]
-    return before[-1:] not in "&*(,)!=" and not before.endswith(_KEEPS_ITS_BRACKETS) and before != "const"
-
-
-def _close(frame: _Frame, inner: _Frame, closing: str) -> None:
-    if not inner.keep:
-        frame.end_function()
-    elif inner.opening == "(" and frame.parts[frame.begin :] == ["&"]:
-        frame.parts.append(inner.text())
-    else:
-        frame.parts.append(f"{inner.opening}{inner.text()}{closing}")
-
-
-def _unfold(inner: _Frame, outer: list[_Frame]) -> _Frame:
-    """The frame around one that is never closed, with its text if that is kept."""
-    frame = outer.pop()
-    if inner.keep:
-        frame.parts.append(inner.opening + inner.text())
-    return frame
-
-
-def _whole(frame: _Frame, arguments: tuple[str, ...], *, is_function: bool) -> Canonical:
-    if (is_function or frame.parts[:1] == ["void"]) and frame.parts and not frame.parts[-1].endswith(_CALL):
-        frame.end_function()
-    text, parts = frame.text(), frame.parts
-    path = "".join([part for part in parts if part[:1] != "<"])
-    last = parts[-1] if parts else ""
-    if last[:1] != "<":
-        arguments = ()
-        if last.endswith(">") and "<" in last and "{" not in last:  # a template that was one token
-            arguments = tuple(last[:-1].rpartition("<")[2].split(","))
-    if "<" in path:
-        path = _FLAT_TEMPLATE.sub("", path)
-    return Canonical(text, path, arguments)
+    head = name[:at]
+    is_call = head.endswith(("_", ">", "}", "operator()", "operator ()")) or head[-1:].isalnum()
+    return head if is_call and not head.endswith("operator") else name

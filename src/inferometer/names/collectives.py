@@ -12,10 +12,12 @@ from inferometer.names.dtypes import FLOATS, TYPES, first_dtype
 from inferometer.names.kernel_name import Evidence, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.names.words import is_triton_style
 
-_HINTS = (
-    *("reduce", "gather", "scatter", "alltoall", "all_to_all", "a2a", "ccl", "shmem", "userbuffers", "deep_ep", "mori"),
-    *("pplx", "uccl", "multimem", "internode", "intranode", "lamport", "broadcast", "sendrecv", "send_recv"),
+_TYPE_WORD = re.compile(r"_(bf16|fp16|f16|f32|fp32)(?=_|$)")
+_HINTS = re.compile(
+    "reduce|gather|scatter|alltoall|all_to_all|a2a|ccl|shmem|userbuffers|deep_ep|mori|pplx|uccl|multimem|internode"
+    "|intranode|lamport|broadcast|sendrecv|send_recv|c10d|on_stream_kernel"
 )
 _NEVER = frozenset({"cub", "at_cuda_detail", "cublasLt", "cutlass"})
 _NCCL = re.compile(r"(?:nccl(?:Dev|SymDev|Symk?Dev)?Kernel|nccl(?:Sym)?k?DevKernel)_(?P<what>\w+)")
@@ -30,6 +32,7 @@ _TYPES = TYPES | {
     "f8e4m3": "fp8_e4m3",
     "f8e5m2": "fp8_e5m2",
     "half": "fp16",
+    "fp32": "fp32",
 }
 _OPS = ("Sum", "Prod", "Min", "Max", "MinMax", "PreMulSum", "SumPostDiv", "sum", "prod", "min", "max")
 _LIBRARIES: dict[str, Library] = {
@@ -54,9 +57,11 @@ def read(name: ParsedName) -> KernelName | None:
     """A kernel that communicates, as `find_collective` decides."""
     if name.namespaces[:2] == ("at", "native") or (name.namespaces and name.namespaces[0] in _NEVER):
         return None
+    if name.function.startswith("mscclKernel_"):
+        return None  # `msccl.py`
     collective = _collective(name.path)
     if collective is None:
-        return None
+        return _read_layout(name) if name.namespaces[:1] == ("deep_ep",) else None
     match = _NCCL.match(name.function)
     if match is not None:
         return _read_nccl(name, match["what"])
@@ -71,7 +76,11 @@ def read(name: ParsedName) -> KernelName | None:
         )
     if library == "other" and re.match(r"cross_device_reduce_\w+", name.function) and not name.is_bare:
         library = "sgl_kernel"
+    if library == "other" and name.function.startswith("_") and is_triton_style(name):
+        library = "triton"
     dtype = first_dtype(name.arguments, FLOATS)
+    if dtype is None and (word := _TYPE_WORD.search(name.function)) is not None:
+        dtype = _TYPES[word[1]]
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.function).replace("_", " ").lower().removesuffix(" kernel")
     prefix = library if library in ("deep_ep", "nccl", "rccl") else ""
     spaces = " ".join(space for space in name.namespaces[1:] if space != "detail") if library == "deep_ep" else ""
@@ -85,11 +94,20 @@ def read(name: ParsedName) -> KernelName | None:
     )
 
 
+def _read_layout(name: ParsedName) -> KernelName:
+    """DeepEP's local part: how many tokens go where."""
+    return KernelName(
+        library="deep_ep",
+        family="moe_routing",
+        short_name=short("deep_ep", name.function.replace("_", " ")),
+        evidence=Evidence("namespace of DeepEP", "D"),
+    )
+
+
 @lru_cache(maxsize=4_096)
 def _collective(path: str) -> str | None:
     """As `find_collective`, which takes its time, of the function alone."""
-    words = path.lower()
-    return find_collective(path) if any(hint in words for hint in _HINTS) else None
+    return find_collective(path) if _HINTS.search(path.lower()) else None
 
 
 def _read_nccl(name: ParsedName, what: str) -> KernelName:

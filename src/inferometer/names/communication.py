@@ -20,24 +20,24 @@ Collective = Literal[
 
 _COMPUTE = re.compile(
     r"(?<!fb)gemm|matmul|triton_(?:poi|per|red|tem|mm)_|(?:block|warp|thread|wave)_?(?:all_?reduce|all_?gather)"
-    r"|get_dispatch_layout",
+    r"|get_dispatch_layout|checkForNaN",
     re.IGNORECASE,
 )
 _LIBRARIES = re.compile(
-    r"nccl|rccl|msccl|nvshmem|rocshmem|userbuffers|quick_?reduce|deep_ep|\bmori::|\bpplx|\buccl|\bmultimem_"
-    r"|(?:intra|inter)node(?:_ll)?::|ep(?:dispatch|combine)(?:intra|inter)node",
+    r"nccl|rccl|msccl|nvshmem|rocshmem|userbuffers|quick_?reduce|deep_ep|\bmori::|\bpplx|\buccl|(?<![a-z])multimem_|\bc10d::"
+    r"|_on_stream_kernel|(?:intra|inter)node(?:_ll)?::|ep(?:dispatch|combine)(?:intra|inter)node",
     re.IGNORECASE,
 )
 _COLLECTIVES: tuple[tuple[Collective, str], ...] = (
     # A Lamport exchange marks arrival in the data itself.
     ("all_to_all", r"all_?to_?all|a2a|(?:deep_ep|uccl|mori|pplx|node(?:_ll)?)\b.*(?:dispatch|combine)"),
-    ("all_gather", r"all_?gather"),
+    ("all_gather", r"all_?gather|\bfcollect_on_stream"),
     ("reduce_scatter", r"reduce_?scatter(?!_elementwise)"),
-    ("all_reduce", r"all_?reduce|cross_device_reduce|lamport|quick_?reduce"),
+    ("all_reduce", r"all_?reduce|cross_device_reduce|lamport|quick_?reduce|\brdxn_on_stream"),
 )
 _OF_LIBRARIES: tuple[tuple[Collective, str], ...] = (
     ("broadcast", r"broadcast"),
-    ("send_recv", r"send_?recv|_send|_recv"),
+    ("send_recv", r"send|recv"),
     ("reduce", r"reduce"),
 )
 

@@ -113,6 +113,9 @@ def _dtype(name: ParsedName) -> str | None:
     if "MergeSort" in name.function or "SegmentedSort" in name.function:
         return None
     if function_reduces(name.function) and len(arguments) > 2:
+        head, policy = split_template(arguments[0].rsplit("::", 1)[0])
+        if "policy" in head.lower() and policy:
+            return first_dtype(policy[:1])
         return first_dtype((arguments[2],))
     return None
 
@@ -139,7 +142,8 @@ def _read_rocprim(name: ParsedName) -> KernelName:
     family: Family = known[1] if known else "other"
     words = known[2] if known else name.function.replace("_", " ")
     arch = _TARGET.search(name.text)
-    return _answer("rocprim", family, words, None, arch=f"gfx{arch[1]}" if arch and arch[1] != "0" else None)
+    chip = {"910": "90a"}.get(arch[1], arch[1]) if arch and arch[1] != "0" else None  # 910 is rocPRIM's own number
+    return _answer("rocprim", family, words, None, arch=f"gfx{chip}" if chip else None)
 
 
 def _answer(

@@ -13,12 +13,13 @@ from inferometer.names.short_names import short, size
 from inferometer.names.words import find_family
 
 _SDPA = re.compile(r"_sdpa_(?:sm(?P<arch>\d+)_)?(?P<rest>\w*)")
-_TILE = re.compile(r"knob_\w+?_(\d+)x(\d+)x(\d+)")
-_SPACES = re.compile(r"(?:cask_|xmma_)?cudnn(?:_\w+)?|cudnn_\w+")
+_TILE = re.compile(r"knob_\w{1,40}?_(\d+)x(\d+)x(\d+)")
+_SPACES = re.compile(r"(?:(?:cask|cask_plugin|xmma)_(?:_\dx_)?)?cudnn(?:_\w+)?")
 _CONV = re.compile(
     r"fft[12]d_[rc]2[rc]|flip_filter|winograd|convolve|conv2d_|(?:dgrad|wgrad)_?(?:2d_|alg|engine)|computeOffsets|"
-    r"im2col4d|precomputed_convolve|compute_gemm_pointers|dgrad|wgrad|fprop|[Cc]onv"
+    r"im2col4d|precomputed_convolve|compute_gemm_pointers|dgrad|wgrad|fprop|[Cc]onv(?!ert)"
 )
+_CONV_SPACE = re.compile(r"winograd|[dfw](?:grad|prop)|::cnn::")
 _BARE = re.compile(
     r"fft[12]d_[rc]2[rc]_\w+|implicit_convolve_sgemm|explicit_convolve_sgemm|precomputed_convolve_sgemm|"
     r"conv2d_grouped_direct_kernel|conv2d_c1_k1_nhwc_kernel\w*|dgrad_engine|dgrad_alg1_engine|wgrad_alg[01]_engine\w*|"
@@ -26,8 +27,10 @@ _BARE = re.compile(
     r"computeOffsetsKernel|computeWgradSplitKOffsetsKernel|computeBOffsetsKernel|generateWinogradTilesKernel|"
     r"winograd(?:Forward|Wgrad)\w*|flip_filter|cudnn_\w*(?:conv|cudnn)\w*"
 )
+_ATTENTION = re.compile(r"dot_do_o|fmha|sdpa|qkv|(?:^|_)dq(?:_|$)|contract_dbias|packed_dbias|attn|Attn")
 _OPS: tuple[tuple[str, Family], ...] = (
-    ("nchwToNhwc", "copy"), ("nhwcToNchw", "copy"), ("ToFoldedNhwc", "copy"), ("nchwAddPadding", "copy"),
+    ("nchwToNhwc", "copy"), ("nhwcToNchw", "copy"), ("ToFolded", "copy"), ("foldedN", "copy"),
+    ("Transpose", "copy"), ("nchwAddPadding", "copy"),
     ("convertTensor", "copy"), ("setTensor", "copy"), ("scaleTensor", "elementwise"), ("op_tensor", "elementwise"),
     ("op_generic_tensor", "elementwise"), ("add_tensor", "elementwise"), ("pooling_", "other"), ("max_pool", "other"),
     ("bn_", "norm"), ("batchnorm", "norm"), ("softmax_", "softmax"), ("LSTM_", "other"), ("GRU_", "other"),
@@ -55,7 +58,14 @@ def read(name: ParsedName) -> KernelName | None:
 
 
 def _family(name: ParsedName) -> Family:
-    if _CONV.search(name.function) or "winograd" in name.path or "::cnn::" in f"{name.path}::":
+    if _ATTENTION.search(name.function):
+        return "attention_combine" if "reduce_head" in name.function else "attention"
+    if (
+        _CONV.search(name.function)
+        or re.search(r"[dfw](?:grad|prop)", name.path)
+        or "winograd" in name.path
+        or "::cnn::" in f"{name.path}::"
+    ):
         return "conv"
     for word, family in _OPS:
         if word in name.function:

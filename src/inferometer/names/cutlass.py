@@ -1,31 +1,20 @@
-"""CUTLASS: procedural names (`cutlass_80_tensorop_…`, `cutlass3x_sm90_…`) and kernels as C++ templates.
+"""CUTLASS: kernels as C++ templates, and the launchers around them; names made by its generator are read next door.
 
-Source: CUTLASS's profiler documentation and headers. A procedural name of CUTLASS 2 is usually launched by cuBLAS; the
-name can't tell. In CUTLASS 3, `GemmUniversal<Shape,CollectiveMma<Mainloop<Stages,Cluster,Schedule>,Tile,A,…>,…>`: a
-shape of groups, or a schedule over arrays of pointers, makes a grouped product. `kernel_cutlass_…` (CuTe in Python)
+Source: CUTLASS's headers. In CUTLASS 3, `GemmUniversal<Shape,CollectiveMma<Mainloop<Stages,Cluster,…>,Tile,A,…>,…>`: a
+shape of groups, or a schedule over arrays of pointers, makes a grouped product. Products of mixed types (Machete,
+`…MixedInput`, `DqMma…`) have their weight first or second, in a narrower type. `kernel_cutlass_…` (CuTe in Python)
 tells its operator by words alone.
 """
 
 import re
 
-from inferometer.names.cublas import INSTRUCTIONS
+from inferometer.names.cutlass_generated import read_procedural
 from inferometer.names.dtypes import FLOATS, TYPES, dtype_of, product
-from inferometer.names.kernel_name import Evidence, Family, KernelName
-from inferometer.names.reading import Grammar, ParsedName, arguments_of, last_word, split_template, tuple_numbers
+from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
+from inferometer.names.reading import Grammar, ParsedName, arguments_of, last_word, split_template
 from inferometer.names.short_names import short, size
 from inferometer.names.words import find_family
 
-_V2 = re.compile(
-    r"cutlass(?:_(?P<arch>\d+))?_(?P<unit>simt|tensorop|wmma_tensorop)_(?P<names>\w*?)(?P<letter>[shdcziq]|gz|gc|)"
-    r"(?P<mma>\d*)(?P<op>gemm|fprop|dgrad|wgrad|gemv|symm|syrk|trmm)(?P<rest>\w*)"
-)
-_V2_TILE = re.compile(r"_(\d+)x(\d+)_(\d+)x(\d+)")
-_V3 = re.compile(
-    r"cutlass3x_sm(?P<arch>\d+)a?_(?P<unit>\w*?tensorop|simt)_(?:\w*?_)??(?P<mma>[a-z]*\d+x\d+x\d+)?(?P<op>gemm|fprop)(?P<rest>\w*)"
-)
-_V3_TILE = re.compile(r"_(\d+)x(\d+)x(\d+)_(\d+x\d+x\d+)_(\d+)_([nt]{3})")
-_TYPE_WORD = re.compile(r"_(bf16|f16|f32|tf32|f64|e4m3|e5m2|s8|u8|s32)(?=_)")
-_LETTERS = {"s": "fp32", "h": "fp16", "d": "fp64", "c": "complex64", "i": "int8", "gc": "complex64"}
 _IS_FLASH = re.compile(r"(?:\w+::)?(?:enable_\w+<)?flash::(?!enable)|flash::enable_\w+<flash::")
 _WRAPPERS = frozenset({"Kernel", "Kernel2", "device_kernel", "device_kernel_unordered"})
 _MAINLOOP = re.compile(r"Mainloop\w*<(?:(\d+)|[^<>,]*StageCount\w*<(\d+)>)")
@@ -34,10 +23,22 @@ _GROUPED = re.compile(r"GroupProblemShape|MoEProblemShape|PtrArray|GemmGrouped|M
 _ATTENTION = re.compile(r"[Ff]mha|FMHA|Mla\b|MLA|[Aa]ttention|Flash")
 _COMBINE = re.compile(r"Reduction|Combine|MergeState")
 _SHAPE = re.compile(r"GemmShape<(\d+),(\d+),(\d+)>")
-_ARCH = re.compile(r"(?:arch::Sm|MainloopSm|MainloopXeSm|Sm)(\d{2,3})")
+_ARCH = re.compile(r"(?:Sm|_sm|::SM(?=\d+[A-Z][a-z]))(\d{2,3})")
+_TILE = re.compile(r"cute::tuple<cute::C<(\d+)>,cute::C<(\d+)>,cute::(?:C<(\d+)>[,>]|tuple<)")
+_COLLECTIVE = re.compile(r"Collective(?:Mma|Conv)\w{0,40}(?=<)")
+_THREADBLOCK = re.compile(r"Mma(?:Multistage|Pipelined)(?=<)")
+_INTEGER = re.compile(r"integer_subbyte<(\d{1,2}),")
 _FIRST_TYPE = re.compile(
     r"cutlass::(half_t|bfloat16_t|tfloat32_t|float_e4m3_t|float_e5m2_t)|(?<=[<,])(float|double|signed char)(?=[,>])"
 )
+_WIDE = frozenset({"bf16", "fp16", "fp32"})
+_NARROWEST = frozenset({"int4", "int2", "int1", "mxfp4", "nvfp4"})
+_PYTHON_TYPE = re.compile(r"tensorptr(bf16|f16|f32|tf32|f8E4M3FN|f8E5M2)gmem")
+_PYTHON_TYPES = TYPES | {"f8E4M3FN": "fp8_e4m3", "f8E5M2": "fp8_e5m2"}
+_PYTHON_LIBRARIES: tuple[tuple[str, Library], ...] = (
+    ("flashinfer", "flashinfer"), ("vllm", "vllm"), ("sgl_kernel", "sgl_kernel"), ("sglang", "sgl_kernel"),
+    ("tensorrt_llm", "tensorrt_llm"),
+)  # fmt: skip
 
 
 def read(name: ParsedName) -> KernelName | None:
@@ -49,12 +50,22 @@ def read(name: ParsedName) -> KernelName | None:
         inner = unwrap(name)
         text = last_word(split_template(inner)[0])
         is_cudnn = name.namespaces[0].endswith("cudnn")
-        return _read_procedural(text, is_cudnn=is_cudnn) or _read_template(inner)
+        return read_procedural(text, is_cudnn=is_cudnn) or _read_template(inner)
     if function.startswith("cutlass"):
-        return _read_procedural(function, is_cudnn=False)
+        return read_procedural(function, is_cudnn=False)
     if function.startswith("kernel_cutlass_"):
         return _read_python(function)
-    return None
+    return _read_helper(name) if name.namespaces[:1] == ("cutlass",) else None
+
+
+def _read_helper(name: ParsedName) -> KernelName:
+    """A function of CUTLASS that isn't launched by a wrapper, as `reorder_tensor_kernel`."""
+    return KernelName(
+        library="cutlass",
+        family=find_family(name.function) or "other",
+        short_name=short("cutlass", name.function),
+        evidence=Evidence("words in CUTLASS's namespace", "I"),
+    )
 
 
 def unwrap(name: ParsedName) -> str:
@@ -68,54 +79,8 @@ def unwrap(name: ParsedName) -> str:
     return inner
 
 
-def _read_procedural(text: str, *, is_cudnn: bool) -> KernelName | None:
-    match = _V3.match(text) or _V2.match(text)
-    if match is None:
-        return None
-    is_new = text.startswith("cutlass3x")
-    is_conv = match["op"] in ("fprop", "dgrad", "wgrad")
-    tile = (_V3_TILE if is_new else _V2_TILE).search(match["rest"])
-    m, n, k = (int(tile[1]), int(tile[2]), int(tile[3])) if tile else (None, None, None)
-    stages = (int(tile[5] if is_new else tile[4]) or None) if tile else None
-    types = _TYPE_WORD.findall(match["rest"] + "_")
-    mma = match["mma"] or ""
-    if is_new:
-        dtype = product(TYPES.get(types[0]), TYPES.get(types[1])) if len(types) > 1 else None
-        layout, instruction = tile[6] if tile else None, mma.lstrip("abcdefghijklmnopqrstuvwxyz") or None
-    else:
-        prefix = match["names"].strip("_").split("_")[0]
-        plain = "tf32" if match["letter"] == "s" and mma else _LETTERS.get(match["letter"])
-        dtype = TYPES.get(prefix) or (TYPES.get(types[0]) if types else None) or plain
-        found = re.search(r"_([nt]{2})(?=_|$)", match["rest"])
-        layout, instruction = found[1] if found else None, INSTRUCTIONS.get(mma)
-    fused = tuple(word for word in ("bias", "relu", "gelu", "silu") if f"_{word}" in match["rest"])
-    schedule = tuple(word for word in ("pingpong", "cooperative") if word in match["rest"])
-    arch = f"sm{match['arch']}" if match["arch"] else None
-    return KernelName(
-        library="cudnn" if is_cudnn else "cutlass",
-        family="conv" if is_conv else "gemm",
-        dtype=dtype,
-        tile_m=m,
-        tile_n=n,
-        tile_k=k,
-        stages=stages,
-        split_k="yes" if re.search(r"split_?k", match["rest"], re.IGNORECASE) else None,
-        arch=arch,
-        cluster=tile[4] if tile and is_new else None,
-        layout=layout,
-        instruction=instruction,
-        flags=schedule,
-        fused=fused,
-        short_name=short(
-            *("cutlass", "conv" if is_conv else "gemm", arch if is_new else "", dtype, match["unit"], size(m, n, k)),
-            *(f"s{stages}" if stages else "", *schedule, *fused, layout),
-        ),
-        evidence=Evidence("CUTLASS procedural name", "D"),
-    )
-
-
 def _read_template(inner: str) -> KernelName:
-    head, arguments = split_template(inner)
+    head = split_template(inner)[0]
     kind = last_word(head)
     arch = _ARCH.search(inner)
     arch_name = f"sm{arch[1]}" if arch else None
@@ -123,12 +88,18 @@ def _read_template(inner: str) -> KernelName:
         family: Family = "attention_combine" if _COMBINE.search(kind) else "attention"
         dtype = _first_type(inner)
         words = "fmha combine" if family == "attention_combine" else "fmha mla" if "Mla" in kind else "fmha"
+        words += " bwd" if "Bwd" in kind else ""
+        m, n, depth = _tile(inner)
         return KernelName(
             library="cutlass",
             family=family,
             dtype=dtype,
+            tile_m=m,
+            tile_n=n,
+            tile_k=depth,
             arch=arch_name,
-            short_name=short("cutlass", words, arch_name, dtype),
+            head_dim=depth,
+            short_name=short("cutlass", words, arch_name, dtype, size(m, n), f"d{depth}" if depth else ""),
             evidence=Evidence("CUTLASS attention template", "I"),
         )
     if "reduction::" in head or "ReduceSplitK" in kind:
@@ -140,12 +111,12 @@ def _read_template(inner: str) -> KernelName:
         )
     if "conv::" in head or "Convolution" in kind or "ConvUniversal" in kind:
         return _with_tile(inner, "conv", arch_name)
-    if "gemm" in inner or "Gemm" in inner:
-        grouped = _GROUPED.search(kind) or (arguments and _GROUPED.search(inner))
-        return _with_tile(inner, "grouped_gemm" if grouped else "gemm", arch_name)
+    if "gemm" in head.lower() or (_COLLECTIVE.search(inner) and "transform::" not in head):
+        return _with_tile(inner, "grouped_gemm" if _GROUPED.search(inner) else "gemm", arch_name)
     return KernelName(
         library="cutlass",
         family=find_family(kind) or "other",
+        dtype=_first_type(inner),
         arch=arch_name,
         short_name=short("cutlass", kind),
         evidence=Evidence("words of a CUTLASS template", "I"),
@@ -153,24 +124,21 @@ def _read_template(inner: str) -> KernelName:
 
 
 def _with_tile(inner: str, family: Family, arch: str | None) -> KernelName:
-    """A matrix product or convolution: what CollectiveMma, or CUTLASS 2's threadblock, says of tile and types."""
-    collective = arguments_of("CollectiveMma", inner) or arguments_of("CollectiveConv", inner)
-    tile: list[int] = []
-    dtype, stages = None, None
-    if collective:
-        if len(collective) >= 5:
-            tile = _tile(collective[1])
-            dtype = product(dtype_of(collective[2]), dtype_of(collective[4]))
-            mainloop = _MAINLOOP.search(collective[0])
-            stages = int((mainloop[1] or mainloop[2])[:4]) if mainloop else None
+    """A matrix product or convolution: what its collective, or CUTLASS 2's threadblock, says of tile and types."""
+    dtype = stages = None
+    shape = _SHAPE.search(inner)
+    if (collective := _COLLECTIVE.search(inner)) is not None:
+        arguments = arguments_of(collective[0], inner)
+        dtype = _collective_type(arguments, inner)
+        mainloop = _MAINLOOP.search(arguments[0] if arguments else "")
+        stages = int((mainloop[1] or mainloop[2])[:4]) if mainloop else None
+        m, n, k = _tile(inner)
+    elif shape is not None:
+        m, n, k = (int(number[:6]) for number in shape.groups())
+        dtype, stages = _threadblock_type(inner), _threadblock_stages(inner)
     else:
-        shape = _SHAPE.search(inner)
-        tile = [int(number[:6]) for number in shape.groups()] if shape else []
-        dtype = _first_type(inner)
-        multistage = arguments_of("MmaMultistage", inner)
-        if len(multistage) > 10 and re.fullmatch(r"\d{1,3}", multistage[10]):
-            stages = int(multistage[10])
-    m, n, k = tile[:3] if len(tile) >= 3 else (None, None, None)
+        m, n, k = _tile(inner)
+        dtype = "fp8_e4m3" if "_gemm_fp8_" in inner[:200] else _first_type(inner)
     schedule = _SCHEDULE.search(inner)
     flags = (schedule[1].lower(),) if schedule else ()
     split = "yes" if "GemmSplitKParallel" in inner else None
@@ -191,10 +159,54 @@ def _with_tile(inner: str, family: Family, arch: str | None) -> KernelName:
     )
 
 
-def _tile(shape: str) -> list[int]:
-    """M, N, K of a tile; none where the argument is something else, as in kernels for mixed types."""
-    numbers = tuple_numbers(shape) if shape.startswith("cute::tuple<") else []
-    return numbers if len(numbers) == 3 and all(number >= 8 for number in numbers) else []
+def _tile(text: str) -> tuple[int | None, int | None, int | None]:
+    """The first shape of three numbers that are too large for a cluster: M, N, K; in attention M, N, head size.
+
+    Where the head has two parts, as in MLA, its size stays empty.
+    """
+    for match in _TILE.finditer(text):
+        m, n, k = (int(number[:6]) for number in match.groups("8"))
+        if min(m, n, k) >= 8:
+            return m, n, k if match[3] else None
+    return None, None, None
+
+
+def _collective_type(arguments: tuple[str, ...], inner: str) -> str | None:
+    if "machete::" in inner[:400]:
+        layout = arguments_of("PrepackedLayoutBTemplate", inner)
+        return _ordered(_element(layout[0]), _element(layout[1])) if len(layout) > 1 else None
+    return _ordered(_element(arguments[2]), _element(arguments[4])) if len(arguments) >= 5 else None
+
+
+def _element(text: str) -> str | None:
+    """The type of an operand; of a tuple with the types of its scales, the first."""
+    dtype = dtype_of(text)
+    if dtype is None and text.startswith("cute::tuple<"):
+        return _element(split_template(text)[1][0])
+    whole = _INTEGER.search(text[:80])
+    return f"int{whole[1]}" if dtype is None and whole else dtype
+
+
+def _ordered(first: str | None, second: str | None) -> str | None:
+    """The product of two operands: mixed products put the weight first, so that the narrower type is the weight."""
+    swapped = (second in _WIDE and first not in _WIDE) or (first in _NARROWEST and second not in _NARROWEST)
+    return product(second, first) if swapped else product(first, second)
+
+
+def _threadblock_type(inner: str) -> str | None:
+    first = _first_type(inner)
+    if "DqMma" not in inner:
+        return first
+    whole = _INTEGER.search(inner)
+    return product(first, f"int{whole[1]}" if whole else "int8" if "unsigned char" in inner else None)
+
+
+def _threadblock_stages(inner: str) -> int | None:
+    """What follows the policy in a multistage threadblock; pipelined ones have none."""
+    found = _THREADBLOCK.search(inner)
+    arguments = arguments_of(found[0], inner) if found else ()
+    after = next((i + 1 for i, text in enumerate(arguments) if "::MmaPolicy<" in text[:60]), 10)
+    return int(arguments[after]) if after < len(arguments) and re.fullmatch(r"\d{1,3}", arguments[after]) else None
 
 
 def _first_type(text: str) -> str | None:
@@ -204,11 +216,15 @@ def _first_type(text: str) -> str | None:
 
 
 def _read_python(function: str) -> KernelName:
-    """`kernel_cutlass_<function>_<tensors>`: the types of the tensors are mangled, and left alone."""
+    """`kernel_cutlass_<function>_<tensors>`: the first tensor of floats tells the type."""
     words = re.split(r"_(?:tensor|object_at|TiledMMA|None)", function.removeprefix("kernel_cutlass_"))[0]
+    arch, tensor = re.search(r"[sS]m(\d{2,3})(?!\d)", words), _PYTHON_TYPE.search(function)
+    owner = words.removeprefix("kernel_")
     return KernelName(
-        library="cutlass",
+        library=next((library for word, library in _PYTHON_LIBRARIES if owner.startswith(word)), "cutlass"),
         family=find_family(words) or "other",
+        dtype=_PYTHON_TYPES[tensor[1]] if tensor else None,
+        arch=f"sm{arch[1]}" if arch else None,
         short_name=short("cute_dsl", words[:48].lower()),
         evidence=Evidence("words of a CuTe DSL name", "I"),
     )

@@ -29,7 +29,8 @@ def decode(name: str) -> KernelName:
     parsed = read_parts(name)
     if len(parsed.text) > LONGEST:
         return KernelName(short_name=short(parsed.text[:200]))
-    for grammar in _route(parsed.namespaces[0] if parsed.namespaces else "", parsed.function[:1]):
+    space = parsed.namespaces[0] if parsed.namespaces else ""
+    for grammar in _route(space, "" if space else parsed.function[:1]):
         known = grammar.read(parsed)
         if known is not None:
             return known

@@ -14,6 +14,8 @@ from inferometer.names.words import find_family
 
 _GROUPED = re.compile(r"GemmType\)[12345]|GemmType::(?:M?Grouped|KGrouped)")
 _SWIZZLES = (0, 16, 32, 64, 128)
+_TYPE_WORD = re.compile(r"_(fp8|bf16|fp32)(_fp\d)?(?=_|$)")
+_WORDS = {"fp8": "fp8_e4m3", "bf16": "bf16", "fp32": "fp32"}
 _ARCH = re.compile(r"sm(\d{2,3})_")
 
 
@@ -26,10 +28,12 @@ def read(name: ParsedName) -> KernelName | None:
     arch_name = f"sm{arch[1]}" if arch else None
     if "gemm" not in function or "logits" in function or "metadata" in function:
         family = _family_of_helper(function)
+        word = _TYPE_WORD.search(function)
         words = short("deep_gemm", function.replace("_impl", ""))
         return KernelName(
             library="deep_gemm",
             family=family,
+            dtype=_WORDS[word[1]] if word and not word[2] else None,
             arch=arch_name,
             short_name=words,
             evidence=Evidence("DeepGEMM function", "D"),
@@ -71,11 +75,13 @@ def _block(name: ParsedName) -> tuple[int | None, int | None, int | None, int | 
     values = numbers(name.arguments)
     shapes = next((i for i, value in enumerate(values) if value is not None), 0)
     is_old = name.function.startswith("fp8_gemm")  # N, K, then the block, groups and stages
-    begin = shapes + (2 if is_old else 4)
+    is_new = name.function.startswith("sm1")  # the groups follow the block
+    begin = shapes + (2 if is_old else 3 if is_new else 4)
     for i in range(begin, len(values) - 2):
         block = values[i : i + 3]
         if all(value is not None and 16 <= value <= 256 and value % 8 == 0 for value in block):
-            after = values[i + 3 + is_old : i + 9]
+            padded = is_old and values[i + 3] == 0  # then padding, swizzle and groups follow
+            after = values[i + 3 + (3 if padded else is_old or is_new) : i + 10]
             stages = next((value for value in after if value is None or value not in _SWIZZLES or is_old), None)
             return block[0], block[1], block[2], stages if stages is not None and 1 <= stages <= 32 else None
     return None, None, None, None

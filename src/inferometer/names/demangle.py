@@ -23,9 +23,7 @@ _ARGUMENT = re.compile(
 def strip_suffixes(name: str) -> str:
     """`name` without blanks around it and without what AMD's tools add to a kernel's symbol: `.kd`, ` [clone .kd]`."""
     name = name.strip()
-    if name.endswith(("]", ".kd", ")")) and (".kd" in name or "[clone " in name):
-        return _SUFFIX.sub("", name)
-    return name
+    return _SUFFIX.sub("", name) if name.endswith(("]", ".kd", "(.kd)")) else name
 
 
 @lru_cache(maxsize=65_536)

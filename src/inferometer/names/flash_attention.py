@@ -16,6 +16,7 @@ from inferometer.names.short_names import short, size
 _FLAGS_3 = (
     *("causal", "local", "softcap", "varlen", "paged", "append", "qv", "", "", "packgqa", "split", ""),
 )  # the unnamed ones tell how it computes, not what
+_FLAGS_3_AMPERE = ("causal", "local", "softcap", "varlen", "paged", "append", "packgqa", "split")
 _FLAGS_2 = {
     7: ("dropout", "causal", "local", "alibi", "", "", ""),
     8: ("dropout", "causal", "local", "alibi", "", "", "softcap", ""),
@@ -61,11 +62,14 @@ def _read_3(kind: str, arguments: tuple[str, ...], inner: str) -> KernelName:
         return _answer(
             "flash_attn3", "attention", dtype or first_dtype(arguments, FLOATS), arch, short("flash_attn", step, arch)
         )
-    stages = int(mainloop[0]) if re.fullmatch(r"\d{1,3}", mainloop[0]) else None
-    tile = tuple_numbers(mainloop[2])
+    is_ampere = "FwdSm80" in kind  # warps, stages, whether Q stays in registers; no cluster
+    stage = mainloop[1 if is_ampere else 0]
+    stages = int(stage) if re.fullmatch(r"\d{1,3}", stage) else None
+    tile = tuple_numbers(mainloop[3 if is_ampere else 2])
     m, n, depth = tile[:3] if len(tile) >= 3 else (None, None, None)
     bools = _bools_after_arch(mainloop)
-    names = _FLAGS_3 if len(bools) == len(_FLAGS_3) else _FLAGS_3[:2]
+    known = _FLAGS_3_AMPERE if is_ampere else _FLAGS_3
+    names = known if len(bools) == len(known) else known[:2]
     flags = tuple(flag for flag, is_set in zip(names, bools, strict=False) if is_set and flag)
     head_dim = f"d{depth}" if depth else ""
     return KernelName(
@@ -78,7 +82,7 @@ def _read_3(kind: str, arguments: tuple[str, ...], inner: str) -> KernelName:
         stages=stages,
         split_k="yes" if "split" in flags else None,
         arch=arch,
-        cluster="x".join(map(str, tuple_numbers(mainloop[1]))) or None,
+        cluster=None if is_ampere else "x".join(map(str, tuple_numbers(mainloop[1]))) or None,
         head_dim=depth,
         flags=flags,
         short_name=short("flash_attn fwd", arch, dtype, head_dim, *flags),
@@ -173,4 +177,4 @@ def _answer(library: str, family: str, dtype: str | None, arch: str | None, word
     )
 
 
-GRAMMAR = Grammar("flash_attention", "form", read, spaces="flash|pytorch_flash|cutlass", letters="fp")
+GRAMMAR = Grammar("flash_attention", "form", read, spaces="flash|pytorch_flash|onnxruntime|cutlass", letters="fp")

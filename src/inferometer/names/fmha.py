@@ -6,11 +6,12 @@ F is forward, B backward; types, alignment, tile, where the result is kept (`rf`
 
 import re
 
-from inferometer.names.dtypes import TYPES
-from inferometer.names.kernel_name import Evidence, KernelName
-from inferometer.names.reading import Grammar, ParsedName
+from inferometer.names.dtypes import TYPES, dtype_of
+from inferometer.names.kernel_name import Evidence, KernelName, Library
+from inferometer.names.reading import Grammar, ParsedName, arguments_of, numbers
 from inferometer.names.short_names import short, size
 
+_ARCH = re.compile(r"Sm(\d{2,3})")
 _NAME = re.compile(
     r"fmha_cutlass(?P<way>[FB])_(?P<type>bf16|f16|f32)_(?:not)?aligned_(?P<m>\d+)x(?P<n>\d+)_(?P<rest>\w*?)_?sm(?P<arch>\d+)"
 )
@@ -18,12 +19,8 @@ _NAME = re.compile(
 
 def read(name: ParsedName) -> KernelName | None:
     """A kernel of memory-efficient attention, named, or as the template `AttentionKernel<…>`."""
-    if (
-        "AttentionKernel" in name.text
-        and name.namespaces[:1] in (("PyTorchMemEffAttention",), ())
-        and "attention_kernel" in name.function
-    ):
-        return _answer(None, None, None, None, "mem-efficient attention")
+    if name.function.startswith("attention_kernel") and "AttentionKernel<" in name.text:
+        return _read_template(name)
     match = _NAME.fullmatch(name.function) if name.function.startswith("fmha_cutlass") else None
     if match is None:
         return None
@@ -32,9 +29,22 @@ def read(name: ParsedName) -> KernelName | None:
     return _answer(dtype, m, n, arch, short("mem-efficient attention", way, arch, dtype, size(m, n)))
 
 
-def _answer(dtype: str | None, m: int | None, n: int | None, arch: str | None, words: str) -> KernelName:
+def _read_template(name: ParsedName) -> KernelName:
+    """`AttentionKernel<T, Arch, aligned, M, N, largest head, …>`, of PyTorch unless in another's namespace."""
+    arguments = (*arguments_of("AttentionKernel", name.text), "", "", "", "", "")
+    found = _ARCH.search(arguments[1])
+    dtype, arch = dtype_of(arguments[0]), f"sm{found[1]}" if found else None
+    m, n = numbers(arguments[3:5])
+    is_torch = name.namespaces[:1] in ((), ("PyTorchMemEffAttention",))
+    words = short("mem-efficient attention", arch, dtype, size(m, n))
+    return _answer(dtype, m, n, arch, words, library="pytorch" if is_torch else "other")
+
+
+def _answer(
+    dtype: str | None, m: int | None, n: int | None, arch: str | None, words: str, *, library: Library = "pytorch"
+) -> KernelName:
     return KernelName(
-        library="pytorch",
+        library=library,
         family="attention",
         dtype=dtype,
         tile_m=m,
@@ -45,4 +55,4 @@ def _answer(dtype: str | None, m: int | None, n: int | None, arch: str | None, w
     )
 
 
-GRAMMAR = Grammar("fmha", "form", read, spaces="PyTorchMemEffAttention", letters="fa")
+GRAMMAR = Grammar("fmha", "form", read, spaces="PyTorchMemEffAttention|onnxruntime", letters="fa")

@@ -14,7 +14,7 @@ from inferometer.names.function_lists import (
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
-from inferometer.names.words import find_family
+from inferometer.names.words import data_type, find_arch, find_family
 
 _SPACE_FAMILIES: dict[str, dict[Family, Family]] = {  # what a word means in these namespaces
     "marlin_moe_wna16": {"gemm": "grouped_gemm"},
@@ -31,7 +31,8 @@ _SPACE_FAMILIES: dict[str, dict[Family, Family]] = {  # what a word means in the
     "weight_only": {"other": "gemm"},
     "fpA_intB_gemv": {"other": "gemm"},
 }
-_UNTYPED = frozenset({"moe_routing", "scan_sort", "attention_metadata"})  # their types are those of indices
+_UNTYPED = frozenset({"scan_sort", "attention_metadata"})  # their types are those of indices
+_FP8 = frozenset({"fp8_e4m3", "fp8_e5m2"})
 _LONGEST_FUNCTION = 500
 _NO_SPACE = frozenset({"detail", "impl", "kernels"})
 _TRITON_SUFFIX = re.compile(r"(?:_0d1d\w*|(?<=kernel)_\d+|_[0-9a-f]{8,}|_[A-Z]{2}\w*)$")  # arguments, constants, hashes
@@ -98,6 +99,7 @@ def _answer(name: ParsedName, library: Library, family: Family, *, is_listed: bo
         library=library,
         family=family,
         dtype=dtype,
+        arch=find_arch(name.function),
         vector=vector,
         short_name=short(
             _words(name), dtype, f"v{vector}" if vector else "", "(triton)" if library == "triton" else ""
@@ -114,7 +116,10 @@ def _dtype(name: ParsedName, library: Library, family: Family) -> str | None:
         return None
     if family in _UNTYPED and library != "pytorch":
         return None
-    dtype = first_dtype(name.arguments, FLOATS)
+    among = _FP8 if name.function.startswith("wvSplitKQ") else FLOATS  # its result is named first
+    dtype = first_dtype(name.arguments, among) if library != "other" else data_type(name.arguments, family)
+    if library == "cudnn" and family == "copy":
+        return first_dtype(name.arguments[:1])
     if dtype is None and library == "pytorch" and family in ("copy", "gather_scatter", "reduction", "scan_sort"):
         return first_dtype(argument for argument in name.arguments[:1] if argument not in ("char", "bool"))
     if dtype is None and library == "sgl_kernel" and family == "other" and len(name.arguments) == 1:
@@ -125,7 +130,7 @@ def _dtype(name: ParsedName, library: Library, family: Family) -> str | None:
 
 
 def _to_fp8(dtype: str, function: str) -> str:
-    return f"{dtype}>fp8" if "uantize" in function else dtype
+    return f"{dtype}>fp8" if "uantize" in function and "QuantizeScale" not in function else dtype
 
 
 def _words(name: ParsedName) -> str:

@@ -14,11 +14,11 @@ _CUPTI = re.compile(
     r"Mem(?P<what>cpy|set)(?:\s+(?P<way>[A-Za-z]+to[A-Za-z]+|PtoP|P2P|[A-Za-z0-9]+))?\s*(?:\((?P<kinds>[^()]*)\))?",
     re.IGNORECASE,
 )
-_NSYS = re.compile(r"\[CUDA mem(?P<what>cpy|set)(?:\s+(?P<way>[^\]]+))?\]?", re.IGNORECASE)
+_NSYS = re.compile(r"\[CUDA (?P<unified>Unified Memory )?mem(?P<what>cpy|set)(?:\s+(?P<way>[^\]]+))?\]?", re.IGNORECASE)
 _ROCM = re.compile(
     r"(?:Copy|Memcpy|MEMORY_COPY_)_?(?P<way>(?:Host|Device|HOST|DEVICE)_?(?:To|TO)_?(?:Host|Device|HOST|DEVICE)|DeviceToDevicePeer)"
 )
-_ROCCLR = re.compile(r"__amd_rocclr_(?P<op>copy|fill)(?P<rest>\w*)")
+_ROCCLR = re.compile(r"__amd_rocclr_(?P<op>copy|fill|streamOps)(?P<rest>\w*)")
 _WAYS = {
     "host-to-device": "htod", "device-to-host": "dtoh", "device-to-device": "dtod", "host-to-host": "htoh",
     "peer-to-peer": "ptop", "hosttodevice": "htod", "devicetohost": "dtoh", "devicetodevice": "dtod",
@@ -35,6 +35,8 @@ def read(name: ParsedName) -> KernelName | None:
     match = _CUPTI.fullmatch(text) or _NSYS.fullmatch(text)
     if match is not None:
         way = (match["way"] or "").strip().lower()
+        if match.re is _NSYS and match["unified"]:
+            way = f"unified {way}"
         kinds = (
             (match["kinds"] if "kinds" in match.groupdict() and match["kinds"] else "").lower().replace(" -> ", " to ")
         )

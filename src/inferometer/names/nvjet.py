@@ -2,7 +2,8 @@
 
 `nvjet_[sm<NN>_]<types>_<M>x<N>_<K>x<stages>_<c1>x<c2>[_2cta]_<h|v>_<bz|badd>[_coopA|_coopB][_splitK][_…]_<XYZ>`. NVIDIA
 documents none of it. Tile, stages, split and the third letter of the types are verified on recorded names; clusters,
-raster and the other letters are inferred. `2cta` means Blackwell, but not which one: the architecture stays empty.
+raster and the other letters are inferred, the words of options stand in cuBLASLt 13's own text. `2cta` means Blackwell,
+but not which one: the architecture stays empty.
 """
 
 import re
@@ -16,9 +17,11 @@ _NAME = re.compile(
     r"nvjet_(?:(?P<arch>sm\d+)a?_)?(?P<types>[a-z]{3,6})(?P<tf32>_tf32)?_(?P<m>\d+)x(?P<n>\d+)_(?P<k>\d+)x(?P<stages>\d+)"
     r"(?:_(?P<cluster>\d+x\d+))?(?P<rest>(?:_\w+)?)"
 )
-_LETTERS = {"t": "bf16", "h": "fp16", "s": "fp32", "q": "fp8_e4m3", "d": "fp64"}
+_LETTERS = {"t": "bf16", "h": "fp16", "s": "fp32", "q": "fp8_e4m3", "r": "fp8_e5m2", "b": "int8", "d": "fp64"}
 _LAYOUT = re.compile(r"[NT]{2,3}[nt]?")
-_SCALED = {"Avec32UE8M0": "mxfp8", "Avec16UE4M3": "nvfp4"}
+_FOUR_BITS = {"Avec16UE4M3": "nvfp4", "Avec32UE8M0": "mxfp4"}  # letter `o`, told apart by the scales of its blocks
+_EIGHT_BITS = re.compile(r"Avec32(?:MnK4)?UE8M0")
+_FUSED = re.compile(r"(relu|gelu)?(aux)?(bias)?")
 _PLAIN = {"h", "v", "bz", "badd", "splitK", "coopA", "coopB", "bias", ""}
 
 
@@ -38,6 +41,7 @@ def read(name: ParsedName) -> KernelName | None:
     split = "splitK" in words
     coop = next((word for word in words if word in ("coopA", "coopB")), None)
     flags = tuple(word for word in words if word not in _PLAIN and word != layout)
+    fused = _fused(words)
     cluster, stages = match["cluster"], int(match["stages"])
     return KernelName(
         library="cublas",
@@ -53,10 +57,10 @@ def read(name: ParsedName) -> KernelName | None:
         layout=layout,
         coop=coop,
         flags=(*(word for word in words if word in ("h", "v", "bz", "badd")), *flags),
-        fused=("bias",) if "bias" in words else (),
+        fused=fused,
         short_name=short(
             *("nvjet gemm", match["arch"], dtype, size(*tile), f"s{stages}", f"cl{cluster}" if cluster else ""),
-            *("splitK" if split else "", coop, "bias" if "bias" in words else "", layout),
+            *("splitK" if split else "", coop, *fused, layout),
         ),
         evidence=Evidence("nvjet", "V"),
     )
@@ -64,13 +68,20 @@ def read(name: ParsedName) -> KernelName | None:
 
 def _dtype(letters: str, words: list[str], *, is_tf32: bool) -> str | None:
     """Three letters: of A and B, of the computation, of C and D. Five: A and B have one each."""
-    for word, dtype in _SCALED.items():
-        if word in words:
-            return dtype
+    if letters.startswith("oo"):
+        return next((dtype for word, dtype in _FOUR_BITS.items() if word in words), None)
+    if letters[0] in "qr" and any(_EIGHT_BITS.fullmatch(word) for word in words):
+        return "mxfp8"
     if is_tf32:
         return "tf32"
     second = letters[1] if len(letters) >= 5 else letters[0]
     return product(_LETTERS.get(letters[0]), _LETTERS.get(second))
+
+
+def _fused(words: list[str]) -> tuple[str, ...]:
+    """What the epilogue does beside the product: `reluauxbias` is bias, then relu whose mask is kept."""
+    match = next((match for word in words if word and (match := _FUSED.fullmatch(word))), None)
+    return () if match is None else tuple(word for word in (match[3], match[1]) if word)
 
 
 GRAMMAR = Grammar("nvjet", "form", read, spaces="", letters="n")

@@ -174,6 +174,7 @@ def _inner(functor: str) -> str:
     return functor[begin + 1 : end] if 0 < begin < end else functor
 
 
+@lru_cache(maxsize=4_096)
 def _operator(functor: str) -> str:
     """The innermost operator's name, without the words that all such names share."""
     for whole in reversed(_WORD.findall(functor)):
@@ -229,6 +230,7 @@ def _library(functor: str) -> Library:
     return known_spaces().get(space, "pytorch") if "::" in functor and space != "at" else "pytorch"
 
 
+@lru_cache(maxsize=4_096)
 def _value_type(functor: str) -> str | None:
     """The first argument of the innermost lambda over values; else the functor's own first type."""
     for arguments in reversed(_LAMBDA.findall(functor)):

@@ -7,16 +7,19 @@ in a name that was cut short ends where the name ends.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
 
-from inferometer.names.canonical import Canonical
 from inferometer.names.kernel_name import KernelName
+from inferometer.names.rewriting import Canonical
 
-_BRACKET = re.compile(r"[<>(){},]|::")
+_BRACKET = re.compile(r"[<>(){}]|::")
+_OPENS_OR_CLOSES = re.compile(r"[<>(){}]")
 _OPENING = "<({"
 _CLOSING = {">": "<", ")": "(", "}": "{"}
+_SHAPE_NUMBER = re.compile(r"(?:C<|constant<[a-z ]+,|(?<=[<,])|^)(\d+)(?=[>,]|$)")
 
 
 class ParsedName(msgspec.Struct, frozen=True, gc=False):
@@ -61,7 +64,7 @@ class Grammar:
 
 def parse(name: Canonical, *, is_bare: bool, is_amd: bool = False) -> ParsedName:
     """The parts of a canonical name."""
-    text, path, arguments = name
+    text, path, arguments = name.text, name.path, name.arguments
     if "::" not in path:
         return ParsedName(text, path, (), path, arguments, is_bare and not arguments, is_amd)
     *spaces, function = path.split("::")
@@ -71,21 +74,26 @@ def parse(name: Canonical, *, is_bare: bool, is_amd: bool = False) -> ParsedName
     return ParsedName(text, path, tuple(spaces), function, arguments, False, is_amd)
 
 
+@lru_cache(maxsize=4_096)
 def split_template(text: str) -> tuple[str, tuple[str, ...]]:
     """A type or function and its template arguments: `A<B<1>,2>` gives `A` and (`B<1>`, `2`)."""
-    if "<" not in text:
+    at = text.find("<")
+    if at < 0:
         return text, ()
-    pieces, arguments = _walk(text)
-    return "::".join(piece for piece in pieces if piece), arguments
+    pieces, arguments = text[:at].split("::"), tuple[str, ...]()
+    if "(" not in text[:at] and "{" not in text[:at]:
+        arguments, end = _inside(text, at)
+    else:
+        end = 0
+    if end < len(text) - 1:
+        pieces, arguments = _walk(text)
+    return "::".join([piece for piece in pieces if piece]), arguments
 
 
 def arguments_of(template: str, text: str) -> tuple[str, ...]:
     """The arguments of the first use of a template inside a type; none where it doesn't occur."""
     at = text.find(f"{template}<")
-    if at < 0:
-        return ()
-    cuts, end = _inside(text, at + len(template))
-    return _cut(text, cuts, end)
+    return () if at < 0 else _inside(text, at + len(template))[0]
 
 
 def last_word(path: str) -> str:
@@ -106,10 +114,10 @@ def _walk(text: str) -> tuple[list[str], tuple[str, ...]]:
             arguments, begin = (), match.end()
         elif mark in _OPENING:
             pieces[-1] += text[begin:at]
-            cuts, end = _inside(text, at)
+            inner, end = _inside(text, at)
             begin = end + 1
             if mark == "<":
-                arguments = _cut(text, cuts, end)
+                arguments = inner
             elif end < len(text):
                 pieces[-1] += text[at:begin]
         else:
@@ -119,26 +127,37 @@ def _walk(text: str) -> tuple[list[str], tuple[str, ...]]:
     return pieces, arguments
 
 
-def _inside(text: str, at: int) -> tuple[list[int], int]:
-    """Where the pieces between the bracket at `at` and its partner begin, and where the partner stands, or the end."""
-    stack, cuts = [text[at]], [at + 1]
-    for match in _BRACKET.finditer(text, at + 1):
+def _inside(text: str, at: int) -> tuple[tuple[str, ...], int]:
+    """The pieces between the bracket at `at` and its partner, and where the partner stands, or the end."""
+    pieces, arguments, begin, depth = text[at + 1 :].split(","), list[str](), 0, 0
+    for i, piece in enumerate(pieces):
+        closing, closes, opens = _unpaired(piece)
+        if closes > depth:
+            pieces[i:] = [piece[: closing[depth]]]
+            break
+        depth += opens - closes
+        if not depth:
+            arguments.append(",".join(pieces[begin : i + 1]))
+            begin = i + 1
+    if begin < len(pieces):
+        arguments.append(",".join(pieces[begin:]))
+    end = at + sum(map(len, pieces)) + len(pieces)
+    return (tuple(arguments) if end > at + 1 else ()), end
+
+
+@lru_cache(maxsize=65_536)
+def _unpaired(piece: str) -> tuple[tuple[int, ...], int, int]:
+    """Where brackets close in a piece that don't open in it, how many these are, and how many open that don't close."""
+    closing, opened = list[int](), list[str]()
+    for match in _OPENS_OR_CLOSES.finditer(piece):
         mark = match[0]
         if mark in _OPENING:
-            stack.append(mark)
-        elif mark == ",":
-            if len(stack) == 1:
-                cuts.append(match.end())
-        elif mark != "::" and stack[-1] == _CLOSING[mark]:
-            stack.pop()
-            if not stack:
-                return cuts, match.start()
-    return cuts, len(text)
-
-
-def _cut(text: str, cuts: list[int], end: int) -> tuple[str, ...]:
-    ends = [*(cut - 1 for cut in cuts[1:]), end]
-    return tuple(text[cut:stop] for cut, stop in zip(cuts, ends, strict=True)) if end > cuts[0] else ()
+            opened.append(mark)
+        elif not opened:
+            closing.append(match.start())
+        elif opened[-1] == _CLOSING[mark]:
+            opened.pop()
+    return tuple(closing), len(closing), len(opened)
 
 
 def numbers(arguments: tuple[str, ...]) -> list[int | None]:
@@ -148,4 +167,4 @@ def numbers(arguments: tuple[str, ...]) -> list[int | None]:
 
 def tuple_numbers(text: str) -> list[int]:
     """The numbers of a CuTe shape: `cute::tuple<cute::C<128>,cute::C<64>>` gives 128 and 64."""
-    return [int(number[:9]) for number in re.findall(r"(?:C<|constant<[a-z ]+,|(?<=[<,])|^)(\d+)(?=[>,]|$)", text)]
+    return [int(number[:9]) for number in _SHAPE_NUMBER.findall(text)]

@@ -7,7 +7,7 @@ from inferometer.names.kernel_name import LONGEST_SHORT_NAME, KernelName
 
 def short(*words: object) -> str:
     """The words that are there, in order, as many as fit."""
-    text = " ".join(str(word) for word in words if word is not None and word != "")
+    text = " ".join([str(word) for word in words if word is not None and word != ""])
     if len(text) <= LONGEST_SHORT_NAME:
         return text
     cut = text[: LONGEST_SHORT_NAME + 1].rsplit(" ", 1)[0]

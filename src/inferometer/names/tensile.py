@@ -1,7 +1,7 @@
 """Tensile, the generator behind hipBLASLt and rocBLAS: `Cijk_<A>_<B>_<types>_…_MT<M>x<N>x<DepthU>_…_ISA<arch>_…`.
 
-Source: Tensile's public generator. `UserArgs` is hipBLASLt's. `GSU0`, or none, means that the split is chosen at run
-time. Tools cut these names: every field is optional.
+Source: Tensile's public generator. `UserArgs` is hipBLASLt's; `AlikC` is conjugated. `GSU0`, or none, means that the
+split is chosen at run time. Tools cut these names: every field is optional.
 """
 
 import re
@@ -11,14 +11,14 @@ from inferometer.names.kernel_name import Evidence, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short, size
 
-_HEAD = re.compile(r"(?:Custom_)?Cijkl?m?_(?P<a>A[a-z]+)_(?P<b>B[a-z]+)_(?P<types>\w+)")
+_HEAD = re.compile(r"(?:Custom_)?Cijkl?m?_(?P<a>A[a-z]+C?)_(?P<b>B[a-z]+C?)_(?P<types>\w+)")
 _TYPES = (
     ("F8", "fp8_e4m3"), ("B8", "fp8_e5m2"), ("I8", "int8"), ("4xi8", "int8"), ("X", "tf32"), ("B", "bf16"),
     ("H", "fp16"), ("S", "fp32"), ("D", "fp64"), ("C", "complex64"),
 )  # fmt: skip
 _TILE = re.compile(r"_MT(\d+)x(\d+)(?:x(\d+))?")
 _MI = re.compile(r"_MI(\d+)x(\d+)x(\d+)")
-_ISA = re.compile(r"_ISA([0-9a-f]{3,4})")
+_ISA = re.compile(r"_(?:ISA|gfx)([0-9a-f]{3,4})(?=_|$)")
 _GSU = re.compile(r"_GSU(\d+)(?=_|$)")
 
 
@@ -83,7 +83,9 @@ def _library(function: str) -> Library:
 
 def _dtype(types: str) -> str | None:
     """The letters before the first flag: of A and B, or of both when they differ (`F8B8`), then of the result."""
-    word = types.split("_", maxsplit=1)[0]
+    word, *flags = types.split("_", maxsplit=2)
+    if flags[:1] in (["MX"], ["X"]):  # how fp32 is multiplied: as tf32
+        return "tf32"
     first = next(((code, dtype) for code, dtype in _TYPES if word.startswith(code)), None)
     if first is None:
         return None

@@ -1,8 +1,8 @@
 """trtllm-gen: the compiled kernels of TensorRT-LLM (also used through FlashInfer) for Blackwell.
 
 `fmhaSm100aKernel_QkvBfloat16OBfloat16H128PagedKvCausalP32VarSeqQ128Kv128PersistentContext`: types, head size, layout,
-mask, page, tiles, schedule, phase. `bmm_Bfloat16_E4m3E4m3_Fp32_t128x8x128_s4_…_dynBatch_sm100a`: result, operands (A is
-the weight when transposed out), accumulator, tile, stages. Undocumented: read from the public lists of these files.
+mask, page, tiles, schedule, phase. `bmm_Bfloat16_E4m3E4m3_Fp32_t128x8x128_s4_…_dynB[atch]_sm100a`: result, operands (A
+is the weight when transposed out), accumulator, tile, stages. Undocumented: read from the public lists of these files.
 """
 
 import re
@@ -18,7 +18,7 @@ _TYPES = {
 }  # fmt: skip
 _TYPE = r"(?:Mx)?(?:E4m3|E5m2|E2m1|E2m3|Bfloat16|Bf16|Fp16|Fp32|Tf32|MxInt4|Int4|Int8|UE8m0|DsFp8|DsE4m3)"
 _FMHA = re.compile(
-    rf"fmhaSm(?P<arch>\d+)[a-z]?Kernel_?Q(?P<kv>kv)?(?P<q>{_TYPE})(?:K(?P<k>{_TYPE})V\w*?)?(?:Kv(?P<kv2>{_TYPE}))?O(?P<o>{_TYPE})(?P<rest>\w*)"
+    rf"fmhaSm(?P<arch>\d+)[a-z]?Kernel_?Qk?(?P<kv>v)?(?P<q>{_TYPE})(?:K(?P<k>{_TYPE})V\w*?|V(?P<v>{_TYPE}))?(?:Kv(?P<kv2>{_TYPE}))?O(?P<o>{_TYPE})(?P<rest>\w*)"
 )
 _TILES = re.compile(r"Q(\d+)Kv(\d+)")
 _HEAD = re.compile(r"^H(?:Qk)?(\d+)")
@@ -26,6 +26,8 @@ _GEMM = re.compile(
     rf"(?P<op>bmm|gemm|batchedGemm)_(?P<c>{_TYPE})_(?P<a>{_TYPE})(?P<b>{_TYPE})?_(?P<acc>\w+?)_t(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)"
     r"(?:u\d+)?(?:_s(?P<stages>\d+))?(?P<rest>\w*)"
 )
+_CLUSTER = re.compile(r"_(?:cga|c)(\d+x\d+x\d+)")
+_V2_TILE = re.compile(r"_(\d{1,4})_(\d{1,4})_S_")
 _V2_TYPE = re.compile(r"_(bf16|fp16|fp32|e4m3|int8)(?=_|$)")
 _V2_TYPES = {"bf16": "bf16", "fp16": "fp16", "fp32": "fp32", "e4m3": "fp8_e4m3", "int8": "int8"}
 _MASKS = (("SlidingOrChunkedCausal", "sliding"), ("Causal", "causal"), ("Custom", "custom mask"), ("Dense", "dense"))
@@ -50,7 +52,7 @@ def _read_attention(function: str) -> KernelName:
     tiles, head = _TILES.search(rest), _HEAD.search(rest)
     dtype = None
     if match is not None:
-        other = match["kv2"] or match["k"]
+        other = match["kv2"] or match["k"] or match["v"]
         dtype = _TYPES.get(match["q"]) if not other else product(_TYPES.get(match["q"]), _TYPES.get(other))
     family: Family = "attention"
     if "ForGen" in rest:
@@ -85,8 +87,10 @@ def _read_attention(function: str) -> KernelName:
 
 
 def _read_fmha_v2(function: str) -> KernelName:
-    """TensorRT-LLM's generated attention for Hopper and before: type, then sizes, mask and architecture."""
+    """TensorRT-LLM's generated attention for Hopper and before: type, tile (flash only), head size, mask, arch."""
     type_name, arch = _V2_TYPE.search(function), re.search(r"_sm(\d{2,3})", function)
+    tile = _V2_TILE.search(function) if "_flash_" in function else None
+    m, n = (int(tile[1]), int(tile[2])) if tile else (None, None)
     dtype = _V2_TYPES.get(type_name[1]) if type_name else None
     mask = "causal" if "_causal" in function else ""
     arch_name = f"sm{arch[1]}" if arch else None
@@ -94,9 +98,11 @@ def _read_fmha_v2(function: str) -> KernelName:
         library="tensorrt_llm",
         family="attention",
         dtype=dtype,
+        tile_m=m,
+        tile_n=n,
         arch=arch_name,
         flags=(mask,) if mask else (),
-        short_name=short("trtllm fmha_v2", arch_name, dtype, mask),
+        short_name=short("trtllm fmha_v2", arch_name, dtype, size(m, n), mask),
         evidence=Evidence("TensorRT-LLM fmha_v2", "I"),
     )
 
@@ -105,13 +111,13 @@ def _read_gemm(match: re.Match[str]) -> KernelName:
     rest = match["rest"]
     first, second = _TYPES.get(match["a"]), _TYPES.get(match["b"] or match["a"])
     dtype = product(second, first) if "transOut" in rest else product(first, second)
-    grouped = "dynBatch" in rest
+    grouped = "_dynB" in rest
     fused = tuple(word for word in ("swiGlu", "geGlu", "relu2", "silu") if word.lower() in rest.lower())
     arch = re.search(r"_sm(\d+)", rest)
     split = re.search(r"_splitK(\d+)|_sk(\d+)", rest)
     m, n, k = (int(match[axis][:6]) for axis in "mnk")
     stages = int(match["stages"][:4]) if match["stages"] else None
-    cluster = re.search(r"_cga(\d+x\d+x\d+)", rest)
+    cluster = _CLUSTER.search(rest)
     return KernelName(
         library="tensorrt_llm",
         family="grouped_gemm" if grouped else "gemm",
@@ -124,7 +130,7 @@ def _read_gemm(match: re.Match[str]) -> KernelName:
         arch=f"sm{arch[1]}" if arch else None,
         cluster=cluster[1] if cluster else None,
         layout=next((word for word in ("TN", "NN", "NT", "TT") if f"_{word}_" in rest), None),
-        flags=tuple(word for word in ("transOut", "dynBatch") if word in rest),
+        flags=(*(["transOut"] if "transOut" in rest else []), *(["dynBatch"] if grouped else [])),
         fused=tuple(word.lower() for word in fused),
         short_name=short(
             *("trtllm", "grouped gemm" if grouped else "bmm" if match["op"] == "bmm" else "gemm", dtype),

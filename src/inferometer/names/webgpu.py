@@ -1,7 +1,7 @@
 """Labels of a WebGPU engine's passes: `op[:role[:L<layer>]]`, or `op:L<layer>.<role>`.
 
-Source: logs of one browser engine. The ops without a role are words that other libraries use too, so only these exact
-words count, and only where nothing else stands in the name.
+Source: logs of one browser engine. The ops without a layer are words that other libraries use too, so only these exact
+words count, and only where nothing else stands in the name; behind an op with a layer any word may stand.
 """
 
 import re
@@ -9,6 +9,7 @@ import re
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
+from inferometer.names.words import find_family
 
 _LABEL = re.compile(
     r"(?P<op>[a-z][a-z0-9_]*)(?::(?:L(?P<layer>\d{1,5})(?:\.(?P<role>\w+))?|(?P<role2>\w+?)(?::L(?P<layer2>\d{1,5}))?))?"
@@ -44,11 +45,16 @@ def read(name: ParsedName) -> KernelName | None:
     if not name.is_bare:
         return None
     match = _LABEL.fullmatch(name.text)
-    if match is None or match["op"] not in _OPS:
+    if match is None:
         return None
-    family, words, fused = _OPS[match["op"]]
     role = match["role"] or match["role2"]
     layer = match["layer"] or match["layer2"]
+    if match["op"] in _OPS:
+        family, words, fused = _OPS[match["op"]]
+    elif layer:
+        family, words, fused = find_family(match["op"]) or "other", match["op"].replace("_", " "), ()
+    else:
+        return None
     return KernelName(
         library="webgpu",
         family=family,

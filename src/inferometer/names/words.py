@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 
 import msgspec
 
+from inferometer.names.dtypes import FLOATS, dtype_of, first_dtype
 from inferometer.names.function_lists import cpp_functions
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
@@ -19,7 +20,8 @@ from inferometer.names.short_names import short
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _EDGE = r"(?:(?<![a-z])(?=[a-z])|(?<=[a-z])(?![a-z]))"  # of a word: `_` and digits are outside, unlike for \b
-_TRITON = re.compile(r"_[a-z][a-z0-9_]*|[a-z][a-z0-9_]*(?:_kernel(?:_[a-z0-9_]+)?|_triton\w*)")
+_ARCH = re.compile(r"(?:(?<![A-Za-z0-9])sm|Sm)(\d{2,3})(?!\d)")
+_TRITON = re.compile(r"_[a-z]\w*|[a-z][a-z0-9_]*(?:_kernel(?:_[a-zA-Z0-9_]*)?|_triton\w*)")
 
 
 class _Rule(msgspec.Struct, frozen=True):
@@ -49,21 +51,44 @@ def find_family(function: str) -> Family | None:
     return next((family for family, pattern in _rules() if pattern.search(words)), None)
 
 
+def find_arch(function: str) -> str | None:
+    """The architecture of NVIDIA that a function's name tells, as `gemm_4bit_sm80_m16n8k16` does."""
+    match = _ARCH.search(function[:300])
+    return f"sm{match[1]}" if match else None
+
+
+def is_triton_style(name: ParsedName) -> bool:
+    """Whether nothing but the style of an identifier speaks, and that for Triton."""
+    return name.is_bare and _TRITON.fullmatch(name.function) is not None and name.function not in cpp_functions()
+
+
+def data_type(arguments: tuple[str, ...], family: Family | None) -> str | None:
+    """The first type of floats; of a cast or quantisation that ends in fp8, the last two."""
+    if family not in ("quantize", "copy") or len(arguments) < 2:
+        return first_dtype(arguments, FLOATS)
+    types = [dtype for argument in arguments if (dtype := dtype_of(argument)) in FLOATS]
+    is_cast = len(types) > 1 and str(types[-1]).startswith("fp8") and types[-2] != types[-1]
+    return f"{types[-2]}>{types[-1]}" if is_cast else types[0] if types else None
+
+
 def read(name: ParsedName) -> KernelName | None:
     """A name that no grammar and no list knows: the family by its words; of the library nothing is said."""
     family = find_family(name.function)
-    if name.is_bare and _TRITON.fullmatch(name.function) and name.function not in cpp_functions():
+    if is_triton_style(name):
         return KernelName(
             library="triton",
             family=family or "other",
             short_name=short(name.function.strip("_").replace("_", " ")[:50], "(triton)"),
             evidence=Evidence("identifier in the style of Triton", "I"),
         )
-    if family is None:
+    dtype, arch = data_type(name.arguments, family), find_arch(name.function)
+    if not (family or dtype or arch):
         return None
     return KernelName(
-        family=family,
-        short_name=short(name.function.strip("_")[:60]),
+        family=family or "other",
+        dtype=dtype,
+        arch=arch,
+        short_name=short(name.function.strip("_")[:60], dtype),
         evidence=Evidence("words of the function's name", "I"),
     )
 

@@ -1,0 +1,94 @@
+"""CUTLASS's generated names: `cutlass_80_tensorop_s16816gemm_…` (CUTLASS 2), `cutlass3x_sm100_tensorop_…` (CUTLASS 3).
+
+Source: CUTLASS's profiler documentation; the names compiled into cuBLAS and cuDNN. The kernels of CUTLASS 2 are usually
+launched by cuBLAS; the name can't tell.
+"""
+
+import re
+
+from inferometer.names.cublas import INSTRUCTIONS
+from inferometer.names.dtypes import TYPES, product
+from inferometer.names.kernel_name import Evidence, KernelName
+from inferometer.names.short_names import short, size
+
+_V2 = re.compile(
+    r"cutlass(?:_(?P<arch>\d+))?_(?P<unit>simt|tensorop|wmma_tensorop)_(?P<names>\w*?)(?P<letter>[shdcziq]|gz|gc|)"
+    r"(?P<mma>\d*)(?P<math>bf16|f16)?(?P<op>gemm|fprop|dgrad|wgrad|gemv|symm|syrk|trmm|hemm|herk|syr2k|her2k)(?P<rest>\w*)"
+)
+_V2_TILE = re.compile(r"_(\d+)x(\d+)_(\d+)x(\d+)")
+_V3 = re.compile(
+    r"cutlass3x_sm(?P<arch>\d+)a?_(?P<unit>(?:bs|sp|wmma_)?tensorop|simt)_(?:[a-z]{1,2}(?P<mma>\d+x\d+x\d+|\d+)?)?(?:_\dx[a-z]+\d+)?"
+    r"_?(?:sp)?(?P<op>gemm|(?:implicit_gemm_)?(?:strided_|grouped_)?(?:fprop|dgrad|wgrad|deconv))(?P<rest>\w*)"
+)
+_V3_TILE = re.compile(r"_(\d+)x(\d+)x(\d+)(?=_)(?:_(\d+x\d+x\d+))?(?:_(\d+)_([a-z]{3}))?")
+_V3_TYPES = re.compile(r"_((?:ue\d+m\d+x)?e\dm\d|u?[sf]\d+|bf16|tf32|c\w?f\d+)(?=_)")
+_V3_TYPED = {
+    "ue4m3xe2m1": "nvfp4", "ue8m0xe2m1": "mxfp4", "ue8m0xe4m3": "mxfp8", "ue8m0xe5m2": "mxfp8", "cf32": "complex64",
+}  # fmt: skip
+_TYPE_WORD = re.compile(r"_(bf16|f16|f32|tf32|f64|e4m3|e5m2|s8|u8|s32)(?=_)")
+_LETTERS = {"s": "fp32", "h": "fp16", "d": "fp64", "c": "complex64", "i": "int8", "gc": "complex64"}
+_CONVOLUTIONS = ("fprop", "dgrad", "wgrad", "deconv")
+
+
+def read_procedural(text: str, *, is_cudnn: bool) -> KernelName | None:
+    """The fields of a generated name; None for any other."""
+    match = _V3.match(text) or _V2.match(text)
+    if match is None:
+        return None
+    is_new = text.startswith("cutlass3x")
+    rest, mma = match["rest"], match["mma"] or ""
+    is_conv = match["op"].endswith(_CONVOLUTIONS)
+    tile = (_V3_TILE if is_new else _V2_TILE).search(rest)
+    m, n, k = (int(tile[1]), int(tile[2]), int(tile[3])) if tile else (None, None, None)
+    stages = (int(tile[5 if is_new else 4] or 0) or None) if tile else None
+    if is_new:
+        dtype, layout, instruction = (
+            _types_3(rest),
+            tile[6] if tile else None,
+            mma if "x" in mma else INSTRUCTIONS.get(mma),
+        )
+    else:
+        found = re.search(r"_([nt]{2})(?=_|$)", rest)
+        dtype, layout, instruction = _type_2(match), found[1] if found else None, INSTRUCTIONS.get(mma)
+    is_grouped = not is_conv and ("_grouped" in rest or "_ptr_array" in rest)
+    fused = tuple(word for word in ("bias", "relu", "gelu", "silu") if f"_{word}" in rest)
+    schedule = tuple(word for word in ("pingpong", "cooperative") if word in rest)
+    arch = f"sm{match['arch']}" if match["arch"] else None
+    words = "conv" if is_conv else "grouped gemm" if is_grouped else "gemm"
+    return KernelName(
+        library="cudnn" if is_cudnn else "cutlass",
+        family="conv" if is_conv else "grouped_gemm" if is_grouped else "gemm",
+        dtype=dtype,
+        tile_m=m,
+        tile_n=n,
+        tile_k=k,
+        stages=stages,
+        split_k="yes" if re.search(r"split_?k", rest, re.IGNORECASE) else None,
+        arch=arch,
+        cluster=tile[4] if tile and is_new else None,
+        layout=layout,
+        instruction=instruction,
+        flags=schedule,
+        fused=fused,
+        short_name=short(
+            *("cutlass", words, arch if is_new else "", dtype, match["unit"], size(m, n, k)),
+            *(f"s{stages}" if stages else "", *schedule, *fused, layout),
+        ),
+        evidence=Evidence("CUTLASS procedural name", "D"),
+    )
+
+
+def _types_3(rest: str) -> str | None:
+    """The types of A and B, the first two of five or six; block-scaled ones name the scale's type too."""
+    types = [_V3_TYPED.get(word) or TYPES.get(word) for word in _V3_TYPES.findall(rest)[:2]]
+    return product(*types) if len(types) == 2 else None
+
+
+def _type_2(match: re.Match[str]) -> str | None:
+    """The type named before or after the operation, else its letter; `s1688gemm` multiplies fp32 as tf32."""
+    if match["math"]:
+        return None  # fp32 in memory, multiplied in a narrower type
+    types = _TYPE_WORD.findall(match["rest"] + "_")
+    prefix = match["names"].strip("_").split("_")[0]
+    plain = "tf32" if match["letter"] == "s" and match["mma"] else _LETTERS.get(match["letter"])
+    return TYPES.get(prefix) or (TYPES.get(types[0]) if types else None) or plain
