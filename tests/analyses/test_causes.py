@@ -89,8 +89,8 @@ def test_traffic_counts_by_share_of_capacity_and_by_how_often_as_much_it_is() ->
 
 @pytest.mark.parametrize(("before", "after", "severity"), [(40, 60, 0.0), (60, 80, 0.5), (75, 80, 0.25), (85, 80, 0.0)])
 def test_heat_counts_only_near_the_limit(before: float, after: float, severity: float) -> None:
-    heat = [series("gpu_temperature", [degrees] * 8) for degrees in (before, after)]
-    assert ranked(*heat, capacities=Capacities(limit_c=90)).severity == pytest.approx(severity)
+    base, candidate = (series("gpu_temperature", [degrees] * 8) for degrees in (before, after))
+    assert ranked(base, candidate, capacities=Capacities(limit_c=90)).severity == pytest.approx(severity)
 
 
 @pytest.mark.parametrize(("ticks", "enough"), [(4, False), (5, False), (6, True)])

@@ -63,7 +63,6 @@ class Comparison(Result):
     families: tuple[FamilyLine, ...]
     calibration: Calibration
     not_measured: tuple[str, ...]
-    unchanged: tuple[str, ...]
     losses: Losses
     candidate_losses: Losses
 
@@ -151,6 +150,7 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
         judged = Judged("not comparable", comparable.why)
     else:
         judged = judge(changes, slowdown, causes, calibration)
+        causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first
     return Comparison(
         base=base.facts.source,
         candidate=candidate.facts.source,
@@ -161,7 +161,6 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
         families=tuple(family_lines(*activities)) if comparable.stops else (),
         calibration=calibration,
         not_measured=tuple(_not_measured(*own)),
-        unchanged=tuple(f"{cause.metric} on {cause.device}" for cause in causes if cause.p > 0.5),
         losses=base.losses,
         candidate_losses=candidate.losses,
     )

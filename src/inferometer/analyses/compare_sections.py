@@ -100,9 +100,11 @@ def _cause_notes(found: "Comparison", shown: Sequence[Cause]) -> Iterator[str]:
         n = len(found.calibration.halves)
         level = f"{found.calibration.level:.3f}"
         yield f"False alarms: the best score of {n} comparisons of normal runs with themselves is {level}."
-    if found.unchanged:
-        more = " …" if len(found.unchanged) > _SHOWN else ""
-        yield f"Not for the worse: {', '.join(found.unchanged[:_SHOWN])}{more}."
+    calm = [cause for cause in found.causes if cause.severity == 0]
+    if calm:
+        more = " …" if len(calm) > _SHOWN else ""
+        names = ", ".join(f"{cause.metric} on {cause.device}" for cause in calm[:_SHOWN])
+        yield f"Not for the worse: {names}{more}."
     if found.not_measured:
         yield f"Not measured in both runs: {', '.join(found.not_measured)}."
 

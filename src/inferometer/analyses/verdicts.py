@@ -17,6 +17,7 @@ from inferometer.analyses.compare_limits import (
     ALPHA,
     DISAGREES,
     FEW_CHANGE,
+    MIN_CHANGE,
     MIN_GROWTH,
     MIN_SEVERITY,
     MIN_SEVERITY_ALONE,
@@ -87,8 +88,8 @@ def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None) -> J
     if slowdown.speed == "unknown" or (has_few_steps(changes) and not _is_tight(changes)):
         return Judged("too few samples", f"Too few steps to tell noise from change: {times}.")
     if software:
-        return Judged("software change", f"The step is as long as before, within noise: {times}. {software}")
-    return Judged("no difference", f"The step is as long as before, within noise: {times}.")
+        return Judged("software change", f"The step as a whole is as long as before: {times}. {software}")
+    return Judged("no difference", f"The step is as long as before, within {MIN_CHANGE:.0%} or noise: {times}.")
 
 
 def _is_tight(changes: Changes) -> bool:
@@ -127,7 +128,7 @@ def _times(changes: Changes) -> str:
     if changes.step_ratio is None:
         return f"{before} -> {after}"
     interval = changes.step_ratio_interval
-    within = f", {interval[0]:.3f} to {interval[1]:.3f} within noise" if interval else ""
+    within = f", 95 %: {interval[0]:.3f} to {interval[1]:.3f}" if interval else ""
     return f"{before} -> {after} ({changes.step_ratio:.3f} times{within})"
 
 
