@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inferometer.analyses.calls import call_table as call_table
+    from inferometer.analyses.compare import compare as compare
     from inferometer.analyses.groups import find_groups as find_groups
     from inferometer.analyses.kernels import kernel_table as kernel_table
     from inferometer.analyses.spans import span_table as span_table
@@ -39,6 +40,7 @@ _WHERE = {
     "call_table": ("inferometer.analyses.calls", "call_table"),
     "span_table": ("inferometer.analyses.spans", "span_table"),
     "summarize": ("inferometer.analyses.summary", "summarize"),
+    "compare": ("inferometer.analyses.compare", "compare"),
     "find_groups": ("inferometer.analyses.groups", "find_groups"),
     "find_timeline": ("inferometer.analyses.timeline", "find_timeline"),
 }
@@ -46,6 +48,7 @@ __all__ = [
     "Limits",
     "Trace",
     "call_table",
+    "compare",
     "export",
     "find_groups",
     "find_timeline",

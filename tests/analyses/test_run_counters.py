@@ -74,6 +74,17 @@ def test_percent_of_one_core_needs_the_number_of_cores() -> None:
     assert found(trace_of(counters=rows + clocks))["others_cpu_usage", "host"].values.tolist() == [25] * 4
 
 
+def test_disks_that_fill_up_show_what_is_written() -> None:
+    rows = [
+        counter("disk_used", tick * SECOND + disk, 1e9 * (disk + 1) + (5e6 * tick if disk else 0.0))
+        for tick in range(5)
+        for disk in range(3)
+    ]
+    growth = found(trace_of(counters=rows))["disk_growth", "host"]
+    assert growth.values.tolist() == [10e6] * 4
+    assert growth.role.cause_class == "disk"
+
+
 def test_the_run_queues_share_is_of_the_time_that_threads_could_run() -> None:
     rows = [
         {"cycle": cycle, "function": name, "class": name, "device": "host", "dur_ns": dur_ns}

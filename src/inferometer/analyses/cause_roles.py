@@ -38,6 +38,7 @@ class MetricRole:
 
 
 OTHERS_CPU, OTHERS_GPU, RUN_QUEUE = "others_cpu_usage", "others_gpu_usage", "runq_share"
+DISK_GROWTH = "disk_growth"
 """Derived: load by others is the whole less the process's own; the run queue's share of the time a thread could run."""
 
 
@@ -60,7 +61,7 @@ ROLES = (
     _cause(r"gpu_pcie_.*|pcie.*", "pcie_traffic", "PCIe", "traffic", "transfer"),
     _cause(r"(?:net|network|nic|rdma|ib)_.*", "network", "network", "traffic", "collective waiting"),
     _cause(r"disk_(?:util|busy|io_util).*", "disk", "disk", "usage", "waiting"),
-    _cause(r"disk_(?:read|write|io).*", "disk", "disk", "traffic", "waiting"),
+    _cause(rf"disk_(?:read|write|io).*|{DISK_GROWTH}", "disk", "disk", "traffic", "waiting"),
     _cause(r"host_mem_usage", "memory_pressure", "host memory", "usage", "host waiting"),
     _cause(r"host_mem_available", "memory_pressure", "host memory", "drop", "host waiting", harmful="down"),
     _cause(r"(?:process|host)_mem_swap.*|swap_.*", "memory_pressure", "swap", "share", "host waiting"),

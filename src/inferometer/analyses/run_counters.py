@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.cause_roles import OTHERS_CPU, OTHERS_GPU, RUN_QUEUE, MetricRole, role_of_metric
+from inferometer.analyses.cause_roles import DISK_GROWTH, OTHERS_CPU, OTHERS_GPU, RUN_QUEUE, MetricRole, role_of_metric
 from inferometer.analyses.compare_limits import BURST
 from inferometer.trace.trace import Trace
 
@@ -51,7 +51,7 @@ def find_entities(trace: Trace) -> list[Entity]:
     keys = {entity.key for entity in found}
     pool = [entity for entity in sampled if entity.device != POOLED or entity.metric not in known]
     found += [entity for entity in pool if entity.key not in keys]
-    found += _others(found, _cores(trace)) + _run_queue(trace)
+    found += _others(found, _cores(trace)) + _run_queue(trace) + _disk_growth(trace)
     return sorted(found, key=lambda entity: entity.key)
 
 
@@ -99,11 +99,7 @@ def _joined(entities: list[Entity]) -> Entity:
 
 def _ticks(time_ns: NDArray[np.int64], values: Values, role: MetricRole, device: str) -> Values:
     """One value for each burst of samples; single samples at regular times stay what they are."""
-    if len(values) < 2:
-        return values
-    gaps = np.diff(time_ns)
-    far = gaps > BURST * np.quantile(gaps, 0.95)
-    begins = np.concatenate(([0], np.flatnonzero(far) + 1))
+    begins = _bursts(time_ns)
     if len(begins) == len(values):
         return values
     bursts = np.split(values, begins[1:])
@@ -111,6 +107,30 @@ def _ticks(time_ns: NDArray[np.int64], values: Values, role: MetricRole, device:
         return np.array([np.median(burst) for burst in bursts])
     extreme = np.min if role.harmful == "down" else np.max
     return np.array([extreme(burst) for burst in bursts])
+
+
+def _bursts(time_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each tick's samples begin, of samples in order of time."""
+    if len(time_ns) < 2:
+        return np.arange(len(time_ns))
+    gaps = np.diff(time_ns)
+    return np.concatenate(([0], np.flatnonzero(gaps > BURST * np.quantile(gaps, 0.95)) + 1))
+
+
+def _disk_growth(trace: Trace) -> list[Entity]:
+    """How fast the host's disks fill up, bytes/s from tick to tick: what was written and stays there."""
+    used = trace.counters.filter((pl.col("metric") == "disk_used") & pl.col("value").is_finite())
+    samples = used.select("time_ns", "value").sort("time_ns").collect()
+    time_ns, values = samples["time_ns"].to_numpy(), samples["value"].to_numpy()
+    begins = _bursts(time_ns)
+    sizes = np.diff(np.append(begins, len(time_ns)))
+    whole = begins[sizes == np.median(sizes)] if len(begins) else begins
+    if len(whole) < 3:
+        return []
+    disks = int(np.median(sizes))
+    sums = np.array([values[at : at + disks].sum() for at in whole])
+    rates = np.diff(sums) / (np.diff(time_ns[whole]) / 1e9)
+    return [Entity(DISK_GROWTH, HOST, "B/s", np.maximum(rates, 0.0))]
 
 
 def _cores(trace: Trace) -> int | None:
