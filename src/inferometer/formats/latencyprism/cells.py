@@ -29,6 +29,14 @@ class Cells:
     broken: int = 0
     example: str | None = None
 
+    def require(self, wanted: Sequence[str], name: str) -> None:
+        """Raise `FormatError` unless all these columns are there."""
+        if lacking := [title for title in wanted if title not in self.frame.columns]:
+            raise FormatError(
+                f"{name}: want the columns {', '.join(wanted)}, found no {', '.join(lacking)}",
+                hint="Export it again with all columns.",
+            )
+
 
 def read_cells(data: bytes, name: str, losses: Losses) -> Cells:
     """The cells below the header.

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from inferometer.errors import FormatError
 from inferometer.formats.latencyprism.cells import Cells
 from inferometer.formats.latencyprism.metric_units import scale_of_mean
 from inferometer.formats.latencyprism.values import Reading, keep, read_columns
@@ -68,12 +67,8 @@ def read_perf(cells: Cells, name: str, out: TraceBuilder) -> None:
     Raises:
         FormatError: A column is missing without which no row can be read.
     """
+    cells.require(REQUIRED, name)
     titles = cells.frame.columns
-    if lacking := [title for title in REQUIRED if title not in titles]:
-        raise FormatError(
-            f"{name}: want the columns {', '.join(REQUIRED)}, found no {', '.join(lacking)}",
-            hint="Export it again with all columns.",
-        )
     wanted = [table for table in _READINGS if out.wants(table)]
     _count_columns(titles, wanted, name, out.losses)
     lacked = {each.title for table in wanted for each in _READINGS[table]} - set(titles)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from inferometer.errors import FormatError
 from inferometer.formats.latencyprism.cells import Cells
 from inferometer.formats.latencyprism.metric_units import unit_of_sample
 from inferometer.formats.latencyprism.values import Reading, clean, keep, read_columns
@@ -40,12 +39,8 @@ def read_samples(cells: Cells, name: str, out: TraceBuilder) -> None:
     Raises:
         FormatError: A column is missing without which no row can be read.
     """
+    cells.require(REQUIRED, name)
     titles = cells.frame.columns
-    if lacking := [title for title in REQUIRED if title not in titles]:
-        raise FormatError(
-            f"{name}: want the columns {', '.join(REQUIRED)}, found no {', '.join(lacking)}",
-            hint="Export it again with all columns.",
-        )
     if not out.wants(_TABLE):
         return
     losses = out.losses
