@@ -1,5 +1,7 @@
 """`inferometer compare` as users meet it."""
 
+import csv
+import io
 import json
 import shutil
 from pathlib import Path
@@ -90,3 +92,13 @@ def test_the_published_table_is_there(capsys: pytest.CaptureFixture[str]) -> Non
     assert out.splitlines()[0].startswith("Function Name,Metric Name,Device,Suspicion Score")
     _, out, _ = run("compare", NORMAL, ABNORMAL, "--published", "--pairing", "cross", "--json", capsys=capsys)
     assert json.loads(out)
+
+
+def test_csv_has_every_function_with_exact_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run("compare", NORMAL, ABNORMAL, "--csv", capsys=capsys)
+    _, text, _ = run("compare", NORMAL, ABNORMAL, "--json", capsys=capsys)
+    rows = list(csv.DictReader(io.StringIO(out)))
+    lines = json.loads(text)["contributions"]
+    assert [(row["Function"], int(row["Change (ns)"])) for row in rows] == [
+        (line["name"], line["delta_ns"]) for line in lines
+    ]

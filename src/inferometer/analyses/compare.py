@@ -17,7 +17,7 @@ from inferometer.analyses.cause_roles import ROLES
 from inferometer.analyses.causes import Capacities, Cause, rank_causes
 from inferometer.analyses.changes import Changes, find_changes
 from inferometer.analyses.comparability import Comparable, check_comparable
-from inferometer.analyses.compare_sections import compare_sections
+from inferometer.analyses.compare_sections import compare_sections, every_line
 from inferometer.analyses.families import FamilyLine, family_lines
 from inferometer.analyses.result import Result, Section
 from inferometer.analyses.run_activity import HOST, Activity, activity
@@ -85,6 +85,10 @@ class Comparison(Result):
     def remarks(self) -> Sequence[str]:
         return list(self.changes.notes)
 
+    def as_table(self) -> "Contributions":
+        """All contributions as one table, exact; for spreadsheets."""
+        return Contributions(self)
+
     def to_polars(self) -> pl.DataFrame:
         """One row a contribution."""
         return pl.DataFrame(self._contributions(), infer_schema_length=None, strict=False)
@@ -114,6 +118,24 @@ class Comparison(Result):
             "remarks": list(self.remarks()),
             "losses": {"base": self.losses.as_dict(), "candidate": self.candidate_losses.as_dict()},
         }
+
+
+@dataclass(frozen=True)
+class Contributions(Result):
+    """The functions' parts of a comparison alone."""
+
+    of: Comparison
+
+    @property
+    def losses(self) -> Losses:  # type: ignore[override]
+        """Those of the base."""
+        return self.of.losses
+
+    def sections(self) -> Sequence[Section]:
+        return [every_line(self.of)]
+
+    def as_json(self) -> dict[str, Any]:
+        return self.of.as_json()
 
 
 def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device: "Device | None" = None) -> Comparison:

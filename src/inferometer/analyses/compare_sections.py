@@ -7,6 +7,7 @@ import polars as pl
 
 from inferometer.analyses.causes import Cause
 from inferometer.analyses.change_lines import Contribution
+from inferometer.analyses.compare_limits import MIN_CHANGE
 from inferometer.analyses.result import Field, Section
 from inferometer.names import decode
 from inferometer.units import format_duration
@@ -57,6 +58,27 @@ def compare_sections(found: "Comparison") -> list[Section]:
         title = "Host functions that changed (they run beside the device, and are not added to the step)"
         sections.append(Section(title, _LINE_FIELDS, _frame([_row(line) for line in host[:_SHOWN]], _LINE_FIELDS)))
     return sections
+
+
+def every_line(found: "Comparison") -> Section:
+    """All contributions with exact numbers, or all families; for spreadsheets."""
+    if found.comparable.stops:
+        return compare_sections(found)[0]
+    fields = (
+        *(Field(name, title, "text") for name, title in (("name", "Function"), ("class", "Class"), ("kind", "Kind"))),
+        *(Field(f"{side}_ns", title, "ns") for side, title in (("base", "Base"), ("candidate", "Candidate"))),
+        *(Field(name, title, "ns") for name, title in (("delta_ns", "Change"), ("low_ns", "Low"), ("high_ns", "High"))),
+        *(
+            Field(f"{side}_calls", f"{title} Calls", "number")
+            for side, title in (("base", "Base"), ("candidate", "Candidate"))
+        ),
+        Field("added", "Of Step", "text"),
+    )
+    rows = []
+    for line in found.changes.contributions:
+        low, high = line.interval_ns or (None, None)
+        rows.append(line.as_json() | {"low_ns": low, "high_ns": high, "added": "yes" if line.added else "no"})
+    return Section("Contributions", fields, _frame(rows, fields))
 
 
 def _causes(found: "Comparison") -> Section:
@@ -127,6 +149,9 @@ def _changed(found: "Comparison") -> Section:
     if not found.comparable.ok:
         notes.append(f"Not comparable as recorded: {found.comparable.why} Repaired: {found.comparable.repair}.")
     rows = [_row(line) for line in lines[:_SHOWN]]
+    interval = changes.step_ratio_interval
+    if interval is not None and interval[0] - MIN_CHANGE <= 1 <= interval[1] + MIN_CHANGE:
+        rows = [row | {"share": None} for row in rows]  # of a change that may be none
     return Section("What changed, a step", _LINE_FIELDS, _frame(rows, _LINE_FIELDS), notes)
 
 
