@@ -164,3 +164,10 @@ def test_names_of_real_captures_are_their_own_canonical_names(shared_data: Path)
         names = [row["name"] for row in csv.DictReader(lines)]
     once = [canonical_name(name) for name in names]
     assert [canonical_name(name) for name in once] == once
+
+
+@pytest.mark.parametrize("middle", ["add_1", "_", "1", "x"])
+def test_a_hostile_inductor_name_takes_no_time(middle: str) -> None:
+    name = "triton_poi_fused_" + middle * 15_000
+    assert canonical_name(f"{name}!") == f"{name}!"
+    assert canonical_name(f"{name}a_7") == f"{name}a"

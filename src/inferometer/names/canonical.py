@@ -23,7 +23,7 @@ LONGEST = 100_000  # no kernel's name is longer; such a text stays as it is
 
 _IS_CPP = re.compile(r"\w::|[\w~>})\]]\(|\w<|^void ")
 _IS_COPY = re.compile(r"\[?(?:CUDA )?mem(?:cpy|set)", re.IGNORECASE)
-_INDUCTOR_INDEX = re.compile(r"(triton_[a-z]+_fused_\w*?[A-Za-z]\w*?)_\d+")
+_INDUCTOR = re.compile(r"triton_[a-z]+_fused_(?=\w*+$)[^A-Za-z]*+[A-Za-z]")
 _PATH = re.compile(r"(?!(?:true|false|const|void)\b)[A-Za-z_@][\w@~$.]*+(?:::[A-Za-z_@~][\w@~$.]*+)*+", re.ASCII)
 _BRACKET = re.compile(r"[<>(){}\[\]]")
 _OPENING = {">": "<", ")": "(", "}": "{", "]": "["}
@@ -74,8 +74,8 @@ def _demangle(name: str) -> str:
 
 def _plain_name(name: str) -> Canonical:
     if name.startswith("triton_"):
-        match = _INDUCTOR_INDEX.fullmatch(name)
-        name = match[1] if match else name
+        head, _, index = name.rpartition("_")
+        name = head if index.isdecimal() and _INDUCTOR.match(head) else name
     return Canonical(name, name)
 
 
