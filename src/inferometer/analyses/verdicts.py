@@ -56,6 +56,9 @@ def judge(changes: Changes, slowdown: Slowdown, causes: Sequence[Cause], calibra
         return _too_few(slowed, claimed)
     software = _software(changes, slowdown)
     if not slowdown.is_any:
+        suspect = next((cause for cause in causes if cause.severity >= MIN_SEVERITY_ALONE), None)
+        if suspect is not None and slowdown.speed != "faster" and (has_few_steps(changes) or not suspect.has_ticks):
+            return _too_few(slowed, suspect)  # a large change whose effect so few samples may hide
         return _not_slower(changes, slowdown, software)
     likely = next((cause for cause in causes if _is_likely(cause)), None)
     if likely is not None and not likely.has_ticks:
@@ -66,7 +69,8 @@ def judge(changes: Changes, slowdown: Slowdown, causes: Sequence[Cause], calibra
 
 
 def _too_few(slowed: str, cause: Cause) -> Judged:
-    why = f"{slowed} {_said(cause)} But {min(cause.ticks)} ticks are too few to tell."
+    few = "there are too few steps" if cause.has_ticks else f"{min(cause.ticks)} ticks are too few"
+    why = f"{slowed} {_said(cause)} But {few} to tell."
     return Judged("too few samples", why, cause)
 
 
