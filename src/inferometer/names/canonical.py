@@ -34,6 +34,7 @@ _UNCHANGED = re.compile(
     rf"|\{{lambda\((?:{_WORD}|::|[,*&]| const(?=[,*&)]))*+\)\#\d++\}}| const(?=[>,*&]|$))*+",
     re.ASCII,
 )
+_NUMBER = re.compile(r" ?(?:\((?:unsigned )?(?:int|long|bool)\))?(\d+)[uUlL]*(>*+)", re.ASCII)
 _PARAMETERS = re.compile(r"(?<=[\w>])\([^(){}<>]*\)(?=::)")
 _LEADING_CONST = re.compile(r"(?:^|[<,(])const\b")
 
@@ -140,6 +141,9 @@ class _Piece(msgspec.Struct, frozen=True, gc=False):
 
 @lru_cache(maxsize=65_536)
 def _read_piece(piece: str) -> _Piece:
+    number = _NUMBER.fullmatch(piece)  # what differs most between names
+    if number:
+        return _Piece(number[1] + number[2], len(number[2]))
     parens = piece.count("(") - piece.count(")")
     if parens:
         return _Piece(None, parens=parens)

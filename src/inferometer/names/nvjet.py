@@ -7,6 +7,8 @@ but not which one: the architecture stays empty.
 """
 
 import re
+from functools import lru_cache
+from typing import NamedTuple
 
 from inferometer.names.dtypes import product
 from inferometer.names.kernel_name import Evidence, KernelName
@@ -35,13 +37,10 @@ def read(name: ParsedName) -> KernelName | None:
             library="cublas", family="gemm", short_name="nvjet gemm", evidence=Evidence("nvjet prefix", "I")
         )
     words = match["rest"].split("_")
-    layout = words[-1] if _LAYOUT.fullmatch(words[-1]) else None
+    options = _options(match["rest"])
+    layout = options.layout
     tile = (int(match["m"]), int(match["n"]), int(match["k"]))
     dtype = _dtype(match["types"], words, is_tf32=bool(match["tf32"]) or "tf32" in words)
-    split = "splitK" in words
-    coop = next((word for word in words if word in ("coopA", "coopB")), None)
-    flags = tuple(word for word in words if word not in _PLAIN and word != layout)
-    fused = _fused(words)
     cluster, stages = match["cluster"], int(match["stages"])
     return KernelName(
         library="cublas",
@@ -51,18 +50,43 @@ def read(name: ParsedName) -> KernelName | None:
         tile_n=tile[1],
         tile_k=tile[2],
         stages=stages,
-        split_k="yes" if split else None,
+        split_k="yes" if options.is_split else None,
         arch=match["arch"],
         cluster=cluster,
         layout=layout,
-        coop=coop,
-        flags=(*(word for word in words if word in ("h", "v", "bz", "badd")), *flags),
-        fused=fused,
+        coop=options.coop,
+        flags=options.flags,
+        fused=options.fused,
         short_name=short(
             *("nvjet gemm", match["arch"], dtype, size(*tile), f"s{stages}", f"cl{cluster}" if cluster else ""),
-            *("splitK" if split else "", coop, *fused, layout),
+            *("splitK" if options.is_split else "", options.coop, *options.fused, layout),
         ),
         evidence=Evidence("nvjet", "V"),
+    )
+
+
+class _Options(NamedTuple):
+    """What stands behind the cluster, in its own words; names share most of these."""
+
+    layout: str | None
+    is_split: bool
+    coop: str | None
+    flags: tuple[str, ...]
+    fused: tuple[str, ...]
+
+
+@lru_cache(maxsize=4_096)
+def _options(rest: str) -> _Options:
+    words = rest.split("_")
+    layout = words[-1] if _LAYOUT.fullmatch(words[-1]) else None
+    raster = [word for word in words if word in ("h", "v", "bz", "badd")]
+    others = [word for word in words if word not in _PLAIN and word != layout]
+    return _Options(
+        layout=layout,
+        is_split="splitK" in words,
+        coop=next((word for word in words if word in ("coopA", "coopB")), None),
+        flags=(*raster, *others),
+        fused=_fused(words),
     )
 
 
