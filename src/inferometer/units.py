@@ -111,6 +111,11 @@ def format_share(share: float | None) -> str:
     return MISSING if share is None else f"{share * 100:.1f} %"
 
 
+def format_sample(value: float) -> str:
+    """A sample of any metric: four digits, or whole with its thousands parted: `0.04374`, `3,500`."""
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+
+
 def _parse(text: str, scales: Mapping[str, int], default_unit: str | None, wanted: str) -> int:
     return round(_parse_exact(text, scales, default_unit, wanted)[0])
 

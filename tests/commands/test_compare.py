@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.commands.test_command_line import run
+from tests.kineto_files import event, kernel, write_file
 
 SLOW = Path(__file__).resolve().parents[2] / "samples" / "slow"
 NORMAL, ABNORMAL = SLOW / "normal", SLOW / "abnormal"
@@ -102,3 +103,17 @@ def test_csv_has_every_function_with_exact_numbers(capsys: pytest.CaptureFixture
     assert [(row["Function"], int(row["Change (ns)"])) for row in rows] == [
         (line["name"], line["delta_ns"]) for line in lines
     ]
+
+
+def test_losses_of_either_run_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = write_file([kernel("silu", str(10 * i), "3") for i in range(20)])
+    bad = write_file([*(kernel("silu", str(10 * i), "3") for i in range(20)), event("kernel", "silu", "900", "-5")])
+    paths = [tmp_path / name for name in ("good.json", "bad.json")]
+    for path, data in zip(paths, (good, bad), strict=True):
+        path.write_bytes(data)
+    for pair in (paths, paths[::-1]):
+        _, out, err = run("compare", *pair, capsys=capsys)
+        assert "negative_duration" in out + err
+    _, out, _ = run("compare", *paths, "--json", capsys=capsys)
+    losses = json.loads(out)["losses"]
+    assert [len(losses[side]["entries"]) for side in ("base", "candidate")] == [0, 1]

@@ -11,10 +11,17 @@ from typing import Any
 import numpy as np
 
 from inferometer.analyses.cause_roles import CauseClass, MetricRole
-from inferometer.analyses.compare_limits import ALPHA, HOT_C, MIN_TICKS, RESAMPLES, SEED, THROTTLING_C
-from inferometer.analyses.run_counters import Entity, Values
-
-_ASYMPTOTIC = 25  # ticks a run from which the normal approximation of the rank test is good to a percent
+from inferometer.analyses.compare_limits import (
+    ASYMPTOTIC,
+    HOT_C,
+    MIN_TICKS,
+    RESAMPLES,
+    SEED,
+    THROTTLING_C,
+    TYPICAL,
+)
+from inferometer.analyses.resampling import median_ratio_interval
+from inferometer.analyses.run_counters import Entity
 
 
 @dataclass(frozen=True)
@@ -69,18 +76,12 @@ class Cause:
 
 @dataclass(frozen=True)
 class Capacities:
-    """What resources can carry: bytes/s of link, PCIe, network and disk, bytes of device memory, degrees of throttling.
-
-    None where unknown. `source` says where each is from.
-    """
+    """What a device can carry: bytes/s of link and PCIe, bytes of memory, degrees of throttling; None where unknown."""
 
     link: float | None = None
     pcie: float | None = None
-    network: float | None = None
-    disk: float | None = None
     memory: float | None = None
     limit_c: float | None = None
-    source: str | None = None
 
 
 def rank_causes(
@@ -127,7 +128,7 @@ def _cause(one: Entity, two: Entity, p: float, q: float, agreement: float, capac
         unit=one.unit,
         p=p,
         q=q,
-        interval=_ratio_interval(one.values, two.values),
+        interval=median_ratio_interval(one.values, two.values),
         ticks=(len(one.values), len(two.values)),
         agreement=agreement,
         assumed=assumed,
@@ -152,7 +153,7 @@ def _method(one: Entity, two: Entity) -> Any:
     from scipy import stats
 
     harmed = (np.median(two.values) > np.median(one.values)) == (one.role.harmful == "up")
-    if not harmed or max(len(one.values), len(two.values)) > _ASYMPTOTIC:
+    if not harmed or max(len(one.values), len(two.values)) > ASYMPTOTIC:
         return "asymptotic"
     both = np.concatenate((one.values, two.values))
     if len(np.unique(both)) == len(both):
@@ -183,14 +184,16 @@ def _severity(entity: Entity, base: float, candidate: float, capacities: Capacit
             cool = min(HOT_C, limit - 1)
             severity = (candidate - max(base, cool)) / (limit - cool)
         case "share":
-            severity = grown / 100 if entity.unit == "%" else _share(grown, capacities.memory)
+            severity = grown / 100 if entity.unit == "%" else _share(entity, grown, capacities)
         case "traffic":
             severity, assumed = _traffic(entity, base, candidate, capacities)
     return float(np.clip(severity, 0.0, 1.0)), assumed
 
 
-def _share(grown: float, capacity: float | None) -> float:
-    return grown / capacity if capacity else 0.0
+def _share(entity: Entity, grown: float, capacities: Capacities) -> float:
+    """Of the device's memory; how much the host has isn't told, so bytes there have no share."""
+    is_device = entity.role.cause_class == "gpu_memory"
+    return grown / capacities.memory if is_device and capacities.memory else 0.0
 
 
 def _traffic(entity: Entity, base: float, candidate: float, capacities: Capacities) -> tuple[float, str | None]:
@@ -203,37 +206,7 @@ def _traffic(entity: Entity, base: float, candidate: float, capacities: Capaciti
     return float(np.sqrt(share * fold)), assumed
 
 
-_TYPICAL = {
-    "nvlink_traffic": (300e9, "a link of 300 GB/s (NVLink 3, one direction)"),
-    "pcie_traffic": (31.5e9, "PCIe 4.0 x16, 31.5 GB/s a direction"),
-    "network": (12.5e9, "a network of 100 Gbit/s"),
-    "disk": (3.5e9, "a disk of 3.5 GB/s"),
-}
-
-
 def _capacity(cause_class: str, capacities: Capacities) -> tuple[float, str | None]:
     """Bytes per second that the resource can carry; where nobody told, what is usual, and that it was assumed."""
-    told = {
-        "nvlink_traffic": capacities.link,
-        "pcie_traffic": capacities.pcie,
-        "network": capacities.network,
-        "disk": capacities.disk,
-    }[cause_class]
-    return (told, None) if told else _TYPICAL[cause_class]
-
-
-def _ratio_interval(one: Values, two: Values) -> tuple[float, float] | None:
-    """Bootstrap interval of the ratio of medians; None where the base is zero or a run has one tick."""
-    if min(len(one), len(two)) < 2:
-        return None
-    draw = np.random.default_rng(SEED)
-    medians = [
-        np.median(values[draw.integers(0, len(values), (RESAMPLES, len(values)))], axis=1)
-        if len(values) <= RESAMPLES
-        else np.full(RESAMPLES, np.median(values))
-        for values in (one, two)
-    ]
-    if np.any(medians[0] <= 0):
-        return None
-    low, high = np.quantile(medians[1] / medians[0], [ALPHA / 2, 1 - ALPHA / 2])
-    return float(low), float(high)
+    told = {"nvlink_traffic": capacities.link, "pcie_traffic": capacities.pcie}.get(cause_class)
+    return (told, None) if told else TYPICAL[cause_class]

@@ -8,7 +8,7 @@ import polars as pl
 from inferometer.analyses.change_units import REMAINDERS
 from inferometer.analyses.changes import Changes
 from inferometer.analyses.compare_limits import MIN_SHARED, MOST, OTHER_UNIT
-from inferometer.hardware.known import find_device
+from inferometer.analyses.hardware import device_of
 from inferometer.trace.trace import Trace
 
 _WORK = ("batch", "prefill_tokens", "decode_tokens")
@@ -77,12 +77,10 @@ def _other_hardware(base: Trace, candidate: Trace) -> str | None:
 def _device_names(trace: Trace) -> frozenset[str]:
     """Models of the devices that the file describes; our name for one where we know it."""
     found = set()
-    for device in trace.facts.devices:
-        known = device.name and find_device(
-            device.name, multiprocessors=device.multiprocessors, memory_bytes=device.memory_bytes
-        )
-        if known or device.name:
-            found.add(known.name if known else str(device.name))
+    for traced in trace.facts.devices:
+        known = device_of(traced)
+        if traced.name is not None:
+            found.add(known.name if known else traced.name)
     return frozenset(found)
 
 

@@ -19,13 +19,13 @@ from inferometer.analyses.changes import Changes, find_changes
 from inferometer.analyses.comparability import Comparable, check_comparable
 from inferometer.analyses.compare_sections import compare_sections, every_line
 from inferometer.analyses.families import FamilyLine, family_lines
+from inferometer.analyses.hardware import device_of
 from inferometer.analyses.result import Result, Section
 from inferometer.analyses.run_activity import HOST, Activity, activity
 from inferometer.analyses.run_counters import POOLED, Entity, find_entities
 from inferometer.analyses.slowdown import find_slowdown
 from inferometer.analyses.verdicts import Judged, Verdict, judge
 from inferometer.errors import InputError
-from inferometer.hardware.known import find_device
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import TABLES
 from inferometer.trace.trace import Trace
@@ -51,7 +51,7 @@ class Comparison(Result):
     """`causes`: every metric that might be one, ranked; only the verdict "cause named" claims the first (`claimed`).
 
     `families`: side by side where kernels can't be compared. `not_measured`: classes of causes of which both runs
-    together have no metric. `domain`: the class of functions that slowed most.
+    together have no metric. `domain`: the class of functions that slowed most. `losses`: of both runs.
     """
 
     base: str
@@ -63,8 +63,9 @@ class Comparison(Result):
     families: tuple[FamilyLine, ...]
     calibration: Calibration
     not_measured: tuple[str, ...]
-    losses: Losses
+    base_losses: Losses
     candidate_losses: Losses
+    losses: Losses
 
     @property
     def verdict(self) -> Verdict:
@@ -87,7 +88,7 @@ class Comparison(Result):
 
     def as_table(self) -> "Contributions":
         """All contributions as one table, exact; for spreadsheets."""
-        return Contributions(self)
+        return Contributions(self, self.losses)
 
     def to_polars(self) -> pl.DataFrame:
         """One row a contribution."""
@@ -116,7 +117,7 @@ class Comparison(Result):
             "calibration": {"false_alarm_rate": self.calibration.rate, "halves": list(self.calibration.halves)},
             "not_measured": list(self.not_measured),
             "remarks": list(self.remarks()),
-            "losses": {"base": self.losses.as_dict(), "candidate": self.candidate_losses.as_dict()},
+            "losses": {"base": self.base_losses.as_dict(), "candidate": self.candidate_losses.as_dict()},
         }
 
 
@@ -125,11 +126,7 @@ class Contributions(Result):
     """The functions' parts of a comparison alone."""
 
     of: Comparison
-
-    @property
-    def losses(self) -> Losses:  # type: ignore[override]
-        """Those of the base."""
-        return self.of.losses
+    losses: Losses
 
     def sections(self) -> Sequence[Section]:
         return [every_line(self.of)]
@@ -183,9 +180,17 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
         families=tuple(family_lines(*activities)) if comparable.stops else (),
         calibration=calibration,
         not_measured=tuple(_not_measured(*own)),
-        losses=base.losses,
+        base_losses=base.losses,
         candidate_losses=candidate.losses,
+        losses=_together(base, candidate),
     )
+
+
+def _together(base: Trace, candidate: Trace) -> Losses:
+    losses = Losses(base.losses.scope & candidate.losses.scope)
+    for trace in (base, candidate):
+        losses.add(trace.losses, trace.facts.source)
+    return losses
 
 
 def _on_own_devices(series: Sequence[Entity], functions: Activity) -> list[Entity]:
@@ -203,13 +208,9 @@ def _not_measured(base: Sequence[Entity], candidate: Sequence[Entity]) -> list[s
 
 def _capacities(base: Trace, candidate: Trace, device: "Device | None") -> Capacities:
     """Of the device named, or of the one that the traces describe."""
-    for traced in (*base.facts.devices, *candidate.facts.devices):
-        device = device or (
-            find_device(traced.name, multiprocessors=traced.multiprocessors, memory_bytes=traced.memory_bytes)
-            if traced.name
-            else None
-        )
+    traced = (*base.facts.devices, *candidate.facts.devices)
+    device = device or next((known for one in traced if (known := device_of(one))), None)
     if device is None:
         return Capacities()
     link, pcie, memory = (None if one is None else one.value for one in (device.link, device.pcie, device.memory))
-    return Capacities(link=link, pcie=pcie, memory=memory, source=device.name)
+    return Capacities(link=link, pcie=pcie, memory=memory)

@@ -47,6 +47,17 @@ HOT_C = 70.0
 THROTTLING_C = 90.0
 """Degrees Celsius at which a device is taken to slow down where the file and `hardware/` don't tell."""
 
+ASYMPTOTIC = 25
+"""Ticks a run from which the normal approximation of the rank test is good to a percent."""
+
+TYPICAL = {
+    "nvlink_traffic": (300e9, "a link of 300 GB/s (NVLink 3, one direction)"),
+    "pcie_traffic": (31.5e9, "PCIe 4.0 x16, 31.5 GB/s a direction"),
+    "network": (12.5e9, "a network of 100 Gbit/s"),
+    "disk": (3.5e9, "a disk of 3.5 GB/s"),
+}
+"""Bytes per second by class of cause, taken and said where neither a file nor `hardware/` tells a capacity."""
+
 RESAMPLES = 2_000
 """Bootstrap and permutation samples."""
 

@@ -10,7 +10,7 @@ from inferometer.analyses.change_lines import Contribution
 from inferometer.analyses.compare_limits import MIN_CHANGE
 from inferometer.analyses.result import Field, Section
 from inferometer.names import decode
-from inferometer.units import format_duration
+from inferometer.units import format_duration, format_sample
 
 if TYPE_CHECKING:
     from inferometer.analyses.compare import Comparison
@@ -88,8 +88,8 @@ def _causes(found: "Comparison") -> Section:
             "score": round(cause.score, 3),
             "metric": cause.metric,
             "device": cause.device,
-            "base": _number(cause.base),
-            "candidate": _number(cause.candidate),
+            "base": format_sample(cause.base),
+            "candidate": format_sample(cause.candidate),
             "unit": cause.unit,
             "ratio": f"{cause.interval[0]:.3f} to {cause.interval[1]:.3f}" if cause.interval else None,
             "q": f"{cause.q:.2g}",
@@ -168,10 +168,6 @@ def _row(line: Contribution) -> dict[str, object]:
         "kind": line.kind,
         "name": name,
     }
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
 
 
 def _frame(rows: Sequence[Mapping[str, object]], fields: Sequence[Field]) -> pl.DataFrame:

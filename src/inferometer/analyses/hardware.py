@@ -190,6 +190,12 @@ def _is_of(traced: TracedDevice, rank: int | None) -> bool:
     return traced.rank is None or traced.rank == rank
 
 
+def device_of(traced: TracedDevice) -> Device | None:
+    """The one device of ours that a trace describes so; None where that isn't sure."""
+    found = _candidates(traced, None)
+    return found[0] if len(found) == 1 else None
+
+
 def _candidates(traced: TracedDevice, among: Sequence[Device] | None) -> tuple[Device, ...]:
     if traced.name is None:
         return ()

@@ -131,7 +131,7 @@ def _with_knowledge(work: Ordered, rows: list[dict[str, Any]], lessons: Lessons)
         lesson = None if row["known"] else lessons.find(leader, follower)
         relation = None if row["known"] else find_relation(leader, follower)
         row["learned_on"] = lesson and lesson.source
-        row["learned"] = (lesson.same, lesson.known) if lesson else None
+        row["learned_same"], row["learned_known"] = (lesson.same, lesson.known) if lesson else (None, None)
         row["declared"] = relation and relation.source
         row["bound"] = relation and (relation.bound if relation.times == 1 else "leader")
         row["repeats"] = role_of(leader).key == role_of(follower).key
@@ -154,5 +154,4 @@ def _judged(rows: list[dict[str, Any]], min_support: int | None) -> pl.DataFrame
         row["ruling"] = rule_of(row, min_support)
         row["confidence"] = lower_bound(*hits_of(row))
     columns = {"a": pl.Int64, "b": pl.Int64, "ruling": pl.String, "confidence": pl.Float64}
-    kept = [{name: value for name, value in row.items() if name != "learned"} for row in rows]
-    return pl.DataFrame(kept, infer_schema_length=None) if rows else pl.DataFrame(schema=columns)
+    return pl.DataFrame(rows, infer_schema_length=None) if rows else pl.DataFrame(schema=columns)

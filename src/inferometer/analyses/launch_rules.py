@@ -61,8 +61,7 @@ def hits_of(row: dict[str, Any]) -> tuple[int, int]:
     if row["known"]:
         return row["same"], row["known"]
     if row["ruling"] == "learned call":
-        same, known = row["learned"]
-        return same, known
+        return row["learned_same"], row["learned_known"]
     if row["ruling"] == "declared call":
         return min(_bound(row), key=lambda hits: hits[0] / hits[1])
     return min(row["followed"], row["preceded"]), max(row["count_a"], row["count_b"])

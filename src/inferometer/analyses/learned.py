@@ -13,12 +13,11 @@ from inferometer.names import decode
 
 @dataclass(frozen=True)
 class Lesson:
-    """`same` of `known` pairs of neighbours were of one op, in the file `source`; `confidence` is the lower bound."""
+    """`same` of `known` pairs of neighbours were of one op, in the file `source`."""
 
     source: str
     known: int
     same: int
-    confidence: float
 
 
 @dataclass(frozen=True)
@@ -48,5 +47,5 @@ def lessons_of(groups: Sequence[tuple[str, Group]]) -> Lessons:
         for edge in group.edges:
             pair = edge["from"], edge["to"]
             if edge["ruling"] == "library call" and (pair not in pairs or pairs[pair].known < edge["known"]):
-                pairs[pair] = Lesson(source, edge["known"], edge["same"], edge["confidence"])
+                pairs[pair] = Lesson(source, edge["known"], edge["same"])
     return Lessons(pairs, tuple(groups))

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.cause_roles import DISK_GROWTH, OTHERS_CPU, OTHERS_GPU, RUN_QUEUE, MetricRole, role_of_metric
 from inferometer.analyses.compare_limits import BURST
+from inferometer.analyses.resampling import Values
+from inferometer.analyses.run_activity import HOST
 from inferometer.trace.trace import Trace
 
-Values = NDArray[np.float64]
 POOLED = "gpus"
-HOST = "host"
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
-
 from inferometer.analyses.cause_roles import MetricRole
 from inferometer.analyses.change_lines import WAITING as WAITING_LINE
 from inferometer.analyses.change_lines import Contribution
@@ -19,15 +17,13 @@ from inferometer.analyses.change_units import REMAINDERS
 from inferometer.analyses.changes import Changes
 from inferometer.analyses.compare_limits import (
     AGREES,
-    ALPHA,
     DISAGREES,
     FEW_CHANGE,
     MIN_CHANGE,
     MIN_CYCLES,
-    RESAMPLES,
-    SEED,
     UNKNOWN,
 )
+from inferometer.analyses.resampling import median_ratio_interval
 
 Speed = Literal["slower", "faster", "same", "unknown"]
 WAITING = "waiting"
@@ -44,13 +40,9 @@ _CALLS = {  # host calls and copies that a cause slows, whatever else the class 
 
 @dataclass(frozen=True)
 class Slowdown:
-    """`classes`: those whose functions slowed together; `lines`: functions that slowed; `waits`: more time on nothing.
-
-    `median_ratio` of step times with its interval; None where a run has no single steps.
-    """
+    """`classes`: whose functions slowed together; `lines`: functions that slowed; `waits`: more time on nothing."""
 
     speed: Speed
-    median_interval: tuple[float, float] | None
     classes: frozenset[str]
     lines: tuple[Contribution, ...]
     waits: bool
@@ -81,13 +73,11 @@ class Slowdown:
 def find_slowdown(changes: Changes, *, has_times: bool) -> Slowdown:
     """What slowed from base to candidate."""
     if not has_times:
-        return Slowdown("unknown", None, frozenset(), (), waits=False, has_times=False)
-    interval = _median_interval(changes)
+        return Slowdown("unknown", frozenset(), (), waits=False, has_times=False)
     lines = tuple(line for line in changes.changed if line.kind == "slower" and line.cls not in REMAINDERS)
     remainders = [line for line in changes.changed if line.cls in REMAINDERS]
     return Slowdown(
-        speed=_speed(changes, interval),
-        median_interval=interval,
+        speed=_speed(changes),
         classes=frozenset(one.cls for one in changes.domain.classes if one.is_slower and _is_broad(changes, one.cls)),
         lines=lines,
         waits=any(line.delta_ns > MIN_CHANGE * changes.base_step_ns for line in remainders),
@@ -101,27 +91,15 @@ def has_few_steps(changes: Changes) -> bool:
     return bool(len(before) and len(after)) and min(len(before), len(after)) <= MIN_CYCLES
 
 
-def _speed(changes: Changes, medians: tuple[float, float] | None) -> Speed:
+def _speed(changes: Changes) -> Speed:
     if changes.step_ratio_interval is None:
         return "unknown"
+    medians = median_ratio_interval(*changes.step_times) if (changes.step_times[0] > 0).all() else None
     intervals = [changes.step_ratio_interval, *([medians] if medians else [])]
     least = FEW_CHANGE if has_few_steps(changes) else MIN_CHANGE
     if all(low > 1 + least for low, _ in intervals):
         return "slower"
     return "faster" if all(high < 1 - least for _, high in intervals) else "same"
-
-
-def _median_interval(changes: Changes) -> tuple[float, float] | None:
-    """Bootstrap interval of the ratio of median step times."""
-    before, after = changes.step_times
-    if min(len(before), len(after)) < 2 or not (before > 0).all():
-        return None
-    draw = np.random.default_rng(SEED)
-    medians = [
-        np.median(times[draw.integers(0, len(times), (RESAMPLES, len(times)))], axis=1) for times in (before, after)
-    ]
-    low, high = np.quantile(medians[1] / medians[0], [ALPHA / 2, 1 - ALPHA / 2])
-    return float(low), float(high)
 
 
 def _is_broad(changes: Changes, cls: str) -> bool:

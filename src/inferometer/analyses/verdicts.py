@@ -25,13 +25,13 @@ from inferometer.analyses.compare_limits import (
 )
 from inferometer.analyses.slowdown import Slowdown, has_few_steps
 from inferometer.names import decode
-from inferometer.units import format_duration
+from inferometer.units import format_duration, format_sample
 
 Verdict = Literal[
     "cause named", "software change", "no difference", "improvement", "not comparable", "too few samples",
     "cause not measured",
 ]  # fmt: skip
-SOFTWARE = ("new", "gone", "renamed", "fused", "split")
+_SOFTWARE = ("new", "gone", "renamed", "fused", "split")
 _WORDS = {"host": "host functions", "compute": "compute kernels", "transfer": "copies", "collective": "collectives"}
 
 
@@ -137,12 +137,8 @@ def _times(changes: Changes) -> str:
 
 
 def _said(cause: Cause) -> str:
-    values = f"{_value(cause.base)} to {_value(cause.candidate)} {cause.unit or ''}".rstrip()
+    values = f"{format_sample(cause.base)} to {format_sample(cause.candidate)} {cause.unit or ''}".rstrip()
     return f"{cause.metric} on {cause.device} went from {values}."
-
-
-def _value(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
 
 
 def _software(changes: Changes, slowdown: Slowdown) -> str | None:
@@ -155,7 +151,7 @@ def _software(changes: Changes, slowdown: Slowdown) -> str | None:
     moved = [
         line
         for line in lines
-        if line.kind in SOFTWARE or (line.kind in ("slower", "more calls") and line.cls not in slowdown.classes)
+        if line.kind in _SOFTWARE or (line.kind in ("slower", "more calls") and line.cls not in slowdown.classes)
     ]
     grown = sum(line.delta_ns for line in moved)
     enough = MIN_SOFTWARE * changes.step_delta_ns if slowdown.speed == "slower" else MIN_GROWTH * changes.base_step_ns

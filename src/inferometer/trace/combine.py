@@ -12,7 +12,7 @@ from itertools import accumulate
 import polars as pl
 
 from inferometer.trace.facts import NumberedBy
-from inferometer.trace.losses import Kind, Losses
+from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES, TABLES
 from inferometer.trace.trace import Trace
 
@@ -98,15 +98,7 @@ def combine_losses(parts: Sequence[Part]) -> Losses:
     """Counts and events seen, added up; an example says which file it is from."""
     losses = Losses(scope_of(parts))
     for part in parts:
-        losses.seen.update(part.trace.losses.seen)
-        for loss in part.trace.losses:
-            losses.count(
-                loss.name,
-                loss.count,
-                category=loss.category,
-                example=None if loss.example is None else f"{part.file}: {loss.example}",
-                kind=Kind(loss.name, loss.severity, loss.meaning, loss.dropped),
-            )
+        losses.add(part.trace.losses, part.file)
     return losses
 
 

@@ -173,6 +173,17 @@ class Losses:
         if example is not None:
             self._examples.setdefault((name, category), example)
 
+    def add(self, other: "Losses", source: str) -> None:
+        """Add what another file lost and saw; an example says which file it is from."""
+        self.seen.update(other.seen)
+        for loss in other:
+            example = None if loss.example is None else f"{source}: {loss.example}"
+            self.count(loss.name, loss.count, category=loss.category, example=example, kind=other.kind_of(loss.name))
+
+    def kind_of(self, name: str) -> Kind:
+        """What was declared of a name that was counted here."""
+        return self._kinds[name]
+
     def see(self, category: str, n: int = 1) -> None:
         """Count `n` events of the file under `category`."""
         self.seen[category] += n
