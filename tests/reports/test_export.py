@@ -148,3 +148,10 @@ def test_an_open_file_takes_what_is_one_file() -> None:
     ):
         with pytest.raises(InputError, match=said):
             write_export(trace, io.BytesIO(), to=to)
+
+
+@pytest.mark.parametrize("to", ["chrome", "perfetto"])
+def test_a_step_whose_time_is_not_known_is_left_out_and_counted(to: str, tmp_path: Path) -> None:
+    steps = [{"step": 0, "source": "recorded"}, {"step": 1, "start_ns": 4, "dur_ns": 2, "source": "recorded"}]
+    done = inferometer.export(trace_of(steps=steps), tmp_path / "out", to=to)
+    assert [(file.rows, done.left_out) for file in done.files] == [({"steps": 1}, {"steps": 1})]

@@ -93,6 +93,7 @@ def _find_marks(trace: Trace) -> pl.DataFrame:
     end = (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")
     if "steps" in trace.scope:
         found = trace.steps.with_columns(end, pl.col("step").alias("cycle")).select(list(schema)).collect()
+        found = found.drop_nulls("end_ns")
         if found.height:
             return found
     if "spans" not in trace.scope:

@@ -23,7 +23,8 @@ from inferometer.trace.losses import Losses, Severity
 from inferometer.trace.tables import TABLES, Table
 from inferometer.trace.trace import Trace
 
-SCHEMA = (1, 3)  # 1.1: `rank` in the tables of the host; 1.2: in all tables; 1.3: `unit` in `function_metrics`
+SCHEMA = (1, 4)  # 1.1: `rank` in the tables of the host; 1.2: in all tables; 1.3: `unit` in `function_metrics`;
+# 1.4: times of steps may be null
 _MARK = "inferometer-trace"
 _MANIFEST = "facts.json"
 _READ_BYTES = 1 << 20

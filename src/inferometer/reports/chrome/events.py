@@ -212,7 +212,7 @@ FORMS = (
     Form("spans", _span),
     Form("counters", _counter, rows=(pl.col("value").is_finite() & pl.col("value").is_not_null()) | _IS_MEMORY),
     Form("host_events", _host_event),
-    Form("steps", _step),
+    Form("steps", _step, rows=pl.col("start_ns").is_not_null() & pl.col("dur_ns").is_not_null()),
 )
 
 

@@ -1,9 +1,9 @@
 """A trace in Perfetto's own format (protobuf), which ui.perfetto.dev opens: slices, arrows, counters.
 
 Source: `trace_packet.proto` and `track_event.proto` of Perfetto 59. Every row of launches, calls, ops, frames, spans,
-host_events and steps is one slice with its columns as arguments (an instant where it takes 0 ns), every finite value of
-counters a sample, and a launch whose call is there gets an arrow from it. All ranks stand in one file. Perfetto's times
-can't be negative: a trace that begins before 0 is moved to begin there.
+host_events and steps is one slice with its columns as arguments (an instant where it takes 0 ns; none for a step whose
+times aren't known), every finite value of counters a sample, and a launch whose call is there gets an arrow from it.
+All ranks stand in one file. Perfetto's times can't be negative: a trace that begins before 0 is moved to begin there.
 
 Perfetto sorts packets by time and keeps the file's order among equal times. So all ends are written before all
 beginnings, and these from the outermost table to the innermost. In memory are the times of all slices and the table
@@ -113,7 +113,9 @@ class _Writer:
         return self._track_numbers(frame), frame["start_ns"].to_numpy(), frame["end_ns"].to_numpy()
 
     def _ordered(self, table: str) -> pl.LazyFrame:
-        by_time = self._trace.tables[table]
+        placed = pl.col("start_ns").is_not_null() & pl.col("dur_ns").is_not_null()  # a step's times may be unknown
+        rows = self._trace.tables[table]
+        by_time = rows.filter(placed) if table == "steps" else rows
         return by_time.sort("start_ns", "dur_ns", descending=[False, True], maintain_order=True)
 
     def _track_numbers(self, frame: pl.DataFrame) -> Integers:
