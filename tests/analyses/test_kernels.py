@@ -405,3 +405,24 @@ def test_names_that_become_equal_when_they_are_made_readable_are_one_row_with_an
     [row] = kernel_table(trace).frame.to_dicts()
     assert (row["kernel"], row["count"], row["median_ns"], row["min_ns"]) == ("gemm()", 3, 7.0, 1)
     assert kernel_table(trace, raw=True).kernels == 2
+
+
+def test_what_was_printed_step_by_step_is_added_up_and_stays_whole() -> None:
+    printed = {"section": 0, "resolution_ns": 5.0, "layer": None, "role": None}
+    rows = [
+        {"step": 0, "kernel": "attention", "total_ns": 30},
+        {"step": 0, "kernel": "matmul:o_proj:L1", "total_ns": 5, "role": "o_proj", "layer": "1"},
+        {"step": 1, "kernel": "attention", "total_ns": 40},
+        {"step": 1, "kernel": "matmul:o_proj:L2", "total_ns": 7, "role": "o_proj", "layer": "2"},
+    ]
+    trace = trace_of(totals=[printed | row for row in rows])
+    table = kernel_table(trace)
+    assert table.frame.select("kernel", "total_ns", "count", "resolution_ns").rows() == [
+        ("attention", 70, None, 10.0),
+        ("matmul:o_proj:L2", 7, None, 5.0),
+        ("matmul:o_proj:L1", 5, None, 5.0),
+    ]
+    assert (table.total_ns, table.steps, table.others) == (82, 2, ())
+    assert "for each of 2 steps, added up here" in " ".join(table.remarks())
+    by_role = kernel_table(trace, by="role").frame
+    assert by_role.select("kernel", "total_ns").rows() == [(None, 70), ("o_proj", 12)]

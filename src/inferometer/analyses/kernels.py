@@ -5,6 +5,7 @@ it. Shares are of all device time selected, before `match` and `top` pick the ro
 
 Where a trace has no launches but sums that its source printed (`totals`), the table shows these, row by row as printed.
 Their sections are tables of their own, each with its own total: they may count the same time and are never added up.
+A section that the source printed step by step is one table, since its steps follow each other: their sums are added.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,7 +42,7 @@ class KernelTable(Result):
 
     `total_ns` is the sum over everything selected; `shown_ns` over the rows of `frame`. `basis` says what the rows were
     made from. `whole_graphs` counts graph launches that were recorded as one piece: their kernels are not in the table.
-    `notes` are the trace's, for a table without rows.
+    `notes` are the trace's, for a table without rows. `steps`: how many steps a section was printed in, 0 for one sum.
     From totals, a statistic that was not printed is null, `frame` has `resolution_ns` too, and `others` are
     the tables of the other sections.
     """
@@ -60,6 +61,7 @@ class KernelTable(Result):
     whole_graphs: int = 0
     whole_graphs_ns: int = 0
     notes: tuple[str, ...] = ()
+    steps: int = 0
 
     def sections(self) -> Sequence[Section]:
         return [Section(table.title(), table.fields(), table.frame) for table in (self, *self.others)]
@@ -98,7 +100,8 @@ class KernelTable(Result):
             return
         blur_ns = self.frame["resolution_ns"].max()
         to = f", to within {format_duration(blur_ns)}" if isinstance(blur_ns, float) and blur_ns >= 1 else ""
-        yield f"These are sums as the source printed them{to}: it holds no single launches."
+        by_step = f" for each of {self.steps:,} steps, added up here" if self.steps else ""
+        yield f"These are sums as the source printed them{by_step}{to}: it holds no single launches."
         if self.others:
             yield (
                 f"The source has {len(self.others) + 1} tables. They may count the same time, so they are never added "
@@ -250,12 +253,15 @@ def _from_totals(trace: Trace, show: _Show, section: int | None, *, rank: int | 
         found = found.filter(pl.col("rank") == rank)
     columns = [field.column for field in FIELDS if field.column != "share"]
     rows = _labelled_totals(found, show).select("section", *columns, "resolution_ns")
+    steps = dict(found.group_by("section").agg(pl.col("step").drop_nulls().n_unique()).collect().iter_rows())
     numbers = rows["section"].unique().sort().to_list()
     if section is not None and section not in numbers:
         raise UnknownName("section", str(section), map(str, numbers))
     parts = rows.partition_by("section", as_dict=True, maintain_order=True)
     tables = [
-        _section_table(trace, parts[number,], number, show) for number in numbers if section in (None, number)
+        replace(_section_table(trace, parts[number,], number, show), steps=steps[number])
+        for number in numbers
+        if section in (None, number)
     ] or [_section_table(trace, rows, None, show)]
     return replace(tables[0], others=tuple(tables[1:]))
 
@@ -297,13 +303,13 @@ def _refuse_selection(trace: Trace, selection: Selection, *, copies: bool) -> No
 
 
 def _labelled_totals(totals: pl.LazyFrame, show: _Show) -> pl.DataFrame:
-    """Rows as printed under their names, or joined within their sections by what their names tell."""
+    """Rows as printed under their names, or joined within their sections: over steps, and by what their names tell."""
     rows = totals.collect()
     label = pl.col("kernel").replace(label_names(rows["kernel"].unique(), show.by, raw=show.raw))
     if show.by in ("layer", "role"):  # some sources say these beside the name
         label = pl.coalesce(show.by, label)
     rows = rows.with_columns(label.alias("kernel"))
-    if show.by == "name":
+    if show.by == "name" and rows["step"].is_null().all():
         return rows
     whole = [
         pl.when(pl.col(column).null_count() == 0).then(pl.col(column).sum()).alias(column)

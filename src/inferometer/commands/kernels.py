@@ -24,7 +24,7 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
     "launches": ("kind", "kernel", "dur_ns"),
     "totals": (
         *("section", "kernel", "count", "total_ns", "mean_ns", "median_ns", "min_ns", "max_ns", "stddev_ns"),
-        *("resolution_ns", "rank", "layer", "role"),
+        *("resolution_ns", "rank", "step", "layer", "role"),
     ),
 }
 
