@@ -27,6 +27,15 @@ PROBLEM = "void ck_tile::kentry<1, ck_tile::%sKernel<ck_tile::Pipeline<ck_tile::
         ("f4gemm_bf16_per1x32Fp4_BpreShuffle_64x384", {"dtype": "mxfp4", "tile_m": 64, "tile_n": 384}),
         ("f8_block_scale_mi350_x96", {"dtype": "fp8_e4m3", "arch": "gfx950"}),
         ("hgemm_bf16_128x128x64x2_SPK4_W2x2", {"dtype": "bf16", "tile_k": 64, "stages": 2}),
+        ("mfma_moe1_silu_mul_afp8_wfp4_bf16_t64x256x256_pm1_v32",
+         {"library": "aiter", "family": "grouped_gemm", "dtype": "fp8_e4m3*mxfp4", "tile_m": 64}),
+        ("gemm1_a4w4_port_bm64_bn256_bk128_atomic", {"family": "grouped_gemm", "tile_n": 256, "tile_k": 128}),
+        ("bf16gemm_fp32bf16_tn_48x64_splitk", {"library": "aiter", "split_k": "yes", "tile_n": 64}),
+        ("pa_decode_ps_reduce_kernel", {"library": "aiter", "family": "attention_combine"}),
+        ("void gqa_d128_kernel<opus_gqa_traits<32, 64> >(P)", {"library": "aiter", "family": "attention"}),
+        ("void aiter::mxfp4_moe::gemm1::kernel<16, 32>(P)", {"family": "grouped_gemm"}),
+        ("void aiter::mxfp4_moe::moe_sort_scales::impl<16>(P)", {"family": "moe_routing"}),
+        ("_ZN7ck_tile6kentryILi1ENS_14Layernorm2dFwdINS_9Pip", {"library": "ck", "family": "norm"}),
         (GRIDWISE % ("_Float16, _Float16", "256, 256, 128, 32, 8"), {"dtype": "fp16", "tile_m": 256, "tile_k": 32}),
         (GRIDWISE % ("ck::f8_fnuz_t, ck::pk_i4_t", "256, 16, 128, 256, 16"), {"dtype": None, "tile_m": 16}),
         (GRIDWISE % ("unsigned char, unsigned char", "64, 16, 32"), {"dtype": None, "tile_m": None}),
@@ -51,3 +60,29 @@ def test_fields_are_read(name: str, facts: dict[str, object]) -> None:
 @pytest.mark.parametrize("name", ["fmoe_fp8_g1u1_subGU_192", "topksoftmax_4x128x8", "bf16gemm_outf32_tn_96x64_pf3"])
 def test_assembly_is_known_with_and_without_its_namespace(name: str) -> None:
     assert decode(f"_ZN5aiter{len(name)}{name}E.kd") == decode(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("gluon_mla_prefill_gfx950.kd", "attention_prefill"),
+        ("_mla_decode_gluon", "attention_decode"),
+        ("kernel_dispatch_token", "moe_routing"),
+        ("_SigmoidGateAdd_kernel", "activation"),
+        ("_gemm_a8w8_kernel_HAS_BIAS_0_BLOCK_SIZE_M_16_EMIT_QUANT_1", "gemm"),
+        ("persistent_all_reduce_two_shot", "collective"),
+        ("gluon_mxfp4_moe_stage1_kernel", "grouped_gemm"),
+        ("_mxfp4_decode_head_kernel", "other"),
+        ("_skinny_gemm_reduce_kernel", "gemm_epilogue"),
+    ],
+)
+def test_plain_identifiers_in_the_style_of_triton_are_tritons(name: str, family: str) -> None:
+    known = decode(name)
+    assert (known.library, known.family) == ("triton", family)
+
+
+@pytest.mark.parametrize(
+    ("name", "library"), [("kernel_soft_max", "other"), ("kernel_mul_mv_q4_K_f32", "other"), ("DotKernel", "other")]
+)
+def test_plain_identifiers_of_others_are_not_tritons(name: str, library: str) -> None:
+    assert decode(name).library == library

@@ -1,6 +1,7 @@
 """AITER's C++ kernels, and ROCm's paged attention. Sources: their public repositories; names as recorded.
 
-AITER's templates stand in its namespace (its assembly is in `aiter_assembly.py`). Paged attention belongs to vLLM
+AITER's templates stand in its namespace (its assembly is in `aiter_assembly.py`), or outside of all with a name that
+begins with `kn_`, or with `opus` in it or in the traits that are its first argument. Paged attention belongs to vLLM
 unless a `ck_tile` variant is an argument.
 """
 
@@ -27,15 +28,22 @@ _HEADS = frozenset({64, 80, 96, 112, 120, 128, 192, 256})
 
 def read(name: ParsedName) -> KernelName | None:
     """A template of AITER, or a paged attention of ROCm."""
-    if name.namespaces[:1] == ("aiter",):
+    if name.namespaces[:1] == ("aiter",) or _is_aiters_own(name):
         return _read_norm(name) if name.function.startswith("add_rmsnorm") else _read_template(name)
     return _read_paged(name) if name.function.startswith("paged_attention_ll4mi_") else None
+
+
+def _is_aiters_own(name: ParsedName) -> bool:
+    first = name.arguments[0] if name.arguments else ""
+    return not name.is_bare and (name.path.startswith(("kn_", "opus_")) or first.lower().startswith("opus_"))
 
 
 def _read_template(name: ParsedName) -> KernelName:
     function = name.function
     family = next((family for start, family in _STARTS if function.startswith(start)), None)
-    family = family or find_family(function) or "other"
+    family = family or find_family(function) or find_family("_".join(name.namespaces[1:])) or "other"
+    if family in ("scan_sort", "sampling", "reduction") and any("moe" in space for space in name.namespaces):
+        family = "moe_routing"
     dtype = _dtype(name, family)
     words = function.removesuffix("_kernel").replace("_", " ")
     return KernelName(
@@ -95,4 +103,4 @@ def _head_dim(ints: list[int | None]) -> int | None:
     return sizes[0] if sizes and sizes[0] in _HEADS else None
 
 
-GRAMMAR = Grammar("aiter", "namespace", read, spaces="aiter|vllm", letters="p")
+GRAMMAR = Grammar("aiter", "namespace", read, spaces=r"aiter|vllm|opus_\w+", letters="gkop")

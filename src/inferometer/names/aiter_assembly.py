@@ -1,8 +1,9 @@
 """AITER's assembly and generated kernels: plain names whose words tell type, tile and phase.
 
 `fmoe_[stage1_]<out>_<quantisation><type>_…_<M>x<N>`, `pa_<type>_…`, `mla_{dec,pfl}_…`, `fmha_{fwd,bwd}_hd<d>_…`,
-`f4gemm_…_<M>x<N>`, `hgemm_<type>_<M>x<N>x<K>x<stages>`, `mfma_moe{1,2}_a<type>_w<type>_…_t<M>x<N>x<K>`. Source: the
-code objects in the package amd-aiter 0.1.7 and AITER's public repository. Some stand in the namespace `aiter`.
+`f4gemm_…_<M>x<N>`, `hgemm_<type>_<M>x<N>x<K>x<stages>`, `mfma_moe{1,2}_[<activation>_]a<type>_w<type>_…_t<M>x<N>x<K>`
+and `gemm{1,2}_a<bits>w<bits>_…_bm<M>_bn<N>_bk<K>` (FlyDSL's two products of a layer of experts). Source: the code
+objects in the package amd-aiter 0.1.7 and AITER's public repository. Some stand in the namespace `aiter`.
 """
 
 import re
@@ -17,16 +18,18 @@ _SHORT_TYPES = TYPES | {
 }  # fmt: skip
 _HGEMM = re.compile(r"hgemm_(?P<type>[a-z0-9]+?)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)(?:x(?P<s>\d+))?(?:_\w*)?")
 _MOE = re.compile(
-    r"mfma_moe(?P<stage>[12])_a(?P<a>[a-z0-9]+)_w(?P<w>[a-z0-9]+)_(?:\w*?_)?t(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)(?:_\w*)?"
+    r"mfma_moe(?P<stage>[12])_(?:\w*?_)?a(?P<a>[a-z]+\d+)_w(?P<w>[a-z]+\d+)_(?:\w*?_)?t(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)(?:_\w*)?"
 )
 _FAMILIES: tuple[tuple[str, Family, Mark], ...] = (
     (r"fmoe(?:_|$)", "grouped_gemm", "D"),
-    (r"moe_(?:ck2stages|stage[12]|gemm)", "grouped_gemm", "I"),
+    (r"moe_(?:ck2stages|stage[12]|gemm)|mfma_moe[12]_|gemm[12]_a\d+w\d+_", "grouped_gemm", "I"),
+    (r"moe_reduction_kernel_", "moe_routing", "I"),
     (r"mla_(?:pfl|prefill)_", "attention_prefill", "D"),
     (r"mla_dec_|mla_stage1", "attention_decode", "D"),
     (r"mla_a\d+w\d+_", "attention", "D"),
     (r"mla_reduce", "attention_combine", "D"),
-    (r"pa_(?:bf16|fp16|fp8|a16w16|a16w8|a8w8|mqa|decode)", "attention_decode", "D"),
+    (r"pa_\w*reduce", "attention_combine", "I"),
+    (r"pa_(?:bf16|fp16|fp8|a16w16|a16w8|a8w8|mqa|decode)|PA_A\d+W\d+_", "attention_decode", "D"),
     (r"fmha_(?:fwd|bwd)_|fmha_v3|_?fwd_hd\d|bwd_hd\d", "attention", "D"),
     (r"(?:f4gemm|f8_block_scale|[iI]8gemm|bf16gemm|fp8gemm|a8w8_|a4w4_|flatmm_uk_)", "gemm", "D"),
     (r"topksoftmax_\d", "moe_routing", "D"),
@@ -36,6 +39,7 @@ _FAMILIES_COMPILED = tuple((re.compile(pattern), family, mark) for pattern, fami
 _QUANTIZED = re.compile(r"_(?:per[tT]oken|blockscale|noquant|per1x32)(Int8|I8|Fp8|MXfp4|Fp4|Bf16|Fp16)(?=_)")
 _TYPED = re.compile(r"(?:_|^)(bf16|fp16|fp8|int8|mxfp4)(?=_|gemm|$)")
 _TILE = re.compile(r"_(\d{1,4})x(\d{1,4})(?:x(\d{1,4}))?(?=_|$)")
+_BLOCKS = re.compile(r"_bm(\d{1,4})_bn(\d{1,4})_bk(\d{1,4})(?=_|$)")
 _CHIPS = {"mi300": "gfx942", "mi350": "gfx950"}
 _CHIP = re.compile(r"_(mi3[05]0|gfx[0-9a-f]{3,4})_")
 
@@ -61,7 +65,7 @@ def read(name: ParsedName) -> KernelName | None:
 
 def _read_words(function: str, family: Family, mark: Mark) -> KernelName:
     sized = family in ("gemm", "grouped_gemm")
-    tile = _TILE.search(function) if sized else None
+    tile = (_TILE.search(function) or _BLOCKS.search(function)) if sized else None
     chip, head = _CHIP.search(function), re.search(r"_hd(\d{2,3})(?=_|$)", function)
     return KernelName(
         library="aiter",
@@ -70,6 +74,7 @@ def _read_words(function: str, family: Family, mark: Mark) -> KernelName:
         tile_m=int(tile[1]) if tile else None,
         tile_n=int(tile[2]) if tile else None,
         tile_k=int(tile[3]) if tile and tile[3] else None,
+        split_k="yes" if sized and "_splitk" in function.lower() else None,
         arch=_CHIPS.get(chip[1], chip[1]) if chip else None,
         head_dim=int(head[1]) if head else None,
         flags=tuple(flag for flag, word in (("causal", "_causal"), ("varlen", "_group")) if word in function),
@@ -105,4 +110,4 @@ def _answer(
     )
 
 
-GRAMMAR = Grammar("aiter_assembly", "form", read, spaces="aiter", letters="_abfhiImpt")
+GRAMMAR = Grammar("aiter_assembly", "form", read, spaces="aiter", letters="_abfghiImpPt")

@@ -40,7 +40,7 @@ def read(name: ParsedName) -> KernelName | None:
     """A kernel of Composable Kernel: the operator, for products also the types and the tile."""
     if not name.namespaces:
         return None
-    inner = next((argument for argument in name.arguments if "<" in argument), "")
+    inner = next((argument for argument in name.arguments if "<" in argument), "".join(name.arguments[1:2]))
     is_tile = name.function.startswith(("kentry", "kernel_entry"))
     kind = last_word(split_template(inner)[0]) if is_tile else name.function
     family = (

@@ -76,7 +76,7 @@ def read(name: ParsedName) -> KernelName | None:
         )
     if library == "other" and re.match(r"cross_device_reduce_\w+", name.function) and not name.is_bare:
         library = "sgl_kernel"
-    if library == "other" and name.function.startswith("_") and is_triton_style(name):
+    if library == "other" and ((name.function.startswith("_") and is_triton_style(name)) or _is_of_iris(name)):
         library = "triton"
     dtype = first_dtype(name.arguments, FLOATS)
     if dtype is None and (word := _TYPE_WORD.search(name.function)) is not None:
@@ -92,6 +92,11 @@ def read(name: ParsedName) -> KernelName | None:
         short_name=short(prefix, spaces, words, dtype),
         evidence=Evidence("name of a collective", "D"),
     )
+
+
+def _is_of_iris(name: ParsedName) -> bool:
+    """Whether it is a collective of iris, AMD's library in Triton: `persistent_all_reduce_one_shot`."""
+    return name.is_bare and name.function.startswith("persistent_")
 
 
 def _read_layout(name: ParsedName) -> KernelName:

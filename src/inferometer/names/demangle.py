@@ -16,7 +16,7 @@ _BUILTIN = {
     "b": "bool",
 }
 _ARGUMENT = re.compile(
-    r"(?P<builtin>DF16b|DF16_|[fdilb](?=[A-Z0-9fdilb]))|L[a-z](?P<value>\d+)E|(?P<length>[1-9]\d{0,3})(?=[A-Za-z_])"
+    r"(?P<builtin>DF16b|DF16_|[fdilb](?=[A-Z0-9fdilb]))|L[a-z](?P<value>\d+)E|(?:NS\w?_)?(?P<length>[1-9]\d{0,3})(?=[A-Za-z_])"
 )
 
 

@@ -22,6 +22,7 @@ _OPS: tuple[tuple[str, Family], ...] = (
     ("ssm_scan", "linear_attention"), ("im2col", "copy"), ("add", "elementwise"), ("mul", "elementwise"),
     ("div", "elementwise"), ("scale", "elementwise"), ("clamp", "elementwise"), ("topk_moe", "moe_routing"),
 )  # fmt: skip
+_NAMES = frozenset(op for op, _ in _OPS)
 _TYPED = re.compile(
     r"(?:kernel_)?(?P<op>[a-z][a-z0-9_]*?)_(?:i?q[1-8]_\w+|mxfp4\w*|(?:f32|f16|bf16)(?:_\w+)?|f32acc\w*)", re.IGNORECASE
 )
@@ -43,6 +44,8 @@ def read(name: ParsedName) -> KernelName | None:
     """A kernel of ggml, by the types of its operands behind the operator, or the type `ggml_type`."""
     function = name.function
     if name.is_bare:
+        if function.removeprefix("kernel_") in _NAMES and function.startswith("kernel_"):
+            return _answer(function, function.removeprefix("kernel_"))
         match = _TYPED.fullmatch(function) if len(function) < 200 and "kernel" not in function[1:] else None
         return _answer(function, match["op"]) if match is not None else None
     if "ggml_type)" in name.text or (not name.arguments and function == "quantize_q8_1") or "cpy_1_" in name.text:

@@ -20,6 +20,7 @@ _WINOGRAD = re.compile(r"miopenSp3AsmConv_\w*?_(?P<arch>gfx\d{1,2})_(?P<type>fp3
 _BATCHED = re.compile(r"batched_transpose_(?P<tile>\d+x\d+)\w*?_(?P<type>half|dword|ushort|byte)")
 _FUNCTIONS: tuple[tuple[str, Family], ...] = (
     (r"miopenSp3AsmConv\w*|miopenGcnAsm\w*|MIOpenConv\w*|gcnAsmConv\w*|naive_conv_\w+|xdlops_conv\w*", "conv"),
+    (r"gridwise_convolution_\w+", "conv"),
     (r"Im2d?2Col\w*|Im3d2Col\w*|Col2Im\w*|transpose_NCHW2Vec\w*|transpose_\w*CHW\w*", "copy"),
     (r"SubTensorOp\w*|OpTensor\w*|Op[1-5]dTensor\w*|ScaleTensor\w*|SetTensor\w*", "elementwise"),
     (r"MIOpen(?:BatchNorm|LayerNorm|GroupNorm|LRN)\w*|(?:Add|T5)?[Ll]ayer[Nn]orm(?:Fwd|Bwd)\w*", "norm"),

@@ -3,8 +3,9 @@
 Only the function's own name is read, never its arguments. The order matters: what an operator is fused into comes
 before what it is made of (a quantising norm is a norm), and the parts of an algorithm after the algorithm.
 
-A bare identifier in lower case that ends in `_kernel` or begins with `_`, and is no function of a C++ library that a
-list knows, is taken for one of Triton, whose names have neither namespace nor parameters: inferred.
+A bare identifier that ends in `_kernel`, begins with `_` or `kernel_`, or names Gluon (Triton's lower layer), and is no
+function of a C++ library that a list knows, is taken for one of Triton, whose names have neither namespace nor
+parameters: inferred. Constants that some libraries write behind it (`_BLOCK_SIZE_M_16_…`) are no words of its name.
 """
 
 import re
@@ -21,7 +22,11 @@ from inferometer.names.short_names import short
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _EDGE = r"(?:(?<![a-z])(?=[a-z])|(?<=[a-z])(?![a-z]))"  # of a word: `_` and digits are outside, unlike for \b
 _ARCH = re.compile(r"(?:(?<![A-Za-z0-9])sm|Sm)(\d{2,3})(?!\d)")
-_TRITON = re.compile(r"_[a-z]\w*|[a-z][a-z0-9_]*(?:_kernel(?:_[a-zA-Z0-9_]*)?|_triton\w*)")
+_TRITON = re.compile(
+    r"_[A-Za-z]\w*|(?=[a-z])(?:[a-z0-9_]|[A-Z](?![a-z]))*(?:_kernel(?:_\w*)?|_triton\w*)"
+    r"|(?:\w*_)?gluon_\w*|\w+_gluon|kernel_[a-z]\w*"
+)
+_CONSTANTS = re.compile(r"_[A-Z]{2}[A-Z_]*_\d\w*$")
 
 
 class _Rule(msgspec.Struct, frozen=True):
@@ -73,8 +78,9 @@ def data_type(arguments: tuple[str, ...], family: Family | None) -> str | None:
 
 def read(name: ParsedName) -> KernelName | None:
     """A name that no grammar and no list knows: the family by its words; of the library nothing is said."""
-    family = find_family(name.function)
-    if is_triton_style(name):
+    is_triton = is_triton_style(name)
+    family = find_family(_CONSTANTS.sub("", name.function[:300]) if is_triton else name.function)
+    if is_triton:
         return KernelName(
             library="triton",
             family=family or "other",
