@@ -12,6 +12,7 @@ from tests.latencyprism_files import perf_row, sample_row, write_counters, write
 from tests.nsys_files import GLOBAL_PID, GLOBAL_TID, export, string, write_sqlite
 from tests.nsys_files import call as call_row
 from tests.nsys_files import kernel as kernel_row
+from tests.webgpu_log_files import Dims, write_log
 
 
 def kineto() -> bytes:
@@ -129,11 +130,20 @@ def latencyprism_counters() -> bytes:
     )
 
 
+def webgpu_log() -> bytes:
+    """A small run with three reports, of which one has a row that can't be read, and lines of no known kind."""
+    text = write_log(dims=Dims(layers=2), batches=1, tail=2)
+    text = text.replace("matmul:lm_head ", "broken         much        1.0\nmatmul:lm_head ", 1)
+    text = text.replace("KernelSelect] attention variant=", "KernelSelect] attention ", 1)
+    return (text + "[web] something else\nand free text\n").encode()
+
+
 SAMPLES: dict[str, Callable[[], bytes]] = {
     "kineto": kineto,
     "kernel-table": kernel_table,
     "latencyprism": latencyprism,
     "nsys": nsys,
+    "webgpu-log": webgpu_log,
 }
 NAMES = {"latencyprism": "perf_data.csv"}
 BESIDE: dict[str, dict[str, Callable[[], bytes]]] = {"latencyprism": {"counters_data.csv": latencyprism_counters}}

@@ -1,4 +1,4 @@
-"""Labels of a WebGPU engine's passes: `op[:role[:L<layer>]]`, or `op:L<layer>.<role>`.
+"""Labels of a WebGPU engine's passes: `op[:role[:L<layer>]]`, or `op:L<layer>.<role>`; roles may have several words.
 
 Source: logs of one browser engine. The ops without a layer are words that other libraries use too, so only these exact
 words count, and only where nothing else stands in the name; behind an op with a layer any word may stand.
@@ -11,9 +11,9 @@ from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
 from inferometer.names.words import find_family
 
-_LABEL = re.compile(
-    r"(?P<op>[a-z][a-z0-9_]*)(?::(?:L(?P<layer>\d{1,5})(?:\.(?P<role>\w+))?|(?P<role2>\w+?)(?::L(?P<layer2>\d{1,5}))?))?"
-)
+_LABEL = re.compile(r"(?P<op>[A-Za-z][\w.+\- ]{0,80})(?P<parts>(?::[^:]{1,80}){0,8})")
+_LAYER = re.compile(r"L(?P<layer>\d{1,5})(?:\.(?P<role>.+))?")
+_WORD = re.compile(r"\w+")
 _OPS: dict[str, tuple[Family, str, tuple[str, ...]]] = {
     "matmul": ("gemm", "matmul", ()),
     "matmul_rmsnorm_fused": ("gemm", "matmul", ("rms_norm",)),
@@ -47,12 +47,14 @@ def read(name: ParsedName) -> KernelName | None:
     match = _LABEL.fullmatch(name.text)
     if match is None:
         return None
-    role = match["role"] or match["role2"]
-    layer = match["layer"] or match["layer2"]
-    if match["op"] in _OPS:
-        family, words, fused = _OPS[match["op"]]
+    layer, role = _place(match["parts"].split(":")[1:])
+    op = match["op"]
+    if layer is None and role and not _WORD.fullmatch(role):
+        return None
+    if op in _OPS:
+        family, words, fused = _OPS[op]
     elif layer:
-        family, words, fused = find_family(match["op"]) or "other", match["op"].replace("_", " "), ()
+        family, words, fused = find_family(op) or "other", op.replace("_", " "), ()
     else:
         return None
     return KernelName(
@@ -64,6 +66,19 @@ def read(name: ParsedName) -> KernelName | None:
         short_name=short(words, role, *(f"+ {word}" for word in fused if role), f"layer {int(layer)}" if layer else ""),
         evidence=Evidence("WebGPU label", "V"),
     )
+
+
+def _place(parts: list[str]) -> tuple[str | None, str | None]:
+    """The layer, and what else the parts say: the role, with colons between its words where it has several."""
+    layer, roles = None, list[str]()
+    for part in parts:
+        match = _LAYER.fullmatch(part) if layer is None else None
+        if match is None:
+            roles.append(part)
+        else:
+            layer = match["layer"]
+            roles += [match["role"]] if match["role"] else []
+    return layer, ":".join(roles) or None
 
 
 GRAMMAR = Grammar("webgpu", "form", read, spaces="")

@@ -49,6 +49,21 @@ KINDS: dict[str, Kind] = {
         Kind("ranks_apart", "warning", "A rank whose device work begins only after that of another has ended."),
         Kind("rank_by_position", "warning", "A file that names no rank: it has the next number in the order of names."),
         Kind("same_recording", "info", "A second file of one recording: not read; `facts.notes` names it."),
+        # A log of an engine.
+        Kind("unknown_line", "info", "A line of a log that is like none of its format: kept as text."),
+        Kind(
+            "unended_line",
+            "info",
+            "The last line has no line end: of it is read only what can't have been cut, the text is in the log.",
+        ),
+        Kind("unfinished_run", "warning", "A run without its last lines (result, times, rates): the log was cut."),
+        Kind("truncated_report", "warning", "A report without its total: the rows before its end are there."),
+        Kind("total_disagrees", "warning", "A printed total that the rows of its report don't make up."),
+        Kind(
+            "ambiguous_run",
+            "warning",
+            "A line that several runs in one log may have written: given to the one whose clock is nearest.",
+        ),
         # Events without a row, and why.
         Kind("unknown_category", "warning", "An event category that has no table yet.", dropped=True),
         Kind("unknown_phase", "warning", "An event of a phase (`ph`) that has no table yet.", dropped=True),

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 
 def _sniff(head: bytes) -> bool:
-    """Text with the header of a kernel table in its first 64 KiB."""
+    """Text with the header of a kernel table in its first 64 KiB, unless an engine's log has its own reader."""
     from inferometer.formats.kernel_table.lines import decode_head
+    from inferometer.formats.webgpu_log.lines import is_log
 
     text = decode_head(head)
-    if not text:
+    if not text or is_log(text):
         return False
     from inferometer.formats.kernel_table.layouts import find_table
 

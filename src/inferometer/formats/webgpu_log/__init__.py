@@ -1,0 +1,47 @@
+"""Logs of a WebGPU engine: what a browser or Node process prints while it loads a model, runs it and profiles it.
+
+Source: a log of a browser engine that a Node harness relays, and the harness's own lines. Every line is typed and kept
+in log; kernel selections fill selections; each profile report fills totals (a row a printed row) and steps (a row a
+report, with wall times from the times of the lines). What the lines say besides is in `facts.engine_metrics`. Sizes are
+in powers of 1024, as the engine counts them: its 1024 MB are 1 GB. Leaves out: printed shares of time, which the rows
+make. Modules: `lines` takes a line apart, `messages` reads what it says, `tables` the cells of reports, `reports`
+follows them, `runs` tells several runs in one file apart, `steps` gives each report its place in time.
+"""
+
+from typing import TYPE_CHECKING
+
+from inferometer.formats.base import Format
+
+if TYPE_CHECKING:
+    from inferometer.formats.source import Source
+    from inferometer.trace.builder import TraceBuilder
+    from inferometer.trace.facts import Facts
+
+
+def _sniff(head: bytes) -> bool:
+    """Text with a stamped line of a module, or a result of the harness, in its first 64 KiB."""
+    from inferometer.formats.kernel_table.lines import decode_head
+    from inferometer.formats.webgpu_log.lines import is_log
+
+    return is_log(decode_head(head))
+
+
+def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Facts":
+    from inferometer.formats.webgpu_log.reader import read
+
+    return read(source, out)
+
+
+FORMAT = Format(
+    name="webgpu-log",
+    title="log of a WebGPU engine with GPU profile reports, .log or .txt",
+    suffixes=(".log", ".txt"),
+    sniff=_sniff,
+    read=_read,
+    tables=frozenset({"log", "selections", "steps", "totals"}),
+    limits=(
+        "Holds sums by label and report, no launches. Times are as finely known as they are printed. Wall times of "
+        "steps are those between the lines of the log; the first ones need its last lines."
+    ),
+    aliases=("webgpu",),
+)

@@ -1,0 +1,170 @@
+"""Profile reports: a title with phase and tokens, a header, rows, and a total that the rows make up.
+
+A report is open from its first line to its total. What the total says is checked against the rows: each was rounded by
+half of its last digit at most, and so may their sum be off by as many halves.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from inferometer.formats.webgpu_log.tables import NOT_FINITE, STATISTICS, Cell, Header, Table, find_header, is_ruler
+
+if TYPE_CHECKING:
+    from inferometer.trace.losses import Losses
+
+_TOKENS = re.compile(
+    r"\bN ?= ?(?P<n>[0-9]{1,9})\b|\b(?P<tokens>[0-9]{1,9}) tokens?\b|\btokens ?[=:] ?(?P<given>[0-9]{1,9})\b"
+)
+_HEAD = re.compile(r"(?:GPU )?Profile Report\b", re.IGNORECASE)
+_LONGEST_TITLE = 400
+TOTAL = "total"
+
+
+@dataclass(frozen=True)
+class Title:
+    """What the line above a report says: `phase` and `tokens` are None where it doesn't tell."""
+
+    text: str = ""
+    time_ns: int | None = None
+    phase: str | None = None
+    tokens: int | None = None
+
+
+def is_head(text: str) -> bool:
+    """Whether a line of the profiler opens a report."""
+    return len(text) <= _LONGEST_TITLE and _HEAD.search(text) is not None
+
+
+def read_title(text: str, time_ns: int | None) -> Title:
+    """`Batch decode (N=4):` is a decode of four tokens."""
+    words = text[:_LONGEST_TITLE].lower()
+    is_prefill, is_decode = "prefill" in words, "decode" in words
+    phase = "mixed" if is_prefill and is_decode else "prefill" if is_prefill else "decode" if is_decode else None
+    match = _TOKENS.search(text[:_LONGEST_TITLE])
+    return Title(text.strip().rstrip(":"), time_ns, phase, int(match[match.lastgroup or 0]) if match else None)
+
+
+@dataclass
+class Report:
+    """One report as it is read; `owner` as in `Parts`.
+
+    `total_ns` and `total_step_ns` are the printed total and half of its last digit; `is_whole` says that every row was
+    read, and `has_end` that something was printed behind the last one.
+    """
+
+    title: Title
+    line: int
+    owner: str | None = None
+    table: Table | None = None
+    labels: list[str] = field(default_factory=list)
+    cells: list[tuple[Cell, ...]] = field(default_factory=list)
+    is_whole: bool = True
+    total_ns: int | None = None
+    total_step_ns: float = 0.0
+    has_total: bool = False
+    has_end: bool = False
+
+    @property
+    def busy_ns(self) -> int | None:
+        """The printed total, else the sum of all rows; None when rows are missing."""
+        if self.total_ns is not None:
+            return self.total_ns
+        totals = self.column("total_ns")
+        return sum(totals) if self.has_end and self.is_whole and totals and None not in totals else None
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column of `totals`; empty when the report doesn't have it."""
+        if self.table is None or name not in self.table.header.columns:
+            return []
+        at = self.table.header.columns.index(name)
+        return [row[at][0] for row in self.cells]
+
+    def resolutions(self) -> list[float | None]:
+        """Half of the last printed digit of each total."""
+        if self.table is None:
+            return []
+        at = self.table.header.columns.index("total_ns")
+        return [None if row[at][0] is None else row[at][1] for row in self.cells]
+
+    def same_as(self, other: "Report | None") -> bool:
+        """Whether it is the other one, printed again."""
+        return (
+            other is not None
+            and self.title.time_ns is not None
+            and (self.title, self.labels, self.total_ns) == (other.title, other.labels, other.total_ns)
+            and self.column("total_ns") == other.column("total_ns")
+        )
+
+    def disagreement(self) -> str | None:
+        """In words, by how much the printed total is not the sum of the rows."""
+        totals = self.column("total_ns")
+        if self.total_ns is None or not self.is_whole or None in totals:
+            return None
+        slack = self.total_step_ns + sum(filter(None, self.resolutions()))
+        if abs(sum(totals) - self.total_ns) <= slack:
+            return None
+        return f"line {self.line}: {self.total_ns:,} ns are printed, the rows make {sum(totals):,} ns"
+
+
+class Tables:
+    """Headers met so far, each with what it remembers of its cells."""
+
+    def __init__(self) -> None:
+        self._known: dict[Header, Table] = {}
+
+    def find(self, text: str) -> Table | None:
+        """The table that begins with this line, if it is a header."""
+        header = find_header(text)
+        if header is None:
+            return None
+        if header not in self._known:
+            if len(self._known) >= 64:
+                self._known.clear()
+            self._known[header] = Table(header)
+        return self._known[header]
+
+
+Taken = str
+"""What became of a line: `row`, `head` (of the table), `total`, `broken` (a row that can't be read) or `other`."""
+
+
+def take_line(report: Report, text: str, tables: Tables, *, ended: bool) -> Taken:
+    """Give a line without parts to the open report. A row without a line end is broken: it may have been cut."""
+    table = report.table
+    if table is not None and ended and (row := table.read(text)) is not None:
+        label, cells = row
+        if label.casefold() == TOTAL:
+            at = table.header.columns.index("total_ns")
+            report.total_ns, step_ns = cells[at]
+            report.total_step_ns = step_ns or 0.0
+            report.has_total = True
+            return "total"
+        report.labels.append(label)
+        report.cells.append(cells)
+        return "row"
+    if is_ruler(text):
+        report.has_end = report.has_end or bool(report.labels)
+        return "head"
+    if table is None:
+        report.table = tables.find(text) if ended else None
+        return "head" if report.table else "other"
+    if not ended and report.has_end:  # the total, cut
+        return "head"
+    if table.is_like_a_row(text) or not ended:
+        report.is_whole = False
+        return "broken"
+    return "other"
+
+
+def count_losses(report: Report, losses: "Losses") -> None:
+    """What is to be said of a report that is closed."""
+    place = f"line {report.line}: {report.title.text}"
+    if not report.has_total:
+        losses.count("truncated_report", category="totals", example=place)
+    if words := report.disagreement():
+        losses.count("total_disagrees", category="totals", example=words)
+    columns = [report.column(name) for name in STATISTICS]
+    if any(None in column for column in columns):
+        not_finite = sum(cell == NOT_FINITE for row in report.cells for cell in row)
+        losses.count("not_finite", not_finite, category="totals", example=place)
