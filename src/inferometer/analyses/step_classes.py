@@ -1,0 +1,24 @@
+"""Classes of kernels in an engine's steps: what a label says without its layer.
+
+`matmul_rmsnorm_fused:L0.ffn_down` and `matmul_rmsnorm_fused:ffn_down:L0` are both `matmul_rmsnorm_fused:ffn_down`. A
+name that isn't such a label, like that of a CUDA kernel, is a class of its own.
+"""
+
+import re
+
+_LAYER = re.compile(r"(?:L|layer[_.]?)\d{1,5}(?:\.(?P<role>.+))?", re.IGNORECASE)
+
+
+def class_of_label(label: str) -> str:
+    """The label without its layer; layers are parts of it between colons, with or without a role behind a dot."""
+    if "::" in label:  # names of C++
+        return label
+    op, *parts = label.split(":")
+    kept = [op]
+    for part in parts:
+        layer = _LAYER.fullmatch(part)
+        if layer is None:
+            kept.append(part)
+        elif layer["role"]:
+            kept.append(layer["role"])
+    return ":".join(kept)

@@ -1,0 +1,119 @@
+"""`inferometer steps` as users meet it: forms of output, options, wrong calls."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from tests.kineto_files import call, kernel, write_file
+from tests.webgpu_log_files import write_log
+
+from inferometer.commands.main import main
+
+
+@pytest.fixture
+def log_file(tmp_path: Path) -> Path:
+    path = tmp_path / "engine.log"
+    path.write_text(write_log(batches=24, tail=3, disturbed={9: {"*": 1.5}}), "utf-8")
+    return path
+
+
+def run(*words: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of one call."""
+    with pytest.raises(SystemExit) as stopped:
+        main(["steps", *map(str, words)])
+    out, err = capsys.readouterr()
+    assert "Traceback" not in out + err
+    return int(stopped.value.code or 0), out, err
+
+
+def test_the_tables_are_printed_in_order_with_what_they_say(log_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(log_file, "--top", 3, capsys=capsys)
+    assert (code, err) == (0, "")
+    titles = ("Steps per phase", "Growth with context, decode", "Disturbed steps", "Steps", "Classes of kernels")
+    assert [line for line in out.splitlines() if line in titles] == list(titles)
+    for words in ("Model     tiny-chat-1b", "1 of 25 decode steps was disturbed", "3 of 26 steps shown", "(all)"):
+        assert words in out
+
+
+def test_json_has_the_promised_shape(log_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(log_file, "--json", "--top", 1, capsys=capsys)
+    data = json.loads(out)
+    assert set(data) >= {"source", "steps", "phases", "classes", "growth", "disturbed", "remarks", "losses"}
+    assert (len(data["steps"]), data["disturbed"], data["runs"]) == (26, [10], [{"run": 0, "steps": 26}])
+    assert [phase["phase"] for phase in data["phases"]] == ["prefill", "decode"]
+    assert data["growth"][-1]["class"] == "(all)"
+    assert data["steps"][10]["why"]
+
+
+@pytest.mark.parametrize("form", ["--csv", "--tsv"])
+def test_exported_tables_have_all_steps(form: str, log_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(log_file, form, "--top", 1, capsys=capsys)
+    rows = list(csv.DictReader(out.splitlines(), delimiter="," if form == "--csv" else "\t"))
+    assert len(rows) == 26
+    assert [row["Step"] for row in rows if row["Disturbed"] == "yes"] == ["10"]
+    assert all(int(row["Wall (ns)"]) - int(row["GPU busy (ns)"]) == int(row["Gap (ns)"]) for row in rows)
+
+
+def test_markdown_has_the_same_tables(log_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(log_file, "--markdown", capsys=capsys)
+    assert "### Steps per phase" in out
+    assert "| decode | 25 | 24 |" in out
+
+
+def test_options_choose_the_phase_and_keep_what_was_disturbed(
+    log_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(log_file, "--phase", "decode", "--keep-disturbed", "--json", capsys=capsys)
+    data = json.loads(out)
+    assert [(phase["phase"], phase["used"]) for phase in data["phases"]] == [("decode", 25)]
+    assert {row["phase"] for row in data["classes"]} == {"decode"}
+    assert data["disturbed"] == [10]
+
+
+def test_of_several_runs_one_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "two.log"
+    path.write_text(write_log(batches=3) + write_log(batches=5), "utf-8")
+    counts = []
+    for options in ([], ["--run", "1"]):
+        _, out, _ = run(path, "--json", *options, capsys=capsys)
+        counts.append((json.loads(out)["run"], len(json.loads(out)["steps"])))
+    assert counts == [(0, 4), (1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["{file}", "--run", "7"], 3, 'unknown run "7"'),
+        (["{file}", "--phase", "mixed"], 3, 'unknown phase "mixed"'),
+        (["{file}", "--phase", "training"], 2, "training"),
+        (["{file}", "--top", "0"], 2, "--top"),
+        (["nowhere.log"], 3, "nowhere.log: No such file"),
+        ([], 2, "FILE"),
+    ],
+)
+def test_wrong_calls_say_what_was_wrong(
+    words: list[str], code: int, said: str, log_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, out, err = run(*(word.format(file=log_file) for word in words), capsys=capsys)
+    assert (found, out) == (code, "")
+    assert said in err
+
+
+def test_a_file_without_steps_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(write_file([call(ts="90", correlation=1), kernel("gemm", "100", "10", correlation=1)]))
+    code, out, err = run(path, capsys=capsys)
+    assert (code, out) == (3, "")
+    assert "trace.json: want steps of an engine, found none recorded" in err
+    assert "profiler.step()" in err
+
+
+def test_a_log_that_breaks_off_has_the_steps_before(log_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = log_file.read_text("utf-8")
+    log_file.write_text(text[: len(text) // 2], "utf-8")
+    code, out, _ = run(log_file, "--json", capsys=capsys)
+    data = json.loads(out)
+    assert code == 0
+    assert 5 < len(data["steps"]) < 26
+    assert data["losses"]
