@@ -1,5 +1,6 @@
 """Options that mean the same in every command: which rows, of which rank and device, in which window, in what order."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,17 @@ _STATISTICS = {  # with Nsight's words beside ours
     "stddev": "stddev",
     "name": "name",
 }
+
+
+class Number(click.FloatRange):
+    """A number in a range; `nan`, which is in every range, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 def sort_option(count: str) -> Option:
@@ -48,9 +60,9 @@ def match_option(rows: str) -> Option:
     return click.option("--match", metavar="REGEX", help=f"Show {rows} whose name the regular expression finds.")
 
 
-def device_option() -> Option:
+def device_option(more: str = "") -> Option:
     """--device."""
-    return click.option("--device", metavar="DEVICE", help="Only this device: 0 or gpu:0.")
+    return click.option("--device", metavar="DEVICE", help=f"Only this device: 0 or gpu:0.{more}")
 
 
 def stream_option(more: str = "") -> Option:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from inferometer.commands.base import Output, Source, command, output_options
+from inferometer.commands.choosing import Number
 
 if TYPE_CHECKING:
     from inferometer.analyses.compare import Comparison
@@ -28,7 +29,7 @@ _PERCENT = 100
 @click.option("--check", is_flag=True, help="Exit 1 where the candidate is slower beyond noise, for CI.")
 @click.option(
     "--max-regression",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     metavar="PCT",
     help="With --check: accept so many percent more step time.",
 )

@@ -14,6 +14,7 @@ from inferometer.commands.choosing import (
     stream_option,
     top_option,
 )
+from inferometer.commands.modelled import Modelled, model_options
 
 if TYPE_CHECKING:
     from inferometer.analyses.labels import By
@@ -43,13 +44,14 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
 @sort_option("instances")
 @top_option("kernels")
 @match_option("kernels")
-@device_option()
+@device_option(" With --model-config, what it ran on: 'Apple M3'.")
 @stream_option()
 @rank_option()
 @between_option("launches that begin in this window")
 @click.option("--raw", is_flag=True, help="Names as in the file; otherwise C++ names are demangled.")
 @click.option("--memory", is_flag=True, help="Memory copies and sets as rows of their own.")
 @click.option("--section", type=click.IntRange(min=0), metavar="N", help="Only this table of a file with several.")
+@model_options(sizes=True)
 @output_options(*FORMATS)
 def run(
     source: Source,
@@ -64,8 +66,18 @@ def run(
     raw: bool,
     memory: bool,
     section: int | None,
+    modelled: Modelled,
     out: Output,
 ) -> None:
+    if modelled.config is not None:
+        if by not in ("name", "layer") or raw or memory or any((sort != "total", match, stream, between)):
+            raise click.UsageError("With --model-config, of the choices only --by layer, --top and --section fit.")
+        by_layer = by == "layer"
+        out.show(
+            modelled.bounds(source, modelled.config, device=device, rank=rank, run=section, by_layer=by_layer, top=top)
+        )
+        return
+    modelled.refuse_alone()
     chosen = {"device": device, "stream": stream, "rank": rank}
     selected = [column for column, value in chosen.items() if value is not None]
     needed = None if between else _COLUMNS | {"launches": (*_COLUMNS["launches"], *selected)}

@@ -1,0 +1,419 @@
+"""How far each printed kernel of an engine's run is from what its model and device allow.
+
+The operator calls of the model's step (`architectures`) are joined with the classes of kernels that the source printed
+step by step. Measured: time. Modelled: bytes and FLOPs, and the bounds that follow from them; the two never share a
+column. A bound is the larger of a memory bound (bytes over bandwidth) and a compute bound (FLOPs over the peak, where
+the device is known), and S is that bound over the measured time: above 1, sizes, dtype or device aren't as assumed.
+
+Sums go over undisturbed steps whose context is known, so that both sides speak of the same work: of decode steps, one
+token; of prefill, one step. Parts that one kernel fuses move what comes in and what goes out, not what is between.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from inferometer.analyses.hardware import device_of
+from inferometer.analyses.model_roles import Part, match_roles
+from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.step_classes import class_of_label
+from inferometer.analyses.steps import step_table
+from inferometer.architectures import OperatorCall, step_calls
+from inferometer.errors import InputError
+from inferometer.trace.losses import Losses
+from inferometer.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from inferometer.architectures import Model
+    from inferometer.hardware.device import Device
+
+BRACKET = (100e9, 200e9, 400e9)
+"""Bytes per second, where neither a device nor a bandwidth is known: a laptop's chip to a workstation's."""
+
+NEEDED = ("totals", "steps", "log", "selections")
+LEAST_BEST_BYTES = 1_000_000
+"""A class that moves less a step is bound by its launch: its rate says nothing about what the device reaches."""
+
+_COSTS = ("flops", "weight_bytes", "read_bytes", "written_bytes")
+_Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of an element: what the user says, or an assumption that the result states."""
+
+    weight: float = 2
+    activation: float = 2
+    kv: float = 2
+
+
+@dataclass(frozen=True)
+class ModelBounds(Result):
+    """Each kernel's work, rate and bounds.
+
+    `rows`: one a phase and class: `unit` (`token` or `step`), `units` of them summed, `measured_ns` a unit, and the
+    modelled `weight_bytes`, `moved_bytes`, `flops` a unit, null where the class's part in the model isn't told; the
+    achieved `bytes_per_s` and `flops_per_s`, and `best_bytes_per_s`, the highest rate of any class of the run.
+    `bounds`: one a row and bandwidth: `memory_bound_ns`, `compute_bound_ns` (null without a device), `bound_ns`,
+    `bound`, `sol_fraction`. `unclaimed`: operator calls of the model that no printed kernel names.
+    """
+
+    source: str
+    model: "Model"
+    sizes: Sizes
+    device: "Device | None"
+    bandwidths: tuple[float, ...]
+    rows: pl.DataFrame
+    bounds: pl.DataFrame
+    unclaimed: dict[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+    losses: Losses
+    top: int | None = None
+
+    @property
+    def best_bytes_per_s(self) -> float | None:
+        """The highest rate at which any class of the run moved its bytes."""
+        best = self.rows["best_bytes_per_s"].max()
+        return best if isinstance(best, float) else None
+
+    def facts(self) -> Sequence[tuple[str, str]]:
+        where = self.device.name if self.device else "not known"
+        where += " (bandwidth " + ", ".join(f"{each / 1e9:g}" for each in self.bandwidths) + " GB/s)"
+        bits = {"weights": self.sizes.weight, "activations": self.sizes.activation, "KV": self.sizes.kv}
+        sizes = ", ".join(f"{what} {size * 8:g} bits" for what, size in bits.items())
+        return [("File", self.source), ("Model", f"{self.model.name} ({sizes})"), ("Device", where)]
+
+    def sections(self) -> Sequence[Section]:
+        return [self._section(phase) for phase in self.rows["phase"].unique(maintain_order=True)]
+
+    def _section(self, phase: str | None) -> Section:
+        rows = self.rows.filter(pl.col("phase").eq_missing(phase))
+        rows = rows if self.top is None else rows.head(self.top)
+        fields = [
+            Field("share", "Time", "share"),
+            Field("measured_ns", "Measured", "ns"),
+            Field("bytes", "Bytes", "bytes", spare=1),
+            Field("flop_count", "FLOPs", "count", spare=4),
+            Field("rate", "Bytes/s", "bytes", spare=2),
+        ]
+        for bandwidth in self.bandwidths:
+            of = self.bounds.filter(pl.col("phase").eq_missing(phase), pl.col("bandwidth_bytes_per_s") == bandwidth)
+            words = f"{bandwidth / 1e9:g} GB/s"
+            columns = {"bound_ns": f"bound {words}", "sol_fraction": f"S {words}"}
+            rows = rows.join(of.select("kernel", *columns).rename(columns), on="kernel", maintain_order="left")
+            fields += [
+                Field(columns["bound_ns"], f"Bound @{words}", "ns", spare=5),
+                Field(columns["sol_fraction"], f"S @{words}", "share"),
+            ]
+        rows = rows.with_columns(
+            pl.col("moved_bytes").round().cast(pl.Int64).alias("bytes"),
+            pl.col("flops").round().cast(pl.Int64).alias("flop_count"),
+            pl.col("bytes_per_s").round().cast(pl.Int64).alias("rate"),
+        )
+        unit = rows["unit"][0]
+        fields.append(Field("kernel", "Kernel", "name"))
+        return Section(f"{(phase or 'steps').capitalize()}, each {unit}", fields, rows)
+
+    def remarks(self) -> Sequence[str]:
+        above = self.bounds.filter(pl.col("sol_fraction") > 1)["kernel"].unique(maintain_order=True)
+        words = ["S above 1 means that sizes, dtype or device aren't as assumed: " + ", ".join(above) + "."]
+        return [*self.notes, *(words if len(above) else [])]
+
+    def as_json(self) -> dict[str, Any]:
+        keys = ("phase", "kernel")
+        bounds: dict[Any, list[Any]] = {}
+        for row in self.bounds.iter_rows(named=True):
+            bounds.setdefault(tuple(row[key] for key in keys), []).append(
+                {name: value for name, value in row.items() if name not in keys}
+            )
+        rows = [row | {"bounds": bounds[row["phase"], row["kernel"]]} for row in self.rows.to_dicts()]
+        return {
+            "source": self.source,
+            "model": self.model.name,
+            "bytes_an_element": {name: getattr(self.sizes, name) for name in ("weight", "activation", "kv")},
+            "device": None if self.device is None else self.device.name,
+            "bandwidths_bytes_per_s": list(self.bandwidths),
+            "rows": rows,
+            "unclaimed": {phase: list(roles) for phase, roles in self.unclaimed.items()},
+            "remarks": list(self.remarks()),
+            "losses": self.losses.as_dict(),
+        }
+
+
+def model_bounds(
+    trace: Trace,
+    model: "Model",
+    *,
+    device: "Device | None" = None,
+    bandwidths: Iterable[float] = (),
+    sizes: Sizes | None = None,
+    run: int | None = None,
+    by_layer: bool = False,
+    top: int | None = None,
+) -> ModelBounds:
+    """Bytes, FLOPs, bounds and S of every kernel of a run that was printed step by step.
+
+    Args:
+        trace: Needs `totals` and `steps`.
+        model: Its dimensions.
+        device: What it ran on, for the bandwidth and the compute bound; None: as the trace says, if we know that.
+        bandwidths: Bytes per second to bound by; those of `device`, or `BRACKET`, when empty.
+        sizes: Bytes of an element; 2 each when None.
+        run: Which run of the file, from 0; the first when None.
+        by_layer: A row for each label as printed, with its layer, instead of one a class.
+        top: Show so many rows of each phase; the frames have all.
+
+    Raises:
+        InputError: The source printed no sums by step.
+    """
+    used = _used_rows(trace, run)
+    device = device or next((known for one in trace.facts.devices if (known := device_of(one))), None)
+    chosen = tuple(bandwidths) or _bandwidths_of(device) or BRACKET
+    sizes = sizes or Sizes()
+    frames, unclaimed = [], {}
+    for (phase,), rows in used.partition_by("phase", as_dict=True, maintain_order=True).items():
+        frame, left = _phase_rows(rows, phase, model, sizes, by_layer=by_layer)
+        frames.append(frame)
+        unclaimed[phase or "not known"] = left
+    rows = _with_rates(pl.concat(frames, how="diagonal_relaxed"))
+    return ModelBounds(
+        source=trace.facts.source,
+        model=model,
+        sizes=sizes,
+        device=device,
+        bandwidths=chosen,
+        rows=rows,
+        bounds=_bounds(rows, chosen, _peak(device, sizes)),
+        unclaimed=unclaimed,
+        notes=tuple(_notes(trace, model, used, unclaimed)),
+        losses=trace.losses,
+        top=top,
+    )
+
+
+def _used_rows(trace: Trace, run: int | None) -> pl.DataFrame:
+    """Printed rows of undisturbed steps with their step's phase, tokens and context."""
+    trace.require(("totals", "steps"))
+    totals = trace.totals.filter(pl.col("step").is_not_null(), pl.col("total_ns").is_not_null())
+    if totals.head(1).collect().is_empty():
+        raise InputError(
+            f"{trace.facts.source}: want sums by kernel and step, as a WebGPU engine's log has them, found none",
+            hint="Leave --model-config out.",
+        )
+    steps = step_table(trace, run=run).steps.filter(~pl.col("disturbed").fill_null(value=False))
+    columns = {"section": pl.col("run"), "step": pl.col("step"), "phase": pl.col("phase")}
+    steps = steps.select(**columns, tokens=pl.col("tokens").fill_null(1), context=pl.col("context_len"))
+    return totals.collect().join(steps, on=["section", "step"], nulls_equal=True)
+
+
+def _phase_rows(
+    rows: pl.DataFrame, phase: str | None, model: "Model", sizes: Sizes, *, by_layer: bool
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The rows of one phase, and the roles that none of them has."""
+    passes = _Passes.of(rows, phase)
+    costs = passes.costs(model, sizes)
+    kernels = {kernel: class_of_label(kernel) for kernel in rows["kernel"].unique()}
+    roles = match_roles(kernels.values(), list(dict.fromkeys(part for part, _ in costs)))
+    label = pl.col("kernel") if by_layer else pl.col("kernel").replace_strict(kernels)
+    sums = (
+        rows.group_by(label.alias("kernel"), maintain_order=True)
+        .agg(
+            pl.col("total_ns").sum(),
+            pl.col("step").n_unique().alias("steps"),
+            pl.col("layer").drop_nulls().unique().alias("layers_seen"),
+        )
+        .sort("total_ns", "kernel", descending=[True, False])
+    )
+    found = []
+    for row in sums.iter_rows(named=True):
+        name = row["kernel"]
+        parts = roles.parts[kernels[name] if by_layer else name]
+        layers = [int(layer) for layer in row["layers_seen"] if str(layer).isdecimal()] if by_layer else None
+        cost = _sum_of(costs, parts, layers or None)
+        found.append(
+            {
+                "phase": phase,
+                "kernel": name,
+                "roles": [role for _, role in parts],
+                "layers": len(row["layers_seen"]),
+                "steps": row["steps"],
+                "unit": passes.unit,
+                "units": passes.units,
+                "total_ns": row["total_ns"],
+                "share": row["total_ns"] / max(1, int(sums["total_ns"].sum())),
+                "measured_ns": row["total_ns"] / passes.units,
+                **{column: None if np.isnan(value) else float(value) / passes.units for column, value in cost.items()},
+            }
+        )
+    floats = dict.fromkeys(("flops", "weight_bytes", "moved_bytes"), pl.Float64())
+    schema = pl.Schema({"phase": pl.String(), "roles": pl.List(pl.String()), **floats})
+    frame = pl.DataFrame(found, schema_overrides=schema, infer_schema_length=None)
+    return frame, tuple(role for _, role in roles.unclaimed)
+
+
+Costs = Mapping[tuple[Part, int | None], _Values]
+
+
+@dataclass(frozen=True)
+class _Passes:
+    """The passes over the model that a phase's steps made: each decode step one a token, each prefill one.
+
+    `tokens`, `context`: of each pass; `unit`: what results are given for, `units` how many there were.
+    """
+
+    tokens: tuple[int, ...]
+    context: tuple[int | None, ...]
+    unit: str
+    units: int
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame, phase: str | None) -> "_Passes":
+        steps = rows.unique(["section", "step"], maintain_order=True).select("tokens", "context").rows()
+        if phase != "decode":
+            return cls(tuple(n for n, _ in steps), tuple(context or 0 for _, context in steps), "step", len(steps))
+        contexts = [None if context is None else context + i for n, context in steps for i in range(n)]
+        return cls((1,) * len(contexts), tuple(contexts), "token", len(contexts))
+
+    def costs(self, model: "Model", sizes: Sizes) -> Costs:
+        """Each part's costs in each layer, summed over all passes, as `_COSTS` has them; NaN where it isn't known.
+
+        A pass of one token costs a linear function of its context, between the lengths at which windows fill up: those
+        are calculated, the rest lies on the lines between them, exactly.
+        """
+        if self.unit == "step":
+            each = [_costs(model, n, context or 0, sizes) for n, context in zip(self.tokens, self.context, strict=True)]
+            return {key: np.sum([one[key] for one in each], axis=0) for key in each[0]}
+        known = np.array([context for context in self.context if context is not None], dtype=np.float64)
+        ends = {int(known.min()), int(known.max())} if len(known) else {0}
+        window = model.sliding_window
+        knots = sorted(ends | ({window - 1} if window and min(ends) < window - 1 < max(ends) else set()))
+        at = [_costs(model, 1, knot, sizes) for knot in knots]
+        far = at[-1] if len(known) else _costs(model, 1, 1, sizes)
+        return {key: self._summed(np.array([one[key] for one in at]), far[key], knots, known) for key in at[0]}
+
+    def _summed(self, values: _Values, far: _Values, knots: list[int], known: _Values) -> _Values:
+        missing = self.units - len(known)
+        sums = np.array([np.interp(known, knots, column).sum() for column in values.T])
+        if not missing:
+            return sums
+        return np.where((values == far).all(axis=0), sums + missing * far, np.nan)
+
+
+def _costs(model: "Model", tokens: int, context: int, sizes: Sizes) -> dict[tuple[Part, int | None], _Values]:
+    calls = step_calls(
+        model,
+        tokens=tokens,
+        context=context,
+        weight_bytes=sizes.weight,
+        activation_bytes=sizes.activation,
+        kv_bytes=sizes.kv,
+    )
+    found: dict[tuple[Part, int | None], _Values] = {}
+    for call in calls:
+        key = (call.op, call.role), call.layer
+        found[key] = found.get(key, np.zeros(len(_COSTS))) + _cost(call)
+    return found
+
+
+def _cost(call: OperatorCall) -> _Values:
+    return np.array([call.flops, call.weight_bytes, call.read_bytes, call.written_bytes], dtype=np.float64)
+
+
+def _sum_of(costs: Costs, parts: Sequence[Part], layers: Sequence[int] | None) -> dict[str, float]:
+    """FLOPs, weights and bytes moved by a kernel that does `parts`, in some layers or in all; NaN where not known."""
+    names = ("flops", "weight_bytes", "moved_bytes")
+    chosen = [layer for layer in dict.fromkeys(layer for part, layer in costs if part in parts)
+              if layers is None or layer is None or layer in layers]  # fmt: skip
+    if not chosen:
+        return dict.fromkeys(names, float("nan"))
+    sums = np.zeros(len(names))
+    for layer in chosen:
+        found = [(part[0], costs[part, layer]) for part in parts if (part, layer) in costs]
+        flops, weights = sum(cost[0] for _, cost in found), sum(cost[1] for _, cost in found)
+        sums += (flops, weights, weights + _activation_bytes([op for op, _ in found], np.array([c for _, c in found])))
+    return dict(zip(names, sums.tolist(), strict=True))
+
+
+def _activation_bytes(ops: Sequence[str], costs: _Values) -> float:
+    """What one kernel reads and writes besides weights: of a chain only the ends, a common input once."""
+    read, written = costs[:, 2], costs[:, 3]
+    if set(ops) <= {"matmul", "grouped_matmul"}:
+        return float(read.max() + written.sum())
+    if len(set(ops)) == 1:
+        return float(read.sum() + written.sum())
+    cached = sum(own for op, own in zip(ops[1:], read[1:], strict=True) if op == "attention")
+    return float(read[0] + cached + written[-1])
+
+
+def _with_rates(rows: pl.DataFrame) -> pl.DataFrame:
+    seconds = pl.when(pl.col("measured_ns") > 0).then(pl.col("measured_ns") / 1e9)
+    rated = rows.with_columns(
+        (pl.col("moved_bytes") / seconds).alias("bytes_per_s"), (pl.col("flops") / seconds).alias("flops_per_s")
+    )
+    large = pl.col("weight_bytes") >= LEAST_BEST_BYTES
+    return rated.with_columns(pl.col("bytes_per_s").filter(large).max().alias("best_bytes_per_s"))
+
+
+def _bounds(rows: pl.DataFrame, bandwidths: Sequence[float], peak: tuple[str, float] | None) -> pl.DataFrame:
+    """One row a kernel and bandwidth."""
+    lit = pl.LazyFrame({"bandwidth_bytes_per_s": list(bandwidths)}, schema={"bandwidth_bytes_per_s": pl.Float64})
+    unit, flops_per_s = peak or (None, None)
+    memory = pl.col("moved_bytes") / pl.col("bandwidth_bytes_per_s") * 1e9
+    compute = pl.col("flops") / pl.lit(flops_per_s, dtype=pl.Float64) * 1e9
+    by_compute = (pl.col("compute_bound_ns") > pl.col("memory_bound_ns")).fill_null(value=False)
+    return (
+        rows.lazy()
+        .join(lit, how="cross")
+        .with_columns(memory.alias("memory_bound_ns"), compute.alias("compute_bound_ns"))
+        .with_columns(
+            pl.max_horizontal("memory_bound_ns", "compute_bound_ns").alias("bound_ns"),
+            pl.when(pl.col("memory_bound_ns").is_null())
+            .then(None)
+            .when(by_compute)
+            .then(pl.lit(unit, dtype=pl.String))
+            .otherwise(pl.lit("memory"))
+            .alias("bound"),
+        )
+        .with_columns((pl.col("bound_ns") / pl.col("measured_ns")).alias("sol_fraction"))
+        .select(
+            *("phase", "kernel", "bandwidth_bytes_per_s", "memory_bound_ns", "compute_bound_ns", "bound_ns"),
+            *("bound", "sol_fraction"),
+        )
+        .collect()
+    )
+
+
+def _bandwidths_of(device: "Device | None") -> tuple[float, ...]:
+    return () if device is None or device.memory_bandwidth is None else (float(device.memory_bandwidth.value),)
+
+
+def _peak(device: "Device | None", sizes: Sizes) -> tuple[str, float] | None:
+    """The unit that multiplies fastest in the type of the activations, and its rate; None where that isn't known."""
+    if device is None:
+        return None
+    dtypes = ("fp16", "bf16", "fp32") if sizes.activation <= 2 else ("tf32", "fp32")
+    peaks = [
+        (float(peaks[dtype].value), unit)
+        for unit, peaks in (("matrix", device.matrix), ("vector", device.vector))
+        for dtype in dtypes
+        if dtype in peaks
+    ]
+    rate, unit = max(peaks, default=(0.0, ""))
+    return (unit, rate) if rate else None
+
+
+def _notes(trace: Trace, model: "Model", used: pl.DataFrame, unclaimed: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    metrics = trace.facts.engine_metrics
+    for word, own in (("layers", model.layers), ("hidden", model.hidden), ("heads", model.heads)):
+        said = metrics.get(word)
+        if isinstance(said, int) and said != own:
+            yield f"The file's model has {said} {word}, {model.name} has {own}: the numbers below are of another model."
+    if used.filter(pl.col("phase") == "decode", pl.col("context").is_null()).height:
+        yield "How long the context was isn't told of all decode steps: what grows with it has no bound."
+    for phase, roles in unclaimed.items():
+        if roles:
+            yield f"Of the model's {phase} step, no kernel names: {', '.join(dict.fromkeys(roles))}."
