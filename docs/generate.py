@@ -18,6 +18,8 @@ from make_picture import PICTURE, make_picture
 from pages import ROOT, PageError, refresh, runnable_pages
 
 from inferometer.commands.main import cli
+from inferometer.findings.engine import TITLE, known_rules
+from inferometer.findings.rule import Rule
 from inferometer.formats.base import Format, known_formats
 from inferometer.trace import store
 from inferometer.trace.losses import KINDS, Kind
@@ -186,6 +188,24 @@ Schema version: {".".join(map(str, store.SCHEMA))}
 """
 
 
+def findings_page() -> str:
+    return f"""\
+# Findings
+
+What [`inferometer summary`](commands.md#summary) lists under "{TITLE}". Each rule is one file of
+[`findings`](../../src/inferometer/findings), which says what fires it, its thresholds and why. A rule is silent where a
+source doesn't record what it needs. Under `--json` a finding has `rule`, `severity`, `title`, `evidence` (sentences),
+`size_ns` (time of the run in what the title names; null where it is no time), `share` (of that time in what it belongs
+to) and `next`. They come gravest first, then by `size_ns`.
+
+{"".join(map(_rule, known_rules().values()))}"""
+
+
+def _rule(rule: Rule) -> str:
+    words = sys.modules[rule.find.__module__].__doc__ or ""
+    return f"## {rule.name}\n\n{words.strip()}\n\n"
+
+
 def _format(fmt: Format) -> str:
     tables = ", ".join(f"[`{name}`](tables.md#{name})" for name in TABLES if name in fmt.tables)
     rows = [
@@ -207,6 +227,7 @@ REFERENCES: dict[str, Callable[[], str]] = {
     "losses.md": losses_page,
     "commands.md": commands_page,
     "formats.md": formats_page,
+    "findings.md": findings_page,
 }
 
 if __name__ == "__main__":

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from inferometer.analyses.compare import compare as compare
     from inferometer.analyses.groups import find_groups as find_groups
     from inferometer.analyses.kernels import kernel_table as kernel_table
+    from inferometer.analyses.model_bounds import model_bounds as model_bounds
     from inferometer.analyses.spans import span_table as span_table
+    from inferometer.analyses.steps import step_table as step_table
     from inferometer.analyses.summary import summarize as summarize
     from inferometer.analyses.timeline import find_timeline as find_timeline
+    from inferometer.findings.engine import find_findings as find_findings
     from inferometer.formats.opening import import_trace as import_trace
     from inferometer.formats.opening import open_trace as open
     from inferometer.formats.source import Limits as Limits
@@ -38,9 +41,12 @@ _WHERE = {
     "render_markdown": ("inferometer.reports.markdown", "render_markdown"),
     "kernel_table": ("inferometer.analyses.kernels", "kernel_table"),
     "call_table": ("inferometer.analyses.calls", "call_table"),
+    "model_bounds": ("inferometer.analyses.model_bounds", "model_bounds"),
     "span_table": ("inferometer.analyses.spans", "span_table"),
+    "step_table": ("inferometer.analyses.steps", "step_table"),
     "summarize": ("inferometer.analyses.summary", "summarize"),
     "compare": ("inferometer.analyses.compare", "compare"),
+    "find_findings": ("inferometer.findings.engine", "find_findings"),
     "find_groups": ("inferometer.analyses.groups", "find_groups"),
     "find_timeline": ("inferometer.analyses.timeline", "find_timeline"),
 }
@@ -50,14 +56,17 @@ __all__ = [
     "call_table",
     "compare",
     "export",
+    "find_findings",
     "find_groups",
     "find_timeline",
     "import_trace",
     "kernel_table",
+    "model_bounds",
     "open",
     "render_html",
     "render_markdown",
     "span_table",
+    "step_table",
     "summarize",
 ]
 

@@ -62,7 +62,7 @@ def _stacks(trace: Trace) -> Iterator[str]:
 
 
 def _named_kernels(trace: Trace) -> Iterator[str]:
-    n = trace.log.filter(pl.col("fields").str.contains('"kernels"', literal=True)).select(pl.len()).collect().item()
+    n = trace.log.filter(pl.col("fields").str.contains('"kernels":[', literal=True)).select(pl.len()).collect().item()
     if n:
         lines = "One line of text names" if n == 1 else f"{n:,} lines of text name"
         yield f"{lines} kernels of the tables: --json has the lines with the names in full, under log."

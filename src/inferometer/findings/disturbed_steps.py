@@ -1,0 +1,70 @@
+"""Steps that took longer than their work explains: something else had the GPU or the host.
+
+Which steps those are is the step table's answer: it fits what a step of its phase and context takes and marks those
+far above. Fires when they lost 0.1 % of the wall time of the steps or more: `low`; from 0.5 % `medium` (it shows in a
+printed rate), from 10 % `high`. Where no wall time is recorded, GPU time takes its place. Silent about steps whose
+phase isn't known: they may have had other work to do.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from inferometer.findings.finding import Finding, Scale
+from inferometer.findings.rule import Evidence, Rule
+from inferometer.units import format_duration, format_share
+
+_SCALE = Scale(low=0.001, medium=0.005, high=0.10)
+_LISTED = 8
+_EXPLAINED = 3
+
+
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.steps is None:
+        return
+    steps = evidence.steps.steps.filter(pl.col("phase").is_not_null())
+    hit = steps.filter(pl.col("disturbed")).sort("step")
+    lost = [max(a or 0, 0) + max(b or 0, 0) for a, b in hit.select("excess_ns", "gap_excess_ns").iter_rows()]
+    lost_ns = round(sum(lost))
+    whole_ns = int(steps["wall_ns"].sum() or steps["gpu_busy_ns"].sum())
+    severity = _SCALE.severity(lost_ns / whole_ns) if whole_ns else None
+    if severity is None:
+        return
+    numbers = hit["step"].to_list()
+    each = ", ".join(f"{step}: +{format_duration(ns)}" for step, ns in list(zip(numbers, lost, strict=True))[:_LISTED])
+    more = f" and {len(lost) - _LISTED:,} more" if len(lost) > _LISTED else ""
+    yield Finding(
+        rule=RULE.name,
+        severity=severity,
+        title=f"{hit.height:,} of {steps.height:,} steps were disturbed: {ranges(numbers)}",
+        evidence=(
+            (
+                f"Beyond what a step of its kind takes, by step: {each}{more}; together {format_duration(lost_ns)}, "
+                f"{format_share(lost_ns / whole_ns)} of all steps."
+            ),
+            *_reasons(hit),
+            "Medians and slopes here are without them.",
+        ),
+        size_ns=lost_ns,
+        share=lost_ns / whole_ns,
+        next="Measure again on a quiet machine, and compare medians, not sums.",
+    )
+
+
+def _reasons(hit: pl.DataFrame) -> Iterator[str]:
+    for step, why in hit.select("step", "why").drop_nulls().head(_EXPLAINED).iter_rows():
+        yield f"Step {step}: {why.rstrip('.')}."
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`27-29, 39`: numbers in order, runs joined."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
+RULE = Rule("disturbed_steps", _find)

@@ -1,0 +1,64 @@
+"""One finding: what is odd, how grave, with which evidence, and the one thing to do next."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Severity = Literal["high", "medium", "low", "info"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a rule found.
+
+    Attributes:
+        rule: Name of the rule.
+        severity: `high` to `low` by how much of the run's time is at stake; `info` asks for nothing.
+        title: One line, with the name of what it is about.
+        evidence: Sentences: numbers with units, and the steps or lines that they are from.
+        size_ns: Time of the run in what the title names; what of it could be saved is in the evidence. None where
+            the matter is no time.
+        share: That time of what it belongs to: GPU time of the phase, wall time, time to the first token.
+        next: One thing to do.
+    """
+
+    rule: str
+    severity: Severity
+    title: str
+    evidence: tuple[str, ...]
+    size_ns: int | None = None
+    share: float | None = None
+    next: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data under the fields' names."""
+        return {
+            "rule": self.rule,
+            "severity": self.severity,
+            "title": self.title,
+            "evidence": list(self.evidence),
+            "size_ns": self.size_ns,
+            "share": self.share,
+            "next": self.next,
+        }
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From which share of the time at stake a finding is `low`, `medium`, `high`; None: it never is.
+
+    Below `low` there is nothing to say.
+    """
+
+    low: float
+    medium: float | None = None
+    high: float | None = None
+
+    def severity(self, share: float) -> Severity | None:
+        """The severity of a share; None below the lowest."""
+        steps: tuple[tuple[Severity, float | None], ...] = (
+            ("high", self.high),
+            ("medium", self.medium),
+            ("low", self.low),
+        )
+        return next((severity for severity, least in steps if least is not None and share >= least), None)

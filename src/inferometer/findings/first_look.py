@@ -1,0 +1,88 @@
+"""The first look at a run: what stands out, its steps by phase, and what `analyses.summary` tells of any trace.
+
+Where kernel time was printed step by step, kernels are shown by phase and class: labels differ in their layers alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from inferometer.analyses.result import Result, Section
+from inferometer.analyses.steps import StepTable, step_table
+from inferometer.analyses.summary import Summary, summarize
+from inferometer.findings.engine import Findings, find_findings
+from inferometer.trace.losses import Losses
+from inferometer.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from inferometer.architectures import Model
+    from inferometer.hardware.device import Device
+
+
+@dataclass(frozen=True)
+class FirstLook(Result):
+    """`summary` of any trace; `findings`, gravest first; `steps` of its first run, None where none are recorded."""
+
+    summary: Summary
+    findings: Findings
+    steps: StepTable | None
+    losses: Losses
+    top: int
+
+    def facts(self) -> Sequence[tuple[str, str]]:
+        """The summary's, and the model."""
+        lines = list(self.summary.facts())
+        model = self.summary.about.model
+        return [*lines[:2], *([("Model", model)] if model else []), *lines[2:]]
+
+    def sections(self) -> Sequence[Section]:
+        """Findings where there are any; phases and classes where steps are recorded; kernels."""
+        first = self.findings.sections() if self.findings.findings else ()
+        if self.steps is None:
+            return [*first, *self.summary.sections()]
+        phases, *others = self.steps.sections()
+        if self.summary.kernels.basis != "totals" or self.steps.classes.is_empty():
+            return [*first, phases, *self.summary.sections()]
+        largest = others[-1].frame.sort("total_ns", descending=True, maintain_order=True).head(self.top)
+        return [*first, phases, replace(others[-1], title="Top classes of kernels", frame=largest)]
+
+    def remarks(self) -> Sequence[str]:
+        """The summary's."""
+        return self.summary.remarks()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The summary's main table."""
+        return self.summary.to_polars()
+
+    def as_json(self) -> dict[str, Any]:
+        """The summary's, with `findings` and `phases`."""
+        phases = [] if self.steps is None else self.steps.phases.to_dicts()
+        return self.summary.as_json() | {"findings": self.findings.as_json()["findings"], "phases": phases}
+
+
+def first_look(
+    trace: Trace,
+    *,
+    top: int = 10,
+    model: "Model | None" = None,
+    device: "Device | None" = None,
+    bandwidths: Sequence[float] = (),
+) -> FirstLook:
+    """What a trace is, where its time went and what stands out.
+
+    Args:
+        trace: Opened with all tables.
+        top: Kernels to list.
+        model: Dimensions of the model that ran; None: the bundled ones of the name in the file, where they agree.
+        device: What it ran on, if the user knows.
+        bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
+    """
+    return FirstLook(
+        summary=summarize(trace, top=top),
+        findings=find_findings(trace, model=model, device=device, bandwidths=bandwidths),
+        steps=step_table(trace) if trace.steps.select(pl.len()).collect().item() else None,
+        losses=trace.losses,
+        top=top,
+    )
