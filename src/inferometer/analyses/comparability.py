@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.change_steps import compared_steps, context_range, is_by_step, shared_contexts
 from inferometer.analyses.change_units import REMAINDERS
 from inferometer.analyses.changes import Changes
 from inferometer.analyses.compare_limits import MIN_SHARED, MOST, OTHER_UNIT
@@ -86,6 +87,8 @@ def _device_names(trace: Trace) -> frozenset[str]:
 
 def _other_work(base: Trace, candidate: Trace) -> str | None:
     """What a step had to do, where the engine says so."""
+    if base.facts.model and candidate.facts.model and base.facts.model != candidate.facts.model:
+        return f"The runs are of different models: {base.facts.model} against {candidate.facts.model}."
     for column in _WORK:
         before, after = (_mean(trace, column) for trace in (base, candidate))
         if before and after and not 1 / OTHER_UNIT <= after / before <= OTHER_UNIT:
@@ -98,11 +101,16 @@ def _other_work(base: Trace, candidate: Trace) -> str | None:
     if phases[0] and phases[1] and not phases[0] & phases[1]:
         one, other = (" and ".join(sorted(each)) for each in phases)
         return f"The runs are of different phases: {one} against {other}."
+    before, after = context_range(base), context_range(candidate)
+    if before and after and shared_contexts(base, candidate) is None:
+        one, other = (f"{low:,} to {high:,}" for low, high in (before, after))
+        return f"No steps with the same length of context: {one} tokens against {other}."
     return None
 
 
 def _mean(trace: Trace, column: str) -> float | None:
-    value = trace.steps.select(pl.col(column).mean()).collect().item()
+    steps = compared_steps(trace) if is_by_step(trace) else trace.steps.select(column).collect()
+    value = steps.select(pl.col(column).mean()).item()
     return None if value is None else float(value)
 
 

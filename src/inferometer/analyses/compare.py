@@ -15,6 +15,7 @@ import polars as pl
 from inferometer.analyses.calibration import Calibration, calibrate
 from inferometer.analyses.cause_roles import ROLES
 from inferometer.analyses.causes import Capacities, Cause, rank_causes
+from inferometer.analyses.change_steps import shared_contexts
 from inferometer.analyses.changes import Changes, find_changes
 from inferometer.analyses.comparability import Comparable, check_comparable
 from inferometer.analyses.compare_sections import compare_sections, every_line
@@ -147,7 +148,8 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
     Raises:
         InputError: Neither functions nor counters are in one of the runs.
     """
-    activities = activity(base), activity(candidate)
+    contexts = shared_contexts(base, candidate)
+    activities = activity(base, contexts), activity(candidate, contexts)
     entities = find_entities(base), find_entities(candidate)
     for trace, functions, series in zip((base, candidate), activities, entities, strict=True):
         if functions.is_empty and not series:

@@ -1,9 +1,9 @@
 """What a run did: the time and calls of each function in each cycle, from whatever the source recorded.
 
-From `function_times` where there are any, else from launches, else from printed totals. A lane is a device of a process
-and rank; a step is what one lane does in one cycle. Devices with a tenth of the calls of their process's busiest are
-bystanders and have no lane. A cycle is complete with at least nine tenths of the lane's usual device calls (of host
-calls where no device was recorded); the bounds are in `compare_limits`.
+From `function_times` where there are any, else from launches, else from printed totals, by step where they are. A lane
+is a device of a process and rank; a step is what one lane does in one cycle. Devices with a tenth of the calls of their
+process's busiest are bystanders and have no lane. A cycle is complete with at least nine tenths of the lane's usual
+device calls (of host calls where no device was recorded); the bounds are in `compare_limits`.
 """
 
 from dataclasses import dataclass, field
@@ -88,11 +88,13 @@ class Activity:
         return self.functions.is_empty()
 
 
-def activity(trace: Trace) -> Activity:
+def activity(trace: Trace, contexts: tuple[int, int] | None = None) -> Activity:
     """What the run did.
 
     Args:
-        trace: Needs any of `function_times`, `launches` (with `steps`, `spans` and `calls` for cycles) and `totals`.
+        trace: Needs any of `function_times`, `launches` (with `steps`, `spans` and `calls` for cycles) and `totals`
+            (with `steps` where they were printed by step).
+        contexts: Of steps that were printed, those with so many tokens of context, first and last.
     """
     if _has_rows(trace, "function_times"):
         return _from_function_times(trace)
@@ -101,7 +103,9 @@ def activity(trace: Trace) -> Activity:
 
         return activity_of_launches(trace)
     if _has_rows(trace, "totals"):
-        return _from_totals(trace)
+        from inferometer.analyses.change_steps import activity_of_steps, is_by_step
+
+        return activity_of_steps(trace, contexts) if is_by_step(trace) else _from_totals(trace)
     return Activity(pl.DataFrame(schema=FUNCTIONS), pl.DataFrame(schema=CYCLES))
 
 

@@ -1,0 +1,84 @@
+"""A run whose source printed sums step by step: each step of the more frequent phase is a cycle, each class a function.
+
+A class is a kernel without its layer. The log prints no counts, so the tokens of a step stand for its calls; a last,
+smaller batch is therefore no complete cycle. Steps get dearer with their context, so two runs are compared where the
+contexts of both lie (`shared_contexts`).
+"""
+
+import polars as pl
+
+from inferometer.analyses.run_activity import CYCLES, FUNCTIONS, LANE, OWNER, Activity, class_of, filled, main_lanes
+from inferometer.analyses.run_activity import with_completeness as complete
+from inferometer.analyses.step_classes import class_of_label
+from inferometer.trace.trace import Trace
+
+_STEP = ["section", "step"]
+Contexts = tuple[int, int]
+
+
+def is_by_step(trace: Trace) -> bool:
+    """Whether sums were printed step by step, and the steps are there."""
+    if not {"totals", "steps"} <= trace.scope:
+        return False
+    numbers = trace.totals.select(pl.col("step").count()).collect().item()
+    return bool(numbers) and bool(trace.steps.select(pl.len()).collect().item())
+
+
+def shared_contexts(base: Trace, candidate: Trace) -> Contexts | None:
+    """The lengths of context that steps of both runs had; None where one doesn't tell, or they have none in common.
+
+    Tokens in the KV cache before a step, the first and the last.
+    """
+    first, second = context_range(base), context_range(candidate)
+    if first is None or second is None:
+        return None
+    low, high = max(first[0], second[0]), min(first[1], second[1])
+    return (low, high) if low <= high else None
+
+
+def context_range(trace: Trace) -> Contexts | None:
+    """Tokens in the KV cache before the first and the last of the steps to compare; None where that isn't told."""
+    if not is_by_step(trace):
+        return None
+    low, high = compared_steps(trace).select(low=pl.col("context_len").min(), high=pl.col("context_len").max()).row(0)
+    return None if low is None else (low, high)
+
+
+def compared_steps(trace: Trace) -> pl.DataFrame:
+    """The steps of the phase that has most, with `section`, `cycle` and `tokens`."""
+    steps = trace.steps.collect()
+    section = pl.col("process").fill_null(0).alias("section")
+    tokens = pl.coalesce("decode_tokens", "prefill_tokens", pl.lit(1)).alias("tokens")
+    steps = steps.with_columns(section, tokens)
+    phases = steps.group_by("phase", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
+    chosen = steps.filter(pl.col("phase").eq_missing(phases["phase"][0])) if steps.height else steps
+    return chosen.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("cycle"))
+
+
+def activity_of_steps(trace: Trace, contexts: Contexts | None = None) -> Activity:
+    """The run's steps as cycles, those whose wall time is known; only those within `contexts` where given."""
+    every = compared_steps(trace)
+    steps = every if contexts is None else every.filter(pl.col("context_len").is_between(*contexts))
+    rows = trace.totals.filter(pl.col("step").is_not_null(), pl.col("total_ns").is_not_null()).collect()
+    rows = rows.join(steps.select(*_STEP, "cycle", "process", "tokens"), on=_STEP)
+    classes = {label: class_of_label(label) for label in rows["kernel"].unique()}
+    sums = rows.group_by(
+        "cycle", *LANE, pl.col("kernel").replace_strict(classes).alias("function"), maintain_order=True
+    ).agg(pl.col("total_ns").sum().alias("dur_ns"), pl.col("tokens").first().alias("calls"))
+    kinds = [class_of(name) for name in sums["function"]]
+    functions = filled(sums.with_columns(pl.Series("cls", kinds, dtype=pl.String)), FUNCTIONS)
+    lanes = steps.select("cycle", *OWNER, "start_ns", "dur_ns", "anchor").join(
+        main_lanes(functions), on=OWNER, how="left", nulls_equal=True
+    )
+    cycles = complete(filled(lanes, CYCLES).sort(*LANE, "cycle"), functions)
+    return Activity(functions, cycles, "function_times", notes=tuple(_notes(trace, every, steps)))
+
+
+def _notes(trace: Trace, every: pl.DataFrame, steps: pl.DataFrame) -> list[str]:
+    others = trace.steps.select(pl.len()).collect().item() - every.height
+    phase = every["phase"][0] or "recorded"
+    notes = [f"{every.height:,} {phase} steps as the source printed them; {others:,} of other phases are left out."]
+    if steps.height < every.height:
+        low, high = steps.select(low=pl.col("context_len").min(), high=pl.col("context_len").max()).row(0)
+        notes.append(f"Of these, {steps.height:,} have a context that the other run has, too: {low} to {high} tokens.")
+    return notes
