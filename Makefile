@@ -44,8 +44,9 @@ benchmark: $(VENV)/.dev $(VENV_BENCH)/.peers ## Measure our speed against the pe
 fuzz: $(VENV)/.dev ## Run the property tests with many more examples
 	$(VENV)/bin/python -m pytest -m hypothesis --hypothesis-profile=fuzz
 
-docs: $(VENV)/.dev ## Write the generated reference pages
+docs: $(VENV)/.docs ## Write the generated pages, and build all as a site: build/site/index.html
 	$(VENV)/bin/python docs/generate.py
+	$(VENV)/bin/python docs/build_site.py
 
 clean: ## Remove the virtual environments, caches and builds
 	rm -rf $(VENV) $(VENV_ALL) $(VENV_BENCH) .bench build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -66,8 +67,12 @@ $(VENV)/.dev: $(REQUIREMENTS) | $(VENV)/bin/python
 	$(VENV)/bin/python $(PIP) install --constraint constraints.txt --editable '.[dev]'
 	@touch $@ $(VENV)/.base
 
+$(VENV)/.docs: $(VENV)/.dev
+	$(VENV)/bin/python $(PIP) install --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
 $(VENV_ALL)/.all: $(REQUIREMENTS) | $(VENV_ALL)/bin/python
-	$(VENV_ALL)/bin/python $(PIP) install --constraint constraints.txt --editable '.[all,dev]'
+	$(VENV_ALL)/bin/python $(PIP) install --constraint constraints.txt --editable '.[all,dev,docs]'
 	@touch $@
 
 $(VENV_BENCH)/.peers: benchmarks/peers.txt | $(VENV_BENCH)/bin/python
