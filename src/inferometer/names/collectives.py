@@ -76,7 +76,8 @@ def read(name: ParsedName) -> KernelName | None:
         )
     if library == "other" and re.match(r"cross_device_reduce_\w+", name.function) and not name.is_bare:
         library = "sgl_kernel"
-    if library == "other" and ((name.function.startswith("_") and is_triton_style(name)) or _is_of_iris(name)):
+    is_triton = is_triton_style(name) and (name.function.startswith("_") or "_kernel" in name.function)
+    if library == "other" and (is_triton or _is_of_iris(name)):
         library = "triton"
     dtype = first_dtype(name.arguments, FLOATS)
     if dtype is None and (word := _TYPE_WORD.search(name.function)) is not None:

@@ -44,7 +44,7 @@ def read(name: ParsedName) -> KernelName | None:
         return None
     if name.function == "prepare_varlen_num_blocks_kernel":
         return _read_metadata(name)
-    if name.function.startswith(("flash_fwd_", "flash_bwd_")) and "mla" not in name.function:
+    if name.function.startswith(("flash_fwd_", "flash_bwd_")) and "mla" not in name.function and not name.is_bare:
         return _read_2(name)
     return None
 

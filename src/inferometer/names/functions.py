@@ -19,6 +19,8 @@ from inferometer.names.words import data_type, find_arch, find_family
 _SPACE_FAMILIES: dict[str, dict[Family, Family]] = {  # what a word means in these namespaces
     "marlin_moe_wna16": {"gemm": "grouped_gemm"},
     "moe": {
+        "copy": "moe_routing",
+        "gather_scatter": "moe_routing",
         "sampling": "moe_routing",
         "softmax": "moe_routing",
         "scan_sort": "moe_routing",

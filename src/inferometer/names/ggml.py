@@ -1,7 +1,8 @@
 """ggml, the library under llama.cpp: pipelines of Vulkan, kernels of Metal and templates of HIP and CUDA.
 
-`<op>_<types>[_…]` (Vulkan), `kernel_<op>_<types>` (Metal), `mul_mat_vec_q<(ggml_type)12,…>`: source: ggml's public
-repository. SGLang and vLLM carry older copies of the templates, without the type `ggml_type` among their arguments.
+`<op>_<types>[_…]` (Vulkan), `kernel_<op>_<types>` (Metal, and ports of it to HIP, which have parameters),
+`mul_mat_vec_q<(ggml_type)12,…>`: source: ggml's public repository. SGLang and vLLM carry older copies of the templates,
+without the type `ggml_type` among their arguments.
 """
 
 import re
@@ -43,11 +44,13 @@ _TEMPLATES = (
 def read(name: ParsedName) -> KernelName | None:
     """A kernel of ggml, by the types of its operands behind the operator, or the type `ggml_type`."""
     function = name.function
-    if name.is_bare:
+    is_port = function.startswith(("kernel_", "mul_mat_")) and not name.arguments and not name.namespaces
+    if name.is_bare or is_port:
         if function.removeprefix("kernel_") in _NAMES and function.startswith("kernel_"):
             return _answer(function, function.removeprefix("kernel_"))
         match = _TYPED.fullmatch(function) if len(function) < 200 and "kernel" not in function[1:] else None
-        return _answer(function, match["op"]) if match is not None else None
+        if match is not None or name.is_bare:
+            return _answer(function, match["op"]) if match is not None else None
     if "ggml_type)" in name.text or (not name.arguments and function == "quantize_q8_1") or "cpy_1_" in name.text:
         return _answer(function, function) if function.startswith(_TEMPLATES) else None
     return None

@@ -10,7 +10,9 @@ from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
 
-_NAME = re.compile(r"triton_(?P<kind>poi|red|per|tem|for|mm|spl|split_scan|mix|unk)_(?:fused)?(?P<ops>\w*)")
+_NAME = re.compile(
+    r"(?!\w*_kernel$)triton_(?P<kind>poi|red|per|tem|for|mm|spl|split_scan|mix|unk)_(?:fused)?(?P<ops>\w*)"
+)
 _KINDS = {
     "poi": "pointwise", "red": "reduction", "per": "persistent", "tem": "template", "for": "foreach", "mm": "template",
     "spl": "scan", "split_scan": "scan", "mix": "mix order", "unk": "",

@@ -1,11 +1,17 @@
 """What a kernel does, from the words of its function's name: the last resort, for libraries without a grammar or list.
 
-Only the function's own name is read, never its arguments. The order matters: what an operator is fused into comes
-before what it is made of (a quantising norm is a norm), and the parts of an algorithm after the algorithm.
+Only the function's own name is read, never its arguments. `words.json` holds the rules, and the first that fits
+answers. The order matters: what an operator is fused into comes before what it is made of (a quantising norm is a
+norm), and the parts of an algorithm after the algorithm. `whole` words count only where the name says nothing else.
+`unless` are words that forbid a rule. A rule that `yields` doesn't count where the name ends in one of the `operations`
+(`_mla_kv_update` writes a cache, it computes no attention), nor where it only quantises. `parts` of a model give a
+general family its meaning there: what sorts or copies for experts is routing.
 
 A bare identifier that ends in `_kernel`, begins with `_` or `kernel_`, or names Gluon (Triton's lower layer), and is no
 function of a C++ library that a list knows, is taken for one of Triton, whose names have neither namespace nor
-parameters: inferred. Constants that some libraries write behind it (`_BLOCK_SIZE_M_16_…`) are no words of its name.
+parameters: inferred. So is one of four lower-case words or more whose family they tell, except on AMD's devices, where
+assembly has such names too. Constants that some libraries write behind it (`_BLOCK_SIZE_M_16_…`) are no words of its
+name.
 """
 
 import re
@@ -24,36 +30,80 @@ _EDGE = r"(?:(?<![a-z])(?=[a-z])|(?<=[a-z])(?![a-z]))"  # of a word: `_` and dig
 _ARCH = re.compile(r"(?:(?<![A-Za-z0-9])sm|Sm)(\d{2,3})(?!\d)")
 _TRITON = re.compile(
     r"_[A-Za-z]\w*|(?=[a-z])(?:[a-z0-9_]|[A-Z](?![a-z]))*(?:_kernel(?:_\w*)?|_triton\w*)"
-    r"|(?:\w*_)?gluon_\w*|\w+_gluon|kernel_[a-z]\w*"
+    r"|(?:\w*_)?gluon_\w*|\w+_gluon|kernel_[a-z]\w*|triton_(?!softmax|gemm)[a-z]\w*"
+    r"|[a-z]\w*_(?:fwd|bwd|forward|backward)"
 )
+_SNAKE = re.compile(r"(?!mlir_|wrapped_|triton_)(?!.*fusion)[a-z][a-z0-9]*(?:_[a-z0-9]+){3,}(?<!_[fi]\d\d)")
+_WHOLE = (  # a name that says no more than this word, but for how it is done
+    r"^_+(?:(?:special|vector|optimi[sz]ed|fused|fast|naive|simple|efficient|custom|triton|tiled|basic|my)_+)*(?:{})_+"
+    r"(?:(?:kernel|func|forward|real|complex|inplace|tensor|scalar|fp|tt|ts|st|rank|out|(?=\d))\d*_+)*$"
+)
+_LAST = r"(?:{})(?:_(?:kernel|fwd|forward|bwd|backward|triton|gluon|inplace|impl|v|rows?|tile))*_?\d*_$"
+_ONLY_QUANTISES = r"^(?!.*(?:decode|fwd|bwd|prefill|attn|attention|stage_?1|score|logits)).*(?<!turbo)(?<!turbo_)quant"
 _CONSTANTS = re.compile(r"_[A-Z]{2}[A-Z_]*_\d\w*$")
 
 
-class _Rule(msgspec.Struct, frozen=True):
+class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     family: Family
     words: tuple[str, ...]
+    whole: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    yields: bool = False
 
 
-class _Rules(msgspec.Struct, frozen=True):
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    words: tuple[str, ...]
+    changes: dict[Family, Family]
+
+
+class _Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
+    operations: tuple[str, ...]
     rules: tuple[_Rule, ...]
+    parts: tuple[_Part, ...]
 
 
 @cache
-def _rules() -> tuple[tuple[Family, re.Pattern[str]], ...]:
-    """Families in the order of asking, each with a pattern of its words."""
+def _file() -> _Rules:
     from importlib.resources import files
 
-    text = (files("inferometer.names") / "words.json").read_bytes()
-    rules = msgspec.json.decode(text, type=_Rules).rules
-    return tuple((rule.family, re.compile("|".join(rule.words).replace(r"\b", _EDGE))) for rule in rules)
+    return msgspec.json.decode((files("inferometer.names") / "words.json").read_bytes(), type=_Rules)
+
+
+@cache
+def _rules() -> tuple[tuple[Family, re.Pattern[str], re.Pattern[str] | None], ...]:
+    """Families in the order of asking, each with a pattern of its words and one of words that forbid it."""
+    file = _file()
+    yields = (_LAST.format("|".join(file.operations)), _ONLY_QUANTISES)
+    rules = []
+    for rule in file.rules:
+        words = (*rule.words, _WHOLE.format("|".join(rule.whole))) if rule.whole else rule.words
+        unless = (*rule.unless, *yields) if rule.yields else rule.unless
+        rules.append((rule.family, _pattern(words), _pattern(unless) if unless else None))
+    return tuple(rules)
+
+
+@cache
+def _parts() -> tuple[tuple[re.Pattern[str], dict[Family, Family]], ...]:
+    """Patterns of the parts of a model that give a general family another meaning."""
+    return tuple((_pattern(part.words), part.changes) for part in _file().parts)
+
+
+def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(words).replace(r"\b", _EDGE))
 
 
 @lru_cache(maxsize=65_536)
 def find_family(function: str) -> Family | None:
     """The family that the words of a function's name tell; None where they tell nothing."""
     words = f"_{_CAMEL.sub('_', function[:300]).lower()}_"
-    return next((family for family, pattern in _rules() if pattern.search(words)), None)
+    for family, pattern, forbidden in _rules():
+        if pattern.search(words) and not (forbidden and forbidden.search(words)):
+            for part, changes in _parts():
+                if family in changes and part.search(words):
+                    return changes[family]
+            return family
+    return None
 
 
 def find_arch(function: str) -> str | None:
@@ -64,7 +114,11 @@ def find_arch(function: str) -> str | None:
 
 def is_triton_style(name: ParsedName) -> bool:
     """Whether nothing but the style of an identifier speaks, and that for Triton."""
-    return name.is_bare and _TRITON.fullmatch(name.function) is not None and name.function not in cpp_functions()
+    if not name.is_bare or name.function in cpp_functions():
+        return False
+    if _TRITON.fullmatch(name.function):
+        return True
+    return not name.is_amd and _SNAKE.fullmatch(name.function) is not None and find_family(name.function) is not None
 
 
 def data_type(arguments: tuple[str, ...], family: Family | None) -> str | None:
