@@ -160,6 +160,39 @@ def test_what_no_demangler_knows_is_read_as_far_as_it_is_plain() -> None:
     assert decode("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi64E").family == "norm"
 
 
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16_128x2_tn_align8>(cutl...",
+         {"library": "cutlass", "family": "gemm", "tile_n": 16, "stages": 2, "arch": "sm80"}),
+        ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(vllm::RankData*, vllm::Rank…",
+         {"library": "vllm", "family": "collective", "dtype": "bf16"}),
+        ("Cijk_Alik_Bljk_BBS_BH_MT32x16...", {"family": "gemm", "tile_m": 32, "tile_n": None}),
+        ("oneccl_allreduce_pcie<half...>", {"family": "collective", "dtype": "fp16"}),
+        ("fused_recurrent_kda_fwd_kernel....kd", {"library": "fla", "family": "linear_attention"}),
+        ("void k_bin_bcast<...", {"library": "other", "family": "elementwise"}),
+        ("kernel_cutlass_kernel_vllmmodelscute_dsltailallreduce_rmsnorm_reduce_scatter_ear...",
+         {"library": "vllm", "family": "collective"}),
+    ],
+)  # fmt: skip
+def test_names_that_a_table_cut_tell_what_is_left_of_them(name: str, facts: dict[str, object]) -> None:
+    known = decode(name)
+    assert {field: getattr(known, field) for field in facts} == facts
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("cunn_SoftMaxForwardGmem", ("pytorch", "softmax")),
+        ("flash_fwd_splitkv_combine_kernel", ("flash_attn2", "attention_combine")),
+        ("act_and_mul_kernel", ("triton", "activation")),  # too plain a name to be one library's
+    ],
+)
+def test_base_names_of_one_library_tell_it(name: str, facts: tuple[str, str]) -> None:
+    known = decode(name)
+    assert (known.library, known.family) == facts
+
+
 def test_a_frame_has_a_row_for_each_distinct_name() -> None:
     names = pl.Series("kernel", ["matmul:q_proj:L2", None, "nvjet_tst_128x64_64x8_1x2_h_bz_splitK_TNT"] * 3)
     frame = decode_frame(names)

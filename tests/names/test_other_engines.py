@@ -13,7 +13,7 @@ from inferometer.names import decode
         ("rms_norm2_kernel", "norm", None),
         ("batch_decode_paged_kv_kernel_1", "attention_decode", None),
         ("mul_mat_vec_q4_k_f32_f32", "gemm", None),
-        ("kernel_cpy_f32_f16", "copy", None),
+        ("kernel_cpy_f32_f16", "copy", "fp32>fp16"),
         ("kernel_rope_neox_f16", "rope", "fp16"),
         ("void mul_mat_q<(ggml_type)2, 64, true>(char const*)", "gemm", None),
         ("steel_gemm_fused_nt_float16_float16_bm64_bn32_bk16_wm2_wn2", "gemm", "fp16"),

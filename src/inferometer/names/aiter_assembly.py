@@ -1,9 +1,10 @@
 """AITER's assembly and generated kernels: plain names whose words tell type, tile and phase.
 
 `fmoe_[stage1_]<out>_<quantisation><type>_…_<M>x<N>`, `pa_<type>_…`, `mla_{dec,pfl}_…`, `fmha_{fwd,bwd}_hd<d>_…`,
-`f4gemm_…_<M>x<N>`, `hgemm_<type>_<M>x<N>x<K>x<stages>`, `mfma_moe{1,2}_[<activation>_]a<type>_w<type>_…_t<M>x<N>x<K>`
-and `gemm{1,2}_a<bits>w<bits>_…_bm<M>_bn<N>_bk<K>` (FlyDSL's two products of a layer of experts). Source: the code
-objects in the package amd-aiter 0.1.7 and AITER's public repository. Some stand in the namespace `aiter`.
+`f4gemm_…_<M>x<N>`, `hgemm_<type>_<M>x<N>x<K>x<stages>_SPK<split of K>_…`, and FlyDSL's two products of a layer of
+experts: `mfma_moe{1,2}_[<activation>_]a<type>_w<type>_…_t<M>x<N>x<K>`, `gemm{1,2}_a<bits>w<bits>_…_bm<M>_bn<N>_bk<K>`.
+Source: the code objects in the package amd-aiter 0.1.7 and AITER's public repository. Some stand in the namespace
+`aiter`.
 """
 
 import re
@@ -16,10 +17,14 @@ from inferometer.names.short_names import short, size
 _SHORT_TYPES = TYPES | {
     "fp8": "fp8_e4m3", "fp4": "mxfp4", "mxfp4": "mxfp4", "h": "fp16", "b": "bf16", "f": "fp32", "i8": "int8",
 }  # fmt: skip
-_HGEMM = re.compile(r"hgemm_(?P<type>[a-z0-9]+?)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)(?:x(?P<s>\d+))?(?:_\w*)?")
+_HGEMM = re.compile(
+    r"hgemm_(?P<type>[a-z0-9]+?)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)(?:x(?P<s>\d+))?"
+    r"(?:_(?:\w*?_)?SPK(?P<split>\d+)(?=_|$)\w*|_\w*)?"
+)
 _MOE = re.compile(
     r"mfma_moe(?P<stage>[12])_(?:\w*?_)?a(?P<a>[a-z]+\d+)_w(?P<w>[a-z]+\d+)_(?:\w*?_)?t(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)(?:_\w*)?"
 )
+_MOE_TYPES = re.compile(r"_a([a-z]+\d+)_w([a-z]+\d+)_")
 _FAMILIES: tuple[tuple[str, Family, Mark], ...] = (
     (r"fmoe(?:_|$)", "grouped_gemm", "D"),
     (r"moe_(?:ck2stages|stage[12]|gemm)|mfma_moe[12]_|gemm[12]_a\d+w\d+_", "grouped_gemm", "I"),
@@ -52,7 +57,9 @@ def read(name: ParsedName) -> KernelName | None:
     if (match := _HGEMM.fullmatch(function)) is not None:
         stages = int(match["s"][:3]) if match["s"] else None
         dtype = _SHORT_TYPES.get(match["type"]) or None
-        return _answer("gemm", "hgemm", dtype, tuple(int(match[axis][:6]) for axis in "mnk"), stages=stages)
+        split = int(match["split"][:4]) if match["split"] else None
+        tile = tuple(int(match[axis][:6]) for axis in "mnk")
+        return _answer("gemm", "hgemm", dtype, tile, stages=stages, split=split)
     if (match := _MOE.fullmatch(function)) is not None:
         dtype = product(_SHORT_TYPES.get(match["a"]) or None, _SHORT_TYPES.get(match["w"]) or None)
         tile = tuple(int(match[axis][:6]) for axis in "mnk")
@@ -90,12 +97,20 @@ def _dtype(function: str) -> str | None:
         return _SHORT_TYPES.get(quantized[1].lower().removeprefix("mx"))
     if function.startswith(("f4gemm", "f8_block", "flatmm_uk")):
         return "mxfp4" if function.startswith("f4") else "fp8_e4m3" if "f8" in function else None
+    if function.startswith("mfma_moe") and (types := _MOE_TYPES.search(function)) is not None:  # cut before the tile
+        return product(_SHORT_TYPES.get(types[1]) or None, _SHORT_TYPES.get(types[2]) or None)
     typed = _TYPED.search(function)
     return _SHORT_TYPES.get(typed[1]) if typed else None
 
 
 def _answer(
-    family: Family, words: str, dtype: str | None, tile: tuple[int, ...], *, stages: int | None = None
+    family: Family,
+    words: str,
+    dtype: str | None,
+    tile: tuple[int, ...],
+    *,
+    stages: int | None = None,
+    split: int | None = None,
 ) -> KernelName:
     return KernelName(
         library="aiter",
@@ -105,7 +120,11 @@ def _answer(
         tile_n=tile[1],
         tile_k=tile[2],
         stages=stages,
-        short_name=short("aiter", words, dtype, size(*tile), f"s{stages}" if stages else ""),
+        split_k=split,
+        short_name=short(
+            *("aiter", words, dtype, size(*tile), f"s{stages}" if stages else ""),
+            f"splitK{split}" if split and split > 1 else "",
+        ),
         evidence=Evidence(f"AITER {words}", "D"),
     )
 

@@ -74,6 +74,7 @@ def _demangle(name: str) -> str:
 
 
 def _plain_name(name: str) -> Canonical:
+    name = name.removeprefix("void ")  # before a function that a tool wrote without parameters
     if name.startswith("triton_"):
         head, _, index = name.rpartition("_")
         name = head if index.isdecimal() and _INDUCTOR.match(head) else name

@@ -12,7 +12,7 @@ from inferometer.names.dtypes import FLOATS, TYPES, first_dtype
 from inferometer.names.kernel_name import Evidence, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
-from inferometer.names.words import is_triton_style
+from inferometer.names.words import find_arch, is_triton_style
 
 _TYPE_WORD = re.compile(r"_(bf16|fp16|f16|f32|fp32)(?=_|$)")
 _HINTS = re.compile(
@@ -57,8 +57,8 @@ def read(name: ParsedName) -> KernelName | None:
     """A kernel that communicates, as `find_collective` decides."""
     if name.namespaces[:2] == ("at", "native") or (name.namespaces and name.namespaces[0] in _NEVER):
         return None
-    if name.function.startswith("mscclKernel_"):
-        return None  # `msccl.py`
+    if name.function.startswith(("mscclKernel_", "kernel_cutlass_")):
+        return None  # `msccl.py`, `cutlass.py`
     collective = _collective(name.path)
     if collective is None:
         return _read_layout(name) if name.namespaces[:1] == ("deep_ep",) else None
@@ -89,6 +89,7 @@ def read(name: ParsedName) -> KernelName | None:
         library=library,
         family="collective",
         dtype=dtype,
+        arch=find_arch(name.function),
         flags=(collective,),
         short_name=short(prefix, spaces, words, dtype),
         evidence=Evidence("name of a collective", "D"),

@@ -21,7 +21,7 @@ INSTRUCTIONS = {
 _COMPLEX = ("c", "z", "gc", "gz")
 _LETTERS = {"s": "fp32", "h": "fp16", "d": "fp64", "c": "complex64", "gc": "complex64", "i": "int8"}
 _OLD = re.compile(
-    r"(?:cudnn_)?(?:infer_|train_)?(?P<arch>maxwell|pascal|volta|turing|ampere|hopper|ada)_"
+    r"(?:cudnn_|trt_)?(?:infer_|train_)?(?P<arch>maxwell|pascal|volta|turing|ampere|hopper|ada)_"
     r"(?:(?P<out>bf16|fp16|fp32|tf32|fp8|u?int\d+)(?:x\d+)?_)?(?P<letter>g[cz]|[shdczi])(?P<mma>\d*)(?P<kind>gemm|cudnn)"
     r"(?:_(?P<type>bf16|fp16|tf32|fp8|u?int8)(?:x\d+)?(?=_))?(?P<rest>_\w+)?"
 )

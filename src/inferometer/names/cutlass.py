@@ -33,8 +33,10 @@ _FIRST_TYPE = re.compile(
 )
 _WIDE = frozenset({"bf16", "fp16", "fp32"})
 _NARROWEST = frozenset({"int4", "int2", "int1", "mxfp4", "nvfp4"})
-_PYTHON_TYPE = re.compile(r"tensorptr(bf16|f16|f32|tf32|f8E4M3FN|f8E5M2)gmem")
+_PYTHON_TYPE = re.compile(r"tensorptr(bf16|f16|f32|tf32|f8E4M3FN|f8E5M2)gm")
 _PYTHON_TYPES = TYPES | {"f8E4M3FN": "fp8_e4m3", "f8E5M2": "fp8_e5m2"}
+_IS_COLLECTIVE = re.compile(r"all_?reduce|all_?gather|all_?to_?all|reduce_?scatter|OneshotLaunch", re.IGNORECASE)
+_IS_NARROW = re.compile(r"w\d{1,2}a\d{1,2}", re.IGNORECASE)  # the widths of weights and activations of a product
 _PYTHON_LIBRARIES: tuple[tuple[str, Library], ...] = (
     ("flashinfer", "flashinfer"), ("vllm", "vllm"), ("sgl_kernel", "sgl_kernel"), ("sglang", "sgl_kernel"),
     ("tensorrt_llm", "tensorrt_llm"),
@@ -220,9 +222,12 @@ def _read_python(function: str) -> KernelName:
     words = re.split(r"_(?:tensor|object_at|TiledMMA|None)", function.removeprefix("kernel_cutlass_"))[0]
     arch, tensor = re.search(r"[sS]m(\d{2,3})(?!\d)", words), _PYTHON_TYPE.search(function)
     owner = words.removeprefix("kernel_")
+    family = "collective" if _IS_COLLECTIVE.search(words) else find_family(words) or "other"
+    if family == "other" and _IS_NARROW.search(words):
+        family = "grouped_gemm" if "moe" in words else "gemm"
     return KernelName(
         library=next((library for word, library in _PYTHON_LIBRARIES if owner.startswith(word)), "cutlass"),
-        family=find_family(words) or "other",
+        family=family,
         dtype=_PYTHON_TYPES[tensor[1]] if tensor else None,
         arch=f"sm{arch[1]}" if arch else None,
         short_name=short("cute_dsl", words[:48].lower()),

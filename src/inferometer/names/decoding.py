@@ -3,10 +3,12 @@
 Pure and memoised by the raw name. A million launches have a few hundred names: decode the names, not the launches.
 """
 
+import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from inferometer.names.canonical import LONGEST, canonical_parts
+from inferometer.names.demangle import strip_suffixes
 from inferometer.names.kernel_name import KernelName
 from inferometer.names.reading import Grammar, ParsedName, parse
 from inferometer.names.short_names import short
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _REMEMBERED = 65_536
+_CUT = ("…", "...", "....kd")
+_CUT_INSIDE = re.compile(r"(?:\.\.\.|…)(?=[>)])")
 _ORDER = ("form", "namespace", "list", "words")
 
 
@@ -38,9 +42,14 @@ def decode(name: str) -> KernelName:
 
 
 def read_parts(name: str) -> ParsedName:
-    """The name in its parts, whichever tool wrote it."""
+    """The name in its parts, whichever tool wrote it, without the dots in the place of what a table cut off."""
     is_bare = "(" not in name and not name.lstrip().startswith("_Z")
-    return parse(canonical_parts(name), is_bare=is_bare, is_amd=".kd" in name or "[clone " in name)
+    is_amd = ".kd" in name or "[clone " in name
+    if name.endswith(_CUT):
+        name = strip_suffixes(name).rstrip(" .…")
+    elif "..." in name or "…" in name:
+        name = _CUT_INSIDE.sub("", name)
+    return parse(canonical_parts(name), is_bare=is_bare, is_amd=is_amd)
 
 
 def decode_frame(names: "pl.Series") -> "pl.DataFrame":

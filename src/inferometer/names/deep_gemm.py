@@ -6,7 +6,7 @@ that look like one after the groups, the stages the first small number after the
 
 import re
 
-from inferometer.names.dtypes import TYPES
+from inferometer.names.dtypes import TYPES, dtype_of, product
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName, numbers
 from inferometer.names.short_names import short, size
@@ -44,6 +44,9 @@ def read(name: ParsedName) -> KernelName | None:
     dtype = None
     if kind and not kind[2] and kind[1] != "fp4":
         dtype = "fp8_e4m3" if kind[1] == "fp8" else TYPES.get(kind[1])
+    elif kind:  # which of the two types each operand has stands among the arguments
+        types = [dtype_of(argument) for argument in name.arguments if "::float_e" in argument]
+        dtype = product(*types[:2]) if len(types) > 1 else None
     return KernelName(
         library="deep_gemm",
         family="grouped_gemm" if grouped else "gemm",

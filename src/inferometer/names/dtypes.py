@@ -12,10 +12,10 @@ TYPES = {
     **dict.fromkeys(
         ("__nv_bfloat16", "nv_bfloat16", "__hip_bfloat16", "hip_bfloat16", "BFloat16", "bfloat16_t", "bfloat16",
          "__bf16", "bf16", "bhalf_t", "bf16_t", "bf16_raw_t", "Bfloat16", "hip_bf16", "__hip_bfloat16_raw",
-         "DF16b"), "bf16"),
+         "DF16b", "__nv_bfloat162", "nv_bfloat162", "__hip_bfloat162"), "bf16"),
     **dict.fromkeys(
         ("__half", "half", "Half", "half_t", "_Float16", "fp16", "f16", "Fp16", "float16", "fp16_t", "__fp16",
-         "nv_half"), "fp16"),
+         "nv_half", "__half2", "half2"), "fp16"),
     **dict.fromkeys(("float", "fp32", "f32", "Fp32", "float32", "Float32"), "fp32"),
     **dict.fromkeys(("tf32", "tfloat32_t"), "tf32"),
     **dict.fromkeys(("double", "fp64", "f64"), "fp64"),

@@ -6,6 +6,7 @@ just the first two are read. The causal flag isn't the phase: decode sets it too
 """
 
 import re
+from itertools import takewhile
 
 from inferometer.names.cutlass import unwrap
 from inferometer.names.dtypes import FLOATS, first_dtype
@@ -44,8 +45,10 @@ def read(name: ParsedName) -> KernelName | None:
         return None
     if name.function == "prepare_varlen_num_blocks_kernel":
         return _read_metadata(name)
-    if name.function.startswith(("flash_fwd_", "flash_bwd_")) and "mla" not in name.function and not name.is_bare:
-        return _read_2(name)
+    if name.function.startswith("FlashAttn") and name.namespaces[:1] == ("flash",):
+        return _read_3(name.function, name.arguments, name.text)
+    if name.function.startswith(("flash_fwd_", "flash_bwd_")) and "mla" not in name.function:
+        return _read_2(name) if not name.is_bare or name.function.startswith("flash_fwd_splitkv_") else None
     return None
 
 
@@ -135,14 +138,14 @@ def _read_2(name: ParsedName) -> KernelName:
     numbers = [int(text) if re.fullmatch(r"\d{1,4}", text) else None for text in traits[:3]]
     head_dim, m, n = numbers if len(numbers) == 3 else (None, None, None)
     dtype = first_dtype(traits, FLOATS)
-    bools = tuple(argument == "1" for argument in name.arguments[1:])
+    bools = tuple(argument == "1" for argument in takewhile(("0", "1").__contains__, name.arguments[1:]))
     if "combine" in function or function in _BACKWARD_2:
         words = "split-kv combine" if "combine" in function else _BACKWARD_2[function]
         family: Family = "attention_combine" if "combine" in function else "attention"
         head = f"d{head_dim}" if head_dim else ""
         return _answer("flash_attn2", family, dtype, None, short("flash_attn2", words, dtype, head), head_dim=head_dim)
     is_split = "splitkv" in function
-    names = (_FLAGS_2_SPLIT if is_split else _FLAGS_2).get(len(bools), ())
+    names = _FLAGS_2_SPLIT.get(min(len(bools), 8), ()) if is_split else _FLAGS_2.get(len(bools), ())
     if "_bwd_" in function:
         names = ("dropout", "causal", "local", "alibi")
     flags = tuple(flag for flag, is_set in zip(names, bools, strict=False) if is_set and flag)

@@ -5,6 +5,7 @@ Each list says where its names come from. `spaces` are the namespaces of the lib
 or parameters, as C++ has them; a bare identifier of that name may be anybody's. `prefixes` begin generated names.
 """
 
+import re
 from functools import cache
 
 import msgspec
@@ -12,6 +13,8 @@ import msgspec
 from inferometer.names.kernel_name import Family, Library
 
 Known = tuple[Library, Family]
+
+_DISTINCTIVE = re.compile(r"\w*[a-z]{2}[A-Z][a-z]+[A-Z]|cunn_|vectorized_|[a-z0-9]+(?:_[a-z0-9]+){4}")
 
 
 class FunctionList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,6 +61,26 @@ def template_functions() -> dict[str, Known]:
 def inside_functions(library: Library) -> dict[str, Known]:
     """Functions in the library's own namespaces."""
     return _index("inside", library)
+
+
+@cache
+def base_functions() -> dict[str, Known]:
+    """Functions in namespaces that their own name tells: distinctive, and of one library, but for SGLang's copies.
+
+    Tools that print base names (`nsys stats` with `:base`) leave out namespaces and templates.
+    """
+    owners: dict[str, dict[Library, Known]] = {}
+    for item in lists():
+        for written in (item.inside, item.templates):
+            for family, functions in written.items():
+                for function in functions:
+                    owners.setdefault(function, {}).setdefault(item.library, (item.library, family))
+    found: dict[str, Known] = {}
+    for function, known in owners.items():
+        originals = [told for library, told in known.items() if library != "sgl_kernel"] or list(known.values())
+        if _DISTINCTIVE.match(function) and len(originals) == 1:
+            found[function] = originals[0]
+    return found
 
 
 @cache

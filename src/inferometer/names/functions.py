@@ -6,6 +6,7 @@ from functools import lru_cache
 from inferometer.names.dtypes import FLOATS, first_dtype
 from inferometer.names.function_lists import (
     bare_functions,
+    base_functions,
     inside_functions,
     known_prefixes,
     known_spaces,
@@ -14,7 +15,7 @@ from inferometer.names.function_lists import (
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
-from inferometer.names.words import data_type, find_arch, find_family
+from inferometer.names.words import data_type, find_arch, find_family, type_of_traits
 
 _SPACE_FAMILIES: dict[str, dict[Family, Family]] = {  # what a word means in these namespaces
     "marlin_moe_wna16": {"gemm": "grouped_gemm"},
@@ -71,6 +72,7 @@ def read(name: ParsedName) -> KernelName | None:
     else:
         known = template_functions().get(name.function)
     known = known or next((known for prefix, known in known_prefixes() if name.function.startswith(prefix)), None)
+    known = known or (base_functions().get(name.function) if name.is_bare else None)
     return None if known is None else _answer(name, *known, is_listed=True)
 
 
@@ -125,7 +127,7 @@ def _dtype(name: ParsedName, library: Library, family: Family) -> str | None:
     if dtype is None and library == "pytorch" and family in ("copy", "gather_scatter", "reduction", "scan_sort"):
         return first_dtype(argument for argument in name.arguments[:1] if argument not in ("char", "bool"))
     if dtype is None and library == "sgl_kernel" and family == "other" and len(name.arguments) == 1:
-        return first_dtype(name.arguments)
+        return first_dtype(name.arguments) or type_of_traits(name.arguments)
     if library == "fbgemm" and dtype is not None and "FP8" in name.function:
         return f"fp8>{dtype}" if "_to_float" in name.function else _to_fp8(dtype, name.function)
     return dtype

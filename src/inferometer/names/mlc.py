@@ -17,7 +17,7 @@ _FAMILIES: tuple[tuple[Family, str], ...] = (  # what a fused kernel is named af
     ("softmax", "softmax"),
     ("activation", "silu|gelu|relu|sigmoid|tanh"),
     ("gather_scatter", "take|scatter_nd|gather"),
-    ("quantize", "dequantize|quantize"),
+    ("quantize", r"dequantize|quantize|decode(?=\d)"),  # as it was called before
     ("reduction", "sum|max|mean"),
     ("elementwise", "add|subtract|multiply|divide|clip|power|exp"),
     ("copy", "transpose|reshape|cast|concatenate|split|strided_slice|broadcast_to|expand_dims|squeeze|full|zeros"),

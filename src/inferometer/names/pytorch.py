@@ -8,7 +8,7 @@ operation in `ReduceOp<T,Op<…>>`. `OpaqueType<2>` tells bytes, not a type. All
 import re
 from functools import lru_cache
 
-from inferometer.names.dtypes import FLOATS, dtype_of, first_dtype
+from inferometer.names.dtypes import FLOATS, TYPES, dtype_of, first_dtype
 from inferometer.names.function_lists import known_spaces
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName, last_word, split_template
@@ -70,6 +70,7 @@ _ACTIVATIONS = {
 }
 _COPIES = frozenset({"direct_copy", "copy", "fill", "conj", "flip", "float8_copy", "eye", "neg_conj"})
 _FLOAT_COPY = re.compile(r"(bfloat16|float16|half|float8_?\w*?|float8|fp8)_copy")
+_TO_COPY = re.compile(r"(bfloat16|float16|half|float32|float)to(bfloat16|float16|half|float32|float)_copy")
 _GATHERS = frozenset(
     {
         "index",
@@ -126,7 +127,7 @@ def read(name: ParsedName) -> KernelName | None:
     """A pointwise kernel, a reduction, or a foreach kernel of PyTorch."""
     function = name.function
     in_torch = name.namespaces[:2] == ("at", "native")
-    if not in_torch and (name.namespaces or not name.text.startswith("@anon")):
+    if not in_torch and (name.namespaces or not (name.text.startswith("@anon") or _is_base_name(name))):
         return None
     if function in _POINTWISE:
         return _read_pointwise(name)
@@ -141,6 +142,11 @@ def read(name: ParsedName) -> KernelName | None:
         found = _RANDOM.search(name.text)
         return _answer("random", dtype, short("random", found[0] if found else "", dtype))
     return None
+
+
+def _is_base_name(name: ParsedName) -> bool:
+    """Whether a tool that leaves out namespaces (`nsys stats` with base names, some of ROCm's) wrote it."""
+    return name.function in _POINTWISE or (name.function == "reduce_kernel" and "ReduceOp<" in name.text)
 
 
 def _read_pointwise(name: ParsedName) -> KernelName:
@@ -195,7 +201,10 @@ def _meaning(operator: str, dtype: str | None, *, casts: bool) -> tuple[Family, 
     if typed:
         to = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16"}.get(typed[1], "fp8")
         return "copy", "cast", f"{dtype}>{to}" if dtype and dtype != to else dtype
-    if operator in ("direct_copy", "copy"):
+    cast = _TO_COPY.fullmatch(operator)
+    if cast:
+        return "copy", "cast", f"{TYPES[cast[1]]}>{TYPES[cast[2]]}"
+    if operator == "copy" or operator.startswith("direct_copy"):  # whose end may be cut off
         return "copy", "copy with cast" if casts else "copy", dtype
     backward = operator.endswith("_backward")
     plain = operator.removesuffix("_backward")

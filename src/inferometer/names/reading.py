@@ -67,6 +67,8 @@ def parse(name: Canonical, *, is_bare: bool, is_amd: bool = False) -> ParsedName
     text, path, arguments = name.text, name.path, name.arguments
     if "::" not in path:
         return ParsedName(text, path, (), path, arguments, is_bare and not arguments, is_amd)
+    if " " in path:  # a return type, where the name was cut before its end
+        path = path.rpartition(" ")[2]
     *spaces, function = path.split("::")
     if "@anon" in spaces or "" in spaces:
         spaces = [space for space in spaces if space and space != "@anon"]

@@ -16,7 +16,7 @@ _TYPES = (
     ("F8", "fp8_e4m3"), ("B8", "fp8_e5m2"), ("I8", "int8"), ("4xi8", "int8"), ("X", "tf32"), ("B", "bf16"),
     ("H", "fp16"), ("S", "fp32"), ("D", "fp64"), ("C", "complex64"),
 )  # fmt: skip
-_TILE = re.compile(r"_MT(\d+)x(\d+)(?:x(\d+))?")
+_TILE = re.compile(r"_MT(\d+)x(?:(\d+)(?=[x_])(?:x(\d+))?)?")  # the number at the end of a cut name may be cut too
 _MI = re.compile(r"_MI(\d+)x(\d+)x(\d+)")
 _ISA = re.compile(r"_(?:ISA|gfx)([0-9a-f]{3,4})(?=_|$)")
 _GSU = re.compile(r"_GSU(\d+)(?=_|$)")

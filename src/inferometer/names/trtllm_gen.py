@@ -111,7 +111,8 @@ def _read_gemm(match: re.Match[str]) -> KernelName:
     rest = match["rest"]
     first, second = _TYPES.get(match["a"]), _TYPES.get(match["b"] or match["a"])
     dtype = product(second, first) if "transOut" in rest else product(first, second)
-    grouped = "_dynB" in rest
+    is_cut = match["op"] == "bmm" and "_sm" not in rest  # what makes it grouped stands near the end
+    grouped = "_dynB" in rest or is_cut
     fused = tuple(word for word in ("swiGlu", "geGlu", "relu2", "silu") if word.lower() in rest.lower())
     arch = re.search(r"_sm(\d+)", rest)
     split = re.search(r"_splitK(\d+)|_sk(\d+)", rest)

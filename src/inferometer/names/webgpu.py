@@ -22,6 +22,8 @@ _OPS: dict[str, tuple[Family, str, tuple[str, ...]]] = {
     "matmul_q4": ("gemm", "matmul q4", ()),
     "fused_ffn": ("gemm", "fused ffn gate+up+activation", ("activation",)),
     "attention": ("attention", "attention", ()),
+    "attend": ("attention", "attention", ()),
+    "sdpa": ("attention", "attention", ()),
     "rmsnorm": ("norm", "rms_norm", ()),
     "layernorm": ("norm", "layer_norm", ()),
     "rope": ("rope", "rope", ()),

@@ -22,7 +22,7 @@ import msgspec
 from inferometer.names.dtypes import FLOATS, dtype_of, first_dtype
 from inferometer.names.function_lists import cpp_functions
 from inferometer.names.kernel_name import Evidence, Family, KernelName
-from inferometer.names.reading import Grammar, ParsedName
+from inferometer.names.reading import Grammar, ParsedName, split_template
 from inferometer.names.short_names import short
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -121,10 +121,16 @@ def is_triton_style(name: ParsedName) -> bool:
     return not name.is_amd and _SNAKE.fullmatch(name.function) is not None and find_family(name.function) is not None
 
 
+def type_of_traits(arguments: tuple[str, ...]) -> str | None:
+    """The first type that the traits of a kernel hold: `KernelTraits<16,7,__nv_bfloat16>`."""
+    traits = next((argument for argument in arguments if "raits<" in argument), None)
+    return None if traits is None else first_dtype(split_template(traits)[1], FLOATS)
+
+
 def data_type(arguments: tuple[str, ...], family: Family | None) -> str | None:
     """The first type of floats; of a cast or quantisation that ends in fp8, the last two."""
     if family not in ("quantize", "copy") or len(arguments) < 2:
-        return first_dtype(arguments, FLOATS)
+        return first_dtype(arguments, FLOATS) or type_of_traits(arguments)
     types = [dtype for argument in arguments if (dtype := dtype_of(argument)) in FLOATS]
     is_cast = len(types) > 1 and str(types[-1]).startswith("fp8") and types[-2] != types[-1]
     return f"{types[-2]}>{types[-1]}" if is_cast else types[0] if types else None
