@@ -18,8 +18,9 @@ REQUIREMENTS := pyproject.toml constraints.txt
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.base ## Install, then summarize the bundled sample trace
+run: $(VENV)/.base ## Install, then summarize the bundled sample trace and write report.html
 	$(VENV)/bin/inferometer summary samples/decode.json.gz
+	$(VENV)/bin/inferometer report samples/decode.json.gz -o report.html --force
 
 test: $(VENV)/.dev ## Run the tests on the base installation; tests that need an extra skip
 	$(VENV)/bin/python -m pytest --numprocesses auto
@@ -40,8 +41,10 @@ format: $(VENV)/.dev ## Format the code and mend what the linter can
 benchmark: $(VENV)/.dev $(VENV_BENCH)/.peers ## Measure our speed against the peers', each suite in one run
 	$(VENV)/bin/python -m benchmarks.run --peer-python $(VENV_BENCH)/bin/python
 	$(VENV)/bin/python -m benchmarks.run --suite nsys --peer-python $(VENV_BENCH)/bin/python
+	$(VENV)/bin/python -m benchmarks.run --suite scaling --peer-python $(VENV_BENCH)/bin/python
 
-fuzz: $(VENV)/.dev ## Run the property tests with many more examples
+fuzz: $(VENV)/.dev ## Damage 100,000 inputs of all formats, then run the property tests with many more examples
+	$(VENV)/bin/python -m tests.fuzz
 	$(VENV)/bin/python -m pytest -m hypothesis --hypothesis-profile=fuzz
 
 docs: $(VENV)/.docs ## Write the generated pages, and build all as a site: build/site/index.html

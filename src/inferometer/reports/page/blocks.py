@@ -1,0 +1,94 @@
+"""What a section of the page is made of: words, tables and charts. Rendered as HTML or Markdown by others.
+
+Charts are Plotly figures as plain data (`data`, `layout`), already down-sampled: nothing here may grow with the trace.
+Colours in them are names of the page's own, `var(--series-1)` to `var(--series-8)`, `var(--good)`, `var(--bad)`,
+`var(--muted)`, `var(--ink)`: the page resolves them for light and dark. Texts from files stay plain: renderers escape.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inferometer.analyses.result import Section
+
+MOST_POINTS = 4_000  # of one chart: more can't be seen, and every one is in the page
+MOST_ROWS = 500  # of one table
+ADDITIVE = frozenset({"count", "share", "total_ns", "self_ns", "launches", "calls"})  # by the names all results share
+
+
+@dataclass(frozen=True)
+class Words:
+    """A paragraph; `kind` sets it apart: a verdict and a warning stand out, a note is small."""
+
+    text: str
+    kind: str = "plain"  # plain, verdict, warning, note
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Labels and what is said of each; with `heads`, of several runs side by side. "" where nothing is said."""
+
+    lines: Sequence[tuple[str, ...]]
+    heads: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Point:
+    """One thing of a list. `mark` is its severity in a word, `tone` how grave that is, `detail` unfolds."""
+
+    text: str
+    mark: str = ""
+    tone: str = "plain"  # plain, bad, warning, low, good
+    aside: str = ""
+    detail: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Points:
+    """A list, the most important first. `title`: where a section has several."""
+
+    points: Sequence[Point]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table that the reader can sort and filter. `group` is a column whose values fold rows together.
+
+    At most `MOST_ROWS` rows are shown; those behind them are one row, with their number and sums.
+
+    Attributes:
+        sums: Columns that may be added up, for subtotals of groups, of filtered rows and of rows left out. None: those
+            of `ADDITIVE` that the table has.
+    """
+
+    section: Section
+    group: str | None = None
+    sums: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A Plotly figure. `alt` says in a sentence what it shows, for those who can't see it, and for Markdown.
+
+    A menu (`layout["updatemenus"]`) becomes a plain list to choose from, which a keyboard can use.
+    """
+
+    title: str
+    alt: str
+    data: Sequence[dict[str, Any]]
+    layout: dict[str, Any]
+    height: int = 360
+
+
+Part = Words | Facts | Points | Grid | Chart
+
+
+@dataclass(frozen=True)
+class Block:
+    """A section: its heading and parts. `lacking` says what the trace would need for it; then there are no parts."""
+
+    name: str
+    title: str
+    parts: Sequence[Part] = ()
+    lacking: str = ""

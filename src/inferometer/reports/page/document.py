@@ -1,0 +1,178 @@
+"""Blocks as one HTML file that loads nothing: the style, the script, Plotly and the charts' data are in it.
+
+The page opens from a disk, without a network; its own policy (CSP) forbids loading. What it holds is text: the template
+escapes it, and the data of charts is made harmless by `figures.py`. The same blocks give the same bytes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from inferometer import __version__
+from inferometer.reports.page.blocks import Block, Chart, Facts, Grid, Part, Points, Words
+from inferometer.reports.page.figures import figure_json
+from inferometer.reports.page.grids import Limits, arrange_grid, cut
+
+MOST_BYTES = 8_000_000
+LACKING = "What this page can't show"
+_TEXT_BYTES = 1_500_000  # of tables and texts: where they take more, they are cut shorter, for charts to have room
+_LIMITS = (Limits(), Limits(200, 1_000), Limits(50, 250), Limits(10, 100))
+_FIRST = frozenset({"facts", "verdict", "findings", "losses"})  # above the list of contents
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page as HTML, and the titles of charts that would have made it larger than `MOST_BYTES`."""
+
+    html: str
+    left_out: tuple[str, ...] = ()
+
+
+def render_page(blocks: Sequence[Block], *, title: str) -> Page:
+    """One HTML file of at most `MOST_BYTES`: of too much, tables get shorter, then the largest charts go."""
+    charts = [part for block in blocks for part in block.parts if isinstance(part, Chart)]
+    figures = dict(enumerate(map(figure_json, charts), start=1))
+    limits, text_bytes = _fitting_limits(blocks, title)
+    kept = _fitting(figures, MOST_BYTES - text_bytes - len(_plotly().encode()))
+    left_out = [chart.title for number, chart in enumerate(charts, start=1) if number not in kept]
+    views = [*_Views(limits, kept).blocks(blocks)]
+    return Page(_write(views, title, limits, plotly=_plotly() if kept else ""), tuple(left_out))
+
+
+def _fitting_limits(blocks: Sequence[Block], title: str) -> tuple[Limits, int]:
+    """The widest limits under which tables and texts leave room for charts, and the bytes of the page without these."""
+    limits, text_bytes = _LIMITS[-1], 0
+    for limits in _LIMITS:
+        views = _Views(limits, {})
+        made = [*views.blocks(blocks)]
+        if views.characters <= _TEXT_BYTES or limits is _LIMITS[-1]:  # else it isn't worth writing
+            text_bytes = len(_write(made, title, limits).encode())
+            if text_bytes <= _TEXT_BYTES:
+                break
+    return limits, text_bytes
+
+
+def _fitting(figures: dict[int, str], room: int) -> dict[int, str]:
+    """All but the largest, until they have room."""
+    sizes = {number: len(text.encode()) for number, text in figures.items()}
+    while sizes and sum(sizes.values()) > room:
+        del sizes[max(sizes, key=lambda number: sizes[number])]
+    return {number: figures[number] for number in sizes}
+
+
+def _write(views: "Sequence[_View]", title: str, limits: Limits, *, plotly: str = "") -> str:
+    from markupsafe import Markup
+
+    html: str = _template().render(
+        title=cut(title, limits.characters),
+        first=[view for view in views if view.name in _FIRST],
+        rest=[view for view in views if view.name not in _FIRST],
+        css=Markup(_asset("page.css")),
+        script=Markup(_asset("page.js")),
+        plotly=Markup(plotly),
+        version=__version__,
+    )
+    return html.lstrip()
+
+
+@dataclass(frozen=True)
+class _View:
+    """A part, or a section of parts, as the template wants it."""
+
+    kind: str
+    name: str
+    title: str
+    of: Any = None
+    parts: Sequence["_View"] = ()
+    more: int = 0
+
+
+class _Views:
+    """Turns blocks into views; numbers tables and charts as they come, and adds up the characters of their texts."""
+
+    def __init__(self, limits: Limits, figures: dict[int, str]) -> None:
+        self.characters = 0
+        self._limits = limits
+        self._figures = figures
+        self._charts = 0
+        self._tables = 0
+
+    def blocks(self, blocks: Sequence[Block]) -> Iterator[_View]:
+        """The sections, and what is lacking for others as one more."""
+        yield from (self._block(block) for block in blocks if not block.lacking)
+        lacking = tuple((block.title, self._cut(block.lacking)) for block in blocks if block.lacking)
+        if lacking:
+            yield _View("section", "lacking", LACKING, parts=[_View("Facts", "", "", Facts(lacking))])
+
+    def _block(self, block: Block) -> _View:
+        parts = [self._part(part, block.title) for part in block.parts]
+        return _View("section", block.name, self._cut(block.title), parts=parts)
+
+    def _part(self, part: Part, above: str) -> _View:
+        make: dict[type, Callable[[Any, str], _View]] = {
+            Words: self._words,
+            Facts: self._facts,
+            Points: self._points,
+            Grid: self._grid,
+            Chart: self._chart,
+        }
+        return make[type(part)](part, above)
+
+    def _words(self, words: Words, above: str) -> _View:
+        return _View("Words", "", "", replace(words, text=self._cut(words.text)))
+
+    def _facts(self, facts: Facts, above: str) -> _View:
+        lines = [tuple(map(self._cut, line)) for line in facts.lines[: self._limits.rows]]
+        return _View("Facts", "", "", Facts(lines, [*map(self._cut, facts.heads)]), more=len(facts.lines) - len(lines))
+
+    def _points(self, points: Points, above: str) -> _View:
+        shown = [
+            replace(
+                point,
+                text=self._cut(point.text),
+                mark=self._cut(point.mark),
+                aside=self._cut(point.aside),
+                detail=[self._cut(text) for text in point.detail[: self._limits.rows]],
+            )
+            for point in points.points[: self._limits.rows]
+        ]
+        return _View("Points", "", self._cut(points.title), shown, more=len(points.points) - len(shown))
+
+    def _grid(self, grid: Grid, above: str) -> _View:
+        self._tables += 1
+        table = arrange_grid(grid, self._limits)
+        self.characters += table.characters()
+        return _View("Grid", f"table-{self._tables}", "" if grid.section.title == above else table.title, table)
+
+    def _chart(self, chart: Chart, above: str) -> _View:
+        self._charts += 1
+        shown = replace(chart, title=self._cut(chart.title), alt=self._cut(chart.alt))
+        data = self._figures.get(self._charts, "")
+        return _View("Chart", f"chart-{self._charts}", "" if chart.title == above else shown.title, (shown, data))
+
+    def _cut(self, text: str) -> str:
+        shown = cut(text, self._limits.characters)
+        self.characters += len(shown)
+        return shown
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["json_text"] = Markup  # made safe by figures.py
+    return environment.from_string(_asset("page.html.j2"))
+
+
+def _asset(name: str) -> str:
+    return files("inferometer.reports.page").joinpath(name).read_text("utf-8")
+
+
+@cache
+def _plotly() -> str:
+    """The library with the licences of all that is in it."""
+    return files("plotly").joinpath("package_data", "plotly.min.js").read_text("utf-8")

@@ -1,0 +1,79 @@
+"""What charts have in common: colours, axes, the unit of their times, and labels short enough for an axis."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from inferometer.names import decode
+from inferometer.reports.page.sampling import Number, rounded
+
+REST_COLOR = "var(--muted)"
+SERIES = 8
+"""Colours that can be told apart; further series share them."""
+
+LABEL = 44
+"""Characters of a label on an axis or in a legend; hovering shows the whole name."""
+
+_MILLI_NS = 1_000_000
+_MICRO_NS = 1_000
+
+
+def color(position: int) -> str:
+    """The colour of a series by its position."""
+    return f"var(--series-{position % SERIES + 1})"
+
+
+def axis(title: str, **more: Any) -> dict[str, Any]:
+    """An axis of a layout; `title` is our own words, never text from a file."""
+    return {"title": {"text": title}, **more}
+
+
+@dataclass(frozen=True)
+class TimeUnit:
+    """The unit of a chart's times: `ms`, or `μs` where all are below some milliseconds."""
+
+    name: str
+    ns: int
+
+    @classmethod
+    def of(cls, largest_ns: float) -> Self:
+        """The unit in which the largest time of a chart reads well."""
+        return cls("μs", _MICRO_NS) if largest_ns < 2 * _MILLI_NS else cls("ms", _MILLI_NS)
+
+    def scaled(self, times_ns: Iterable[float | None], digits: int = 4) -> list[Number]:
+        """Times in this unit, rounded."""
+        return rounded((None if time is None else time / self.ns for time in times_ns), digits)
+
+    def axis(self, title: str, **more: Any) -> dict[str, Any]:
+        """An axis of times."""
+        return axis(f"{title}, {self.name}", **more)
+
+
+def cut(text: str, longest: int = LABEL) -> str:
+    """The text, its middle left out where it is long: what tells names apart often stands at their end."""
+    if len(text) <= longest:
+        return text
+    tail = longest // 3
+    return f"{text[: longest - tail - 1]}…{text[-tail:]}"
+
+
+def distinct(labels: Sequence[str]) -> list[str]:
+    """The labels, with a number behind those that repeat: equal categories of an axis would fall together."""
+    seen: dict[str, int] = {}
+    found = []
+    for label in labels:
+        seen[label] = seen.get(label, 0) + 1
+        found.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+    return found
+
+
+def kernel_labels(kernels: Sequence[str]) -> dict[str, str]:
+    """A short label of each kernel, different for each: its short name; the name itself where that fits."""
+    every = list(dict.fromkeys(kernels))
+    short = [kernel if len(kernel) <= LABEL else cut(decode(kernel).short_name) for kernel in every]
+    return dict(zip(every, distinct(short), strict=True))
+
+
+def stacked(layout: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """A layout whose bars stand on each other, without space between them."""
+    return {"barmode": "stack", "bargap": 0.0, **layout, **more}

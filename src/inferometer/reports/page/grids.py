@@ -1,0 +1,171 @@
+"""Tables as the page's template writes them: cells as text beside exact values, groups with sums, and what is left out.
+
+The column of names stands first and heads its row. Sums are of whole groups, also where not every row is shown.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from inferometer.analyses.result import Field
+from inferometer.errors import clean
+from inferometer.reports.base import cell, is_right, shown_fields
+from inferometer.reports.page.blocks import ADDITIVE, MOST_ROWS, Grid
+from inferometer.reports.page.figures import without_surrogates
+
+_NAME = 60  # characters of a name before it is folded
+_TEXT = 160
+_MARKUP = 10  # characters around a cell
+_FOLDED = 60  # rows from which groups begin folded
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of a table is shown: rows, and characters of a cell."""
+
+    rows: int = MOST_ROWS
+    characters: int = 4_000
+
+
+@dataclass(frozen=True)
+class Head:
+    """A column's heading. `kind` tells the script how to write a sum, `summed` whether there is one."""
+
+    title: str
+    kind: str
+    right: bool
+    summed: bool
+    of_group: bool
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`text` as people read it; `short`, its beginning, where it is long; `exact` where the text isn't."""
+
+    text: str
+    short: str = ""
+    exact: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row: plain, the head of a group, or the rest that isn't shown. `label` says what a head or rest is."""
+
+    kind: str  # row, group, rest
+    cells: Sequence[Cell]
+    group: int | None = None
+    label: Cell | None = None
+    rows: int = 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table ready for the template."""
+
+    title: str
+    heads: Sequence[Head]
+    lines: Sequence[Line]
+    notes: Sequence[str]
+    group: str | None
+    folded: bool
+
+    def characters(self) -> int:
+        """About how many the page needs for it, at least."""
+        cells = [cell for line in self.lines for cell in line.cells]
+        return sum(map(len, self.notes)) + sum(_MARKUP + len(cell.text) + len(cell.short) for cell in cells)
+
+
+def arrange_grid(grid: Grid, limits: Limits) -> Table:
+    """The grid, cut to `limits`."""
+    return _Arranged(grid, limits).table()
+
+
+def cut(text: str, characters: int) -> str:
+    """`text` without what drives a terminal or turns lines around, and without its end where it is very long."""
+    more = len(text) - characters
+    text = without_surrogates(clean(text[:characters]))
+    return text if more <= 0 else f"{text}… ({more:,} more characters)"
+
+
+class _Arranged:
+    def __init__(self, grid: Grid, limits: Limits) -> None:
+        self._section = grid.section
+        self._frame = grid.section.frame
+        self._limits = limits
+        self._group = grid.group if grid.group in self._frame.columns else None
+        self._fields = _names_first(shown_fields(grid.section))
+        self._summed = set(ADDITIVE if grid.sums is None else grid.sums)
+
+    def table(self) -> Table:
+        return Table(
+            title=cut(self._section.title, self._limits.characters),
+            heads=[self._head(field) for field in self._fields],
+            lines=[*self._lines()],
+            notes=[cut(note, self._limits.characters) for note in self._section.notes[: self._limits.rows]],
+            group=self._group_title(),
+            folded=self._frame.height > _FOLDED,
+        )
+
+    def _group_title(self) -> str | None:
+        titles = [field.title for field in self._fields if field.column == self._group]
+        return None if self._group is None else cut([*titles, self._group][0], self._limits.characters)
+
+    def _head(self, field: Field) -> Head:
+        title = cut(field.title, self._limits.characters)
+        return Head(title, field.kind, is_right(field), self._is_summed(field), field.column == self._group)
+
+    def _is_summed(self, field: Field) -> bool:
+        return field.column in self._summed and self._frame[field.column].dtype.is_numeric()
+
+    def _lines(self) -> Iterator[Line]:
+        shown = self._frame.head(self._limits.rows)
+        if self._group is None:
+            yield from self._rows(shown, None)
+            yield from self._rest(self._frame.slice(self._limits.rows), None, "more rows")
+            return
+        values = self._frame[self._group]
+        for number, value in enumerate(shown[self._group].unique(maintain_order=True)):
+            whole = self._frame.filter(values.eq_missing(value))
+            rows = shown.filter(shown[self._group].eq_missing(value))
+            label = self._text("-" if value is None else str(value), _NAME)
+            yield Line("group", self._sums(whole), number, label, whole.height)
+            yield from self._rows(rows, number)
+            yield from self._rest(whole.slice(rows.height), number, "more rows of the group")
+        unseen = self._frame.filter(~values.is_in(shown[self._group].implode(), nulls_equal=True))
+        yield from self._rest(unseen, None, "more rows of other groups")
+
+    def _rows(self, frame: pl.DataFrame, group: int | None) -> Iterator[Line]:
+        for row in frame.iter_rows(named=True):
+            yield Line("row", [self._cell(field, row[field.column]) for field in self._fields], group)
+
+    def _rest(self, frame: pl.DataFrame, group: int | None, what: str) -> Iterator[Line]:
+        if frame.height:
+            label = Cell(f"and {frame.height:,} {what}" if frame.height > 1 else f"and 1 {what.replace('rows', 'row')}")
+            yield Line("rest", self._sums(frame), group, label, frame.height)
+
+    def _sums(self, frame: pl.DataFrame) -> list[Cell]:
+        """Of columns that may be added up; empty where they may not, or where a number is missing."""
+        sums = []
+        for field in self._fields:
+            known = self._is_summed(field) and not frame[field.column].null_count()
+            sums.append(self._cell(field, frame[field.column].sum()) if known else Cell(""))
+        return sums
+
+    def _cell(self, field: Field, value: Any) -> Cell:
+        text = cell(field, value)
+        if not is_right(field):
+            return self._text(text, _NAME if field.kind == "name" else _TEXT)
+        exact = "" if value is None else repr(value)
+        return Cell(text, exact=exact if exact != text else "")
+
+    def _text(self, text: str, longest: int) -> Cell:
+        text = cut(text, self._limits.characters)
+        return Cell(text, short=f"{text[:_NAME]}…" if len(text) > longest else "")
+
+
+def _names_first(fields: Sequence[Field]) -> list[Field]:
+    """The first column of names in front: it says what a row is about."""
+    names = [field for field in fields if field.kind == "name"][:1]
+    return [*names, *(field for field in fields if field not in names)]

@@ -1,0 +1,86 @@
+"""What a page is about: a run, perhaps a second one, and what the analyses make of them, each made when first asked."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from inferometer.analyses.compare import Comparison, compare
+from inferometer.analyses.groups import Groups, find_groups
+from inferometer.analyses.kernels import KernelTable, kernel_table
+from inferometer.analyses.steps import StepTable
+from inferometer.analyses.timeline import Timeline, find_timeline
+from inferometer.findings.first_look import FirstLook, first_look
+from inferometer.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from inferometer.architectures import Model
+    from inferometer.hardware.device import Device
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the reader's engineer said beside the files: a model and a device, for bounds."""
+
+    model: "Model | None" = None
+    device: "Device | None" = None
+    bandwidths: tuple[float, ...] = ()
+
+
+class Look:
+    """The run in question, opened with all tables, and the one that it is compared with, its base.
+
+    Args:
+        trace: The run.
+        candidate: A second run: then `trace` is the base of the comparison.
+        asked: What was said beside them.
+    """
+
+    def __init__(self, trace: Trace, candidate: Trace | None = None, asked: Asked | None = None) -> None:
+        self.trace = trace
+        self.candidate = candidate
+        self.asked = asked or Asked()
+
+    @cached_property
+    def first(self) -> FirstLook:
+        """Facts, findings, phases, kernels of the run."""
+        return self._first_look(self.trace)
+
+    @cached_property
+    def second(self) -> FirstLook | None:
+        """The same of the candidate."""
+        return None if self.candidate is None else self._first_look(self.candidate)
+
+    @cached_property
+    def kernels(self) -> KernelTable:
+        """All kernels, as the file names them."""
+        return kernel_table(self.trace)
+
+    @cached_property
+    def steps(self) -> StepTable | None:
+        """The steps, where any are recorded or marked."""
+        from inferometer.analyses.steps import step_table
+        from inferometer.errors import InputError
+
+        try:
+            return step_table(self.trace)
+        except InputError:
+            return None
+
+    @cached_property
+    def timeline(self) -> Timeline | None:
+        """The time line; None without launches."""
+        return find_timeline(self.trace) if self.kernels.basis == "launches" and self.kernels.kernels else None
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Kernels that one call launches together."""
+        return find_groups(self.trace)
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """Of the run as base with the candidate."""
+        return None if self.candidate is None else compare(self.trace, self.candidate, device=self.asked.device)
+
+    def _first_look(self, trace: Trace) -> FirstLook:
+        asked = self.asked
+        return first_look(trace, top=20, model=asked.model, device=asked.device, bandwidths=asked.bandwidths)

@@ -1,0 +1,17 @@
+"""What the file says of itself: of two runs side by side."""
+
+from inferometer.reports.page.blocks import Block, Facts
+from inferometer.reports.page.look import Look
+from inferometer.reports.page.section import PageSection
+
+
+def _build(look: Look) -> Block:
+    base = dict(look.first.facts())
+    if look.second is None:
+        return Block("facts", "Facts", [Facts(tuple(base.items()))])
+    candidate = dict(look.second.facts())
+    lines = [(label, base.get(label, ""), candidate.get(label, "")) for label in {**base, **candidate}]
+    return Block("facts", "Facts", [Facts(tuple(lines), heads=("Base", "Candidate"))])
+
+
+SECTION = PageSection("facts", 0, _build)

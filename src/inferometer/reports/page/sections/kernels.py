@@ -1,0 +1,179 @@
+"""Kernels: the whole table with what the names tell, and where the time is, by family and kernel.
+
+Tables that a source printed are shown each for itself: they may count the same time.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from inferometer.analyses.kernels import KernelTable
+from inferometer.analyses.result import Field, Section
+from inferometer.analyses.step_classes import class_of_label
+from inferometer.names.decoding import decode_frame
+from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
+from inferometer.reports.page.drawing import TimeUnit, color, cut, kernel_labels
+from inferometer.reports.page.look import Look
+from inferometer.reports.page.section import PageSection
+from inferometer.units import format_duration, format_share
+
+FEW = 12
+"""Kernels that bars can show one by one; more are a tree map."""
+
+LEAVES = 80
+"""Kernels of a tree map with an area of their own; the others of a family are one area."""
+
+TABLES = 4
+_TILE = 28  # characters of a label that an area may show
+_EDGE = "rgba(255,255,255,0.7)"
+_TELLS = ("family", "library", "dtype")
+_TOLD = (
+    Field("family", "Family", "text"),
+    Field("library", "Library", "text"),
+    Field("dtype", "Type", "text", spare=7),
+)
+_LACKING = "The trace would need launches of kernels with their times, or sums by kernel as a profiler prints them."
+
+
+def build(look: Look) -> Block | None:
+    """All tables of kernels, each with its chart."""
+    tables = [table for table in (look.kernels, *look.kernels.others) if table.kernels]
+    if not tables:
+        found = " ".join([*look.kernels.what_is_hidden(), *look.kernels.notes])
+        by_step = look.steps is not None and not look.steps.class_steps.is_empty()
+        where = " Times of functions by step are above, under Kernel classes by step." if by_step else ""
+        return Block("kernels", "Kernels", lacking=f"{_LACKING}{where} {found}".strip())
+    parts: list[Part] = [Words(text, "note") for text in (*look.kernels.what_is_hidden(), *look.kernels.where_from())]
+    for table in tables[:TABLES]:
+        told = _with_names(table.frame)
+        parts += [*_charts(table, told), _grid(table, told)]
+    if len(tables) > TABLES:
+        rest = f"{len(tables) - TABLES:,} more tables of the source are not shown here: inferometer kernels --section."
+        parts.append(Words(rest, "note"))
+    return Block("kernels", "Kernels", parts)
+
+
+def _with_names(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows, the largest first, with what their names tell."""
+    told = decode_frame(frame["kernel"]).select("kernel", *_TELLS)
+    joined = frame.join(told, on="kernel", how="left", maintain_order="left")
+    return joined.sort("total_ns", "kernel", descending=[True, False], nulls_last=True, maintain_order=True)
+
+
+def _grid(table: KernelTable, told: pl.DataFrame) -> Grid:
+    *times, name = table.fields()
+    return Grid(Section(table.title(), (*times, *_TOLD, name), told), group="family")
+
+
+def _charts(table: KernelTable, told: pl.DataFrame) -> Iterator[Chart]:
+    timed = _by_class(told) if table.steps else told
+    timed = timed.filter(pl.col("total_ns") > 0)
+    if timed.height:
+        yield _bars(table, timed) if timed.height <= FEW else _tree(table, timed)
+
+
+def _by_class(told: pl.DataFrame) -> pl.DataFrame:
+    """Labels that differ in their layers alone, as one."""
+    classes = {label: class_of_label(label) for label in told["kernel"]}
+    sums = told.group_by(pl.col("kernel").replace_strict(classes), maintain_order=True).agg(
+        pl.col("total_ns").sum(), pl.col("share").sum(), pl.col("family").first()
+    )
+    return sums.sort("total_ns", "kernel", descending=[True, False])
+
+
+def _main_fact(table: KernelTable, timed: pl.DataFrame) -> str:
+    first = timed.row(0, named=True)
+    label = kernel_labels([first["kernel"]])[first["kernel"]]
+    families = _families(timed)
+    family, family_ns = families.row(0)
+    what = "classes of kernels" if table.steps else "kernels"
+    return (
+        f"{label} takes {format_share(first['share'])} of {format_duration(table.total_ns)} kernel time, the most of "
+        f"{timed.height:,} {what}; the largest family is {family} with {format_share(family_ns / table.total_ns)}."
+    )
+
+
+def _families(timed: pl.DataFrame) -> pl.DataFrame:
+    """Families and their times, the largest first."""
+    sums = timed.group_by("family").agg(pl.col("total_ns").sum())
+    return sums.sort("total_ns", "family", descending=[True, False])
+
+
+def _bars(table: KernelTable, timed: pl.DataFrame) -> Chart:
+    labels = kernel_labels(timed["kernel"].to_list())
+    unit = TimeUnit.of(float(timed["total_ns"][0]))
+    families = {family: color(i) for i, family in enumerate(timed["family"].unique(maintain_order=True))}
+    data = {
+        "type": "bar",
+        "orientation": "h",
+        "x": unit.scaled(timed["total_ns"]),
+        "y": [labels[kernel] for kernel in timed["kernel"]],
+        "text": [format_share(share) for share in timed["share"]],
+        "customdata": timed["kernel"].to_list(),
+        "marker": {"color": [families[family] for family in timed["family"]]},
+        "hovertemplate": f"%{{customdata}}<br>%{{x}} {unit.name}, %{{text}}<extra></extra>",
+        "showlegend": False,
+    }
+    layout = {"xaxis": unit.axis("Kernel time"), "yaxis": {"autorange": "reversed", "automargin": True}}
+    return Chart(f"{table.title()}: time", _main_fact(table, timed), [data], layout, height=120 + 26 * timed.height)
+
+
+@dataclass(frozen=True)
+class _Node:
+    """One area. `id` and `parent` are ours; `label`, `whole` come from the file."""
+
+    id: str
+    parent: str
+    label: str
+    whole: str
+    time_ns: int
+    said: str
+    color: str
+
+
+def _tree(table: KernelTable, timed: pl.DataFrame) -> Chart:
+    nodes = _nodes(table, timed)
+    data = {
+        "type": "treemap",
+        "ids": [node.id for node in nodes],
+        "parents": [node.parent for node in nodes],
+        "labels": [node.label for node in nodes],
+        "values": [node.time_ns for node in nodes],
+        "text": [node.said for node in nodes],
+        "customdata": [node.whole for node in nodes],
+        "marker": {"colors": [node.color for node in nodes], "line": {"width": 1, "color": _EDGE}},
+        "textinfo": "label+text",
+        "hovertemplate": "%{customdata}<br>%{text}<extra></extra>",
+        "tiling": {"pad": 1},
+        "pathbar": {"visible": False},
+    }
+    layout = {"uniformtext": {"minsize": 9, "mode": "hide"}}
+    return Chart(f"{table.title()}: time by family", _main_fact(table, timed), [data], layout, height=460)
+
+
+def _nodes(table: KernelTable, timed: pl.DataFrame) -> Sequence[_Node]:
+    """Families with no time of their own, and their kernels: the kernels' times add up to the table's."""
+    labels = kernel_labels(timed["kernel"].head(LEAVES).to_list())
+    families = _families(timed)
+    own, rest = timed.head(LEAVES), timed.slice(LEAVES)
+    nodes = []
+    for i, (family, family_ns) in enumerate(families.iter_rows()):
+        shade = color(i)
+        nodes.append(_Node(f"f{i}", "", family, family, 0, _said(family_ns, table.total_ns), shade))
+        kernels = own.filter(pl.col("family") == family)
+        for j, (kernel, time_ns) in enumerate(kernels.select("kernel", "total_ns").iter_rows()):
+            label = cut(labels[kernel], _TILE)
+            nodes.append(_Node(f"f{i}k{j}", f"f{i}", label, kernel, time_ns, _said(time_ns, table.total_ns), shade))
+        others = rest.filter(pl.col("family") == family)
+        if others.height:
+            words, time_ns = f"other {others.height:,} kernels", int(others["total_ns"].sum())
+            nodes.append(_Node(f"f{i}rest", f"f{i}", words, words, time_ns, _said(time_ns, table.total_ns), shade))
+    return nodes
+
+
+def _said(time_ns: int, total_ns: int) -> str:
+    return f"{format_duration(time_ns)}, {format_share(time_ns / total_ns)}"
+
+
+SECTION = PageSection("kernels", 50, build)

@@ -1,0 +1,31 @@
+"""How the numbers of the page are made, as far as they are on it."""
+
+from inferometer import __version__
+from inferometer.reports.page.blocks import Block, Point, Points
+from inferometer.reports.page.look import Look
+from inferometer.reports.page.section import PageSection
+
+_TIMES = (
+    "Busy time is the union of intervals, summed time adds durations and counts overlap twice, wall time is the end "
+    "minus the start."
+)
+_TABLES = "Tables show times with three decimals; the exact number is the cell's title, and sorting goes by it."
+_CHARTS = "Charts may show fewer points than the trace has, and then say so; tables and sums are of all rows."
+_TOTALS = "The file holds sums of kernel time, no single launches: what needs launches isn't on this page."
+_MODELLED = "Bytes, FLOPs and bounds are modelled from the dimensions of the model; times are measured."
+_PAIR = "Sections that show one run are about the base."
+
+
+def _build(look: Look) -> Block:
+    texts = [_TIMES, _TABLES, _CHARTS]
+    if look.kernels.basis == "totals":
+        texts.append(_TOTALS)
+    if look.asked.model is not None:
+        texts.append(_MODELLED)
+    if look.candidate is not None:
+        texts.append(_PAIR)
+    texts.append(f"Made by inferometer {__version__}. The page is one file and loads nothing.")
+    return Block("notes", "How to read this page", [Points([Point(text) for text in texts])])
+
+
+SECTION = PageSection("notes", 90, _build)
