@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.trace_files import Truth
 
 _ROUNDED: Final = ("mean_ns", "stddev_ns")
 _ROUNDING: Final = 1e-9
+_PAGE_BYTES: Final = 8_000_000
+_PIECE_BYTES: Final = 1 << 20
 
 
 class WrongAnswer(Exception):
@@ -35,7 +39,8 @@ def check_kernels(output: bytes, truth: Truth) -> Answer:
     said = _parse(output)
     _check_rows(said["rows"], "kernel", truth, "kernels")
     _want("total_ns", truth.kernel_ns, said["total_ns"])
-    return Answer(said["total_ns"], f"{len(said['rows'])} kernels, {truth.launches:,} launches")
+    launches = f", {truth.launches:,} launches" if truth.launches else ""
+    return Answer(said["total_ns"], f"{len(said['rows'])} kernels{launches}")
 
 
 def check_calls(output: bytes, truth: Truth) -> Answer:
@@ -75,6 +80,97 @@ def check_summary(output: bytes, truth: Truth) -> Answer:
     return Answer(None, f"{sum(truth.rows.values()):,} rows")
 
 
+def check_families(output: bytes, truth: Truth) -> Answer:
+    """`kernels --by family --json`: all launches and all time, in fewer rows than there are names."""
+    said = _parse(output)
+    counts = [row["count"] for row in said["rows"] if row["count"] is not None]
+    _want("launches", truth.launches, sum(counts))
+    _want("total_ns", truth.kernel_ns, said["total_ns"])
+    _want("total_ns of rows", truth.kernel_ns, sum(row["total_ns"] for row in said["rows"]))
+    if len(said["rows"]) >= len(truth.tables["kernels"]):
+        raise WrongAnswer(f"want fewer families than kernels, found {len(said['rows'])}")
+    return Answer(said["total_ns"], f"{len(said['rows'])} families")
+
+
+def check_steps(output: bytes, truth: Truth) -> Answer:
+    """`steps --json`: what is known of the steps of every phase: their number and their times, added up."""
+    steps = _parse(output)["steps"]
+    phases: dict[str, Counter[str]] = defaultdict(Counter)
+    for step in steps:
+        phases[step["phase"]].update(steps=1, wall_ns=step["wall_ns"])
+    _check_rows([{"phase": phase, **numbers} for phase, numbers in phases.items()], "phase", truth, "steps")
+    return Answer(None, f"{len(steps):,} steps")
+
+
+def check_groups(output: bytes, truth: Truth) -> Answer:
+    """`groups --json`: all launches were looked at, and of every kernel in a group how many there are is right."""
+    said = _parse(output)
+    _want("launches", truth.rows["launches"], said["launches"])
+    kernels = truth.tables["kernels"]
+    for part in (part for group in said["groups"] for member in group["members"] for part in member["parts"]):
+        _want(f"launches of {part['kernel']}", round(kernels[part["kernel"]]["count"]), part["of"])
+        if part["count"] > part["of"]:
+            raise WrongAnswer(f"want at most {part['of']:,} of {part['kernel']} in a group, found {part['count']:,}")
+    return Answer(None, f"{said['groups_found']} groups among {said['launches']:,} launches")
+
+
+def check_compare(output: bytes, truth: Truth, candidate: Truth, changed: str) -> Answer:
+    """`compare --json`: the one kernel that was changed is named first, and contributions add up to the step.
+
+    Where devices are known, so is the time of every kernel in both runs.
+    """
+    said = _parse(output)
+    first, added = said["contributions"][0], [row for row in said["contributions"] if row["added"]]
+    if changed not in first["base_names"][0] or said["verdict"] != "software change":
+        raise WrongAnswer(f"want a change of {changed}, found {said['verdict']} and first {first['name']}")
+    if "devices" not in truth.tables:
+        return Answer(None, f"{said['verdict']}: {first['name']}")
+    for side, known in (("base", truth), ("candidate", candidate)):
+        _want(f"{side} step", sum(row[f"{side}_ns"] for row in added), said[f"{side}_step_ns"])
+        ours = [row for row in added if row["base_names"] and row["base_names"][0] in known.tables["kernels"]]
+        _want(f"{side} kernel_ns", known.kernel_ns, sum(row[f"{side}_ns"] for row in ours))
+    return Answer(truth.kernel_ns, f"{said['verdict']}, one kernel named")
+
+
+def check_export(output: bytes, truth: Truth, made: Path) -> Answer:
+    """`export --json`: the rows of every table, and a file of the size that it says. Of a Chrome trace, its kernels."""
+    said = _parse(output)
+    (file,) = said["files"]
+    _want("left out", 0, len(said["left_out"]))
+    for table, number in truth.rows.items():
+        _want(f"rows of {table}", number, file["rows"].get(table))
+    _want("bytes", made.stat().st_size, file["bytes"])
+    if said["to"] == "chrome":
+        _want("kernels in the file", truth.launches, _count(made, b'"cat":"kernel"'))
+    return Answer(None, f"{sum(truth.rows.values()):,} rows")
+
+
+def check_report(output: bytes, truth: Truth, made: Path) -> Answer:
+    """`report --json`: one whole page of at most 8 MB, which tells the kernel with the most time."""
+    said = _parse(output)
+    _want("bytes", made.stat().st_size, said["bytes"])
+    page = made.read_bytes()
+    kernels = truth.tables["kernels"]
+    most = max(kernels, key=lambda name: kernels[name]["total_ns"]).partition("<")[0]  # what needs no escaping
+    if len(page) > _PAGE_BYTES or not page.lstrip().startswith(b"<!doctype html>") or most.encode() not in page:
+        raise WrongAnswer(f"want a page of at most {_PAGE_BYTES:,} bytes with {most}, found {len(page):,} bytes")
+    return Answer(None, f"{len(said['sections'])} sections, {len(page) / 1e6:.1f} MB")
+
+
+def check_names(output: bytes, truth: Truth) -> Answer:
+    """`names decode --json`: every name answered, and library and family of the labelled ones."""
+    try:
+        said = {row["name"]: row for row in json.loads(output)}
+    except ValueError as error:
+        raise WrongAnswer(f"want JSON, found {output[:200]!r}") from error
+    _want("names", truth.events, len(said))
+    for name, known in truth.tables["names"].items():
+        found = {key: said[name][key] for key in known}
+        if any(found[key] not in str(known[key]).split("|") for key in known):
+            raise WrongAnswer(f"want {known}, found {found} of {name}")
+    return Answer(None, f"{len(said):,} names, {len(truth.tables['names']):,} of them labelled")
+
+
 def check_help(output: bytes) -> Answer:
     """`inferometer --help` lists the commands measured here."""
     if missing := [name for name in (b"kernels", b"import", b"summary") if name not in output]:
@@ -89,6 +185,17 @@ def read_peer(output: bytes) -> Answer:
     if not isinstance(said.get("kernel_ns"), int) or said["kernel_ns"] <= 0:
         raise WrongAnswer(f"want a sum of kernel time above 0, found {said.get('kernel_ns')!r}")
     return Answer(said["kernel_ns"], "not gated")
+
+
+def _count(path: Path, words: bytes) -> int:
+    """How often the words stand in a file, read by pieces."""
+    found, rest = 0, b""
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            rest += piece
+            found += rest.count(words)
+            rest = rest[-len(words) + 1 :]
+    return found
 
 
 def _check_rows(rows: Sequence[Mapping[str, Any]], key: str, truth: Truth, table: str) -> None:

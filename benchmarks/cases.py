@@ -20,8 +20,21 @@ _PEERS: Final = ROOT / "benchmarks" / "peers"
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """Where a case stands in a series: one command on files of one kind, by their sizes.
+
+    `start`: the smallest file, which shows what a run costs before it reads anything to speak of.
+    """
+
+    what: str
+    kind: str
+    bytes: int
+    start: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
-    """One command on one file. `makes` is a folder that it writes, removed before each run."""
+    """One command on one file. `makes` is a file or folder that it writes, removed before each run."""
 
     name: str
     command: str
@@ -32,11 +45,15 @@ class Case:
     truth: Truth | None = None
     peer: bool = False
     makes: Path | None = None
+    point: Point | None = None
+    stdin: Path | None = None
 
     def prepare(self) -> None:
         """Outside the timed part: a fresh target, and the source in the page cache."""
-        if self.makes is not None and self.makes.exists():
+        if self.makes is not None and self.makes.is_dir():
             shutil.rmtree(self.makes)
+        elif self.makes is not None:
+            self.makes.unlink(missing_ok=True)
         if self.source is not None:
             warm(self.source)
 
@@ -63,6 +80,7 @@ def ours(
     *options: str | Path,
     repetitions: int = REPETITIONS,
     makes: Path | None = None,
+    point: Point | None = None,
 ) -> Case:
     """`inferometer VERB SOURCE OPTIONS`. Paths are shown by their names."""
     shown = " ".join(option.name if isinstance(option, Path) else option for option in (verb, source, *options))
@@ -75,6 +93,7 @@ def ours(
         repetitions=repetitions,
         truth=truth,
         makes=makes,
+        point=point,
     )
 
 
@@ -86,6 +105,7 @@ def peer(
     file: TraceFile,
     check: Callable[[bytes, Truth], Answer],
     *options: str,
+    point: Point | None = None,
 ) -> Case:
     """A script of `peers/`, run by `python`."""
     shown = " ".join(("python", f"benchmarks/peers/{script}", file.path.name, *options))
@@ -98,4 +118,5 @@ def peer(
         repetitions=REPETITIONS_PEER,
         truth=file.truth,
         peer=True,
+        point=point,
     )

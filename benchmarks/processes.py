@@ -69,8 +69,8 @@ class Measurement:
         return max(run.peak_bytes for run in self.runs)
 
 
-def measure_process(argv: Sequence[str | Path], directory: Path) -> tuple[Run, bytes]:
-    """What the process cost, and what it wrote to stdout.
+def measure_process(argv: Sequence[str | Path], directory: Path, stdin: Path | None = None) -> tuple[Run, bytes]:
+    """What the process cost, and what it wrote to stdout. It reads `stdin`; None: nothing.
 
     Output goes to files, so that no reader competes for a core.
 
@@ -79,11 +79,10 @@ def measure_process(argv: Sequence[str | Path], directory: Path) -> tuple[Run, b
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
     environment["NO_COLOR"] = "1"
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    given = Path(os.devnull) if stdin is None else stdin
+    with given.open("rb") as read, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         began_ns = time.perf_counter_ns()
-        process = subprocess.Popen(
-            argv, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
-        )
+        process = subprocess.Popen(argv, cwd=directory, env=environment, stdin=read, stdout=out, stderr=err)
         _, status, usage = os.wait4(process.pid, 0)
         wall_ns = time.perf_counter_ns() - began_ns
         process.returncode = os.waitstatus_to_exitcode(status)

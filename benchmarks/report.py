@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from benchmarks.answers import Answer
 from benchmarks.bars import MIB, Verdict
 from benchmarks.cases import Case
+from benchmarks.growth import find_growths, find_ratios, growth_data, growth_lines, ratio_lines
 from benchmarks.processes import Measurement
 from benchmarks.suite import Suite
 from benchmarks.trace_files import TraceFile
@@ -18,6 +20,16 @@ _NOTES = """\
   threads; the peak is the process's greatest resident memory in any run. Times are medians (least to greatest).
 - The page cache is warm: before each run the harness reads the file once, and each command ran once before, untimed.
   Runs are interleaved. What `import` wrote is in the page cache when it ends, perhaps not yet on disk.
+"""
+_GROWTH_NOTES = """\
+Exponents of cost against the file's bytes, with standard errors: cost = a · bytes^exponent, 1 is linear. They are
+fitted to every timed run on each size but the smallest, the start. "Above start" is the cost less the median of the
+same command on that smallest file. –: too little of the cost grows, or there are too few sizes. "Within its error":
+less than two standard errors above. Of `compare` the bytes are the base's.
+"""
+_RATIO_NOTES = """\
+The peer's cost as a multiple of ours, on the same file. In brackets: its quickest run over our slowest, and its slowest
+over our quickest.
 """
 
 
@@ -70,6 +82,8 @@ def render_json(run: Benchmark) -> str:
             {"bar": verdict.title, "limit": verdict.limit, "value": verdict.value, "met": verdict.met}
             for verdict in run.verdicts
         ],
+        "growth": [growth_data(growth) for growth in find_growths(run.cases, run.results)],
+        "ratios": [asdict(ratio) for ratio in find_ratios(run.cases, run.results, run.suite.beside)],
     }
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
@@ -81,9 +95,11 @@ def render_markdown(run: Benchmark) -> str:
         parts.append("**Our source changed during this run: its times are of no one version. Run it again.**")
     if run.size != "full":
         parts.append("These files only try the harness; they are too small for the bars, and no verdict is given.")
-    parts.append("## Bars\n\n" + "\n".join(_bar_lines(run)))
+    if run.verdicts:
+        parts.append("## Bars\n\n" + "\n".join(_bar_lines(run)))
+    parts.extend(_series(run))
     parts.append("## Measured\n\n" + "\n".join(_result_lines(run)))
-    parts.append("## Answers\n\n" + render_answers(run.cases, run.answers))
+    parts.append("## Answers\n\n" + render_answers(_largest(run.cases), run.answers))
     parts.append("## How\n\n" + _NOTES + run.suite.notes)
     return "\n\n".join(parts) + "\n"
 
@@ -100,6 +116,28 @@ def render_answers(cases: Sequence[Case], answers: Mapping[str, Answer]) -> str:
             off = "0" if answer.kernel_ns == case.truth.kernel_ns else off
         lines.append(f"| {_code(case)} | {found} | {truth} | {off} | {answer.agreed} |")
     return "\n".join(lines)
+
+
+def _series(run: Benchmark) -> Iterator[str]:
+    """Growth and ratios, where the suite has series."""
+    if growths := find_growths(run.cases, run.results):
+        yield "## Growth\n\n" + _GROWTH_NOTES + "\n" + "\n".join(growth_lines(growths))
+    if ratios := find_ratios(run.cases, run.results, run.suite.beside):
+        yield "## Beside peers\n\n" + _RATIO_NOTES + "\n" + "\n".join(ratio_lines(ratios))
+
+
+def _largest(cases: Sequence[Case]) -> list[Case]:
+    """Of each series the case on the largest file, and all cases that stand in none."""
+    largest: dict[tuple[str, str, bool], int] = defaultdict(int)
+    for case in cases:
+        if case.point is not None:
+            key = case.point.kind, case.point.what, case.peer
+            largest[key] = max(largest[key], case.point.bytes)
+    return [
+        case
+        for case in cases
+        if case.point is None or case.point.bytes == largest[case.point.kind, case.point.what, case.peer]
+    ]
 
 
 def _opening(run: Benchmark) -> str:
@@ -145,6 +183,7 @@ def _case_data(run: Benchmark, case: Case) -> dict[str, object]:
         "name": case.name,
         "command": case.command,
         "peer": case.peer,
+        "point": None if case.point is None else asdict(case.point),
         "kernel_ns": answer.kernel_ns,
         "true_kernel_ns": None if case.truth is None else case.truth.kernel_ns,
         "wall_ns": {"median": result.wall_ns, "min": least, "max": most},

@@ -1,8 +1,10 @@
-"""Measures one suite, ours and the peers', in one run; `make benchmark` runs both.
+"""Measures one suite, ours and the peers', in one run; `make benchmark` runs all.
 
     python -m benchmarks.run                                         Kineto files of 504 MB and 2 GB: ours, json.load
     python -m benchmarks.run --peer-python .venv-bench/bin/python    HolisticTraceAnalysis too
     python -m benchmarks.run --suite nsys --peer-python PATH         Nsight Systems exports: ours and sqlite3
+    python -m benchmarks.run --suite scaling --peer-python PATH      every command on growing files: how cost grows
+    python -m benchmarks.run --suite scaling --only export steps     some commands alone
     python -m benchmarks.run --size small --repetitions 1            tries the harness in seconds
 
 Order: make the files, pass the correctness gate, time, write `SUITE-DATE.json` and `SUITE.md`. A wrong answer ends
@@ -21,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from benchmarks import ingest, nsys
+from benchmarks import ingest, nsys, scaling
 from benchmarks.answers import Answer, WrongAnswer
 from benchmarks.bars import judge
 from benchmarks.cases import Case, schedule
@@ -31,7 +33,7 @@ from benchmarks.report import Benchmark, render_answers, render_json, render_mar
 from benchmarks.suite import SIZES
 from benchmarks.trace_files import ROOT
 
-SUITES: Final = {suite.name: suite for suite in (ingest.SUITE, nsys.SUITE)}
+SUITES: Final = {suite.name: suite for suite in (ingest.SUITE, nsys.SUITE, scaling.SUITE)}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,6 +43,11 @@ def main(arguments: list[str] | None = None) -> int:
     machine = describe_machine(cores_used)
     peer_python = None if options.peer_python is None else options.peer_python.absolute()  # a link into its environment
     cases, files = suite.make_cases(options.size, options.cache.absolute(), peer_python)
+    if options.only:
+        cases = [case for case in cases if _is_of(case, options.only)]
+        if not cases:
+            print(f"no case has a part named {' or '.join(options.only)}", file=sys.stderr)
+            return 2
     if options.repetitions is not None:
         cases = [replace(case, repetitions=options.repetitions) for case in cases]
     versions: dict[str, Mapping[str, str | None]] = {"ours": our_versions(suite.libraries)}
@@ -103,11 +110,16 @@ def time_cases(cases: Sequence[Case]) -> dict[str, Measurement]:
 def _run(case: Case) -> tuple[Run, Answer]:
     case.prepare()
     os.sync()  # so that nobody pays for writing back what an earlier run left
-    run, output = measure_process(case.argv, ROOT)
+    run, output = measure_process(case.argv, ROOT, case.stdin)
     try:
         return run, case.check(output)
     except WrongAnswer as error:
         raise WrongAnswer(f"{case.command}: {error}") from error
+
+
+def _is_of(case: Case, words: Sequence[str]) -> bool:
+    """Whether one of these words is a part of its name."""
+    return any(word in case.name.split("/") for word in words)
 
 
 def _sizes(cases: Sequence[Case]) -> dict[str, int]:
@@ -123,13 +135,15 @@ def _write(benchmark: Benchmark, results: Path) -> None:
 
 
 def _repeat(options: argparse.Namespace) -> str:
-    if options.size == "full" and options.peer_python is not None and options.repetitions is None:
+    if options.size == "full" and options.peer_python is not None and not (options.repetitions or options.only):
         return "make benchmark"
     words = ["python -m benchmarks.run", f"--suite {options.suite}", f"--size {options.size}"]
     if options.peer_python is not None:
         words.append("--peer-python .venv-bench/bin/python")
     if options.repetitions is not None:
         words.append(f"--repetitions {options.repetitions}")
+    if options.only:
+        words.extend(("--only", *options.only))
     return " ".join(words)
 
 
@@ -146,6 +160,7 @@ def _parser() -> argparse.ArgumentParser:
         help="interpreter of the peers' environment; without it they are left out",
     )
     parser.add_argument("--repetitions", type=int, metavar="N", help="of every case, instead of each case's own number")
+    parser.add_argument("--only", nargs="+", metavar="WORD", help="cases with such a part in their name: export, eager")
     parser.add_argument("--cores", type=int, default=2, metavar="N", help="bind all to N cores (%(default)s; Linux)")
     parser.add_argument(
         "--cache", type=Path, default=ROOT / ".bench", metavar="DIR", help="of generated files (.bench)"

@@ -14,7 +14,7 @@ import re
 import sqlite3
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 _ROWS: Final = {
@@ -57,7 +57,11 @@ FROM (SELECT start, "end",
 
 
 def main(path: str, *tables: str) -> None:
-    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    print(json.dumps(tell(sqlite3.connect(f"file:{path}?mode=ro", uri=True), tables)))
+
+
+def tell(database: sqlite3.Connection, tables: Sequence[str]) -> dict[str, Any]:
+    """The fields of `Truth`, with these tables."""
     rows = {table: sum(_count(database, each) for each in theirs) for table, theirs in _ROWS.items()}
     kernels = _statistics(database, "CUPTI_ACTIVITY_KIND_KERNEL", "demangledName")
     known: dict[str, Callable[[], dict[str, Any]]] = {
@@ -66,14 +70,13 @@ def main(path: str, *tables: str) -> None:
         "spans": lambda: _spans(database),
         "devices": lambda: {"gpu:0": _one_row(database.execute(_BUSY))},
     }
-    said = {
+    return {
         "launches": sum(kernel["count"] for kernel in kernels.values()),
         "kernel_ns": sum(kernel["total_ns"] for kernel in kernels.values()),
         "events": sum(rows.values()),
         "rows": rows,
         "tables": {table: known[table]() for table in tables},
     }
-    print(json.dumps(said))
 
 
 def _count(database: sqlite3.Connection, table: str) -> int:

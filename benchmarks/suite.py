@@ -1,4 +1,4 @@
-"""What one benchmark measures: files, commands, bars, and what to know of it. `ingest` and `nsys` declare one each."""
+"""What one benchmark measures: files, commands, bars, and what to know of it. One module each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Suite:
 
     `make_cases` takes a size, the cache folder, and the peers' interpreter (None: leave them out); it makes the files
     that aren't there, and returns the cases in the order of the gate. `libraries` and `peers` are those whose versions
-    matter.
+    matter. `beside` names our commands, as in `Point.what`, that a peer's time is set beside on each size.
     """
 
     name: str
@@ -30,3 +30,4 @@ class Suite:
     notes: str
     libraries: Sequence[str]
     peers: Sequence[str]
+    beside: Sequence[str] = ()

@@ -13,14 +13,19 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 _KINETO: Final = ROOT / "tools" / "make_kineto.py"
 _NSYS: Final = ROOT / "tools" / "make_nsys.py"
+_LOG: Final = ROOT / "tools" / "make_webgpu_log.py"
 _SQL_TRUTH: Final = ROOT / "benchmarks" / "sql_truth.py"
+_KINETO_TRUTH: Final = ROOT / "benchmarks" / "kineto_truth.py"
+_LOG_TRUTH: Final = ROOT / "benchmarks" / "log_truth.py"
+_NAMES: Final = ROOT / "benchmarks" / "name_lists.py"
+NAME_LABELS: Final = ROOT / "tests" / "names" / "data"
 _GZIP_LEVEL: Final = 9  # what torch.profiler's gzip.open() uses
 _CATEGORIES: Final = {  # of Kineto's events, by the table whose rows they become
     "launches": ("kernel", "gpu_memcpy", "gpu_memset"),
@@ -43,7 +48,7 @@ class Truth:
     kernel_ns: int
     events: int
     rows: Mapping[str, int]
-    tables: Mapping[str, Mapping[str, Mapping[str, float]]]
+    tables: Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +65,33 @@ class TraceFile:
         return self.path.stat().st_size
 
 
-def make_trace_file(steps: int, cache: Path) -> TraceFile:
-    """An eager Kineto trace of that many steps, with stacks and shapes: about 2.3 MB a step."""
-    path = cache / f"eager-{steps}.json"
+def make_trace_file(steps: int, cache: Path, kind: str = "eager", options: str = "") -> TraceFile:
+    """A Kineto trace of that many steps, with stacks and shapes: eager, about 2.3 MB a step; of a CUDA graph, 0.7 MB.
+
+    `kind` names the file; `options` are the generator's.
+    """
+    path = cache / f"{kind}-{steps}.json"
     truth_path = path.with_suffix(".truth.json")
-    options = f"--steps {steps}"
+    options = f"--steps {steps} {options}".rstrip()
 
     def make(partial: Path) -> None:
         run_python(_KINETO, *options.split(), "--out", partial, "--truth", truth_path, "--force")
 
     make_once(path, make, f"{options} {_GZIP_LEVEL}", _KINETO, *sorted(_KINETO.with_name("kineto_maker").glob("*.*")))
     return TraceFile(path, f"{_KINETO.name} {options}", read_truth(truth_path))
+
+
+def know_more(file: TraceFile, *tables: str) -> TraceFile:
+    """The same Kineto trace with what plain SQL says of it, too, in `tables`."""
+    path = file.path.with_suffix(".known.json")
+
+    def make(partial: Path) -> None:
+        partial.write_bytes(run_module("benchmarks.kineto_truth", file.path, *tables))
+
+    key = " ".join((_key_path(file.path).read_text("utf-8"), *tables))
+    make_once(path, make, key, _KINETO_TRUTH, _SQL_TRUTH)
+    known = json.loads(path.read_text("utf-8"))["tables"]
+    return replace(file, truth=replace(file.truth, tables={**file.truth.tables, **known}))
 
 
 def make_gzip(source: TraceFile) -> TraceFile:
@@ -103,6 +124,32 @@ def make_export(kernels: int, cache: Path, known: Sequence[str], options: str = 
     return TraceFile(path, f"{_NSYS.name} {options}", Truth(**json.loads(truth_path.read_text("utf-8"))))
 
 
+def make_log(batches: int, cache: Path, kind: str = "log", options: str = "") -> TraceFile:
+    """The log of a WebGPU engine: about 10 kB a decode batch. Its truth is read by a parser of its own."""
+    options = f"--batches {batches} {options}".rstrip()
+    path = cache / f"{kind}-{batches}.log"
+    truth_path = path.with_suffix(".truth.json")
+
+    def make(partial: Path) -> None:
+        run_python(_LOG, *options.split(), "--out", partial, "--force")
+        truth_path.write_bytes(run_module("benchmarks.log_truth", partial))
+
+    make_once(path, make, options, _LOG, _LOG_TRUTH)
+    return TraceFile(path, f"{_LOG.name} {options}", Truth(**json.loads(truth_path.read_text("utf-8"))))
+
+
+def make_names(number: int, cache: Path) -> TraceFile:
+    """So many kernel names, one a line, all different; their labels are the truth."""
+    path = cache / f"names-{number}.txt"
+    truth_path = path.with_suffix(".truth.json")
+
+    def make(partial: Path) -> None:
+        truth_path.write_bytes(run_module("benchmarks.name_lists", str(number), partial))
+
+    make_once(path, make, str(number), _NAMES, *sorted(NAME_LABELS.glob("*.json")))
+    return TraceFile(path, f"benchmarks/name_lists.py {number}", Truth(**json.loads(truth_path.read_text("utf-8"))))
+
+
 def make_once(path: Path, make: Callable[[Path], None], what: str, *code: Path) -> None:
     """Calls `make` unless `path` was made before, from the same `what` and by the same `code`."""
     digest = hashlib.sha256(what.encode())
@@ -123,6 +170,12 @@ def run_python(script: Path, *arguments: str | Path) -> bytes:
     return subprocess.run([sys.executable, script, *arguments], check=True, stdout=subprocess.PIPE).stdout
 
 
+def run_module(name: str, *arguments: str | Path) -> bytes:
+    """The same of a module of this repository."""
+    argv = [sys.executable, "-m", name, *arguments]
+    return subprocess.run(argv, check=True, stdout=subprocess.PIPE, cwd=ROOT).stdout
+
+
 def read_truth(path: Path) -> Truth:
     """The Kineto generator's own account, summed by kernel."""
     said = json.loads(path.read_text("utf-8"))
@@ -131,7 +184,11 @@ def read_truth(path: Path) -> Truth:
         kernels[site["kernel"]].update(count=site["launches"], total_ns=site["kernel_ns"])
     events = said["events"]
     rows = {table: sum(events.get(name, 0) for name in names) for table, names in _CATEGORIES.items()}
-    return Truth(said["kernels"], said["kernel_ns"], sum(events.values()), rows, {"kernels": kernels})
+    steps: dict[str, Counter[str]] = defaultdict(Counter)
+    for step in said["steps"]:
+        steps[step["phase"]].update(steps=1, wall_ns=step["end_ns"] - step["start_ns"])
+    tables = {"kernels": kernels, "steps": steps}
+    return Truth(said["kernels"], said["kernel_ns"], sum(events.values()), rows, tables)
 
 
 def warm(path: Path) -> None:

@@ -1,0 +1,261 @@
+"""How every command's cost grows with its input: Kineto files of both modes, Nsight Systems exports, engines' logs.
+
+Which commands there are is asked of the registry: one that reads a file and has no case here ends the run.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from benchmarks.answers import (
+    Answer,
+    check_calls,
+    check_compare,
+    check_export,
+    check_families,
+    check_groups,
+    check_import,
+    check_kernels,
+    check_names,
+    check_report,
+    check_spans,
+    check_steps,
+    check_summary,
+    check_timeline,
+    read_peer,
+)
+from benchmarks.cases import REPETITIONS_PEER, TOOL, Case, Point, ours, peer
+from benchmarks.suite import Suite
+from benchmarks.trace_files import (
+    TraceFile,
+    Truth,
+    know_more,
+    make_export,
+    make_log,
+    make_names,
+    make_trace_file,
+)
+
+_LABELS: Final = ("start", "small", "middle", "large")
+_LAYERS: Final = "--layers 1"
+_MODES: Final = {"eager": "", "graph": "--mode graph --graph-node-ids"}
+_CHANGES: Final = {"eager": "--slow silu 1.3", "graph": "--slow silu 1.3", "log": "--fault attention"}
+_CHANGED: Final = {"eager": "silu", "graph": "silu", "log": "attend"}
+_KNOWN: Final = ("kernels", "calls", "spans", "devices")
+# Steps, kernels, decode batches, names: first those of the start. Full: Kineto files of 14, 51 and 192 MB, exports of
+# 7, 28 and 115 MB, logs of 0.5, 2 and 8 MB; all of it in about a quarter of an hour.
+_SIZES: Final[Mapping[str, Mapping[str, Sequence[int]]]] = {
+    "full": {
+        "eager": (1, 6, 22, 82),
+        "graph": (2, 20, 75, 280),
+        "nsys": (2_000, 50_000, 200_000, 800_000),
+        "log": (8, 50, 200, 800),
+        "names": (200, 2_500, 10_000, 40_000),
+    },
+    "small": {
+        "eager": (1, 2, 3, 4),
+        "graph": (2, 3, 4, 6),
+        "nsys": (2_000, 4_000, 8_000, 16_000),
+        "log": (8, 12, 16, 24),
+        "names": (200, 1_500, 2_000, 2_500),
+    },
+}
+_ASK: Final = """
+import json
+from inferometer.registry import collect
+print(json.dumps(sorted(collect("inferometer.commands", "run"))))
+"""
+_NO_FILE: Final = frozenset({"formats", "hardware"})  # they read nothing that grows
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """A file of one kind and size; `candidate` is the same run with one change, where the kind has one."""
+
+    kind: str
+    label: str
+    file: TraceFile
+    candidate: TraceFile | None = None
+
+    @property
+    def start(self) -> bool:
+        return self.label == _LABELS[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to call a command. `makes` is the suffix of what it writes; `{}` in the options stands for that."""
+
+    verb: str
+    options: Sequence[str]
+    check: Callable[..., Answer]
+    kinds: Sequence[str]
+    what: str = ""
+    makes: str = ""
+    two: bool = False
+
+
+_KINETO: Final = ("eager", "graph")
+_EVENTS: Final = (*_KINETO, "nsys")
+_ALL: Final = (*_EVENTS, "log")
+_WAYS: Final = (
+    _Way("summary", (), check_summary, _ALL),
+    _Way("kernels", ("--json",), check_kernels, _ALL),
+    _Way("kernels", ("--by", "family", "--json"), check_families, _EVENTS, what="kernels --by family"),
+    _Way("timeline", ("--json",), check_timeline, _EVENTS),
+    _Way("calls", ("--json",), check_calls, _EVENTS),
+    _Way("spans", ("--json",), check_spans, _EVENTS),
+    _Way("groups", ("--json",), check_groups, _KINETO),
+    _Way("steps", ("--json",), check_steps, (*_KINETO, "log")),
+    _Way("compare", ("--json",), check_compare, (*_KINETO, "log"), two=True),
+    _Way("import", ("-o", "{}", "--json"), check_import, _ALL, makes=".ifm"),
+    _Way(
+        "export", ("--to", "perfetto", "-o", "{}", "--json"), check_export, _EVENTS, "export --to perfetto", ".pftrace"
+    ),
+    _Way("export", ("--to", "chrome", "-o", "{}", "--json"), check_export, _KINETO, "export --to chrome", ".out.json"),
+    _Way("report", ("-o", "{}", "--json"), check_report, _ALL, makes=".html"),
+)
+_NAMES_COMMAND: Final = "names"
+_PEERS: Final = {"hta": ("HTA, its defaults", ()), "hta-fastest": ("HTA, its fastest", ("--fastest",))}
+
+
+def _make_cases(size: str, cache: Path, peer_python: Path | None) -> tuple[list[Case], list[TraceFile]]:
+    _check_coverage(_registered())
+    inputs = list(_inputs(_SIZES[size], cache / "scaling"))
+    cases = [_case(way, given) for way in _WAYS for given in inputs if given.kind in way.kinds]
+    lists = [make_names(number, cache / "scaling") for number in _SIZES[size]["names"]]
+    cases.extend(_names_case(label, file) for label, file in zip(_LABELS, lists, strict=True))
+    if peer_python is not None:
+        cases.extend(_peer_cases(peer_python, [given for given in inputs if given.kind in _KINETO and not given.start]))
+    files = [file for given in inputs for file in (given.file, given.candidate) if file is not None]
+    order = (*_ALL, _NAMES_COMMAND)
+    return sorted(cases, key=lambda case: order.index(case.name.partition("/")[0])), [*files, *lists]
+
+
+def _registered() -> set[str]:
+    """Names of all commands. Asked in a process of its own, so that the harness stays small."""
+    said = subprocess.run([sys.executable, "-c", _ASK], check=True, stdout=subprocess.PIPE).stdout
+    return set(json.loads(said))
+
+
+def _check_coverage(commands: set[str]) -> None:
+    """Every command has a case, and every case a command.
+
+    Raises:
+        LookupError: One has none.
+    """
+    measured = {way.verb for way in _WAYS} | {_NAMES_COMMAND}
+    if missing := sorted(commands - measured - _NO_FILE):
+        raise LookupError(f"no case for the command {', '.join(missing)}: add one to benchmarks/scaling.py")
+    if unknown := sorted((measured | _NO_FILE) - commands):
+        raise LookupError(f"no such command: {', '.join(unknown)}; mend benchmarks/scaling.py")
+
+
+def _inputs(sizes: Mapping[str, Sequence[int]], cache: Path) -> Iterator[_Input]:
+    for kind in _ALL:
+        for label, number in zip(_LABELS, sizes[kind], strict=True):
+            changes = _CHANGES.get(kind)
+            file = _make_file(kind, label, number, cache)
+            candidate = None if changes is None else _make_file(kind, label, number, cache, changes)
+            yield _Input(kind, label, file, candidate)
+
+
+def _make_file(kind: str, label: str, number: int, cache: Path, changes: str = "") -> TraceFile:
+    name = f"{kind}-changed" if changes else kind
+    if kind == "log":
+        return make_log(number, cache, name, changes)
+    if kind == "nsys":
+        return make_export(number, cache, _KNOWN, "--nvtx launches")
+    options = " ".join(filter(None, (_MODES[kind], _LAYERS if label == _LABELS[0] else "", changes)))
+    file = make_trace_file(number, cache, f"{name}-{label}", options)
+    return file if changes else know_more(file, *_KNOWN)
+
+
+def _case(way: _Way, given: _Input) -> Case:
+    """`inferometer VERB FILE OPTIONS`, with the candidate behind FILE where there are two."""
+    path = given.file.path
+    made = path.with_name(f"{path.stem}{way.makes}") if way.makes else None
+    options = [made if option == "{}" and made is not None else option for option in way.options]
+    what = way.what or way.verb
+    check = way.check
+    if way.two and given.candidate is not None:
+        options = [given.candidate.path, *options]
+        check = partial(_check_two, candidate=given.candidate.truth, changed=_CHANGED[given.kind], start=given.start)
+    elif way.verb in ("export", "report"):
+        check = partial(check, made=made)
+    return ours(
+        "/".join((given.kind, way.verb, *what.split()[2:], given.label)),
+        way.verb,
+        path,
+        given.file.truth,
+        check,
+        *options,
+        repetitions=REPETITIONS_PEER,
+        makes=made,
+        point=Point(what, given.kind, given.file.bytes, given.start),
+    )
+
+
+def _check_two(output: bytes, truth: Truth, *, candidate: Truth, changed: str, start: bool) -> Answer:
+    """On the smallest file, where one layer of one step is too little for a verdict, any answer will do."""
+    if start:
+        return Answer(None, f"{json.loads(output)['verdict']}: not gated")
+    return check_compare(output, truth, candidate, changed)
+
+
+def _names_case(label: str, file: TraceFile) -> Case:
+    return Case(
+        name=f"{_NAMES_COMMAND}/decode/{label}",
+        command=f"inferometer names decode --json < {file.path.name}",
+        argv=(TOOL, "names", "decode", "--json"),
+        source=file.path,
+        check=partial(check_names, truth=file.truth),
+        repetitions=REPETITIONS_PEER,
+        truth=None,
+        point=Point("names decode", "list", file.bytes, label == _LABELS[0]),
+        stdin=file.path,
+    )
+
+
+def _peer_cases(python: Path, inputs: Sequence[_Input]) -> Iterator[Case]:
+    for name, (title, options) in _PEERS.items():
+        for given in inputs:
+            point = Point(title, given.kind, given.file.bytes, given.start)
+            case = peer(title, title, python, "hta_breakdown.py", given.file, lambda output, _: read_peer(output),
+                        *options, point=point)  # fmt: skip
+            yield replace(case, name=f"{given.kind}/{name}/{given.label}")
+
+
+_NOTES: Final = """\
+- Every output of ours, also of the timed runs, agreed with the truth before a time was written: kernels, APIs, ranges
+  and devices with plain SQL over what `json.load` reads, or over the export; rows with the generator's own count;
+  steps with the generator's, or with a count of the log's titles; in comparisons the one kernel that was changed is
+  named, and both runs' kernel time is right; names with their labels. Of each command and kind, the largest file's
+  answer stands below.
+- Eager files have many host events a launch; graph files replay a CUDA graph in their decode steps, and have many
+  launches a host call. The smallest file of each kind (one layer, or a few steps) shows the start.
+- `formats` and `hardware` read nothing that grows, and have no case. Exports have no groups, steps and comparisons
+  here, logs no calls, ranges and timelines: other kinds of file show how these commands grow.
+- HTA is HolisticTraceAnalysis from PyPI: load, then `get_gpu_kernel_breakdown(visualize=False)`. Its fastest settings
+  known are the ijson backend, which leaves Python frames unread, and the least arguments. `kernels` answers the same
+  question; `summary` answers more; `import` reads every event, as HTA's load does. It reads Kineto files only.
+- AMD's TraceLens is left out: the package of that name on PyPI (0.7.0, read 2026-11-22) is another project, which
+  evaluates AI agents and reads no profiler's file."""
+
+SUITE: Final = Suite(
+    name="scaling",
+    title="How cost grows, and beside peers",
+    make_cases=_make_cases,
+    bars=(),
+    notes=_NOTES,
+    libraries=("polars", "msgspec", "isal", "adbc-driver-sqlite", "numpy"),
+    peers=("HolisticTraceAnalysis", "pandas", "numpy", "ijson"),
+    beside=("kernels", "summary", "import"),
+)
