@@ -10,7 +10,8 @@ from tests.traces import trace_of
 
 import inferometer
 from inferometer import Trace
-from inferometer.analyses.model_bounds import BRACKET, ModelBounds, Sizes, model_bounds
+from inferometer.analyses.model_bounds import BRACKET, ModelBounds, model_bounds
+from inferometer.analyses.model_work import Sizes
 from inferometer.architectures import Model, find_model, step_calls
 from inferometer.errors import InputError, UnknownName
 from inferometer.hardware import find_device
@@ -99,9 +100,8 @@ def test_without_a_device_bounds_are_a_bracket() -> None:
 
 
 def test_a_device_that_the_trace_describes_is_taken() -> None:
-    devices = [{"device": "webgpu:0", "name": "Apple M3"}]
-    facts = {"devices": tuple(inferometer.trace.facts.Device(**each) for each in devices)}
-    found = model_bounds(log([(4, 9)], **facts), model_of())
+    device = inferometer.trace.facts.Device(device="webgpu:0", name="Apple M3")
+    found = model_bounds(log([(4, 9)], devices=(device,)), model_of())
     assert found.device is not None
     assert found.device.name == "Apple M3"
 
@@ -176,4 +176,26 @@ def test_the_seeds_kernels_are_as_far_from_their_bounds_as_was_worked_out(seeds:
         assert row["weight_bytes"] / 1e6 == pytest.approx(megabytes, rel=0.001), kernel
         assert bound["sol_fraction"] * 100 == pytest.approx(percent, rel=0.07), kernel
     decode = found.rows.filter(phase="decode")
-    assert decode["weight_bytes"].sum() / 1e6 == pytest.approx(1999.5, rel=0.001)
+    assert sum(decode["weight_bytes"].drop_nulls().to_list()) / 1e6 == pytest.approx(1999.5, rel=0.001)
+
+
+def test_prefill_steps_of_unknown_tokens_keep_their_weights_and_have_no_bound() -> None:
+    trace = trace_of(
+        totals=[{"section": 0, "step": 0, "kernel": "matmul:ffn_down:L0", "layer": "0", "total_ns": MS}],
+        steps=[{"step": 0, "phase": "prefill", "source": "recorded"}],
+    )
+    found = model_bounds(trace, model_of())
+    row = row_of(found, "prefill", "matmul:ffn_down")
+    assert row["weight_bytes"] == 26 * 1152 * 6912 * 2
+    assert (row["flops"], row["moved_bytes"]) == (None, None)
+    assert any("isn't told how many tokens" in note for note in found.notes)
+
+
+def test_as_one_table_all_phases_have_their_rows() -> None:
+    found = model_bounds(log([(4, 9), (4, 13)]), model_of(), bandwidths=[100e9])
+    (section,) = found.as_table().sections()
+    shown = section.frame.select("phase", "unit", "kernel").rows()
+    assert shown[0] == ("prefill", "step", "matmul:ffn_down")
+    assert ("decode", "token", "attention") in shown
+    assert len(shown) == found.rows.height
+    assert [field.title for field in section.fields[:2]] == ["Phase", "Each"]

@@ -112,3 +112,11 @@ def test_summary_of_a_healthy_log_raises_no_alarm(log: str, capsys: pytest.Captu
 def test_a_trace_without_findings_has_no_heading_for_them(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run("summary", "samples/decode.json.gz", capsys=capsys)
     assert "What to look at first" not in out
+
+
+def test_a_spreadsheet_gets_the_rows_of_all_phases(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("kernels", log, "--model-config", "Llama-3.2-1B", "--csv", "--top", "1", capsys=capsys)
+    header, *rows = out.splitlines()
+    assert (code, header.split(",")[:2]) == (0, ["Phase", "Each"])
+    assert {tuple(row.split(",")[:2]) for row in rows} == {("prefill", "step"), ("decode", "token")}
+    assert len(rows) > 2

@@ -278,3 +278,57 @@ class TestWords:
         text = write_log(**fused(4 * PARTS_MS), syntax="dot", words={"ffn_down": "mlp.down"})
         assert ":L3.mlp.down" in text
         assert "fused_slower_than_parts" in find(text)
+
+
+def test_a_last_step_after_too_few_known_times_for_a_line_is_held_against_those_before(find: Find) -> None:
+    text = write_log(batches=3, batch_tokens=4, tail=2)
+    first, *others = re.split(r"(?=^.*Batch decode)", text, flags=re.MULTILINE)
+    cut = [re.sub(r"^─+\nTOTAL.*\n\n?", "", each, flags=re.MULTILINE) for each in others[:2]]
+    assert "median of the" in find("".join([first, *cut, *others[2:]]))["tail_step"].evidence[0]
+
+
+def test_one_disturbed_step_was_and_several_were(find: Find) -> None:
+    assert " was disturbed: 6" in find(disturbed={5: {"*": 1.8}})["disturbed_steps"].title
+
+
+def test_a_query_set_that_is_too_small_for_a_single_token_asks_for_no_smaller_step(find: Find) -> None:
+    text = write_log(query_set_fallback=True).replace("fallback 4096", "fallback 16")
+    found = find(text)["query_set_limit"]
+    assert "From 1 token a step on" in found.evidence[0]
+    assert found.next.startswith("Use several sets")
+
+
+class TestBestRate:
+    """The rate that slow kernels are held against is of kernels that read whole matrices, from times that tell it."""
+
+    def test_rows_gathered_from_a_cache_are_no_rate_of_the_device(self, find: Find) -> None:
+        long = {"prompt_tokens": 900, "prefill": {"gather": 0.01}}
+        assert "far_below_best_rate" not in find(**SLOW | long, **KNOWN)
+
+    def test_a_time_of_a_few_last_digits_tells_no_rate(self, find: Find) -> None:
+        quick = {"prefill": {"matmul:k_proj:L*": 0.01}, "digits": 2}
+        assert "far_below_best_rate" not in find(**SLOW | quick, **KNOWN)
+
+
+class TestRateDefinedTwice:
+    """Digits that time and rate were rounded to are no second definition."""
+
+    def test_the_times_last_digit_counts(self, find: Find) -> None:
+        text = write_log(batches=4)
+        text = re.sub(r"Decode: \d+ms", "Decode: 30ms", re.sub(r"decode=\d+\.\dms", "decode=30.1ms", text))
+        rate = re.compile(r"decode=\d+\.\d\d$", re.MULTILINE)
+        near, far = (rate.sub(f"decode={16e3 / ms:.2f}", text) for ms in (30.14, 30.2))
+        assert "rate_defined_twice" not in find(near)
+        assert find(far)["rate_defined_twice"].severity == "low"
+
+    def test_a_line_of_performance_of_another_prompt_says_nothing(self, find: Find) -> None:
+        text = write_log(rate_counts_first=True, batches=40)
+        other = re.sub(r"Decode: \d+ms \(\d+ tokens", "Decode: 77ms (3 tokens", text)
+        assert "rate_defined_twice" not in find(other)
+
+
+def test_growth_is_not_promised_beyond_the_windows_of_the_layers(find: Find) -> None:
+    gemma = require_model("gemma-3-1b")
+    text = write_log(model="gemma-3-1b", decode={"attention": lambda kv: 0.5 * kv}, batches=40)
+    evidence = " ".join(find(text, options={"model": gemma})["cost_per_kv_position"].evidence)
+    assert "22 of the 26 layers see 512 positions at most" in evidence

@@ -101,9 +101,9 @@ def _other_work(base: Trace, candidate: Trace) -> str | None:
     if phases[0] and phases[1] and not phases[0] & phases[1]:
         one, other = (" and ".join(sorted(each)) for each in phases)
         return f"The runs are of different phases: {one} against {other}."
-    before, after = context_range(base), context_range(candidate)
-    if before and after and shared_contexts(base, candidate) is None:
-        one, other = (f"{low:,} to {high:,}" for low, high in (before, after))
+    first, second = context_range(base), context_range(candidate)
+    if first and second and shared_contexts(base, candidate) is None:
+        one, other = (f"{low:,} to {high:,}" for low, high in (first, second))
         return f"No steps with the same length of context: {one} tokens against {other}."
     return None
 

@@ -4,9 +4,10 @@ The operator calls of the model's step (`architectures`) are joined with the cla
 step by step. Measured: time. Modelled: bytes and FLOPs, and the bounds that follow from them; the two never share a
 column. A bound is the larger of a memory bound (bytes over bandwidth) and a compute bound (FLOPs over the peak, where
 the device is known), and S is that bound over the measured time: above 1, sizes, dtype or device aren't as assumed.
+`model_roles` tells what each class does, `model_work` what that takes.
 
 Sums go over undisturbed steps whose context is known, so that both sides speak of the same work: of decode steps, one
-token; of prefill, one step. Parts that one kernel fuses move what comes in and what goes out, not what is between.
+token; of prefill, one step.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from inferometer.analyses.hardware import device_of
 from inferometer.analyses.model_roles import Part, match_roles
+from inferometer.analyses.model_work import PRODUCTS, Passes, Sizes, sum_of
 from inferometer.analyses.result import Field, Result, Section
 from inferometer.analyses.step_classes import class_of_label
 from inferometer.analyses.steps import step_table
-from inferometer.architectures import OperatorCall, step_calls
 from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
@@ -38,17 +38,8 @@ NEEDED = ("totals", "steps", "log", "selections")
 LEAST_BEST_BYTES = 1_000_000
 """A class that moves less a step is bound by its launch: its rate says nothing about what the device reaches."""
 
-_COSTS = ("flops", "weight_bytes", "read_bytes", "written_bytes")
-_Values = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Bytes of an element: what the user says, or an assumption that the result states."""
-
-    weight: float = 2
-    activation: float = 2
-    kv: float = 2
+_KEYS = ("phase", "kernel")
+_MOST_ROUNDING = 0.05  # of a class's time, by which its printed digits may be off, for its rate to count as the best
 
 
 @dataclass(frozen=True)
@@ -76,7 +67,7 @@ class ModelBounds(Result):
 
     @property
     def best_bytes_per_s(self) -> float | None:
-        """The highest rate at which any class of the run moved its bytes."""
+        """The highest rate at which a class of the run that reads whole matrices moved its bytes."""
         best = self.rows["best_bytes_per_s"].max()
         return best if isinstance(best, float) else None
 
@@ -90,9 +81,20 @@ class ModelBounds(Result):
     def sections(self) -> Sequence[Section]:
         return [self._section(phase) for phase in self.rows["phase"].unique(maintain_order=True)]
 
+    def as_table(self) -> "BoundRows":
+        """All rows of all phases as one table, exact; for spreadsheets."""
+        return BoundRows(self, self.losses)
+
     def _section(self, phase: str | None) -> Section:
-        rows = self.rows.filter(pl.col("phase").eq_missing(phase))
+        fields, rows = self.columns()
+        rows = rows.filter(pl.col("phase").eq_missing(phase))
+        unit = rows["unit"][0]
         rows = rows if self.top is None else rows.head(self.top)
+        return Section(f"{(phase or 'steps').capitalize()}, each {unit}", fields, rows)
+
+    def columns(self) -> tuple[list[Field], pl.DataFrame]:
+        """What tables show, and the rows that have it: those of `rows` with the bounds beside them."""
+        rows = self.rows
         fields = [
             Field("share", "Time", "share"),
             Field("measured_ns", "Measured", "ns"),
@@ -101,10 +103,11 @@ class ModelBounds(Result):
             Field("rate", "Bytes/s", "bytes", spare=2),
         ]
         for bandwidth in self.bandwidths:
-            of = self.bounds.filter(pl.col("phase").eq_missing(phase), pl.col("bandwidth_bytes_per_s") == bandwidth)
+            of = self.bounds.filter(pl.col("bandwidth_bytes_per_s") == bandwidth)
             words = f"{bandwidth / 1e9:g} GB/s"
             columns = {"bound_ns": f"bound {words}", "sol_fraction": f"S {words}"}
-            rows = rows.join(of.select("kernel", *columns).rename(columns), on="kernel", maintain_order="left")
+            of = of.select(*_KEYS, *columns).rename(columns)
+            rows = rows.join(of, on=_KEYS, nulls_equal=True, maintain_order="left")
             fields += [
                 Field(columns["bound_ns"], f"Bound @{words}", "ns", spare=5),
                 Field(columns["sol_fraction"], f"S @{words}", "share"),
@@ -114,9 +117,7 @@ class ModelBounds(Result):
             pl.col("flops").round().cast(pl.Int64).alias("flop_count"),
             pl.col("bytes_per_s").round().cast(pl.Int64).alias("rate"),
         )
-        unit = rows["unit"][0]
-        fields.append(Field("kernel", "Kernel", "name"))
-        return Section(f"{(phase or 'steps').capitalize()}, each {unit}", fields, rows)
+        return [*fields, Field("kernel", "Kernel", "name")], rows
 
     def remarks(self) -> Sequence[str]:
         above = self.bounds.filter(pl.col("sol_fraction") > 1)["kernel"].unique(maintain_order=True)
@@ -124,11 +125,10 @@ class ModelBounds(Result):
         return [*self.notes, *(words if len(above) else [])]
 
     def as_json(self) -> dict[str, Any]:
-        keys = ("phase", "kernel")
         bounds: dict[Any, list[Any]] = {}
         for row in self.bounds.iter_rows(named=True):
-            bounds.setdefault(tuple(row[key] for key in keys), []).append(
-                {name: value for name, value in row.items() if name not in keys}
+            bounds.setdefault(tuple(row[key] for key in _KEYS), []).append(
+                {name: value for name, value in row.items() if name not in _KEYS}
             )
         rows = [row | {"bounds": bounds[row["phase"], row["kernel"]]} for row in self.rows.to_dicts()]
         return {
@@ -142,6 +142,21 @@ class ModelBounds(Result):
             "remarks": list(self.remarks()),
             "losses": self.losses.as_dict(),
         }
+
+
+@dataclass(frozen=True)
+class BoundRows(Result):
+    """All rows of a `ModelBounds` as one section."""
+
+    of: ModelBounds
+    losses: Losses
+
+    def sections(self) -> Sequence[Section]:
+        fields, rows = self.of.columns()
+        return [Section("Kernels", [Field("phase", "Phase", "text"), Field("unit", "Each", "text"), *fields], rows)]
+
+    def as_json(self) -> dict[str, Any]:
+        return self.of.as_json()
 
 
 def model_bounds(
@@ -206,7 +221,7 @@ def _used_rows(trace: Trace, run: int | None) -> pl.DataFrame:
         )
     steps = step_table(trace, run=run).steps.filter(~pl.col("disturbed").fill_null(value=False))
     columns = {"section": pl.col("run"), "step": pl.col("step"), "phase": pl.col("phase")}
-    steps = steps.select(**columns, tokens=pl.col("tokens").fill_null(1), context=pl.col("context_len"))
+    steps = steps.select(**columns, tokens=pl.col("tokens"), context=pl.col("context_len"))
     return totals.collect().join(steps, on=["section", "step"], nulls_equal=True)
 
 
@@ -214,7 +229,7 @@ def _phase_rows(
     rows: pl.DataFrame, phase: str | None, model: "Model", sizes: Sizes, *, by_layer: bool
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """The rows of one phase, and the roles that none of them has."""
-    passes = _Passes.of(rows, phase)
+    passes = Passes.of(rows, phase)
     costs = passes.costs(model, sizes)
     kernels = {kernel: class_of_label(kernel) for kernel in rows["kernel"].unique()}
     roles = match_roles(kernels.values(), list(dict.fromkeys(part for part, _ in costs)))
@@ -223,6 +238,7 @@ def _phase_rows(
         rows.group_by(label.alias("kernel"), maintain_order=True)
         .agg(
             pl.col("total_ns").sum(),
+            pl.col("resolution_ns").sum(),
             pl.col("step").n_unique().alias("steps"),
             pl.col("layer").drop_nulls().unique().alias("layers_seen"),
         )
@@ -233,7 +249,7 @@ def _phase_rows(
         name = row["kernel"]
         parts = roles.parts[kernels[name] if by_layer else name]
         layers = [int(layer) for layer in row["layers_seen"] if str(layer).isdecimal()] if by_layer else None
-        cost = _sum_of(costs, parts, layers or None)
+        cost = sum_of(costs, parts, layers or None)
         found.append(
             {
                 "phase": phase,
@@ -246,6 +262,7 @@ def _phase_rows(
                 "total_ns": row["total_ns"],
                 "share": row["total_ns"] / max(1, int(sums["total_ns"].sum())),
                 "measured_ns": row["total_ns"] / passes.units,
+                "is_rated": _is_rated(row, parts),
                 **{column: None if np.isnan(value) else float(value) / passes.units for column, value in cost.items()},
             }
         )
@@ -255,98 +272,10 @@ def _phase_rows(
     return frame, tuple(role for _, role in roles.unclaimed)
 
 
-Costs = Mapping[tuple[Part, int | None], _Values]
-
-
-@dataclass(frozen=True)
-class _Passes:
-    """The passes over the model that a phase's steps made: each decode step one a token, each prefill one.
-
-    `tokens`, `context`: of each pass; `unit`: what results are given for, `units` how many there were.
-    """
-
-    tokens: tuple[int, ...]
-    context: tuple[int | None, ...]
-    unit: str
-    units: int
-
-    @classmethod
-    def of(cls, rows: pl.DataFrame, phase: str | None) -> "_Passes":
-        steps = rows.unique(["section", "step"], maintain_order=True).select("tokens", "context").rows()
-        if phase != "decode":
-            return cls(tuple(n for n, _ in steps), tuple(context or 0 for _, context in steps), "step", len(steps))
-        contexts = [None if context is None else context + i for n, context in steps for i in range(n)]
-        return cls((1,) * len(contexts), tuple(contexts), "token", len(contexts))
-
-    def costs(self, model: "Model", sizes: Sizes) -> Costs:
-        """Each part's costs in each layer, summed over all passes, as `_COSTS` has them; NaN where it isn't known.
-
-        A pass of one token costs a linear function of its context, between the lengths at which windows fill up: those
-        are calculated, the rest lies on the lines between them, exactly.
-        """
-        if self.unit == "step":
-            each = [_costs(model, n, context or 0, sizes) for n, context in zip(self.tokens, self.context, strict=True)]
-            return {key: np.sum([one[key] for one in each], axis=0) for key in each[0]}
-        known = np.array([context for context in self.context if context is not None], dtype=np.float64)
-        ends = {int(known.min()), int(known.max())} if len(known) else {0}
-        window = model.sliding_window
-        knots = sorted(ends | ({window - 1} if window and min(ends) < window - 1 < max(ends) else set()))
-        at = [_costs(model, 1, knot, sizes) for knot in knots]
-        far = at[-1] if len(known) else _costs(model, 1, 1, sizes)
-        return {key: self._summed(np.array([one[key] for one in at]), far[key], knots, known) for key in at[0]}
-
-    def _summed(self, values: _Values, far: _Values, knots: list[int], known: _Values) -> _Values:
-        missing = self.units - len(known)
-        sums = np.array([np.interp(known, knots, column).sum() for column in values.T])
-        if not missing:
-            return sums
-        return np.where((values == far).all(axis=0), sums + missing * far, np.nan)
-
-
-def _costs(model: "Model", tokens: int, context: int, sizes: Sizes) -> dict[tuple[Part, int | None], _Values]:
-    calls = step_calls(
-        model,
-        tokens=tokens,
-        context=context,
-        weight_bytes=sizes.weight,
-        activation_bytes=sizes.activation,
-        kv_bytes=sizes.kv,
-    )
-    found: dict[tuple[Part, int | None], _Values] = {}
-    for call in calls:
-        key = (call.op, call.role), call.layer
-        found[key] = found.get(key, np.zeros(len(_COSTS))) + _cost(call)
-    return found
-
-
-def _cost(call: OperatorCall) -> _Values:
-    return np.array([call.flops, call.weight_bytes, call.read_bytes, call.written_bytes], dtype=np.float64)
-
-
-def _sum_of(costs: Costs, parts: Sequence[Part], layers: Sequence[int] | None) -> dict[str, float]:
-    """FLOPs, weights and bytes moved by a kernel that does `parts`, in some layers or in all; NaN where not known."""
-    names = ("flops", "weight_bytes", "moved_bytes")
-    chosen = [layer for layer in dict.fromkeys(layer for part, layer in costs if part in parts)
-              if layers is None or layer is None or layer in layers]  # fmt: skip
-    if not chosen:
-        return dict.fromkeys(names, float("nan"))
-    sums = np.zeros(len(names))
-    for layer in chosen:
-        found = [(part[0], costs[part, layer]) for part in parts if (part, layer) in costs]
-        flops, weights = sum(cost[0] for _, cost in found), sum(cost[1] for _, cost in found)
-        sums += (flops, weights, weights + _activation_bytes([op for op, _ in found], np.array([c for _, c in found])))
-    return dict(zip(names, sums.tolist(), strict=True))
-
-
-def _activation_bytes(ops: Sequence[str], costs: _Values) -> float:
-    """What one kernel reads and writes besides weights: of a chain only the ends, a common input once."""
-    read, written = costs[:, 2], costs[:, 3]
-    if set(ops) <= {"matmul", "grouped_matmul"}:
-        return float(read.max() + written.sum())
-    if len(set(ops)) == 1:
-        return float(read.sum() + written.sum())
-    cached = sum(own for op, own in zip(ops[1:], read[1:], strict=True) if op == "attention")
-    return float(read[0] + cached + written[-1])
+def _is_rated(row: Mapping[str, Any], parts: Sequence[Part]) -> bool:
+    """Whether a class reads whole matrices, and its time is printed finely enough to tell a rate."""
+    reads = any(op in PRODUCTS for op, _ in parts)
+    return reads and (row["resolution_ns"] or 0) <= _MOST_ROUNDING * row["total_ns"]
 
 
 def _with_rates(rows: pl.DataFrame) -> pl.DataFrame:
@@ -354,8 +283,8 @@ def _with_rates(rows: pl.DataFrame) -> pl.DataFrame:
     rated = rows.with_columns(
         (pl.col("moved_bytes") / seconds).alias("bytes_per_s"), (pl.col("flops") / seconds).alias("flops_per_s")
     )
-    large = pl.col("weight_bytes") >= LEAST_BEST_BYTES
-    return rated.with_columns(pl.col("bytes_per_s").filter(large).max().alias("best_bytes_per_s"))
+    counts = pl.col("is_rated") & (pl.col("weight_bytes") >= LEAST_BEST_BYTES)
+    return rated.with_columns(pl.col("bytes_per_s").filter(counts).max().alias("best_bytes_per_s")).drop("is_rated")
 
 
 def _bounds(rows: pl.DataFrame, bandwidths: Sequence[float], peak: tuple[str, float] | None) -> pl.DataFrame:
@@ -414,6 +343,8 @@ def _notes(trace: Trace, model: "Model", used: pl.DataFrame, unclaimed: Mapping[
             yield f"The file's model has {said} {word}, {model.name} has {own}: the numbers below are of another model."
     if used.filter(pl.col("phase") == "decode", pl.col("context").is_null()).height:
         yield "How long the context was isn't told of all decode steps: what grows with it has no bound."
+    if used.filter(pl.col("phase") != "decode", pl.col("tokens").is_null() | pl.col("context").is_null()).height:
+        yield "Of some prefill steps it isn't told how many tokens they had: what depends on that has no bound."
     for phase, roles in unclaimed.items():
         if roles:
             yield f"Of the model's {phase} step, no kernel names: {', '.join(dict.fromkeys(roles))}."

@@ -6,7 +6,7 @@ name that isn't such a label, like that of a CUDA kernel, is a class of its own.
 
 import re
 
-_LAYER = re.compile(r"(?:L|layer[_.]?)\d{1,5}(?:\.(?P<role>.+))?", re.IGNORECASE)
+_LAYER = re.compile(r"(?:L|layer[_.]?)(?P<layer>\d{1,5})(?:\.(?P<role>.+))?", re.IGNORECASE)
 
 
 def class_of_label(label: str) -> str:
@@ -22,3 +22,9 @@ def class_of_label(label: str) -> str:
         elif layer["role"]:
             kept.append(layer["role"])
     return ":".join(kept)
+
+
+def layer_of_label(label: str) -> str | None:
+    """The first layer in a label; None where it has none."""
+    parts = () if "::" in label else label.split(":")[1:]
+    return next((match["layer"] for part in parts if (match := _LAYER.fullmatch(part))), None)

@@ -73,9 +73,10 @@ def run(
         if by not in ("name", "layer") or raw or memory or any((sort != "total", match, stream, between)):
             raise click.UsageError("With --model-config, of the choices only --by layer, --top and --section fit.")
         by_layer = by == "layer"
-        out.show(
-            modelled.bounds(source, modelled.config, device=device, rank=rank, run=section, by_layer=by_layer, top=top)
+        bounds = modelled.bounds(
+            source, modelled.config, device=device, rank=rank, run=section, by_layer=by_layer, top=top
         )
+        out.show(bounds.as_table() if out.form in ("csv", "tsv") else bounds)
         return
     modelled.refuse_alone()
     chosen = {"device": device, "stream": stream, "rank": rank}

@@ -57,7 +57,8 @@ class Modelled:
         Raises:
             InputError: The file, the model or the device isn't there, or they don't go together.
         """
-        from inferometer.analyses.model_bounds import NEEDED, Sizes, model_bounds
+        from inferometer.analyses.model_bounds import NEEDED, model_bounds
+        from inferometer.analyses.model_work import Sizes
         from inferometer.architectures import require_model
 
         model, ran_on = require_model(config), hardware(device)

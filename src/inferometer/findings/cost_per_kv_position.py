@@ -180,6 +180,12 @@ def _extrapolate(evidence: Evidence, steps: pl.DataFrame) -> Iterator[str]:
     contexts = [factor << (reached - 1).bit_length() for factor in _FURTHER]
     costs = [f"{format_duration(row['intercept_ns'] + row['slope_ns'] * n)} at {n:,}" for n in contexts]
     yield f"If it goes on so, a token takes {' and '.join(costs)} positions of context, all kernels of the GPU."
+    model = evidence.model
+    if model is not None and model.sliding_window is not None and model.sliding_window < contexts[-1]:
+        yield (
+            f"By its dimensions, {len(model.sliding_layers)} of the {model.layers} layers see "
+            f"{format_count(model.sliding_window)} positions at most: from there on, these have no reason to grow."
+        )
 
 
 RULE = Rule("cost_per_kv_position", _find)

@@ -31,12 +31,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     if severity is None:
         return
     numbers = hit["step"].to_list()
+    were = "was" if hit.height == 1 else "were"
     each = ", ".join(f"{step}: +{format_duration(ns)}" for step, ns in list(zip(numbers, lost, strict=True))[:_LISTED])
     more = f" and {len(lost) - _LISTED:,} more" if len(lost) > _LISTED else ""
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"{hit.height:,} of {steps.height:,} steps were disturbed: {ranges(numbers)}",
+        title=f"{hit.height:,} of {steps.height:,} steps {were} disturbed: {ranges(numbers)}",
         evidence=(
             (
                 f"Beyond what a step of its kind takes, by step: {each}{more}; together {format_duration(lost_ns)}, "

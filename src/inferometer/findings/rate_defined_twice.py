@@ -1,8 +1,9 @@
 """A printed decode rate that isn't tokens decoded over the time of decoding.
 
 The first token comes from the prefill, so the rate's tokens are those of the decode steps. Fires when the printed
-rate differs, by more than half its last digit, from these tokens over the printed time: they are the sum over the
-steps, or the count in the engine's line of performance. Says which other count of the log the rate does fit. `low` up
+rate differs, by more than half its last digit and that of the time, from these tokens over the printed time: they are
+the sum over the steps, or the count in the engine's line of performance. Silent where that line gives another time: it
+is of another prompt. Says which other count of the log the rate does fit. `low` up
 to a difference of 5 %, `medium` above.
 """
 
@@ -15,6 +16,7 @@ from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
 _SCALE = Scale(low=0.0, medium=0.05)
+_SAME_NS = 1_000_000  # the line of performance rounds to whole milliseconds
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
@@ -23,7 +25,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     if not rate or not time_ns or decoded is None:
         return
     tokens, where = decoded
-    ours, half = tokens / time_ns * 1e9, _half_digit(rate)
+    ours, half = tokens / time_ns * 1e9, _half_digit(rate) + rate * _half_of_time(int(time_ns)) / time_ns
     if not ours or abs(ours - rate) <= half:
         return
     differ = abs(rate / ours - 1)
@@ -46,7 +48,9 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 def _decoded(evidence: Evidence) -> tuple[int, str] | None:
     """Tokens of the decode steps and who says so; None where the log may lack steps."""
-    printed = evidence.number("perf", "decode_tokens")
+    printed, of_ns = evidence.number("perf", "decode_tokens"), evidence.number("perf", "decode_ns")
+    if of_ns is not None and abs(of_ns - (evidence.number("decode_ns") or of_ns)) > _SAME_NS:
+        return None
     if printed:
         return int(printed), "the line of performance"
     steps = evidence.trace.steps.filter(pl.col("phase") == "decode").select("decode_tokens").collect()
@@ -59,6 +63,14 @@ def _half_digit(rate: float) -> float:
     """Half of the last digit of a printed rate, with a little for the float."""
     digits = len(f"{rate!r}".partition(".")[2])
     return 0.5001 * 10.0 ** -max(digits, 1)
+
+
+def _half_of_time(time_ns: int) -> float:
+    """Half of the last digit of a printed time that isn't 0; of times printed in whole milliseconds at most."""
+    digit = 1
+    while digit < _SAME_NS and time_ns % (10 * digit) == 0:
+        digit *= 10
+    return digit / 2
 
 
 RULE = Rule("rate_defined_twice", _find)

@@ -4,7 +4,6 @@ Frames here are of one run. What the source doesn't hold is None or an empty fra
 silent.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from inferometer.analyses.step_classes import class_of_label
+from inferometer.analyses.step_classes import class_of_label, layer_of_label
 from inferometer.findings.finding import Finding
 from inferometer.names import KernelName, decode
 from inferometer.trace.trace import Trace
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 WARNINGS = ("warning", "warn")
 NEEDED = frozenset({"totals", "steps", "log", "selections"})  # the tables that rules read
 _FUSED = "fused"  # in a label it says that several operators are one kernel
-_LAYER = re.compile(r":(?:L|layer[_.]?)(?P<layer>\d{1,5})(?=[.:]|$)", re.IGNORECASE)
 _PRINTED = {
     "step": pl.Int64,
     "phase": pl.String,
@@ -159,7 +157,7 @@ class Evidence:
                 "kernel": labels,
                 "class": [class_of_label(label) for label in labels],
                 "op": [op_of_label(label) for label in labels],
-                "own_layer": [_layer_of_label(label) for label in labels],
+                "own_layer": [layer_of_label(label) for label in labels],
                 "own_role": [_role_of_label(label) for label in labels],
             },
             schema_overrides={"own_layer": pl.String, "own_role": pl.String},
@@ -230,11 +228,6 @@ class Rule:
 def op_of_label(label: str) -> str:
     """The first word of a label; a name that isn't one is its own."""
     return label if "::" in label else label.partition(":")[0]
-
-
-def _layer_of_label(label: str) -> str | None:
-    match = None if "::" in label else _LAYER.search(label)
-    return match["layer"] if match else None
 
 
 def _role_of_label(label: str) -> str | None:

@@ -54,8 +54,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 def _expected(evidence: Evidence, mean_kv: float | None) -> tuple[float | None, str]:
     """GPU time a token of a step here, ns: by the growth with context, or as in the steps before."""
     growth = evidence.steps.growth.filter(pl.col("class") == ALL) if evidence.steps else pl.DataFrame()
-    if growth.height and mean_kv is not None:
-        row = growth.row(0, named=True)
+    row = growth.row(0, named=True) if growth.height else {"slope_ns": None}
+    if row["slope_ns"] is not None and mean_kv is not None:
         return row["intercept_ns"] + row["slope_ns"] * mean_kv, f"expected at {mean_kv:,.1f} KV positions"
     before = evidence.quiet_steps.filter(pl.col("step") < evidence.decode_steps["step"].max()).tail(_NEIGHBOURS)
     found = (before["gpu_busy_ns"] / before["tokens"]).median()

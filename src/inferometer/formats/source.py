@@ -28,12 +28,16 @@ class Limits:
     """What a reader refuses, so that a hostile file can't take the machine.
 
     `expansion`: a gzip stream that unpacks to more than this many times its size is refused (real traces reach 60),
-    once `expansion_floor_bytes` have been unpacked. `event_bytes`: the largest single event. None lifts a limit.
+    once `expansion_floor_bytes` have been unpacked. `event_bytes`: the largest single event. `held_bytes`: the largest
+    file, unpacked, of a format that is held in memory while it is read. `lines`: the most of a text of which every line
+    is held. None lifts a limit.
     """
 
     expansion: float | None = 300.0
     expansion_floor_bytes: int = 512 << 20
     event_bytes: int | None = 64 << 20
+    held_bytes: int | None = 512 << 20
+    lines: int | None = 5_000_000
 
 
 class Closes(Protocol):

@@ -14,7 +14,7 @@ from tests.traces import counted, rows
 
 import inferometer
 from inferometer import Limits, Trace
-from inferometer.errors import InputError
+from inferometer.errors import FormatError, InputError
 
 Read = Callable[..., Trace]
 HEAD = "Time (%)\tTotal Time (ns)\tInstances\tAvg (ns)\tName\n"
@@ -159,3 +159,12 @@ def test_no_line_is_lost(lines: list[str]) -> None:
         assert kept == {1: HEAD.rstrip()} | {
             4 + i: line.removesuffix("\r") for i, line in enumerate(lines) if line.strip()
         }
+
+
+def test_a_text_of_very_many_lines_is_refused(read: Callable[..., Trace]) -> None:
+    """Each is held: small archives of millions of empty-handed lines would take the machine."""
+    limits = Limits(lines=1000)
+    text = HEAD + "100.0\t7\t1\t7.0\tk\n" + "x\n" * 998
+    assert rows(read(text, name="t.txt", limits=limits), "totals", "kernel") == ["k"]
+    with pytest.raises(FormatError, match=r"t\.txt: want at most 1,000 lines, since they are held in memory"):
+        read(text + "x\n", name="t.txt", limits=limits)

@@ -15,7 +15,7 @@ from tests.traces import rows, trace_of
 
 import inferometer
 from inferometer.analyses.kernels import KernelTable, kernel_table
-from inferometer.reports.base import clean
+from inferometer.errors import clean
 from inferometer.reports.delimited import render_csv, render_tsv
 from inferometer.reports.markdown import render_markdown
 from inferometer.reports.terminal import render_terminal

@@ -152,3 +152,28 @@ def test_any_name_is_kept_as_it_is(names: list[str]) -> None:
         path.write_bytes(write_perf([perf_row(cycle=0), *written]))
         trace = inferometer.open(path)
         assert rows(trace, "function_times", "function") == ["oncpu", *(f"f{name}f" for name in names)]
+
+
+def test_a_file_too_large_to_be_held_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "perf_data.csv"
+    path.write_bytes(PERF + b"x" * (3 << 20) + b"\n")
+    with pytest.raises(FormatError, match=r"perf_data\.csv: want at most 2 MiB, since it is held in memory"):
+        inferometer.open(path, limits=inferometer.Limits(held_bytes=2 << 20))
+    assert len(rows(inferometer.open(path), "function_times")) == 6
+
+
+def test_lines_that_are_no_rows_take_no_memory(tmp_path: Path) -> None:
+    """A cell takes 16 bytes at least: millions of empty lines, packed into nothing, would take the machine."""
+    path = tmp_path / "perf_data.csv.gz"
+    for line in (b"\n", b"1\n", b" , \n"):
+        path.write_bytes(gzip.compress(PERF + line * 1_500_000, 1))
+        with pytest.raises(FormatError, match=r"perf_data\.csv\.gz: want rows of 17 cells, found 1,500,\d\d\d lines"):
+            inferometer.open(path)
+
+
+def test_careful_reading_in_batches_loses_no_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("inferometer.formats.latencyprism.cells._BATCH_ROWS", 2)
+    path = tmp_path / "perf_data.csv"
+    path.write_bytes(PERF.rstrip(b"\n"))
+    names = rows(inferometer.open(path), "function_times", "cycle", "function")
+    assert names == [(cycle, name) for cycle in (1, 2) for name in ("a", 'void f<int, "x">(int)', "c\nd")]

@@ -1,5 +1,6 @@
 """Parquetdir exports: what only they can have."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -47,3 +48,34 @@ def test_other_files_in_the_folder_are_passed_over(tmp_path: Path) -> None:
     path = write_parquetdir(tmp_path / "export", export(KERNEL=[kernel(100, 5)]))
     (path / "README").write_text("mine")
     assert len(rows(inferometer.open(path), "launches")) == 1
+
+
+def test_row_groups_that_are_all_dropped_leave_the_names_of_others(tmp_path: Path) -> None:
+    """Polars dies of an empty chunk in a format string: a name that isn't there is put together otherwise."""
+    kernels = [kernel(100, 5, demangledName=99), kernel(200, -5), kernel(300, 5, demangledName=98)]
+    path = write_parquetdir(tmp_path / "export", export(KERNEL=kernels))
+    file = path / f"{KERNELS}.parquet"
+    pl.read_parquet(file).write_parquet(file, row_group_size=1)
+    trace = inferometer.open(path)
+    assert rows(trace, "launches", "kernel") == ["[string 99]", "[string 98]"]
+    assert counted(trace) == {"negative_duration": 1, "without_string": 2}
+
+
+def test_any_byte_of_a_file_may_be_any_other(tmp_path: Path) -> None:
+    """Of some damage Polars panics: that is no `Exception`, and a refusal all the same."""
+    path = write_parquetdir(tmp_path / "export", export(KERNEL=[kernel(100 * i, 5) for i in range(9)]))
+    file = path / f"{KERNELS}.parquet"
+    whole = file.read_bytes()
+    for at in range(0, len(whole), 23):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 0x5A]) + whole[at + 1 :])
+        with suppress(FormatError):
+            inferometer.open(path).launches.collect()
+    file.write_bytes(whole)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pl.LazyFrame, "collect", _panic)
+        with pytest.raises(FormatError, match="not a readable Parquet file: offset out of range"):
+            inferometer.open(path)
+
+
+def _panic(*_: object, **__: object) -> None:
+    raise pl.exceptions.PanicException("offset out of range")

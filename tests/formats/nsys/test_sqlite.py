@@ -3,6 +3,8 @@
 import gzip
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -63,7 +65,7 @@ def test_the_table_is_that_of_plain_sql_for_any_durations(
 def test_rows_stay_in_the_files_order_whatever_the_batches(
     batch_rows: int, good: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subject, "_BATCH_ROWS", batch_rows)
+    monkeypatch.setattr(subject, "BATCH_ROWS", batch_rows)
     change(good, f"DELETE FROM {KERNELS} WHERE rowid % 3 = 0 OR rowid > 100")  # gaps among the row ids
     whole = inferometer.open(good, {"launches"})
     assert rows(whole, "launches", "start_ns") == [100 * (i - 1) for i in range(1, 101) if i % 3]
@@ -232,10 +234,25 @@ def test_text_is_no_database(tmp_path: Path) -> None:
 
 
 def test_reading_tells_how_far_it_is(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "_BATCH_ROWS", 1000)
+    monkeypatch.setattr(subject, "BATCH_ROWS", 1000)
     told: list[tuple[int, int | None]] = []
     note: Callable[[int, int | None], None] = lambda done, size: told.append((done, size))  # noqa: E731
     inferometer.open(good, {"launches"}, progress=note)
     size = good.stat().st_size
     assert told[-1] == (size, size)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
+def test_an_odd_row_needs_no_memory_for_a_billion(tmp_path: Path) -> None:
+    """ADBC makes room for a whole batch at once, and the process dies where it can't have it."""
+    kernels = [kernel(100 * i, 5, streamId="seven" if i == 3 else 7) for i in range(9)]
+    path = write_sqlite(tmp_path / "odd.sqlite", export(KERNEL=kernels))
+    code = (
+        "import resource, sys, inferometer\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\n"
+        "print(inferometer.open(sys.argv[1]).losses.total('wrong_type'))"
+    )
+    surroundings = {**os.environ, "POLARS_MAX_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, env=surroundings, check=False)
+    assert (done.returncode, done.stdout) == (0, b"1\n"), done.stderr.decode()

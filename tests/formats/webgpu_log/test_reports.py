@@ -235,3 +235,31 @@ def test_a_written_log_reads_as_what_it_was_made_of(syntax: str, extra: bool, re
     label = "matmul:L1.wq" if syntax == "dot" else "matmul:wq:L1"
     assert rows(trace, "totals", "kernel", "layer", "role").count((label, "1", "wq")) == 5
     assert sum(rows(trace, "steps", "dur_ns")[1:]) < trace.facts.engine_metrics["decode_ns"]
+
+
+def test_a_ruler_between_rows_is_no_end_of_them(read: Read) -> None:
+    cut = report("a  0.50  50.0", RULE, "b  0.50  50.0").rstrip("\n") + "\n"
+    trace = read(cut + report("c  0.50  100.0", RULE, "TOTAL  0.50  100.0", at="20"))
+    assert rows(trace, "steps", "gpu_busy_ns") == [None, 500_000]
+
+
+def chunk(n: int, tokens: int) -> str:
+    row = "a  0.50  100.0", RULE, "TOTAL  0.50  100.0"
+    return report(*row, title=f"Prefill chunk {n}/2 ({tokens} tokens):", at=str(n))
+
+
+def test_chunks_of_a_prefill_tell_their_tokens_and_add_up_to_the_context(read: Read) -> None:
+    decode = report("a  0.50  100.0", RULE, "TOTAL  0.50  100.0", at="20")
+    for metrics, known in (("", True), ("[metrics] prefillTokens=12\n", True), ("[metrics] prefillTokens=9\n", False)):
+        trace = read(chunk(1, 8) + chunk(2, 4) + decode + metrics)
+        assert rows(trace, "steps", "prefill_tokens", "context_len") == (
+            [(8, 0), (4, 8), (None, 12)] if known else [(None, 0), (None, None), (None, None)]
+        )
+
+
+def test_a_prompt_behind_decode_steps_has_no_known_context(read: Read) -> None:
+    row = "a  0.50  100.0", RULE, "TOTAL  0.50  100.0"
+    prefill, decode = (report(*row, title=title, at="1") for title in ("Prefill (8 tokens):", "Batch decode (N=4):"))
+    again = prefill.replace("[1.", "[3.") + decode.replace("[1.", "[4.")
+    trace = read(prefill + decode.replace("[1.", "[2.") + again)
+    assert rows(trace, "steps", "context_len") == [0, 8, None, None]

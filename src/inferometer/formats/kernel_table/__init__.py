@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def _sniff(head: bytes) -> bool:
     """Text with the header of a kernel table in its first 64 KiB, unless an engine's log has its own reader."""
-    from inferometer.formats.kernel_table.lines import decode_head
+    from inferometer.formats.text_lines import decode_head
     from inferometer.formats.webgpu_log.lines import is_log
 
     text = decode_head(head)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from inferometer.formats.kernel_table.headers import Header, find_header
-from inferometer.formats.kernel_table.lines import Line, Lines, without_ending
+from inferometer.formats.text_lines import Line, Lines, without_ending
 
 _SIGN = re.compile(r"total|instances|num calls|operation", re.IGNORECASE)
 _LONGEST_HEADER = 2_000

@@ -12,9 +12,9 @@ from inferometer.errors import FormatError
 from inferometer.formats.kernel_table.free_text import FreeText
 from inferometer.formats.kernel_table.headers import STATISTICS
 from inferometer.formats.kernel_table.layouts import Table, find_table, is_ruler
-from inferometer.formats.kernel_table.lines import Line, Lines, read_lines, without_ending
 from inferometer.formats.kernel_table.rows import Row, is_like_a_row, read_row
 from inferometer.formats.kernel_table.tracebacks import find_frame
+from inferometer.formats.text_lines import Line, Lines, read_lines, without_ending
 from inferometer.trace.facts import Facts
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
     """
     reader = _Reader(out)
     with source.open() as stream:
-        lines = Lines(read_lines(stream, out.losses, longest=source.limits.event_bytes))
+        limits = source.limits
+        found = read_lines(stream, out.losses, longest=limits.event_bytes, most=limits.lines, name=source.name)
+        lines = Lines(found)
         for line in lines:
             reader.take(line, lines)
     if stream.damage:

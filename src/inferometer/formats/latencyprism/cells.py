@@ -17,6 +17,8 @@ from inferometer.formats.source import HEAD_BYTES
 from inferometer.trace.losses import Losses
 
 _MOST_LINES = 64  # of one row: names with line breaks are short
+_MANY_LINES = 1_000_000
+_BATCH_ROWS = 50_000
 _BOM = b"\xef\xbb\xbf"
 _REPLACED = "\ufffd"
 
@@ -42,11 +44,17 @@ def read_cells(data: bytes, name: str, losses: Losses) -> Cells:
     """The cells below the header.
 
     Raises:
-        FormatError: There is no header.
+        FormatError: There is no header, or there are so many lines that they can't be rows.
     """
     titles = titles_of(data[:HEAD_BYTES])
     if not titles:
         raise FormatError(f"{name}: want the titles of columns, found nothing", hint="Export it again.")
+    lines = data.count(b"\n")
+    if lines > _MANY_LINES and lines * len(titles) > len(data):  # even empty cells have a comma
+        raise FormatError(
+            f"{name}: want rows of {len(titles)} cells, found {lines:,} lines in {len(data):,} bytes",
+            hint="Export it again.",
+        )
     data = _as_text(data.removeprefix(_BOM).lstrip(b"\r\n"), losses, name)
     cells = _read_quickly(data, titles) if data.endswith(b"\n") else None
     return cells or _read_carefully(data.decode(), titles)
@@ -80,6 +88,8 @@ def _read_quickly(data: bytes, titles: Sequence[str]) -> Cells | None:
 
 
 def _read_carefully(text: str, titles: Sequence[str]) -> Cells:
+    schema = dict.fromkeys(_names(titles), pl.String)
+    frames = [pl.DataFrame(schema=schema)]
     rows: list[Sequence[str | None]] = []
     broken: list[int] = []
     for number, row in _records(text.split("\n"), len(titles)):
@@ -87,8 +97,11 @@ def _read_carefully(text: str, titles: Sequence[str]) -> Cells:
             broken.append(number)
         elif any(row):
             rows.append([cell or None for cell in row] + [None] * (len(titles) - len(row)))
-    frame = pl.DataFrame(rows[1:], schema=dict.fromkeys(_names(titles), pl.String), orient="row")
-    return Cells(_without_blanks(frame), len(broken), f"line {broken[0]}" if broken else None)
+        if len(rows) == _BATCH_ROWS:  # a list a row takes many times as much
+            frames.append(pl.DataFrame(rows, schema=schema, orient="row"))
+            rows.clear()
+    frames.append(pl.DataFrame(rows, schema=schema, orient="row"))
+    return Cells(_without_blanks(pl.concat(frames).slice(1)), len(broken), f"line {broken[0]}" if broken else None)
 
 
 def _records(lines: Sequence[str], width: int) -> Iterator[tuple[int, Sequence[str] | None]]:

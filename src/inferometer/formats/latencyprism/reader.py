@@ -124,10 +124,17 @@ def _others(folder: Path, mine: set[str]) -> Sequence[str]:
 
 def _cells(file: Source, kind: FileKind, out: "TraceBuilder") -> Cells:
     scratch = Losses()
+    most = file.limits.held_bytes
     with file.open() as stream:
-        blocks = []
+        blocks, size = [], 0
         while block := stream.read(_BLOCK_BYTES):
             blocks.append(block)
+            size += len(block)
+            if most is not None and size > most:
+                raise FormatError(
+                    f"{file.name}: want at most {most >> 20:,} MiB, since it is held in memory, found more (limit)",
+                    hint="Where the memory is there, read it with --no-limits.",
+                )
     cells = read_cells(b"".join(blocks), file.name, scratch)
     if stream.damage:
         _count_if(out, kind, "broken_compression", 1, f"{file.name}: {stream.damage}")

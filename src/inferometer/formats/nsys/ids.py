@@ -56,7 +56,7 @@ class Strings:
         if not texts.null_count():
             return texts
         self._losses.count("without_string", texts.null_count(), category=category)
-        numbered = pl.format("[string {}]", ids.cast(pl.String).fill_null("null"))
+        numbered = pl.concat_str(pl.lit("[string "), ids.cast(pl.String).fill_null("null"), pl.lit("]"))
         return pl.select(pl.coalesce(texts.cast(pl.String), numbered).cast(pl.Categorical)).to_series()
 
 

@@ -112,7 +112,8 @@ class Launches:
 def _graph_names(rows: pl.DataFrame) -> pl.Series | str:
     if "graphId" not in rows.columns:
         return "[CUDA graph]"
-    return rows.select(pl.format("[CUDA graph {}]", pl.col("graphId").cast(pl.String).fill_null("?"))).to_series()
+    number = pl.col("graphId").cast(pl.String).fill_null("?")
+    return rows.select(pl.concat_str(pl.lit("[CUDA graph "), number, pl.lit("]"))).to_series()
 
 
 def _labels(export: Export, table: str) -> dict[int, str]:

@@ -23,11 +23,11 @@ def read_counters(export: Export, out: TraceBuilder) -> None:
         kept = batch.filter(pl.col("timestamp").is_not_null())
         out.losses.count("without_timestamp", batch.height - kept.height, category=SAMPLES)
         kept = kept.join(known, on=["typeId", "metricId"], how="left", maintain_order="left")
-        numbered = pl.format("metric {}", pl.col("metricId").cast(pl.String).fill_null("null"))
+        numbered = pl.concat_str(pl.lit("metric "), pl.col("metricId").cast(pl.String).fill_null("null"))
         metric = pl.coalesce("metricName", numbered)
         columns = kept.select(
             metric.alias("metric"),
-            pl.format("gpu:{}", pl.col("typeId") & _DEVICE_BITS).alias("device"),
+            pl.concat_str(pl.lit("gpu:"), pl.col("typeId") & _DEVICE_BITS).alias("device"),
             pl.col("timestamp").alias("time_ns"),
             pl.col("value").cast(pl.Float64),
             metric.str.extract(r"\[([^\]]*)\]$").alias("unit"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from inferometer.errors import FormatError
+from inferometer.errors import FormatError, clean
 from inferometer.trace.losses import Losses
 
 _BATCH_ROWS = 1 << 18
@@ -61,17 +61,17 @@ class ParquetExport:
     def _schema(self, table: str) -> frozenset[str]:
         try:
             return frozenset(self._scan(table).collect_schema().names())
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             raise self._unreadable(table, error) from error
 
     def _collect(self, table: str, rows: pl.LazyFrame) -> pl.DataFrame:
         try:
             return rows.collect()
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             raise self._unreadable(table, error) from error
 
-    def _unreadable(self, table: str, error: Exception) -> FormatError:
-        why = str(error).split("\n")[0]
+    def _unreadable(self, table: str, error: BaseException) -> FormatError:
+        why = clean(str(error).split("\n")[0])
         return FormatError(
             f"{self.name}/{table}.parquet: not a readable Parquet file: {why}",
             hint="Export it again with `nsys export --type parquetdir`.",

@@ -15,11 +15,10 @@ from urllib.parse import quote
 
 import polars as pl
 
-from inferometer.errors import FormatError
-from inferometer.formats.nsys.sqlite_pass import DAMAGED, Pass, Query, quoted
+from inferometer.errors import FormatError, clean
+from inferometer.formats.nsys.sqlite_pass import BATCH_ROWS, DAMAGED, Pass, Query, quoted
 from inferometer.trace.losses import Losses
 
-_BATCH_ROWS = 1 << 18
 _ROW_IDS = ("rowid", "_rowid_", "oid")
 _OURS = ("StringIds", "CUPTI_", "NVTX_", "CUDA_", "TARGET_INFO_")
 
@@ -82,8 +81,8 @@ class SqliteExport:
         first, last = self._bounds(table, row_id)
         if first is None or last is None or last - first + 1 > self._size:  # more ids than bytes: most are unused
             return [""]
-        starts = range(first, last + 1, _BATCH_ROWS)
-        return [f" WHERE {row_id} BETWEEN {start} AND {start + _BATCH_ROWS - 1}" for start in starts]
+        starts = range(first, last + 1, BATCH_ROWS)
+        return [f" WHERE {row_id} BETWEEN {start} AND {start + BATCH_ROWS - 1}" for start in starts]
 
     def _bounds(self, table: str, row_id: str) -> tuple[int | None, int | None]:
         """The least and the greatest row id. Asked in one query, SQLite would walk through the whole table."""
@@ -121,7 +120,9 @@ class SqliteExport:
             finally:
                 connection.close()
         except (sqlite3.Error, OverflowError) as error:
-            raise FormatError(f"{self.name}: not readable as an SQLite database: {error}", hint=DAMAGED) from error
+            raise FormatError(
+                f"{self.name}: not readable as an SQLite database: {clean(str(error))}", hint=DAMAGED
+            ) from error
 
 
 def _check_length(path: Path, name: str) -> int:

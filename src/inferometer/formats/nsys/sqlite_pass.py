@@ -13,9 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.errors import FormatError
+from inferometer.errors import FormatError, clean
 from inferometer.trace.losses import Losses
 
+BATCH_ROWS = 1 << 18
 _INFER_ROWS = 8_192  # a type found in so many rows is taken for the batch's; a later row of another type is an error
 _WORKERS = 2
 _AHEAD = 2 * _WORKERS
@@ -67,15 +68,15 @@ class Pass:
             if where is not None:
                 waiting.append((where, self._pool.submit(self._quick, where)))
             if waiting and (where is None or len(waiting) > _AHEAD):
-                batch = self._finish(*waiting.popleft())
+                batch = self._finish(*waiting.popleft(), rows)
                 seen += batch.height
                 yield batch
         if seen != (wanted := rows.result().item()):
             raise FormatError(f"{self._name}: {self._query.table}: want {wanted:,} rows, found {seen:,}", hint=DAMAGED)
 
-    def _finish(self, where: str, quick: "Future[pl.DataFrame | None]") -> pl.DataFrame:
+    def _finish(self, where: str, quick: "Future[pl.DataFrame | None]", rows: "Future[pl.DataFrame]") -> pl.DataFrame:
         batch = quick.result()
-        return self._careful(where) if batch is None else batch
+        return self._careful(where, BATCH_ROWS if where else rows.result().item()) if batch is None else batch
 
     def _quick(self, where: str) -> pl.DataFrame | None:
         """A batch as it is; None when it holds something else than whole numbers and UTF-8."""
@@ -100,8 +101,11 @@ class Pass:
         durations = batch["dur_ns"]
         return not durations.null_count() and bool(((durations >= 0) & (durations < below_ns)).all())
 
-    def _careful(self, where: str) -> pl.DataFrame:
-        """The batch with nulls for what isn't a whole number, and U+FFFD for what isn't UTF-8; both are counted."""
+    def _careful(self, where: str, rows: int) -> pl.DataFrame:
+        """The batch with nulls for what isn't a whole number, and U+FFFD for what isn't UTF-8; both are counted.
+
+        All of its `rows` tell the types. ADBC makes room for so many at once, and dies where it can't have it.
+        """
         columns, counts = [], []
         for name in map(quoted, self._query.numbers):
             columns.append(f"CASE WHEN typeof({name}) = 'integer' THEN {name} END AS {name}")
@@ -109,10 +113,10 @@ class Pass:
         columns += [f"CAST({quoted(name)} AS BLOB) AS {quoted(name)}" for name in self._query.texts]
         source = f" FROM {quoted(self._query.table)}{where}"
         try:
-            batch = self._fetch(f"SELECT {', '.join(columns)}{source}", 1 << 30)
+            batch = self._fetch(f"SELECT {', '.join(columns)}{source}", max(1, rows))
             found = self._fetch(f"SELECT {', '.join(counts)}{source}", 1).row(0) if counts else ()
         except pl.exceptions.PolarsError as error:
-            why = str(error).removeprefix("got external error: [SQLite] ")
+            why = clean(str(error).removeprefix("got external error: [SQLite] "))
             raise FormatError(f"{self._name}: {self._query.table}: {why}", hint=DAMAGED) from error
         for name, n in zip(self._query.numbers, found, strict=False):
             self._losses.count("wrong_type", n, category=self._query.table, example=name)
@@ -128,7 +132,7 @@ class Pass:
                 batch: pl.DataFrame = cursor.fetch_polars()
                 return batch
         except _adbc_errors() as error:
-            why = str(error).split("\n")[0]
+            why = clean(str(error).split("\n")[0])
             raise FormatError(f"{self._name}: {self._query.table}: {why}", hint=DAMAGED) from error
         finally:
             self._connections.put(connection)

@@ -30,7 +30,7 @@ class Tracks:
             seen, physical = ["process", "deviceId"], ["pid", "cudaId"]
             rows = rows.join(self._physical, left_on=seen, right_on=physical, how="left", maintain_order="left")
             number = pl.coalesce("gpuId", "deviceId")
-        return rows.with_columns(pl.format("gpu:{}", number).cast(pl.Categorical).alias("device"))
+        return rows.with_columns(pl.concat_str(pl.lit("gpu:"), number).cast(pl.Categorical).alias("device"))
 
 
 def _host_name(export: Export) -> str | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def _sniff(head: bytes) -> bool:
     """Text with a stamped line of a module, or a result of the harness, in its first 64 KiB."""
-    from inferometer.formats.kernel_table.lines import decode_head
+    from inferometer.formats.text_lines import decode_head
     from inferometer.formats.webgpu_log.lines import is_log
 
     return is_log(decode_head(head))

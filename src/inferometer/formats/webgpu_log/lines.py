@@ -2,6 +2,8 @@
 
     [browser:warning] [3718.2ms][Profile] GPU Profile Report        relayed by a harness
     [3718.2ms][Profile] GPU Profile Report                          copied from a console
+    [Log] [3718.2ms][Profile] GPU Profile Report (runner.js, line 12)   from Safari's console
+    [3718.2ms][Profile] GPU Profile Report runner.js:12:9           from Firefox's
     web-1  | 2025-01-15T10:20:30.5Z [browser:log] [GPU] …           kept by another tool, with its own words
 
 Rows of a report, rulers, empty lines and free text have no such parts.
@@ -19,8 +21,8 @@ _UNIT = "ns|us|\u00b5s|\u03bcs|ms|s"
 _MODULE = r"[A-Za-z][\w.-]{0,60}"
 _HARNESS = "progress|ok|passed|failed|fail|metrics|error"
 _PARTS = re.compile(
-    rf"(?:\[(?P<tag>{_TAG}):(?P<level>{_LEVEL})\] ?)?(?:\[(?P<time>{_NUMBER}) ?(?P<unit>{_UNIT})\] ?)?"
-    rf"(?:\[(?P<module>{_MODULE})\] ?)?(?P<text>.*)",
+    rf"(?:\[(?P<tag>{_TAG}):(?P<level>{_LEVEL})\] ?|\[(?P<console>Log|Info|Warning|Error|Debug)\] +(?=\[))?"
+    rf"(?:\[(?P<time>{_NUMBER}) ?(?P<unit>{_UNIT})\] ?)?(?:\[(?P<module>{_MODULE})\] ?)?(?P<text>.*)",
     re.DOTALL,
 )
 _FIRST = rf"\[{_TAG}:(?:{_LEVEL})\]|\[{_NUMBER} ?(?:{_UNIT})\] ?\[{_MODULE}\]"
@@ -31,11 +33,14 @@ _LOG = re.compile(
     re.MULTILINE,
 )
 _OUTER = re.compile(
-    r"\s*(?:(?P<owner>[\w./-]{1,60})\s*\|\s+)?"
+    r"\s*(?:> ?){0,3}(?:[^\t\[]{1,80}\t[^\t\[]{1,80}\t\ufeff?(?=\d{4}-\d\d-\d\dT))?"
+    r"(?:(?P<owner>[\w./-]{1,60})\s*\|\s+)?"
     r"(?:(?:\[?\d{4}-\d\d-\d\d[T ])?\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?\s+"
     r"(?:std(?:out|err) [FP] )?|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,80} \S{1,80}: )?"
 )
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_PLACE = re.compile(r" (?:\([^() ]{1,80}, line \d{1,7}\)|[\w.@/-]{1,80}\.(?:[cm]?[jt]sx?|html)(?::\d{1,7}){1,2})\s*$")
+_LONGEST_PLACE = 120
 _DEEPEST = 240  # characters that other tools may have put before the first part, and that part
 
 
@@ -57,16 +62,21 @@ class Parts:
 
 
 class Splitter:
-    """Takes lines apart, and remembers whether another tool put its words before each of them."""
+    """Takes lines apart, without the place in the program that a console puts behind them.
+
+    Remembers whether another tool put its words before each of them.
+    """
 
     def __init__(self) -> None:
         self.has_outer = False
 
     def split(self, line: str) -> Parts | None:
         """The parts of a line without its ending; None where it is all text."""
-        if "\x1b" in line and (plain := _ANSI.sub("", line)) != line:
-            return self._split(plain) or Parts(plain)
-        return self._split(line)
+        plain = _ANSI.sub("", line) if "\x1b" in line else line
+        if (place := _PLACE.search(plain, max(len(plain) - _LONGEST_PLACE, 0))) is not None:
+            plain = plain[: place.start()]
+        parts = self._split(plain)
+        return parts if parts is not None or plain == line else Parts(plain)
 
     def _split(self, line: str) -> Parts | None:
         anchor = _ANCHOR.search(line, 0, _DEEPEST) if "[" in line else None
@@ -91,7 +101,8 @@ def _parts(line: str, at: int, owner: str | None) -> Parts | None:
     if match is None or match.start("text") == at:
         return None
     time_ns = None if match["time"] is None else to_ns(match["time"], match["unit"])
-    return Parts(match["text"], owner, match["tag"], match["level"], time_ns, match["module"])
+    level = match["level"] or (match["console"] and match["console"].lower())
+    return Parts(match["text"], owner, match["tag"], level, time_ns, match["module"])
 
 
 def to_ns(number: str, unit: str) -> int:

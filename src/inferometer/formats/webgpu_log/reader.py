@@ -6,7 +6,7 @@ A last line without its ending may have been cut anywhere: of it only what is su
 from typing import TYPE_CHECKING, Any
 
 from inferometer.errors import FormatError
-from inferometer.formats.kernel_table.lines import read_lines, without_ending
+from inferometer.formats.text_lines import read_lines, without_ending
 from inferometer.formats.webgpu_log.columns import DEVICE, LogColumns, TotalsColumns
 from inferometer.formats.webgpu_log.lines import Parts, Splitter
 from inferometer.formats.webgpu_log.messages import read_message
@@ -115,8 +115,7 @@ class _Reader:
         row = report.table.read(line) if report.table is not None and line.endswith("\n") else None
         if row is None or row[0].casefold() == TOTAL:
             return False
-        report.labels.append(row[0])
-        report.cells.append(row[1])
+        report.add(row)
         return True
 
     def finish(self) -> None:
@@ -164,7 +163,7 @@ class _Reader:
 
     def _blank(self) -> None:
         for _, report in self._open:
-            report.has_end = report.has_end or bool(report.labels)
+            report.end()
 
     def _take_plain(self, number: int, text: str, parts: Parts | None, *, ended: bool) -> None:
         """A line without a stamp: of the open report, of a prompt, or free text."""
@@ -215,6 +214,8 @@ class _Reader:
         fields = {"total_ns": report.total_ns} if taken == "total" and report.total_ns is not None else {}
         self._log.add(number, text, "profile", parts, fields)
         if taken == "total":
+            for _, earlier in self._open[:at]:
+                earlier.is_overtaken = True
             self._close(at)
         return True
 
@@ -238,6 +239,9 @@ class _Reader:
         return {"step": len(run.steps)}
 
     def _begin(self, run: Run, report: Report) -> None:
+        for i in range(len(self._open) - 1, -1, -1):
+            if self._open[i][1].is_overtaken:
+                self._close(i)
         if len(self._open) >= _MOST_OPEN:
             self._close(0)
         self._open.append((run, report))

@@ -8,7 +8,16 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from inferometer.formats.webgpu_log.tables import NOT_FINITE, STATISTICS, Cell, Header, Table, find_header, is_ruler
+from inferometer.formats.webgpu_log.tables import (
+    NOT_FINITE,
+    STATISTICS,
+    Cell,
+    Header,
+    Row,
+    Table,
+    find_header,
+    is_ruler,
+)
 
 if TYPE_CHECKING:
     from inferometer.trace.losses import Losses
@@ -50,7 +59,8 @@ class Report:
     """One report as it is read; `owner` as in `Parts`.
 
     `total_ns` and `total_step_ns` are the printed total and half of its last digit; `is_whole` says that every row was
-    read, and `has_end` that something was printed behind the last one.
+    read, `ended_rows` after how many of them a ruler or an empty line came last, and `is_overtaken` that a report which
+    was opened later got its total since the last row.
     """
 
     title: Title
@@ -63,7 +73,23 @@ class Report:
     total_ns: int | None = None
     total_step_ns: float = 0.0
     has_total: bool = False
-    has_end: bool = False
+    ended_rows: int = 0
+    is_overtaken: bool = False
+
+    @property
+    def has_end(self) -> bool:
+        """Whether a ruler or an empty line stands behind the last row, so that it is the last."""
+        return 0 < len(self.labels) == self.ended_rows
+
+    def add(self, row: Row) -> None:
+        """A row below the others."""
+        self.labels.append(row[0])
+        self.cells.append(row[1])
+        self.is_overtaken = False
+
+    def end(self) -> None:
+        """Note a ruler or an empty line."""
+        self.ended_rows = len(self.labels)
 
     @property
     def busy_ns(self) -> int | None:
@@ -140,11 +166,10 @@ def take_line(report: Report, text: str, tables: Tables, *, ended: bool) -> Take
             report.total_step_ns = step_ns or 0.0
             report.has_total = True
             return "total"
-        report.labels.append(label)
-        report.cells.append(cells)
+        report.add(row)
         return "row"
     if is_ruler(text):
-        report.has_end = report.has_end or bool(report.labels)
+        report.end()
         return "head"
     if table is None:
         report.table = tables.find(text) if ended else None

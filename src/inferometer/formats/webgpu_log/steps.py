@@ -6,7 +6,7 @@ lasts as long as printed. What of this was cut off or doesn't fit together is nu
 """
 
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any
 
 from inferometer.formats.webgpu_log.runs import Run, Step
@@ -39,8 +39,9 @@ class StepColumns:
         for steps in parts:
             at = min(steps[0].part, len(run.perfs) - 1)
             perf = run.perfs[at] if run.perfs and (at == steps[0].part or len(run.perfs) == 1) else (None, {})
-            spans = _spans(steps, perf[0], {**perf[1], **_times(metrics)})
-            contexts = _contexts(steps, metrics.get("prefill_tokens"), is_first=steps is parts[0])
+            decoded = perf[1].get("decode_tokens")
+            spans = _spans(steps, perf[0], {**perf[1], **_times(metrics)}, lacks_steps=_lacks_steps(steps, decoded))
+            contexts = _contexts(steps, metrics.get("prefill_tokens"), decoded, is_first=steps is parts[0])
             for step, span, (prompt_tokens, context) in zip(steps, spans, contexts, strict=True):
                 self._add(number, step, process, span, prompt_tokens, context)
                 number += 1
@@ -60,7 +61,7 @@ def _times(metrics: dict[str, Any]) -> dict[str, Any]:
     return {key: metrics[key] for key in ("ttft_ns", "prefill_ns", "decode_ns") if isinstance(metrics.get(key), int)}
 
 
-def _spans(steps: list[Step], end_ns: int | None, times: dict[str, Any]) -> list[Span]:
+def _spans(steps: list[Step], end_ns: int | None, times: dict[str, Any], *, lacks_steps: bool) -> list[Span]:
     """Start and duration of each step between two `[Perf]` lines; `end_ns` is the time of the second."""
     decode_ns, ttft_ns, prefill_ns = (times.get(key) for key in ("decode_ns", "ttft_ns", "prefill_ns"))
     decode_start = None if end_ns is None or decode_ns is None else end_ns - decode_ns
@@ -71,6 +72,8 @@ def _spans(steps: list[Step], end_ns: int | None, times: dict[str, Any]) -> list
     for step in steps:
         if step.phase == "prefill" and prefills == 1:
             spans.append((start, prefill_ns) if start is not None and prefill_ns is not None else (None, None))
+        elif before is None and lacks_steps:  # those before it were cut off
+            spans.append((None, None))
         elif step.phase == "decode" and (before is None or before.phase == "prefill"):
             spans.append(_between(decode_start, step.time_ns))
         else:
@@ -85,19 +88,40 @@ def _between(start_ns: int | None, end_ns: int | None) -> Span:
     return start_ns, end_ns - start_ns
 
 
-def _contexts(steps: list[Step], prompt_tokens: Any, *, is_first: bool) -> list[tuple[int | None, int | None]]:
-    """Prompt tokens that each step processed, and tokens in the KV cache before it."""
-    prefills = sum(step.phase == "prefill" for step in steps)
+def _contexts(
+    steps: list[Step], prompt_tokens: Any, decoded_tokens: Any, *, is_first: bool
+) -> list[tuple[int | None, int | None]]:
+    """Prompt tokens that each step processed, and tokens in the KV cache before it; unknown where steps are missing."""
     prompt = prompt_tokens if isinstance(prompt_tokens, int) else None
+    chunks = _chunks(steps, prompt)
+    is_told = is_first and all(step.phase in ("prefill", "decode") for step in steps)
+    context = (0 if chunks else prompt) if is_told and not _lacks_steps(steps, decoded_tokens) else None
     found: list[tuple[int | None, int | None]] = []
-    context = prompt if is_first and all(step.phase in ("prefill", "decode") for step in steps) else None
     for i, step in enumerate(steps):
-        if step.phase == "decode":
-            found.append((None, context))
-            context = None if context is None or step.tokens is None else context + step.tokens
-        else:
-            is_prefill = step.phase == "prefill"
-            found.append(
-                (prompt if is_prefill and prefills == 1 else None, 0 if is_prefill and i == 0 and is_first else None)
-            )
+        own = chunks[i] if i < len(chunks) else None
+        if step.phase != "decode" and i >= len(chunks):  # another prompt, which may go on with the cache or not
+            context = None
+        is_start = is_first and i == 0 and step.phase == "prefill"
+        found.append((own, 0 if is_start else context))
+        more = step.tokens if step.phase == "decode" else own
+        context = None if context is None or more is None else context + more
     return found
+
+
+def _chunks(steps: list[Step], prompt: int | None) -> list[int | None]:
+    """Tokens of each prefill in front of the first decode step: the prompt's, or as their titles tell."""
+    ahead = list(takewhile(lambda step: step.phase == "prefill", steps))
+    if len(ahead) < sum(step.phase == "prefill" for step in steps):
+        prompt = None  # the metrics are of one of several prompts
+    if len(ahead) == 1 and prompt is not None:
+        return [prompt]
+    told = [step.tokens for step in ahead if step.tokens is not None]
+    agrees = len(told) == len(ahead) and prompt in (None, sum(told))
+    return list(told) if agrees else [None] * len(ahead)
+
+
+def _lacks_steps(steps: list[Step], decoded_tokens: Any) -> bool:
+    """Whether the engine decoded more tokens than the reports have, the first one aside: the log's head may be cut."""
+    told = [step.tokens for step in steps if step.phase == "decode" and step.tokens is not None]
+    whole = len(told) == sum(step.phase == "decode" for step in steps)
+    return whole and isinstance(decoded_tokens, int) and sum(told) < decoded_tokens - 1

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from inferometer.errors import FormatError
+
 if TYPE_CHECKING:
     from inferometer.formats.source import Stream
     from inferometer.trace.losses import Losses
@@ -38,11 +40,22 @@ class Lines:
         self._returned.extendleft(reversed(list(lines)))
 
 
-def read_lines(stream: "Stream", losses: "Losses", *, longest: int | None) -> Iterator[Line]:
-    """The lines of `stream` with their numbers; `longest` is in bytes of UTF-8."""
+def read_lines(
+    stream: "Stream", losses: "Losses", *, longest: int | None, most: int | None = None, name: str = ""
+) -> Iterator[Line]:
+    """The lines of `stream` with their numbers; `longest` is in bytes of UTF-8.
+
+    Raises:
+        FormatError: There are more than `most` lines in what is called `name`: each is kept, and takes 250 bytes.
+    """
     number = 0
     for line in _split(_utf8_blocks(stream), longest):
         number += 1
+        if most is not None and number > most:
+            raise FormatError(
+                f"{name}: want at most {most:,} lines, since they are held in memory, found more (limit)",
+                hint="Where the memory is there, read it with --no-limits.",
+            )
         if line is None:
             losses.see("log")
             losses.count("event_too_large", category="log", example=f"line {number}")
