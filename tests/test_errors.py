@@ -62,3 +62,16 @@ def test_errors_survive_the_way_between_processes(error: InferometerError) -> No
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert str(copy) == str(error)
+
+
+def test_what_a_hostile_file_puts_into_a_message_drives_no_terminal() -> None:
+    error = FormatError("a\x1b[2J\u202e.json: x", hint="see \x1b]8;;http://x\x07this\nand\x9b that\u2028")
+    assert str(error) == "a [2J .json: x\n  see  ]8;;http://x this\n  and  that "
+    assert "\x1b" in error.message
+
+
+def test_a_line_of_a_message_has_an_end() -> None:
+    lines = str(UnknownName("format", "x" * 200_000, ["kineto"])).splitlines()
+    assert len(lines[0]) < 5_000
+    assert lines[0].startswith('unknown format "xxx')
+    assert lines[1] == "  Known, nearest first: kineto"

@@ -9,13 +9,17 @@
 A message says where, what was wanted and what was found, on one line. The hint says what to do next.
 """
 
+import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import ClassVar
 
+_LONGEST_LINE = 4_000
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
 
 class InferometerError(Exception):
-    """Base of the tree; its `str` is the message, with the hint (if any) below it, indented by two spaces.
+    """Base of the tree; its `str` is the message, cleaned, with the hint (if any) below it, indented by two spaces.
 
     Raised by itself only for a mistake in our own code, which is why its exit code is 70.
     """
@@ -28,9 +32,8 @@ class InferometerError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        if self.hint is None:
-            return self.message
-        return "\n".join([self.message, *(f"  {line}" for line in self.hint.splitlines())])
+        hint = [] if self.hint is None else self.hint.split("\n")
+        return "\n".join(_cut(line) for line in (clean(self.message), *(f"  {clean(line)}" for line in hint)))
 
 
 class InputError(InferometerError):
@@ -65,6 +68,16 @@ class Unavailable(InferometerError):
     """A device, driver, program or extra that the request needs isn't here; the hint says how to get it."""
 
     exit_code: ClassVar[int] = 4
+
+
+def clean(text: str) -> str:
+    """`text` with control and direction characters shown as a space: a hostile name must not drive a terminal."""
+    return _CONTROL.sub(" ", text)
+
+
+def _cut(line: str) -> str:
+    """A name or value from a file may be of any length."""
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE // 2]} … {line[-_LONGEST_LINE // 2 :]}"
 
 
 def _nearest_first(name: str, known: Iterable[str]) -> tuple[str, ...]:

@@ -125,7 +125,10 @@ def test_hostile_names_drive_no_terminal_from_stderr(tmp_path: Path) -> None:
     assert (done.returncode, b"\x1b" in done.stderr) == (3, False)
 
 
-@pytest.mark.parametrize(("flags", "limits"), [([], Limits()), (["--no-limits"], Limits(None, event_bytes=None))])
+@pytest.mark.parametrize(
+    ("flags", "limits"),
+    [([], Limits()), (["--no-limits"], Limits(None, event_bytes=None, held_bytes=None, lines=None))],
+)
 def test_limits_hold_unless_they_are_lifted(
     flags: list[str], limits: Limits, trace_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

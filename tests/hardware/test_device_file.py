@@ -66,3 +66,15 @@ def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
         read_device(tmp_path / "none.json")
     with pytest.raises(InputError, match="directory"):
         read_device(tmp_path)
+
+
+def test_a_name_that_no_file_can_have_is_said_so() -> None:
+    with pytest.raises(InputError, match="null byte"):
+        read_device("a\0b")
+
+
+def test_a_file_of_gigabytes_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "mine.json").open("wb") as file:
+        file.truncate(5 << 30)
+    with pytest.raises(FormatError, match="want a device in at most 1 MiB"):
+        read_device(tmp_path / "mine.json")

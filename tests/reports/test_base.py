@@ -3,7 +3,8 @@
 import polars as pl
 
 from inferometer.analyses.result import Field, Section
-from inferometer.reports.base import clean, loss_lines, scope_line, shown_fields
+from inferometer.errors import clean
+from inferometer.reports.base import loss_lines, scope_line, shown_fields
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 

@@ -76,6 +76,13 @@ def test_tables_asked_for_are_the_scope_of_what_is_opened(store: Path) -> None:
         _ = trace.launches
 
 
+def test_a_part_of_a_store_that_is_saved_holds_no_other_table(store: Path, tmp_path: Path) -> None:
+    part = inferometer.open(store, {"launches"}).save(tmp_path / "part.ifm")
+    assert inferometer.open(part).scope == {"launches"}
+    with pytest.raises(InputError, match="made without the tables ops"):
+        inferometer.open(part, {"ops"})
+
+
 def test_an_existing_store_is_replaced_only_by_force(store: Path) -> None:
     with pytest.raises(InputError, match="already exists"):
         trace_of().save(store)
@@ -338,3 +345,18 @@ def test_parts_written_as_they_come_are_one_table(tmp_path: Path, monkeypatch: p
         (0, None), (0, None), (1, None), (1, 4), (2, 4), (2, 4)
     ]  # fmt: skip
     assert len(list((tmp_path / "a.ifm").glob("launches-*.parquet"))) == 3
+
+
+def test_a_facts_file_that_nests_deeply_is_refused(store: Path) -> None:
+    text = (store / "facts.json").read_text()
+    for deep in ("[" * 100_000 + "]" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000):
+        (store / "facts.json").write_text(text.rstrip()[:-1] + f', "new": {deep}}}')
+        with pytest.raises(FormatError, match=r"facts\.json: "):
+            inferometer.open(store)
+
+
+def test_a_facts_file_of_gigabytes_is_not_read(store: Path) -> None:
+    with (store / "facts.json").open("ab") as file:
+        file.truncate(5 << 30)
+    with pytest.raises(FormatError, match=r"facts\.json: want at most 64 MiB"):
+        inferometer.open(store)

@@ -41,8 +41,8 @@ def test_a_name_has_one_type_everywhere() -> None:
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_an_empty_table_has_all_columns_in_order(table: Table) -> None:
-    assert table.empty().schema == table.schema
-    assert table.empty().height == 0
+    assert table.empty.collect_schema() == table.schema
+    assert table.empty.collect().height == 0
     assert list(table.schema) == [column.name for column in table.columns]
 
 

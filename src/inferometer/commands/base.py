@@ -76,7 +76,7 @@ class Source:
         """What to refuse; nothing with `--no-limits`."""
         from inferometer.formats.source import Limits
 
-        return Limits() if self.limited else Limits(expansion=None, event_bytes=None)
+        return Limits() if self.limited else Limits(expansion=None, event_bytes=None, held_bytes=None, lines=None)
 
 
 class ReaderLeft(Exception):
@@ -132,7 +132,7 @@ def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--format", is_eager=True, expose_value=False, callback=_remember, metavar="NAME",
                      help="Read FILE as this format instead of sniffing; see `inferometer formats`."),
         click.option("--no-limits", is_flag=True, is_eager=True, expose_value=False, callback=_remember,
-                     help="Accept any expansion of compressed files and any size of an event."),
+                     help="Accept any expansion of compressed files, and any size of an event or a file."),
     )  # fmt: skip
 
 

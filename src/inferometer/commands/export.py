@@ -8,6 +8,7 @@ import click
 
 from inferometer.commands.base import Output, ReaderLeft, Source, command, output_options, source_argument
 from inferometer.commands.choosing import rank_option
+from inferometer.errors import clean
 
 if TYPE_CHECKING:
     from inferometer.reports.export import Exported
@@ -81,7 +82,7 @@ def _show(exported: "Exported", out: Output) -> None:
         return
     for file in exported.files:
         rows = ", ".join(f"{n:,} {table}" for table, n in file.rows.items())
-        out.write(f"{file.path}: {rows or 'facts and losses'} ({format_bytes(file.size_bytes)})\n")
+        out.write(f"{clean(file.path)}: {rows or 'facts and losses'} ({format_bytes(file.size_bytes)})\n")
 
 
 def _show_losses(exported: "Exported") -> None:

@@ -12,6 +12,7 @@ from inferometer.commands.base import Output, Source, command, output_options, s
 @click.option("--force", is_flag=True, help="Replace the store if it exists.")
 @output_options("json")
 def run(source: Source, output: str, force: bool, out: Output) -> None:
+    from inferometer.errors import clean
     from inferometer.formats.source import printable
     from inferometer.reports.base import loss_lines
 
@@ -20,6 +21,6 @@ def run(source: Source, output: str, force: bool, out: Output) -> None:
     if out.form == "json":
         out.write_json({"store": output, "rows": rows, "losses": trace.losses.as_dict()})
         return
-    out.write(f"{output}: " + (", ".join(f"{n:,} {name}" for name, n in rows.items() if n) or "no rows") + "\n")
+    out.write(f"{clean(output)}: " + (", ".join(f"{n:,} {name}" for name, n in rows.items() if n) or "no rows") + "\n")
     for line in loss_lines(trace.losses):
         click.echo(line, err=True)

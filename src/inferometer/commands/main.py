@@ -13,10 +13,11 @@ import click
 
 from inferometer import __version__
 from inferometer.commands.base import ReaderLeft
-from inferometer.errors import InferometerError
+from inferometer.errors import InferometerError, clean
 from inferometer.registry import collect
 
 _USAGE = 2
+_BAD_INPUT = 3
 _BUG = 70
 _INTERRUPTED = 130
 _HELP = """Measure LLM inference, down to the single kernel.
@@ -88,12 +89,23 @@ def main(args: list[str] | None = None) -> NoReturn:
             raise
         click.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of Polars is no Exception
         if debug:
             raise
-        what = f"{type(error).__name__}: {error}".split("\n")[0][:300]
-        click.echo(
-            f"error: a bug in inferometer: {what}\n  Run it again with --debug and report what it prints.", err=True
-        )
-        sys.exit(_BUG)
+        click.echo(_words_for(error), err=True)
+        sys.exit(_BAD_INPUT if _is_damaged_parquet(error) else _BUG)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _words_for(error: BaseException) -> str:
+    what = clean(f"{type(error).__name__}: {error}".split("\n")[0][:300])
+    if _is_damaged_parquet(error):
+        return f"error: a file of the store can't be read: {what}\n  Import the original file again."
+    return f"error: a bug in inferometer: {what}\n  Run it again with --debug and report what it prints."
+
+
+def _is_damaged_parquet(error: BaseException) -> bool:
+    """Whether Polars met damage in pages that a store's checksums, made to fit, don't show."""
+    return type(error).__name__ == "ComputeError" and str(error).startswith("parquet: ")

@@ -2,9 +2,10 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from inferometer.errors import clean
 from inferometer.formats.source import Progress
 
 _PATIENCE_S = 0.7
@@ -22,7 +23,7 @@ def reading(name: str) -> Iterator[Progress | None]:
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     bar = Bar(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(f"reading {name}", total=None)
+    task = bar.add_task(f"reading {clean(name)}", total=None)
     begun = time.monotonic()
 
     def report(done: int, total: int | None) -> None:
@@ -36,3 +37,15 @@ def reading(name: str) -> Iterator[Progress | None]:
         yield report
     finally:
         bar.stop()
+
+
+@contextmanager
+def working() -> Iterator[Callable[[str], None]]:
+    """A function that is told what is being made, and shows it until the next."""
+    if not sys.stderr.isatty():
+        yield lambda what: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield lambda what: status.update(f"making {what}")

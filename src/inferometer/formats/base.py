@@ -62,6 +62,14 @@ def find_format(source: "Source", name: str | None = None) -> Format:
         raise UnknownName("format", name, sorted(formats))
     if source.is_folder:
         return _format_of_folder(source, formats)
+    try:
+        return _format_of_content(source, formats)
+    except FormatError:
+        source.drop()
+        raise
+
+
+def _format_of_content(source: "Source", formats: Mapping[str, Format]) -> Format:
     head = source.head
     if not head.strip(b"\xef\xbb\xbf \t\r\n\0"):
         raise FormatError(f"{source.name}: {source.damage or 'the file is empty'}", hint="Record or export it again.")

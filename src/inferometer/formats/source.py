@@ -110,6 +110,12 @@ class Source:
         stream, self._first = self._first, None
         return stream
 
+    def drop(self) -> None:
+        """Close what was opened for the head and will not be read."""
+        if self._first is not None:
+            self._first.close()
+            self._first = None
+
     def report(self, done: int) -> None:
         """Tell the progress, plain bytes, of work that another process does."""
         if self._progress:

@@ -12,6 +12,7 @@ from inferometer.errors import FormatError, InputError
 from inferometer.hardware.device import Device
 
 _HINT = 'For one to start from: inferometer hardware "H100 SXM" --json'
+_MOST_BYTES = 1 << 20
 
 
 def read_device(path: str | PathLike[str]) -> Device:
@@ -23,9 +24,13 @@ def read_device(path: str | PathLike[str]) -> Device:
             or a value is far from any that its unit allows.
     """
     try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", hint="Check the path and its permissions.") from error
+        with Path(path).open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # a path with a null character
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: {why}", hint="Check the path and its permissions.") from error
+    if len(data) > _MOST_BYTES:
+        raise FormatError(f"{path}: want a device in at most 1 MiB, found more", hint=_HINT)
     return decode_device(data, str(path))
 
 

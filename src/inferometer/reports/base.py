@@ -1,11 +1,11 @@
 """How cells of each kind, and losses, are written for people."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from inferometer.analyses.result import Field, Kind, Section
-from inferometer.trace.losses import Losses
+from inferometer.errors import clean
+from inferometer.trace.losses import Loss, Losses
 from inferometer.units import format_bytes, format_count, format_duration, format_share
 
 _FORMATS: dict[Kind, Callable[[Any], str]] = {
@@ -14,7 +14,6 @@ _FORMATS: dict[Kind, Callable[[Any], str]] = {
     "share": format_share,
     "bytes": format_bytes,
 }
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _RIGHT: frozenset[Kind] = frozenset({"count", "ns", "share", "bytes", "number"})
 
 
@@ -40,24 +39,24 @@ def shown_fields(section: Section) -> Sequence[Field]:
     ]
 
 
-def clean(text: str) -> str:
-    """`text` with control and direction characters shown as a space: a hostile name must not drive a terminal."""
-    return _CONTROL.sub(" ", text)
+def shown_losses(losses: Losses) -> Sequence[Loss]:
+    """What was lost or mended and is news to a reader, gravest first.
+
+    Events that are dropped by design (flow arrows, metadata) are none and are left to `--json`.
+    """
+    return [loss for loss in losses if loss.severity != "info" or not (loss.dropped or loss.name == "text_id")]
 
 
 def loss_lines(losses: Losses) -> Sequence[str]:
-    """What was lost or mended, gravest first; empty when there is nothing to say.
+    """The losses worth showing, a line each; empty when there is nothing to say."""
+    return [clean(f"{loss.severity}: {describe_loss(loss)}") for loss in shown_losses(losses)]
 
-    Events that are dropped by design (flow arrows, metadata) are no news to a reader and are left to `--json`.
-    """
-    lines = []
-    for loss in losses:
-        if loss.severity == "info" and (loss.dropped or loss.name == "text_id"):
-            continue
-        where = f" [{loss.category}]" if loss.category else ""
-        example = f" ({loss.example})" if loss.example and loss.severity != "info" else ""
-        lines.append(clean(f"{loss.severity}: {loss.count:,} {loss.name}{where}: {loss.meaning}{example}"))
-    return lines
+
+def describe_loss(loss: Loss) -> str:
+    """Count, name, category and meaning, with the example where it matters."""
+    where = f" [{loss.category}]" if loss.category else ""
+    example = f" ({loss.example})" if loss.example and loss.severity != "info" else ""
+    return f"{loss.count:,} {loss.name}{where}: {loss.meaning}{example}"
 
 
 def scope_line(losses: Losses) -> str | None:

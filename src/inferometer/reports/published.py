@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from inferometer.analyses.published import Published
 from inferometer.analyses.published_processes import SUSPICIOUS, Finding, ProcessComparison
-from inferometer.reports.base import clean
+from inferometer.errors import clean
 
 _MISSING = "-"
 _GAP = 2  # a title has at least so much room more than it needs

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from inferometer.analyses.result import Field, Result, Section
-from inferometer.reports.base import cell, clean, is_right, loss_lines, scope_line, shown_fields
+from inferometer.errors import clean
+from inferometer.reports.base import cell, is_right, loss_lines, scope_line, shown_fields
 
 _PIPE_WIDTH = 10_000
 _NAME_WIDTH = 28  # a name is cut to no less than this before columns are left out

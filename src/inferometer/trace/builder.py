@@ -153,7 +153,7 @@ class TraceBuilder:
 
     def _raw(self, table: str) -> pl.LazyFrame:
         if table not in self._pending:
-            return self._as_asked(table, TABLES[table].empty().lazy())
+            return self._as_asked(table, TABLES[table].empty)
         pending = self._merged(table)
         frames = [TABLES[table].complete(batch.lazy()) for batch in pending.merged]
         if pending.parts:

@@ -28,6 +28,8 @@ SCHEMA = (1, 4)  # 1.1: `rank` in the tables of the host; 1.2: in all tables; 1.
 _MARK = "inferometer-trace"
 _MANIFEST = "facts.json"
 _READ_BYTES = 1 << 20
+_MOST_MANIFEST_BYTES = 64 << 20
+_DAMAGED = "The store is damaged: import the original file again."
 _FILE_NAME = re.compile(r"[a-z_]+-[0-9]{5}\.parquet")
 
 
@@ -75,7 +77,7 @@ def is_store(path: Path) -> bool:
 def write_store(trace: Trace, path: Path, *, force: bool = False) -> Path:
     """Write the tables that were read. Raises `InputError` when `path` exists and `force` is not set."""
     with StoreFolder(path, force=force) as folder:
-        write_manifest(folder, trace.facts, trace.losses, write_tables(trace, folder))
+        write_manifest(folder, trace.facts, trace.losses, write_tables(trace, folder), scope=trace.scope)
     return path
 
 
@@ -93,13 +95,21 @@ def write_tables(trace: Trace, folder: Path) -> dict[str, tuple[int, list[Path]]
     return parts
 
 
-def write_manifest(folder: Path, facts: Facts, losses: Losses, parts: Mapping[str, tuple[int, Sequence[Path]]]) -> None:
-    """Write `facts.json` for Parquet files that are already in `folder`."""
+def write_manifest(
+    folder: Path,
+    facts: Facts,
+    losses: Losses,
+    parts: Mapping[str, tuple[int, Sequence[Path]]],
+    *,
+    scope: frozenset[str] | None = None,
+) -> None:
+    """Write `facts.json` for Parquet files that are already in `folder`; `scope`, where `losses` count more tables."""
     tables = {
         name: _StoredTable(rows, [file.name for file in files], [_checksum(file) for file in files])
         for name, (rows, files) in parts.items()
     }
     stored = msgspec.convert(losses.as_dict(), _StoredLosses)
+    stored.scope = sorted(losses.scope if scope is None else scope)
     manifest = _Manifest(_MARK, SCHEMA, facts, stored, tables)
     (folder / _MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
 
@@ -183,9 +193,12 @@ def _writing(path: Path) -> Iterator[None]:
 def _read_manifest(path: Path) -> _Manifest:
     file = path / _MANIFEST
     try:
-        text = file.read_bytes()
+        with file.open("rb") as stream:
+            text = stream.read(_MOST_MANIFEST_BYTES + 1)
     except OSError as error:
         raise FormatError(f"{path}: not a store: {_MANIFEST} can't be read ({error.strerror})") from error
+    if len(text) > _MOST_MANIFEST_BYTES:
+        raise FormatError(f"{file}: want at most {_MOST_MANIFEST_BYTES >> 20} MiB, found more", hint=_DAMAGED)
     try:
         version = msgspec.json.decode(text, type=_Version)
         if version.mark != _MARK:
@@ -196,8 +209,8 @@ def _read_manifest(path: Path) -> _Manifest:
                 hint="Update inferometer, or import the original file again.",
             )
         return msgspec.json.decode(text, type=_Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"{file}: {error}", hint="The store is damaged: import the original file again.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"{file}: {error}", hint=_DAMAGED) from error
 
 
 def _scan(path: Path, name: str, table: _StoredTable) -> pl.LazyFrame:
@@ -217,7 +230,7 @@ def _scan(path: Path, name: str, table: _StoredTable) -> pl.LazyFrame:
         if file is None or _checksum(file) != crc32:
             raise FormatError(
                 f"{file or path}: want the checksum that {_MANIFEST} holds, found another",
-                hint="The store is damaged: import the original file again.",
+                hint=_DAMAGED,
             )
     return pl.concat(frames)
 
@@ -239,10 +252,10 @@ def _scan_file(file: Path, table: Table) -> pl.LazyFrame:
     try:
         frame = pl.scan_parquet(file, glob=False)
         found = frame.collect_schema()
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FormatError(
             f"{file}: not a readable Parquet file ({error})",
-            hint="The store is damaged: import the original file again.",
+            hint=_DAMAGED,
         ) from error
     for column, dtype in found.items():
         if column in table.schema and table.schema[column] != dtype:

@@ -51,9 +51,10 @@ class Table:
         """`frame` with its types as declared: text that was kept as categories is text again."""
         return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
 
-    def empty(self) -> pl.DataFrame:
+    @cached_property
+    def empty(self) -> pl.LazyFrame:
         """The table with no rows."""
-        return pl.DataFrame(schema=self.schema)
+        return pl.LazyFrame(schema=self.schema)
 
 
 _I64 = pl.Int64()

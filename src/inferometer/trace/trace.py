@@ -115,7 +115,7 @@ class _Tables(Mapping[str, pl.LazyFrame]):
     """The tables that were read; a declared table outside the scope is refused with what to do."""
 
     def __init__(self, frames: Mapping[str, pl.LazyFrame], scope: frozenset[str], source: str) -> None:
-        self._frames = {name: frames.get(name, TABLES[name].empty().lazy()) for name in TABLES if name in scope}
+        self._frames = {name: frames.get(name, TABLES[name].empty) for name in TABLES if name in scope}
         self._source = source
 
     def __getitem__(self, name: str) -> pl.LazyFrame:

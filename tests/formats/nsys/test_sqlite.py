@@ -256,3 +256,9 @@ def test_an_odd_row_needs_no_memory_for_a_billion(tmp_path: Path) -> None:
     surroundings = {**os.environ, "POLARS_MAX_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, env=surroundings, check=False)
     assert (done.returncode, done.stdout) == (0, b"1\n"), done.stderr.decode()
+
+
+def test_a_message_of_the_database_may_quote_bytes_that_are_no_text(good: Path) -> None:
+    good.write_bytes(good.read_bytes().replace(b"CREATE TABLE", b"CREATE VIEW\xc5"))
+    with pytest.raises(FormatError, match=r"good\.sqlite: not readable as an SQLite database: "):
+        inferometer.open(good)

@@ -119,7 +119,7 @@ class SqliteExport:
                 return connection.execute(sql).fetchall()
             finally:
                 connection.close()
-        except (sqlite3.Error, OverflowError) as error:
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # a message quotes bytes of the file
             raise FormatError(
                 f"{self.name}: not readable as an SQLite database: {clean(str(error))}", hint=DAMAGED
             ) from error

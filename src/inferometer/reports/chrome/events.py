@@ -184,7 +184,7 @@ def _host_event(processes: Places, threads: Places) -> pl.Expr:
 def _step(processes: Places, threads: Places) -> pl.Expr:
     return _event(
         _text("cat", pl.lit("step")),
-        _text("name", pl.format("step {}", pl.col("step"))),
+        _text("name", pl.concat_str(pl.lit("step "), pl.col("step"))),
         *_host_place(processes),
         *_times(),
         args=[
@@ -241,7 +241,8 @@ def _numbers(args: Args) -> list[pl.Expr]:
 
 
 def _triple(column: str) -> pl.Expr:
-    return pl.format(f',"{column}":[{{}},{{}},{{}}]', *(pl.col(column).arr.get(i) for i in range(3)))
+    x, y, z = (pl.col(column).arr.get(i) for i in range(3))
+    return pl.concat_str(pl.lit(f',"{column}":['), x, pl.lit(","), y, pl.lit(","), z, pl.lit("]"))
 
 
 def _float(value: pl.Expr) -> pl.Expr:
@@ -258,7 +259,7 @@ def _times() -> tuple[pl.Expr, pl.Expr]:
 def _microseconds(column: str) -> pl.Expr:
     ns = pl.col(column)
     sign = pl.when(ns < 0).then(pl.lit("-")).otherwise(pl.lit(""))
-    return pl.format("{}{}.{}", sign, ns.abs() // 1000, (ns.abs() % 1000).cast(pl.String).str.zfill(3))
+    return pl.concat_str(sign, ns.abs() // 1000, pl.lit("."), (ns.abs() % 1000).cast(pl.String).str.zfill(3))
 
 
 def _host_place(processes: Places, threads: Places | None = None) -> list[pl.Expr]:
@@ -280,7 +281,7 @@ def _device_place(host: pl.Expr | None = None) -> list[pl.Expr]:
     number, stream = pl.col("device").str.extract(_GPU), pl.col("stream").cast(pl.String)
     pid = number.fill_null(_quoted(pl.col("device").fill_null("unknown device")))
     if host is not None:
-        on_host = _quoted(pl.format("{}({})", host, number.fill_null("-1")))
+        on_host = _quoted(pl.concat_str(host, pl.lit("("), number.fill_null("-1"), pl.lit(")")))
         pid = pl.when(host.is_not_null()).then(on_host).otherwise(pid)
     return [_piece("pid", pid), _piece("tid", stream.fill_null('"no stream"'))]
 

@@ -67,7 +67,7 @@ COUNTER_KEY = (
 OUTER_FIRST = (
     Slices(
         "steps",
-        pl.format("step {}", pl.col("step")),
+        pl.concat_str(pl.lit("step "), pl.col("step")),
         pl.lit("step"),
         _on_host(what="steps"),
         numbers=("gpu_busy_ns", "batch", "prefill_tokens", "decode_tokens", "context_len"),
