@@ -3,6 +3,7 @@
     python -m tests.fuzz                     run the campaign, write its results and docs/robustness.md
     python -m tests.fuzz --cases 2000        a part of it; writes nothing
     python -m tests.fuzz --case 1234 [--keep FOLDER]   one case again, with its traceback; its files in FOLDER
+    python -m tests.fuzz --amend             run the defects of the last campaign again, and amend its results
     python -m tests.fuzz --page              docs/robustness.md from the results that are there
 
 Exits 1 when there is a defect: anything but an answer or an `InputError`, in the time and memory that a case has.
@@ -19,7 +20,7 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")  # inputs are small: threads wo
 os.environ["RUST_BACKTRACE"] = "0"
 
 from tests.fuzz.campaign import Limits, run_cases
-from tests.fuzz.results import Tally, write_page, write_results
+from tests.fuzz.results import Tally, amend_results, defective_cases, write_page, write_results
 
 CASES = 100_000
 SEED = 20_261_122
@@ -32,6 +33,11 @@ def main() -> int:
     if asked.page:
         write_page()
         return 0
+    if asked.amend:
+        found = list(run_cases(asked.seed, defective_cases(), processes=1, limits=Limits()))
+        amend_results(found)
+        write_page()
+        return 1 if defective_cases() else 0
     if asked.case is not None:
         return _again(asked.seed, asked.case, asked.keep)
     tally = Tally()
@@ -78,6 +84,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--case", type=int, help="run one case again")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="with --case: keep the damaged files there")
+    parser.add_argument("--amend", action="store_true", help="run the defects of the results again")
     parser.add_argument("--page", action="store_true", help="only write the page")
     return parser.parse_args()
 

@@ -23,6 +23,8 @@ _ADDRESS_BYTES = 12 << 30  # what stops a worker before the machine runs out
 _POLL_S = 0.25
 _PATIENCE = 12  # on a machine that does other work
 _START_S = 120.0
+_NO_ROOM = re.compile(r"memory allocation of \d{12,} bytes failed")
+_OF_PARQUET = ("nsys-parquetdir", "store-sealed")  # Polars trusts a page's header, and ends the process
 _PANIC = re.compile(r"panicked at \S*crates/polars")
 
 
@@ -82,7 +84,7 @@ class _Worker:
 
     def results(self, *, is_ready: bool) -> Iterator[Result]:
         """What has come; one result more where the process died, or was stopped for taking too long."""
-        from tests.fuzz.case import make_case
+        from tests.fuzz.case import subject_of
 
         fate = None
         try:
@@ -107,9 +109,10 @@ class _Worker:
             fate = f"took longer than {self._limits.seconds:g} s"
         if fate is not None:
             number = self._numbers.pop(0)
-            subject = make_case(self._seed, number)[0].subject.name
+            subject = subject_of(number).name
             text = self._log.read_text("utf-8", "replace")[-6000:]
-            yield Result(number, subject, "defect", seconds, 0, None, f"{fate}: {_place_in(text)}", text)
+            kind = "gap" if subject in _OF_PARQUET and _NO_ROOM.search(text) else "defect"
+            yield Result(number, subject, kind, seconds, 0, None, f"{fate}: {_place_in(text)}", text)
             self._start()
 
     def end(self) -> None:

@@ -70,10 +70,15 @@ def rng_of(seed: int, number: int) -> Random:
     return Random(f"{seed}/{number}")
 
 
+def subject_of(number: int) -> Subject:
+    """Which subject's turn the case is."""
+    return _turns()[number % len(_turns())]
+
+
 def make_case(seed: int, number: int) -> tuple[Case, Random]:
     """The case, and the random numbers that decide what is asked."""
     rng = rng_of(seed, number)
-    return damage_sample(rng, _turns()[number % len(_turns())]), rng
+    return damage_sample(rng, subject_of(number)), rng
 
 
 def damage_sample(rng: Random, subject: Subject) -> Case:
@@ -150,22 +155,22 @@ def _described(error: BaseException) -> tuple[str, str]:
 
 
 def _damage_file(rng: Random, data: bytes, other: bytes, done: list[str]) -> bytes:
-    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+    for i in range(rng.choice((1, 1, 1, 2, 3))):
         if len(data) > LARGEST_BYTES:
             break
-        damage = rng.choice(_damages(rng, data))
+        damage = rng.choice(_damages(rng, data, is_whole=i == 0))
         data = damage(rng, data, other)
         done.append(damage.__name__)
     return data
 
 
-def _damages(rng: Random, data: bytes) -> Sequence[Damage]:
+def _damages(rng: Random, data: bytes, *, is_whole: bool) -> Sequence[Damage]:
     if rng.random() < 0.35:
         return byte_damage.DAMAGES
     if sql_damage.is_sqlite(data):
         return sql_damage.DAMAGES
     if parquet_damage.is_parquet(data):
-        return parquet_damage.DAMAGES
+        return parquet_damage.DAMAGES if is_whole else parquet_damage.OF_BYTES  # others read the file, by Polars
     if rng.random() < 0.75 and json_damage.is_json(data):
         return json_damage.DAMAGES
     return text_damage.DAMAGES

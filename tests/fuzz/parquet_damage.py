@@ -90,7 +90,8 @@ def spoil_footer(rng: Random, data: bytes, other: bytes) -> bytes:
     return data[:-footer] + spoil(rng, data[-footer:], other)
 
 
-DAMAGES: tuple[Damage, ...] = (edit, edit, edit, spoil_pages, spoil_pages, spoil_footer)
+OF_BYTES: tuple[Damage, ...] = (spoil_pages, spoil_pages, spoil_footer)
+DAMAGES: tuple[Damage, ...] = (edit, edit, edit, *OF_BYTES)
 
 
 def is_parquet(data: bytes) -> bool:

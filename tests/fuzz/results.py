@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import platform
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "robustness.json"
 PAGE = ROOT / "docs" / "robustness.md"
 BEGIN, END = "<!-- figures: python -m tests.fuzz -->", "<!-- end of figures -->"
-KINDS = ("answer", "answer with losses", "refusal", "defect")
-_TITLES = ("Input", "Cases", "Answers", "with losses", "Refusals", "Defects", "Asked", "Longest", "Most memory")
+KINDS = ("answer", "answer with losses", "refusal", "gap", "defect")
+_TITLES = ("Input", "Cases", "Answers", "with losses", "Refusals", "Gaps", "Defects", "Asked", "Longest", "Most memory")
 
 
 @dataclass
@@ -80,7 +81,7 @@ def table_of(rows: list[dict[str, Any]]) -> str:
     """Rows of a tally in Markdown."""
     lines = [_TITLES, ["---", *["---:"] * (len(_TITLES) - 1)]]
     for row in rows:
-        counts = [f"{row[key]:,}" for key in ("cases", *KINDS, "asked")]
+        counts = [f"{row.get(key, 0):,}" for key in ("cases", *KINDS, "asked")]
         lines.append([row["subject"], *counts, f"{row['seconds']:.1f} s", f"{row['growth_bytes'] / 2**20:.0f} MiB"])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -102,19 +103,38 @@ def write_results(tally: Tally, *, seed: int, seconds: float, processes: int) ->
     RESULTS.write_text(json.dumps(about, indent=1) + "\n", "utf-8")
 
 
+def amend_results(found: Iterable[Result]) -> None:
+    """Put what became of defective cases since in the place of what they were."""
+    about = json.loads(RESULTS.read_text("utf-8"))
+    *rows, total = about["rows"]
+    row_of = {row["subject"]: row for row in rows}
+    for result in found:
+        for row in (row_of[result.subject], total):
+            row["defect"] -= 1
+            row[result.kind] = row.get(result.kind, 0) + 1
+        if result.kind != "defect":
+            about["mended"] = about.get("mended", 0) + (result.kind != "gap")
+            del about["defects"][str(result.number)]
+    RESULTS.write_text(json.dumps(about, indent=1) + "\n", "utf-8")
+
+
+def defective_cases() -> list[int]:
+    """Numbers of the cases that the results call defects."""
+    return [int(number) for number in json.loads(RESULTS.read_text("utf-8"))["defects"]]
+
+
 def figures() -> str:
     """The part of the page that the results make."""
     about = json.loads(RESULTS.read_text("utf-8"))
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    panics = about["rows"][-1]["panics"]
-    limits, minutes = about["limits"], f"{about['seconds'] / 60:.0f} minutes"
+    panics, mended, limits = about["rows"][-1]["panics"], about.get("mended", 0), about["limits"]
+    again = f" {mended} cases that had been defects were run again when they were mended." if mended else ""
     return f"""\
 {table_of(about["rows"])}
 
-`{about["command"]}`, {about["date"]}, {about["processes"]} processes on a shared machine, {minutes};
-{versions}. A case may take {limits["seconds"]:g} s of
-the processor and {limits["growth_bytes"] >> 20} MiB. In {panics:,} cases
-Polars printed a panic of its own before the file was refused."""
+`{about["command"]}`, {about["date"]}, {about["processes"]} processes, {about["seconds"] / 60:.0f} minutes;
+{versions}. A case may take {limits["seconds"]:g} s of the processor and {limits["growth_bytes"] >> 20} MiB.
+In {panics:,} cases Polars printed a panic of its own before the file was refused.{again}"""
 
 
 def write_page() -> None:

@@ -124,7 +124,19 @@ def test_the_page_is_made_where_it_stands(tmp_path: Path, monkeypatch: pytest.Mo
     results.write_results(tally, seed=7, seconds=120.0, processes=2)
     results.write_page()
     text = page.read_text()
-    assert "| kineto | 1 | 0 | 0 | 1 | 0 | 0 | 0.2 s | 3 MiB |" in text
+    assert "| kineto | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 0.2 s | 3 MiB |" in text
     assert text.startswith("before ")
     assert text.endswith(" after")
     assert time.strftime("%Y", time.gmtime()) in text
+
+
+def test_results_are_amended_where_a_defect_is_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "found.json")
+    tally = Tally()
+    for number, kind in enumerate(("defect", "refusal", "defect")):
+        tally.add(Result(number, "kineto", kind, 0.25, 3 << 20))
+    results.write_results(tally, seed=7, seconds=120.0, processes=2)
+    assert results.defective_cases() == [0, 2]
+    results.amend_results([Result(0, "kineto", "refusal", 0.1, 0), Result(2, "kineto", "defect", 0.1, 0)])
+    assert results.defective_cases() == [2]
+    assert "| all | 3 | 0 | 0 | 2 | 0 | 1 |" in results.figures()

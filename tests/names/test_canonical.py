@@ -151,11 +151,14 @@ def test_any_text_has_a_canonical_form(text: str) -> None:
     canonical_name(f"_ZN{text}")
 
 
-@pytest.mark.parametrize("piece", ["<", "(", "a<b,", "{lambda(", "operator()", "::", "const ", "x::y<", "f(", "a\0"])
+@pytest.mark.parametrize(
+    "piece", ["<", "(", "a<b,", "{lambda(", "operator()", "::", "const ", "x::y<", "f(", "a\0", " ", ".kd", "[clone "]
+)
 def test_hostile_names_take_linear_time(piece: str) -> None:
     began = time.process_time()
     canonical_name(piece * (90_000 // len(piece)))
     canonical_name(piece * (1_000_000 // len(piece)))
+    canonical_name(f"kernel{piece * (200_000 // len(piece))}]")
     assert time.process_time() - began < 5
 
 

@@ -8,7 +8,6 @@ Left out: what differs from one machine to the next (the memory of an Apple chip
 what a kernel reaches: that is measured.
 """
 
-import math
 from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
@@ -17,6 +16,7 @@ import msgspec
 Kind = Literal["datasheet", "measured", "derived"]
 Dtype = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "int4"]
 
+_GREATEST = 1e30  # whole numbers beyond that would not even print
 _RATES = ("FLOP/s", 1e9, 1e18)
 _OPERATIONS = ("OP/s", 1e9, 1e18)  # integers
 _SINGLE = {  # field: its unit, and the least and greatest value that can be meant
@@ -42,8 +42,9 @@ class Quantity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.value) and self.value > 0):
-            raise ValueError(f"want a value above 0, found {self.value}")
+        if not 0 < self.value <= _GREATEST:
+            found = "a greater one" if self.value > _GREATEST else self.value
+            raise ValueError(f"want a value above 0 and of at most {_GREATEST:g}, found {found}")
         if not self.source.strip():
             raise ValueError("want a source: the document or measurement that the value is from")
 

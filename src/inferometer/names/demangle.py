@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-_SUFFIX = re.compile(r"(?:\s*\[clone [^\[\]]*\]|\.kd|\s*\(\.kd\))+$")
+_CLONE = "[clone "
 _NESTED = re.compile(r"_Z(?:N[KVR]*)?(?:St)?")
 _WORD_LENGTH = re.compile(r"[1-9]\d{0,3}")
 _BUILTIN = {
@@ -23,7 +23,17 @@ _ARGUMENT = re.compile(
 def strip_suffixes(name: str) -> str:
     """`name` without blanks around it and without what AMD's tools add to a kernel's symbol: `.kd`, ` [clone .kd]`."""
     name = name.strip()
-    return _SUFFIX.sub("", name) if name.endswith(("]", ".kd", "(.kd)")) else name
+    while True:
+        if name.endswith(".kd"):
+            name = name.removesuffix(".kd")
+        elif name.endswith("(.kd)"):
+            name = name.removesuffix("(.kd)").rstrip()
+        elif name.endswith("]") and 0 <= (begin := name.rfind("[")) < name.find("]", begin) == len(name) - 1:
+            if not name.startswith(_CLONE, begin):
+                return name
+            name = name[:begin].rstrip()
+        else:
+            return name
 
 
 @lru_cache(maxsize=65_536)
