@@ -128,7 +128,7 @@ def figures() -> str:
     about = json.loads(RESULTS.read_text("utf-8"))
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     panics, mended, limits = about["rows"][-1]["panics"], about.get("mended", 0), about["limits"]
-    again = f" {mended} cases that had been defects were run again when they were mended." if mended else ""
+    again = f" Defects mended, and their cases run again: {mended}." if mended else ""
     return f"""\
 {table_of(about["rows"])}
 

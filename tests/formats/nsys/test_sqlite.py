@@ -262,3 +262,9 @@ def test_a_message_of_the_database_may_quote_bytes_that_are_no_text(good: Path) 
     good.write_bytes(good.read_bytes().replace(b"CREATE TABLE", b"CREATE VIEW\xc5"))
     with pytest.raises(FormatError, match=r"good\.sqlite: not readable as an SQLite database: "):
         inferometer.open(good)
+
+
+@pytest.mark.parametrize("made", ["AS ('x')", "AS (start)", "DEFAULT 'x'"])
+def test_a_column_may_be_called_as_the_row_id_is(made: str, good: Path) -> None:
+    change(good, f"ALTER TABLE {KERNELS} ADD COLUMN rowid {made}", f"ALTER TABLE {KERNELS} ADD COLUMN OID {made}")
+    assert len(rows(inferometer.open(good), "launches")) == 3000

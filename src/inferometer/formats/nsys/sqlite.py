@@ -98,7 +98,10 @@ class SqliteExport:
                 self._refuse(name, "view" if kind == "view" else "virtual table")
                 continue
             columns = frozenset(str(row[1]) for row in self._ask(f"PRAGMA table_info({quoted(name)})"))
-            free = [row_id for row_id in _ROW_IDS if row_id not in {column.lower() for column in columns}]
+            taken = {
+                str(row[1]).lower() for row in self._ask(f"PRAGMA table_xinfo({quoted(name)})")
+            }  # generated ones, too
+            free = [row_id for row_id in _ROW_IDS if row_id not in taken]
             schema[str(name)] = _Table(columns, free[0] if free and "WITHOUT ROWID" not in sql else None)
         return schema
 
