@@ -18,10 +18,10 @@ from tests.traces import trace_of
 from tests.webgpu_log_files import write_log
 
 import inferometer
-from inferometer.analyses.step_classes import class_of_label
 from inferometer.analyses.step_disturbances import FEWEST
 from inferometer.analyses.steps import StepTable, step_table
 from inferometer.errors import InputError, UnknownName
+from inferometer.names.engine_labels import class_of_label
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.facts import Facts
 from inferometer.trace.trace import Trace

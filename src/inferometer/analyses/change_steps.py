@@ -9,7 +9,7 @@ import polars as pl
 
 from inferometer.analyses.run_activity import CYCLES, FUNCTIONS, LANE, OWNER, Activity, class_of, filled, main_lanes
 from inferometer.analyses.run_activity import with_completeness as complete
-from inferometer.analyses.step_classes import class_of_label
+from inferometer.names.engine_labels import class_of_label
 from inferometer.trace.trace import Trace
 
 _STEP = ["section", "step"]
@@ -30,8 +30,11 @@ def shared_contexts(base: Trace, candidate: Trace) -> Contexts | None:
     Tokens in the KV cache before a step, the first and the last.
     """
     first, second = context_range(base), context_range(candidate)
-    if first is None or second is None:
-        return None
+    return None if first is None or second is None else overlap(first, second)
+
+
+def overlap(first: Contexts, second: Contexts) -> Contexts | None:
+    """What two ranges of contexts have in common."""
     low, high = max(first[0], second[0]), min(first[1], second[1])
     return (low, high) if low <= high else None
 

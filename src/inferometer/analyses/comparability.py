@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.change_steps import compared_steps, context_range, is_by_step, shared_contexts
+from inferometer.analyses.change_steps import compared_steps, context_range, is_by_step, overlap
 from inferometer.analyses.change_units import REMAINDERS
 from inferometer.analyses.changes import Changes
 from inferometer.analyses.compare_limits import MIN_SHARED, MOST, OTHER_UNIT
@@ -102,7 +102,7 @@ def _other_work(base: Trace, candidate: Trace) -> str | None:
         one, other = (" and ".join(sorted(each)) for each in phases)
         return f"The runs are of different phases: {one} against {other}."
     first, second = context_range(base), context_range(candidate)
-    if first and second and shared_contexts(base, candidate) is None:
+    if first and second and overlap(first, second) is None:
         one, other = (f"{low:,} to {high:,}" for low, high in (first, second))
         return f"No steps with the same length of context: {one} tokens against {other}."
     return None

@@ -10,7 +10,7 @@ Sums go over undisturbed steps whose context is known, so that both sides speak 
 token; of prefill, one step.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,9 @@ from inferometer.analyses.hardware import device_of
 from inferometer.analyses.model_roles import Part, match_roles
 from inferometer.analyses.model_work import PRODUCTS, Passes, Sizes, sum_of
 from inferometer.analyses.result import Field, Result, Section
-from inferometer.analyses.step_classes import class_of_label
-from inferometer.analyses.steps import step_table
+from inferometer.analyses.steps import StepTable, step_table
 from inferometer.errors import InputError
+from inferometer.names.engine_labels import class_of_label
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
@@ -167,6 +167,7 @@ def model_bounds(
     bandwidths: Iterable[float] = (),
     sizes: Sizes | None = None,
     run: int | None = None,
+    steps: StepTable | None = None,
     by_layer: bool = False,
     top: int | None = None,
 ) -> ModelBounds:
@@ -179,13 +180,14 @@ def model_bounds(
         bandwidths: Bytes per second to bound by; those of `device`, or `BRACKET`, when empty.
         sizes: Bytes of an element; 2 each when None.
         run: Which run of the file, from 0; the first when None.
+        steps: The steps of that run, where they are made already.
         by_layer: A row for each label as printed, with its layer, instead of one a class.
         top: Show so many rows of each phase; the frames have all.
 
     Raises:
         InputError: The source printed no sums by step.
     """
-    used = _used_rows(trace, run)
+    used = _used_rows(trace, run, steps)
     device = device or next((known for one in trace.facts.devices if (known := device_of(one))), None)
     chosen = tuple(bandwidths) or _bandwidths_of(device) or BRACKET
     sizes = sizes or Sizes()
@@ -210,7 +212,16 @@ def model_bounds(
     )
 
 
-def _used_rows(trace: Trace, run: int | None) -> pl.DataFrame:
+def differing_dimensions(metrics: Mapping[str, Any], model: "Model") -> Iterator[tuple[str, int, int]]:
+    """What an engine prints of its model's dimensions that isn't so in `model`: the word, what is printed, ours."""
+    ours = {"layers": model.layers, "hidden": model.hidden, "heads": model.heads, "head_dim": model.head_dim}
+    for word, own in ours.items():
+        said = metrics.get(word)
+        if isinstance(said, int) and said != own:
+            yield word, said, own
+
+
+def _used_rows(trace: Trace, run: int | None, known: StepTable | None) -> pl.DataFrame:
     """Printed rows of undisturbed steps with their step's phase, tokens and context."""
     trace.require(("totals", "steps"))
     totals = trace.totals.filter(pl.col("step").is_not_null(), pl.col("total_ns").is_not_null())
@@ -219,7 +230,8 @@ def _used_rows(trace: Trace, run: int | None) -> pl.DataFrame:
             f"{trace.facts.source}: want sums by kernel and step, as a WebGPU engine's log has them, found none",
             hint="Leave --model-config out.",
         )
-    steps = step_table(trace, run=run).steps.filter(~pl.col("disturbed").fill_null(value=False))
+    table = step_table(trace, run=run) if known is None else known
+    steps = table.steps.filter(~pl.col("disturbed").fill_null(value=False))
     columns = {"section": pl.col("run"), "step": pl.col("step"), "phase": pl.col("phase")}
     steps = steps.select(**columns, tokens=pl.col("tokens"), context=pl.col("context_len"))
     return totals.collect().join(steps, on=["section", "step"], nulls_equal=True)
@@ -336,11 +348,8 @@ def _peak(device: "Device | None", sizes: Sizes) -> tuple[str, float] | None:
 
 
 def _notes(trace: Trace, model: "Model", used: pl.DataFrame, unclaimed: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    metrics = trace.facts.engine_metrics
-    for word, own in (("layers", model.layers), ("hidden", model.hidden), ("heads", model.heads)):
-        said = metrics.get(word)
-        if isinstance(said, int) and said != own:
-            yield f"The file's model has {said} {word}, {model.name} has {own}: the numbers below are of another model."
+    for word, said, own in differing_dimensions(trace.facts.engine_metrics, model):
+        yield f"The file's model has {said} {word}, {model.name} has {own}: the numbers below are of another model."
     if used.filter(pl.col("phase") == "decode", pl.col("context").is_null()).height:
         yield "How long the context was isn't told of all decode steps: what grows with it has no bound."
     if used.filter(pl.col("phase") != "decode", pl.col("tokens").is_null() | pl.col("context").is_null()).height:

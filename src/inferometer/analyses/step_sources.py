@@ -17,8 +17,8 @@ from inferometer.analyses.correlation import CALL_KEY, tie_launches
 from inferometer.analyses.intervals import busy_by
 from inferometer.analyses.labels import label_names, relabel
 from inferometer.analyses.nesting import find_innermost
-from inferometer.analyses.step_classes import class_of_label
 from inferometer.errors import InputError, UnknownName
+from inferometer.names.engine_labels import class_of_label
 from inferometer.trace.trace import Trace
 
 OWNER = ["rank", "process"]

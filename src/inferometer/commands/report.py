@@ -132,6 +132,7 @@ def _write_file(path: Path, text: str, *, force: bool) -> None:
 
 
 def _show(path: Path, to: str, blocks: "list[Block]", left_out: tuple[str, ...], out: Output) -> None:
+    from inferometer.errors import clean
     from inferometer.units import format_bytes
 
     size_bytes = path.stat().st_size
@@ -146,4 +147,4 @@ def _show(path: Path, to: str, blocks: "list[Block]", left_out: tuple[str, ...],
         }
         out.write_json(said)
     else:
-        out.write(f"{path}: {format_bytes(size_bytes)}\n")
+        out.write(f"{clean(str(path))}: {format_bytes(size_bytes)}\n")

@@ -19,6 +19,7 @@ from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
+    from inferometer.analyses.steps import StepTable
     from inferometer.architectures import Model
     from inferometer.hardware import Device
 
@@ -78,6 +79,7 @@ def find_findings(
     model: "Model | None" = None,
     device: "Device | None" = None,
     bandwidths: Sequence[float] = (),
+    steps: "StepTable | None" = None,
 ) -> Findings:
     """What to look at first in a run.
 
@@ -86,6 +88,7 @@ def find_findings(
         model: Dimensions of the model that ran; None: the bundled ones of the name in the file, where they agree.
         device: What it ran on, if the user knows.
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
+        steps: The steps of the trace's first run, where they are made already.
 
     Raises:
         InputError: One of these tables was not read.
@@ -93,7 +96,8 @@ def find_findings(
     trace.require(NEEDED)
     found: dict[Finding, list[int | None]] = {}
     for run, part in _runs(trace):
-        evidence = Evidence(part, model=model, device=device, bandwidths=bandwidths)
+        made = steps if run is None else None
+        evidence = Evidence(part, model=model, device=device, bandwidths=bandwidths, steps=made)
         for rule in known_rules().values():
             for finding in rule.find(evidence):
                 found.setdefault(finding, []).append(run)

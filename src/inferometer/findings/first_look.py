@@ -79,10 +79,11 @@ def first_look(
         device: What it ran on, if the user knows.
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
     """
+    steps = step_table(trace) if trace.steps.select(pl.len()).collect().item() else None
     return FirstLook(
         summary=summarize(trace, top=top),
-        findings=find_findings(trace, model=model, device=device, bandwidths=bandwidths),
-        steps=step_table(trace) if trace.steps.select(pl.len()).collect().item() else None,
+        findings=find_findings(trace, model=model, device=device, bandwidths=bandwidths, steps=steps),
+        steps=steps,
         losses=trace.losses,
         top=top,
     )

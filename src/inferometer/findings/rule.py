@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from inferometer.analyses.step_classes import class_of_label, layer_of_label
 from inferometer.findings.finding import Finding
 from inferometer.names import KernelName, decode
+from inferometer.names.engine_labels import class_of_label
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Evidence:
             its dimensions agrees.
         device: The device, if the user named it. What a log calls the device is no evidence of a chip.
         bandwidths: Of memory, bytes/s, where the device isn't known.
+        steps: The run's steps, where they are made already.
     """
 
     def __init__(
@@ -55,11 +56,13 @@ class Evidence:
         model: "Model | None" = None,
         device: "Device | None" = None,
         bandwidths: Sequence[float] = (),
+        steps: "StepTable | None" = None,
     ) -> None:
         self.trace = trace
         self.bandwidths = tuple(bandwidths)
         self._model = model
         self._device = device
+        self._steps = steps
 
     @property
     def metrics(self) -> Mapping[str, Any]:
@@ -89,19 +92,17 @@ class Evidence:
         name = self.trace.facts.model
         if self._model is not None or name is None:
             return self._model
+        from inferometer.analyses.model_bounds import differing_dimensions
         from inferometer.architectures import find_model
 
-        found = find_model(name)
-        return found if found is not None and self._agrees(found) else None
-
-    def _agrees(self, model: "Model") -> bool:
-        """Whether what the file prints of the dimensions is what the model has; a name may be used for another."""
-        ours = {"layers": model.layers, "hidden": model.hidden, "heads": model.heads, "head_dim": model.head_dim}
-        return all(self.number(name) in (None, own) for name, own in ours.items())
+        found = find_model(name)  # a name may be used for another model
+        return None if found is None or any(differing_dimensions(self.metrics, found)) else found
 
     @cached_property
     def steps(self) -> "StepTable | None":
         """Steps, phases, classes and growth; None where no step is recorded."""
+        if self._steps is not None:
+            return self._steps
         if not self.trace.steps.select(pl.len()).collect().item():
             return None
         from inferometer.analyses.steps import step_table
@@ -115,7 +116,7 @@ class Evidence:
             return None
         from inferometer.analyses.model_bounds import model_bounds
 
-        return model_bounds(self.trace, self.model, device=self._device, bandwidths=self.bandwidths)
+        return model_bounds(self.trace, self.model, device=self._device, bandwidths=self.bandwidths, steps=self.steps)
 
     @cached_property
     def bandwidths_bytes_per_s(self) -> tuple[float, ...]:
@@ -157,20 +158,13 @@ class Evidence:
                 "kernel": labels,
                 "class": [class_of_label(label) for label in labels],
                 "op": [op_of_label(label) for label in labels],
-                "own_layer": [layer_of_label(label) for label in labels],
-                "own_role": [_role_of_label(label) for label in labels],
-            },
-            schema_overrides={"own_layer": pl.String, "own_role": pl.String},
+            }
         )
         in_decode = pl.col("phase") == "decode"
         return (
             rows.join(words, on="kernel")
             .join(steps, on="step")
-            .with_columns(
-                pl.when(in_decode).then("decode_tokens").otherwise(1).cast(pl.Int64).alias("passes"),
-                pl.coalesce("layer", "own_layer").alias("layer"),
-                pl.coalesce("role", "own_role").alias("role"),
-            )
+            .with_columns(pl.when(in_decode).then("decode_tokens").otherwise(1).cast(pl.Int64).alias("passes"))
             .filter(pl.col("total_ns").is_not_null())
             .select(list(_PRINTED))
             .sort("step", "class", "layer")
@@ -228,11 +222,6 @@ class Rule:
 def op_of_label(label: str) -> str:
     """The first word of a label; a name that isn't one is its own."""
     return label if "::" in label else label.partition(":")[0]
-
-
-def _role_of_label(label: str) -> str | None:
-    """What stands behind the operator, without the layer; naming families don't know every engine's words."""
-    return None if "::" in label else class_of_label(label).partition(":")[2] or None
 
 
 def _decode(label: str) -> KernelName:

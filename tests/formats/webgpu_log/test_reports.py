@@ -263,3 +263,19 @@ def test_a_prompt_behind_decode_steps_has_no_known_context(read: Read) -> None:
     again = prefill.replace("[1.", "[3.") + decode.replace("[1.", "[4.")
     trace = read(prefill + decode.replace("[1.", "[2.") + again)
     assert rows(trace, "steps", "context_len") == [0, 8, None, None]
+
+
+@pytest.mark.parametrize(
+    ("label", "layer", "role"),
+    [
+        ("attention", None, None),
+        ("gemm:unembed", None, "unembed"),
+        ("mystery:layer_3.wq", "3", "wq"),
+        ("mystery:mlp:down:L07", "7", "mlp:down"),
+        ("ns::kernel:L1", None, None),
+    ],
+)
+def test_layer_and_role_are_told_alike_for_ops_that_nobody_knows(
+    label: str, layer: str | None, role: str | None, read: Read
+) -> None:
+    assert rows(read(report(f"{label}   0.5   1")), "totals", "kernel", "layer", "role") == [(label, layer, role)]

@@ -13,7 +13,7 @@ from tests.traces import trace_of
 import inferometer
 from inferometer.analyses.timeline import find_timeline
 from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Grid, Points, Words
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import SLICES, Look
 from inferometer.reports.page.sections import (
     bounds,
     counters,
@@ -174,7 +174,7 @@ def test_the_strip_shows_how_busy_devices_and_streams_are() -> None:
     chart = charts(build(timeline, trace))["Busy over time"]
     (cells,) = chart.data
     assert cells["y"] == ["gpu:0", "gpu:0, stream 1", "gpu:0, stream 2"]
-    assert len(cells["z"][0]) == timeline.SLICES
+    assert len(cells["z"][0]) == SLICES
     slice_us = cells["dx"]
     assert (slice_us, cells["x0"]) == (2, 1)
     assert [sum(lane) * slice_us for lane in cells["z"]] == pytest.approx([450, 150, 450])

@@ -7,7 +7,7 @@ import msgspec
 from inferometer.formats.webgpu_log.lines import Parts
 from inferometer.formats.webgpu_log.reports import Report, count_losses
 from inferometer.formats.webgpu_log.tables import STATISTICS
-from inferometer.names import decode
+from inferometer.names.engine_labels import layer_of_label, role_of_label
 
 if TYPE_CHECKING:
     from inferometer.trace.builder import TraceBuilder
@@ -99,9 +99,8 @@ class TotalsColumns:
         """Layer and role, as the label has them."""
         if len(self._places) >= _REMEMBERED:
             self._places.clear()
-        known = decode(label)
-        layer, role = (known.layer, known.role) if known.library == "webgpu" else (None, _role(label))
-        self._places[label] = place = None if layer is None else str(layer), role
+        layer = layer_of_label(label)
+        self._places[label] = place = None if layer is None else str(layer), role_of_label(label)
         return place
 
     def _count_columns(self, report: Report) -> None:
@@ -117,8 +116,3 @@ class TotalsColumns:
         self._statistics = statistics
         names = ("section", "step", "kernel", "layer", "role", *statistics, "resolution_ns")
         self._columns = {name: [] for name in names}
-
-
-def _role(label: str) -> str | None:
-    """The role in a label with an op that nobody knows: what stands behind the first colon."""
-    return None if "::" in label else label.partition(":")[2] or None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from inferometer.analyses.compare import Comparison, compare
 from inferometer.analyses.groups import Groups, find_groups
 from inferometer.analyses.kernels import KernelTable, kernel_table
+from inferometer.analyses.run_counters import Entity, find_entities
 from inferometer.analyses.steps import StepTable
 from inferometer.analyses.timeline import Timeline, find_timeline
 from inferometer.findings.first_look import FirstLook, first_look
@@ -15,6 +16,10 @@ from inferometer.trace.trace import Trace
 if TYPE_CHECKING:
     from inferometer.architectures import Model
     from inferometer.hardware.device import Device
+
+
+SLICES = 300
+"""Of the time line, as many as a chart shows side by side."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,8 @@ class Look:
         from inferometer.analyses.steps import step_table
         from inferometer.errors import InputError
 
+        if self.first.steps is not None:
+            return self.first.steps
         try:
             return step_table(self.trace)
         except InputError:
@@ -69,12 +76,19 @@ class Look:
     @cached_property
     def timeline(self) -> Timeline | None:
         """The time line; None without launches."""
-        return find_timeline(self.trace) if self.kernels.basis == "launches" and self.kernels.kernels else None
+        if self.kernels.basis != "launches" or not self.kernels.kernels:
+            return None
+        return find_timeline(self.trace, width=SLICES)
 
     @cached_property
     def groups(self) -> Groups:
         """Kernels that one call launches together."""
         return find_groups(self.trace)
+
+    @cached_property
+    def entities(self) -> tuple[list[Entity], list[Entity]]:
+        """The metrics of both runs, as the comparison sees them; none without a second run."""
+        return ([], []) if self.candidate is None else (find_entities(self.trace), find_entities(self.candidate))
 
     @cached_property
     def comparison(self) -> Comparison | None:

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from inferometer.analyses.run_counters import Entity, find_entities
 from inferometer.reports.page.drawing import color
-from inferometer.reports.page.look import Look
 
 SIDES = ("base", "candidate")
 NOT_COMPARABLE = "Two runs that may be compared: of these only the times by kernel family are set side by side."
@@ -20,8 +18,3 @@ def marker(side: int, size: int = 7) -> dict[str, Any]:
 def line(side: int, **more: Any) -> dict[str, Any]:
     """A line of the base (0) or the candidate (1)."""
     return {"color": color(side), "width": 2, **more}
-
-
-def entities_of(look: Look) -> tuple[list[Entity], list[Entity]]:
-    """The metrics of both runs, as the comparison sees them; none without a second run."""
-    return ([], []) if look.candidate is None else (find_entities(look.trace), find_entities(look.candidate))

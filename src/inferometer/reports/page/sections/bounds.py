@@ -26,7 +26,9 @@ _NO_MODEL = (
 def build(look: Look) -> Block | None:
     """A chart and a table for each phase."""
     asked = look.asked
-    evidence = Evidence(look.trace, model=asked.model, device=asked.device, bandwidths=asked.bandwidths)
+    evidence = Evidence(
+        look.trace, model=asked.model, device=asked.device, bandwidths=asked.bandwidths, steps=look.first.steps
+    )
     if evidence.printed.is_empty():
         return Block("bounds", _TITLE, lacking=_NO_SUMS)
     found = evidence.bounds

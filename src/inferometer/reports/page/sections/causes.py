@@ -16,7 +16,7 @@ from inferometer.reports.page.drawing import axis, color, cut, distinct
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
-from inferometer.reports.page.sections._two_runs import NOT_COMPARABLE, entities_of
+from inferometer.reports.page.sections._two_runs import NOT_COMPARABLE
 from inferometer.units import format_sample
 
 MOST_BARS = 12
@@ -59,7 +59,7 @@ def build(look: Look) -> Block | None:
         return None
     if found.comparable.stops:
         return Block("causes", _TITLE, lacking=NOT_COMPARABLE)
-    rows = [*_causes(found), *_others(*entities_of(look))]
+    rows = [*_causes(found), *_others(*look.entities)]
     if not rows:
         lacking = "Counters of the host or the devices in both runs (clocks, load by others, traffic, memory)."
         return Block("causes", _TITLE, lacking=lacking)

@@ -21,7 +21,7 @@ from inferometer.reports.page.drawing import axis
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import Values, keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
-from inferometer.reports.page.sections._two_runs import SIDES, entities_of, line, marker
+from inferometer.reports.page.sections._two_runs import SIDES, line, marker
 from inferometer.trace.trace import Trace
 from inferometer.units import format_sample
 
@@ -58,7 +58,7 @@ def build(look: Look) -> Block | None:
     found = look.comparison
     if found is None or look.candidate is None:
         return None
-    entities = entities_of(look)
+    entities = look.entities
     clocks = _Clock(look.trace), _Clock(look.candidate)
     by_key = [{entity.key: entity for entity in run} for run in entities]
     drawn: list[Part] = []

@@ -10,8 +10,8 @@ import polars as pl
 
 from inferometer.analyses.kernels import KernelTable
 from inferometer.analyses.result import Field, Section
-from inferometer.analyses.step_classes import class_of_label
 from inferometer.names.decoding import decode_frame
+from inferometer.names.engine_labels import class_of_label
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, color, cut, kernel_labels
 from inferometer.reports.page.look import Look

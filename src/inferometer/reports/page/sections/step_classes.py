@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.step_classes import class_of_label
 from inferometer.analyses.steps import UNKNOWN_PHASE, StepTable
+from inferometer.names.engine_labels import class_of_label
 from inferometer.reports.page.blocks import Block, Chart, Grid, Words
 from inferometer.reports.page.drawing import REST_COLOR, TimeUnit, axis, color, kernel_labels, stacked
 from inferometer.reports.page.look import Look

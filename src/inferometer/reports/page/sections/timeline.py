@@ -8,9 +8,9 @@ import polars as pl
 
 from inferometer.analyses.gaps import CAUSES
 from inferometer.analyses.result import Section
-from inferometer.analyses.strip import PARTS, Strip, cut_strip
+from inferometer.analyses.strip import PARTS, Strip
 from inferometer.analyses.timeline import Timeline
-from inferometer.analyses.work import find_work, place_name
+from inferometer.analyses.work import place_name
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import TimeUnit, color, distinct, stacked
 from inferometer.reports.page.look import Look
@@ -18,7 +18,6 @@ from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.units import format_duration, format_share
 
-SLICES = 300
 LANES = 40
 """Lines of the strip, and bars of a chart; more hide each other."""
 
@@ -41,10 +40,8 @@ def build(look: Look) -> Block | None:
     timeline = look.timeline
     if timeline is None or timeline.devices.is_empty():
         return Block("timeline", _TITLE, lacking=_LACKING)
-    work = find_work(look.trace)
-    strip = cut_strip(work, work.cut(), SLICES)
     parts: list[Part] = [Points([Point(text) for text in timeline.remarks()])] if timeline.remarks() else []
-    parts += _strip(timeline, strip)
+    parts += _strip(timeline, timeline.strip)
     parts.append(_parts_of_window(timeline))
     parts += _causes(timeline)
     parts += [_grid(table) for table in timeline.sections() if all(one.column != _CELLS for one in table.fields)]
