@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tracemalloc
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
@@ -20,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tools.kineto_events import CALLS, HOST, WORK, Event, enclosing, end, innermost, of, read, start
 from tools.kineto_maker import CallSite, Options, Truth, make_trace, write_trace
 
 ROOT = Path(__file__).parents[2]
-WORK = ("kernel", "gpu_memcpy", "gpu_memset")
-CALLS = ("cuda_runtime", "cuda_driver")
 
 SMALL = Options(steps=3, layers=2, prefill_every=3)
 VARIANTS = {
@@ -34,9 +32,8 @@ VARIANTS = {
     "host-late": replace(SMALL, fault="host-late", marks="vllm"),
     "lean, no marks": replace(SMALL, lean=True, marks="none"),
     "no stack": replace(SMALL, stack=False),
+    "edited replays": replace(SMALL, mode="graph", batches=(1, 64), drop_kernels=0.1, add_kernels=0.1),
 }
-
-Event = dict[str, Any]
 
 
 @pytest.fixture(params=list(VARIANTS))
@@ -44,37 +41,6 @@ def trace(request: pytest.FixtureRequest) -> tuple[Options, list[Event], Truth]:
     out, options = io.BytesIO(), VARIANTS[request.param]
     truth = write_trace(options, out)
     return options, read(out.getvalue())["traceEvents"], truth
-
-
-def read(data: bytes) -> dict[str, Any]:
-    return json.loads(data, parse_float=Decimal)
-
-
-def start(event: Event) -> int:
-    return int(event["ts"] * 1000)
-
-
-def end(event: Event) -> int:
-    return int((event["ts"] + event["dur"]) * 1000)
-
-
-def of(events: Iterable[Event], *categories: str) -> list[Event]:
-    return [event for event in events if event.get("cat") in categories]
-
-
-def enclosing(events: Iterable[Event]) -> Iterator[tuple[Event, list[Event]]]:
-    """Every event with those around it, outermost first, found from times alone."""
-    around: list[Event] = []
-    for event in sorted(events, key=lambda event: (start(event), -end(event))):
-        while around and end(around[-1]) <= start(event):
-            around.pop()
-        yield event, around
-        around.append(event)
-
-
-def innermost(around: list[Event], category: str, prefix: str = "") -> str | None:
-    names = (event["name"] for event in reversed(around) if event["cat"] == category)
-    return next((name[len(prefix) :] for name in names if name.startswith(prefix)), None)
 
 
 def test_the_sample_is_what_the_command_in_its_readme_makes(tmp_path: Path) -> None:
@@ -198,7 +164,7 @@ def test_flows_lead_from_calls_to_work(trace: tuple[Options, list[Event], Truth]
 
 def test_host_events_nest_and_siblings_never_touch(trace: tuple[Options, list[Event], Truth]) -> None:
     _, events, _ = trace
-    host = of(events, "cpu_op", "python_function", "user_annotation", *CALLS)
+    host = of(events, *HOST)
     assert len({(event["pid"], event["tid"]) for event in host}) == 1
     last_end: dict[int, int] = {}  # by depth
     for event, around in enclosing(host):
@@ -317,6 +283,12 @@ def test_memory_does_not_grow_with_the_number_of_steps() -> None:
         ({"model": "gpt"}, "model: want one of llama"),
         ({"steps": 0}, "want at least 1"),
         ({"fault_ms": -1}, "want 0 or more"),
+        ({"batches": (8, 0)}, "want at least 1"),
+        ({"batches": (8, 8)}, "batches: want each size once, found [8, 8]"),
+        ({"mode": "graph", "drop_kernels": 1.5}, "want a share from 0 to 1"),
+        ({"add_kernels": 0.5}, "want mode graph, found eager"),
+        ({"mode": "capture", "fault": "host-late"}, "fault: want none in mode capture"),
+        ({"threads": 3}, "threads: want 1 or 2, found 3"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:

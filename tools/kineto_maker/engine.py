@@ -9,18 +9,12 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from . import aten
+from .compiled import compile_model
 from .frames import builtin, custom_op, function, module, small_calls
 from .kernels import Kernels
 from .llama import CONTEXT, PROMPT_TOKENS, PROMPTS, Llama
 from .nodes import FP32, INT32, INT64, Busy, Call, Copy, Fill, Frame, Mark, Node, Op, Replay, Tensor, Wait, launches_in
 from .options import Options, Phase
-
-ROOT_FRAMES: Final = (
-    "sglang/srt/managers/scheduler.py(3010): run_scheduler_process",
-    "torch/utils/_contextlib.py(120): decorate_context",
-    "sglang/srt/managers/scheduler.py(1120): event_loop_normal",
-)
-_GRAPH_ID: Final = 17
 
 
 class Program(NamedTuple):
@@ -33,33 +27,46 @@ class Program(NamedTuple):
 
 
 class Engine:
-    """Builds the program of each step. Steps of one phase share their nodes, all but the outermost."""
+    """Builds the program of each step. Steps of one phase and batch share their nodes, all but the outermost."""
+
+    roots: Final = (
+        "sglang/srt/managers/scheduler.py(3010): run_scheduler_process",
+        "torch/utils/_contextlib.py(120): decorate_context",
+        "sglang/srt/managers/scheduler.py(1120): event_loop_normal",
+    )
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        phases = {options.phase(number) for number in range(options.steps)}
-        self._before = {phase: _before_batch(phase) for phase in phases}
-        self._run = {phase: _RunBatch(options, phase).body() for phase in phases}
-        self._after = {phase: _after_batch(options, phase) for phase in phases}
+        kinds = {_kind(options, number) for number in range(options.steps)}
+        self._before = {phase: _before_batch(phase) for phase, _ in kinds}
+        self._run = {kind: _RunBatch(options, *kind).body() for kind in kinds}
+        self._after = {kind: _after_batch(*kind) for kind in kinds}
 
     def step(self, number: int) -> Program:
         """The program of the step with this number."""
-        phase, mark = self._options.phase(number), _mark_name(self._options, number)
-        body = self._run[phase] if mark is None else (Mark(mark, self._run[phase]),)
+        kind, mark = _kind(self._options, number), _mark_name(self._options, number)
+        body = self._run[kind] if mark is None else (Mark(mark, self._run[kind]),)
         run_batch = function("sglang/srt/managers/scheduler.py(2461): run_batch", *body)
-        return Program(mark, self._before[phase], run_batch, self._after[phase])
+        return Program(mark, self._before[kind[0]], run_batch, self._after[kind])
+
+
+def _kind(options: Options, number: int) -> tuple[Phase, int]:
+    """A step's phase and its requests."""
+    phase = options.phase(number)
+    return phase, options.batch_at(number) if phase == "decode" else PROMPTS
 
 
 def _mark_name(options: Options, number: int) -> str | None:
     prefill = options.phase(number) == "prefill"
+    batch = options.batch_at(number)
     if options.marks == "profiler":
         return f"ProfilerStep#{number}"
     if options.marks == "sglang" and prefill:
         return f"step[EXTEND bs={PROMPTS} toks={PROMPTS * PROMPT_TOKENS}]"
     if options.marks == "sglang":
-        return f"step[DECODE bs={options.batch}]"
+        return f"step[DECODE bs={batch}]"
     if options.marks == "vllm":
-        context, generation = (PROMPTS, 0) if prefill else (0, options.batch)
+        context, generation = (PROMPTS, 0) if prefill else (0, batch)
         return f"execute_context_{context}({context * PROMPT_TOKENS})_generation_{generation}({generation})"
     return None
 
@@ -82,10 +89,10 @@ def _before_batch(phase: Phase) -> tuple[Frame, ...]:
     return receive, choose
 
 
-def _after_batch(options: Options, phase: Phase) -> tuple[Frame, ...]:
+def _after_batch(phase: Phase, requests: int) -> tuple[Frame, ...]:
     mixin = "sglang/srt/managers/scheduler_output_processor_mixin.py"
     check = function("sglang/srt/managers/schedule_batch.py(861): check_finished", *small_calls(3))
-    line, requests = (289, options.batch) if phase == "decode" else (64, PROMPTS)
+    line = 289 if phase == "decode" else 64
     process = function(
         f"{mixin}({line}): process_batch_result_{phase}",
         *(check for _ in range(requests)),
@@ -97,14 +104,14 @@ def _after_batch(options: Options, phase: Phase) -> tuple[Frame, ...]:
 class _RunBatch:
     """What `run_batch` does in one phase."""
 
-    def __init__(self, options: Options, phase: Phase) -> None:
+    def __init__(self, options: Options, phase: Phase, requests: int) -> None:
         self._options = options
         self._graph = options.mode == "graph" and phase == "decode"
         self._fault = options.fault if phase == "decode" else "none"
         self._phase = phase
-        self._model = Llama(options, phase)
+        self._model = Llama(options, phase, requests)
         self._kernels = Kernels(options)
-        requests, vocab = self._model.requests, options.shape.vocab
+        vocab = options.shape.vocab
         self._probs_TV = Tensor((requests, vocab), FP32)
         self._probs_bytes = requests * vocab * 4
 
@@ -137,7 +144,11 @@ class _RunBatch:
 
     def _forward(self) -> Frame:
         model = self._model.forward()
+        if self._options.compiled and self._phase == "decode":
+            model = compile_model(model)
         if self._graph:
+            requests = self._model.requests
+            replay = Replay(self._options.graph_id(requests), requests, launches_in((model,)))
             return function(
                 "sglang/srt/model_executor/cuda_graph_runner.py(1333): replay",
                 function(
@@ -145,7 +156,7 @@ class _RunBatch:
                     *small_calls(16),
                     self._kv_indices(),
                 ),
-                builtin("replay", Replay(_GRAPH_ID, launches_in((model,))), of="torch.cuda.CUDAGraph"),
+                builtin("replay", replay, of="torch.cuda.CUDAGraph"),
             )
         frames = {"decode": "model_runner.py(2933): forward_decode", "prefill": "model_runner.py(2961): forward_extend"}
         return function(f"sglang/srt/model_executor/{frames[self._phase]}", self._kv_indices(), model)

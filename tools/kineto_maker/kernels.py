@@ -7,6 +7,7 @@ well-tuned kernels reach. So no launch is faster than the card's peaks allow (98
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple, TypedDict, cast
@@ -24,6 +25,7 @@ _BLOCKS_PER_SM: Final = 32
 _REGISTERS_PER_SM: Final = 65_536
 _SHARED_BYTES_PER_SM: Final = 233_472
 _RESERVED_SHARED_BYTES: Final = 1_024  # CUDA's own, for every block
+_DECODE_TILE: Final = re.compile(r"^(nvjet_tst_\d+x)32(?=_)")
 
 
 class Geometry(NamedTuple):
@@ -35,9 +37,13 @@ class Geometry(NamedTuple):
 
 
 class Kernels:
-    """The catalogue with its `$WORDS` filled in for one model."""
+    """The catalogue with its `$WORDS` filled in for one model.
 
-    def __init__(self, options: Options) -> None:
+    Given the rows of its inputs, a GEMM of decode has a tile that suits them; else the catalogue's, which suits 32.
+    """
+
+    def __init__(self, options: Options, gemm_rows: int | None = None) -> None:
+        self._tile = None if gemm_rows is None else min(max(8, 1 << (gemm_rows - 1).bit_length()), 128)
         shape = options.shape
         threads_per_head = shape.head_dim // 8  # FlashInfer: each thread holds 8 values
         self._words = {
@@ -56,6 +62,8 @@ class Kernels:
         ns = FLOOR_NS + max(flops * 10**9 // FLOPS_PER_S, moved_bytes * 10**9 // BYTES_PER_S)
         x, y, z = (int(self._fill(str(size))) for size in entry["block"])
         name = self._fill(entry["name"])
+        if self._tile is not None:
+            name = _DECODE_TILE.sub(rf"\g<1>{self._tile}", name)
         return Launch(entry["api"], name, ns, grid, (x, y, z), entry["registers"], entry["shared_bytes"], stream)
 
     def _fill(self, text: str) -> str:

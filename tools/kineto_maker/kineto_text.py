@@ -11,15 +11,17 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .aten import contiguous_strides
+from .hip import call_args, kernel_args
 from .kernels import geometry
-from .nodes import Argument, Copy, Launch, Mark, Op, Tensor, Work
+from .nodes import Launch, Mark, Op, Work
+from .op_text import op_args
 from .options import Options
 from .runs import CallRun, DeviceMark, FrameRun, OpRun, StepRun, WorkRun
 
 BASE_TIME_NS: Final = 1_767_225_600_000_000_000
 SPAN_SLACK_NS: Final = 60_500  # the profiler records a little before the first frame and after the last
 _FIRST_PID: Final = 25_286
+_SIDE_TID: Final = 391  # added for the second thread
 _GPU_SORT_INDEX: Final = 5_000_000
 _SPANS_SORT_INDEX: Final = 536_870_912
 
@@ -35,9 +37,9 @@ _CBIDS: Final = {
     "cudaStreamIsCapturing": 317,
     "cudaStreamSynchronize": 131,
     "cudaStreamWaitEvent": 147,
+    "cuLaunchKernel": 307,
     "cuLaunchKernelEx": 652,
 }
-_COPY_NAMES: Final = {"HtoD": "Memcpy HtoD (Pinned -> Device)", "DtoH": "Memcpy DtoH (Device -> Pinned)"}
 
 
 class KinetoText:
@@ -47,6 +49,7 @@ class KinetoText:
         self._options = options
         self._pid = _FIRST_PID + options.rank
         self._device = options.rank
+        self._hip = options.mode == "capture"
         self._static: dict[Op | Work, str] = {}
 
     def header(self) -> str:
@@ -62,11 +65,12 @@ class KinetoText:
             "pg_config": [{**group, "ranks": list(range(options.world))}],
             "nccl_version": "2.27.3",
         }
+        api, tracer = ("hip", '"roctracer_version": 4.1') if self._hip else ("cuda", '"cupti_version": 24')
         return (
-            f'\n{{\n  "schemaVersion": 1,\n  "deviceProperties": [{devices}\n  ],\n  "cupti_version": 24,\n'
-            f'  "cuda_runtime_version": 12080,\n  "with_flops": 0,\n'
+            f'\n{{\n  "schemaVersion": 1,\n  "deviceProperties": [{devices}\n  ],\n  {tracer},\n'
+            f'  "{api}_runtime_version": 12080,\n  "with_flops": 0,\n'
             f'  "distributedInfo": {json.dumps(distributed)},\n  "record_shapes": {int(options.shapes)},\n'
-            f'  "cuda_driver_version": 12080,\n  "profile_memory": 0,\n  "with_stack": {int(options.stack)},\n'
+            f'  "{api}_driver_version": 12080,\n  "profile_memory": 0,\n  "with_stack": {int(options.stack)},\n'
             f'  "trace_id": "4B1D0E7A5C3F4C8E9A60{options.seed % 16**8:08X}{options.rank:04X}",\n'
             f'  "displayTimeUnit": "ms",\n  "baseTimeNanoseconds": {BASE_TIME_NS},\n  "traceEvents": ['
         )
@@ -91,14 +95,17 @@ class KinetoText:
             yield self._device_mark(mark)
 
     def metadata(self, streams: list[int], ns: int) -> list[str]:
-        """Names and places of processes, streams and the thread."""
+        """Names and places of processes, streams and threads."""
         pid = self._pid
         events = self._process(pid, "CPU", pid, ns)
         for device in range(self._options.world):
             events += self._process(device, f"GPU {device}", _GPU_SORT_INDEX + device, ns)
         for stream in streams:
             events += self._thread(self._device, stream, f"stream {stream} ", ns)
-        return events + self._thread(pid, pid, f"thread {pid} (python3)", ns)
+        for thread in range(self._options.threads):
+            tid = self._tid(thread)
+            events += self._thread(pid, tid, f"thread {tid} (python3)", ns)
+        return events
 
     def window(self, start_ns: int, end_ns: int) -> list[str]:
         """The profiler's own span, its place, and the two instants that bound the recording."""
@@ -123,6 +130,9 @@ class KinetoText:
             ),
         ]
 
+    def _tid(self, thread: int) -> int:
+        return self._pid + _SIDE_TID * thread
+
     def _x(self, category: str, name: str, pid: int, tid: int, start_ns: int, dur_ns: int, args: str) -> str:
         return (
             f'\n  {{\n    "ph": "X", "cat": "{category}", "name": "{name}", "pid": {pid}, "tid": {tid},\n'
@@ -136,20 +146,10 @@ class KinetoText:
         else:
             category, static = "cpu_op", self._static.get(node) or self._op_args(node)
         args = f'"External id": {run.external_id},{static}"Ev Idx": {run.number}'
-        return self._x(category, node.name, self._pid, self._pid, run.start_ns, run.dur_ns, args)
+        return self._x(category, node.name, self._pid, self._tid(run.thread), run.start_ns, run.dur_ns, args)
 
     def _op_args(self, op: Op) -> str:
-        text = '"Record function id": 0, '
-        if op.autograd:
-            text = f'"Sequence number": 0, "Fwd thread id": 0, {text}'
-        if self._options.shapes:
-            columns = {
-                "Concrete Inputs": [_concrete(argument) for argument in op.arguments],
-                "Input type": [_dtype(argument) for argument in op.arguments],
-                "Input Strides": [_strides(argument) for argument in op.arguments],
-                "Input Dims": [_dims(argument) for argument in op.arguments],
-            }
-            text += "".join(f'"{name}": {json.dumps(column)}, ' for name, column in columns.items())
+        text = op_args(op, shapes=self._options.shapes)
         self._static[op] = text
         return text
 
@@ -159,31 +159,33 @@ class KinetoText:
         if run.name.startswith("nn.Module: "):
             args += f'"Python module id": {run.name.rpartition("_")[2]}, '
         args += f'"Ev Idx": {op_count + run.python_id - 1}'
-        return self._x("python_function", run.name, self._pid, self._pid, run.start_ns, run.dur_ns, args)
+        tid = self._tid(run.thread)
+        return self._x("python_function", run.name, self._pid, tid, run.start_ns, run.dur_ns, args)
 
     def _call(self, run: CallRun) -> str:
-        category = "cuda_runtime" if run.api.startswith("cuda") else "cuda_driver"
         external = "" if run.external_id is None else f'"External id": {run.external_id},'
-        args = f'{external}      "cbid": {_CBIDS[run.api]}, "correlation": {run.correlation}'
-        call = self._x(category, run.api, self._pid, self._pid, run.start_ns, run.dur_ns, args)
-        return f"{call},{self._flow('s' if run.flows_out else 'f', self._pid, self._pid, run)}"
+        if self._hip:
+            args = f"{external}      {call_args(run)}"
+        else:
+            args = f'{external}      "cbid": {_CBIDS[run.api]}, "correlation": {run.correlation}'
+        tid = self._tid(run.thread)
+        call = self._x(run.category, run.api, self._pid, tid, run.start_ns, run.dur_ns, args)
+        return f"{call},{self._flow('s' if run.flows_out else 'f', self._pid, tid, run)}"
 
     def _work(self, run: WorkRun) -> str:
         node = run.node
         external = "" if run.external_id is None else f'"External id": {run.external_id},'
         place = f'"device": {self._device}, "context": 1,      "stream": {run.stream}, "correlation": {run.correlation}'
-        if isinstance(node, Launch):
-            category, name = "kernel", node.kernel
+        if isinstance(node, Launch) and self._hip:
+            args = f"{external}      {kernel_args(run, node, self._device)}"
+        elif isinstance(node, Launch):
             args = f'{external}      "queued": 0, {place},      {self._static.get(node) or self._kernel_args(node)}'
             if run.graph is not None and self._options.graph_node_ids:
-                args += f',      "graph id": {run.graph[0]}, "graph node id": {run.graph[1]}'
+                args += f',      "graph id": {run.graph.graph_id}, "graph node id": {run.graph.number}'
         else:
-            category, name = "gpu_memset", "Memset (Device)"
-            if isinstance(node, Copy):
-                category, name = "gpu_memcpy", _COPY_NAMES[node.kind]
             rate = node.bytes / run.dur_ns
             args = f'{external}      {place},      "bytes": {node.bytes}, "memory bandwidth (GB/s)": {rate}'
-        work = self._x(category, name, self._device, run.stream, run.start_ns, run.dur_ns, args)
+        work = self._x(run.category, run.name, self._device, run.stream, run.start_ns, run.dur_ns, args)
         return f"{work},{self._flow('f', self._device, run.stream, run)}"
 
     def _kernel_args(self, launch: Launch) -> str:
@@ -233,30 +235,6 @@ def _meta(name: str, ns: int, pid: int, tid: int, args: str) -> str:
         f'\n  {{\n    "name": "{name}", "ph": "M", "ts": {_us(ns)}, "pid": {pid}, "tid": {tid},\n'
         f'    "args": {{\n      {args}\n    }}\n  }}'
     )
-
-
-def _concrete(argument: Argument) -> str:
-    if argument is None or isinstance(argument, Tensor):
-        return ""
-    return str(list(argument)) if isinstance(argument, tuple) else str(argument)
-
-
-def _dtype(argument: Argument) -> str:
-    if argument is None:
-        return ""
-    if isinstance(argument, Tensor):
-        return argument.dtype
-    return "ScalarList" if isinstance(argument, tuple) else "Scalar"
-
-
-def _dims(argument: Argument) -> list[int]:
-    return list(argument.dims) if isinstance(argument, Tensor) else []
-
-
-def _strides(argument: Argument) -> list[int]:
-    if not isinstance(argument, Tensor):
-        return []
-    return list(contiguous_strides(argument.dims) if argument.strides is None else argument.strides)
 
 
 def _device(number: int) -> str:

@@ -28,14 +28,14 @@ _FORWARD_CUDA: Final = "sglang/srt/layers/utils/multi_platform.py(81): forward"
 class Llama:
     """Builds the forward pass of a phase: `rows` tokens of `requests` sequences."""
 
-    def __init__(self, options: Options, phase: Phase) -> None:
-        self.requests = options.batch if phase == "decode" else PROMPTS
-        self.rows = options.batch if phase == "decode" else PROMPTS * PROMPT_TOKENS
+    def __init__(self, options: Options, phase: Phase, requests: int) -> None:
+        self.requests = requests
+        self.rows = requests if phase == "decode" else requests * PROMPT_TOKENS
         self._phase = phase
         self._world = options.world
         self._layers = options.layer_count
         self._shape = options.shape
-        self._kernels = Kernels(options)
+        self._kernels = Kernels(options, requests if phase == "decode" and options.batches else None)
         self._heads = self._shape.heads // options.world
         self._kv_heads = self._shape.kv_heads // options.world
         self._x_TD = Tensor((self.rows, self._shape.hidden))

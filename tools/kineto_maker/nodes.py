@@ -16,6 +16,7 @@ INT64: Final = "long int"
 
 MAIN_STREAM: Final = 7
 NCCL_STREAM: Final = 20
+SIDE_STREAM: Final = 24  # of the second thread
 
 
 class Tensor(NamedTuple):
@@ -41,17 +42,21 @@ class Frame:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Op:
-    """A framework operator. Only an op that autograd may see has a sequence number (0 without a graph)."""
+    """A framework operator. Only an op that autograd may see has a sequence number (0 without a graph).
+
+    `details` are further arguments by name, such as Inductor records with its Triton kernels.
+    """
 
     name: str
     arguments: tuple[Argument, ...] = ()
     body: tuple[Node, ...] = ()
     autograd: bool = False
+    details: tuple[tuple[str, str | int], ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Mark:
-    """A range that the engine names: one step."""
+    """A range that the engine names, a step among others, or Inductor: what it compiled."""
 
     name: str
     body: tuple[Node, ...]
@@ -106,6 +111,7 @@ class Copy:
 
     kind: Literal["HtoD", "DtoH"]
     bytes: int
+    stream: int = MAIN_STREAM
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -116,23 +122,40 @@ class Fill:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Capture:
+    """Host work whose launches become the nodes of a graph: the calls are made, the device does nothing."""
+
+    body: tuple[Node, ...]
+
+
+class Captured(NamedTuple):
+    """A kernel of a captured program with what was open around its call, outermost first."""
+
+    launch: Launch
+    around: tuple[Open, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Replay:
     """One call that starts a whole CUDA graph: the kernels in order, as nodes 1, 2... of graph `graph_id`."""
 
     graph_id: int
-    launches: tuple[Launch, ...]
+    batch: int
+    kernels: tuple[Captured, ...]
 
 
+Open: TypeAlias = Frame | Op | Mark
+"""What can be open around a call."""
 Work: TypeAlias = Launch | Copy | Fill
-Node: TypeAlias = Frame | Op | Mark | Call | Wait | Busy | Join | Work | Replay
+Node: TypeAlias = Open | Call | Wait | Busy | Join | Work | Capture | Replay
 
 
-def launches_in(nodes: tuple[Node, ...]) -> tuple[Launch, ...]:
+def launches_in(nodes: tuple[Node, ...], around: tuple[Open, ...] = ()) -> tuple[Captured, ...]:
     """The kernels that the nodes queue, in order."""
-    found: list[Launch] = []
+    found: list[Captured] = []
     for node in nodes:
         if isinstance(node, Launch):
-            found.append(node)
+            found.append(Captured(node, around))
         elif isinstance(node, Frame | Op | Mark):
-            found.extend(launches_in(node.body))
+            found.extend(launches_in(node.body, (*around, node)))
     return tuple(found)

@@ -1,4 +1,6 @@
-"""Gives every node of a step's program its time, on one host thread and the device's in-order streams.
+"""Gives every node of a step's program its time, on its host thread and the device's in-order streams.
+
+The second thread, if there is one, has a clock and a stream of its own; its work of a step is played after the step's.
 
 All times are integer nanoseconds on the trace's clock. A child lies inside its parent, siblings never touch, a
 kernel starts after the call that queued it has returned and after its stream's previous kernel has ended. The times
@@ -10,13 +12,18 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from .engine import ROOT_FRAMES, Engine, Program
+from .call_times import usual_ns
+from .capture import GraphCapture
+from .engine import Engine, Program
+from .hip import HIP_CALLS
 from .nodes import (
     MAIN_STREAM,
     Busy,
     Call,
+    Capture,
     Copy,
     Fill,
     Frame,
@@ -25,28 +32,22 @@ from .nodes import (
     Mark,
     Node,
     Op,
+    Open,
     Replay,
     Wait,
     Work,
 )
 from .options import Options
-from .runs import CallRun, FrameRun, OpRun, Site, StepRun, WorkRun
+from .replays import Edits
+from .runs import CallRun, FrameRun, GraphNode, OpRun, ReplayRun, StepRun, WorkRun
+from .side import ROOTS as SIDE_ROOTS
+from .side import side_program
 
 START_NS: Final = 1_612_377_604_118_263  # of the first step, after `baseTimeNanoseconds`
 _RANK_SKEW_NS: Final = 17_250
 _FIRST_EXTERNAL_ID: Final = 1025
 _FIRST_CORRELATION: Final = 40_212
 
-_CALL_NS: Final = {
-    "cudaGraphLaunch": 21_000,
-    "cudaMemcpyAsync": 5_200,
-    "cudaMemsetAsync": 2_900,
-    "cudaEventRecord": 900,
-    "cudaStreamWaitEvent": 700,
-    "cudaFuncSetAttribute": 240,
-    "cudaStreamIsCapturing": 210,
-}
-_LAUNCH_CALL_NS: Final = 3_100
 _QUEUE_NS: Final = 420  # from the end of a call to the earliest start of its work
 _WAKE_NS: Final = 1_900  # from the end of the last work to the return of a call that waits for it
 _GAP_NS: Final = 700  # between two kernels of a stream
@@ -55,20 +56,31 @@ _PCIE_BYTES_PER_S: Final = 25 * 10**9
 
 
 def play(options: Options) -> Iterator[StepRun]:
-    """The steps of a trace, one at a time; every call gives the same ones."""
-    engine = Engine(options)
-    player = _Player(options)
-    for number in range(options.steps):
-        program = engine.step(number)
-        yield player.play(StepRun(number, options.phase(number), program.mark), program)
+    """The steps of a trace, one at a time; every call gives the same ones. Of a capture, each graph is a step."""
+    engine = GraphCapture(options) if options.mode == "capture" else Engine(options)
+    counters = _Counters(sum(map(len, _roots(options))))
+    player, *others = (_Player(options, counters, thread) for thread in range(options.threads))
+    beside = {batch: side_program(options, batch) for batch in options.batch_sizes}
+    for number in range(options.step_count):
+        program, start_ns = engine.step(number), player.now
+        run = player.play(StepRun(number, options.phase(number), program.mark), program)
+        for other in others:
+            other.play_beside(run, start_ns, beside[options.batch_at(number)])
+        run.ops.sort()
+        run.frames.sort()
+        yield run
 
 
-def root_frames(start_ns: int, end_ns: int) -> tuple[FrameRun, ...]:
-    """The frames around all steps, from before the first until after the last."""
-    return tuple(
-        FrameRun(number, name, start_ns + 90 * number, end_ns - start_ns - 180 * number + 2_000, number - 1 or None)
-        for number, name in enumerate(ROOT_FRAMES, start=1)
-    )
+def root_frames(options: Options, start_ns: int, end_ns: int) -> tuple[FrameRun, ...]:
+    """The frames around all steps of each thread, from before the first until after the last."""
+    frames: list[FrameRun] = []
+    for thread, names in enumerate(_roots(options)):
+        parent = None
+        for depth, name in enumerate(names, start=1):
+            ns = end_ns - start_ns - 180 * depth + 2_000
+            frames.append(FrameRun(len(frames) + 1, name, start_ns + 90 * depth, ns, parent, thread))
+            parent = len(frames)
+    return tuple(frames)
 
 
 def first_ns(options: Options) -> int:
@@ -76,20 +88,39 @@ def first_ns(options: Options) -> int:
     return START_NS + options.rank * _RANK_SKEW_NS
 
 
+def _roots(options: Options) -> tuple[tuple[str, ...], ...]:
+    """The outermost frames of each thread."""
+    main = GraphCapture.roots if options.mode == "capture" else Engine.roots
+    return (main, SIDE_ROOTS)[: options.threads]
+
+
+@dataclass(slots=True)
+class _Counters:
+    """Numbers that the threads of a process share."""
+
+    python_id: int
+    op_count: int = 0
+    correlation: int = _FIRST_CORRELATION
+
+
 class _Player:
-    def __init__(self, options: Options) -> None:
-        self._random = random.Random(f"{options.seed}/{options.rank}").random
+    def __init__(self, options: Options, counters: _Counters, thread: int) -> None:
+        roots = _roots(options)
+        self._thread = thread
+        self._random = random.Random(f"{options.seed}/{options.rank}" + "/side" * thread).random
         self._lean = options.lean
         self._slow = re.compile(options.slow[0]) if options.slow else None
         self._slow_factor = options.slow[1] if options.slow else 1.0
-        self._now = first_ns(options) + 25_000
+        self._hip = options.mode == "capture"
+        self._program: int | None = None  # what is open where a captured program begins
+        self._edits = Edits(options)
+        self.now = first_ns(options) + 25_000
         self._free: dict[int, int] = {MAIN_STREAM: 0}
-        self._op_count = 0
-        self._correlation = _FIRST_CORRELATION
-        self._python_id = len(ROOT_FRAMES)
-        self._parent = len(ROOT_FRAMES)
+        self._counters = counters
+        self._parent = sum(map(len, roots[: thread + 1]))
         self._op_id: int | None = None
-        self._site = Site(None, ROOT_FRAMES[-1], None)
+        self._mark_id: int | None = None
+        self._open: list[Open] = [Frame(name) for name in roots[thread]]
 
     def play(self, run: StepRun, program: Program) -> StepRun:
         self._run = run
@@ -99,18 +130,23 @@ class _Player:
             batch = run.frames[-1]
             run.start_ns, run.end_ns = batch.start_ns, batch.start_ns + batch.dur_ns
         self._play(program.after)
-        run.loop_end_ns = self._now
+        run.loop_end_ns = self.now
         self._spend(9_000)
-        run.ops.sort()
-        run.frames.sort()
         return run
+
+    def play_beside(self, run: StepRun, start_ns: int, program: tuple[Frame, ...]) -> None:
+        """Adds what this thread does from a little after `start_ns` on, or as soon as it has the time."""
+        self._run = run
+        self.now = max(self.now, start_ns + 40_000)
+        self._play(program)
+        run.loop_end_ns = max(run.loop_end_ns, self.now)
 
     def _about(self, usual_ns: int) -> int:
         """Between 0.8 and 1.2 times the usual time, and above 0."""
         return int(usual_ns * (0.8 + 0.4 * self._random())) + 1
 
     def _spend(self, usual_ns: int) -> None:
-        self._now += self._about(usual_ns)
+        self.now += self._about(usual_ns)
 
     def _play(self, nodes: tuple[Node, ...]) -> None:
         for node in nodes:
@@ -122,100 +158,126 @@ class _Player:
                 self._play_work(node)
                 self._spend(90)
             elif isinstance(node, Call):
-                self._call(node.api, self._about(_CALL_NS[node.api]), flows_out=False)
+                self._call(node.api, self._about(usual_ns(node.api)), flows_out=False)
                 self._spend(90)
             else:
                 self._play_rare(node)
                 self._spend(90)
 
-    def _play_rare(self, node: Mark | Wait | Busy | Join | Replay) -> None:
+    def _play_rare(self, node: Mark | Wait | Busy | Join | Capture | Replay) -> None:
         if isinstance(node, Mark):
             self._play_mark(node)
         elif isinstance(node, Wait):
             idle_at = max(self._free.values()) + _WAKE_NS
-            self._call(node.api, max(1_200, idle_at - self._now), flows_out=True)
+            self._call(node.api, max(1_200, idle_at - self.now), flows_out=True)
         elif isinstance(node, Busy):
             dur_ns = self._about(node.ns)
-            self._now += dur_ns
+            self.now += dur_ns
             self._run.fault_ns += dur_ns
         elif isinstance(node, Join):
             for api in ("cudaEventRecord", "cudaStreamWaitEvent"):
-                self._call(api, self._about(_CALL_NS[api]), flows_out=False)
+                self._call(api, self._about(usual_ns(api)), flows_out=False)
                 self._spend(90)
             self._free[node.stream] = max(self._free.get(node.stream, 0), self._free[node.other])
+        elif isinstance(node, Capture):
+            self._program = len(self._open)
+            self._play(node.body)
+            self._program = None
         else:
             self._play_replay(node)
 
     def _play_frame(self, node: Frame) -> None:
         if node.small and self._lean:
             return
-        start, parent, site = self._now, self._parent, self._site
-        self._python_id += 1
-        self._parent = own_id = self._python_id
-        module = node.name[11:] if node.name.startswith("nn.Module: ") else site.module
-        self._site = Site(site.op, node.name, module)
+        start, parent = self.now, self._parent
+        self._counters.python_id += 1
+        self._parent = own_id = self._counters.python_id
+        self._open.append(node)
         self._spend(110)
         if node.body:
             self._play(node.body)
             self._spend(70)
-        self._parent, self._site = parent, site
-        self._run.frames.append(FrameRun(own_id, node.name, start, self._now - start, parent))
+        self._open.pop()
+        self._parent = parent
+        self._run.frames.append(FrameRun(own_id, node.name, start, self.now - start, parent, self._thread))
         self._spend(45)
 
     def _play_op(self, node: Op) -> None:
-        start, outer_id, site = self._now, self._op_id, self._site
+        start, outer_id = self.now, self._op_id
         number, own_id = self._next_op()
         self._op_id = own_id
-        self._site = site._replace(op=node.name)
+        self._open.append(node)
         self._spend(420)
         if node.body:
             self._play(node.body)
             self._spend(260)
-        self._op_id, self._site = outer_id, site
-        self._run.ops.append(OpRun(number, node, start, self._now - start, own_id))
+        self._open.pop()
+        self._op_id = outer_id
+        self._run.ops.append(OpRun(number, node, start, self.now - start, own_id, self._thread))
         self._spend(130)
 
     def _play_mark(self, node: Mark) -> None:
-        start = self._now
-        number, external_id = self._next_op()
+        start, outer_id = self.now, self._mark_id
+        number, self._mark_id = self._next_op()
+        external_id = self._mark_id
+        self._open.append(node)
         self._spend(900)
         self._play(node.body)
-        self._run.ops.append(OpRun(number, node, start, self._now - start, external_id))
-        self._run.start_ns, self._run.end_ns = start, self._now
+        self._open.pop()
+        self._mark_id = outer_id
+        self._run.ops.append(OpRun(number, node, start, self.now - start, external_id, self._thread))
+        self._run.start_ns, self._run.end_ns = start, self.now  # the outermost is the last to say so
 
     def _next_op(self) -> tuple[int, int]:
-        self._op_count += 1
-        return self._op_count - 1, _FIRST_EXTERNAL_ID + self._op_count - 1
+        number = self._counters.op_count
+        self._counters.op_count += 1
+        return number, _FIRST_EXTERNAL_ID + number
 
     def _play_work(self, node: Work) -> None:
         if isinstance(node, Launch):
             api, stream, dur_ns = node.api, node.stream, self._kernel_ns(node)
         else:
             api = "cudaMemcpyAsync" if isinstance(node, Copy) else "cudaMemsetAsync"
-            usual_ns = 780 + node.bytes * 10**9 // _PCIE_BYTES_PER_S
-            stream, dur_ns = MAIN_STREAM, int(usual_ns * (0.95 + 0.1 * self._random()))
+            usual = 780 + node.bytes * 10**9 // _PCIE_BYTES_PER_S
+            stream = node.stream if isinstance(node, Copy) else MAIN_STREAM
+            dur_ns = int(usual * (0.95 + 0.1 * self._random()))
         place = len(self._run.device)  # before its call: so Kineto writes them
-        self._call(api, self._about(_CALL_NS.get(api, _LAUNCH_CALL_NS)), flows_out=True)
-        self._run.device.insert(place, self._queue(node, stream, dur_ns, _GAP_NS, None))
+        launch = node if self._hip and isinstance(node, Launch) else None
+        self._call(api, self._about(usual_ns(api)), flows_out=True, launch=launch)
+        if self._program is None:
+            self._run.device.insert(place, self._queue(node, stream, dur_ns, _GAP_NS, None))
 
     def _play_replay(self, node: Replay) -> None:
-        self._call("cudaGraphLaunch", self._about(_CALL_NS["cudaGraphLaunch"]), flows_out=True)
-        for number, launch in enumerate(node.launches, start=1):
-            graph = (node.graph_id, number)
-            work = self._queue(launch, launch.stream, self._kernel_ns(launch), _GRAPH_GAP_NS, graph)
-            self._run.device.append(work)
+        self._call("cudaGraphLaunch", self._about(usual_ns("cudaGraphLaunch")), flows_out=True)
+        kernels = self._edits.of(node)
+        for launch, place, recorded in kernels:
+            work = self._queue(launch, launch.stream, self._kernel_ns(launch), _GRAPH_GAP_NS, place)
+            if recorded:
+                self._run.device.append(work)
+        dropped = tuple(kernel.place.number for kernel in kernels if not kernel.recorded)
+        added = len(kernels) - len(node.kernels)
+        self._run.replays.append(
+            ReplayRun(self._counters.correlation, node.graph_id, node.batch, len(node.kernels), dropped, added)
+        )
 
-    def _queue(self, node: Work, stream: int, dur_ns: int, gap_ns: int, graph: tuple[int, int] | None) -> WorkRun:
+    def _queue(self, node: Work, stream: int, dur_ns: int, gap_ns: int, graph: GraphNode | None) -> WorkRun:
         """Runs the work after its stream's previous one, and after the call that has just returned."""
         gap_ns += int(gap_ns * self._random() / 2)
-        start = max(self._free.get(stream, 0) + gap_ns, self._now + _QUEUE_NS)
+        start = max(self._free.get(stream, 0) + gap_ns, self.now + _QUEUE_NS)
         self._free[stream] = start + dur_ns
-        return WorkRun(node, stream, start, dur_ns, self._correlation, self._op_id, graph, self._site)
+        correlation, around = self._counters.correlation, tuple(self._open)
+        return WorkRun(
+            node, stream, start, dur_ns, correlation, self._op_id, graph, around, self._mark_id, self._thread
+        )
 
-    def _call(self, api: str, dur_ns: int, *, flows_out: bool) -> None:
-        self._correlation += 1
-        self._run.device.append(CallRun(api, self._now, dur_ns, self._correlation, self._op_id, flows_out))
-        self._now += dur_ns
+    def _call(self, api: str, dur_ns: int, *, flows_out: bool, launch: Launch | None = None) -> None:
+        self._counters.correlation += 1
+        api = HIP_CALLS.get(api, api) if self._hip else api
+        times, ids = (api, self.now, dur_ns), (self._counters.correlation, self._op_id)
+        around = () if self._program is None else tuple(self._open)
+        run = CallRun(*times, *ids, flows_out, self._thread, launch, around, self._program)
+        self._run.device.append(run)
+        self.now += dur_ns
 
     def _kernel_ns(self, launch: Launch) -> int:
         """Within 4 % of the usual time; three in a thousand take 1.7 times as long, as on a busy card."""

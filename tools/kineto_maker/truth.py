@@ -6,17 +6,19 @@ Every number is exact. Nanoseconds are on the trace's own clock: `base_time_ns` 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
+from .chains import Site, chain_of
 from .kineto_text import BASE_TIME_NS
-from .nodes import Copy, Launch, Mark
+from .launch_truth import LaunchTally, LaunchTruths
+from .nodes import Launch, Mark, Open
 from .options import Fault, Options, Phase
-from .runs import CallRun, Site, StepRun, WorkRun
+from .runs import StepRun
 
 
 @dataclass(frozen=True, slots=True)
 class StepTruth:
-    """One step: when the engine ran its batch, and the kernels that it queued.
+    """One step, or one capture: when the engine ran its batch, and the kernels that its thread queued.
 
     `fault_ns` is the Python time of the fault, during which the device has nothing to do.
     """
@@ -54,17 +56,21 @@ class Truth:
     events: dict[str, int] = field(default_factory=dict)
     steps: list[StepTruth] = field(default_factory=list)
     call_sites: list[CallSite] = field(default_factory=list)
+    by_launch: LaunchTruths | None = None  # where it was asked for
 
     def as_json(self) -> dict[str, object]:
         """Plain values, ready for `json.dumps`."""
-        return asdict(self)
+        told: dict[str, object] = asdict(replace(self, by_launch=None))
+        del told["by_launch"]
+        return told if self.by_launch is None else {**told, "by_launch": self.by_launch.as_json()}
 
 
 class Tally:
-    """Collects the truth step by step."""
+    """Collects the truth step by step; of every launch if `launches`."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, *, launches: bool) -> None:
         self._options = options
+        self._launches = LaunchTally(stack=options.stack) if launches else None
         self._events: Counter[str] = Counter()
         self._steps: list[StepTruth] = []
         self._site_launches: Counter[tuple[str, Site]] = Counter()
@@ -75,7 +81,7 @@ class Tally:
     def add(self, run: StepRun) -> None:
         """Counts a step."""
         work = run.work()
-        durations = [item.dur_ns for item in work if isinstance(item.node, Launch)]
+        durations = [item.dur_ns for item in work if isinstance(item.node, Launch) and item.thread == 0]
         self._steps.append(
             StepTruth(
                 run.number,
@@ -91,8 +97,9 @@ class Tally:
         self.streams.update(item.stream for item in work)
         self.op_count += len(run.ops)
         self._count_events(run)
-        for item in work:
-            self._count_site(item)
+        self._count_sites(run)
+        if self._launches is not None:
+            self._launches.add(run, self._options.batch_at(run.number))
 
     def count(self, category: str, number: int) -> None:
         """Counts events that don't belong to a step."""
@@ -106,11 +113,12 @@ class Tally:
         ]
         return Truth(
             fault=self._options.fault,
-            kernels=sum(step.kernels for step in self._steps),
-            kernel_ns=sum(step.kernel_ns for step in self._steps),
+            kernels=self._site_launches.total(),
+            kernel_ns=self._site_ns.total(),
             events={category: number for category, number in sorted(self._events.items()) if number},
             steps=self._steps,
             call_sites=sorted(sites, key=lambda site: -site.kernel_ns),
+            by_launch=None if self._launches is None else self._launches.truths,
         )
 
     def _count_events(self, run: StepRun) -> None:
@@ -119,20 +127,17 @@ class Tally:
         if self._options.stack:
             self._events["python_function"] += len(run.frames)
         for item in run.device:
-            self._events[_category(item)] += 1
+            self._events[item.category] += 1
         self._events["ac2g"] += len(run.device)
         self._events["gpu_user_annotation"] += len(run.device_marks())
 
-    def _count_site(self, run: WorkRun) -> None:
-        if isinstance(run.node, Launch):
-            site = run.site if self._options.stack else Site(run.site.op, None, None)
-            self._site_launches[run.node.kernel, site] += 1
-            self._site_ns[run.node.kernel, site] += run.dur_ns
-
-
-def _category(run: CallRun | WorkRun) -> str:
-    if isinstance(run, CallRun):
-        return "cuda_runtime" if run.api.startswith("cuda") else "cuda_driver"
-    if isinstance(run.node, Launch):
-        return "kernel"
-    return "gpu_memcpy" if isinstance(run.node, Copy) else "gpu_memset"
+    def _count_sites(self, run: StepRun) -> None:
+        known: dict[tuple[Open, ...], Site] = {}
+        for item in run.work():
+            if not isinstance(item.node, Launch):
+                continue
+            if item.around not in known:
+                known[item.around] = chain_of(item.around, stack=self._options.stack).site
+            site = known[item.around]
+            self._site_launches[item.node.kernel, site] += 1
+            self._site_ns[item.node.kernel, site] += item.dur_ns

@@ -25,9 +25,12 @@ def make_trace(options: Options) -> bytes:
     return out.getvalue()
 
 
-def write_trace(options: Options, out: BinaryIO) -> Truth:
-    """Writes the trace to a binary file. Nothing in it depends on the clock, the machine or the file's name."""
-    tally = Tally(options)
+def write_trace(options: Options, out: BinaryIO, *, launches: bool = False) -> Truth:
+    """Writes the trace to a binary file. Nothing in it depends on the clock, the machine or the file's name.
+
+    The truth tells of every single launch only if `launches`: that takes memory that grows with the trace.
+    """
+    tally = Tally(options, launches=launches)
     chunks = _chunks(options, tally)
     if options.gz:
         with gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=9, mtime=0) as packed:
@@ -56,7 +59,7 @@ def _blocks(options: Options, text: KinetoText, tally: Tally) -> Iterator[Iterab
         yield text.ops(step)
         end_ns = step.loop_end_ns
     if options.stack:
-        roots = root_frames(start_ns, end_ns)
+        roots = root_frames(options, start_ns, end_ns)
         tally.count("python_function", len(roots))
         yield text.frames(roots, tally.op_count)
         for step in play(options):
