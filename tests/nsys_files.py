@@ -13,7 +13,10 @@ Rows = Sequence[Mapping[str, Any]]
 PID, TID = 4000, 4001
 GLOBAL_PID = 1 << 56 | PID << 24
 GLOBAL_TID = GLOBAL_PID | TID
-STRINGS = ("gemm", "void attn<128>(float*)", "cudaLaunchKernel_v7000", "step", "python", "main", "forward", "lib.so")
+STRINGS = (
+    *("gemm", "void attn<128>(float*)", "cudaLaunchKernel_v7000", "step", "python", "main", "forward", "lib.so"),
+    "Graph Node Creation",
+)
 
 
 def string(text: str) -> int:
@@ -46,6 +49,13 @@ def call(start: int, dur: int, **fields: Any) -> dict[str, Any]:
     name = string("cudaLaunchKernel_v7000")
     base = {"start": start, "end": start + dur, "globalTid": GLOBAL_TID, "correlationId": 1, "nameId": name}
     return {**base, "returnValue": 0, **fields}
+
+
+def node(start: int, number: int | None, original: int | None = None, **fields: Any) -> dict[str, Any]:
+    """A row of the table of nodes of graphs."""
+    base = {"start": start, "end": start, "eventClass": 77, "globalTid": GLOBAL_TID}
+    ids = {"nameId": string("Graph Node Creation"), "graphNodeId": number, "originalGraphNodeId": original}
+    return {**base, **ids, **fields}
 
 
 def export(**tables: Rows) -> dict[str, Rows]:

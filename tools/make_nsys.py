@@ -4,6 +4,7 @@
     make_nsys.py --kernels 10000000 --out big.sqlite               about 1.2 GB
     make_nsys.py --kernels 20000 --devices 2 --out two.sqlite      a process for each device, equal correlation ids
     make_nsys.py --kernels 20000 --graph --out graph.sqlite        each step replays a CUDA graph
+    make_nsys.py --graph --capture --out captured.sqlite           and its capture is there, in ranges of the modules
     make_nsys.py --nvtx launches --out ranges.sqlite               a named range around every call that launches too
 
 Tables and columns are those of a 2025 export. The same arguments give the same rows. Times are modelled, not measured.
@@ -40,6 +41,28 @@ _PER_LAYER: Final = 12
 _CALL_NS, _BETWEEN_NS, _LATENCY_NS, _GAP_NS = 4_200, 2_600, 1_700, 900
 _COPIES, _SYNCS = 2_000_000_000, 2_100_000_000  # correlation ids of what ends a step; those of launches begin at 1
 _LAUNCH: Final = (1, 64, 64, 1, 1, 128, 1, 1, 0, 16_384)  # type, registers, grid, block, static and dynamic memory
+_MODULES: Final = (  # of a layer, and how many kernels each launches in a row
+    ("input_layernorm", 1),
+    ("self_attn.qkv_proj", 2),
+    ("self_attn", 1),
+    ("self_attn.rotary_emb", 1),
+    ("self_attn.attn", 2),
+    ("self_attn.o_proj", 1),
+    ("post_attention_layernorm", 1),
+    ("mlp.gate_up_proj", 1),
+    ("mlp.act_fn", 1),
+    ("mlp.down_proj", 1),
+)
+_CAPTURED_NS, _CREATED_NS, _CLONED_NS = 100_000_000, 1_500, 700  # the capture; from a call to its node; between clones
+_CAPTURES: Final = 2_200_000_000  # correlation ids of what captures
+_NODE, _CLONE = 1 << 32, 2 << 32  # ids of nodes are a graph's number and theirs, from 0
+_NODE_CREATED: Final = 77  # the event's class
+_CAPTURE_TEXTS: Final = (
+    "Graph Node Creation",
+    "cudaStreamBeginCapture_v10000",
+    "cudaStreamEndCapture_v10000",
+    "cudaGraphInstantiateWithFlags_v11040",
+)
 _ROWS: Final = 100_000
 _SCHEMA: Final = {
     "StringIds": "id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL",
@@ -70,6 +93,10 @@ _SCHEMA: Final = {
     "contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, "
     "syncType INTEGER NOT NULL",
 }
+_CAPTURE_SCHEMA: Final = {
+    "CUDA_GRAPH_NODE_EVENTS": "start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL, "
+    "globalTid INTEGER, nameId INTEGER NOT NULL, graphNodeId INTEGER NOT NULL, originalGraphNodeId INTEGER",
+}
 
 
 @dataclass(frozen=True)
@@ -79,6 +106,7 @@ class Options:
     kernels: int = 100_000
     devices: int = 1
     graph: bool = False
+    capture: bool = False
     nvtx: Nvtx = "layers"
     seed: int = 7
 
@@ -101,18 +129,33 @@ class _Steps:
             yield int(self.step[first]), slice(first, last)
 
 
+@dataclass(frozen=True)
+class _Capture:
+    """The capture of a step: the module, and the call, of each node, and ranges with their texts. Times are ns."""
+
+    modules: list[str]
+    called: list[int]
+    ranges: list[tuple[int, int, str]]
+    end: int
+
+
 def write_export(options: Options, path: Path) -> dict[str, Any]:
-    """Write the export; returns the truth: rows of each table, and launches and summed ns of each kernel."""
+    """Write the export; returns the truth: rows of each table, and launches and summed ns of each kernel.
+
+    With `capture` also `nodes`: by process and the id that kernels carry, the original's id, the ns at which that was
+    created, and the innermost module then.
+    """
     known = json.loads(_KERNELS.read_text("utf-8"))["kernels"].values()
     names = list(dict.fromkeys(kernel["name"] for kernel in known))  # one is there twice
     ranges = [*(f"layer_{i}" for i in range(_LAYERS)), *(f"op_{i}" for i in range(len(names)))]
-    strings = [*names, *_APIS, *ranges]
+    strings = [*names, *_APIS, *ranges, *(_CAPTURE_TEXTS if options.capture else ())]
     ids = {text: i + 1 for i, text in enumerate(strings)}
     database = sqlite3.connect(path)
     database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")
-    for table, columns in _SCHEMA.items():
+    schema = _SCHEMA | (_CAPTURE_SCHEMA if options.capture else {})
+    for table, columns in schema.items():
         database.execute(f"CREATE TABLE {table} ({columns})")
-    rows = dict.fromkeys(_SCHEMA, 0)
+    rows = dict.fromkeys(schema, 0)
     launches = np.zeros(len(names), np.int64)
     summed = np.zeros(len(names), np.int64)
     for device in range(options.devices):
@@ -127,7 +170,10 @@ def write_export(options: Options, path: Path) -> dict[str, Any]:
     database.commit()
     database.close()
     kernels = {name: [int(launches[i]), int(summed[i])] for i, name in enumerate(names) if launches[i]}
-    return {"kernels": kernels, "rows": {table: n for table, n in rows.items() if n}}
+    truth: dict[str, Any] = {"kernels": kernels, "rows": {table: n for table, n in rows.items() if n}}
+    if options.capture:
+        truth["nodes"] = {str(4000 + device): _nodes(_capture(device)) for device in range(options.devices)}
+    return truth
 
 
 def _steps(n: int, names: int, options: Options, random: np.random.Generator) -> _Steps:
@@ -155,7 +201,8 @@ def _tables(
     name = np.array([ids[text] for text in names], np.int64)[steps.kind]
     number = np.arange(1, len(steps.kind) + 1)
     correlation = steps.step + 1 if options.graph else number
-    node = (number - 1) % (_LAYERS * _PER_LAYER) + 1 if options.graph else [None] * len(number)
+    first = _CLONE if options.capture else 1
+    node = (number - 1) % (_LAYERS * _PER_LAYER) + first if options.graph else [None] * len(number)
     end = steps.start + steps.dur
     yield (
         "CUPTI_ACTIVITY_KIND_KERNEL",
@@ -184,6 +231,8 @@ def _tables(
         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
         ((last + 14_000, done + 3_000, 0, 1, 7, _SYNCS + i, global_pid, 3) for i, _, last, done in at_ends),
     )
+    if options.capture:
+        yield from _capture_tables(_capture(device), tid, options, ids)
     if options.nvtx != "none":
         yield "NVTX_EVENTS", _ranges(steps, at_ends, tid, options, ids)
 
@@ -225,6 +274,73 @@ def _ranges(
             yield begin, close, 59, None, tid, which, 0
 
 
+def _capture(device: int) -> _Capture:
+    """What captures a step, long before the steps. A device holds the layers behind those of the one before it."""
+    modules: list[str] = []
+    called: list[int] = []
+    ranges: list[tuple[int, int, str]] = []
+    opened: list[tuple[str, int]] = []
+    now = _CAPTURED_NS
+    for module in (*_launching(device), ()):  # the last closes all
+        while [name for name, _ in opened] != list(module[: len(opened)]):
+            now += 900
+            text = ".".join(name for name, _ in opened)
+            ranges.append((opened.pop()[1], now, str({"Module": text, "Inputs": [[64, 4096]]})))
+            ranges.append((now + 100, now + 300, str({"Module": text, "Outputs": [[64, 4096]]})))  # once it has run
+            now += 400
+        for name in module[len(opened) :]:
+            opened.append((name, now))
+            now += 700
+        if module:
+            modules.append(".".join(module))
+            called.append(now)
+            now += _CALL_NS + _BETWEEN_NS
+    return _Capture(modules, called, ranges, now)
+
+
+def _launching(device: int) -> Iterator[tuple[str, ...]]:
+    """The calls of modules around each launch of a step, outermost first, by the names that their parents have."""
+    for layer in range(device * _LAYERS, (device + 1) * _LAYERS):
+        for module, launches in _MODULES:
+            yield from [("LlamaForCausalLM", "model", f"layers.{layer}", *module.split("."))] * launches
+
+
+def _capture_tables(
+    capture: _Capture, tid: int, options: Options, ids: dict[str, int]
+) -> Iterator[tuple[str, Iterator[tuple[Any, ...]]]]:
+    """Calls, ranges, and nodes, of which each is created in its call, and cloned when the graph is instantiated."""
+    created, begin, close, instantiate = (ids[text] for text in _CAPTURE_TEXTS)
+    cloned = [capture.end + 9_000 + i * _CLONED_NS for i in range(len(capture.called))]
+    done = cloned[-1] + 5_000
+    calls = [
+        (_CAPTURED_NS - 9_000, _CAPTURED_NS - 4_000, begin),
+        *((called, called + _CALL_NS, ids[_APIS[0]]) for called in capture.called),
+        (capture.end, capture.end + 4_000, close),
+        (capture.end + 6_000, done, instantiate),
+    ]
+    yield (
+        "CUPTI_ACTIVITY_KIND_RUNTIME",
+        ((start, end, 0, tid, _CAPTURES + i, api, 0, None) for i, (start, end, api) in enumerate(calls)),
+    )
+    nodes: list[tuple[int, int, int | None]] = [
+        (called + _CREATED_NS, _NODE + i, None) for i, called in enumerate(capture.called)
+    ]
+    for i, at in enumerate(cloned):
+        nodes += [(at, _CLONE + i, None), (at + 200, _CLONE + i, _NODE + i)]  # its creation, then whose clone it is
+    yield (
+        "CUDA_GRAPH_NODE_EVENTS",
+        ((at, at, _NODE_CREATED, tid, created, node, original) for at, node, original in nodes),
+    )
+    if options.nvtx != "none":
+        around = (_CAPTURED_NS - 10_000, done + 1_000, "capture of batch size 64")
+        yield "NVTX_EVENTS", ((a, b, 59, text, tid, None, 0) for a, b, text in sorted([around, *capture.ranges]))
+
+
+def _nodes(capture: _Capture) -> dict[str, tuple[int, int, str]]:
+    each = zip(capture.called, capture.modules, strict=True)
+    return {str(_CLONE + i): (_NODE + i, called + _CREATED_NS, module) for i, (called, module) in enumerate(each)}
+
+
 def _beside(devices: int, ids: dict[str, int]) -> Iterator[tuple[str, Iterator[tuple[Any, ...]]]]:
     yield "StringIds", ((number, text) for text, number in ids.items())
     yield "META_DATA_EXPORT", iter([("EXPORT_SCHEMA_VERSION", "3.21.4")])
@@ -259,6 +375,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kernels", type=int, default=Options.kernels, metavar="N", help="in all (%(default)s)")
     parser.add_argument("--devices", type=int, default=1, metavar="N", help="each with a process (%(default)s)")
     parser.add_argument("--graph", action="store_true", help="each step replays a CUDA graph")
+    parser.add_argument("--capture", action="store_true", help="with --graph: the capture of that graph too")
     parser.add_argument("--nvtx", choices=get_args(Nvtx), default=Options.nvtx, help="named ranges (%(default)s)")
     parser.add_argument("--seed", type=int, default=Options.seed, metavar="N", help="of the times (%(default)s)")
     parser.add_argument("--truth", type=Path, metavar="FILE", help="write what is in the export there, as JSON")
@@ -268,6 +385,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = Options(**given)
     if not 1 <= options.devices <= options.kernels:
         parser.error("want at least one device, and a kernel for each")
+    if options.capture and not options.graph:
+        parser.error("--capture needs --graph")
     for path in (out, truth):
         if path and path.exists() and not force:
             parser.error(f"{path} exists: give another name, or --force")

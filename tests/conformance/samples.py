@@ -12,6 +12,7 @@ from tests.latencyprism_files import perf_row, sample_row, write_counters, write
 from tests.nsys_files import GLOBAL_PID, GLOBAL_TID, export, string, write_sqlite
 from tests.nsys_files import call as call_row
 from tests.nsys_files import kernel as kernel_row
+from tests.nsys_files import node as node_row
 from tests.webgpu_log_files import Dims, write_log
 
 
@@ -94,6 +95,7 @@ def nsys() -> bytes:
         OSRT_API=[event],
         GPU_METRICS=[{"timestamp": 5, "typeId": 1, "metricId": 2, "value": 97}],
         DIAGNOSTIC_EVENT=[{"timestamp": 5, "severity": 2, "text": "Events were lost"}],
+        CUDA_GRAPH_NODE_EVENTS=[node_row(70, 9), node_row(72, 17, 9), node_row(74, None)],
         SCHED_EVENTS=[{"start": 1, "cpu": 2, "isSchedIn": 1, "globalTid": 4}],
     )
     with TemporaryDirectory() as folder:

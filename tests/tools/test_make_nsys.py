@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from ast import literal_eval
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -26,9 +27,13 @@ VARIANTS = {
     "graph": replace(SMALL, graph=True),
     "two devices": replace(SMALL, devices=2),
     "two devices, graph": replace(SMALL, devices=2, graph=True),
+    "captured": replace(SMALL, graph=True, capture=True),
+    "captured, no ranges": replace(SMALL, graph=True, capture=True, nvtx="none"),
+    "two devices, captured": replace(SMALL, devices=2, graph=True, capture=True),
     "one kernel": replace(SMALL, kernels=1),
 }
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+NODES = "CUDA_GRAPH_NODE_EVENTS"
 WORK = f"""(
     SELECT start, "end", globalPid >> 24 AS process, correlationId FROM {KERNELS}
     UNION ALL SELECT start, "end", globalPid >> 24, correlationId FROM CUPTI_ACTIVITY_KIND_MEMCPY
@@ -69,7 +74,7 @@ def dump(options: Options, path: Path) -> list[str]:
         database.close()
 
 
-@pytest.mark.parametrize("options", [SMALL, VARIANTS["two devices, graph"]], ids=["eager", "graph"])
+@pytest.mark.parametrize("options", [SMALL, VARIANTS["two devices, captured"]], ids=["eager", "captured"])
 def test_the_same_arguments_give_the_same_rows(options: Options, tmp_path: Path) -> None:
     first = dump(options, tmp_path / "first.sqlite")
     assert dump(options, tmp_path / "second.sqlite") == first
@@ -91,6 +96,7 @@ def test_opening_it_gives_the_truth(export: Export) -> None:
         launches=rows[KERNELS] + rows["CUPTI_ACTIVITY_KIND_MEMCPY"],
         calls=rows["CUPTI_ACTIVITY_KIND_RUNTIME"],
         spans=rows["NVTX_EVENTS"] + rows["CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"],
+        graph_nodes=rows[NODES],
     )
     found = kernel_table(trace, raw=True).frame.select("kernel", "count", "total_ns").rows()
     assert {kernel: [count, total] for kernel, count, total in found} == export.truth["kernels"]
@@ -108,6 +114,58 @@ def test_in_a_graph_all_kernels_of_a_step_have_the_correlation_id_of_its_one_lau
     kernels_of_a_node = f"SELECT count(DISTINCT demangledName) FROM {KERNELS} GROUP BY graphNodeId"
     assert set(export.ask(kernels_of_a_node)) == {(1,)}, "a node is the same kernel in every replay"
     assert not export.ask(f"SELECT 1 FROM {CALLS} WHERE api LIKE '%LaunchKernel%'")
+
+
+@pytest.mark.parametrize("variant", ["captured", "two devices, captured"])
+def test_a_captured_kernel_leads_back_to_the_module_that_launched_it(variant: str, tmp_path: Path) -> None:
+    """By plain SQL: from the kernel's node to its original, to the ranges around that node's creation."""
+    export = Export(VARIANTS[variant], tmp_path / "run.sqlite")
+    ranges = export.ask(
+        f"""
+        SELECT clone.globalTid >> 24 & 0xFFFFFF, clone.graphNodeId, made.graphNodeId, made.start, n.text, max(n.start)
+        FROM {NODES} clone
+        JOIN {NODES} made ON made.graphNodeId = clone.originalGraphNodeId AND made.globalTid = clone.globalTid
+        JOIN NVTX_EVENTS n
+        ON n.globalTid = made.globalTid AND made.start >= n.start AND made.start < n."end" AND n.text GLOB '{{*'
+        GROUP BY clone.globalTid, clone.graphNodeId
+        """
+    )
+    truth: dict[str, dict[str, Any]] = {str(4000 + i): {} for i in range(export.options.devices)}
+    for process, clone, original, created, text, _ in ranges:
+        truth[str(process)][str(clone)] = (original, created, literal_eval(text)["Module"])
+    assert export.truth["nodes"] == truth
+    assert [len(nodes) for nodes in truth.values()] == [A_STEP] * export.options.devices
+    replayed = export.ask(f"SELECT DISTINCT globalPid >> 24 & 0xFFFFFF, graphNodeId FROM {KERNELS}")
+    assert {str(clone) for _, clone in replayed} == set(truth["4000"])
+
+
+def test_a_node_is_created_in_its_call_and_cloned_when_the_graph_is_instantiated(tmp_path: Path) -> None:
+    export = Export(VARIANTS["captured"], tmp_path / "run.sqlite")
+    made = export.ask(f"""
+        SELECT api, o.graphNodeId IS NULL, count(*), count(DISTINCT n.graphNodeId) FROM {NODES} n
+        JOIN {CALLS} c ON n.start >= c.start AND n."end" < c."end"
+        LEFT JOIN (SELECT graphNodeId FROM {NODES} WHERE originalGraphNodeId IS NOT NULL) o USING (graphNodeId)
+        GROUP BY 1, 2
+    """)
+    launched, cloned = ("cudaLaunchKernel_v7000", 1), ("cudaGraphInstantiateWithFlags_v11040", 0)
+    assert made == [(*cloned, 2 * A_STEP, A_STEP), (*launched, A_STEP, A_STEP)]
+    assert not export.ask(f"SELECT 1 FROM {NODES} WHERE start > (SELECT min(start) FROM {KERNELS})")
+
+
+def test_a_second_device_has_other_layers_under_equal_nodes(tmp_path: Path) -> None:
+    nodes = Export(VARIANTS["two devices, captured"], tmp_path / "run.sqlite").truth["nodes"]
+    assert nodes["4000"].keys() == nodes["4001"].keys()
+    modules = [{module for _, _, module in each.values()} for each in nodes.values()]
+    assert modules[0].isdisjoint(modules[1])
+    assert "LlamaForCausalLM.model.layers.17.self_attn.qkv_proj" in modules[0]
+    assert "LlamaForCausalLM.model.layers.63.mlp.down_proj" in modules[1]
+
+
+def test_without_its_capture_a_graph_has_no_table_of_nodes(tmp_path: Path) -> None:
+    export = Export(VARIANTS["graph"], tmp_path / "graph.sqlite")
+    assert not export.ask(f"SELECT 1 FROM sqlite_master WHERE name = '{NODES}'")
+    assert "nodes" not in export.truth
+    assert export.ask(f"SELECT min(graphNodeId), max(graphNodeId) FROM {KERNELS}") == [(1, A_STEP)]
 
 
 def test_eager_kernels_have_a_call_each_and_no_node(tmp_path: Path) -> None:
@@ -174,6 +232,13 @@ def test_the_command_writes_export_and_truth_and_replaces_neither_unasked(
             main(arguments)
         assert f"{kept} exists" in capsys.readouterr().err
         assert main([*arguments, "--force"]) == 0
+
+
+def test_only_a_graph_has_a_capture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--capture", "--out", str(tmp_path / "run.sqlite")])
+    assert "--capture needs --graph" in capsys.readouterr().err
+    assert main(["--capture", "--graph", "--kernels", "10", "--out", str(tmp_path / "run.sqlite")]) == 0
 
 
 @pytest.mark.parametrize("wrong", [["--kernels", "0"], ["--devices", "0"], ["--kernels", "1", "--devices", "2"]])

@@ -19,6 +19,7 @@ from inferometer.errors import FormatError, InputError
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.facts import Device, Facts
 from inferometer.trace.store import SCHEMA, StoreFolder, is_store, write_manifest
+from inferometer.trace.tables import ALL_TABLES
 
 Spoil = Callable[[dict[str, Any]], object]
 
@@ -179,6 +180,33 @@ def test_an_older_store_lacks_columns_and_they_are_null(store: Path) -> None:
     )
     seal(store)
     assert rows(inferometer.open(store), "launches", "grid", "rank") == [(None, None)] * 5
+
+
+def older(manifest: dict[str, Any]) -> None:
+    """A store of before there were nodes of graphs."""
+    manifest["schema"] = [1, 4]
+    manifest["losses"]["scope"].remove("graph_nodes")
+
+
+def test_a_table_that_an_older_store_can_t_have_is_empty(store: Path) -> None:
+    spoil(store, older)
+    trace = inferometer.open(store)
+    assert trace.scope == trace.losses.scope == ALL_TABLES
+    assert (rows(trace, "graph_nodes"), len(rows(trace, "launches"))) == ([], 5)
+    assert rows(inferometer.open(store, {"graph_nodes"}), "graph_nodes") == []
+
+
+def test_an_older_store_of_some_tables_has_no_others(tmp_path: Path) -> None:
+    store = trace_of([{}], tables=ALL_TABLES - {"ops"}).save(tmp_path / "a.ifm")
+    spoil(store, older)
+    assert inferometer.open(store).scope == ALL_TABLES - {"ops", "graph_nodes"}
+    with pytest.raises(InputError, match="made without the tables graph_nodes"):
+        inferometer.open(store, {"launches", "graph_nodes"})
+
+
+def test_a_store_of_today_without_the_table_was_made_so(tmp_path: Path) -> None:
+    store = trace_of([{}], tables=ALL_TABLES - {"graph_nodes"}).save(tmp_path / "a.ifm")
+    assert inferometer.open(store).scope == ALL_TABLES - {"graph_nodes"}
 
 
 @pytest.mark.parametrize(

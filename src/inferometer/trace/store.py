@@ -20,11 +20,12 @@ from isal import isal_zlib
 from inferometer.errors import FormatError, InputError
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses, Severity
-from inferometer.trace.tables import TABLES, Table
+from inferometer.trace.tables import ALL_TABLES, TABLES, Table
 from inferometer.trace.trace import Trace
 
-SCHEMA = (1, 4)  # 1.1: `rank` in the tables of the host; 1.2: in all tables; 1.3: `unit` in `function_metrics`;
-# 1.4: times of steps may be null
+SCHEMA = (1, 5)  # 1.1: `rank` in the tables of the host; 1.2: in all tables; 1.3: `unit` in `function_metrics`;
+# 1.4: times of steps may be null; 1.5: the table `graph_nodes`
+_ADDED = {"graph_nodes": (1, 5)}  # tables that an older store can't have
 _MARK = "inferometer-trace"
 _MANIFEST = "facts.json"
 _READ_BYTES = 1 << 20
@@ -124,7 +125,7 @@ def read_store(path: Path, tables: Iterable[str] | None = None) -> Trace:
     _check_name(path)
     manifest = _read_manifest(path)
     losses = Losses.from_dict(msgspec.to_builtins(manifest.losses))
-    stored = losses.scope
+    stored = losses.scope = _scope(manifest)
     wanted = stored if tables is None else frozenset(tables)
     if missing := sorted(wanted - stored):
         raise InputError(
@@ -211,6 +212,13 @@ def _read_manifest(path: Path) -> _Manifest:
         return msgspec.json.decode(text, type=_Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"{file}: {error}", hint=_DAMAGED) from error
+
+
+def _scope(manifest: _Manifest) -> frozenset[str]:
+    """The tables that were read; of a store with all tables of its time, those added since are there and empty."""
+    stored = frozenset(manifest.losses.scope)
+    added = {name for name, since in _ADDED.items() if manifest.schema < since}
+    return stored | added if stored >= ALL_TABLES - added else stored
 
 
 def _scan(path: Path, name: str, table: _StoredTable) -> pl.LazyFrame:

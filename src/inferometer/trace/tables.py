@@ -187,6 +187,26 @@ SPANS = Table(
     time="start_ns",
 )
 
+GRAPH_NODES = Table(
+    "graph_nodes",
+    "A node of a graph, as it was created on the host.",
+    [
+        Column("graph_node_id", _I64, "The node, as launches that replay it name it; unique only in its process."),
+        Column(
+            "original_node_id",
+            _I64,
+            "The node that it was cloned from; a clone may have a row without it, too.",
+            "not a clone, or not recorded",
+        ),
+        _RANK,
+        _maybe(_PROCESS, _NOT_RECORDED),
+        _maybe(_THREAD, _NOT_RECORDED),
+        Column("start_ns", _I64, "When it was created, ns on the trace's clock."),
+        Column("name", _TEXT, "What the source calls its creation (`Graph Node Creation`).", _NOT_RECORDED),
+    ],
+    time="start_ns",
+)
+
 CALL_PATHS = Table(
     "call_paths",
     "One node of the interned tree of call paths.",
@@ -365,6 +385,7 @@ TABLES: dict[str, Table] = {
         OPS,
         FRAMES,
         SPANS,
+        GRAPH_NODES,
         CALL_PATHS,
         PATH_TOTALS,
         COUNTERS,

@@ -2,7 +2,7 @@
 
 Source: NVIDIA's documentation of the export schema, versions 2019 to 2025. The schema changes between versions, so the
 tables and columns of each file are inspected and nothing is assumed. Modules: `sqlite`, `parquet` and `report` give the
-columns of an export, `launches`, `host` and `paths` make tables of them, `facts` reads what stands beside.
+columns of an export, `launches`, `host`, `graphs` and `paths` make tables of them, `facts` reads what stands beside.
 """
 
 from pathlib import Path
@@ -45,7 +45,7 @@ FORMAT = Format(
     sniff=_sniff,
     sniff_path=_sniff_path,
     read=_read,
-    tables=frozenset({"launches", "calls", "spans", "host_events", "call_paths", "counters", "log"}),
+    tables=frozenset({"launches", "calls", "spans", "graph_nodes", "host_events", "call_paths", "counters", "log"}),
     limits="Scheduling, graphics, network and other tables that have no table of ours are counted by name, not read.",
     aliases=("nsight-systems",),
 )

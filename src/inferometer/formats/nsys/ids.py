@@ -50,13 +50,18 @@ class Strings:
         found = self._ids[np.minimum(places, none - 1)] == wanted if none else np.zeros(len(wanted), np.bool_)
         return pl.Series(np.where(found, places, none))
 
-    def name(self, ids: pl.Series, category: str) -> pl.Series:
-        """The texts of `ids` as categories. An id without one is called `[string 17]`, and counted."""
+    def name(self, ids: pl.Series, category: str, *, may_be_null: bool = False) -> pl.Series:
+        """The texts of `ids` as categories. An id without one is called `[string 17]`, and counted.
+
+        So is a null, `[string null]`; with `may_be_null` it stays one.
+        """
         texts = self._categories.gather(self._places(ids)).alias(ids.name)
-        if not texts.null_count():
+        missing = texts.null_count() - (ids.null_count() if may_be_null else 0)
+        if not missing:
             return texts
-        self._losses.count("without_string", texts.null_count(), category=category)
-        numbered = pl.concat_str(pl.lit("[string "), ids.cast(pl.String).fill_null("null"), pl.lit("]"))
+        self._losses.count("without_string", missing, category=category)
+        number = ids.cast(pl.String) if may_be_null else ids.cast(pl.String).fill_null("null")
+        numbered = pl.concat_str(pl.lit("[string "), number, pl.lit("]"))
         return pl.select(pl.coalesce(texts.cast(pl.String), numbered).cast(pl.Categorical)).to_series()
 
 

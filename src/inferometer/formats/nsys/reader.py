@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from inferometer.errors import FormatError
-from inferometer.formats.nsys import host, launches, metrics, paths
+from inferometer.formats.nsys import graphs, host, launches, metrics, paths
 from inferometer.formats.nsys.export import Export
 from inferometer.formats.nsys.facts import read_facts
 from inferometer.formats.nsys.ids import Strings
@@ -25,7 +25,7 @@ NAME = "nsys"
 _BLOCK_BYTES = 1 << 20
 REPORTS = (".nsys-rep", ".qdrep")
 _SQLITE = b"SQLite format 3\0"
-_EVENTS = (*launches.TABLES, host.CALLS, host.NVTX, host.SYNCS, *host.LIBRARIES, host.SYSTEM)
+_EVENTS = (*launches.TABLES, host.CALLS, host.NVTX, host.SYNCS, *host.LIBRARIES, host.SYSTEM, graphs.NODES)
 _SIGNS = frozenset({*_EVENTS, "StringIds", "META_DATA_EXPORT", "ANALYSIS_DETAILS"})
 _KNOWN = frozenset({*_EVENTS, metrics.SAMPLES, metrics.MESSAGES, paths.CHAINS})
 _BESIDE = re.compile(
@@ -56,6 +56,8 @@ def _read(source: Source, export: Export, out: TraceBuilder) -> Facts:
         side.nvtx()
         side.syncs()
         side.libraries()
+    if out.wants("graph_nodes"):
+        graphs.read_nodes(export, out, strings)
     if out.wants("host_events"):
         side.system()
     if out.wants("counters"):
