@@ -11,10 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inferometer.analyses.call_sites.attribution import attribute as attribute
+    from inferometer.analyses.call_tree_table import call_tree as call_tree
     from inferometer.analyses.calls import call_table as call_table
     from inferometer.analyses.compare import compare as compare
     from inferometer.analyses.groups import find_groups as find_groups
     from inferometer.analyses.kernels import kernel_table as kernel_table
+    from inferometer.analyses.launch_sites import launch_sites as launch_sites
     from inferometer.analyses.model_bounds import model_bounds as model_bounds
     from inferometer.analyses.spans import span_table as span_table
     from inferometer.analyses.steps import step_table as step_table
@@ -39,6 +42,9 @@ _WHERE = {
     "export": ("inferometer.reports.export", "export_trace"),
     "render_html": ("inferometer.reports.html", "render_html"),
     "render_markdown": ("inferometer.reports.markdown", "render_markdown"),
+    "attribute": ("inferometer.analyses.call_sites.attribution", "attribute"),
+    "call_tree": ("inferometer.analyses.call_tree_table", "call_tree"),
+    "launch_sites": ("inferometer.analyses.launch_sites", "launch_sites"),
     "kernel_table": ("inferometer.analyses.kernels", "kernel_table"),
     "call_table": ("inferometer.analyses.calls", "call_table"),
     "model_bounds": ("inferometer.analyses.model_bounds", "model_bounds"),
@@ -53,7 +59,9 @@ _WHERE = {
 __all__ = [
     "Limits",
     "Trace",
+    "attribute",
     "call_table",
+    "call_tree",
     "compare",
     "export",
     "find_findings",
@@ -61,6 +69,7 @@ __all__ = [
     "find_timeline",
     "import_trace",
     "kernel_table",
+    "launch_sites",
     "model_bounds",
     "open",
     "render_html",

@@ -11,10 +11,10 @@ from inferometer.analyses.selection import Selection
 from inferometer.trace.trace import Trace
 
 
-def captured_launches(trace: Trace, selection: Selection) -> pl.LazyFrame:
+def captured_launches(trace: Trace, selection: Selection, *more: str) -> pl.LazyFrame:
     """Calls that name a kernel and queued no device work, in the shape of `launches`, `dur_ns` 0; mostly none.
 
-    Their device is unknown, so a selection by device or stream leaves them out.
+    Their device is unknown, so a selection by device or stream leaves them out. `more`: further columns of `calls`.
     """
     calls = trace.compact("calls").filter(pl.col("kernel").is_not_null())
     if selection.device is not None or selection.stream is not None:
@@ -26,6 +26,6 @@ def captured_launches(trace: Trace, selection: Selection) -> pl.LazyFrame:
         calls = calls.filter(pl.col("start_ns").is_between(first_ns, last_ns, closed="left"))
     queued = trace.launches.select(CALL_KEY)
     return calls.join(queued, on=CALL_KEY, how="anti", nulls_equal=True).select(
-        *("kernel", *CALL_KEY, "thread", "start_ns"),
+        *("kernel", *CALL_KEY, "thread", "start_ns", *more),
         pl.lit(0, dtype=pl.Int64).alias("dur_ns"),
     )

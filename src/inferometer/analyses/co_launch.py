@@ -63,18 +63,22 @@ class Member:
 
 @dataclass(frozen=True)
 class Site:
-    """Where the calls come from: of `of` calls, `count` have this op and this place in the user's code."""
+    """Where the calls come from: of `of` calls, `count` have this op, module and place in the user's code.
+
+    `module` is the path with all layers as one: `model.layers.*.mlp`.
+    """
 
     op: str | None
+    module: str | None
     frame: str | None
     count: int
     of: int
 
     def as_json(self) -> dict[str, Any]:
-        return {"op": self.op, "frame": self.frame, "count": self.count, "of": self.of}
+        return {"op": self.op, "module": self.module, "frame": self.frame, "count": self.count, "of": self.of}
 
     def __str__(self) -> str:
-        words = ", ".join(filter(None, (self.op, self.frame)))
+        words = ", ".join(filter(None, (self.op, self.module, self.frame)))
         return words if self.count == self.of else f"{words} ({self.count:,} of {self.of:,})"
 
 

@@ -5,7 +5,10 @@ from collections import Counter
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.call_sites import find_sites
+from inferometer.analyses.call_sites.host_side import chains_at
+from inferometer.analyses.call_sites.sites import find_sites
+from inferometer.analyses.call_sites.tree import CallTree
+from inferometer.analyses.call_sites.user_frames import UserCode
 from inferometer.analyses.captured import captured_launches
 from inferometer.analyses.co_launch import Group, Member, Part, Refusal, Site
 from inferometer.analyses.group_evidence import evidence_of
@@ -19,6 +22,7 @@ from inferometer.analyses.selection import Selection
 from inferometer.analyses.sequences import find_sequences
 from inferometer.trace.trace import Trace
 
+_SITE = ("op", "module", "frame")
 _EDGE = (
     *("count", "known", "same", "forward", "backward", "confidence", "host_gap_ns", "device_gap_ns", "contexts"),
     *("ruling", "learned_on", "declared"),
@@ -51,19 +55,23 @@ def _rare(group: Group) -> Refusal:
 
 
 def _sites(trace: Trace, work: Ordered, runs: Runs) -> pl.DataFrame:
-    """How many runs of each signature have an op and a frame: `signature`, `op`, `frame`, `count`."""
+    """How many runs of each signature have an op, a module and a frame: `signature`, these, and `count`."""
     call = work.call[runs.first]
     is_known = (call != NONE) & ~work.in_graph[runs.first]
     calls = work.calls[call[is_known]]
     op = work.op_name[runs.first[is_known]]
+    tree = CallTree()
+    nodes = pl.DataFrame({"node": chains_at(trace, tree, calls, tables=("frames",))}, schema={"node": pl.Int64})
+    where = nodes.join(find_sites(tree, UserCode()), on="node", how="left", maintain_order="left")
     frame = pl.DataFrame(
         {
             "signature": runs.signature[is_known],
             "op": pl.Series([work.ops[row] if row != NONE else None for row in op.tolist()], dtype=pl.String),
-            "frame": pl.Series(find_sites(trace, calls), dtype=pl.String),
+            "module": where["module_pooled"],
+            "frame": where["user_frame"],
         }
     )
-    return frame.group_by("signature", "op", "frame").agg(pl.len().cast(pl.Int64).alias("count"))
+    return frame.group_by("signature", *_SITE).agg(pl.len().cast(pl.Int64).alias("count"))
 
 
 def _group(work: Ordered, edges: Edges, runs: Runs, found: RunGroup, sites: pl.DataFrame, lessons: Lessons) -> Group:
@@ -115,9 +123,9 @@ def _pairs(work: Ordered, edges: Edges, found: RunGroup) -> pl.DataFrame:
 
 def _sites_of(found: RunGroup, sites: pl.DataFrame) -> list[Site]:
     own = sites.filter(pl.col("signature").is_in(found.signatures))
-    counts: Counter[tuple[str | None, str | None]] = Counter()
-    for op, frame, count in own.select("op", "frame", "count").iter_rows():
-        if op or frame:
-            counts[op, frame] += count
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0][0] or "", item[0][1] or ""))
-    return [Site(op, frame, count, found.count) for (op, frame), count in ordered]
+    counts: Counter[tuple[str | None, ...]] = Counter()
+    for *site, count in own.select(*_SITE, "count").iter_rows():
+        if any(site):
+            counts[tuple(site)] += count
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], *(part or "" for part in item[0])))
+    return [Site(op, module, frame, count, found.count) for (op, module, frame), count in ordered]

@@ -36,8 +36,8 @@ NEEDED = {  # the columns of each table that the question touches
     ),
     "calls": ("rank", "process", "thread", "start_ns", "dur_ns", "correlation_id", "path_id", "kernel"),
     "ops": ("op", "rank", "process", "thread", "start_ns", "dur_ns"),
-    "frames": ("frame", "rank", "process", "thread", "start_ns", "dur_ns"),
-    "call_paths": ("path_id", "parent_id", "frame"),
+    "frames": ("frame", "module", "rank", "process", "thread", "start_ns", "dur_ns"),
+    "call_paths": ("path_id", "parent_id", "frame", "module"),
     "totals": ("section", "kernel", "count", "total_ns", "mean_ns", "median_ns", "max_ns", "rank"),
     "log": ("line", "source", "text", "fields"),
 }

@@ -12,8 +12,6 @@ from inferometer.analyses.correlation import tie_launches
 
 _THREAD = ["rank", "process", "thread"]
 _DEVICE = ["rank", "device"]
-_SYNC = pl.col("domain").eq_missing(pl.lit("cuda_sync"))  # of a whole context, it may name neither device nor stream
-_ON_DEVICE = pl.col("device").is_not_null() | pl.col("stream").is_not_null() | _SYNC
 
 
 @dataclass(frozen=True)
@@ -29,10 +27,16 @@ class NamedRanges:
     marks: int
 
 
+def on_device() -> pl.Expr:
+    """Whether a span is on a device's track. A synchronisation of a whole context names neither device nor stream."""
+    is_sync = pl.col("domain").cast(pl.String).eq_missing(pl.lit("cuda_sync"))
+    return pl.col("device").is_not_null() | pl.col("stream").is_not_null() | is_sync
+
+
 def named_ranges(spans: pl.LazyFrame, *, fold: bool) -> NamedRanges:
     """Ranges of the host by domain and name; with `fold`, each number in a name becomes `N`, which may join names."""
     every = spans.select("span", "domain", *_THREAD, "device", "stream", "start_ns", "dur_ns").collect()
-    host = every.filter(~_ON_DEVICE)
+    host = every.filter(~on_device())
     if fold:
         host = host.with_columns(pl.col("span").str.replace_all("[0-9]+", "N"))
     duration = pl.col("dur_ns")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from inferometer.commands.attributing import capture_option, open_captures
 from inferometer.commands.base import Output, ReaderLeft, Source, command, output_options, source_argument
 from inferometer.commands.modelled import Modelled, hardware, model_options
 
@@ -32,6 +33,7 @@ _FORMS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "mark
 @click.option("--force", is_flag=True, help="Replace OUT if it is there.")
 @model_options(sizes=False)
 @click.option("--device", metavar="DEVICE", help="What it ran on, for bounds: 'Apple M3'.")
+@capture_option()
 @output_options("json")
 def run(
     source: Source,
@@ -42,6 +44,7 @@ def run(
     force: bool,
     modelled: Modelled,
     device: str | None,
+    captures: tuple[str, ...],
     out: Output,
 ) -> None:
     modelled.refuse_alone()
@@ -50,7 +53,7 @@ def run(
     _check_place(output, to, force=force, out=out)
     if candidate == source.path == "-":
         raise click.UsageError("Standard input can be FILE or CANDIDATE, not both.")
-    look = _open(source, candidate, modelled, device)
+    look = _open(source, candidate, modelled, device, captures)
     title = title or _title(source.path, candidate)
 
     from inferometer.commands.progress import working
@@ -90,14 +93,17 @@ def _check_place(output: str, to: str, *, force: bool, out: Output) -> None:
     check_place(Path(output), force=force)  # before a large file is read in vain
 
 
-def _open(source: Source, candidate: str | None, modelled: Modelled, device: str | None) -> "Look":
+def _open(
+    source: Source, candidate: str | None, modelled: Modelled, device: str | None, captures: tuple[str, ...]
+) -> "Look":
     model, ran_on = modelled.model(), hardware(device)
+    taken = open_captures(source, captures)
 
     from inferometer.reports.page.look import Asked, Look
 
     trace = source.open()
     other = None if candidate is None else Source(candidate, source.format, source.limited).open()
-    return Look(trace, other, Asked(model, ran_on, modelled.bandwidths()))
+    return Look(trace, other, Asked(model, ran_on, modelled.bandwidths(), taken))
 
 
 def _title(base: str, candidate: str | None) -> str:

@@ -14,6 +14,7 @@ from inferometer.findings.first_look import FirstLook, first_look
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
+    from inferometer.analyses.call_tree_table import CallTreeTable
     from inferometer.architectures import Model
     from inferometer.hardware.device import Device
 
@@ -24,11 +25,12 @@ SLICES = 300
 
 @dataclass(frozen=True)
 class Asked:
-    """What the reader's engineer said beside the files: a model and a device, for bounds."""
+    """What the reader's engineer said beside the files: a model and a device, for bounds; captures, for replays."""
 
     model: "Model | None" = None
     device: "Device | None" = None
     bandwidths: tuple[float, ...] = ()
+    captures: tuple[Trace, ...] = ()
 
 
 class Look:
@@ -84,6 +86,16 @@ class Look:
     def groups(self) -> Groups:
         """Kernels that one call launches together."""
         return find_groups(self.trace)
+
+    @cached_property
+    def call_tree(self) -> "CallTreeTable | None":
+        """Device time by callers; None without launches."""
+        from inferometer.analyses.call_sites.attribution import attribute
+        from inferometer.analyses.call_tree_table import call_tree
+
+        if self.kernels.basis != "launches" or not self.kernels.kernels:
+            return None
+        return call_tree(attribute(self.trace, captures=self.asked.captures))
 
     @cached_property
     def entities(self) -> tuple[list[Entity], list[Entity]]:

@@ -1,0 +1,65 @@
+"""The interned tree of call chains: a node is its caller's node and what was called; equal chains are one node.
+
+Nodes and labels are numbers, so that millions of launches share a few thousand chains. Several traces may fill one
+tree: a capture lends its chains to the replays of its graph.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+Kind = Literal["span", "frame", "module", "op", "graph"]
+ROOT = -1
+"""The parent of outermost nodes, and the node of what has no chain."""
+
+
+class Label(NamedTuple):
+    """What a node stands for. `file` and `hash` are of a compiled kernel."""
+
+    kind: Kind
+    name: str
+    file: str | None = None
+    hash: str | None = None
+
+
+@dataclass
+class CallTree:
+    """`parent` and `label` of each node, a caller before its callees; `labels`: what the numbers in `label` mean."""
+
+    labels: list[Label] = field(default_factory=list)
+    parent: list[int] = field(default_factory=list)
+    label: list[int] = field(default_factory=list)
+    _label_of: dict[Label, int] = field(default_factory=dict)
+    _node_of: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def number(self, label: Label) -> int:
+        """The label's number."""
+        found = self._label_of.get(label)
+        if found is None:
+            found = self._label_of[label] = len(self.labels)
+            self.labels.append(label)
+        return found
+
+    def child(self, parent: int, label: int) -> int:
+        """The node of this label below `parent`."""
+        key = parent, label
+        found = self._node_of.get(key)
+        if found is None:
+            found = self._node_of[key] = len(self.parent)
+            self.parent.append(parent)
+            self.label.append(label)
+        return found
+
+    def chain(self, node: int) -> list[int]:
+        """The nodes from the outermost down to this one; none of the root."""
+        chain = []
+        while node != ROOT:
+            chain.append(node)
+            node = self.parent[node]
+        return chain[::-1]
+
+    def label_of(self, node: int) -> Label:
+        """What the node stands for."""
+        return self.labels[self.label[node]]
+
+    def __len__(self) -> int:
+        return len(self.parent)

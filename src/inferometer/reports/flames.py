@@ -1,0 +1,84 @@
+"""The call tree for viewers of flame graphs: folded stacks, and speedscope's own file format.
+
+Folded stacks are what the `stackcollapse` programs of Brendan Gregg's FlameGraph write
+(https://github.com/brendangregg/FlameGraph, "2. Fold stacks"): a line a stack, its names joined by semicolons, root
+first, then a space and a whole number. flamegraph.pl, inferno and speedscope read them. The format can't quote, so what
+would change a line's meaning is replaced in the names.
+
+speedscope's format is described by https://www.speedscope.app/file-format-schema.json and the types it is made from
+(`src/lib/file-format-spec.ts` of jlfwong/speedscope). We write one `sampled` profile: a stack of frames by their
+numbers, and its weight.
+
+Values are nanoseconds of device time. Each node's own time (`self_ns`) is one stack, so values add up to all device
+work of the tree; counts of launches have no place in either format.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from inferometer import __version__
+from inferometer.errors import clean
+
+if TYPE_CHECKING:
+    from inferometer.analyses.call_tree_table import CallTreeTable
+
+SPEEDSCOPE_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+
+_NAMELESS = "(no name)"
+_SPACES = re.compile(r"\s+")
+_NUMBER_AT_END = re.compile(r" (?=[0-9]+(?:\.[0-9]*)?$)")
+
+
+def render_folded(table: "CallTreeTable") -> str:
+    """A line for each node with time of its own: `a;b;c 123`, in the tree's order; "" where there is none.
+
+    Semicolons in names become commas, line ends and control characters spaces, runs of spaces one space. A number at
+    the end of a name is tied to it with `_`: readers would take it for the first of two values.
+    """
+    names = {name: _folded(name) for name in table.frame["name"].unique()}
+    lines = [f"{';'.join(map(names.__getitem__, path))} {self_ns}\n" for path, self_ns in _stacks(table)]
+    return "".join(lines)
+
+
+def render_speedscope(table: "CallTreeTable") -> str:
+    """One `sampled` profile in nanoseconds as JSON; names stand as they are, each once among the shared frames."""
+    numbers: dict[str, int] = {}
+    samples, weights = [], []
+    for path, self_ns in _stacks(table):
+        samples.append([numbers.setdefault(name, len(numbers)) for name in path])
+        weights.append(self_ns)
+    document: dict[str, Any] = {
+        "$schema": SPEEDSCOPE_SCHEMA,
+        "exporter": f"inferometer@{__version__}",
+        "name": table.source,
+        "activeProfileIndex": 0,
+        "shared": {"frames": [{"name": name} for name in numbers]},
+        "profiles": [
+            {
+                "type": "sampled",
+                "name": f"{table.source}: device time by caller",
+                "unit": "nanoseconds",
+                "startValue": 0,
+                "endValue": sum(weights),
+                "samples": samples,
+                "weights": weights,
+            }
+        ],
+    }
+    return json.dumps(document, separators=(",", ":")) + "\n"
+
+
+def _stacks(table: "CallTreeTable") -> Iterator[tuple[list[str], int]]:
+    """Names from the root to each node with time of its own, and that time; the list is the same one each time."""
+    path: list[str] = []
+    for depth, name, self_ns in table.frame.select("depth", "name", "self_ns").iter_rows():
+        path[depth:] = [name]
+        if self_ns:
+            yield path, self_ns
+
+
+def _folded(name: str) -> str:
+    plain = _SPACES.sub(" ", clean(name).replace(";", ",")).strip()
+    return _NUMBER_AT_END.sub("_", plain) or _NAMELESS
