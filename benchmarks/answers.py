@@ -36,39 +36,39 @@ class Answer:
 
 def check_kernels(output: bytes, truth: Truth) -> Answer:
     """`kernels --json`: what is known of every kernel, and the sum of all."""
-    said = _parse(output)
+    said = parse(output)
     _check_rows(said["rows"], "kernel", truth, "kernels")
-    _want("total_ns", truth.kernel_ns, said["total_ns"])
+    want("total_ns", truth.kernel_ns, said["total_ns"])
     launches = f", {truth.launches:,} launches" if truth.launches else ""
     return Answer(said["total_ns"], f"{len(said['rows'])} kernels{launches}")
 
 
 def check_calls(output: bytes, truth: Truth) -> Answer:
     """`calls --json`: what is known of every API's calls."""
-    rows = _parse(output)["rows"]
+    rows = parse(output)["rows"]
     _check_rows(rows, "api", truth, "calls")
     return Answer(None, f"{len(rows)} APIs")
 
 
 def check_spans(output: bytes, truth: Truth) -> Answer:
     """`spans --json`: what is known of every name's ranges, and of the launches in them."""
-    rows = _parse(output)["rows"]
+    rows = parse(output)["rows"]
     _check_rows(rows, "span", truth, "spans")
     return Answer(None, f"{len(rows):,} names of {sum(row['instances'] for row in rows):,} ranges")
 
 
 def check_timeline(output: bytes, truth: Truth) -> Answer:
     """`timeline --json`: busy, summed and wall time of every device."""
-    rows = _parse(output)["devices"]
+    rows = parse(output)["devices"]
     _check_rows(rows, "device", truth, "devices")
     return Answer(None, "busy, summed and wall time")
 
 
 def check_import(output: bytes, truth: Truth) -> Answer:
     """`import --json`: the rows of every table that the file fills."""
-    rows = _parse(output)["rows"]
+    rows = parse(output)["rows"]
     for table, number in truth.rows.items():
-        _want(f"rows of {table}", number, rows[table])
+        want(f"rows of {table}", number, rows[table])
     return Answer(None, f"{sum(truth.rows.values()):,} rows")
 
 
@@ -82,11 +82,11 @@ def check_summary(output: bytes, truth: Truth) -> Answer:
 
 def check_families(output: bytes, truth: Truth) -> Answer:
     """`kernels --by family --json`: all launches and all time, in fewer rows than there are names."""
-    said = _parse(output)
+    said = parse(output)
     counts = [row["count"] for row in said["rows"] if row["count"] is not None]
-    _want("launches", truth.launches, sum(counts))
-    _want("total_ns", truth.kernel_ns, said["total_ns"])
-    _want("total_ns of rows", truth.kernel_ns, sum(row["total_ns"] for row in said["rows"]))
+    want("launches", truth.launches, sum(counts))
+    want("total_ns", truth.kernel_ns, said["total_ns"])
+    want("total_ns of rows", truth.kernel_ns, sum(row["total_ns"] for row in said["rows"]))
     if len(said["rows"]) >= len(truth.tables["kernels"]):
         raise WrongAnswer(f"want fewer families than kernels, found {len(said['rows'])}")
     return Answer(said["total_ns"], f"{len(said['rows'])} families")
@@ -94,7 +94,7 @@ def check_families(output: bytes, truth: Truth) -> Answer:
 
 def check_steps(output: bytes, truth: Truth) -> Answer:
     """`steps --json`: what is known of the steps of every phase: their number and their times, added up."""
-    steps = _parse(output)["steps"]
+    steps = parse(output)["steps"]
     phases: dict[str, Counter[str]] = defaultdict(Counter)
     for step in steps:
         phases[step["phase"]].update(steps=1, wall_ns=step["wall_ns"])
@@ -104,11 +104,11 @@ def check_steps(output: bytes, truth: Truth) -> Answer:
 
 def check_groups(output: bytes, truth: Truth) -> Answer:
     """`groups --json`: all launches were looked at, and of every kernel in a group how many there are is right."""
-    said = _parse(output)
-    _want("launches", truth.rows["launches"], said["launches"])
+    said = parse(output)
+    want("launches", truth.rows["launches"], said["launches"])
     kernels = truth.tables["kernels"]
     for part in (part for group in said["groups"] for member in group["members"] for part in member["parts"]):
-        _want(f"launches of {part['kernel']}", round(kernels[part["kernel"]]["count"]), part["of"])
+        want(f"launches of {part['kernel']}", round(kernels[part["kernel"]]["count"]), part["of"])
         if part["count"] > part["of"]:
             raise WrongAnswer(f"want at most {part['of']:,} of {part['kernel']} in a group, found {part['count']:,}")
     return Answer(None, f"{said['groups_found']} groups among {said['launches']:,} launches")
@@ -119,36 +119,36 @@ def check_compare(output: bytes, truth: Truth, candidate: Truth, changed: str) -
 
     Where devices are known, so is the time of every kernel in both runs.
     """
-    said = _parse(output)
+    said = parse(output)
     first, added = said["contributions"][0], [row for row in said["contributions"] if row["added"]]
     if changed not in first["base_names"][0] or said["verdict"] != "software change":
         raise WrongAnswer(f"want a change of {changed}, found {said['verdict']} and first {first['name']}")
     if "devices" not in truth.tables:
         return Answer(None, f"{said['verdict']}: {first['name']}")
     for side, known in (("base", truth), ("candidate", candidate)):
-        _want(f"{side} step", sum(row[f"{side}_ns"] for row in added), said[f"{side}_step_ns"])
+        want(f"{side} step", sum(row[f"{side}_ns"] for row in added), said[f"{side}_step_ns"])
         ours = [row for row in added if row["base_names"] and row["base_names"][0] in known.tables["kernels"]]
-        _want(f"{side} kernel_ns", known.kernel_ns, sum(row[f"{side}_ns"] for row in ours))
+        want(f"{side} kernel_ns", known.kernel_ns, sum(row[f"{side}_ns"] for row in ours))
     return Answer(truth.kernel_ns, f"{said['verdict']}, one kernel named")
 
 
 def check_export(output: bytes, truth: Truth, made: Path) -> Answer:
     """`export --json`: the rows of every table, and a file of the size that it says. Of a Chrome trace, its kernels."""
-    said = _parse(output)
+    said = parse(output)
     (file,) = said["files"]
-    _want("left out", 0, len(said["left_out"]))
+    want("left out", 0, len(said["left_out"]))
     for table, number in truth.rows.items():
-        _want(f"rows of {table}", number, file["rows"].get(table))
-    _want("bytes", made.stat().st_size, file["bytes"])
+        want(f"rows of {table}", number, file["rows"].get(table))
+    want("bytes", made.stat().st_size, file["bytes"])
     if said["to"] == "chrome":
-        _want("kernels in the file", truth.launches, _count(made, b'"cat":"kernel"'))
+        want("kernels in the file", truth.launches, _count(made, b'"cat":"kernel"'))
     return Answer(None, f"{sum(truth.rows.values()):,} rows")
 
 
 def check_report(output: bytes, truth: Truth, made: Path) -> Answer:
     """`report --json`: one whole page of at most 8 MB, which tells the kernel with the most time."""
-    said = _parse(output)
-    _want("bytes", made.stat().st_size, said["bytes"])
+    said = parse(output)
+    want("bytes", made.stat().st_size, said["bytes"])
     page = made.read_bytes()
     kernels = truth.tables["kernels"]
     most = max(kernels, key=lambda name: kernels[name]["total_ns"]).partition("<")[0]  # what needs no escaping
@@ -163,7 +163,7 @@ def check_names(output: bytes, truth: Truth) -> Answer:
         said = {row["name"]: row for row in json.loads(output)}
     except ValueError as error:
         raise WrongAnswer(f"want JSON, found {output[:200]!r}") from error
-    _want("names", truth.events, len(said))
+    want("names", truth.events, len(said))
     for name, known in truth.tables["names"].items():
         found = {key: said[name][key] for key in known}
         if any(found[key] not in str(known[key]).split("|") for key in known):
@@ -181,10 +181,27 @@ def check_help(output: bytes) -> Answer:
 def read_peer(output: bytes) -> Answer:
     """A peer's last line, `{"kernel_ns": ...}`: it must be a sum, not the right one."""
     lines = output.splitlines()
-    said = _parse(lines[-1] if lines else b"")
+    said = parse(lines[-1] if lines else b"")
     if not isinstance(said.get("kernel_ns"), int) or said["kernel_ns"] <= 0:
         raise WrongAnswer(f"want a sum of kernel time above 0, found {said.get('kernel_ns')!r}")
     return Answer(said["kernel_ns"], "not gated")
+
+
+def want(what: str, wanted: int, found: object) -> None:
+    """Raises `WrongAnswer` unless the number is the one wanted."""
+    if found != wanted:
+        raise WrongAnswer(f"{what}: want {wanted:,}, found {found!r}")
+
+
+def parse(output: bytes) -> dict[str, Any]:
+    """The JSON object that a command wrote. Raises `WrongAnswer` where it is none."""
+    try:
+        said = json.loads(output)
+    except ValueError as error:
+        raise WrongAnswer(f"want JSON, found {output[:200]!r}") from error
+    if not isinstance(said, dict):
+        raise WrongAnswer(f"want a JSON object, found {output[:200]!r}")
+    return said
 
 
 def _count(path: Path, words: bytes) -> int:
@@ -201,7 +218,7 @@ def _count(path: Path, words: bytes) -> int:
 def _check_rows(rows: Sequence[Mapping[str, Any]], key: str, truth: Truth, table: str) -> None:
     """The same names as in the truth, once each, and the same numbers in the columns that it has."""
     wanted, found = truth.tables[table], {row[key]: row for row in rows}
-    _want(f"rows of {table}", len(wanted), len(rows))
+    want(f"rows of {table}", len(wanted), len(rows))
     for name in sorted(wanted.keys() | found.keys()):
         known, row = wanted.get(name, {}), found.get(name, {})
         numbers = {column: row.get(column) for column in known}
@@ -214,18 +231,3 @@ def _equal(column: str, wanted: float, found: object) -> bool:
     if column in _ROUNDED:
         return isinstance(found, float | int) and math.isclose(found, wanted, rel_tol=_ROUNDING)
     return found == wanted
-
-
-def _want(what: str, wanted: int, found: object) -> None:
-    if found != wanted:
-        raise WrongAnswer(f"{what}: want {wanted:,}, found {found!r}")
-
-
-def _parse(output: bytes) -> dict[str, Any]:
-    try:
-        said = json.loads(output)
-    except ValueError as error:
-        raise WrongAnswer(f"want JSON, found {output[:200]!r}") from error
-    if not isinstance(said, dict):
-        raise WrongAnswer(f"want a JSON object, found {output[:200]!r}")
-    return said

@@ -1,9 +1,10 @@
 """What plain SQL and whole numbers say of a Kineto trace, printed as JSON with the fields of `Truth`.
 
-    python -m benchmarks.kineto_truth FILE kernels calls spans devices      the last four choose the tables
+    python -m benchmarks.kineto_truth FILE kernels calls spans devices replays      the last five choose the tables
 
 The file is read by `json.load` and put into tables with the names that `sql_truth` asks. Nothing of inferometer is
 used. Made for files of `tools/make_kineto.py`: one process, one device, ranges that nest, times in whole nanoseconds.
+`replays` has for each API that launches graphs the kernels that run by it: their number and time.
 """
 
 from __future__ import annotations
@@ -34,13 +35,26 @@ _PLACES: Final = {
     "user_annotation": ("NVTX_EVENTS", 5),
     "Trace": ("NVTX_EVENTS", 5),
 }
+_REPLAYS: Final = "replays"
+_REPLAYED: Final = """
+SELECT s.value, count(*), sum(k."end" - k.start)
+FROM CUPTI_ACTIVITY_KIND_RUNTIME c
+JOIN StringIds s ON s.id = c.nameId AND s.value LIKE '%GraphLaunch%'
+JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.correlationId = c.correlationId
+GROUP BY 1
+"""
 Row = tuple[Any, ...]
 
 
 def main(path: str, *tables: str) -> None:
     with Path(path).open(encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
-    print(json.dumps(tell(_load(events), tables)))
+    database = _load(events)
+    said = tell(database, [table for table in tables if table != _REPLAYS])
+    if _REPLAYS in tables:
+        rows = database.execute(_REPLAYED)
+        said["tables"][_REPLAYS] = {api: {"launches": number, "summed_ns": ns} for api, number, ns in rows}
+    print(json.dumps(said))
 
 
 def _load(events: Sequence[Mapping[str, Any]]) -> sqlite3.Connection:

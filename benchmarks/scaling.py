@@ -32,6 +32,7 @@ from benchmarks.answers import (
     read_peer,
 )
 from benchmarks.cases import REPETITIONS_PEER, TOOL, Case, Point, ours, peer
+from benchmarks.site_answers import check_captured, check_launches, check_launches_by_span, check_tree
 from benchmarks.suite import Suite
 from benchmarks.trace_files import (
     TraceFile,
@@ -49,18 +50,22 @@ _MODES: Final = {"eager": "", "graph": "--mode graph --graph-node-ids"}
 _CHANGES: Final = {"eager": "--slow silu 1.3", "graph": "--slow silu 1.3", "log": "--fault attention"}
 _CHANGED: Final = {"eager": "silu", "graph": "silu", "log": "attend"}
 _KNOWN: Final = ("kernels", "calls", "spans", "devices")
+_KNOWN_KINETO: Final = (*_KNOWN, "replays")
+_MADE: Final = "{}"
+_CANDIDATE: Final = "{candidate}"
+_EAGER: Final = "{eager}"
 # Steps, kernels, decode batches, names: first those of the start. Full: Kineto files of 14, 51 and 192 MB, exports of
 # 7, 28 and 115 MB, logs of 0.5, 2 and 8 MB; all of it in about a quarter of an hour.
 _SIZES: Final[Mapping[str, Mapping[str, Sequence[int]]]] = {
     "full": {
-        "eager": (1, 6, 22, 82),
+        "eager": (2, 6, 22, 82),
         "graph": (2, 20, 75, 280),
         "nsys": (2_000, 50_000, 200_000, 800_000),
         "log": (8, 50, 200, 800),
         "names": (200, 2_500, 10_000, 40_000),
     },
     "small": {
-        "eager": (1, 2, 3, 4),
+        "eager": (2, 2, 3, 4),
         "graph": (2, 3, 4, 6),
         "nsys": (2_000, 4_000, 8_000, 16_000),
         "log": (8, 12, 16, 24),
@@ -77,12 +82,16 @@ _NO_FILE: Final = frozenset({"formats", "hardware"})  # they read nothing that g
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """A file of one kind and size; `candidate` is the same run with one change, where the kind has one."""
+    """A file of one kind and size; `candidate` is the same run with one change, where the kind has one.
+
+    `eager` is, for a run with graphs, the eager run of the same size and batch.
+    """
 
     kind: str
     label: str
     file: TraceFile
     candidate: TraceFile | None = None
+    eager: TraceFile | None = None
 
     @property
     def start(self) -> bool:
@@ -91,7 +100,10 @@ class _Input:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One way to call a command. `makes` is the suffix of what it writes; `{}` in the options stands for that."""
+    """One way to call a command. `makes` is the suffix of what it writes.
+
+    In the options `{}` stands for that, `{candidate}` and `{eager}` for these files of `_Input`.
+    """
 
     verb: str
     options: Sequence[str]
@@ -99,7 +111,6 @@ class _Way:
     kinds: Sequence[str]
     what: str = ""
     makes: str = ""
-    two: bool = False
 
 
 _KINETO: Final = ("eager", "graph")
@@ -112,15 +123,19 @@ _WAYS: Final = (
     _Way("timeline", ("--json",), check_timeline, _EVENTS),
     _Way("calls", ("--json",), check_calls, _EVENTS),
     _Way("spans", ("--json",), check_spans, _EVENTS),
+    _Way("launches", ("--by", "op", "--json"), check_launches, _KINETO),
+    _Way("launches", ("--by", "span", "--json"), check_launches_by_span, ("nsys",), what="launches --by span"),
+    _Way("launches", ("--capture", _EAGER, "--json"), check_captured, ("graph",), what="launches --capture"),
+    _Way("tree", ("--json",), check_tree, _EVENTS),
     _Way("groups", ("--json",), check_groups, _KINETO),
     _Way("steps", ("--json",), check_steps, (*_KINETO, "log")),
-    _Way("compare", ("--json",), check_compare, (*_KINETO, "log"), two=True),
-    _Way("import", ("-o", "{}", "--json"), check_import, _ALL, makes=".ifm"),
+    _Way("compare", (_CANDIDATE, "--json"), check_compare, (*_KINETO, "log")),
+    _Way("import", ("-o", _MADE, "--json"), check_import, _ALL, makes=".ifm"),
     _Way(
-        "export", ("--to", "perfetto", "-o", "{}", "--json"), check_export, _EVENTS, "export --to perfetto", ".pftrace"
+        "export", ("--to", "perfetto", "-o", _MADE, "--json"), check_export, _EVENTS, "export --to perfetto", ".pftrace"
     ),
-    _Way("export", ("--to", "chrome", "-o", "{}", "--json"), check_export, _KINETO, "export --to chrome", ".out.json"),
-    _Way("report", ("-o", "{}", "--json"), check_report, _ALL, makes=".html"),
+    _Way("export", ("--to", "chrome", "-o", _MADE, "--json"), check_export, _KINETO, "export --to chrome", ".out.json"),
+    _Way("report", ("-o", _MADE, "--json"), check_report, _ALL, makes=".html"),
 )
 _NAMES_COMMAND: Final = "names"
 _PEERS: Final = {"hta": ("HTA, its defaults", ()), "hta-fastest": ("HTA, its fastest", ("--fastest",))}
@@ -159,12 +174,15 @@ def _check_coverage(commands: set[str]) -> None:
 
 
 def _inputs(sizes: Mapping[str, Sequence[int]], cache: Path) -> Iterator[_Input]:
+    eager: dict[str, TraceFile] = {}
     for kind in _ALL:
         for label, number in zip(_LABELS, sizes[kind], strict=True):
             changes = _CHANGES.get(kind)
             file = _make_file(kind, label, number, cache)
             candidate = None if changes is None else _make_file(kind, label, number, cache, changes)
-            yield _Input(kind, label, file, candidate)
+            if kind == "eager":
+                eager[label] = file
+            yield _Input(kind, label, file, candidate, eager[label] if kind == "graph" else None)
 
 
 def _make_file(kind: str, label: str, number: int, cache: Path, changes: str = "") -> TraceFile:
@@ -175,32 +193,41 @@ def _make_file(kind: str, label: str, number: int, cache: Path, changes: str = "
         return make_export(number, cache, _KNOWN, "--nvtx launches")
     options = " ".join(filter(None, (_MODES[kind], _LAYERS if label == _LABELS[0] else "", changes)))
     file = make_trace_file(number, cache, f"{name}-{label}", options)
-    return file if changes else know_more(file, *_KNOWN)
+    return file if changes else know_more(file, *_KNOWN_KINETO)
 
 
 def _case(way: _Way, given: _Input) -> Case:
-    """`inferometer VERB FILE OPTIONS`, with the candidate behind FILE where there are two."""
+    """`inferometer VERB FILE OPTIONS`."""
     path = given.file.path
     made = path.with_name(f"{path.stem}{way.makes}") if way.makes else None
-    options = [made if option == "{}" and made is not None else option for option in way.options]
+    places = {_MADE: made, **{place: file.path for place, file in _beside(given).items()}}
     what = way.what or way.verb
-    check = way.check
-    if way.two and given.candidate is not None:
-        options = [given.candidate.path, *options]
-        check = partial(_check_two, candidate=given.candidate.truth, changed=_CHANGED[given.kind], start=given.start)
-    elif way.verb in ("export", "report"):
-        check = partial(check, made=made)
     return ours(
-        "/".join((given.kind, way.verb, *what.split()[2:], given.label)),
+        "/".join((given.kind, way.verb, *(word.lstrip("-") for word in what.split()[1:][-1:]), given.label)),
         way.verb,
         path,
         given.file.truth,
-        check,
-        *options,
+        _check(way, given, made),
+        *(places.get(option) or option for option in way.options),
         repetitions=REPETITIONS_PEER,
         makes=made,
         point=Point(what, given.kind, given.file.bytes, given.start),
     )
+
+
+def _beside(given: _Input) -> dict[str, TraceFile]:
+    files = {_CANDIDATE: given.candidate, _EAGER: given.eager}
+    return {place: file for place, file in files.items() if file is not None}
+
+
+def _check(way: _Way, given: _Input, made: Path | None) -> Callable[[bytes, Truth], Answer]:
+    beside = _beside(given)
+    if _CANDIDATE in way.options:
+        changed = _CHANGED[given.kind]
+        return partial(_check_two, candidate=beside[_CANDIDATE].truth, changed=changed, start=given.start)
+    if _EAGER in way.options:
+        return partial(way.check, eager=beside[_EAGER].truth)
+    return partial(way.check, made=made) if way.verb in ("export", "report") else way.check
 
 
 def _check_two(output: bytes, truth: Truth, *, candidate: Truth, changed: str, start: bool) -> Answer:
@@ -237,8 +264,13 @@ _NOTES: Final = """\
 - Every output of ours, also of the timed runs, agreed with the truth before a time was written: kernels, APIs, ranges
   and devices with plain SQL over what `json.load` reads, or over the export; rows with the generator's own count;
   steps with the generator's, or with a count of the log's titles; in comparisons the one kernel that was changed is
-  named, and both runs' kernel time is right; names with their labels. Of each command and kind, the largest file's
-  answer stands below.
+  named, and both runs' kernel time is right; names with their labels. Of `launches`, the kernels of every op agreed
+  with the generator's, those of every range with plain SQL's, and what is unattributed is the graphs' time alone or
+  stands outside any op; of `tree`, time adds up at every node, and the leaves are the kernels. Of each command and
+  kind, the largest file's answer stands below.
+- `launches --capture` reads two files, the graph file and the eager file of the same size: costs are set beside the
+  size of the first alone. At least 95 % of the replayed time got ops, those of the eager run wherever a kernel has but
+  one there; the answer says how much it was.
 - Eager files have many host events a launch; graph files replay a CUDA graph in their decode steps, and have many
   launches a host call. The smallest file of each kind (one layer, or a few steps) shows the start.
 - `formats` and `hardware` read nothing that grows, and have no case. Exports have no groups, steps and comparisons

@@ -41,7 +41,8 @@ class Truth:
     """What a generated file holds.
 
     `launches` and `kernel_ns` are of kernels alone; `events` all events of the file. `rows` has the rows of each table
-    that the file fills. `tables` has what is known of the rows of answers: `tables["kernels"][name]["total_ns"]`.
+    that the file fills. `tables` has what is known of the rows of answers: `tables["kernels"][name]["total_ns"]`; of
+    call sites `tables["ops"][op][kernel]["total_ns"]`.
     """
 
     launches: int
@@ -177,17 +178,20 @@ def run_module(name: str, *arguments: str | Path) -> bytes:
 
 
 def read_truth(path: Path) -> Truth:
-    """The Kineto generator's own account, summed by kernel."""
+    """The Kineto generator's own account, summed by kernel, and by the innermost op around its call and kernel."""
     said = json.loads(path.read_text("utf-8"))
     kernels: dict[str, Counter[str]] = defaultdict(Counter)
+    ops: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for site in said["call_sites"]:
         kernels[site["kernel"]].update(count=site["launches"], total_ns=site["kernel_ns"])
+        if site["op"] is not None:
+            ops[site["op"]][site["kernel"]].update(count=site["launches"], total_ns=site["kernel_ns"])
     events = said["events"]
     rows = {table: sum(events.get(name, 0) for name in names) for table, names in _CATEGORIES.items()}
     steps: dict[str, Counter[str]] = defaultdict(Counter)
     for step in said["steps"]:
         steps[step["phase"]].update(steps=1, wall_ns=step["end_ns"] - step["start_ns"])
-    tables = {"kernels": kernels, "steps": steps}
+    tables: dict[str, Mapping[str, Mapping[str, Any]]] = {"kernels": kernels, "steps": steps, "ops": ops}
     return Truth(said["kernels"], said["kernel_ns"], sum(events.values()), rows, tables)
 
 

@@ -90,7 +90,7 @@ def test_a_command_without_a_case_and_a_case_without_a_command_stop_the_run() ->
 def test_a_small_run_measures_the_chosen_commands_on_every_kind_of_file(tmp_path: Path) -> None:
     usual = ["--suite", "scaling", "--size", "small", "--repetitions", "1"]
     folders = ["--cache", f"{tmp_path}/cache", "--results", f"{tmp_path}/results"]
-    argv = [sys.executable, "-m", "benchmarks.run", *usual, *folders, "--only", "steps", "decode"]
+    argv = [sys.executable, "-m", "benchmarks.run", *usual, *folders, "--only", "steps", "decode", "capture"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (path,) = (tmp_path / "results").glob("scaling-*.json")
@@ -98,6 +98,7 @@ def test_a_small_run_measures_the_chosen_commands_on_every_kind_of_file(tmp_path
     assert {(one["kind"], one["what"]) for one in data["growth"]} == {
         *((kind, "steps") for kind in ("eager", "graph", "log")),
         ("list", "names decode"),
+        ("graph", "launches --capture"),
     }
     assert all(one["whole"]["time"] and len(one["bytes"]) == len(SIZES) for one in data["growth"])
     page = (tmp_path / "results" / "scaling.md").read_text("utf-8")
@@ -128,19 +129,24 @@ def test_launches_join_their_calls_and_ranges_in_a_kineto_trace(
         {**device, "cat": "kernel", "name": "gemm", "ts": 1612377604170.0, "dur": 20.0, "args": {"correlation": 3}},
         {**device, "cat": "gpu_memset", "name": "Memset", "ts": 1612377604180.0, "dur": 20.001,
          "args": {"correlation": 4}},
+        {**host, "cat": "cuda_runtime", "name": "cudaGraphLaunch", "ts": 1612377604165.0, "dur": 2.0,
+         "args": {"correlation": 5}},
+        {**device, "cat": "kernel", "name": "gemm", "ts": 1612377604210.0, "dur": 7.0, "args": {"correlation": 5}},
+        {**device, "cat": "kernel", "name": "silu", "ts": 1612377604220.0, "dur": 1.5, "args": {"correlation": 5}},
         {"ph": "M", "name": "process_name", "pid": 9},
     ]  # fmt: skip
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": events}), "utf-8")
-    kineto_truth(str(path), "kernels", "calls", "spans", "devices")
+    kineto_truth(str(path), "kernels", "calls", "spans", "devices", "replays")
     said = json.loads(capsys.readouterr().out)
-    assert (said["launches"], said["kernel_ns"]) == (1, 20_000)
+    assert (said["launches"], said["kernel_ns"]) == (3, 28_500)
     assert said["tables"]["calls"]["cudaLaunchKernel"]["total_ns"] == 5_250
     assert said["tables"]["spans"]["step"] == {
-        "instances": 1, "host_total_ns": 50_500, "launches": 1, "summed_ns": 20_000, "own_launches": 1,
-        "own_summed_ns": 20_000,
+        "instances": 1, "host_total_ns": 50_500, "launches": 3, "summed_ns": 28_500, "own_launches": 3,
+        "own_summed_ns": 28_500,
     }  # fmt: skip
-    assert said["tables"]["devices"]["gpu:0"]["busy_ns"] == 30_001
+    assert said["tables"]["devices"]["gpu:0"]["busy_ns"] == 30_001 + 8_500
+    assert said["tables"]["replays"] == {"cudaGraphLaunch": {"launches": 2, "summed_ns": 8_500}}
 
 
 def test_a_log_s_times_are_added_up_without_its_totals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
