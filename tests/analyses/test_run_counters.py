@@ -28,6 +28,8 @@ def test_samples_of_cores_at_one_time_are_one_tick_with_their_median() -> None:
     ]
     entity = found(trace_of(counters=rows))["cpu_frequency", "host"]
     assert entity.values.tolist() == [3010, 3011, 3012, 3013, 3014]
+    assert entity.times_ns is not None
+    assert entity.times_ns.tolist() == [tick * SECOND for tick in range(5)]
 
 
 def test_of_pooled_devices_the_most_harmful_value_counts() -> None:
@@ -82,6 +84,8 @@ def test_disks_that_fill_up_show_what_is_written() -> None:
     ]
     growth = found(trace_of(counters=rows))["disk_growth", "host"]
     assert growth.values.tolist() == [10e6] * 4
+    assert growth.times_ns is not None
+    assert growth.times_ns.tolist() == [tick * SECOND for tick in range(1, 5)]
     assert growth.role.cause_class == "disk"
 
 

@@ -149,3 +149,16 @@ def test_sums_by_kernel_tell_of_no_launches(capsys: pytest.CaptureFixture[str]) 
     sample = Path(__file__).parents[2] / "samples" / "webgpu.log.gz"
     for command in ("launches", "tree"):
         assert "Only sums by kernel are in the file" in data_of(capsys, command, sample)["remarks"][0]
+
+
+def test_a_capture_for_a_trace_without_replays_is_said_to_be_useless(
+    files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = data_of(capsys, "launches", files["eager"], "--capture", files["capture"])
+    assert any("nothing to explain" in remark for remark in data["remarks"])
+
+
+def test_standard_input_is_read_once(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run("launches", "-", "--capture", "-", capsys=capsys)
+    assert code == 2
+    assert "not both" in err

@@ -17,6 +17,8 @@ from inferometer.names import decode
         ("matmul:attn:q_proj:L3", 3, "attn:q_proj"),
         ("matmul:L3.attn.q_proj", 3, "attn.q_proj"),
         ("matmul:q proj:L3", 3, "q proj"),
+        ("matmul:layer_3.q_proj", 3, "q_proj"),
+        ("matmul:q_proj:l3", 3, "q_proj"),
     ],
 )
 def test_a_label_tells_its_layer_and_role(label: str, layer: int | None, role: str | None) -> None:

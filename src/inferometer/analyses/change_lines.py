@@ -17,6 +17,7 @@ from inferometer.analyses.change_evidence import interval, largest_discovery, p_
 from inferometer.analyses.change_matching import Key, Match
 from inferometer.analyses.change_units import REMAINDERS, Units, Values
 from inferometer.analyses.compare_limits import MIN_CHANGE, MORE_CALLS, NOT_REPEATED
+from inferometer.names import decode
 from inferometer.names.demangle import demangle
 
 ChangeKind = Literal[
@@ -52,6 +53,11 @@ class Contribution:
     def delta_ns(self) -> int:
         """Time a step in the candidate less that in the base, ns."""
         return self.candidate_ns - self.base_ns
+
+    @property
+    def label(self) -> str:
+        """What tables and charts call it: the short name of one kernel; of several the line's own words."""
+        return decode(self.name).short_name if max(map(len, self.of)) == 1 else self.name
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -205,7 +211,7 @@ def _line(match: Match, base: Side, candidate: Side, left: _Part, right: _Part) 
     line = Contribution(
         name=_name(match),
         cls=(match.base or match.candidate)[0][1],
-        kind="same" if match.kind == "same" else match.kind,
+        kind=match.kind,
         base_ns=round(left.mean),
         candidate_ns=round(right.mean),
         share=None,

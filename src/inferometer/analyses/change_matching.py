@@ -16,7 +16,6 @@ import polars as pl
 
 from inferometer.analyses.compare_limits import SAME_CALLS
 from inferometer.names import canonical_name, decode
-from inferometer.names.kernel_name import KernelName
 
 VARIED = frozenset(  # families whose kernels a library chooses between at run time
     ("gemm", "gemm_epilogue", "grouped_gemm", "conv", "attention", "attention_prefill", "attention_decode")
@@ -54,14 +53,16 @@ class Matching:
     def __post_init__(self) -> None:
         self.base_calls, self.candidate_calls = dict(self.base), dict(self.candidate)
 
-    def pair(self, base: Iterable[Key], candidate: Iterable[Key], kind: MatchKind, basis: str) -> Match:
-        """Take these from what is left."""
-        match = Match(tuple(base), tuple(candidate), kind, basis)
+    def pair(self, base: Iterable[Key], candidate: Iterable[Key], kind: MatchKind, basis: str) -> None:
+        """Take these from what is left, as one match."""
+        self.add(Match(tuple(base), tuple(candidate), kind, basis))
+
+    def add(self, match: Match) -> None:
+        """Take its functions from what is left."""
         for left, keys in ((self.base, match.base), (self.candidate, match.candidate)):
             for key in keys:
                 left.pop(key, None)
         self.matches.append(match)
-        return match
 
     def close(self) -> None:
         """What is left is gone or new."""
@@ -121,11 +122,6 @@ def agree(calls: float, others: float) -> bool:
     return abs(calls - others) <= SAME_CALLS * max(calls, others)
 
 
-def describe(function: str) -> KernelName:
-    """What the name of a device's function tells."""
-    return decode(function)
-
-
 def _parts(whole: Key, calls: float, others: Mapping[Key, float]) -> list[Key]:
     """Those of `others` whose words make up the name of `whole`; empty where they aren't at least two."""
     words = _words(whole)
@@ -138,7 +134,7 @@ def _words(key: Key) -> frozenset[str]:
     """The words of a kernel's short name that tell what it computes."""
     if key[1] == "host":
         return frozenset()
-    known = describe(key[0])
+    known = decode(key[0])
     words = re.findall(r"[a-z]+", known.short_name.lower().replace("_", " "))
     return frozenset(words) - _SAY_NOTHING - {known.library, *re.findall(r"[a-z]+", (known.dtype or ""))}
 
@@ -148,7 +144,7 @@ def _keys(frame: pl.DataFrame) -> dict[Key, float]:
 
 
 def _short_name(key: Key) -> Hashable:
-    known = describe(key[0])
+    known = decode(key[0])
     return known.short_name if known.is_known else None
 
 
@@ -189,7 +185,7 @@ def _by_family(keys: Iterable[Key]) -> dict[str, list[Key]]:
     for key in keys:
         if key[1] == "host":
             continue
-        known = describe(key[0])
+        known = decode(key[0])
         if known.is_known and known.family != "other":
             found[known.family].append(key)
     return found

@@ -8,15 +8,16 @@ fewer where one was split. A kernel must have most of its calls at such places, 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.change_matching import VARIED, Key, Match, Matching, agree, describe
+from inferometer.analyses.change_matching import VARIED, Key, Match, Matching, agree
 from inferometer.analyses.compare_limits import LONGEST_GROUP, SAME_PLACE
 from inferometer.analyses.run_activity import class_of
+from inferometer.names import decode
 
 Place = tuple[int, int]
 Stretch = tuple[str, ...]
@@ -168,11 +169,11 @@ def _rename(scene: _Scene) -> None:
 def _aligned(change: _Replaced) -> Iterator[tuple[str, str]]:
     if len(change.base) == len(change.candidate):
         for name, other in zip(change.base, change.candidate, strict=True):
-            family, others = describe(name).family, describe(other).family
+            family, others = decode(name).family, decode(other).family
             if family == others or "other" in (family, others):
                 yield name, other
         return
-    left, right = ([f if (f := describe(name).family) in VARIED else name for name in s] for s in change.sides)
+    left, right = ([f if (f := decode(name).family) in VARIED else name for name in s] for s in change.sides)
     for i, j, size in SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks():
         yield from zip(change.base[i : i + size], change.candidate[j : j + size], strict=True)
 
@@ -190,12 +191,10 @@ def _group(scene: _Scene, change: _Replaced) -> None:
         scene.matching.matches.remove(match)
     base = [*left.own, *(key for match in split for key in match.base)]
     candidate = [*right.own, *(key for match in split for key in match.candidate)]
-    kind, words = ("fused", "for more") if len(change.base) > len(change.candidate) else ("split", "for fewer")
-    basis = f"stands {words} in the same place of the launch order, as often a step"
-    scene.matching.pair(base, candidate, "fused" if kind == "fused" else "split", basis)
-    scene.matching.matches[-1] = replace(
-        scene.matching.matches[-1], shared=tuple(key[0] for match in split for key in match.base)
-    )
+    is_fused = len(change.base) > len(change.candidate)
+    basis = f"stands {'for more' if is_fused else 'for fewer'} in the same place of the launch order, as often a step"
+    shared = tuple(key[0] for match in split for key in match.base)
+    scene.matching.add(Match(tuple(base), tuple(candidate), "fused" if is_fused else "split", basis, shared))
 
 
 @dataclass(frozen=True)

@@ -7,21 +7,21 @@ contexts of both lie (`shared_contexts`).
 
 import polars as pl
 
+from inferometer.analyses.printed_steps import has_printed_steps, printed_steps
 from inferometer.analyses.run_activity import CYCLES, FUNCTIONS, LANE, OWNER, Activity, class_of, filled, main_lanes
 from inferometer.analyses.run_activity import with_completeness as complete
 from inferometer.names.engine_labels import class_of_label
 from inferometer.trace.trace import Trace
 
-_STEP = ["section", "step"]
+_STEP = ["rank", "log_run", "step"]
 Contexts = tuple[int, int]
 
 
 def is_by_step(trace: Trace) -> bool:
     """Whether sums were printed step by step, and the steps are there."""
-    if not {"totals", "steps"} <= trace.scope:
+    if "steps" not in trace.scope or not has_printed_steps(trace):
         return False
-    numbers = trace.totals.select(pl.col("step").count()).collect().item()
-    return bool(numbers) and bool(trace.steps.select(pl.len()).collect().item())
+    return bool(trace.steps.select(pl.len()).collect().item())
 
 
 def shared_contexts(base: Trace, candidate: Trace) -> Contexts | None:
@@ -48,11 +48,11 @@ def context_range(trace: Trace) -> Contexts | None:
 
 
 def compared_steps(trace: Trace) -> pl.DataFrame:
-    """The steps of the phase that has most, with `section`, `cycle` and `tokens`."""
+    """The steps of the phase that has most, with `log_run`, `cycle` and `tokens`."""
     steps = trace.steps.collect()
-    section = pl.col("process").fill_null(0).alias("section")
+    run = pl.col("process").fill_null(0).alias("log_run")
     tokens = pl.coalesce("decode_tokens", "prefill_tokens", pl.lit(1)).alias("tokens")
-    steps = steps.with_columns(section, tokens)
+    steps = steps.with_columns(run, tokens)
     phases = steps.group_by("phase", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
     chosen = steps.filter(pl.col("phase").eq_missing(phases["phase"][0])) if steps.height else steps
     return chosen.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("cycle"))
@@ -62,8 +62,8 @@ def activity_of_steps(trace: Trace, contexts: Contexts | None = None) -> Activit
     """The run's steps as cycles, those whose wall time is known; only those within `contexts` where given."""
     every = compared_steps(trace)
     steps = every if contexts is None else every.filter(pl.col("context_len").is_between(*contexts))
-    rows = trace.totals.filter(pl.col("step").is_not_null(), pl.col("total_ns").is_not_null()).collect()
-    rows = rows.join(steps.select(*_STEP, "cycle", "process", "tokens"), on=_STEP)
+    placed = steps.select(*_STEP, "cycle", "process", "tokens")
+    rows = printed_steps(trace).collect().join(placed, on=_STEP, nulls_equal=True)
     classes = {label: class_of_label(label) for label in rows["kernel"].unique()}
     sums = rows.group_by(
         "cycle", *LANE, pl.col("kernel").replace_strict(classes).alias("function"), maintain_order=True

@@ -9,7 +9,6 @@ from inferometer.analyses.causes import Cause
 from inferometer.analyses.change_lines import Contribution
 from inferometer.analyses.compare_limits import MIN_CHANGE
 from inferometer.analyses.result import Field, Section
-from inferometer.names import decode
 from inferometer.units import format_duration, format_sample
 
 if TYPE_CHECKING:
@@ -158,7 +157,6 @@ def _changed(found: "Comparison") -> Section:
 def _row(line: Contribution) -> dict[str, object]:
     interval = line.interval_ns
     within = f"{format_duration(interval[0])} to {format_duration(interval[1])}" if interval else None
-    name = decode(line.name).short_name if max(map(len, line.of)) == 1 else line.name
     return {
         "delta_ns": line.delta_ns,
         "interval": within,
@@ -166,7 +164,7 @@ def _row(line: Contribution) -> dict[str, object]:
         "candidate_ns": line.candidate_ns,
         "share": line.share,
         "kind": line.kind,
-        "name": name,
+        "name": line.label,
     }
 
 

@@ -43,7 +43,7 @@ class LaunchSites(Result):
     """Rows of `frame` are keys, the most time first.
 
     `key`, `count` of launches, `total_ns`, `share` of all, `mean_ns`, `kernel_count`, and `kernels`: name, count and
-    time of each, the longest first.
+    time of each, the longest first; of compiled kernels the file.
 
     `by_how`: ns by how launches were attributed, or why not (`REASONS`); they add up to `total_ns`.
     """
@@ -138,7 +138,7 @@ def launch_sites(
     """
     pattern = compile_match(match)
     by = by or told_by(found)
-    keys = found.sites.select("node", _pooled(by, layers).alias("key"))
+    keys = found.sites.select("node", _pooled(by, layers).alias("key"), "kernel_file")
     work = found.launches.select("kernel", "dur_ns", "node", "how").join(keys, on="node", how="left")
     total_ns = int(work["dur_ns"].sum())
     rows = _rows(work.filter(pl.col("key").is_not_null()), total_ns)
@@ -185,7 +185,7 @@ def time_by_how(work: pl.DataFrame) -> dict[str, int]:
 def _rows(work: pl.DataFrame, total_ns: int) -> pl.DataFrame:
     sums = (pl.len().cast(pl.Int64).alias("count"), pl.col("dur_ns").sum().alias("total_ns"))
     kernels = (
-        work.group_by("key", "kernel", maintain_order=True)
+        work.group_by("key", "kernel", "kernel_file", maintain_order=True)
         .agg(*sums)
         .with_columns(pl.col("kernel").cast(pl.String))
         .sort("total_ns", "count", "kernel", descending=[True, True, False])
@@ -196,8 +196,8 @@ def _rows(work: pl.DataFrame, total_ns: int) -> pl.DataFrame:
         .agg(
             pl.col("count").sum(),
             pl.col("total_ns").sum(),
-            pl.len().cast(pl.Int64).alias("kernel_count"),
-            pl.struct("kernel", "count", "total_ns").alias("kernels"),
+            pl.col("kernel").n_unique().cast(pl.Int64).alias("kernel_count"),
+            pl.struct("kernel", "count", "total_ns", "kernel_file").alias("kernels"),
         )
         .with_columns(share.alias("share"), (pl.col("total_ns") / pl.col("count")).alias("mean_ns"))
     )

@@ -4,26 +4,20 @@ The operator calls of the model's step (`architectures`) are joined with the cla
 step by step. Measured: time. Modelled: bytes and FLOPs, and the bounds that follow from them; the two never share a
 column. A bound is the larger of a memory bound (bytes over bandwidth) and a compute bound (FLOPs over the peak, where
 the device is known), and S is that bound over the measured time: above 1, sizes, dtype or device aren't as assumed.
-`model_roles` tells what each class does, `model_work` what that takes.
-
-Sums go over undisturbed steps whose context is known, so that both sides speak of the same work: of decode steps, one
-token; of prefill, one step.
+`model_roles` tells what each class does, `model_work` what that takes, `model_rows` sets time and work side by side.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
 from inferometer.analyses.hardware import device_of
-from inferometer.analyses.model_roles import Part, match_roles
-from inferometer.analyses.model_work import PRODUCTS, Passes, Sizes, sum_of
+from inferometer.analyses.model_rows import phase_rows, printed_rows_of_run, with_rates
+from inferometer.analyses.model_work import Sizes
 from inferometer.analyses.result import Field, Result, Section
-from inferometer.analyses.steps import StepTable, step_table
-from inferometer.errors import InputError
-from inferometer.names.engine_labels import class_of_label
+from inferometer.analyses.steps import StepTable
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
@@ -35,11 +29,7 @@ BRACKET = (100e9, 200e9, 400e9)
 """Bytes per second, where neither a device nor a bandwidth is known: a laptop's chip to a workstation's."""
 
 NEEDED = ("totals", "steps", "log", "selections")
-LEAST_BEST_BYTES = 1_000_000
-"""A class that moves less a step is bound by its launch: its rate says nothing about what the device reaches."""
-
 _KEYS = ("phase", "kernel")
-_MOST_ROUNDING = 0.05  # of a class's time, by which its printed digits may be off, for its rate to count as the best
 
 
 @dataclass(frozen=True)
@@ -187,16 +177,16 @@ def model_bounds(
     Raises:
         InputError: The source printed no sums by step.
     """
-    used = _used_rows(trace, run, steps)
+    used = printed_rows_of_run(trace, run, steps)
     device = device or next((known for one in trace.facts.devices if (known := device_of(one))), None)
     chosen = tuple(bandwidths) or _bandwidths_of(device) or BRACKET
     sizes = sizes or Sizes()
     frames, unclaimed = [], {}
     for (phase,), rows in used.partition_by("phase", as_dict=True, maintain_order=True).items():
-        frame, left = _phase_rows(rows, phase, model, sizes, by_layer=by_layer)
+        frame, left = phase_rows(rows, phase, model, sizes, by_layer=by_layer)
         frames.append(frame)
         unclaimed[phase or "not known"] = left
-    rows = _with_rates(pl.concat(frames, how="diagonal_relaxed"))
+    rows = with_rates(pl.concat(frames, how="diagonal_relaxed"))
     return ModelBounds(
         source=trace.facts.source,
         model=model,
@@ -219,84 +209,6 @@ def differing_dimensions(metrics: Mapping[str, Any], model: "Model") -> Iterator
         said = metrics.get(word)
         if isinstance(said, int) and said != own:
             yield word, said, own
-
-
-def _used_rows(trace: Trace, run: int | None, known: StepTable | None) -> pl.DataFrame:
-    """Printed rows of undisturbed steps with their step's phase, tokens and context."""
-    trace.require(("totals", "steps"))
-    totals = trace.totals.filter(pl.col("step").is_not_null(), pl.col("total_ns").is_not_null())
-    if totals.head(1).collect().is_empty():
-        raise InputError(
-            f"{trace.facts.source}: want sums by kernel and step, as a WebGPU engine's log has them, found none",
-            hint="Leave --model-config out.",
-        )
-    table = step_table(trace, run=run) if known is None else known
-    steps = table.steps.filter(~pl.col("disturbed").fill_null(value=False))
-    columns = {"section": pl.col("run"), "step": pl.col("step"), "phase": pl.col("phase")}
-    steps = steps.select(**columns, tokens=pl.col("tokens"), context=pl.col("context_len"))
-    return totals.collect().join(steps, on=["section", "step"], nulls_equal=True)
-
-
-def _phase_rows(
-    rows: pl.DataFrame, phase: str | None, model: "Model", sizes: Sizes, *, by_layer: bool
-) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The rows of one phase, and the roles that none of them has."""
-    passes = Passes.of(rows, phase)
-    costs = passes.costs(model, sizes)
-    kernels = {kernel: class_of_label(kernel) for kernel in rows["kernel"].unique()}
-    roles = match_roles(kernels.values(), list(dict.fromkeys(part for part, _ in costs)))
-    label = pl.col("kernel") if by_layer else pl.col("kernel").replace_strict(kernels)
-    sums = (
-        rows.group_by(label.alias("kernel"), maintain_order=True)
-        .agg(
-            pl.col("total_ns").sum(),
-            pl.col("resolution_ns").sum(),
-            pl.col("step").n_unique().alias("steps"),
-            pl.col("layer").drop_nulls().unique().alias("layers_seen"),
-        )
-        .sort("total_ns", "kernel", descending=[True, False])
-    )
-    found = []
-    for row in sums.iter_rows(named=True):
-        name = row["kernel"]
-        parts = roles.parts[kernels[name] if by_layer else name]
-        layers = [int(layer) for layer in row["layers_seen"] if str(layer).isdecimal()] if by_layer else None
-        cost = sum_of(costs, parts, layers or None)
-        found.append(
-            {
-                "phase": phase,
-                "kernel": name,
-                "roles": [role for _, role in parts],
-                "layers": len(row["layers_seen"]),
-                "steps": row["steps"],
-                "unit": passes.unit,
-                "units": passes.units,
-                "total_ns": row["total_ns"],
-                "share": row["total_ns"] / max(1, int(sums["total_ns"].sum())),
-                "measured_ns": row["total_ns"] / passes.units,
-                "is_rated": _is_rated(row, parts),
-                **{column: None if np.isnan(value) else float(value) / passes.units for column, value in cost.items()},
-            }
-        )
-    floats = dict.fromkeys(("flops", "weight_bytes", "moved_bytes"), pl.Float64())
-    schema = pl.Schema({"phase": pl.String(), "roles": pl.List(pl.String()), **floats})
-    frame = pl.DataFrame(found, schema_overrides=schema, infer_schema_length=None)
-    return frame, tuple(role for _, role in roles.unclaimed)
-
-
-def _is_rated(row: Mapping[str, Any], parts: Sequence[Part]) -> bool:
-    """Whether a class reads whole matrices, and its time is printed finely enough to tell a rate."""
-    reads = any(op in PRODUCTS for op, _ in parts)
-    return reads and (row["resolution_ns"] or 0) <= _MOST_ROUNDING * row["total_ns"]
-
-
-def _with_rates(rows: pl.DataFrame) -> pl.DataFrame:
-    seconds = pl.when(pl.col("measured_ns") > 0).then(pl.col("measured_ns") / 1e9)
-    rated = rows.with_columns(
-        (pl.col("moved_bytes") / seconds).alias("bytes_per_s"), (pl.col("flops") / seconds).alias("flops_per_s")
-    )
-    counts = pl.col("is_rated") & (pl.col("weight_bytes") >= LEAST_BEST_BYTES)
-    return rated.with_columns(pl.col("bytes_per_s").filter(counts).max().alias("best_bytes_per_s")).drop("is_rated")
 
 
 def _bounds(rows: pl.DataFrame, bandwidths: Sequence[float], peak: tuple[str, float] | None) -> pl.DataFrame:

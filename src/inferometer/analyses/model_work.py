@@ -52,7 +52,7 @@ class Passes:
 
     @classmethod
     def of(cls, rows: pl.DataFrame, phase: str | None) -> "Passes":
-        steps = rows.unique(["section", "step"], maintain_order=True).select("tokens", "context").rows()
+        steps = rows.unique("step", maintain_order=True).select("tokens", "context").rows()
         if phase != "decode":
             return cls(tuple(n for n, _ in steps), tuple(context for _, context in steps), "step", len(steps))
         contexts = [None if context is None else context + i for n, context in steps for i in range(n or 1)]

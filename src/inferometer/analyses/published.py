@@ -18,7 +18,6 @@ from inferometer.analyses.published_runs import Pairing, RunNames, check_phases,
 from inferometer.analyses.published_table import metric_rows
 from inferometer.analyses.result import Field, Kind, Result, Section
 from inferometer.errors import InputError
-from inferometer.trace.losses import Kind as LossKind
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
@@ -166,9 +165,5 @@ def _losses_of(*runs: tuple[Trace, str]) -> Losses:
     """Those of both runs, added up; an example says which run it is from."""
     losses = Losses(frozenset().union(*(trace.losses.scope for trace, _ in runs)))
     for trace, label in runs:
-        losses.seen.update(trace.losses.seen)
-        for loss in trace.losses:
-            example = None if loss.example is None else f"{label}: {loss.example}"
-            kind = LossKind(loss.name, loss.severity, loss.meaning, loss.dropped)
-            losses.count(loss.name, loss.count, category=loss.category, example=example, kind=kind)
+        losses.add(trace.losses, label)
     return losses

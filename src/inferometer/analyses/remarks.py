@@ -10,7 +10,7 @@ import polars as pl
 
 from inferometer.analyses.gaps import find_gaps
 from inferometer.analyses.kernels import KernelTable
-from inferometer.analyses.work import arrange_work, at_place
+from inferometer.analyses.work import arrange_work, at_place, place_name
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration, format_share
 
@@ -92,8 +92,8 @@ def _idle(trace: Trace, devices: pl.DataFrame) -> Iterator[str]:
 
 def _place(row: Mapping[str, Any], devices: pl.DataFrame) -> str:
     """The device, with its rank where there are several."""
-    device = row["device"] or "unnamed device"
-    return f"{device} of rank {row['rank']}" if "rank" in row and devices["rank"].n_unique() > 1 else device
+    has_ranks = "rank" in row and devices["rank"].n_unique() > 1
+    return place_name(row["rank"] if has_ranks else None, row["device"])
 
 
 def _why_idle(gaps: pl.DataFrame) -> str:
@@ -152,7 +152,10 @@ def _graphs(trace: Trace) -> Iterator[str]:
     )
     if replays["calls"]:
         calls = "one graph launch" if replays["calls"] == 1 else f"{replays['calls']:,} graph launches"
-        yield f"{replays['kernels']:,} kernels come from {calls}: no framework op stands behind each of them."
+        yield (
+            f"{replays['kernels']:,} kernels come from {calls}: no framework op stands behind each of them. A capture or "
+            "an eager run tells it: inferometer launches --capture."
+        )
 
 
 def _before_window(trace: Trace) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a run's counters say, one series a metric and device, one value a tick.
+"""What a run's counters say: one series a metric and device, one value a tick, with the tick's time.
 
 Values of a device are taken from `function_metrics` where it has them: it alone tells devices apart in some sources,
 while all functions of a cycle share one value there. Host values come from `counters`: the samples of one tick (cores,
@@ -7,7 +7,6 @@ use of a resource is the whole less the process's own part.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,16 +19,23 @@ from inferometer.analyses.run_activity import HOST
 from inferometer.trace.trace import Trace
 
 POOLED = "gpus"
+Times = NDArray[np.int64]
+_SERIES = ["metric", "device", "unit", "process"]
 
 
 @dataclass(frozen=True)
 class Entity:
-    """A metric of a device: `host`, `gpu:7`, or `gpus` where the source doesn't tell them apart. One value a tick."""
+    """A metric of a device: `host`, `gpu:7`, or `gpus` where the source doesn't tell them apart. One value a tick.
+
+    `times_ns` has the shape of `values`, (n,): when a tick's first sample was taken, or when the cycle that a value is
+    of began, on the trace's clock. None where the source doesn't tell for each.
+    """
 
     metric: str
     device: str
     unit: str | None
     values: Values
+    times_ns: Times | None = None
 
     @property
     def role(self) -> MetricRole:
@@ -55,30 +61,58 @@ def find_entities(trace: Trace) -> list[Entity]:
     return sorted(found, key=lambda entity: entity.key)
 
 
+def tick_starts(times: NDArray[np.int64] | Values) -> Times:
+    """Where each tick's samples begin: those of cores, or of devices that a source pools, follow each other closely.
+
+    Args:
+        times: Of samples in order, in any unit. Shape (n,).
+
+    Returns:
+        Positions in order; all of them where samples come at regular times.
+    """
+    if len(times) < 2:
+        return np.arange(len(times))
+    gaps = np.diff(times)
+    return np.concatenate(([0], np.flatnonzero(gaps > BURST * np.quantile(gaps, 0.95)) + 1))
+
+
 def _from_functions(trace: Trace) -> list[Entity]:
     """One value a cycle in which the device's metric was sampled: the median over functions."""
     frame = trace.function_metrics.filter(pl.col("mu").is_not_null() & pl.col("mu").is_finite())
-    by_cycle = frame.group_by("metric", "device", "unit", "process", "cycle").agg(pl.col("mu").median())
-    keys = ["metric", "device", "unit", "process"]
-    series = by_cycle.sort("cycle").group_by(keys, maintain_order=True).agg("mu").collect()
-    return _one_each([_entity(row, row["device"], row["mu"]) for row in series.to_dicts()])
+    by_cycle = frame.group_by(*_SERIES, "cycle").agg(pl.col("mu").median())
+    timed = _with_starts(by_cycle, trace, ["process", "cycle"]).sort("cycle")
+    series = timed.group_by(_SERIES, maintain_order=True).agg("mu", "start_ns").collect()
+    return _one_each(
+        [
+            Entity(row["metric"], row["device"], row["unit"], np.asarray(row["mu"]), _all_known(row["start_ns"]))
+            for row in series.to_dicts()
+        ]
+    )
+
+
+def _with_starts(cycles: pl.LazyFrame, trace: Trace, by: list[str]) -> pl.LazyFrame:
+    """`cycles` with `start_ns`; null where the source's steps are not these cycles, or have no times."""
+    if "steps" not in trace.scope:
+        return cycles.with_columns(pl.lit(None, dtype=pl.Int64).alias("start_ns"))
+    steps = trace.steps.select("process", pl.col("step").alias("cycle"), "start_ns")
+    starts = steps.group_by(by).agg(pl.col("start_ns").min())
+    return cycles.join(starts, on=by, how="left", nulls_equal=True)
+
+
+def _all_known(times_ns: list[int | None]) -> Times | None:
+    return None if None in times_ns else np.array(times_ns, dtype=np.int64)
 
 
 def _from_counters(trace: Trace) -> list[Entity]:
     frame = trace.counters.filter(pl.col("value").is_not_null() & pl.col("value").is_finite())
-    keys = ["metric", "device", "unit", "process"]
-    series = frame.sort("time_ns").group_by(keys, maintain_order=True).agg("time_ns", "value").collect()
+    series = frame.sort("time_ns").group_by(_SERIES, maintain_order=True).agg("time_ns", "value").collect()
     found = []
     for row in series.to_dicts():
         is_device = row["metric"].lower().startswith(("gpu_", "container_gpu", "process_gpu"))
         device = row["device"] or (POOLED if is_device else HOST)
-        values = _ticks(np.asarray(row["time_ns"]), np.asarray(row["value"]), role_of_metric(row["metric"]), device)
-        found.append(_entity(row, device, values))
+        samples = Entity(row["metric"], device, row["unit"], np.asarray(row["value"]))
+        found.append(_by_tick(samples, np.asarray(row["time_ns"])))
     return _one_each(found)
-
-
-def _entity(row: dict[str, Any], device: str, values: object) -> Entity:
-    return Entity(row["metric"], device, row["unit"], np.asarray(values, dtype=np.float64))
 
 
 def _one_each(entities: list[Entity]) -> list[Entity]:
@@ -97,24 +131,20 @@ def _joined(entities: list[Entity]) -> Entity:
     return replace(longest, values=longest.values + more)
 
 
-def _ticks(time_ns: NDArray[np.int64], values: Values, role: MetricRole, device: str) -> Values:
+def _by_tick(samples: Entity, times_ns: Times) -> Entity:
     """One value for each burst of samples; single samples at regular times stay what they are."""
-    begins = _bursts(time_ns)
-    if len(begins) == len(values):
-        return values
-    bursts = np.split(values, begins[1:])
-    if device != POOLED:
-        return np.array([np.median(burst) for burst in bursts])
-    extreme = np.min if role.harmful == "down" else np.max
-    return np.array([extreme(burst) for burst in bursts])
+    begins = tick_starts(times_ns)
+    if len(begins) == len(times_ns):
+        return replace(samples, times_ns=times_ns)
+    bursts = np.split(samples.values, begins[1:])
+    values = np.array([_of_burst(samples, burst) for burst in bursts])
+    return replace(samples, values=values, times_ns=times_ns[begins])
 
 
-def _bursts(time_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each tick's samples begin, of samples in order of time."""
-    if len(time_ns) < 2:
-        return np.arange(len(time_ns))
-    gaps = np.diff(time_ns)
-    return np.concatenate(([0], np.flatnonzero(gaps > BURST * np.quantile(gaps, 0.95)) + 1))
+def _of_burst(samples: Entity, burst: Values) -> float:
+    if samples.device != POOLED:
+        return float(np.median(burst))
+    return float(burst.min() if samples.role.harmful == "down" else burst.max())
 
 
 def _disk_growth(trace: Trace) -> list[Entity]:
@@ -122,7 +152,7 @@ def _disk_growth(trace: Trace) -> list[Entity]:
     used = trace.counters.filter((pl.col("metric") == "disk_used") & pl.col("value").is_finite())
     samples = used.select("time_ns", "value").sort("time_ns").collect()
     time_ns, values = samples["time_ns"].to_numpy(), samples["value"].to_numpy()
-    begins = _bursts(time_ns)
+    begins = tick_starts(time_ns)
     sizes = np.diff(np.append(begins, len(time_ns)))
     whole = begins[sizes == np.median(sizes)] if len(begins) else begins
     if len(whole) < 3:
@@ -130,7 +160,7 @@ def _disk_growth(trace: Trace) -> list[Entity]:
     disks = int(np.median(sizes))
     sums = np.array([values[at : at + disks].sum() for at in whole])
     rates = np.diff(sums) / (np.diff(time_ns[whole]) / 1e9)
-    return [Entity(DISK_GROWTH, HOST, "B/s", np.maximum(rates, 0.0))]
+    return [Entity(DISK_GROWTH, HOST, "B/s", np.maximum(rates, 0.0), time_ns[whole[1:]])]
 
 
 def _cores(trace: Trace) -> int | None:
@@ -170,6 +200,7 @@ def _run_queue(trace: Trace) -> list[Entity]:
     """The share of time in which threads could run but waited for a processor, one value a cycle."""
     frame = trace.function_times.filter(pl.col("class").is_in(["oncpu", "runq"]))
     waits = pl.col("dur_ns").filter(pl.col("class") == "runq").sum()
-    share = frame.group_by("cycle").agg((waits / pl.col("dur_ns").sum()).alias("share")).sort("cycle").collect()
-    values = share["share"].drop_nulls().drop_nans().to_numpy()
-    return [Entity(RUN_QUEUE, HOST, None, values)] if len(values) and values.max() > 0 else []
+    share = frame.group_by("cycle").agg((waits / pl.col("dur_ns").sum()).alias("share"))
+    known = _with_starts(share, trace, ["cycle"]).sort("cycle").collect().drop_nulls("share").drop_nans("share")
+    values, times_ns = known["share"].to_numpy(), _all_known(known["start_ns"].to_list())
+    return [Entity(RUN_QUEUE, HOST, None, values, times_ns)] if len(values) and values.max() > 0 else []

@@ -61,6 +61,9 @@ def site_remarks(found: Attribution, by: By | None) -> Iterator[str]:
 
 
 def _fits(found: Attribution) -> Iterator[str]:
+    if found.nameless and not found.launches["is_replay"].any():
+        yield "No graph replays are among these launches: a capture has nothing to explain."
+        return
     for fit, nameless in zip(found.fits, [*found.nameless, 0], strict=False):
         if fit.replays:
             where = f" ({', '.join(fit.places[:3])})" if fit.places else ""
@@ -110,9 +113,10 @@ def _lacking(found: Attribution, by: By | None) -> Iterator[str]:
         if not has_any(found, by):
             yield f"No {_WORDS[by]} stand around the launches of this file. {advice[by]}"
         return
-    if not has_any(found, "op"):
+    ops, spans = has_any(found, "op"), has_any(found, "span")
+    if not ops and not spans:
         yield f"No {_WORDS['op']} stand around the launches of this file. {advice['op']}"
-    if not has_any(found, "module") and not has_any(found, "user-frame"):
+    if (ops or not spans) and not has_any(found, "module") and not has_any(found, "user-frame"):
         yield f"No modules or frames stand around the launches of this file. {advice['module']}"
 
 

@@ -161,7 +161,7 @@ def find_disturbed(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFra
 
     Args:
         steps: One run in order of time; columns as `step_sources.STEPS`.
-        class_steps: Columns as `step_sources.CLASS_STEPS`.
+        class_steps: Columns as `step_class_times.CLASS_STEPS`.
     """
     parts = [pl.DataFrame(schema={"step": pl.Int64, **FOUND})]
     for (phase,), own in steps.partition_by("phase", as_dict=True, maintain_order=True).items():

@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.units import format_duration
+
 ALL = "(all)"
 CONTEXTS = 3
 """Different contexts from which on a line says anything: two always lie on one."""
@@ -49,6 +51,11 @@ def find_growth(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame:
     rows = pl.DataFrame(list(_rows(times, known, _alike(known))), schema=GROWTH)
     is_all = pl.col("class") == ALL
     return rows.sort(is_all, pl.col("slope_ns"), "class", descending=[False, True, False], nulls_last=True)
+
+
+def format_slope(slope_ns: float) -> str:
+    """A slope for people, with digits below 100 ns, which a duration has not: `0.3 ns`, `153.600 μs`."""
+    return format_duration(slope_ns) if abs(slope_ns) >= 100 else f"{slope_ns:.3g} ns"
 
 
 def _alike(known: pl.DataFrame) -> list[int]:

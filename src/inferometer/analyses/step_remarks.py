@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from inferometer.analyses.step_disturbances import FEWEST
-from inferometer.analyses.step_growth import ALL, CONTEXTS
+from inferometer.analyses.step_growth import ALL, CONTEXTS, format_slope
 from inferometer.analyses.step_sources import RunSteps
 from inferometer.units import format_duration, format_share
 
@@ -38,14 +38,14 @@ def _growth(steps: pl.DataFrame, growth: pl.DataFrame) -> Iterator[str]:
     positions = float(decode["mean_kv"].max() - decode["mean_kv"].min())  # type: ignore[operator, arg-type]
     rows = growth.filter(pl.col("slope_ns") * positions > _SAID_GROWTH * mean_ns)
     for row in rows.filter(pl.col("class") != ALL).head(_CLASSES).iter_rows(named=True):
-        grows = f"{row['class']} grows by {format_duration(row['slope_ns'])} per token and KV position"
+        grows = f"{row['class']} grows by {format_slope(row['slope_ns'])} per token and KV position"
         first, last = (row[name] and format_share(row[name]) for name in ("first_share", "last_share"))
         shares = f": {first} of GPU time in the first decode step, {last} in the last" if first and last else ""
         yield f"{grows} (R² {row['r2']:.4f}){shares}."
     for row in rows.filter(pl.col("class") == ALL).iter_rows(named=True):
         yield (
             f"A decoded token takes {format_duration(row['intercept_ns'])} on the GPU, and "
-            f"{format_duration(row['slope_ns'])} more for each KV position."
+            f"{format_slope(row['slope_ns'])} more for each KV position."
         )
 
 

@@ -1,27 +1,20 @@
-"""The steps of one run as its source recorded them, and the device time of each class of kernels in each step.
+"""The steps of one run as its source recorded them.
 
 Steps are the table `steps` where it has rows (an engine's log, cycles), else marks among the host's spans: those of
-vLLM and SGLang, which tell the phase and the tokens, else `ProfilerStep#N`. Times by class are sums that the source
-printed by step, else its function times, else launches: a launch belongs to the step in which its host call began, or
-where calls are unknown to that in which it began itself. Finding steps without marks is no part of this.
+vLLM and SGLang, which tell the phase and the tokens, else `ProfilerStep#N`. Finding steps without marks is no part of
+this; `step_class_times` says what classes of kernels took in each.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
-from inferometer.analyses.correlation import CALL_KEY, tie_launches
-from inferometer.analyses.intervals import busy_by
-from inferometer.analyses.labels import label_names, relabel
-from inferometer.analyses.nesting import find_innermost
+from inferometer.analyses.printed_steps import has_printed_steps
+from inferometer.analyses.step_class_times import CLASS_STEPS, OWNER, find_class_times
 from inferometer.errors import InputError, UnknownName
-from inferometer.names.engine_labels import class_of_label
 from inferometer.trace.trace import Trace
 
-OWNER = ["rank", "process"]
 NEEDED = {  # the columns of each table that the question touches
     "steps": (
         *("step", "phase", "process", "rank", "start_ns", "dur_ns", "gpu_busy_ns", "batch"),
@@ -42,13 +35,6 @@ STEPS = pl.Schema(
         **dict.fromkeys(("start_ns", "wall_ns", "gpu_busy_ns", "gap_ns"), pl.Int64()),
     }
 )
-CLASS_STEPS = pl.Schema(
-    {
-        "step": pl.Int64(),
-        **dict.fromkeys(("phase", "class"), pl.String()),
-        **dict.fromkeys(("total_ns", "layers", "calls"), pl.Int64()),
-    }
-)
 _STARTS_NO_DEVICE = pl.col("device").is_null() & pl.col("stream").is_null()
 _PROFILER = re.compile(r"ProfilerStep#(?P<step>\d{1,18})")
 _VLLM = re.compile(
@@ -59,17 +45,19 @@ _NO_STEPS = (
     "In PyTorch, call profiler.step() once a step; vLLM and SGLang name their steps while they are profiled; a WebGPU "
     "engine's log has them where it prints a profile report a step. Without steps: inferometer kernels, timeline."
 )
-_SUMMED = "Device times of classes are sums over all streams; the source doesn't record how long the GPU was busy."
 
 
 @dataclass(frozen=True)
 class RunSteps:
     """One run of the trace. `steps` in order of time; `class_steps` with `calls` where they are known.
 
-    `runs`: how many steps each run of the trace has. `anchor`: what delimits the steps.
+    `runs`: how many steps each run of the trace has. `rank` and `process`: whose steps they are, as the tables have it.
+    `anchor`: what delimits the steps.
     """
 
     run: int
+    rank: int | None
+    process: int | None
     runs: dict[int, int]
     steps: pl.DataFrame
     class_steps: pl.DataFrame
@@ -89,25 +77,28 @@ def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
         every = _marked(trace)
     if every.is_empty():
         raise InputError(f"{trace.facts.source}: want steps of an engine, found none recorded", hint=_NO_STEPS)
-    every = every.with_columns(_run_numbers(every, is_printed=_has_printed(trace)))
+    every = every.with_columns(_run_numbers(every, is_printed=has_printed_steps(trace)))
     runs = dict(every.group_by("run").len().sort("run").iter_rows())
     chosen = next(iter(runs)) if run is None else run
     if chosen not in runs:
         raise UnknownName("run", str(run), map(str, runs))
     own, notes = _in_order(every.filter(pl.col("run") == chosen))
-    classes, busy, more = _class_steps(trace, own)
-    own = own.join(busy, on="step", how="left", maintain_order="left")
+    times = find_class_times(trace, own)
+    own = own.join(times.busy, on="step", how="left", maintain_order="left")
     anchors = own["anchor"].drop_nulls().unique(maintain_order=True)
     steps = _filled(_with_gaps(own.with_columns(pl.coalesce("gpu_busy_ns", "busy_ns").alias("gpu_busy_ns"))), STEPS)
     phases = steps.select("step", "phase")
-    placed = classes.join(phases, on="step", maintain_order="left").sort("step", maintain_order=True)
+    placed = times.classes.join(phases, on="step", maintain_order="left").sort("step", maintain_order=True)
+    rank, process = own.select(OWNER).row(0)
     return RunSteps(
         run=chosen,
+        rank=rank,
+        process=process,
         runs=runs,
         steps=steps,
         class_steps=_filled(placed, CLASS_STEPS),
         anchor=anchors[0] if len(anchors) else None,
-        notes=(*notes, *more),
+        notes=(*notes, *times.notes),
     )
 
 
@@ -187,113 +178,6 @@ def _with_gaps(steps: pl.DataFrame) -> pl.DataFrame:
         pl.when(pl.col("phase") == "decode").then(mean_kv).alias("mean_kv"),
         (pl.col("wall_ns") - pl.col("gpu_busy_ns")).alias("gap_ns"),
     )
-
-
-_Classes = tuple[pl.DataFrame, pl.DataFrame, tuple[str, ...]]
-
-
-def _class_steps(trace: Trace, steps: pl.DataFrame) -> _Classes:
-    """Times by step and class, the steps' busy times where they follow from these, and what to know of both."""
-    sources: tuple[Callable[[Trace, pl.DataFrame], _Classes], ...] = (_from_totals, _from_functions, _from_launches)
-    for source in sources:
-        classes, busy, notes = source(trace, steps)
-        if not classes.is_empty():
-            return classes, busy, notes
-    return pl.DataFrame(schema=CLASS_STEPS).drop("phase"), _no_busy(), ()
-
-
-def _no_busy() -> pl.DataFrame:
-    return pl.DataFrame(schema={"step": pl.Int64, "busy_ns": pl.Int64})
-
-
-def _has_printed(trace: Trace) -> bool:
-    return "totals" in trace.scope and bool(trace.totals.select(pl.col("step").count()).collect().item())
-
-
-def _from_totals(trace: Trace, steps: pl.DataFrame) -> _Classes:
-    if not _has_printed(trace):
-        return pl.DataFrame(), _no_busy(), ()
-    rank, process = steps.select(OWNER).row(0)
-    rows = trace.totals.filter(pl.col("rank").eq_missing(rank), pl.col("step").is_not_null())
-    if rank is not None:  # sections of one rank go on where those of the one before ended
-        rows = rows.with_columns(pl.col("section") - pl.col("section").min())
-    rows = rows.filter(pl.col("section") == (process or 0), pl.col("total_ns").is_not_null())
-    found = rows.select("step", "kernel", "layer", "total_ns").collect()
-    classes = {label: class_of_label(label) for label in found["kernel"].unique()}
-    sums = found.group_by("step", pl.col("kernel").replace_strict(classes).alias("class"), maintain_order=True).agg(
-        pl.col("total_ns").sum(), pl.col("layer").drop_nulls().n_unique().cast(pl.Int64).alias("layers")
-    )
-    return sums.with_columns(pl.lit(None, dtype=pl.Int64).alias("calls")), _no_busy(), ()
-
-
-def _from_functions(trace: Trace, steps: pl.DataFrame) -> _Classes:
-    if "function_times" not in trace.scope:
-        return pl.DataFrame(), _no_busy(), ()
-    rows = trace.function_times.filter(pl.col("device") != "host", *_of_owner(steps))
-    found = rows.select("cycle", "function", "dur_ns", "calls").collect()
-    labels = label_names(found["function"].unique(), "name")
-    sums = found.group_by(
-        pl.col("cycle").alias("step"), pl.col("function").replace(labels).alias("class"), maintain_order=True
-    ).agg(
-        pl.col("dur_ns").sum().alias("total_ns"),
-        pl.when(pl.col("calls").null_count() == 0).then(pl.col("calls").sum()).alias("calls"),
-    )
-    notes = (_SUMMED,) if steps["gpu_busy_ns"].null_count() else ()
-    return sums.with_columns(pl.lit(0, dtype=pl.Int64).alias("layers")), _no_busy(), notes
-
-
-def _of_owner(steps: pl.DataFrame) -> list[pl.Expr]:
-    rank, process = steps.select(OWNER).row(0)
-    return [pl.col("rank").eq_missing(rank), pl.col("process").eq_missing(process)]
-
-
-def _from_launches(trace: Trace, steps: pl.DataFrame) -> _Classes:
-    timed = steps.filter(pl.col("start_ns").is_not_null(), pl.col("wall_ns").is_not_null())
-    if "launches" not in trace.scope or timed.is_empty():
-        return pl.DataFrame(), _no_busy(), ()
-    launches = _called(trace, *timed.select(OWNER).row(0))
-    times = launches["called_ns"].fill_null(launches["start_ns"]).to_numpy()
-    start, wall = (timed[name].to_numpy() for name in ("start_ns", "wall_ns"))
-    lanes = (np.zeros(len(start), dtype=np.int64), np.zeros(len(times), dtype=np.int64))
-    inside = find_innermost(lanes[0], start, start + wall, lanes[1], times)
-    number = np.concatenate((timed["step"].to_numpy(), [0]))[inside]
-    placed = launches.with_columns(pl.Series("step", number, dtype=pl.Int64)).filter(pl.Series(inside) >= 0)
-    labels = label_names(placed["kernel"].cast(pl.String).unique(), "name")
-    sums = (
-        relabel(placed.lazy(), labels)
-        .group_by("step", pl.col("kernel").cast(pl.String).alias("class"))
-        .agg(pl.col("dur_ns").sum().alias("total_ns"), pl.len().cast(pl.Int64).alias("calls"))
-        .sort("step", "class")
-        .with_columns(pl.lit(0, dtype=pl.Int64).alias("layers"))
-        .collect()
-    )
-    busy = busy_by(placed.lazy(), ["step"]).collect()
-    idle = pl.DataFrame({"step": timed["step"], "idle_ns": 0}, schema={"step": pl.Int64, "idle_ns": pl.Int64})
-    busy = idle.join(busy, on="step", how="left").select("step", pl.coalesce("busy_ns", "idle_ns").alias("busy_ns"))
-    return sums, busy, tuple(_about_launches(launches, placed))
-
-
-def _called(trace: Trace, rank: int | None, process: int | None) -> pl.DataFrame:
-    """The launches of a run with `called_ns`; those of an unknown process count where only its rank tells."""
-    launches = trace.compact("launches").filter(pl.col("rank").eq_missing(rank))
-    if process is not None:
-        launches = launches.filter(pl.col("process").is_null() | (pl.col("process") == process))
-    launches = launches.select("kernel", *OWNER, "start_ns", "dur_ns", "correlation_id")
-    if "calls" not in trace.scope:
-        return launches.with_columns(pl.lit(None, dtype=pl.Int64).alias("called_ns")).collect()
-    calls = trace.calls.select(*CALL_KEY, "start_ns").with_row_index("call")
-    called = calls.select("call", pl.col("start_ns").alias("called_ns"))
-    return tie_launches(launches, calls).join(called, on="call", how="left").collect()
-
-
-def _about_launches(launches: pl.DataFrame, placed: pl.DataFrame) -> list[str]:
-    notes = []
-    if outside := launches.height - placed.height:
-        notes.append(f"{outside:,} of {launches.height:,} launches are in no step and are left out.")
-    if uncalled := placed["called_ns"].null_count():
-        which = "Launches" if uncalled == placed.height else f"{uncalled:,} of {placed.height:,} launches"
-        notes.append(f"{which} have no host call in the file: they belong to the step in which they began.")
-    return notes
 
 
 def _filled(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:

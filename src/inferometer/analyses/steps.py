@@ -1,8 +1,9 @@
 """The steps of an engine: how long they take by phase, how they grow with context, and which of them were disturbed.
 
 Medians, the 95th percentile and the deviation (the median absolute one, not scaled) are of undisturbed steps, so that
-an episode of other load doesn't blur them. `step_sources` says what a step is, `step_disturbances` which are disturbed,
-`step_growth` how classes of kernels grow, `step_remarks` puts it in words.
+an episode of other load doesn't blur them. `step_sources` says what a step is, `step_class_times` what classes of
+kernels took in it, `step_disturbances` which are disturbed, `step_growth` how classes grow, `step_remarks` puts it in
+words.
 """
 
 from collections.abc import Sequence
@@ -102,13 +103,16 @@ class StepTable(Result):
     `classes`: a phase and class of kernels; `share` is of the phase's GPU time, medians are of used steps.
     `class_steps`: a step and class. `growth`: a class, of used decode steps, and `(all)`; times are of one token.
 
-    `top`: rows that tables for people show. `runs`: steps of each run in the trace.
+    `top`: rows that tables for people show. `runs`: steps of each run in the trace. `rank` and `process`: whose steps
+    these are, as the trace's tables have it.
     """
 
     source: str
     model: str | None
     run: int
     runs: dict[int, int]
+    rank: int | None
+    process: int | None
     anchor: str | None
     steps: pl.DataFrame
     phases: pl.DataFrame
@@ -238,6 +242,8 @@ def step_table(
         model=trace.facts.model,
         run=found.run,
         runs=found.runs,
+        rank=found.rank,
+        process=found.process,
         anchor=found.anchor,
         steps=steps.select(_COLUMNS),
         phases=phases,

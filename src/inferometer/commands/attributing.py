@@ -28,7 +28,13 @@ def capture_option() -> Option:
 
 
 def open_captures(source: Source, paths: tuple[str, ...]) -> "tuple[Trace, ...]":
-    """The captures, with what attribution needs of them. `source`: of the trace that they explain."""
+    """The captures, with what attribution needs of them. `source`: of the trace that they explain.
+
+    Raises:
+        UsageError: Standard input is asked for twice.
+    """
+    if (source.path, *paths).count("-") > 1:
+        raise click.UsageError("Standard input can be FILE or one --capture, not both.")
     from inferometer.analyses.call_sites.launched import NEEDED
 
     return tuple(Source(path, limited=source.limited).open(NEEDED) for path in paths)

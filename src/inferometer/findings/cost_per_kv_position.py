@@ -16,12 +16,13 @@ growing part as a share of decode's GPU time: from 2 % `low`, from 8 % `medium`,
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from inferometer.analyses.model_roles import is_attention
-from inferometer.analyses.step_growth import ALL
+from inferometer.analyses.step_growth import ALL, format_slope
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_bytes, format_count, format_duration, format_share
@@ -65,18 +66,16 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+@dataclass(frozen=True)
 class _Bound:
     """What reading the cache needs: `ratio` above it, sentences that say so, `is_sure` whether it is far above.
 
     `ratio` and `is_sure` are None where nothing tells.
     """
 
-    def __init__(
-        self, ratio: float | None = None, sentences: tuple[str, ...] = (), *, is_sure: bool | None = None
-    ) -> None:
-        self.ratio = ratio
-        self.sentences = sentences
-        self.is_sure = is_sure
+    ratio: float | None = None
+    sentences: tuple[str, ...] = ()
+    is_sure: bool | None = None
 
 
 def _bound(evidence: Evidence, row: dict[str, Any]) -> _Bound:
@@ -153,9 +152,9 @@ def _times(bound: _Bound) -> str:
 
 def _slope(row: dict[str, Any], steps: pl.DataFrame) -> str:
     low, high = float(steps["mean_kv"].to_numpy().min()), float(steps["mean_kv"].to_numpy().max())
-    interval = f"{format_duration(row['low_ns'])} to {format_duration(row['high_ns'])}"
+    interval = f"{format_slope(row['low_ns'])} to {format_slope(row['high_ns'])}"
     return (
-        f"{format_duration(row['slope_ns'])} for each token and KV position (95 % interval {interval}), on top of "
+        f"{format_slope(row['slope_ns'])} for each token and KV position (95 % interval {interval}), on top of "
         f"{format_duration(row['intercept_ns'])} a token; R² {row['r2']:.5f} over {row['steps']:,} undisturbed steps, "
         f"{low:,.1f} to {high:,.1f} positions."
     )

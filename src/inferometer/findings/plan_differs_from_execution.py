@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from inferometer.findings.finding import Finding, Scale
+from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_share
 
@@ -80,11 +80,11 @@ def _replaced(evidence: Evidence, phase: str | None) -> Iterator[str]:
 
 
 def _finding(
-    severity: str, title: str, evidence: tuple[str, ...], size_ns: int | None = None, share: float | None = None
+    severity: Severity, title: str, evidence: tuple[str, ...], size_ns: int | None = None, share: float | None = None
 ) -> Finding:
     return Finding(
         rule=RULE.name,
-        severity=severity,  # type: ignore[arg-type]
+        severity=severity,
         title=title,
         evidence=evidence,
         size_ns=size_ns,

@@ -19,7 +19,6 @@ _CONV = re.compile(
     r"fft[12]d_[rc]2[rc]|flip_filter|winograd|convolve|conv2d_|(?:dgrad|wgrad)_?(?:2d_|alg|engine)|computeOffsets|"
     r"im2col4d|precomputed_convolve|compute_gemm_pointers|dgrad|wgrad|fprop|[Cc]onv(?!ert)"
 )
-_CONV_SPACE = re.compile(r"winograd|[dfw](?:grad|prop)|::cnn::")
 _BARE = re.compile(
     r"fft[12]d_[rc]2[rc]_\w+|implicit_convolve_sgemm|explicit_convolve_sgemm|precomputed_convolve_sgemm|"
     r"conv2d_grouped_direct_kernel|conv2d_c1_k1_nhwc_kernel\w*|dgrad_engine|dgrad_alg1_engine|wgrad_alg[01]_engine\w*|"

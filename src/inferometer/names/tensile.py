@@ -20,6 +20,7 @@ _TILE = re.compile(r"_MT(\d+)x(?:(\d+)(?=[x_])(?:x(\d+))?)?")  # the number at t
 _MI = re.compile(r"_MI(\d+)x(\d+)x(\d+)")
 _ISA = re.compile(r"_(?:ISA|gfx)([0-9a-f]{3,4})(?=_|$)")
 _GSU = re.compile(r"_GSU(\d+)(?=_|$)")
+_FUSED = (("bias", "_Bias"), ("activation", r"_H?A_[BHSD](?:_|$)|_HA_"), ("scale", "_SAB|_SCD|_SAV"))  # in the flags
 
 
 def read(name: ParsedName) -> KernelName | None:
@@ -44,15 +45,7 @@ def read(name: ParsedName) -> KernelName | None:
     dtype = _dtype(match["types"])
     layout = ("N" if match["a"].startswith("Ai") else "T") + ("N" if match["b"].startswith("Bl") else "T")
     grouped = "_GG_" in f"{flags_at}_"
-    fused = tuple(
-        word
-        for word, pattern in (
-            ("bias", "_Bias"),
-            ("activation", r"_H?A_[BHSD](?:_|$)|_HA_"),
-            ("scale", "_SAB|_SCD|_SAV"),
-        )
-        if re.search(pattern, flags_at)
-    )
+    fused = tuple(word for word, pattern in _FUSED if re.search(pattern, flags_at))
     arch = f"gfx{isa[1]}" if isa else None
     return KernelName(
         library=library,

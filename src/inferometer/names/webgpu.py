@@ -1,18 +1,19 @@
 """Labels of a WebGPU engine's passes: `op[:role[:L<layer>]]`, or `op:L<layer>.<role>`; roles may have several words.
 
-Source: logs of one browser engine. The ops without a layer are words that other libraries use too, so only these exact
-words count, and only where nothing else stands in the name; behind an op with a layer any word may stand.
+Source: logs of one browser engine; `engine_labels` takes them apart. The ops without a layer are words that other
+libraries use too, so only these exact words count, and only where nothing else stands in the name; behind an op with a
+layer any word may stand.
 """
 
 import re
 
+from inferometer.names.engine_labels import layer_of_label, role_of_label
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
 from inferometer.names.words import find_family
 
-_LABEL = re.compile(r"(?P<op>[A-Za-z][\w.+\- ]{0,80})(?P<parts>(?::[^:]{1,80}){0,8})")
-_LAYER = re.compile(r"L(?P<layer>\d{1,5})(?:\.(?P<role>.+))?")
+_LABEL = re.compile(r"(?P<op>[A-Za-z][\w.+\- ]{0,80})(?::[^:]{1,80}){0,8}")
 _WORD = re.compile(r"\w+")
 _OPS: dict[str, tuple[Family, str, tuple[str, ...]]] = {
     "matmul": ("gemm", "matmul", ()),
@@ -49,38 +50,26 @@ def read(name: ParsedName) -> KernelName | None:
     match = _LABEL.fullmatch(name.text)
     if match is None:
         return None
-    layer, role = _place(match["parts"].split(":")[1:])
-    op = match["op"]
+    op, layer, role = match["op"], layer_of_label(name.text), role_of_label(name.text)
     if layer is None and role and not _WORD.fullmatch(role):
         return None
     if op in _OPS:
         family, words, fused = _OPS[op]
-    elif layer:
+    elif layer is not None:
         family, words, fused = find_family(op) or "other", op.replace("_", " "), ()
     else:
         return None
     return KernelName(
         library="webgpu",
         family=family,
-        layer=int(layer) if layer else None,
+        layer=layer,
         role=role,
         fused=fused,
-        short_name=short(words, role, *(f"+ {word}" for word in fused if role), f"layer {int(layer)}" if layer else ""),
+        short_name=short(
+            words, role, *(f"+ {word}" for word in fused if role), "" if layer is None else f"layer {layer}"
+        ),
         evidence=Evidence("WebGPU label", "V"),
     )
-
-
-def _place(parts: list[str]) -> tuple[str | None, str | None]:
-    """The layer, and what else the parts say: the role, with colons between its words where it has several."""
-    layer, roles = None, list[str]()
-    for part in parts:
-        match = _LAYER.fullmatch(part) if layer is None else None
-        if match is None:
-            roles.append(part)
-        else:
-            layer = match["layer"]
-            roles += [match["role"]] if match["role"] else []
-    return layer, ":".join(roles) or None
 
 
 GRAMMAR = Grammar("webgpu", "form", read, spaces="")

@@ -8,9 +8,15 @@ from inferometer.errors import clean
 from inferometer.trace.losses import Loss, Losses
 from inferometer.units import format_bytes, format_count, format_duration, format_share
 
+
+def _format_ns(ns: float) -> str:
+    """As a duration; a slope or mean below 1 ns with its digits, since it is no `0 ns`."""
+    return f"{ns:.3g} ns" if 0 < abs(ns) < 1 else format_duration(ns)
+
+
 _FORMATS: dict[Kind, Callable[[Any], str]] = {
     "count": format_count,
-    "ns": format_duration,
+    "ns": _format_ns,
     "share": format_share,
     "bytes": format_bytes,
 }

@@ -150,13 +150,39 @@ def test_many_samples_are_thinned_and_keep_their_extremes() -> None:
     assert min(drawn.data[0]["y"]) == pytest.approx(min(values), rel=1e-3)
 
 
-def test_samples_of_several_cores_are_points_without_a_line() -> None:
-    rows = samples("cpu_frequency", [3.0, 3.1] * 16, unit="MHz")
-    cores = [row | {"time_ns": i // 4 * _S} for i, row in enumerate(rows)]
+def test_samples_of_several_cores_are_one_point_a_tick_as_the_comparison_judges_them() -> None:
+    rows = samples("cpu_frequency", [3.0, 3.2] * 16, unit="MHz")
+    cores = [row | {"time_ns": i // 4 * _S + i % 4} for i, row in enumerate(rows)]
     slower = [row | {"value": row["value"] / 2} for row in cores]
     (drawn,) = parts(compared_counters.build(look(trace_of(counters=cores), trace_of(counters=slower))[0]), Chart)
-    assert drawn.data[0]["mode"] == "markers"
-    assert len(drawn.data[0]["x"]) == 32
+    assert drawn.data[0]["x"] == list(range(8))
+    assert drawn.data[0]["y"] == [3.1] * 8
+    assert drawn.data[2]["y"] == [1.55] * 8
+
+
+def test_values_of_cycles_are_drawn_where_the_cycles_began_and_listed_without_times() -> None:
+    metrics = [
+        {
+            "cycle": cycle,
+            "process": 1,
+            "function": "f",
+            "metric": "gpu_frequency",
+            "device": "gpu:0",
+            "mu": 900.0 + cycle,
+        }
+        for cycle in range(3)
+    ]
+    steps = [{"step": cycle, "process": 1, "start_ns": (7 + 2 * cycle) * _S, "dur_ns": _S} for cycle in range(3)]
+    timed = trace_of(function_metrics=metrics, steps=steps)
+    (drawn,) = parts(compared_counters.build(look(timed, timed)[0]), Chart)
+    assert (drawn.data[0]["x"], drawn.data[0]["y"]) == ([0, 2, 4], [900, 901, 902])
+    moving = samples("moving", [1.0, 2.0, 3.0])
+    runs = (
+        trace_of(function_metrics=metrics, steps=steps, counters=moving),
+        trace_of(function_metrics=metrics, counters=moving),
+    )
+    listed = words(compared_counters.build(look(*runs)[0]), "note")
+    assert "Without times in one of the runs: gpu_frequency on gpu:0." in listed
 
 
 def test_a_flat_metric_is_listed_and_not_drawn() -> None:

@@ -12,6 +12,7 @@ from tests.traces import trace_of
 
 import inferometer
 from inferometer.analyses.timeline import find_timeline
+from inferometer.reports.base import cell
 from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Grid, Points, Words
 from inferometer.reports.page.look import SLICES, Look
 from inferometer.reports.page.sections import (
@@ -111,6 +112,30 @@ def test_the_distribution_has_the_medians_of_the_table() -> None:
     assert len(wall["x"]) == row["used"]
 
 
+def test_phases_with_one_step_have_no_curve_and_that_is_said() -> None:
+    rows = [step(0, phase="prefill"), *(step(i) for i in range(1, 6))]
+    totals = [{"section": 0, "step": i, "kernel": "op", "total_ns": MS} for i in range(6)]
+    trace = trace_of(steps=rows, totals=totals)
+    said = [part.text for part in build(steps, trace).parts if isinstance(part, Words)]
+    assert any(text.startswith("Of prefill steps no distribution is drawn") for text in said)
+    block = build(step_classes, trace)
+    assert list(charts(block)) == ["Classes of kernels, decode steps"]
+    (note,) = [part.text for part in block.parts if isinstance(part, Words)]
+    assert "Of prefill there is one step: it is in the table alone." in note
+
+
+def test_slopes_below_a_nanosecond_keep_their_digits() -> None:
+    rows = [
+        {"section": 0, "step": i, "kernel": "attend", "total_ns": 1_000 + 3 * i} for i in range(20)
+    ]  # 3 ns each 10 positions
+    trace = trace_of(steps=[step(i, context_len=10 * i) for i in range(20)], totals=rows)
+    block = build(steps, trace)
+    chart = charts(block)["Growth with context, decode"]
+    assert "grows most: by 0.3 ns a token for each KV position more" in chart.alt
+    (growth,) = [part.section for part in block.parts if isinstance(part, Grid) and "Growth" in part.section.title]
+    assert cell(growth.fields[0], growth.frame["slope_ns"][0]) == "0.3 ns"
+
+
 def test_growth_shows_the_growing_classes_with_the_fitted_line() -> None:
     chart = charts(build(steps, growing(20)))["Growth with context, decode"]
     points, line = chart.data
@@ -162,6 +187,21 @@ def test_layers_by_step_are_of_the_class_with_the_most_time() -> None:
     assert cells["y"] == ["0", "1"]
     assert cells["z"] == [[2] * 6, [3] * 6]
     assert "layer 1 takes most, 3.000 ms a step" in chart.alt
+
+
+def test_of_several_ranks_layers_are_of_the_run_that_is_shown() -> None:
+    """Rank 0 printed two runs, of which the first has no steps: the section's number isn't the run's."""
+    rows = [
+        {"rank": rank, "section": section, "step": i, "kernel": f"mlp:L{layer}", "layer": str(layer), "total_ns": ns}
+        for rank, section, ns in ((0, 0, 9 * MS), (0, 1, 3 * MS), (1, 2, 5 * MS))
+        for i in range(4)
+        for layer in range(2)
+    ]
+    made = [step(i, rank=rank, process=process) for rank, process in ((0, 1), (1, None)) for i in range(4)]
+    block = build(step_classes, trace_of(steps=made, totals=rows))
+    (cells,) = charts(block)["Layers by step: mlp"].data
+    assert cells["z"] == [[3] * 4] * 2
+    assert any("All of this is of run 0 of rank 0." in part.text for part in block.parts if isinstance(part, Words))
 
 
 def test_the_strip_shows_how_busy_devices_and_streams_are() -> None:

@@ -26,7 +26,8 @@ COLUMNS = (
     *("op_chain", "op", "module", "module_pooled", "module_recorded", "frame", "user_frame", "span", "region"),
     *("kernel_file", "kernel_hash"),
 )
-_REGION = "Torch-Compiled Region"
+_REGION = "Torch-Compiled Region"  # an op
+_COMPILED = re.compile(r"^(?:## )?Call CompiledFxGraph ")  # a range in it; alone where Dynamo's op was not recorded
 _ARROW = " > "
 _LAYER = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
@@ -87,6 +88,8 @@ def _fill_op(columns: _Columns, node: int, label: Label) -> None:
 
 def _fill_span(columns: _Columns, node: int, label: Label) -> None:
     columns["span"][node] = label.name
+    if columns["region"][node] is None and _COMPILED.match(label.name):
+        columns["region"][node] = label.name
     module = module_of_range(label.name)
     if module is not None:
         columns["module"][node], columns["module_pooled"][node] = module, _LAYER.sub("*", module)

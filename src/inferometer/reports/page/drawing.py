@@ -28,6 +28,13 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
     return {"title": {"text": title}, **more}
 
 
+def vertical_line(x: float, *, dash: str = "dash", width: int = 2) -> dict[str, Any]:
+    """A shape of a layout: a line at `x` over the whole height."""
+    at = rounded([x])[0]
+    ends = {"x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": 1}
+    return {"type": "line", **ends, "line": {"color": "var(--ink)", "width": width, "dash": dash}}
+
+
 @dataclass(frozen=True)
 class TimeUnit:
     """The unit of a chart's times: `ms`, or `μs` where all are below some milliseconds."""

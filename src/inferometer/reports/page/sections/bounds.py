@@ -7,7 +7,7 @@ import polars as pl
 from inferometer.analyses.model_bounds import ModelBounds
 from inferometer.findings.rule import Evidence
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
-from inferometer.reports.page.drawing import axis, color, kernel_labels
+from inferometer.reports.page.drawing import axis, color, kernel_labels, vertical_line
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
@@ -74,13 +74,11 @@ def _charts(found: ModelBounds, phase: str | None) -> Iterator[Part]:
                 "hovertemplate": "%{customdata}<br>S %{x}<extra></extra>",
             }
         )
-    at_bound = {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1}
-    line = {**at_bound, "line": {"color": "var(--ink)", "dash": "dot"}}
     layout = {
         "barmode": "group",
         "xaxis": axis("S: bound over measured time", type="log", dtick=_ticks(bounds["sol_fraction"]), tickformat="~r"),
         "yaxis": {"autorange": "reversed", "automargin": True},
-        "shapes": [line],
+        "shapes": [vertical_line(1, dash="dot")],
     }
     height = 140 + (14 + 10 * len(found.bandwidths)) * len(kernels)
     alt = _alt(bounds, own, found.bandwidths, labels)

@@ -12,7 +12,7 @@ from inferometer.analyses.compare_limits import AGREES, DISAGREES, UNKNOWN
 from inferometer.analyses.result import Field, Section
 from inferometer.analyses.run_counters import Entity
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
-from inferometer.reports.page.drawing import axis, color, cut, distinct
+from inferometer.reports.page.drawing import axis, color, cut, distinct, vertical_line
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
@@ -111,7 +111,7 @@ def _scores(found: Comparison) -> Iterator[Chart]:
     }
     if found.calibration.halves:
         layout["xaxis"]["title"]["text"] = "Score; dashed: false alarms"
-        layout["shapes"] = [_level(level)]
+        layout["shapes"] = [vertical_line(level)]
     first, second = shown[0], shown[1] if len(shown) > 1 else None
     than = f", {_place(second)} {second.score:.3f}" if second else ""
     above = sum(cause.score > level for cause in scored)
@@ -122,13 +122,6 @@ def _scores(found: Comparison) -> Iterator[Chart]:
         else f"{_place(first)} scores {first.score:.3f}{than}. How high false alarms score isn't known."
     )
     yield Chart("Scores of metrics that changed for the worse", alt, [data], layout, 130 + 28 * len(shown))
-
-
-def _level(score: float) -> dict[str, Any]:
-    return {
-        "type": "line", "x0": rounded([score])[0], "x1": rounded([score])[0], "yref": "paper", "y0": 0, "y1": 1,
-        "line": {"color": "var(--ink)", "width": 2, "dash": "dash"},
-    }  # fmt: skip
 
 
 def _place(cause: Cause) -> str:

@@ -1,21 +1,17 @@
 """Counters over time of both runs, each run from its own start: the ranked causes first.
 
-Where the samples of a metric are its ticks, or every cycle has one value, the line is what the comparison judged. Where
-a tick has several samples (of cores, disks, devices that the source doesn't tell apart), each sample is a point.
+A point is what the comparison judged: one value a tick (of cores the median, of devices that the source doesn't tell
+apart the most harmful) or a cycle. The samples of a tick stand in `counters`, which shows one run.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.cause_roles import OTHERS_CPU, OTHERS_GPU
 from inferometer.analyses.compare import Comparison
-from inferometer.analyses.run_activity import HOST
-from inferometer.analyses.run_counters import POOLED, Entity
+from inferometer.analyses.run_counters import Entity
 from inferometer.reports.page.blocks import Block, Chart, Part, Words
 from inferometer.reports.page.drawing import axis
 from inferometer.reports.page.look import Look
@@ -32,25 +28,8 @@ MOST_SAMPLES = 300
 _TITLE = "Counters of both runs"
 _NS = 1e9
 _NAMED = 20  # metrics that are listed and not drawn
-_WHOLE = {OTHERS_CPU: "host_cpu_usage", OTHERS_GPU: "gpu_usage"}  # whose ticks a derived series has
 _LACKING = "A counter that both runs have, with times: clocks, load, traffic or memory of the host or the devices."
-_KEY = ["metric", "device"]
 _Key = tuple[str, str]
-_Samples = dict[tuple[str, str | None], pl.DataFrame]
-
-
-@dataclass(frozen=True)
-class Series:
-    """A metric over time. Shape (n,) each; `time_s` since the run's start. `is_line`: one value a tick or cycle."""
-
-    time_s: Values
-    values: Values
-    is_line: bool
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether nothing can be seen in it."""
-        return float(np.ptp(self.values)) == 0
 
 
 def build(look: Look) -> Block | None:
@@ -58,23 +37,22 @@ def build(look: Look) -> Block | None:
     found = look.comparison
     if found is None or look.candidate is None:
         return None
-    entities = look.entities
-    clocks = _Clock(look.trace), _Clock(look.candidate)
-    by_key = [{entity.key: entity for entity in run} for run in entities]
+    base, candidate = ({entity.key: entity for entity in run} for run in look.entities)
+    starts_ns = _start(look.trace), _start(look.candidate)
     drawn: list[Part] = []
     flat, untimed, others = [], [], []
-    for key in _ranked(found, *by_key):
+    for key in _ranked(found, base, candidate):
+        pair = base[key], candidate[key]
+        seconds = [_seconds(entity, start_ns) for entity, start_ns in zip(pair, starts_ns, strict=True)]
+        timed = [each for each in seconds if each is not None]
         if len(drawn) == MOST_METRICS:
             others.append(key)
-            continue
-        pair = [clock.series(run[key]) for clock, run in zip(clocks, by_key, strict=True)]
-        known = [one for one in pair if one is not None]
-        if len(known) < len(SIDES):
+        elif len(timed) < len(pair):
             untimed.append(key)
-        elif all(one.is_flat for one in known) and known[0].values[0] == known[1].values[0]:
+        elif _is_flat(*pair):
             flat.append(key)
         else:
-            drawn.append(_chart(found, by_key[0][key], known))
+            drawn.append(_chart(found, pair, timed))
     if not drawn:
         return Block("compared_counters", _TITLE, lacking=_LACKING)
     words = Words("Times count from the start of each run. Dashed: the medians that the comparison uses.", "note")
@@ -90,55 +68,13 @@ def _ranked(found: Comparison, base: dict[_Key, Entity], candidate: dict[_Key, E
     return [key for key in both if base[key].unit == candidate[key].unit and len(base[key].values)]
 
 
-class _Clock:
-    """When a run's metrics were sampled, from its start."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        self.start_ns = _start(trace)
-
-    def series(self, entity: Entity) -> Series | None:
-        """The metric over time; None where its samples have none."""
-        metric = _WHOLE.get(entity.metric, entity.metric)
-        pools = entity.device in (HOST, POOLED)
-        sources = (self._counters, self._cycles) if pools else (self._cycles, self._counters)
-        keys = [(metric, entity.device), *([(metric, None)] if pools else [])]
-        for samples in (_longest(source[key]) for source in sources for key in keys if key in source):
-            time_s = (samples["time_ns"].to_numpy() - self.start_ns) / _NS
-            if len(time_s) == len(entity.values):
-                return Series(time_s, entity.values, is_line=True)
-            if metric == entity.metric:
-                return Series(time_s, samples["value"].to_numpy(), is_line=False)
-        return None
-
-    @cached_property
-    def _counters(self) -> _Samples:
-        """`process`, `time_ns`, `value` by metric and device, in order of time."""
-        known = pl.col("value").is_finite() & pl.col("time_ns").is_not_null()
-        rows = self.trace.counters.filter(known).select(*_KEY, "process", "time_ns", "value")
-        return _by_key(rows.sort("time_ns").collect())
-
-    @cached_property
-    def _cycles(self) -> _Samples:
-        """The same of metrics that were sampled while functions ran: one value a cycle, when that began."""
-        columns = ("process", pl.col("step").alias("cycle"), pl.col("start_ns").alias("time_ns"))
-        starts = self.trace.steps.select(columns).drop_nulls("time_ns").unique(["process", "cycle"], keep="first")
-        rows = self.trace.function_metrics.filter(pl.col("mu").is_finite())
-        values = rows.group_by(*_KEY, "process", "cycle").agg(pl.col("mu").median().alias("value"))
-        timed = values.join(starts, on=["process", "cycle"], nulls_equal=True).sort("cycle")
-        return _by_key(timed.select(*_KEY, "process", "time_ns", "value").collect())
+def _is_flat(base: Entity, candidate: Entity) -> bool:
+    """Whether nothing can be seen: one value in both runs."""
+    return float(np.ptp(np.concatenate((base.values, candidate.values)))) == 0
 
 
-def _by_key(samples: pl.DataFrame) -> _Samples:
-    return {(key[0], key[1]): rows for key, rows in samples.partition_by(_KEY, as_dict=True).items()}
-
-
-def _longest(samples: pl.DataFrame) -> pl.DataFrame:
-    """The samples of the process that has most, as the comparison takes them."""
-    if samples["process"].n_unique() < 2:
-        return samples
-    process = samples["process"].value_counts(sort=True)["process"][0]
-    return samples.filter(pl.col("process").eq_missing(process))
+def _seconds(entity: Entity, start_ns: int) -> Values | None:
+    return None if entity.times_ns is None else (entity.times_ns - start_ns) / _NS
 
 
 def _start(trace: Trace) -> int:
@@ -148,54 +84,56 @@ def _start(trace: Trace) -> int:
     return min((first for first in firsts if first is not None), default=0)
 
 
-def _chart(found: Comparison, entity: Entity, pair: Sequence[Series]) -> Chart:
-    medians = _medians(found, entity, pair)
+def _chart(found: Comparison, pair: tuple[Entity, Entity], seconds: Sequence[Values]) -> Chart:
+    medians = _medians(found, *pair)
     data: list[dict[str, Any]] = []
-    for side, series in enumerate(pair):
-        kept = keep_extremes(series.values, MOST_SAMPLES)
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers" if series.is_line else "markers",
-                "name": SIDES[side],
-                "x": rounded(series.time_s[kept], 5),
-                "y": rounded(series.values[kept], 5),
-                "marker": marker(side, 6 if series.is_line else 5),
-                "line": line(side, width=1),
-                "hovertemplate": f"{SIDES[side]} at %{{x}} s: %{{y}}<extra></extra>",
-            }
-        )
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": rounded([series.time_s.min(), series.time_s.max()], 5),
-                "y": rounded([medians[side]] * 2, 5),
-                "line": line(side, dash="dash", width=1.5),
-                "hoverinfo": "skip",
-                "showlegend": False,
-            }
-        )
-    unit = f" {entity.unit}" if entity.unit else ""
-    role = entity.role.cause_class or entity.role.kind
+    for side, entity in enumerate(pair):
+        data += _lines(side, entity.values, seconds[side], medians[side])
+    base = pair[0]
+    unit = f" {base.unit}" if base.unit else ""
+    role = base.role.cause_class or base.role.kind
     alt = f"Median {format_sample(medians[0])}{unit} in the base, {format_sample(medians[1])}{unit} in the candidate"
-    title = f"{entity.metric} on {entity.device}{f', {entity.unit}' if entity.unit else ''}"
+    title = f"{base.metric} on {base.device}{f', {base.unit}' if base.unit else ''}"
     layout = {"xaxis": axis("Since the run's start, s"), "yaxis": {"rangemode": "tozero"}}
     return Chart(title, f"{alt} ({role}).", data, layout, height=230)
 
 
-def _medians(found: Comparison, entity: Entity, pair: Sequence[Series]) -> tuple[float, float]:
+def _lines(side: int, values: Values, seconds: Values, median: float) -> Iterator[dict[str, Any]]:
+    """A run's values over time, and their median."""
+    kept = keep_extremes(values, MOST_SAMPLES)
+    yield {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": SIDES[side],
+        "x": rounded(seconds[kept], 5),
+        "y": rounded(values[kept], 5),
+        "marker": marker(side, 6),
+        "line": line(side, width=1),
+        "hovertemplate": f"{SIDES[side]} at %{{x}} s: %{{y}}<extra></extra>",
+    }
+    yield {
+        "type": "scatter",
+        "mode": "lines",
+        "x": rounded([seconds.min(), seconds.max()], 5),
+        "y": rounded([median] * 2, 5),
+        "line": line(side, dash="dash", width=1.5),
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def _medians(found: Comparison, base: Entity, candidate: Entity) -> tuple[float, float]:
     """Those of the cause where it is one: what scores come from."""
-    cause = next((one for one in found.causes if (one.metric, one.device) == entity.key), None)
+    cause = next((one for one in found.causes if (one.metric, one.device) == base.key), None)
     if cause is not None:
         return cause.base, cause.candidate
-    return float(np.median(pair[0].values)), float(np.median(pair[1].values))
+    return float(np.median(base.values)), float(np.median(candidate.values))
 
 
 def _not_drawn(flat: Sequence[_Key], untimed: Sequence[_Key], others: Sequence[_Key]) -> Iterator[Part]:
     for words, keys in (
         ("One value all the time, the same in both runs", flat),
-        ("Derived, or sampled without times", untimed),
+        ("Without times in one of the runs", untimed),
         (f"Not drawn, since {MOST_METRICS} are", others),
     ):
         if keys:

@@ -8,7 +8,7 @@ import polars as pl
 from inferometer.analyses.change_units import REMAINDERS
 from inferometer.analyses.compare import Comparison
 from inferometer.analyses.result import Field, Section
-from inferometer.analyses.step_growth import ALL
+from inferometer.analyses.step_growth import ALL, format_slope
 from inferometer.analyses.steps import StepTable, step_table
 from inferometer.errors import InputError
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
@@ -17,7 +17,6 @@ from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.page.sections._two_runs import SIDES, line, marker
-from inferometer.units import format_duration
 
 CLASSES = 4
 """Classes with a chart, besides all together."""
@@ -123,7 +122,7 @@ def _chart(cls: str, runs: Sequence[StepTable], points: Sequence[pl.DataFrame]) 
                 "showlegend": False,
             }
         )
-        said.append(f"{format_duration(fit['slope_ns'])} for each KV position in the {SIDES[side]}")
+        said.append(f"{format_slope(fit['slope_ns'])} for each KV position in the {SIDES[side]}")
     layout = {
         "xaxis": axis("KV positions that a token attends to, mean"),
         "yaxis": unit.axis("Time a token", rangemode="tozero"),

@@ -16,9 +16,8 @@ from inferometer.analyses.compare import Comparison
 from inferometer.analyses.compare_sections import compare_sections, every_line
 from inferometer.analyses.families import FamilyLine
 from inferometer.analyses.result import Field, Section
-from inferometer.names import decode
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part
-from inferometer.reports.page.drawing import REST_COLOR, TimeUnit, axis, color, cut, distinct
+from inferometer.reports.page.drawing import REST_COLOR, TimeUnit, axis, color, cut, distinct, vertical_line
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
@@ -88,7 +87,7 @@ def waterfall_bars(changes: Changes) -> list[Bar]:
     same = [line for line in functions if line.kind == "same"]
     shown, rest = changed[:MOST_BARS], changed[MOST_BARS:]
     bars = [Bar("base: a step", changes.base_step_ns, "", "absolute")]
-    bars += [Bar(_label(line), line.delta_ns, _about(line)) for line in _by_size([*shown, *besides])]
+    bars += [Bar(cut(line.label), line.delta_ns, _about(line)) for line in _by_size([*shown, *besides])]
     if rest:
         bars.append(Bar(f"{len(rest):,} more that changed", _sum(rest), "smaller changes beyond noise, together"))
     if same:
@@ -104,11 +103,6 @@ def _by_size(lines: Sequence[Contribution]) -> list[Contribution]:
 
 def _sum(lines: Sequence[Contribution]) -> int:
     return sum(line.delta_ns for line in lines)
-
-
-def _label(line: Contribution) -> str:
-    """What is read beside the bar: the short name of one kernel, as tables have it; of several the line's own words."""
-    return cut(decode(line.name).short_name if max(map(len, line.of)) == 1 else line.name)
 
 
 def _about(line: Contribution) -> str:
@@ -187,7 +181,7 @@ def _classes(changes: Changes) -> Iterator[Chart]:
     layout = {
         "xaxis": axis("Time of a call, candidate over base", range=rounded([low - room, high + room])),
         "yaxis": {"autorange": "reversed", "automargin": True, "type": "category"},
-        "shapes": [_vertical(1.0)],
+        "shapes": [vertical_line(1.0, width=1)],
     }
     alt = f"{_slowed(classes)} 1 is as before."
     yield Chart("How calls changed, by class of functions", alt, [_ratios(classes)], layout, 130 + 40 * len(classes))
@@ -222,13 +216,6 @@ def _ratios(classes: Sequence[ClassRatio]) -> dict[str, Any]:
         "hovertemplate": "%{y}: %{x} times<br>%{customdata}<extra></extra>",
         "showlegend": False,
     }
-
-
-def _vertical(x: float) -> dict[str, Any]:
-    return {
-        "type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1,
-        "line": {"color": "var(--ink)", "width": 1, "dash": "dash"},
-    }  # fmt: skip
 
 
 def _tables(found: Comparison) -> Iterator[Part]:

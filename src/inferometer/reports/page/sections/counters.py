@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.cause_roles import role_of_metric
-from inferometer.analyses.compare_limits import BURST
+from inferometer.analyses.run_counters import tick_starts
 from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Words
 from inferometer.reports.page.drawing import SERIES, axis, color
 from inferometer.reports.page.look import Look
@@ -146,15 +146,10 @@ def _drawn(line: _Line, shade: str, most: int) -> Iterator[dict[str, Any]]:
 
 
 def _slices(seconds: Values, most: int) -> Indices:
-    """Where the samples of each slice begin: of a tick where these are few, else of equal parts of the time.
-
-    A tick's samples (of cores, or of devices that the source doesn't tell apart) follow each other closely.
-    """
-    gaps = np.diff(seconds)
-    usual = float(np.quantile(gaps, 0.95)) if len(gaps) else 0.0
-    ticks = np.concatenate(([0], np.flatnonzero(gaps > BURST * usual) + 1))
+    """Where the samples of each slice begin: of a tick where these are few, else of equal parts of the time."""
+    ticks = tick_starts(seconds)
     if len(ticks) <= most:
-        return np.asarray(ticks, dtype=np.int64)
+        return ticks
     edges = np.linspace(seconds[0], seconds[-1], most + 1)[:-1]
     return np.unique(np.searchsorted(seconds, edges, side="left"))
 

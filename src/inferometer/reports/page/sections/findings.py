@@ -1,6 +1,4 @@
-"""What to look at first: what rules found, then the remarks of the summary; of both runs where there are two."""
-
-from collections.abc import Iterator
+"""What to look at first: what rules found, then the remarks of the summary; of two runs what both share once."""
 
 from inferometer.findings.engine import TITLE
 from inferometer.findings.finding import Finding
@@ -15,19 +13,21 @@ _NOTHING = "Nothing stands out that a rule knows of."
 
 
 def _build(look: Look) -> Block:
+    base = _points(look.first)
     if look.second is None:
-        return Block("findings", TITLE, [_points(look.first, "")])
-    return Block("findings", TITLE, [_points(look.first, "Base"), _points(look.second, "Candidate")])
+        return Block("findings", TITLE, [Points(base or [Point(_NOTHING)])])
+    candidate = _points(look.second)
+    both = [point for point in base if point in candidate]
+    own = ([point for point in points if point not in both] for points in (base, candidate))
+    lists = zip(("Base", "Candidate"), own, strict=True)
+    if not both:
+        return Block("findings", TITLE, [Points(points or [Point(_NOTHING)], title) for title, points in lists])
+    told = [Points(points, title) for title, points in lists if points]
+    return Block("findings", TITLE, [*told, Points(both, "Both runs")])
 
 
-def _points(run: FirstLook, title: str) -> Points:
-    return Points([*_all_points(run)] or [Point(_NOTHING)], title)
-
-
-def _all_points(run: FirstLook) -> Iterator[Point]:
-    yield from map(_point, run.findings.findings)
-    for remark in run.remarks():
-        yield Point(remark)
+def _points(run: FirstLook) -> list[Point]:
+    return [*map(_point, run.findings.findings), *map(Point, run.remarks())]
 
 
 def _point(finding: Finding) -> Point:

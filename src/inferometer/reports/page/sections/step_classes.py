@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.printed_steps import printed_of_run
 from inferometer.analyses.steps import UNKNOWN_PHASE, StepTable
 from inferometer.names.engine_labels import class_of_label
 from inferometer.reports.page.blocks import Block, Chart, Grid, Words
@@ -35,10 +36,19 @@ def build(look: Look) -> Block | None:
         return None
     if table.class_steps.is_empty():
         return Block("step_classes", _TITLE, lacking=_LACKING)
-    note = "Times are sums over all streams: where kernels overlap, more than the GPU was busy."
     charts = [*_stacks(table), *_layers(look, table)]
     grids = [Grid(one, group="phase") for one in table.sections() if one.title == "Classes of kernels"]
-    return Block("step_classes", _TITLE, [Words(note, "note"), *charts, *grids])
+    return Block("step_classes", _TITLE, [Words(" ".join(_notes(table)), "note"), *charts, *grids])
+
+
+def _notes(table: StepTable) -> Iterator[str]:
+    yield "Times are sums over all streams: where kernels overlap, more than the GPU was busy."
+    single = table.phases.filter(pl.col("steps") == 1)["phase"].fill_null(UNKNOWN_PHASE)
+    if single.len():
+        yield f"Of {' and '.join(single)} there is one step: it is in the table alone."
+    if len(table.runs) > 1:
+        rank = "" if table.rank is None else f" of rank {table.rank}"
+        yield f"All of this is of run {table.run}{rank}."
 
 
 def _stacks(table: StepTable) -> Iterator[Chart]:
@@ -107,14 +117,12 @@ def _named_buckets(steps: pl.Series, edges: Indices) -> list[Any]:
 def _layers(look: Look, table: StepTable) -> Iterator[Chart]:
     """Of the class with the most time in one phase, among those whose layers are told."""
     told = table.classes.filter(pl.col("layers") > 1, pl.col("steps") > 1).sort("total_ns", "class", descending=True)
-    if told.is_empty() or "totals" not in look.trace.scope:
+    if told.is_empty():
         return
     phase, name = told.select("phase", "class").row(0)
     steps = table.steps.filter(pl.col("phase").eq_missing(phase))["step"]
-    cells = _layer_times(look, table.run, name).filter(pl.col("step").is_in(steps.to_list()))
+    cells = _layer_times(look, table, name).filter(pl.col("step").is_in(steps.to_list()))
     layers = sorted(cells["layer"].unique().to_list(), key=_layer_order)[: CELLS // 2]
-    if len(layers) < 2:
-        return
     edges = buckets(steps.len(), min(300, CELLS // len(layers)))
     rows = [bucket_means(_by_step(cells.filter(pl.col("layer") == layer), steps), edges) for layer in layers]
     unit = TimeUnit.of(max(float(row.max()) for row in rows))
@@ -139,11 +147,9 @@ def _layers(look: Look, table: StepTable) -> Iterator[Chart]:
     yield Chart(f"Layers by step: {label}", alt, [data], layout, height=height)
 
 
-def _layer_times(look: Look, run: int, name: str) -> pl.DataFrame:
-    """`step`, `layer`, `total_ns` of a class in the run; its sums stand in the section of its number."""
-    rows = look.trace.totals.filter(
-        pl.col("section") == run, pl.col("step").is_not_null(), pl.col("layer").is_not_null()
-    )
+def _layer_times(look: Look, table: StepTable, name: str) -> pl.DataFrame:
+    """`step`, `layer`, `total_ns` of a class in the run of the table."""
+    rows = printed_of_run(look.trace, table.rank, table.process).filter(pl.col("layer").is_not_null())
     found = rows.select("step", "kernel", "layer", "total_ns").collect()
     labels = [label for label in found["kernel"].unique() if class_of_label(label) == name]
     return found.filter(pl.col("kernel").is_in(labels)).group_by("step", "layer").agg(pl.col("total_ns").sum())

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.step_growth import ALL
+from inferometer.analyses.step_growth import ALL, format_slope
 from inferometer.analyses.steps import UNKNOWN_PHASE, StepTable
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import TimeUnit, axis, color, kernel_labels
@@ -118,34 +118,40 @@ def _alt(table: StepTable) -> str:
     return f"Steps by phase: {'; '.join(said)}. {disturbed}."
 
 
-def _distributions(table: StepTable) -> Iterator[Chart]:
-    """Of undisturbed steps, as the table's medians are; phases with one step have none."""
+def _distributions(table: StepTable) -> Iterator[Part]:
+    """Of undisturbed steps, as the table's medians are; phases with one step have none, and that is said."""
     quiet = table.steps.filter(~pl.col("disturbed"))
     longest = [quiet[column].max() for column, _, _ in _SERIES[:2]]
     unit = TimeUnit.of(max((float(time) for time in longest if isinstance(time, int)), default=0.0))
-    data = []
+    data: list[dict[str, Any]] = []
+    without: list[str] = []
     for i, phase in enumerate(table.phases["phase"].head(_PHASES)):
-        own = quiet.filter(pl.col("phase").eq_missing(phase))
-        for column, name, dash in (("wall_ns", "wall", "solid"), ("gpu_busy_ns", "GPU busy", "dot")):
-            times = own[column].drop_nulls()
-            if times.len() < 2:
-                continue
-            values, shares = distribution(times.to_numpy(), QUANTILES)
-            data.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "name": f"{phase or UNKNOWN_PHASE}, {name}",
-                    "x": unit.scaled(values),
-                    "y": rounded(shares),
-                    "line": {"shape": "hv", "color": color(i), "dash": dash},
-                    "hovertemplate": f"%{{y:.0%}} of steps within %{{x}} {unit.name}<extra></extra>",
-                }
-            )
+        curves = [*_curves(quiet.filter(pl.col("phase").eq_missing(phase)), phase or UNKNOWN_PHASE, color(i), unit)]
+        data += curves
+        without += [] if curves else [phase or UNKNOWN_PHASE]
     if data:
         layout = {"xaxis": unit.axis("Time of a step"), "yaxis": axis("Share of steps", tickformat=".0%", range=[0, 1])}
-        alt = _spread_alt(table)
-        yield Chart("Distribution of undisturbed steps", alt, data, layout)
+        yield Chart("Distribution of undisturbed steps", _spread_alt(table), data, layout)
+    if without:
+        none = f"Of {' and '.join(without)} steps no distribution is drawn"
+        yield Words(f"{none}: that takes two undisturbed ones whose times are known.", "note")
+
+
+def _curves(steps: pl.DataFrame, phase: str, shade: str, unit: TimeUnit) -> Iterator[dict[str, Any]]:
+    for column, name, dash in (("wall_ns", "wall", "solid"), ("gpu_busy_ns", "GPU busy", "dot")):
+        times = steps[column].drop_nulls()
+        if times.len() < 2:
+            continue
+        values, shares = distribution(times.to_numpy(), QUANTILES)
+        yield {
+            "type": "scatter",
+            "mode": "lines",
+            "name": f"{phase}, {name}",
+            "x": unit.scaled(values),
+            "y": rounded(shares),
+            "line": {"shape": "hv", "color": shade, "dash": dash},
+            "hovertemplate": f"%{{y:.0%}} of steps within %{{x}} {unit.name}<extra></extra>",
+        }
 
 
 def _spread_alt(table: StepTable) -> str:
@@ -183,16 +189,12 @@ def _growth(look: Look, table: StepTable) -> Iterator[Part]:
         data += _points_and_line(own, row, labels[row["class"]], color(i), unit)
     first = growing.row(0, named=True)
     alt = (
-        f"{labels[first['class']]} grows most: by {_slope(first['slope_ns'])} a token for each KV position more, from "
-        f"{format_duration(first['intercept_ns'])} at position 0 (line of {first['steps']:,} undisturbed decode steps)."
+        f"{labels[first['class']]} grows most: by {format_slope(first['slope_ns'])} a token for each KV position more, "
+        f"from {format_duration(first['intercept_ns'])} at position 0 (line of {first['steps']:,} undisturbed decode "
+        "steps)."
     )
     layout = {"xaxis": axis("KV positions that a token attends to, mean"), "yaxis": unit.axis("Time a token")}
     yield Chart("Growth with context, decode", alt, data, layout, height=400)
-
-
-def _slope(slope_ns: float) -> str:
-    """With digits below a nanosecond, which a duration has not."""
-    return format_duration(slope_ns) if slope_ns >= 100 else f"{slope_ns:.3g} ns"
 
 
 def _points_and_line(

@@ -1,0 +1,150 @@
+"""The device time of each class of kernels in each step of a run.
+
+Times are sums that the source printed by step, else its function times, else launches: a launch belongs to the step in
+which its host call began, or where calls are unknown to that in which it began itself.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from inferometer.analyses.correlation import CALL_KEY, tie_launches
+from inferometer.analyses.intervals import busy_by
+from inferometer.analyses.labels import label_names, relabel
+from inferometer.analyses.nesting import find_innermost
+from inferometer.analyses.printed_steps import has_printed_steps, printed_of_run
+from inferometer.names.engine_labels import class_of_label
+from inferometer.trace.trace import Trace
+
+OWNER = ["rank", "process"]
+CLASS_STEPS = pl.Schema(
+    {
+        "step": pl.Int64(),
+        **dict.fromkeys(("phase", "class"), pl.String()),
+        **dict.fromkeys(("total_ns", "layers", "calls"), pl.Int64()),
+    }
+)
+_SUMMED = "Device times of classes are sums over all streams; the source doesn't record how long the GPU was busy."
+
+
+def _no_classes() -> pl.DataFrame:
+    return pl.DataFrame(schema=CLASS_STEPS).drop("phase")
+
+
+def _no_busy() -> pl.DataFrame:
+    return pl.DataFrame(schema={"step": pl.Int64, "busy_ns": pl.Int64})
+
+
+@dataclass(frozen=True)
+class ClassTimes:
+    """`classes`: columns of `CLASS_STEPS` but `phase`. `busy`: `step` and `busy_ns`, where launches tell that.
+
+    `notes`: what to know of both.
+    """
+
+    classes: pl.DataFrame = field(default_factory=_no_classes)
+    busy: pl.DataFrame = field(default_factory=_no_busy)
+    notes: tuple[str, ...] = ()
+
+
+def find_class_times(trace: Trace, steps: pl.DataFrame) -> ClassTimes:
+    """Times by step and class of the best source that has any; empty where none has.
+
+    Args:
+        trace: Any of `totals`, `function_times`, and `launches` with `calls`, may have been read.
+        steps: Of one rank and process: `rank`, `process`, `step`, `start_ns`, `wall_ns`, `gpu_busy_ns`. Not empty.
+    """
+    sources: tuple[Callable[[Trace, pl.DataFrame], ClassTimes | None], ...] = (
+        _from_totals,
+        _from_functions,
+        _from_launches,
+    )
+    for source in sources:
+        found = source(trace, steps)
+        if found is not None and not found.classes.is_empty():
+            return found
+    return ClassTimes()
+
+
+def _from_totals(trace: Trace, steps: pl.DataFrame) -> ClassTimes | None:
+    if not has_printed_steps(trace):
+        return None
+    rows = printed_of_run(trace, *steps.select(OWNER).row(0))
+    found = rows.select("step", "kernel", "layer", "total_ns").collect()
+    classes = {label: class_of_label(label) for label in found["kernel"].unique()}
+    sums = found.group_by("step", pl.col("kernel").replace_strict(classes).alias("class"), maintain_order=True).agg(
+        pl.col("total_ns").sum(), pl.col("layer").drop_nulls().n_unique().cast(pl.Int64).alias("layers")
+    )
+    return ClassTimes(sums.with_columns(pl.lit(None, dtype=pl.Int64).alias("calls")))
+
+
+def _from_functions(trace: Trace, steps: pl.DataFrame) -> ClassTimes | None:
+    if "function_times" not in trace.scope:
+        return None
+    rows = trace.function_times.filter(pl.col("device") != "host", *_of_owner(steps))
+    found = rows.select("cycle", "function", "dur_ns", "calls").collect()
+    labels = label_names(found["function"].unique(), "name")
+    sums = found.group_by(
+        pl.col("cycle").alias("step"), pl.col("function").replace(labels).alias("class"), maintain_order=True
+    ).agg(
+        pl.col("dur_ns").sum().alias("total_ns"),
+        pl.when(pl.col("calls").null_count() == 0).then(pl.col("calls").sum()).alias("calls"),
+    )
+    notes = (_SUMMED,) if steps["gpu_busy_ns"].null_count() else ()
+    return ClassTimes(sums.with_columns(pl.lit(0, dtype=pl.Int64).alias("layers")), notes=notes)
+
+
+def _of_owner(steps: pl.DataFrame) -> list[pl.Expr]:
+    rank, process = steps.select(OWNER).row(0)
+    return [pl.col("rank").eq_missing(rank), pl.col("process").eq_missing(process)]
+
+
+def _from_launches(trace: Trace, steps: pl.DataFrame) -> ClassTimes | None:
+    timed = steps.filter(pl.col("start_ns").is_not_null(), pl.col("wall_ns").is_not_null())
+    if "launches" not in trace.scope or timed.is_empty():
+        return None
+    launches = _called(trace, *timed.select(OWNER).row(0))
+    times = launches["called_ns"].fill_null(launches["start_ns"]).to_numpy()
+    start, wall = (timed[name].to_numpy() for name in ("start_ns", "wall_ns"))
+    lanes = (np.zeros(len(start), dtype=np.int64), np.zeros(len(times), dtype=np.int64))
+    inside = find_innermost(lanes[0], start, start + wall, lanes[1], times)
+    number = np.concatenate((timed["step"].to_numpy(), [0]))[inside]
+    placed = launches.with_columns(pl.Series("step", number, dtype=pl.Int64)).filter(pl.Series(inside) >= 0)
+    labels = label_names(placed["kernel"].cast(pl.String).unique(), "name")
+    sums = (
+        relabel(placed.lazy(), labels)
+        .group_by("step", pl.col("kernel").cast(pl.String).alias("class"))
+        .agg(pl.col("dur_ns").sum().alias("total_ns"), pl.len().cast(pl.Int64).alias("calls"))
+        .sort("step", "class")
+        .with_columns(pl.lit(0, dtype=pl.Int64).alias("layers"))
+        .collect()
+    )
+    busy = busy_by(placed.lazy(), ["step"]).collect()
+    idle = pl.DataFrame({"step": timed["step"], "idle_ns": 0}, schema={"step": pl.Int64, "idle_ns": pl.Int64})
+    busy = idle.join(busy, on="step", how="left").select("step", pl.coalesce("busy_ns", "idle_ns").alias("busy_ns"))
+    return ClassTimes(sums, busy, tuple(_about_launches(launches, placed)))
+
+
+def _called(trace: Trace, rank: int | None, process: int | None) -> pl.DataFrame:
+    """The launches of a run with `called_ns`; those of an unknown process count where only its rank tells."""
+    launches = trace.compact("launches").filter(pl.col("rank").eq_missing(rank))
+    if process is not None:
+        launches = launches.filter(pl.col("process").is_null() | (pl.col("process") == process))
+    launches = launches.select("kernel", *OWNER, "start_ns", "dur_ns", "correlation_id")
+    if "calls" not in trace.scope:
+        return launches.with_columns(pl.lit(None, dtype=pl.Int64).alias("called_ns")).collect()
+    calls = trace.calls.select(*CALL_KEY, "start_ns").with_row_index("call")
+    called = calls.select("call", pl.col("start_ns").alias("called_ns"))
+    return tie_launches(launches, calls).join(called, on="call", how="left").collect()
+
+
+def _about_launches(launches: pl.DataFrame, placed: pl.DataFrame) -> list[str]:
+    notes = []
+    if outside := launches.height - placed.height:
+        notes.append(f"{outside:,} of {launches.height:,} launches are in no step and are left out.")
+    if uncalled := placed["called_ns"].null_count():
+        which = "Launches" if uncalled == placed.height else f"{uncalled:,} of {placed.height:,} launches"
+        notes.append(f"{which} have no host call in the file: they belong to the step in which they began.")
+    return notes

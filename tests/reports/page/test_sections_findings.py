@@ -1,0 +1,40 @@
+"""What to look at first, of one run and of two: what both share is said once."""
+
+from tests.traces import trace_of
+
+from inferometer import Trace
+from inferometer.reports.page.blocks import Block, Points
+from inferometer.reports.page.look import Look
+from inferometer.reports.page.sections import findings
+
+
+def lists(base: Trace, candidate: Trace | None = None) -> dict[str, list[str]]:
+    block = findings.SECTION.build(Look(base, candidate))
+    assert isinstance(block, Block)
+    return {part.title: [point.text for point in part.points] for part in block.parts if isinstance(part, Points)}
+
+
+def busy(kernel: str) -> Trace:
+    return trace_of([{"kernel": kernel, "start_ns": 0, "dur_ns": 90}, {"kernel": "rest", "start_ns": 90, "dur_ns": 10}])
+
+
+def test_of_one_run_there_is_one_list() -> None:
+    assert lists(busy("gemm")) == {"": ["gemm takes 90.0 % of the kernel time in 1 launches."]}
+
+
+def test_what_two_runs_share_is_said_once() -> None:
+    assert lists(trace_of(), trace_of()) == {"Both runs": ["No kernels in the file."]}
+
+
+def test_what_one_run_has_alone_stands_under_it() -> None:
+    found = lists(busy("gemm"), trace_of())
+    assert found == {
+        "Base": ["gemm takes 90.0 % of the kernel time in 1 launches."],
+        "Candidate": ["No kernels in the file."],
+    }
+
+
+def test_runs_without_anything_say_so_each() -> None:
+    quiet = trace_of([{"kernel": "gemm", "start_ns": 0, "dur_ns": 90}])
+    nothing = ["Nothing stands out that a rule knows of."]
+    assert lists(quiet, quiet) == {"Base": nothing, "Candidate": nothing}
