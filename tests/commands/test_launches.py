@@ -82,6 +82,9 @@ def test_each_launch_has_a_row(files: dict[str, Path], capsys: pytest.CaptureFix
     data = data_of(capsys, "launches", files["eager"], "--each")
     assert data["launches"] == len(data["rows"])
     assert {"how", "op_chain", "module", "module_recorded", "frame", "user_frame", "span"} <= set(data["rows"][0])
+    (first,) = [data["chains"][str(row["chain"])] for row in data["rows"][:1]]
+    assert [name for kind, name in first if kind == "op"] == data["rows"][0]["op_chain"].split(" > ")
+    assert data["rows"][0]["frame"] == [name for kind, name in first if kind == "frame"][-1]
     starts = [row["start_ns"] for row in data["rows"]]
     assert starts == sorted(starts)
     _, out, _ = run("launches", str(files["eager"]), "--each", "--csv", "--top", "3", capsys=capsys)

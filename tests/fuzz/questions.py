@@ -18,6 +18,7 @@ from inferometer import Trace
 from inferometer.analyses.result import Result
 from inferometer.errors import InferometerError
 from inferometer.reports.delimited import render_csv, render_tsv
+from inferometer.reports.flames import render_folded, render_speedscope
 from inferometer.reports.terminal import render_terminal
 from inferometer.trace.losses import KINDS
 from inferometer.trace.tables import ALL_TABLES, TABLES
@@ -84,6 +85,18 @@ def groups(trace: Trace, _: Path) -> None:
     _render(inferometer.find_groups(trace))
 
 
+def launches(trace: Trace, _: Path) -> None:
+    """Who launched it, with the trace as its own capture; time is conserved."""
+    found = inferometer.attribute(trace, captures=[trace])
+    table, tree = inferometer.launch_sites(found, by="module"), inferometer.call_tree(found)
+    assert table.attributed_ns + table.unattributed_ns == table.total_ns == sum(table.by_how.values())
+    assert tree.frame.filter(pl.col("parent").is_null())["total_ns"].sum() == tree.total_ns == table.total_ns
+    assert sum(int(line.rpartition(" ")[2]) for line in render_folded(tree).splitlines()) == tree.total_ns
+    json.loads(render_speedscope(tree))
+    for result in (table, tree):
+        _render(result)
+
+
 def findings(trace: Trace, _: Path) -> None:
     _render(inferometer.find_findings(trace))
 
@@ -113,7 +126,7 @@ def exports(trace: Trace, folder: Path) -> None:
 
 
 _USUAL: tuple[Question, ...] = (kernels, summary)
-_OTHERS: tuple[Question, ...] = (calls, spans, steps, timeline, groups, findings, compare, store, exports)
+_OTHERS: tuple[Question, ...] = (calls, spans, steps, timeline, groups, launches, findings, compare, store, exports)
 QUESTIONS = (*_USUAL, *_OTHERS)
 
 

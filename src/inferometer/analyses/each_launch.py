@@ -8,6 +8,7 @@ import polars as pl
 
 from inferometer.analyses.call_sites.attribution import Attribution
 from inferometer.analyses.call_sites.sites import BY_COLUMN, By
+from inferometer.analyses.call_sites.tree import ROOT
 from inferometer.analyses.launch_sites import told_by
 from inferometer.analyses.result import Field, Result, Section
 from inferometer.analyses.rows import compile_match, matching
@@ -16,7 +17,7 @@ from inferometer.trace.losses import Losses
 
 _COLUMNS = (
     *("start_ns", "dur_ns", "kind", "kernel", "device", "stream", "rank", "how", "op_chain", "module"),
-    *("module_recorded", "frame", "user_frame", "span", "region", "kernel_file", "kernel_hash"),
+    *("module_recorded", "frame", "user_frame", "span", "region", "kernel_file", "kernel_hash", "chain"),
 )
 _FIELDS = (
     Field("start_ns", "Start", "count", spare=3),
@@ -31,10 +32,15 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class EachLaunch(Result):
-    """`frame`: a row a launch in order of time, with the columns of `Attribution.each` that users read."""
+    """`frame`: a row a launch in order of time, with the columns of `Attribution.each` that users read.
+
+    `chain` numbers `chains`: all that stood around the call, outermost first, as kind (`span`, `frame`, `module`, `op`,
+    `graph`) and name.
+    """
 
     source: str
     frame: pl.DataFrame
+    chains: dict[int, list[tuple[str, str]]]
     launches: int
     said: tuple[str, ...]
     losses: Losses
@@ -55,6 +61,7 @@ class EachLaunch(Result):
             "source": self.source,
             "launches": self.launches,
             "rows": self.frame.to_dicts(),
+            "chains": {str(number): chain for number, chain in self.chains.items()},
             "remarks": list(self.remarks()),
             "losses": self.losses.as_dict(),
         }
@@ -75,11 +82,16 @@ def each_launch(
         InputError: `match` is no regular expression.
     """
     by = by or told_by(found)
-    rows = found.each().select(pl.col(_COLUMNS)).with_columns(pl.col(pl.Categorical).cast(pl.String))
-    shown = matching(rows, BY_COLUMN[by], compile_match(match))
+    rows = found.each().rename({"node": "chain"}).select(_COLUMNS).with_columns(pl.col(pl.Categorical).cast(pl.String))
+    matched = matching(rows, BY_COLUMN[by], compile_match(match))
+    shown = matched if top is None else matched.head(top)
+    labels = {
+        node: [found.tree.label_of(each)[:2] for each in found.tree.chain(node)] for node in shown["chain"].unique()
+    }
     return EachLaunch(
         source=found.source,
-        frame=shown if top is None else shown.head(top),
+        frame=shown.with_columns(pl.when(pl.col("chain") != ROOT).then("chain").alias("chain")),
+        chains={node: labels[node] for node in sorted(labels) if node != ROOT},
         launches=rows.height,
         said=tuple(site_remarks(found, by)),
         losses=found.losses,
