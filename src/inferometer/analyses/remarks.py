@@ -153,8 +153,8 @@ def _graphs(trace: Trace) -> Iterator[str]:
     if replays["calls"]:
         calls = "one graph launch" if replays["calls"] == 1 else f"{replays['calls']:,} graph launches"
         yield (
-            f"{replays['kernels']:,} kernels come from {calls}: no framework op stands behind each of them. A capture or "
-            "an eager run tells it: inferometer launches --capture."
+            f"{replays['kernels']:,} kernels come from {calls}: no framework op stands behind each of them. A "
+            "capture or an eager run tells it: inferometer launches --capture."
         )
 
 

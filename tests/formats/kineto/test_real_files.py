@@ -127,10 +127,8 @@ def test_work_queued_before_the_window_and_the_device_are_told(
 
 def test_a_graph_replay_is_one_call_for_many_kernels(shared_data: Path) -> None:
     trace = inferometer.open(shared_data / "traces" / "kineto" / "mi300_sglang_qwen3-8b_decode.json.gz")
-    assert [remark for remark in inferometer.summarize(trace).remarks() if "one graph launch" in remark] == [
-        "544 kernels come from one graph launch: no framework op stands behind each of them. "
-        "A capture or an eager run tells it: inferometer launches --capture."
-    ]
+    (said,) = [remark for remark in inferometer.summarize(trace).remarks() if "one graph launch" in remark]
+    assert said.startswith("544 kernels come from one graph launch: no framework op stands behind each of them.")
 
 
 def test_ranks_are_those_of_the_files(shared_data: Path) -> None:
