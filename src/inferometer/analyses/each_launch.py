@@ -8,7 +8,7 @@ import polars as pl
 
 from inferometer.analyses.call_sites.attribution import Attribution
 from inferometer.analyses.call_sites.sites import BY_COLUMN, By
-from inferometer.analyses.call_sites.tree import ROOT
+from inferometer.analyses.call_sites.tree import ROOT, Kind
 from inferometer.analyses.launch_sites import told_by
 from inferometer.analyses.result import Field, Result, Section
 from inferometer.analyses.rows import compile_match, matching
@@ -40,7 +40,7 @@ class EachLaunch(Result):
 
     source: str
     frame: pl.DataFrame
-    chains: dict[int, list[tuple[str, str]]]
+    chains: dict[int, list[tuple[Kind, str]]]
     launches: int
     said: tuple[str, ...]
     losses: Losses
