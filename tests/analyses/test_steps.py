@@ -1,5 +1,6 @@
 """Steps: statistics by phase, growth with context, and which were disturbed, from every kind of source."""
 
+import json
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -16,9 +17,11 @@ from tests.effort import examples
 from tests.kineto_files import call, event, kernel, write_file
 from tests.traces import trace_of
 from tests.webgpu_log_files import write_log
+from tools.kineto_maker import Options, make_trace
 
 import inferometer
-from inferometer.analyses.step_disturbances import FEWEST
+from inferometer.analyses.step_disturbances import FEWEST, find_disturbed
+from inferometer.analyses.step_sources import read_steps
 from inferometer.analyses.steps import StepTable, step_table
 from inferometer.errors import InputError, UnknownName
 from inferometer.names.engine_labels import class_of_label
@@ -96,6 +99,8 @@ def test_statistics_are_exact_and_by_phase() -> None:
         "gap_median_ns": 10 * MS,
         "wall_per_token_ns": 28.5 * MS,
         "gpu_per_token_ns": 26 * MS,
+        "launches_median": None,
+        "launch_bound_share": None,
     }
 
 
@@ -211,6 +216,47 @@ def test_a_step_out_of_line_is_disturbed_and_left_out_of_the_medians(changed: di
     assert table.phases["used"].to_list() == [19]
     kept = step_table(trace_of(steps=[step(k) | (changed if k == 7 else {}) for k in range(20)]), keep_disturbed=True)
     assert (kept.disturbed, kept.phases["used"].to_list()) == ([7], [20])
+
+
+def test_every_size_of_batch_has_a_usual_time_of_its_own() -> None:
+    times = {1: 60 * MS, 8: 70 * MS, 32: 100 * MS}
+    steps = []
+    for k in range(36):
+        tokens = [1, 8, 32][k % 3]
+        busy = times[tokens] + jitter(k)
+        steps.append(step(k, decode_tokens=tokens, context_len=None, gpu_busy_ns=busy, dur_ns=busy + 10 * MS))
+    assert step_table(trace_of(steps=steps)).disturbed == []
+    for slow in (13, 20):  # of 8 and of 32 tokens
+        steps[slow]["gpu_busy_ns"] += 20 * MS
+        steps[slow]["dur_ns"] += 20 * MS
+    table = step_table(trace_of(steps=steps))
+    assert table.disturbed == [13, 20]
+    assert table.steps.filter("disturbed")["excess_ns"].to_list() == pytest.approx([20 * MS, 20 * MS], abs=MS)
+
+
+def test_steps_that_are_cut_or_warm_up_teach_nothing_and_are_not_judged() -> None:
+    run = read_steps(trace_of(steps=[step(k, gpu_busy_ns=(300 if k in (0, 13) else 100) * MS) for k in range(14)]))
+    flags = (pl.col("step") == 0).alias("is_warm_up"), (pl.col("step") == 13).alias("is_partial")
+    found = find_disturbed(run.steps.with_columns(flags), run.class_steps)
+    assert not found["disturbed"].any()
+    assert found.filter(~pl.col("judged"))["step"].to_list() == [0, 13]
+    assert find_disturbed(run.steps, run.class_steps).filter("disturbed")["step"].to_list() == [0, 13]
+
+
+def test_steps_that_nothing_marks_are_shown_with_what_is_known_of_them(read: Callable[..., Trace]) -> None:
+    text = make_trace(Options(steps=12, layers=3, prefill_every=0, marks="none", stack=False, shapes=False))
+    trace = json.loads(text)
+    first = sorted(float(each["ts"]) for each in trace["traceEvents"] if each.get("cat") == "kernel")
+    trace["traceEvents"] = [each for each in trace["traceEvents"] if float(each.get("ts", first[-1])) > first[25]]
+    table = step_table(read(json.dumps(trace)))
+    assert table.anchor == "the order of kernels"
+    assert table.steps["is_partial"].to_list() == [True] + [False] * 11
+    used = table.steps.height - table.steps.filter(pl.col("is_partial") | pl.col("is_warm_up")).height
+    assert table.phases["used"].sum() == used - len(table.disturbed)
+    assert any("Step 0 is cut by the ends of the recording" in said for said in table.remarks())
+    [rows] = [section for section in table.sections() if section.title == "Steps"]
+    assert rows.frame["state"][0] == "partial"
+    assert (table.steps["confidence"] > 0.5).all()
 
 
 def test_what_grows_with_context_is_no_disturbance() -> None:

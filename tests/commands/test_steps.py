@@ -10,6 +10,8 @@ from tests.webgpu_log_files import write_log
 
 from inferometer.commands.main import main
 
+SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "decode.json.gz"
+
 
 @pytest.fixture
 def log_file(tmp_path: Path) -> Path:
@@ -117,3 +119,104 @@ def test_a_log_that_breaks_off_has_the_steps_before(log_file: Path, capsys: pyte
     assert code == 0
     assert 5 < len(data["steps"]) < 26
     assert data["losses"]
+
+
+BENCHMARK = {
+    "backend": "vllm",
+    "model_id": "llama",
+    "num_prompts": 64,
+    "max_concurrency": 16,
+    "duration": 14.2,
+    "completed": 64,
+    "total_input_tokens": 8_192,
+    "total_output_tokens": 8_192,
+    "output_throughput": 576.9,
+    "mean_ttft_ms": 41.0,
+    "median_ttft_ms": 37.5,
+    "p99_ttft_ms": 93.1,
+    "mean_tpot_ms": 6.71,
+    "median_tpot_ms": 6.69,
+    "mean_itl_ms": 6.7,
+    "median_itl_ms": 6.6,
+    "p99_itl_ms": 9.8,
+}
+
+
+@pytest.fixture
+def benchmark_file(tmp_path: Path) -> Path:
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps(BENCHMARK), "utf-8")
+    return path
+
+
+def test_what_a_benchmark_measured_stands_beside_the_steps(
+    benchmark_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(SAMPLE, "--serving", benchmark_file, capsys=capsys)
+    assert code == 0
+    assert "What clients wait for" in out
+    _, out, _ = run(SAMPLE, "--serving", benchmark_file, "--json", capsys=capsys)
+    data = json.loads(out)
+    serving = data["serving"]
+    assert serving["can_be_same_run"]
+    assert set(serving["remarks"]) <= set(data["remarks"])
+    token = [row for row in serving["rows"] if row["about"] == "token" and row["source"] != "benchmark"]
+    parts = [row["mean_ns"] for row in token if row["mean_share"] is not None]
+    assert sum(parts) == pytest.approx(6.7e6)
+
+
+def test_of_a_benchmark_with_several_runs_one_is_chosen(
+    benchmark_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slower = BENCHMARK | {"mean_itl_ms": 9.0, "median_itl_ms": 9.0}
+    benchmark_file.write_text("\n".join(map(json.dumps, (BENCHMARK, slower))), "utf-8")
+    _, out, _ = run(SAMPLE, "--serving", benchmark_file, "--serving-run", 1, "--json", capsys=capsys)
+    assert json.loads(out)["serving"]["serving"]["run"] == 1
+    code, _, err = run(SAMPLE, "--serving", benchmark_file, capsys=capsys)
+    assert code == 3
+    assert "want one run of several" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code", "said"),
+    [
+        ('{"a": 1}', [], 3, "bench.json"),
+        ("not JSON", [], 3, "bench.json"),
+        (json.dumps(BENCHMARK), ["--phase", "decode"], 2, "--phase and --serving can't go together"),
+        (json.dumps(BENCHMARK), ["--serving-run", "4"], 3, "run 4"),
+    ],
+)
+def test_a_file_that_is_no_benchmark_is_refused(
+    text: str,
+    options: list[str],
+    code: int,
+    said: str,
+    benchmark_file: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    benchmark_file.write_text(text, "utf-8")
+    found, out, err = run(SAMPLE, "--serving", benchmark_file, *options, capsys=capsys)
+    assert (found, out) == (code, "")
+    assert said in err
+
+
+def test_a_trace_shows_launches_and_how_much_they_bind(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(SAMPLE, capsys=capsys)
+    assert "Launch-bound" in out
+    assert "is launch-bound for" in out
+    _, out, _ = run(SAMPLE, "--json", capsys=capsys)
+    for row in json.loads(out)["steps"]:
+        assert row["launches"] > 100
+        assert 0.5 < row["launch_bound_share"] == row["launch_bound_ns"] / row["wall_ns"] < 1
+
+
+def test_a_log_has_no_launches_and_says_what_was_different(log_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(log_file, "--json", capsys=capsys)
+    data = json.loads(out)
+    assert {row["launches"] for row in data["steps"]} == {None}
+    parts = [row["excess_ns"] for row in data["differences"] if row["step"] == 10]
+    step = data["steps"][10]
+    assert sum(parts) == step["excess_ns"] + step["gap_excess_ns"]
+    _, out, _ = run(log_file, capsys=capsys)
+    assert "What was different in disturbed steps" in out
+    assert "Launch-bound" not in out

@@ -1,7 +1,8 @@
 """The device time of each class of kernels in each step of a run.
 
 Times are sums that the source printed by step, else its function times, else launches: a launch belongs to the step in
-which its host call began, or where calls are unknown to that in which it began itself.
+which its host call began, or where calls are unknown to that in which it began itself. Steps that were found in the
+order of kernels have the device's times, and there each launch belongs to the step in which it began.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import polars as pl
 from inferometer.analyses.correlation import CALL_KEY, tie_launches
 from inferometer.analyses.intervals import busy_by
 from inferometer.analyses.labels import label_names, relabel
-from inferometer.analyses.nesting import find_innermost
+from inferometer.analyses.nesting import Numbers, find_innermost
 from inferometer.analyses.printed_steps import has_printed_steps, printed_of_run
 from inferometer.names.engine_labels import class_of_label
 from inferometer.trace.trace import Trace
@@ -49,13 +50,16 @@ class ClassTimes:
     notes: tuple[str, ...] = ()
 
 
-def find_class_times(trace: Trace, steps: pl.DataFrame) -> ClassTimes:
+def find_class_times(trace: Trace, steps: pl.DataFrame, *, on_device: bool = False) -> ClassTimes:
     """Times by step and class of the best source that has any; empty where none has.
 
     Args:
         trace: Any of `totals`, `function_times`, and `launches` with `calls`, may have been read.
         steps: Of one rank and process: `rank`, `process`, `step`, `start_ns`, `wall_ns`, `gpu_busy_ns`. Not empty.
+        on_device: The steps' times are those of the one `device` that they name, and only its launches tell classes.
     """
+    if on_device:
+        return _from_launches(trace, steps, on_device=True) or ClassTimes()
     sources: tuple[Callable[[Trace, pl.DataFrame], ClassTimes | None], ...] = (
         _from_totals,
         _from_functions,
@@ -101,15 +105,14 @@ def _of_owner(steps: pl.DataFrame) -> list[pl.Expr]:
     return [pl.col("rank").eq_missing(rank), pl.col("process").eq_missing(process)]
 
 
-def _from_launches(trace: Trace, steps: pl.DataFrame) -> ClassTimes | None:
+def _from_launches(trace: Trace, steps: pl.DataFrame, *, on_device: bool = False) -> ClassTimes | None:
     timed = steps.filter(pl.col("start_ns").is_not_null(), pl.col("wall_ns").is_not_null())
     if "launches" not in trace.scope or timed.is_empty():
         return None
-    launches = _called(trace, *timed.select(OWNER).row(0))
+    launches = _of_device(trace, timed) if on_device else _called(trace, *timed.select(OWNER).row(0))
     times = launches["called_ns"].fill_null(launches["start_ns"]).to_numpy()
     start, wall = (timed[name].to_numpy() for name in ("start_ns", "wall_ns"))
-    lanes = (np.zeros(len(start), dtype=np.int64), np.zeros(len(times), dtype=np.int64))
-    inside = find_innermost(lanes[0], start, start + wall, lanes[1], times)
+    inside = _placed(start, start + wall, times) if on_device else _innermost(start, start + wall, times)
     number = np.concatenate((timed["step"].to_numpy(), [0]))[inside]
     placed = launches.with_columns(pl.Series("step", number, dtype=pl.Int64)).filter(pl.Series(inside) >= 0)
     labels = label_names(placed["kernel"].cast(pl.String).unique(), "name")
@@ -124,7 +127,28 @@ def _from_launches(trace: Trace, steps: pl.DataFrame) -> ClassTimes | None:
     busy = busy_by(placed.lazy(), ["step"]).collect()
     idle = pl.DataFrame({"step": timed["step"], "idle_ns": 0}, schema={"step": pl.Int64, "idle_ns": pl.Int64})
     busy = idle.join(busy, on="step", how="left").select("step", pl.coalesce("busy_ns", "idle_ns").alias("busy_ns"))
-    return ClassTimes(sums, busy, tuple(_about_launches(launches, placed)))
+    return ClassTimes(sums, busy, tuple(_about_launches(launches, placed, on_device=on_device)))
+
+
+def _placed(start: Numbers, end: Numbers, times: Numbers) -> Numbers:
+    """The step around each time, -1 for none. Steps are sorted and don't overlap, as work on main streams doesn't."""
+    last = np.searchsorted(start, times, side="right") - 1
+    return np.where((last >= 0) & (times < end[last]), last, -1)
+
+
+def _innermost(start: Numbers, end: Numbers, times: Numbers) -> Numbers:
+    """The same of marks, which may overlap."""
+    one_lane = (np.zeros(len(start), dtype=np.int64), np.zeros(len(times), dtype=np.int64))
+    return find_innermost(one_lane[0], start, end, one_lane[1], times)
+
+
+def _of_device(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
+    """The launches of the process and device that the steps name, whenever they were called."""
+    launches = trace.compact("launches").filter(
+        _of_owner(steps), pl.col("device").eq_missing(pl.lit(steps["device"][0]))
+    )
+    launches = launches.select("kernel", *OWNER, "start_ns", "dur_ns")
+    return launches.with_columns(pl.lit(None, dtype=pl.Int64).alias("called_ns")).collect()
 
 
 def _called(trace: Trace, rank: int | None, process: int | None) -> pl.DataFrame:
@@ -140,11 +164,11 @@ def _called(trace: Trace, rank: int | None, process: int | None) -> pl.DataFrame
     return tie_launches(launches, calls).join(called, on="call", how="left").collect()
 
 
-def _about_launches(launches: pl.DataFrame, placed: pl.DataFrame) -> list[str]:
+def _about_launches(launches: pl.DataFrame, placed: pl.DataFrame, *, on_device: bool) -> list[str]:
     notes = []
     if outside := launches.height - placed.height:
         notes.append(f"{outside:,} of {launches.height:,} launches are in no step and are left out.")
-    if uncalled := placed["called_ns"].null_count():
+    if (uncalled := placed["called_ns"].null_count()) and not on_device:
         which = "Launches" if uncalled == placed.height else f"{uncalled:,} of {placed.height:,} launches"
         notes.append(f"{which} have no host call in the file: they belong to the step in which they began.")
     return notes

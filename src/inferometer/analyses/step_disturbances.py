@@ -1,16 +1,19 @@
 """Which steps something from outside disturbed: robustly, since the usual must not be learned from the unusual.
 
-Every phase is judged by itself, each class of kernels and the whole step against what is usual at its context: a robust
-line (Theil-Sen) of the time per token over context, or the median where a class doesn't grow. A step is disturbed when
-its time, or the host's gap, is out of line by far and by much; or when many classes at once are, as when another
-process uses the device: one slow class is that class's own matter. A disturbance lasts until a step is as usual again.
+Every phase is judged by itself, and so is every number of tokens that many of its steps have. Each class of kernels and
+the whole step is held against what is usual at its context: a robust line (Theil-Sen) of the time per token over
+context, or the median where a class doesn't grow. A step is disturbed when its time, or the host's gap, is out of line
+by far and by much; or when many classes at once are, as when another process uses the device: one slow class is that
+class's own matter. A disturbance lasts until a step is as usual again.
 
 Where contexts aren't known, the tokens before a step stand in for them: that is the same line where one sequence is
 decoded, and a flat one where steps don't drift. Steps with another number of tokens than usual, such as a tail, are out
 of line only where they are both per step and per token, since nobody says which of the two their cost follows. Steps
-that did other work (other numbers of launches) are not judged, nor phases with too few steps.
+that did other work (other numbers of launches), that the recording cut, or that warm up are not judged, nor phases with
+too few steps.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -57,6 +60,10 @@ FEWEST = 8
 CONTEXTS = 3
 """Different contexts from which on a line is drawn."""
 
+ALONE = 16
+"""So many numbers of tokens of a phase are judged by themselves, the most frequent ones: engines have graphs for a few
+dozen sizes of batches, and use fewer in a recording."""
+
 _FIT_POINTS = 400  # of a robust line: it takes the slopes of all pairs
 _NAMED = 3  # slow classes in `why`
 FOUND = pl.Schema(
@@ -72,7 +79,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class _Phase:
+class Phase:
     """Steps of one phase in order of time: their tokens (1 where unknown), contexts, and which are usual.
 
     `units`, `contexts`, `judged` and `own` have shape (n,). `own` steps have the usual number of tokens. Contexts may
@@ -89,7 +96,7 @@ class _Phase:
     def of(cls, steps: pl.DataFrame, classes: pl.DataFrame) -> Self:
         tokens = steps["tokens"]
         has_tokens = tokens.null_count() == 0 and bool((tokens > 0).all())
-        units = _numbers(tokens) if has_tokens else np.ones(steps.height)
+        units = numbers(tokens) if has_tokens else np.ones(steps.height)
         values, counts = np.unique(units, return_counts=True)
         usual = float(values[np.argmax(counts)])
         judged = _same_work(steps, classes)
@@ -101,7 +108,7 @@ class _Phase:
 
 
 @dataclass(frozen=True)
-class _Usual:
+class Usual:
     """What a time of a phase's steps should have been. Shape (n,) each; NaN, or not far, where the time isn't known.
 
     `excess_ns`: beyond what is expected of so many tokens at this context. `least_ns`: beyond the larger of that and
@@ -114,7 +121,7 @@ class _Usual:
     is_far: Flags
 
     @classmethod
-    def of(cls, times_ns: Values, phase: _Phase, *, grows: bool = True) -> Self:
+    def of(cls, times_ns: Values, phase: Phase, *, grows: bool = True) -> Self:
         known = phase.own & ~np.isnan(times_ns)
         x = phase.contexts if grows else np.zeros(len(times_ns))
         slope, intercept = _usual_line(x[known], times_ns[known] / phase.units[known])
@@ -164,21 +171,45 @@ def find_disturbed(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFra
         class_steps: Columns as `step_class_times.CLASS_STEPS`.
     """
     parts = [pl.DataFrame(schema={"step": pl.Int64, **FOUND})]
-    for (phase,), own in steps.partition_by("phase", as_dict=True, maintain_order=True).items():
-        found = _judge(own, class_steps.filter(pl.col("phase").eq_missing(phase)))
+    for own, own_classes in judged_together(steps, class_steps):
+        found = _judge(own, own_classes)
         parts.append(found.select(own["step"], *FOUND))
-    return steps.join(pl.concat(parts), on="step", how="left", maintain_order="left")
+    found = steps.join(pl.concat(parts), on="step", how="left", maintain_order="left")
+    return found.with_columns(pl.col("disturbed", "judged").fill_null(value=False))
+
+
+def is_whole() -> pl.Expr:
+    """Neither cut by the recording's ends nor warming up, as far as is known."""
+    return ~(pl.col("is_partial").fill_null(value=False) | pl.col("is_warm_up").fill_null(value=False))
+
+
+def judged_together(steps: pl.DataFrame, class_steps: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Whole steps, from which is learned what is usual, with the rows of their classes: phase by phase.
+
+    Where several numbers of tokens have `FEWEST` steps or more, as batches that an engine has graphs for, each of them
+    is judged by itself; rare ones stay with the most frequent.
+    """
+    for (phase,), own in steps.filter(is_whole()).partition_by("phase", as_dict=True, maintain_order=True).items():
+        classes = class_steps.filter(pl.col("phase").eq_missing(phase))
+        counts = own.filter(pl.col("tokens").is_not_null()).group_by("tokens").len().filter(pl.col("len") >= FEWEST)
+        others = counts.sort("len", "tokens", descending=True)["tokens"][1 : 1 + ALONE]
+        if others.is_empty():
+            yield own, classes
+            continue
+        alone = [own.filter(pl.col("tokens") == tokens) for tokens in others]
+        for part in (own.filter(~pl.col("tokens").is_in(others.to_list()).fill_null(value=False)), *alone):
+            yield part, classes.join(part.select("step"), on="step", how="semi")
 
 
 def _judge(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame:
-    """The columns `FOUND` for the steps of one phase."""
-    phase = _Phase.of(steps, class_steps)
+    """The columns `FOUND` for steps that are judged together."""
+    phase = Phase.of(steps, class_steps)
     has_busy = steps["gpu_busy_ns"].null_count() < steps.height
-    times = _numbers(steps["gpu_busy_ns" if has_busy else "wall_ns"])
+    times = numbers(steps["gpu_busy_ns" if has_busy else "wall_ns"])
     if (phase.own & ~np.isnan(times)).sum() < FEWEST:
         unjudged = {name: [False if dtype == pl.Boolean else None] * steps.height for name, dtype in FOUND.items()}
         return pl.DataFrame(unjudged, schema=FOUND)
-    busy, gap = _Usual.of(times, phase), _Usual.of(_gaps(steps), phase, grows=False)
+    busy, gap = Usual.of(times, phase), Usual.of(_gaps(steps), phase, grows=False)
     classes = _read_classes(steps, class_steps, phase)
     wall_ns = busy.expected_ns + np.nan_to_num(gap.expected_ns)
     is_behind, is_late = busy.is_beyond(LITTLE, busy.expected_ns), gap.is_beyond(LITTLE, wall_ns)
@@ -202,7 +233,7 @@ def _judge(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame:
 def _same_work(steps: pl.DataFrame, class_steps: pl.DataFrame) -> Flags:
     """Which steps have about as many calls as most; all where nobody counted."""
     counted = class_steps.filter(pl.col("calls").is_not_null()).group_by("step").agg(pl.col("calls").sum())
-    calls = _numbers(steps.join(counted, on="step", how="left", maintain_order="left")["calls"])
+    calls = numbers(steps.join(counted, on="step", how="left", maintain_order="left")["calls"])
     if np.isnan(calls).all():
         return np.ones(steps.height, dtype=bool)
     usual = np.nanmedian(calls)
@@ -211,12 +242,12 @@ def _same_work(steps: pl.DataFrame, class_steps: pl.DataFrame) -> Flags:
 
 def _gaps(steps: pl.DataFrame) -> Values:
     """Gaps; unknown where they are below 0 as a rule, since the host then runs ahead of the GPU."""
-    gaps = _numbers(steps["gap_ns"])
+    gaps = numbers(steps["gap_ns"])
     known = gaps[~np.isnan(gaps)]
     return gaps if len(known) and np.median(known) >= 0 else np.full(len(gaps), np.nan)
 
 
-def _read_classes(steps: pl.DataFrame, class_steps: pl.DataFrame, phase: _Phase) -> _Classes:
+def _read_classes(steps: pl.DataFrame, class_steps: pl.DataFrame, phase: Phase) -> _Classes:
     sums = class_steps.group_by("class").agg(pl.col("total_ns").sum(), pl.len())
     is_usual = (pl.col("len") > steps.height / 2) & (pl.col("total_ns") >= SMALL_CLASS * pl.col("total_ns").sum())
     names = tuple(sums.filter(is_usual)["class"].sort())
@@ -224,8 +255,8 @@ def _read_classes(steps: pl.DataFrame, class_steps: pl.DataFrame, phase: _Phase)
     excess, slow = ratios.copy(), np.zeros(ratios.shape, dtype=bool)
     for i, name in enumerate(names):
         own = class_steps.filter(pl.col("class") == name).select("step", "total_ns")
-        times = _numbers(steps.select("step").join(own, on="step", how="left", maintain_order="left")["total_ns"])
-        usual = _Usual.of(times, phase)
+        times = numbers(steps.select("step").join(own, on="step", how="left", maintain_order="left")["total_ns"])
+        usual = Usual.of(times, phase)
         ratios[:, i] = np.divide(times, usual.expected_ns, out=ratios[:, i], where=usual.expected_ns > 0)
         excess[:, i], slow[:, i] = usual.excess_ns, usual.is_beyond(SLOW - 1, usual.expected_ns)
     return _Classes(names, ratios, excess, slow)
@@ -256,7 +287,7 @@ def _until_usual(begins: Flags, lasts: Flags) -> Flags:
     return found
 
 
-def _numbers(values: pl.Series) -> Values:
+def numbers(values: pl.Series) -> Values:
     """As floats, NaN where null. Times of steps are far below 2^53 ns."""
     return values.cast(pl.Float64).fill_null(np.nan).to_numpy()
 

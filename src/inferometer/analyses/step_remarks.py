@@ -1,28 +1,45 @@
-"""The steps in words: what grows, what was disturbed, what is outside the GPU, and what can't be told."""
+"""The steps in words: what grows, what was disturbed and how, what is outside the GPU, and what can't be told."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import polars as pl
 
 from inferometer.analyses.step_disturbances import FEWEST
+from inferometer.analyses.step_drift import BOTH, BUSY, CLASS, CONTEXT, GAP, POSITION, TIME, WALL
 from inferometer.analyses.step_growth import ALL, CONTEXTS, format_slope
+from inferometer.analyses.step_outliers import GAP as HOST_GAP
+from inferometer.analyses.step_outliers import REST
 from inferometer.analyses.step_sources import RunSteps
 from inferometer.units import format_duration, format_share
 
 _SAID_GROWTH = 0.05  # of the mean GPU time a token: growth of a class by less over the contexts isn't worth a sentence
 _SAID_GAP = 0.02  # of the wall time
 _SAID_FIRST_GAP = 0.05  # of the step's wall time without it
+_SAID_LAUNCH_BOUND = 0.05  # of the wall time
+_UNPARTED = "; no step begins a new decode run, so drift and growth with context can't be told apart"
 _CLASSES = 3
 _NUMBERS = 12  # ranges of steps to name
 
 
-def find_remarks(steps: pl.DataFrame, phases: pl.DataFrame, growth: pl.DataFrame, found: RunSteps) -> Iterator[str]:
+def find_remarks(
+    steps: pl.DataFrame,
+    phases: pl.DataFrame,
+    growth: pl.DataFrame,
+    found: RunSteps,
+    *,
+    differences: pl.DataFrame,
+    trends: pl.DataFrame,
+) -> Iterator[str]:
     """Sentences about steps; the frames are those of `StepTable`, `steps` with `used` and `judged`."""
     yield from _growth(steps, growth)
-    yield from _disturbed(steps)
+    yield from _disturbed(steps, differences)
     yield from _gaps(phases)
+    yield from _launch_bound(phases)
+    yield from _trends(trends)
     yield from _first_gaps(steps)
     yield from _other_tokens(steps)
+    yield from _not_whole(steps)
     yield from _untold(steps, growth)
     yield from found.notes
     if len(found.runs) > 1:
@@ -49,19 +66,48 @@ def _growth(steps: pl.DataFrame, growth: pl.DataFrame) -> Iterator[str]:
         )
 
 
-def _disturbed(steps: pl.DataFrame) -> Iterator[str]:
+def _disturbed(steps: pl.DataFrame, differences: pl.DataFrame) -> Iterator[str]:
     for (phase,), own in steps.partition_by("phase", as_dict=True, maintain_order=True).items():
         some = own.filter("disturbed")
         if some.is_empty():
             continue
         were = "was" if some.height == 1 else "were"
-        kept = "kept in" if own["used"].all() else "left out of"
+        kept = "kept in" if some["used"].all() else "left out of"
         some = some.with_columns(lost_ns=pl.sum_horizontal("excess_ns", "gap_excess_ns"))
         worst, lost = some.sort("lost_ns").row(-1, named=True), int(some["lost_ns"].sum())
         yield (
             f"{some.height:,} of {own.height:,} {_phase_name(phase)}steps {were} disturbed and {kept} the medians: "
             f"{_ranges(some, own)}. That cost {format_duration(lost)}; most in step {worst['step']}: {worst['why']}."
         )
+        yield from _different(differences.filter(pl.col("step") == worst["step"]), worst)
+
+
+def _different(parts: pl.DataFrame, step: dict[str, Any]) -> Iterator[str]:
+    """What made the worst step longer, where that is known of more than the gap."""
+    told = parts.filter(~pl.col("what").is_in([REST, HOST_GAP])).head(_CLASSES)
+    if told.is_empty():
+        return
+    named = [_part(row) for row in parts.filter(pl.col("what") != REST).head(_CLASSES).iter_rows(named=True)]
+    rest_ns = int(parts["excess_ns"].sum()) - int(
+        parts.filter(pl.col("what") != REST)["excess_ns"].head(_CLASSES).sum()
+    )
+    yield (
+        f"Step {step['step']} took {format_duration(int(parts['excess_ns'].sum()))} more than usual: "
+        f"{', '.join(named)}; all else {_signed(rest_ns)}."
+    )
+
+
+def _part(row: dict[str, Any]) -> str:
+    if row["what"] == HOST_GAP:
+        return f"the host's gap {_signed(row['excess_ns'])}"
+    how = f" ({row['what']})" if row["what"] not in ("slower", "faster") else ""
+    if row["launches"] is not None and row["launches"] != row["usual_launches"]:
+        how = f" ({row['launches']:,} launches where {row['usual_launches']:g} are usual)"
+    return f"{row['class']} {_signed(row['excess_ns'])}{how}"
+
+
+def _signed(ns: float) -> str:
+    return f"{'+' if ns > 0 else ''}{format_duration(ns)}"
 
 
 def _gaps(phases: pl.DataFrame) -> Iterator[str]:
@@ -79,6 +125,55 @@ def _gaps(phases: pl.DataFrame) -> Iterator[str]:
             yield (
                 f"Outside the GPU, a {what} takes {format_duration(gap)}, {format_share(gap / wall)} of its wall time."
             )
+
+
+def _launch_bound(phases: pl.DataFrame) -> Iterator[str]:
+    for row in phases.iter_rows(named=True):
+        share = row["launch_bound_share"]
+        if share is not None and share >= _SAID_LAUNCH_BOUND:
+            yield (
+                f"A {_phase_name(row['phase'])}step is launch-bound for {format_share(share)} of its wall time: the "
+                "device had run dry and the host had not queued its next work, or ran kernels shorter than their "
+                "launch."
+            )
+
+
+def _trends(trends: pl.DataFrame) -> Iterator[str]:
+    """What gets slower or quicker, along what, and what carries it; where nothing does, that."""
+    steady = []
+    for (phase, tokens, over), own in trends.partition_by(
+        "phase", "tokens", "over", as_dict=True, maintain_order=True
+    ).items():
+        of = f" of {tokens:,} tokens" if tokens is not None else ""
+        like = f"{own['steps'][0]:,} like {_phase_name(phase)}steps{of}"
+        rows = {row["of"]: row for row in own.filter(pl.col("of") != CLASS).iter_rows(named=True)}
+        moving = next((rows[name] for name in (WALL, BUSY) if name in rows and rows[name]["is_trend"]), None)
+        if moving is None:
+            steady += [] if over == POSITION else [like]
+            continue
+        if over == CONTEXT:
+            yield f"The context of {like} grows all along the run: a drift over time can't be told from that."
+            continue
+        carried = _carried(own.filter(pl.col("of") == CLASS), rows.get(GAP))
+        yield f"{like[0].upper()}{like[1:]} {_moves(moving, over)}{carried}{_UNPARTED if over == BOTH else ''}."
+    if steady:
+        yield f"No drift beyond the noise in {'; '.join(steady)}."
+
+
+def _moves(row: dict[str, Any], over: str) -> str:
+    along = {POSITION: "with the position in their decode run", TIME: "over the run", BOTH: "over the run"}[over]
+    verb = "get slower" if row["change_ns"] > 0 else "get quicker"
+    what = "wall time" if row["of"] == WALL else "GPU busy time"
+    return (
+        f"{verb} {along}: {what} {_signed(row['change_ns'])} in all, {format_share(abs(row['share'] or 0))} of the "
+        f"median ({format_slope(row['low_ns'])} to {format_slope(row['high_ns'])} a step)"
+    )
+
+
+def _carried(classes: pl.DataFrame, gap: dict[str, Any] | None) -> str:
+    named = [f"{row['class']} {_signed(row['change_ns'])}" for row in classes.head(_CLASSES).iter_rows(named=True)]
+    named += [f"the host's gap {_signed(gap['change_ns'])}"] if gap is not None and gap["is_trend"] else []
+    return f"; of that {', '.join(named)}" if named else ""
 
 
 def _first_gaps(steps: pl.DataFrame) -> Iterator[str]:
@@ -108,6 +203,14 @@ def _other_tokens(steps: pl.DataFrame) -> Iterator[str]:
                 f"{format_duration(each / row['tokens'])} where {format_duration((each - more) / row['tokens'])} "
                 "is usual."
             )
+
+
+def _not_whole(steps: pl.DataFrame) -> Iterator[str]:
+    for column, what in (("is_partial", "cut by the ends of the recording"), ("is_warm_up", "warming up")):
+        some = steps.filter(pl.col(column).fill_null(value=False))
+        if some.height:
+            were = "Step {} is" if some.height == 1 else "Steps {} are"
+            yield f"{were.format(_ranges(some, steps))} {what}, and left out of all medians."
 
 
 def _untold(steps: pl.DataFrame, growth: pl.DataFrame) -> Iterator[str]:

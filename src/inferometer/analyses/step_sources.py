@@ -1,8 +1,9 @@
 """The steps of one run as its source recorded them.
 
 Steps are the table `steps` where it has rows (an engine's log, cycles), else marks among the host's spans: those of
-vLLM and SGLang, which tell the phase and the tokens, else `ProfilerStep#N`. Finding steps without marks is no part of
-this; `step_class_times` says what classes of kernels took in each.
+vLLM and SGLang, which tell the phase and the tokens, else `ProfilerStep#N`, else ranges that a user named
+(`found_steps/ranges.py`). Without any, they are found in the order of kernels (`found_steps/finding.py`).
+`step_class_times` says what classes of kernels took in each.
 """
 
 import re
@@ -10,6 +11,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from inferometer.analyses.found_steps.finding import FoundSteps, find_steps
+from inferometer.analyses.found_steps.of_runs import about_steps, choose_devices
+from inferometer.analyses.found_steps.ranges import find_marks
 from inferometer.analyses.printed_steps import has_printed_steps
 from inferometer.analyses.step_class_times import CLASS_STEPS, OWNER, find_class_times
 from inferometer.errors import InputError, UnknownName
@@ -22,9 +26,9 @@ NEEDED = {  # the columns of each table that the question touches
     ),
     "totals": ("section", "step", "kernel", "layer", "rank", "total_ns"),
     "function_times": ("cycle", "process", "rank", "function", "device", "dur_ns", "calls"),
-    "launches": ("kernel", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
+    "launches": ("kind", "kernel", "device", "stream", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
     "calls": ("rank", "process", "start_ns", "correlation_id"),
-    "spans": ("span", "rank", "process", "device", "stream", "start_ns", "dur_ns"),
+    "spans": ("span", "domain", "rank", "process", "thread", "device", "stream", "start_ns", "dur_ns"),
 }
 STEPS = pl.Schema(
     {
@@ -33,8 +37,13 @@ STEPS = pl.Schema(
         **dict.fromkeys(("tokens", "prefill_tokens", "decode_tokens", "context_len"), pl.Int64()),
         "mean_kv": pl.Float64(),
         **dict.fromkeys(("start_ns", "wall_ns", "gpu_busy_ns", "gap_ns"), pl.Int64()),
+        **dict.fromkeys(("is_partial", "is_warm_up"), pl.Boolean()),
+        "confidence": pl.Float64(),
+        "layers": pl.Int64(),
     }
 )
+_UNTOLD = ("batch", "prefill_tokens", "decode_tokens", "gpu_busy_ns", "context_len")
+FOUND = "the order of kernels"  # the anchor of steps that nothing marks
 _STARTS_NO_DEVICE = pl.col("device").is_null() & pl.col("stream").is_null()
 _PROFILER = re.compile(r"ProfilerStep#(?P<step>\d{1,18})")
 _VLLM = re.compile(
@@ -50,6 +59,9 @@ _NO_STEPS = (
 @dataclass(frozen=True)
 class RunSteps:
     """One run of the trace. `steps` in order of time; `class_steps` with `calls` where they are known.
+
+    Of `steps`, `is_partial`, `is_warm_up`, `confidence` and `layers` are null unless they were found in the order of
+    kernels; `start_ns` and `wall_ns` are then the device's, from the first launch of a step to the end of its last.
 
     `runs`: how many steps each run of the trace has. `rank` and `process`: whose steps they are, as the tables have it.
     `anchor`: what delimits the steps.
@@ -69,21 +81,27 @@ def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
     """The steps of a run, by default of the first.
 
     Raises:
-        InputError: The source records no steps.
+        InputError: The source records no steps, and none are found.
         UnknownName: There is no such run.
     """
+    found: FoundSteps | None = None
     every = _recorded(trace)
     if every.is_empty():
         every = _marked(trace)
     if every.is_empty():
-        raise InputError(f"{trace.facts.source}: want steps of an engine, found none recorded", hint=_NO_STEPS)
+        every = _named(trace)
+    if every.is_empty():
+        found = _found(trace)
+        every = pl.DataFrame() if found is None else _rows_of(found)
+    if every.is_empty():
+        raise InputError(f"{trace.facts.source}: want steps of an engine, found none recorded", hint=_no_steps(found))
     every = every.with_columns(_run_numbers(every, is_printed=has_printed_steps(trace)))
     runs = dict(every.group_by("run").len().sort("run").iter_rows())
     chosen = next(iter(runs)) if run is None else run
     if chosen not in runs:
         raise UnknownName("run", str(run), map(str, runs))
     own, notes = _in_order(every.filter(pl.col("run") == chosen))
-    times = find_class_times(trace, own)
+    times = find_class_times(trace, own, on_device=found is not None)
     own = own.join(times.busy, on="step", how="left", maintain_order="left")
     anchors = own["anchor"].drop_nulls().unique(maintain_order=True)
     steps = _filled(_with_gaps(own.with_columns(pl.coalesce("gpu_busy_ns", "busy_ns").alias("gpu_busy_ns"))), STEPS)
@@ -98,7 +116,7 @@ def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
         steps=steps,
         class_steps=_filled(placed, CLASS_STEPS),
         anchor=anchors[0] if len(anchors) else None,
-        notes=(*notes, *times.notes),
+        notes=(*(() if found is None else (*found.notes, *about_steps(own))), *notes, *times.notes),
     )
 
 
@@ -123,6 +141,32 @@ def _marked(trace: Trace) -> pl.DataFrame:
             lacking = [pl.lit(None, dtype=pl.Int64).alias(name) for name in ("gpu_busy_ns", "context_len")]
             return marks.with_columns(*lacking, pl.lit(anchor).alias("anchor"))
     return pl.DataFrame()
+
+
+def _named(trace: Trace) -> pl.DataFrame:
+    """Ranges that a user named."""
+    marks, anchor = find_marks(trace)
+    return _untold(marks).with_columns(pl.lit(anchor, dtype=pl.String).alias("anchor"))
+
+
+def _found(trace: Trace) -> FoundSteps | None:
+    """Steps in the order of kernels; None where no launches were read."""
+    return find_steps(trace) if "launches" in trace.scope else None
+
+
+def _rows_of(found: FoundSteps) -> pl.DataFrame:
+    steps = choose_devices(found).rename({"dur_ns": "wall_ns"})
+    return _untold(steps).with_columns(pl.lit(FOUND).alias("anchor"))
+
+
+def _untold(steps: pl.DataFrame) -> pl.DataFrame:
+    """With the columns of what neither names of ranges nor kernels tell."""
+    return steps.with_columns(pl.lit(None, dtype=pl.Int64).alias(name) for name in _UNTOLD)
+
+
+def _no_steps(found: FoundSteps | None) -> str:
+    why = [] if found is None or found.devices.is_empty() else found.notes
+    return "\n".join((_NO_STEPS, *why))
 
 
 def _read_profiler(name: str) -> dict[str, int | str | None] | None:
@@ -181,4 +225,6 @@ def _with_gaps(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _filled(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    return frame.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
+    """The columns of `schema`; those that `frame` lacks are null."""
+    lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in schema.items() if name not in frame.columns]
+    return frame.with_columns(lacking).select(pl.col(name).cast(dtype) for name, dtype in schema.items())

@@ -3,92 +3,44 @@
 Medians, the 95th percentile and the deviation (the median absolute one, not scaled) are of undisturbed steps, so that
 an episode of other load doesn't blur them. `step_sources` says what a step is, `step_class_times` what classes of
 kernels took in it, `step_disturbances` which are disturbed, `step_growth` how classes grow, `step_remarks` puts it in
-words.
+words. Of traces with launches, `step_launches` says how much of a step waited for them. `step_outliers` says what was
+different in the disturbed steps, `step_drift` whether like steps get slower over the run.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from inferometer.analyses.result import Field, Result, Section
-from inferometer.analyses.step_disturbances import find_disturbed
+from inferometer.analyses.result import Result, Section
+from inferometer.analyses.step_disturbances import find_disturbed, is_whole
+from inferometer.analyses.step_drift import find_trends
 from inferometer.analyses.step_growth import find_growth
+from inferometer.analyses.step_launches import LAUNCHED, with_launches
+from inferometer.analyses.step_launches import NEEDED as LAUNCHES_NEEDED
+from inferometer.analyses.step_outliers import find_differences
 from inferometer.analyses.step_remarks import find_remarks
+from inferometer.analyses.step_sections import UNKNOWN_PHASE, each_step, step_sections
+from inferometer.analyses.step_sources import NEEDED as SOURCES_NEEDED
 from inferometer.analyses.step_sources import RunSteps, read_steps
 from inferometer.errors import UnknownName
-from inferometer.names.demangle import demangle
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 from inferometer.units import format_count
 
-UNKNOWN_PHASE = "unknown"
+if TYPE_CHECKING:
+    from inferometer.analyses.serving import ServingBeside
+    from inferometer.formats.serving_results.serving import Serving
+
+NEEDED = {  # the columns of each table that the question touches
+    table: tuple(dict.fromkeys((*SOURCES_NEEDED.get(table, ()), *LAUNCHES_NEEDED.get(table, ()))))
+    for table in (*SOURCES_NEEDED, *LAUNCHES_NEEDED)
+}
 _COLUMNS = (
     *("step", "run", "phase", "tokens", "context_len", "mean_kv", "start_ns", "wall_ns", "gpu_busy_ns", "gap_ns"),
-    *("disturbed", "excess_ns", "gap_excess_ns", "why"),
-)
-_PHASE = Field("phase", "Phase", "text")
-_STEP = Field("step", "Step", "number")
-_TOKENS = Field("tokens", "Tokens", "count", spare=6)
-_BUSY = Field("gpu_busy_ns", "GPU busy", "ns")
-_PHASE_FIELDS = (
-    _PHASE,
-    Field("steps", "Steps", "count"),
-    Field("used", "Used", "count"),
-    Field("tokens", "Tokens", "count", spare=5),
-    Field("wall_median_ns", "Wall Med", "ns"),
-    Field("wall_p95_ns", "Wall p95", "ns", spare=4),
-    Field("wall_mad_ns", "Wall MAD", "ns", spare=7),
-    Field("gpu_median_ns", "GPU Med", "ns"),
-    Field("gpu_p95_ns", "GPU p95", "ns", spare=3),
-    Field("gpu_mad_ns", "GPU MAD", "ns", spare=8),
-    Field("gap_median_ns", "Gap Med", "ns", spare=1),
-    Field("wall_per_token_ns", "Wall a token", "ns", spare=2),
-    Field("gpu_per_token_ns", "GPU a token", "ns", spare=9),
-)
-_GROWTH_FIELDS = (
-    Field("slope_ns", "A token and position", "ns"),
-    Field("half_ns", "± (95 %)", "ns", spare=1),
-    Field("intercept_ns", "At position 0", "ns"),
-    Field("r2", "R²", "number"),
-    Field("first_share", "First step", "share"),
-    Field("last_share", "Last step", "share"),
-    Field("steps", "Steps", "count", spare=2),
-    Field("class", "Class", "name"),
-)
-_DISTURBED_FIELDS = (
-    _STEP,
-    _PHASE,
-    _TOKENS,
-    _BUSY,
-    Field("excess_ns", "Beyond usual", "ns", spare=1),
-    Field("gap_excess_ns", "Gap beyond usual", "ns", spare=2),
-    Field("why", "What was slow", "name"),
-)
-_STEP_FIELDS = (
-    _STEP,
-    _PHASE,
-    _TOKENS,
-    Field("context_len", "Context", "count", spare=3),
-    Field("wall_ns", "Wall", "ns"),
-    replace(_BUSY, spare=1),
-    Field("gap_ns", "Gap", "ns", spare=2),
-    Field("excess_ns", "Beyond usual", "ns", spare=4),
-    Field("gap_excess_ns", "Gap beyond usual", "ns", spare=5),
-    Field("disturbed", "Disturbed", "text"),
-)
-_CLASS_FIELDS = (
-    _PHASE,
-    Field("share", "GPU Time", "share"),
-    Field("total_ns", "Total", "ns"),
-    Field("per_token_median_ns", "Med a token", "ns", spare=1),
-    Field("per_layer_median_ns", "Med a layer", "ns", spare=3),
-    Field("first_ns", "First step", "ns", spare=4),
-    Field("last_ns", "Last step", "ns", spare=5),
-    Field("layers", "Layers", "count", spare=2),
-    Field("steps", "Steps", "count", spare=6),
-    Field("class", "Class", "name"),
+    *("disturbed", "excess_ns", "gap_excess_ns", "why", *LAUNCHED),
+    *("is_partial", "is_warm_up", "confidence", "layers"),
 )
 
 
@@ -99,12 +51,17 @@ class StepTable(Result):
     What a row is, of `steps`: a step. `mean_kv` is the mean number of KV positions that a token of it attends to,
     `gap_ns` wall - busy, `excess_ns` what the busy time has beyond the usual at this context (of a source that tells no
     busy time, the wall time), null where nobody can say what is usual; `why` says what was slow.
+    `launches` and `launch_bound_ns`, with its share of the wall time, are of `step_launches`, null where no launches or
+    calls were recorded. `is_partial`, `is_warm_up`, `confidence` and `layers` are of steps found in the order of
+    kernels, else null; partial and warm-up steps are never used for statistics.
     `phases`: a phase; statistics are of `used` steps, MAD is the median absolute deviation, not scaled.
     `classes`: a phase and class of kernels; `share` is of the phase's GPU time, medians are of used steps.
     `class_steps`: a step and class. `growth`: a class, of used decode steps, and `(all)`; times are of one token.
+    `differences`: a disturbed step and a part of its excess (`step_outliers`). `trends`: a kind of like steps, and what
+    of them gets slower over the run or a decode run (`step_drift`).
 
-    `top`: rows that tables for people show. `runs`: steps of each run in the trace. `rank` and `process`: whose steps
-    these are, as the trace's tables have it.
+    `serving`: what a benchmark of the server says beside these steps. `top`: rows that tables for people show.
+    `runs`: steps of each run in the trace. `rank` and `process`: whose steps these are, as the trace's tables have it.
     """
 
     source: str
@@ -119,9 +76,12 @@ class StepTable(Result):
     classes: pl.DataFrame
     class_steps: pl.DataFrame
     growth: pl.DataFrame
+    differences: pl.DataFrame
+    trends: pl.DataFrame
     notable: tuple[str, ...]
     losses: Losses
     top: int | None = None
+    serving: "ServingBeside | None" = None
 
     @property
     def disturbed(self) -> list[int]:
@@ -138,27 +98,19 @@ class StepTable(Result):
         return [(label, text) for label, text in lines if text]
 
     def sections(self) -> Sequence[Section]:
-        notes = ("Of used steps; MAD is the median absolute deviation, not scaled.",)
-        sections = [Section("Steps per phase", _PHASE_FIELDS, _named(self.phases), notes)]
-        if not self.growth.is_empty():
-            half = ((pl.col("high_ns") - pl.col("low_ns")) / 2).alias("half_ns")
-            growth = self.growth.with_columns(half, pl.col("r2").round(5)).pipe(_demangled)
-            sections.append(Section("Growth with context, decode", _GROWTH_FIELDS, growth))
-        if not (disturbed := self.steps.filter("disturbed")).is_empty():
-            sections.append(Section("Disturbed steps", _DISTURBED_FIELDS, _named(disturbed)))
-        sections.append(Section("Steps", _STEP_FIELDS, _named(self.steps).pipe(self._first)))
-        if not self.classes.is_empty():
-            classes = _named(self.classes).pipe(_demangled).pipe(self._first)
-            sections.append(Section("Classes of kernels", _CLASS_FIELDS, classes))
-        return sections
-
-    def _first(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame if self.top is None else frame.head(self.top)
+        return [*step_sections(self)]
 
     def remarks(self) -> Sequence[str]:
         hidden = self.top is not None and self.top < self.steps.height
         shown = [f"{self.top:,} of {self.steps.height:,} steps shown."] if hidden else []
-        return [*self.notable, *shown]
+        beside = [] if self.serving is None else self.serving.remarks()
+        return [*beside, *self.notable, *shown]
+
+    def beside(self, serving: "Serving") -> "StepTable":
+        """With what a benchmark of the server measured set beside these steps."""
+        from inferometer.analyses.serving import beside_steps  # which builds on this module
+
+        return replace(self, serving=beside_steps(serving, self))
 
     def to_polars(self) -> pl.DataFrame:
         """One row a step."""
@@ -180,9 +132,11 @@ class StepTable(Result):
             "classes": self.classes.to_dicts(),
             "growth": self.growth.to_dicts(),
             "disturbed": self.disturbed,
-            "remarks": list(self.notable),
+            "differences": self.differences.to_dicts(),
+            "trends": self.trends.to_dicts(),
+            "remarks": [*(self.serving.remarks() if self.serving else ()), *self.notable],
             "losses": self.losses.as_dict(),
-        }
+        } | ({} if self.serving is None else {"serving": self.serving.as_json()})
 
 
 @dataclass(frozen=True)
@@ -193,12 +147,7 @@ class StepRows(Result):
     losses: Losses
 
     def sections(self) -> Sequence[Section]:
-        more = (
-            Field("mean_kv", "Mean KV positions", "number"),
-            Field("start_ns", "Start", "ns"),
-            Field("why", "What was slow", "text"),
-        )
-        return [Section("Steps", (*_STEP_FIELDS, *more), _named(self.of.steps))]
+        return [each_step(self.of)]
 
     def as_json(self) -> dict[str, Any]:
         return self.of.as_json()
@@ -228,15 +177,18 @@ def step_table(
     """
     found = read_steps(trace, run)
     steps = find_disturbed(found.steps, found.class_steps)
-    used = pl.lit(value=True) if keep_disturbed else ~pl.col("disturbed")
+    steps = with_launches(trace, steps, found.class_steps, rank=found.rank, process=found.process)
+    used = is_whole() if keep_disturbed else is_whole() & ~pl.col("disturbed")
     steps = steps.with_columns(used.alias("used"))
-    classes = found.class_steps
+    classes, trends = found.class_steps, find_trends(steps, found.class_steps)
     if phase is not None:
+        trends = trends.filter(pl.col("phase").fill_null(UNKNOWN_PHASE) == phase)
         steps, classes = (_of_phase(frame, phase, found) for frame in (steps, classes))
     class_steps = classes.select("step", "phase", "class", "total_ns", "layers")
     decode = steps.filter("used", pl.col("phase") == "decode")
     growth = find_growth(decode, class_steps.join(decode.select("step"), on="step", how="semi"))
     phases = _phases(steps)
+    differences = find_differences(steps, classes)
     return StepTable(
         source=trace.facts.source,
         model=trace.facts.model,
@@ -250,7 +202,9 @@ def step_table(
         classes=_sum_classes(steps, class_steps),
         class_steps=class_steps,
         growth=growth,
-        notable=tuple(find_remarks(steps, phases, growth, found)),
+        differences=differences,
+        trends=trends,
+        notable=tuple(find_remarks(steps, phases, growth, found, differences=differences, trends=trends)),
         losses=trace.losses,
         top=top,
     )
@@ -283,6 +237,8 @@ def _phases(steps: pl.DataFrame) -> pl.DataFrame:
         *statistics,
         pl.col("gap_ns").filter("used").median().alias("gap_median_ns"),
         *per_token,
+        pl.col("launches").filter("used").median().round().cast(pl.Int64).alias("launches_median"),
+        pl.col("launch_bound_share").filter("used").median(),
     )
 
 
@@ -318,15 +274,3 @@ def _sum_classes(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame
             *("first_ns", "last_ns"),
         )
     )
-
-
-def _named(frame: pl.DataFrame) -> pl.DataFrame:
-    """For people: an unknown phase and a disturbed step in words."""
-    words = [pl.col("phase").fill_null(UNKNOWN_PHASE)]
-    if "disturbed" in frame.columns:
-        words.append(pl.when("disturbed").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("disturbed"))
-    return frame.with_columns(words)
-
-
-def _demangled(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.with_columns(pl.Series("class", [demangle(name) for name in frame["class"]], dtype=pl.String))

@@ -1,9 +1,15 @@
-"""`inferometer steps`: the steps of an engine, by phase and by context."""
+"""`inferometer steps`: the steps of an engine, by phase and by context, and what clients waited for beside them."""
+
+from typing import TYPE_CHECKING
 
 import click
 
 from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
 from inferometer.commands.choosing import top_option
+
+if TYPE_CHECKING:
+    from inferometer.analyses.steps import StepTable
+    from inferometer.trace.trace import Trace
 
 _PHASES = ("prefill", "decode", "mixed", "unknown")
 
@@ -19,11 +25,43 @@ _PHASES = ("prefill", "decode", "mixed", "unknown")
     "--run", "number", type=int, metavar="N", help="Of a file with several runs, this one.  [default: the first]"
 )
 @click.option("--keep-disturbed", is_flag=True, help="Use disturbed steps for medians and growth, too.")
+@click.option(
+    "--serving",
+    metavar="FILE",
+    help="Set what clients waited for beside the steps: JSON of vLLM's or SGLang's serving benchmark.",
+)
+@click.option("--serving-run", type=int, metavar="N", help="Of a --serving FILE with several runs, this one, from 0.")
 @top_option("Steps and classes", default=20)
 @output_options(*FORMATS)
-def run(source: Source, phase: str | None, number: int | None, keep_disturbed: bool, top: int, out: Output) -> None:
-    from inferometer.analyses.step_sources import NEEDED
-    from inferometer.analyses.steps import step_table
+def run(
+    source: Source,
+    phase: str | None,
+    number: int | None,
+    keep_disturbed: bool,
+    serving: str | None,
+    serving_run: int | None,
+    top: int,
+    out: Output,
+) -> None:
+    from inferometer.analyses.steps import NEEDED, step_table
 
-    found = step_table(source.open(NEEDED), run=number, phase=phase, keep_disturbed=keep_disturbed, top=top)
+    if phase is not None and serving is not None:
+        raise click.UsageError("--phase and --serving can't go together: what clients wait for takes all phases.")
+    trace = source.open(NEEDED)
+    found = step_table(trace, run=number, phase=phase, keep_disturbed=keep_disturbed, top=top)
+    if phase is None:
+        found = _beside(found, trace, source, serving, serving_run)
     out.show(found.as_table() if out.form in ("csv", "tsv") else found)
+
+
+def _beside(
+    found: "StepTable", trace: "Trace", source: Source, serving: str | None, serving_run: int | None
+) -> "StepTable":
+    """With what a benchmark measured, or what an engine's log says of its own latency, where one of them does."""
+    from inferometer.analyses.serving import serving_of
+    from inferometer.formats.serving_results import read_serving
+
+    if serving is not None:
+        return found.beside(read_serving(serving, serving_run, limits=source.limits()))
+    said = serving_of(trace, found.run)
+    return found if said is None else found.beside(said)

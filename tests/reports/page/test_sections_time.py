@@ -87,7 +87,10 @@ def test_disturbed_steps_are_marked_with_the_reason() -> None:
     assert all("×" in why for why in marked["customdata"])
     assert "2 of 42 steps are disturbed" in chart.alt
     titles = [part.section.title for part in block.parts if isinstance(part, Grid)]
-    assert titles == ["Steps per phase", "Growth with context, decode", "Disturbed steps"]
+    assert titles == [
+        *("Steps per phase", "Growth with context, decode", "Disturbed steps"),
+        *("What was different in disturbed steps", "What clients wait for"),
+    ]
 
 
 def test_a_step_far_from_the_others_makes_the_axis_logarithmic() -> None:

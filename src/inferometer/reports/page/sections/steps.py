@@ -6,14 +6,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.serving import serving_of
 from inferometer.analyses.step_growth import ALL, format_slope
-from inferometer.analyses.steps import UNKNOWN_PHASE, StepTable
+from inferometer.analyses.step_sections import UNKNOWN_PHASE
+from inferometer.analyses.steps import StepTable
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import TimeUnit, axis, color, kernel_labels
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import distribution, keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
-from inferometer.units import format_duration
+from inferometer.units import format_duration, format_share
 
 POINTS = 1_200
 """Of one series over steps: three of them stay below what a chart may hold."""
@@ -28,21 +30,23 @@ _LACKING = (
     "The trace would need its steps. In PyTorch, call profiler.step() once a step; vLLM and SGLang name their steps "
     "while they are profiled; a WebGPU engine's log has them where it prints a profile report a step."
 )
+_ELSEWHERE = ("Steps", "Classes of kernels")  # in charts, and in a section of their own
 _SERIES = (("wall_ns", "wall", "var(--ink)"), ("gpu_busy_ns", "GPU busy", color(0)), ("gap_ns", "gap", color(1)))
 
 
 def build(look: Look) -> Block | None:
-    """What stands out, charts over steps and context, and the tables of phases, growth and disturbed steps."""
+    """What stands out, charts over steps and context, and the tables: phases, growth, disturbed steps, trends."""
     table = look.steps
     if table is None:
         return Block("steps", _TITLE, lacking=_LACKING)
+    said = serving_of(look.trace, table.run)
+    table = table if said is None else table.beside(said)
     runs = f"Run {table.run} of {len(table.runs)} in the file: inferometer steps --run shows the others."
     parts: list[Part] = [Words(runs, "note")] if len(table.runs) > 1 else []
     parts += [Points([Point(text) for text in table.remarks()])] if table.remarks() else []
     parts += [*_strip(table), *_distributions(table), *_growth(look, table)]
     tables = {section.title: section for section in table.sections()}
-    shown = ("Steps per phase", "Growth with context, decode", "Disturbed steps")
-    return Block("steps", _TITLE, [*parts, *(Grid(tables[title]) for title in shown if title in tables)])
+    return Block("steps", _TITLE, [*parts, *(Grid(each) for title, each in tables.items() if title not in _ELSEWHERE)])
 
 
 def _strip(table: StepTable) -> Iterator[Chart]:
@@ -82,6 +86,9 @@ def _said(row: dict[str, Any]) -> str:
     words = [row["phase"] or "phase not known"]
     words += [f"{row['tokens']:,} tokens"] if row["tokens"] is not None else []
     words += [f"context {row['context_len']:,}"] if row["context_len"] is not None else []
+    words += [f"{row['launches']:,} launches"] if row["launches"] is not None else []
+    share = row["launch_bound_share"]
+    words += [f"launch-bound for {format_share(share)}"] if share is not None else []
     return ", ".join(words)
 
 

@@ -1,0 +1,1 @@
+"""Steps found in the order of kernels, for traces that mark none: `finding.find_steps` is the way in."""

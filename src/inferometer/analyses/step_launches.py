@@ -1,0 +1,168 @@
+"""How much of each step is bound by launches: the device waits for the host to queue its next work.
+
+The launch-bound time of a step is that part of its wall time in which
+
+- the device ran nothing, and the call that queued what it ran next had not returned: whether the host was launching,
+  computing or waiting for a result itself; or
+- it ran a kernel that was shorter than the very call that launched it, and ran dry with its end: were the kernel
+  quicker, the device would wait that much longer.
+
+Work that was queued in time and begins late is not launch-bound, nor is idle time between the nodes of a graph, which
+one call queued. A device ran something while any launch of the process ran, on any stream. The idea, to ask where the
+launches and not the kernels take the time, is that of arXiv:2504.11750, section 3; it adds up launch and queueing times
+of all kernels, which overlap, and that is no part of a step. Recording makes calls slower, so the share is an upper
+bound of that in an unrecorded run. The clocks of host and device agree as well as the profiler aligned them.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from inferometer.analyses.cover import Cover
+from inferometer.analyses.intervals import Times
+from inferometer.trace.trace import Trace
+
+NEEDED = {  # the columns of each table that the question touches
+    "launches": ("rank", "process", "start_ns", "dur_ns", "correlation_id"),
+    "calls": ("rank", "process", "start_ns", "dur_ns", "correlation_id"),
+}
+UNKNOWN_IDLE = 0.01
+"""A step of which more than this part is idle time that ends with work of an unknown call has no launch-bound time: a
+missing call or two of hundreds don't move the share by more than its last printed digits."""
+
+LAUNCHED = pl.Schema(
+    {"launches": pl.Int64(), "launch_bound_ns": pl.Int64(), "launch_bound_share": pl.Float64()},
+)
+Flags = NDArray[np.bool_]
+
+
+def with_launches(
+    trace: Trace, steps: pl.DataFrame, class_steps: pl.DataFrame, *, rank: int | None, process: int | None
+) -> pl.DataFrame:
+    """`steps` with the columns `LAUNCHED`; all null where the trace has no launches.
+
+    `launches`: launches in the step, copies and sets among them. `launch_bound_ns` and its share of the wall time are
+    null where the wall time, or too many of the calls, aren't known, and in steps without launches.
+
+    Args:
+        trace: May have `launches` and `calls`.
+        steps: Of one run: `step`, `start_ns`, `wall_ns`.
+        class_steps: `step` and `calls`, as `step_class_times` has it.
+        rank: Whose launches, as is `process`; those of an unknown process count where only its rank tells.
+        process: The same.
+    """
+    if "launches" not in trace.scope or trace.launches.head(1).collect().is_empty():
+        return steps.with_columns(pl.lit(None, dtype=dtype).alias(name) for name, dtype in LAUNCHED.items())
+    counted = steps.join(_counts(class_steps), on="step", how="left", maintain_order="left")
+    if class_steps.is_empty() or class_steps["calls"].count():
+        counted = counted.with_columns(pl.col("launches").fill_null(0))
+    share = pl.col("launch_bound_ns") / pl.when(pl.col("wall_ns") > 0).then(pl.col("wall_ns"))
+    bound = counted.with_columns(_bound_by_step(_Queued.read(trace, rank, process), counted))
+    return bound.with_columns(share.alias("launch_bound_share"))
+
+
+def _counts(class_steps: pl.DataFrame) -> pl.DataFrame:
+    calls = pl.col("calls")
+    counted = pl.when(calls.count() > 0).then(calls.sum()).alias("launches")
+    return class_steps.group_by("step").agg(counted)
+
+
+@dataclass(frozen=True)
+class _Queued:
+    """The launches of a process in order of their starts. Shape (n,) each.
+
+    `queued_ns` is the end of the call that queued it, `call_ns` its length; where `known` is false, neither means
+    anything. `alone`: it is the only work of its call.
+    """
+
+    start_ns: Times
+    end_ns: Times
+    queued_ns: Times
+    call_ns: Times
+    known: Flags
+    alone: Flags
+
+    @classmethod
+    def read(cls, trace: Trace, rank: int | None, process: int | None) -> Self | None:
+        """None where calls were not read, or the process launched nothing."""
+        if "calls" not in trace.scope:
+            return None
+        own = _is(rank, "rank")
+        if process is not None:
+            own &= pl.col("process").is_null() | (pl.col("process") == process)
+        launches = trace.launches.filter(own).select(NEEDED["launches"]).collect()
+        if launches.is_empty():
+            return None
+        start = launches["start_ns"].to_numpy()
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], (launches["start_ns"] + launches["dur_ns"]).to_numpy()[order]
+        call, calls = _tie(trace, rank, launches)
+        known, call = call[order] >= 0, call[order]
+        together = np.bincount(call[known], minlength=max(calls.height, 1))
+        queued, length = (np.append(calls[name].to_numpy(), 0)[call] for name in ("end_ns", "dur_ns"))
+        return cls(start, end, queued, length, known, known & (together[call] == 1))
+
+    def bound(self, first_ns: int, last_ns: int) -> tuple[Cover, Cover]:
+        """Launch-bound time, and idle time that ends with work of an unknown call, both between two moments."""
+        dry = np.concatenate(([min(first_ns, int(self.start_ns[0]))], np.maximum.accumulate(self.end_ns)))
+        ran_dry, last_end = dry[:-1], int(dry[-1])
+        queued = np.minimum(self.queued_ns, self.start_ns)  # work may begin before its call returns
+        waits = self.known & (queued > ran_dry)
+        hidden = self._hidden(waits, ran_dry)
+        bound = Cover.of(
+            np.concatenate((ran_dry[waits], self.start_ns[hidden], [last_end])),
+            np.concatenate((queued[waits], self.end_ns[hidden], [max(last_ns, last_end)])),
+        )
+        unknown = ~self.known & (self.start_ns > ran_dry)
+        return bound, Cover.of(ran_dry[unknown], self.start_ns[unknown])
+
+    def _hidden(self, waits: Flags, ran_dry: Times) -> Flags:
+        """Kernels shorter than the call that launched them, with whose end the device ran dry for want of a launch."""
+        next_waits = np.concatenate((waits[1:], [False]))
+        ends_last = np.concatenate((ran_dry[1:] == self.end_ns[:-1], [False]))
+        shorter = self.known & self.alone & (self.end_ns - self.start_ns < self.call_ns)
+        return np.asarray(shorter & next_waits & ends_last)
+
+
+def _tie(trace: Trace, rank: int | None, launches: pl.DataFrame) -> tuple[Times, pl.DataFrame]:
+    """The row of each launch's call, -1 for none, and the calls: `end_ns`, `dur_ns`. As `correlation.tie_launches`.
+
+    Ids and times grow together, nearly, and sorting what is nearly sorted takes a quarter of the time of a join.
+    """
+    end = (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")
+    kept = trace.calls.filter(_is(rank, "rank"), pl.col("correlation_id").is_not_null())
+    calls = kept.select("process", "correlation_id", "start_ns", "dur_ns", end).sort("start_ns").collect()
+    found = np.full(launches.height, -1, dtype=np.int64)
+    has_id = launches["correlation_id"].is_not_null()
+    for process in launches["process"].unique():
+        rows = np.flatnonzero((launches["process"].eq_missing(process) & has_id).to_numpy())
+        own = np.flatnonzero(calls["process"].eq_missing(process).to_numpy())
+        ids = calls["correlation_id"].to_numpy()[own]
+        order = np.argsort(ids, kind="stable")  # of several calls with one id, the first stays first
+        ids, wanted = ids[order], launches["correlation_id"].gather(rows).to_numpy()
+        at = np.searchsorted(ids, wanted)
+        hit = np.flatnonzero(at < len(ids))
+        hit = hit[ids[at[hit]] == wanted[hit]]
+        found[rows[hit]] = own[order[at[hit]]]
+    return found, calls
+
+
+def _is(value: int | None, column: str) -> pl.Expr:
+    return pl.col(column).eq_missing(pl.lit(value, dtype=pl.Int64))
+
+
+def _bound_by_step(work: _Queued | None, steps: pl.DataFrame) -> pl.Series:
+    """Launch-bound time of each step, null where it can't be told."""
+    timed = (steps["start_ns"].is_not_null() & steps["wall_ns"].is_not_null() & (steps["launches"] != 0)).to_numpy()
+    found: list[int | None] = [None] * steps.height
+    if work is not None and timed.any():
+        start, wall = (steps[name].filter(pl.Series(timed)).to_numpy() for name in ("start_ns", "wall_ns"))
+        covers = work.bound(int(start.min()), int((start + wall).max()))
+        bound_ns, unknown_ns = (cover.within(start, start + wall) for cover in covers)
+        told = unknown_ns <= UNKNOWN_IDLE * wall
+        for i, ns, is_told in zip(np.flatnonzero(timed).tolist(), bound_ns.tolist(), told.tolist(), strict=True):
+            found[i] = ns if is_told else None
+    return pl.Series("launch_bound_ns", found, dtype=pl.Int64)
