@@ -102,6 +102,18 @@ def check_steps(output: bytes, truth: Truth) -> Answer:
     return Answer(None, f"{len(steps):,} steps")
 
 
+def check_findings(output: bytes, truth: Truth) -> Answer:
+    """`findings --json`: each has evidence, a next step and a share that can be.
+
+    What rules should find is the matter of `findings_truth`.
+    """
+    found = parse(output)["findings"]
+    for each in found:
+        if not each["evidence"] or not each["next"] or not 0 <= (each["share"] or 0) <= 1:
+            raise WrongAnswer(f"{truth.rows}: want evidence, a next step and a share of 0 to 1, found {each}")
+    return Answer(None, f"{len(found):,} findings")
+
+
 def check_groups(output: bytes, truth: Truth) -> Answer:
     """`groups --json`: all launches were looked at, and of every kernel in a group how many there are is right."""
     said = parse(output)

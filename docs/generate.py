@@ -192,11 +192,13 @@ def findings_page() -> str:
     return f"""\
 # Findings
 
-What [`inferometer summary`](commands.md#summary) lists under "{TITLE}". Each rule is one file of
+What [`inferometer findings`](commands.md#findings) tells, and [`inferometer summary`](commands.md#summary) lists the
+first of under "{TITLE}". Each rule is one file of
 [`findings`](../../src/inferometer/findings), which says what fires it, its thresholds and why. A rule is silent where a
 source doesn't record what it needs. Under `--json` a finding has `rule`, `severity`, `title`, `evidence` (sentences),
 `size_ns` (time of the run in what the title names; null where it is no time), `share` (of that time in what it belongs
-to) and `next`. They come gravest first, then by `size_ns`.
+to), `next`, and `explained_by`: the rule of another finding that names the cause, behind which it stands. They come
+gravest first, then by `size_ns`.
 
 {"".join(map(_rule, known_rules().values()))}"""
 

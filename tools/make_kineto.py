@@ -6,6 +6,7 @@
     make_kineto.py --mode capture --batches 1 8 32 --out capture.json  how such graphs came about
     make_kineto.py --slow silu 1.3 --out candidate.json           the same run, one kernel 1.3 times as slow
     make_kineto.py --fault host-late --gz --out late.json.gz      the device waits for Python in every decode step
+    make_kineto.py --fault slow-rank --world 2 --rank 1 --out rank1.json  one of two ranks that wait for each other
 
 The same arguments give the same bytes. Times are modelled, not measured.
 """
@@ -20,7 +21,8 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from kineto_maker import Options, Truth, write_trace
-from kineto_maker.options import MODELS, Fault, Layout, Marks, Mode
+from kineto_maker.faults import FAULTS, Fault
+from kineto_maker.options import MODELS, Layout, Marks, Mode
 
 _DEFAULTS: Final = Options()
 
@@ -100,6 +102,7 @@ def _add_work(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--world", type=int, default=default.world, metavar="W", help="GPUs that share the model (%(default)s)"
     )
+    group.add_argument("--lockstep", action="store_true", help="ranks wait for each other in collectives")
     group.add_argument("--seed", type=int, default=default.seed, metavar="S")
     group.add_argument(
         "--slow", nargs=2, metavar=("REGEX", "FACTOR"), help="kernels that match take FACTOR times as long"
@@ -108,10 +111,14 @@ def _add_work(group: argparse._ArgumentGroup) -> None:
         "--fault",
         choices=get_args(Fault),
         default=default.fault,
-        help="host-late: each decode step waits for the device, then works in Python while it idles",
+        help="; ".join(f"{name}: {planted.words}" for name, planted in FAULTS.items()).replace("%", "%%"),
     )
     group.add_argument(
-        "--fault-ms", type=float, default=default.fault_ms, metavar="MS", help="that work's time (%(default)s)"
+        "--fault-ms",
+        type=float,
+        default=default.fault_ms,
+        metavar="MS",
+        help="how long host-late works in a step (%(default)s)",
     )
 
 

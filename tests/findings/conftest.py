@@ -11,6 +11,13 @@ from inferometer.findings.finding import Finding
 from inferometer.trace.trace import Trace
 
 Find = Callable[..., dict[str, Finding]]
+OF_LAUNCHES = frozenset(  # rules that read single launches, and are silent about logs
+    {
+        *("idle_device", "launch_bound", "sync_points", "exposed_copies", "exposed_collectives", "rank_imbalance"),
+        *("serialised_stream", "graph_breaks", "casts_and_copies", "unfused_elementwise", "split_k_reductions"),
+        *("attention_growth", "first_step_warm_up", "slow_sibling", "low_occupancy", "repeated_work"),
+    }
+)
 
 
 @pytest.fixture

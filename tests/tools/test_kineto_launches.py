@@ -26,6 +26,7 @@ VARIANTS = {
     "two ranks": replace(SMALL, rank=1, world=2, threads=2),
     "two threads": replace(SMALL, threads=2, fault="host-late"),
     "compiled": replace(SMALL, compiled=True, threads=2),
+    "compiled, a fault": replace(SMALL, compiled=True, fault="unfused-norm"),
     "compiled graph": replace(SMALL, compiled=True, mode="graph", marks="vllm"),
     "capture": replace(SMALL, mode="capture", batches=(1, 64), threads=2),
     "compiled capture": replace(SMALL, mode="capture", compiled=True, marks="profiler"),

@@ -30,6 +30,8 @@ VARIANTS = {
     "graph": replace(SMALL, mode="graph", graph_node_ids=True),
     "two ranks": replace(SMALL, rank=1, world=2),
     "host-late": replace(SMALL, fault="host-late", marks="vllm"),
+    "two streams": replace(SMALL, fault="serial-stream"),
+    "a slow rank": replace(SMALL, world=2, fault="slow-rank", mode="graph"),
     "lean, no marks": replace(SMALL, lean=True, marks="none"),
     "no stack": replace(SMALL, stack=False),
     "edited replays": replace(SMALL, mode="graph", batches=(1, 64), drop_kernels=0.1, add_kernels=0.1),

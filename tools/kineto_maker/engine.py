@@ -15,6 +15,7 @@ from .kernels import Kernels
 from .llama import CONTEXT, PROMPT_TOKENS, PROMPTS, Llama
 from .nodes import FP32, INT32, INT64, Busy, Call, Copy, Fill, Frame, Mark, Node, Op, Replay, Tensor, Wait, launches_in
 from .options import Options, Phase
+from .planted import PlantedNodes
 
 
 class Program(NamedTuple):
@@ -41,13 +42,24 @@ class Engine:
         self._before = {phase: _before_batch(phase) for phase, _ in kinds}
         self._run = {kind: _RunBatch(options, *kind).body() for kind in kinds}
         self._after = {kind: _after_batch(*kind) for kind in kinds}
+        self._before_first = _tuning(options)
 
     def step(self, number: int) -> Program:
         """The program of the step with this number."""
         kind, mark = _kind(self._options, number), _mark_name(self._options, number)
-        body = self._run[kind] if mark is None else (Mark(mark, self._run[kind]),)
+        work = (*self._before_first, *self._run[kind]) if number == 0 else self._run[kind]
+        body = work if mark is None else (Mark(mark, work),)
         run_batch = function("sglang/srt/managers/scheduler.py(2461): run_batch", *body)
         return Program(mark, self._before[kind[0]], run_batch, self._after[kind])
+
+
+def _tuning(options: Options) -> tuple[Frame, ...]:
+    return (PlantedNodes(options, "decode", 1, 1).tuning(),) if options.fault == "warm-up" else ()
+
+
+def _has_graph(options: Options, requests: int) -> bool:
+    """Whether the engine captured a graph of this batch size."""
+    return options.fault != "graph-breaks" or options.batch_sizes.index(requests) % 2 == 0
 
 
 def _kind(options: Options, number: int) -> tuple[Phase, int]:
@@ -106,10 +118,11 @@ class _RunBatch:
 
     def __init__(self, options: Options, phase: Phase, requests: int) -> None:
         self._options = options
-        self._graph = options.mode == "graph" and phase == "decode"
+        self._graph = options.mode == "graph" and phase == "decode" and _has_graph(options, requests)
         self._fault = options.fault if phase == "decode" else "none"
         self._phase = phase
         self._model = Llama(options, phase, requests)
+        self._planted = PlantedNodes(options, phase, requests, self._model.rows)
         self._kernels = Kernels(options)
         vocab = options.shape.vocab
         self._probs_TV = Tensor((requests, vocab), FP32)
@@ -139,7 +152,11 @@ class _RunBatch:
             aten.to(ids_T, INT32, launch("cast_int32", small)),
         )
         return function(
-            "sglang/srt/model_executor/forward_batch_info.py(443): init_new", *small_calls(24), *ops, Fill(4 * rows)
+            "sglang/srt/model_executor/forward_batch_info.py(443): init_new",
+            *small_calls(24),
+            *ops,
+            Fill(4 * rows),
+            *self._planted.with_batch(),
         )
 
     def _forward(self) -> Frame:
@@ -178,7 +195,8 @@ class _RunBatch:
             *small_calls(10),
             *self._softmax(),
             *late,
-            self._draw(),
+            *self._planted.in_sampler(self._probs_TV),
+            *((self._draw(),) * self._planted.draws),
         )
 
     def _softmax(self) -> tuple[Node, ...]:
@@ -197,9 +215,10 @@ class _RunBatch:
         )
 
     def _draw(self) -> Frame:
-        requests = self._model.requests
+        requests = self._model.requests // self._planted.draws
         tops = (Tensor((requests,), INT32), Tensor((requests,), FP32))
-        sample = self._kernels.launch("sample", (requests, 1, 1), moved_bytes=4 * self._probs_bytes)
+        moved = 4 * self._probs_bytes // self._planted.draws
+        sample = self._kernels.launch("sample", (requests, 1, 1), moved_bytes=moved)
         op = Op("sgl_kernel::top_k_top_p_sampling_from_probs", (self._probs_TV, *tops, True), (sample,))
         clamp = Op("triton_poi_fused_clamp_sub_0", (tops[0], requests), (self._kernels.launch("clamp", (1, 1, 1)),))
         return function(

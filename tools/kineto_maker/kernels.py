@@ -1,4 +1,6 @@
-"""The catalogue of kernels (`kernels.json`): what a launch says of its kernel, and how long one takes on an H100.
+"""The catalogue of kernels: what a launch says of its kernel, and how long one takes on an H100.
+
+It is `kernels.json`, with `fault_kernels.json` for those that planted faults alone have.
 
 Durations are modelled, not measured: a floor plus the larger of compute time and memory time at rates that
 well-tuned kernels reach. So no launch is faster than the card's peaks allow (989 TFLOP/s bf16, 3.35 TB/s).
@@ -25,6 +27,7 @@ _BLOCKS_PER_SM: Final = 32
 _REGISTERS_PER_SM: Final = 65_536
 _SHARED_BYTES_PER_SM: Final = 233_472
 _RESERVED_SHARED_BYTES: Final = 1_024  # CUDA's own, for every block
+_CATALOGUES: Final = ("kernels.json", "fault_kernels.json")
 _DECODE_TILE: Final = re.compile(r"^(nvjet_tst_\d+x)32(?=_)")
 
 
@@ -98,5 +101,6 @@ class _Entry(TypedDict):
 
 @cache
 def _catalogue() -> dict[str, _Entry]:
-    text = Path(__file__).with_name("kernels.json").read_text(encoding="utf-8")
-    return cast("dict[str, _Entry]", json.loads(text)["kernels"])
+    texts = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in _CATALOGUES)
+    kernels, of_faults = (cast("dict[str, _Entry]", json.loads(text)["kernels"]) for text in texts)
+    return kernels | of_faults

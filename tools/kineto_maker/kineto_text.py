@@ -26,6 +26,7 @@ _GPU_SORT_INDEX: Final = 5_000_000
 _SPANS_SORT_INDEX: Final = 536_870_912
 
 _CBIDS: Final = {
+    "cudaDeviceSynchronize": 165,
     "cudaEventRecord": 135,
     "cudaEventSynchronize": 137,
     "cudaFuncSetAttribute": 273,

@@ -14,12 +14,13 @@ from .frames import builtin, custom_op, function, module, small_calls
 from .kernels import SMS, Kernels
 from .nodes import BF16, FP32, INT32, INT64, MAIN_STREAM, NCCL_STREAM, Call, Frame, Join, Launch, Node, Op, Tensor
 from .options import Options, Phase
+from .planted import PlantedNodes
 
 CONTEXT: Final = 512  # tokens that a decoding request has behind it
 PROMPTS: Final = 4
 PROMPT_TOKENS: Final = 512
 _CACHE_SLOTS: Final = 1 << 19
-_SPLITS: Final = 4
+_SPLITS: Final = 4  # of the attended positions
 _EPS: Final = "1.0000000000000001e-05"
 _ITEM: Final = 2  # bytes of a bf16
 _FORWARD_CUDA: Final = "sglang/srt/layers/utils/multi_platform.py(81): forward"
@@ -36,6 +37,7 @@ class Llama:
         self._layers = options.layer_count
         self._shape = options.shape
         self._kernels = Kernels(options, requests if phase == "decode" and options.batches else None)
+        self._planted = PlantedNodes(options, phase, requests, self.rows)
         self._heads = self._shape.heads // options.world
         self._kv_heads = self._shape.kv_heads // options.world
         self._x_TD = Tensor((self.rows, self._shape.hidden))
@@ -90,6 +92,10 @@ class Llama:
         return self._norm(index, "sgl_kernel/elementwise.py(42): fused_add_rmsnorm", op)
 
     def _norm(self, index: int, wrapper: str, op: Op) -> Frame:
+        pieces = self._planted.norm(op)
+        if pieces is not None:
+            native = function("sglang/srt/layers/layernorm.py(201): forward_native", *small_calls(2), *pieces)
+            return module(f"RMSNorm_{index}", _FORWARD_CUDA, native)
         forward = function("sglang/srt/layers/layernorm.py(160): forward_cuda", *small_calls(2), custom_op(wrapper, op))
         return module(f"RMSNorm_{index}", _FORWARD_CUDA, forward)
 
@@ -102,8 +108,9 @@ class Llama:
             self._linear(f"QKVParallelLinear_{index}", "qkv", query + 2 * key, hidden),
             self._split_qkv(query, key),
             self._rope(query, key),
+            *self._planted.before_block(),
             self._radix_attention(index),
-            self._linear(f"RowParallelLinear_{2 * index}", "o", hidden, query),
+            *self._planted.around_o(hidden, query, self._linear(f"RowParallelLinear_{2 * index}", "o", hidden, query)),
             *self._all_reduce(),
         )
 
@@ -207,12 +214,15 @@ class Llama:
 
     def _mlp(self, index: int) -> Frame:
         width = self._shape.intermediate // self._world
-        return module(
-            f"LlamaMLP_{index}",
-            "sglang/srt/models/llama.py(101): forward",
+        parts = (
             self._linear(f"MergedColumnParallelLinear_{index}", "gate_up", 2 * width, self._shape.hidden),
             self._silu_and_mul(index, width),
             self._linear(f"RowParallelLinear_{2 * index + 1}", "down", self._shape.hidden, width),
+        )
+        return module(
+            f"LlamaMLP_{index}",
+            "sglang/srt/models/llama.py(101): forward",
+            *self._planted.mlp(parts),
             *self._all_reduce(),
         )
 
@@ -231,10 +241,11 @@ class Llama:
 
     def _linear(self, name: str, role: str, width: int, depth: int) -> Frame:
         """A projection; in decode all but gate_up split their depth and sum in a second kernel."""
-        launches: tuple[Launch, ...] = (self._gemm(f"{role}.{self._phase}", self.rows, width, depth),)
+        matmul = self._gemm(f"{role}.{self._phase}", self.rows, width, depth)
+        launches: tuple[Launch, ...] = (self._planted.matmul(name, matmul),)
         if self._phase == "decode" and role != "gate_up":
             grid = (-(-width // 32), -(-self.rows // 16), 1)
-            moved = self.rows * width * (4 * _SPLITS + _ITEM)
+            moved = self.rows * width * (4 * self._planted.splits + _ITEM)
             launches += (self._kernels.launch("split_k_reduce", grid, moved_bytes=moved),)
         return module(
             name,
@@ -271,7 +282,7 @@ class Llama:
     def _all_reduce(self) -> tuple[Frame, ...]:
         if self._world == 1:
             return ()
-        moved = 8 * self._x_bytes  # NVLink has about an eighth of memory's rate
+        moved = 8 * self._x_bytes * self._planted.collective_factor  # NVLink has about an eighth of memory's rate
         body: tuple[Node, ...]
         if self._phase == "decode":
             body = (self._kernels.launch("all_reduce.decode", (36, 1, 1), moved_bytes=moved),)

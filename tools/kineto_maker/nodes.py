@@ -17,6 +17,7 @@ INT64: Final = "long int"
 MAIN_STREAM: Final = 7
 NCCL_STREAM: Final = 20
 SIDE_STREAM: Final = 24  # of the second thread
+SECOND_STREAM: Final = 28  # of the engine's thread, where it has one
 
 
 class Tensor(NamedTuple):

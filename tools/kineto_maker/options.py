@@ -9,10 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from .faults import FAULTS, Fault
+
 Phase = Literal["prefill", "decode"]
 Mode = Literal["eager", "graph", "capture"]
 Marks = Literal["sglang", "vllm", "profiler", "none"]
-Fault = Literal["none", "host-late"]
 Layout = Literal["kineto", "compact", "oneline", "indent2"]
 
 
@@ -42,6 +43,9 @@ MODELS: Final = {
 class Options:
     """One trace. `fault_ms` is about what the fault `host-late` adds to a decode step.
 
+    Ranks are made one at a time. With `lockstep` (and with the fault `slow-rank`) each knows when the others begin a
+    collective and waits for them; else nobody waits.
+
     A trace of mode `capture` has no steps: the engine captures a graph for each batch size. Only with `batches` does
     the tile of a GEMM follow the batch size; of one `batch`, names are those of 32 requests.
 
@@ -67,6 +71,7 @@ class Options:
     marks: Marks = "sglang"
     rank: int = 0
     world: int = 1
+    lockstep: bool = False  # ranks wait for each other in collectives
     seed: int = 7
     slow: tuple[str, float] | None = None  # kernels whose name matches take this many times as long
     fault: Fault = "none"
@@ -95,6 +100,7 @@ class Options:
             raise ValueError(f"world: want a divisor of {self.shape.kv_heads}, found {self.world}")
         if not 0 <= self.rank < self.world:
             raise ValueError(f"rank: want 0 to {self.world - 1}, found {self.rank}")
+        _check_fault(self)
         if self.slow is not None:
             _check_slow(*self.slow)
 
@@ -118,6 +124,11 @@ class Options:
         """Steps in the trace; of a capture, graphs."""
         return len(self.batch_sizes) if self.mode == "capture" else self.steps
 
+    @property
+    def in_lockstep(self) -> bool:
+        """Whether collectives end on all ranks at once."""
+        return self.world > 1 and (self.lockstep or self.fault == "slow-rank")
+
     def phase(self, step: int) -> Phase:
         """What the step with this number does."""
         if self.mode == "capture":
@@ -133,6 +144,18 @@ class Options:
     def graph_id(self, batch: int) -> int:
         """Of the graph that decodes so many requests."""
         return _FIRST_GRAPH_ID + self.batch_sizes.index(batch)
+
+
+def _check_fault(options: Options) -> None:
+    planted = FAULTS.get(options.fault)
+    if planted is None:
+        return
+    if options.mode not in planted.modes:
+        raise ValueError(f"fault {options.fault}: want mode {' or '.join(planted.modes)}, found {options.mode}")
+    if options.world < planted.world:
+        raise ValueError(f"fault {options.fault}: want a world of {planted.world} or more, found {options.world}")
+    if len(options.batch_sizes) < planted.batches:
+        raise ValueError(f"fault {options.fault}: want {planted.batches} or more batches, found {options.batch_sizes}")
 
 
 def _check_slow(pattern: str, factor: float) -> None:

@@ -38,13 +38,13 @@ from .nodes import (
     Work,
 )
 from .options import Options
+from .ranks import SKEW_NS, Peer, compute_factor, peers_of
 from .replays import Edits
 from .runs import CallRun, FrameRun, GraphNode, OpRun, ReplayRun, StepRun, WorkRun
 from .side import ROOTS as SIDE_ROOTS
 from .side import side_program
 
 START_NS: Final = 1_612_377_604_118_263  # of the first step, after `baseTimeNanoseconds`
-_RANK_SKEW_NS: Final = 17_250
 _FIRST_EXTERNAL_ID: Final = 1025
 _FIRST_CORRELATION: Final = 40_212
 
@@ -53,6 +53,10 @@ _WAKE_NS: Final = 1_900  # from the end of the last work to the return of a call
 _GAP_NS: Final = 700  # between two kernels of a stream
 _GRAPH_GAP_NS: Final = 450
 _PCIE_BYTES_PER_S: Final = 25 * 10**9
+_LEAST_WAIT_NS: Final = 1_200
+_GROWTH_A_STEP: Final = 0.05  # of the fault `attention-growth`
+_GROWING: Final = "BatchDecode"
+_COLLECTIVE: Final = re.compile("cross_device_reduce|^ncclDevKernel")
 
 
 def play(options: Options) -> Iterator[StepRun]:
@@ -85,7 +89,7 @@ def root_frames(options: Options, start_ns: int, end_ns: int) -> tuple[FrameRun,
 
 def first_ns(options: Options) -> int:
     """When the outermost frame begins."""
-    return START_NS + options.rank * _RANK_SKEW_NS
+    return START_NS + options.rank * SKEW_NS
 
 
 def _roots(options: Options) -> tuple[tuple[str, ...], ...]:
@@ -107,7 +111,11 @@ class _Player:
     def __init__(self, options: Options, counters: _Counters, thread: int) -> None:
         roots = _roots(options)
         self._thread = thread
-        self._random = random.Random(f"{options.seed}/{options.rank}" + "/side" * thread).random
+        rank = 0 if options.in_lockstep else options.rank  # there, all ranks have the same draws
+        self._random = random.Random(f"{options.seed}/{rank}" + "/side" * thread).random
+        self._peers: list[Peer] = peers_of(options) if thread == 0 else []
+        self._factor = compute_factor(options, options.rank)
+        self._grows = options.fault == "attention-growth"
         self._lean = options.lean
         self._slow = re.compile(options.slow[0]) if options.slow else None
         self._slow_factor = options.slow[1] if options.slow else 1.0
@@ -168,8 +176,10 @@ class _Player:
         if isinstance(node, Mark):
             self._play_mark(node)
         elif isinstance(node, Wait):
-            idle_at = max(self._free.values()) + _WAKE_NS
-            self._call(node.api, max(1_200, idle_at - self.now), flows_out=True)
+            idle_at, began = max(self._free.values()) + _WAKE_NS, self.now
+            self._call(node.api, max(_LEAST_WAIT_NS, idle_at - self.now), flows_out=True)
+            for peer in self._peers:
+                peer.wait(began, _LEAST_WAIT_NS, _WAKE_NS, self.now)
         elif isinstance(node, Busy):
             dur_ns = self._about(node.ns)
             self.now += dur_ns
@@ -178,7 +188,8 @@ class _Player:
             for api in ("cudaEventRecord", "cudaStreamWaitEvent"):
                 self._call(api, self._about(usual_ns(api)), flows_out=False)
                 self._spend(90)
-            self._free[node.stream] = max(self._free.get(node.stream, 0), self._free[node.other])
+            for free in (self._free, *(peer.free for peer in self._peers)):
+                free[node.stream] = max(free.get(node.stream, 0), free.get(node.other, 0))
         elif isinstance(node, Capture):
             self._program = len(self._open)
             self._play(node.body)
@@ -263,12 +274,23 @@ class _Player:
     def _queue(self, node: Work, stream: int, dur_ns: int, gap_ns: int, graph: GraphNode | None) -> WorkRun:
         """Runs the work after its stream's previous one, and after the call that has just returned."""
         gap_ns += int(gap_ns * self._random() / 2)
-        start = max(self._free.get(stream, 0) + gap_ns, self.now + _QUEUE_NS)
+        earliest = self.now + _QUEUE_NS
+        start = max(self._free.get(stream, 0) + gap_ns, earliest)
+        dur_ns = self._among_ranks(node, stream, start, dur_ns, gap_ns, earliest) if self._peers else dur_ns
         self._free[stream] = start + dur_ns
         correlation, around = self._counters.correlation, tuple(self._open)
         return WorkRun(
             node, stream, start, dur_ns, correlation, self._op_id, graph, around, self._mark_id, self._thread
         )
+
+    def _among_ranks(self, node: Work, stream: int, start: int, dur_ns: int, gap_ns: int, earliest: int) -> int:
+        """How long the work takes on this rank: a collective lasts until the last rank has brought its part."""
+        is_collective = isinstance(node, Launch) and _COLLECTIVE.search(node.kernel) is not None
+        starts = [peer.begin(stream, gap_ns, earliest) for peer in self._peers]
+        last = max(start, *starts)
+        for peer, began in zip(self._peers, starts, strict=True):
+            peer.free[stream] = last + dur_ns if is_collective else began + round(dur_ns * peer.factor)
+        return last - start + dur_ns if is_collective else round(dur_ns * self._factor)
 
     def _call(self, api: str, dur_ns: int, *, flows_out: bool, launch: Launch | None = None) -> None:
         self._counters.correlation += 1
@@ -283,6 +305,8 @@ class _Player:
         """Within 4 % of the usual time; three in a thousand take 1.7 times as long, as on a busy card."""
         draw = self._random()
         ns = launch.ns * (1.7 if draw > 0.997 else 0.96 + 0.08 * draw)
+        if self._grows and _GROWING in launch.kernel:
+            ns *= 1 + _GROWTH_A_STEP * self._run.number
         if self._slow is not None and self._slow.search(launch.kernel):
             ns *= self._slow_factor
         return round(ns)

@@ -9,10 +9,11 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 
 from .chains import Site, chain_of
+from .faults import Fault, rule_of
 from .kineto_text import BASE_TIME_NS
 from .launch_truth import LaunchTally, LaunchTruths
 from .nodes import Launch, Mark, Open
-from .options import Fault, Options, Phase
+from .options import Options, Phase
 from .runs import StepRun
 
 
@@ -47,9 +48,13 @@ class CallSite:
 
 @dataclass(slots=True)
 class Truth:
-    """The whole trace. `events` counts by category; those without one by phase (`M`, `i`)."""
+    """The whole trace. `events` counts by category; those without one by phase (`M`, `i`).
+
+    `rule` is that of `inferometer findings` which should name the fault; None without one.
+    """
 
     fault: Fault
+    rule: str | None = None
     base_time_ns: int = BASE_TIME_NS
     kernels: int = 0
     kernel_ns: int = 0
@@ -113,6 +118,7 @@ class Tally:
         ]
         return Truth(
             fault=self._options.fault,
+            rule=rule_of(self._options.fault),
             kernels=self._site_launches.total(),
             kernel_ns=self._site_ns.total(),
             events={category: number for category, number in sorted(self._events.items()) if number},

@@ -1,10 +1,10 @@
 """Asks every rule of this folder, and other packages' rules, about each run of a trace.
 
-Gravest first, then by the time at stake. A file may hold several runs: each is looked at alone, since lengths of
-contexts and medians mean nothing across runs.
+Gravest first, then by the time at stake; what another finding explains stands right behind that (`causes`). A file may
+hold several runs: each is looked at alone, since lengths of contexts and medians mean nothing across runs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,9 @@ import msgspec
 import polars as pl
 
 from inferometer.analyses.result import Field, Result, Section
-from inferometer.findings.finding import SEVERITIES, Finding
+from inferometer.errors import UnknownName
+from inferometer.findings.causes import explain
+from inferometer.findings.finding import SEVERITIES, Finding, Severity
 from inferometer.findings.rule import NEEDED, Evidence, Rule
 from inferometer.registry import collect
 from inferometer.trace.losses import Losses
@@ -32,45 +34,111 @@ _FIELDS = (
     Field("share", "Share", "share"),
     Field("rule", "Rule", "text", spare=1),
 )
+_TABLE = (
+    Field("number", "Number", "count"),
+    Field("severity", "Severity", "text"),
+    Field("rule", "Rule", "text"),
+    Field("title", "Finding", "name"),
+    Field("size_ns", "Time", "ns"),
+    Field("share", "Share", "share"),
+    Field("evidence", "Evidence", "text"),
+    Field("next", "Next", "text"),
+    Field("explained_by", "Explained by", "text"),
+)
 _SCHEMA = pl.Schema(
     {
         **dict.fromkeys(("rule", "severity", "title"), pl.String()),
         "evidence": pl.List(pl.String),
         "size_ns": pl.Int64(),
         "share": pl.Float64(),
-        "next": pl.String(),
+        **dict.fromkeys(("next", "explained_by"), pl.String()),
     }
 )
 
 
 @dataclass(frozen=True)
 class Findings(Result):
-    """`findings`: gravest first. None is an answer, too: nothing that a rule knows of stands out."""
+    """`findings`: gravest first. None is an answer, too: nothing that a rule knows of stands out.
+
+    `left_out` counts those that were asked not to be listed.
+    """
 
     source: str
     findings: tuple[Finding, ...]
     losses: Losses
+    left_out: int = 0
+
+    def head(self, top: int) -> "Findings":
+        """The first ones alone."""
+        return replace(self, findings=self.findings[:top], left_out=max(0, len(self.findings) - top))
+
+    def at_least(self, severity: Severity) -> tuple[Finding, ...]:
+        """Those of this severity or a graver one."""
+        grave = SEVERITIES[: SEVERITIES.index(severity) + 1]
+        return tuple(finding for finding in self.findings if finding.severity in grave)
+
+    def first(self, top: int) -> Section:
+        """A table of the first ones that no other explains; below it, of each what shows it best and what to do."""
+        causes = [finding for finding in self.findings if finding.explained_by is None]
+        notes = [
+            f"{number}. {' '.join(finding.evidence[:1])} Next: {finding.next}"
+            for number, finding in enumerate(causes[:top], start=1)
+            if finding.severity != "info"
+        ]
+        more = len(self.findings) - len(causes[:top])
+        if more:
+            notes.append(f"{more:,} more, and all evidence: inferometer findings {self.source}")
+        return Section(TITLE, _FIELDS, _frame(causes[:top]), tuple(notes))
+
+    def as_table(self) -> "FindingTable":
+        """One row a finding with its evidence and next step, for spreadsheets."""
+        return FindingTable(self, self.losses)
 
     def sections(self) -> Sequence[Section]:
         """One table; what is more than `info` is explained below it."""
         return [Section(TITLE, _FIELDS, self.to_polars(), tuple(self._notes()))]
 
     def as_json(self) -> dict[str, Any]:
-        """All findings with all evidence."""
+        """The findings with all evidence."""
         return {
             "source": self.source,
             "findings": [finding.as_json() for finding in self.findings],
+            "left_out": self.left_out,
             "losses": self.losses.as_dict(),
         }
 
     def to_polars(self) -> pl.DataFrame:
         """One row a finding."""
-        return pl.DataFrame([finding.as_json() for finding in self.findings], schema=_SCHEMA, orient="row")
+        return _frame(self.findings)
 
     def _notes(self) -> Iterator[str]:
         for number, finding in enumerate(self.findings, start=1):
             if finding.severity != "info":
                 yield f"{number}. {finding.title}: {' '.join(finding.evidence)} Next: {finding.next}"
+        if self.left_out:
+            yield f"{self.left_out:,} more are not listed."
+
+
+@dataclass(frozen=True)
+class FindingTable(Result):
+    """Findings as rows that hold all their text."""
+
+    findings: Findings
+    losses: Losses
+
+    def sections(self) -> Sequence[Section]:
+        """The table; sentences of evidence are joined."""
+        rows = self.findings.to_polars().with_columns(pl.col("evidence").list.join(" "))
+        numbered = rows.with_row_index("number", offset=1)
+        return [Section(TITLE, _TABLE, numbered.select(field.column for field in _TABLE))]
+
+    def as_json(self) -> dict[str, Any]:
+        """The findings'."""
+        return self.findings.as_json()
+
+
+def _frame(findings: Sequence[Finding]) -> pl.DataFrame:
+    return pl.DataFrame([finding.as_json() for finding in findings], schema=_SCHEMA, orient="row")
 
 
 def find_findings(
@@ -80,36 +148,46 @@ def find_findings(
     device: "Device | None" = None,
     bandwidths: Sequence[float] = (),
     steps: "StepTable | None" = None,
+    rules: Collection[str] = (),
 ) -> Findings:
     """What to look at first in a run.
 
     Args:
-        trace: Needs the tables `totals`, `steps`, `log` and `selections`.
+        trace: Needs the tables of `rule.NEEDED`.
         model: Dimensions of the model that ran; None: the bundled ones of the name in the file, where they agree.
         device: What it ran on, if the user knows.
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
         steps: The steps of the trace's first run, where they are made already.
+        rules: Ask these alone; none: all.
 
     Raises:
         InputError: One of these tables was not read.
+        UnknownName: There is no such rule.
     """
     trace.require(NEEDED)
+    asked = _asked(rules)
     found: dict[Finding, list[int | None]] = {}
     for run, part in _runs(trace):
         made = steps if run is None else None
         evidence = Evidence(part, model=model, device=device, bandwidths=bandwidths, steps=made)
-        for rule in known_rules().values():
+        for rule in asked:
             for finding in rule.find(evidence):
                 found.setdefault(finding, []).append(run)
     named = [_named(finding, runs) for finding, runs in found.items()]
-    order = {severity: place for place, severity in enumerate(SEVERITIES)}
-    named.sort(key=lambda finding: (order[finding.severity], -(finding.size_ns or 0)))
-    return Findings(trace.facts.source, tuple(named), trace.losses)
+    return Findings(trace.facts.source, tuple(explain(named)), trace.losses)
 
 
 def known_rules() -> dict[str, Rule]:
     """All rules by name."""
     return collect("inferometer.findings", "RULE")
+
+
+def _asked(names: Collection[str]) -> list[Rule]:
+    known = known_rules()
+    for name in names:
+        if name not in known:
+            raise UnknownName("rule", name, known)
+    return [rule for name, rule in known.items() if not names or name in names]
 
 
 def _named(finding: Finding, runs: Sequence[int | None]) -> Finding:

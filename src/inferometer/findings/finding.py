@@ -20,6 +20,7 @@ class Finding:
             the matter is no time.
         share: That time of what it belongs to: GPU time of the phase, wall time, time to the first token.
         next: One thing to do.
+        explained_by: The rule whose finding, further up, names the cause of this one; None where none does.
     """
 
     rule: str
@@ -29,6 +30,7 @@ class Finding:
     size_ns: int | None = None
     share: float | None = None
     next: str
+    explained_by: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain data under the fields' names."""
@@ -40,6 +42,7 @@ class Finding:
             "size_ns": self.size_ns,
             "share": self.share,
             "next": self.next,
+            "explained_by": self.explained_by,
         }
 
 

@@ -3,6 +3,7 @@
 Where kernel time was printed step by step, kernels are shown by phase and class: labels differ in their layers alone.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,13 @@ from inferometer.trace.trace import Trace
 if TYPE_CHECKING:
     from inferometer.architectures import Model
     from inferometer.hardware.device import Device
+
+_FIRST = 5  # findings that are shown
+_SAID_BETTER = (  # remarks of the summary, and the rules whose findings say the same with more evidence
+    (re.compile(r" is idle .* of its window"), {"idle_device", "launch_bound", "sync_points", "graph_breaks"}),
+    (re.compile(r" kernels take less than "), {"launch_bound", "graph_breaks", "unfused_elementwise"}),
+    (re.compile(r"^Copies run alone for "), {"exposed_copies"}),
+)
 
 
 @dataclass(frozen=True)
@@ -38,8 +46,8 @@ class FirstLook(Result):
         return [*lines[:2], *([("Model", model)] if model else []), *lines[2:]]
 
     def sections(self) -> Sequence[Section]:
-        """Findings where there are any; phases and classes where steps are recorded; kernels."""
-        first = self.findings.sections() if self.findings.findings else ()
+        """The first findings where there are any; phases and classes where steps are recorded; kernels."""
+        first = [self.findings.first(_FIRST)] if self.findings.findings else []
         if self.steps is None:
             return [*first, *self.summary.sections()]
         phases, *others = self.steps.sections()
@@ -49,15 +57,17 @@ class FirstLook(Result):
         return [*first, phases, replace(others[-1], title="Top classes of kernels", frame=largest)]
 
     def remarks(self) -> Sequence[str]:
-        """The summary's."""
-        return self.summary.remarks()
+        """The summary's, but what a finding says better."""
+        found = {finding.rule for finding in self.findings.at_least("low")}
+        said = [pattern for pattern, rules in _SAID_BETTER if rules & found]
+        return [remark for remark in self.summary.remarks() if not any(pattern.search(remark) for pattern in said)]
 
     def to_polars(self) -> pl.DataFrame:
         """The summary's main table."""
         return self.summary.to_polars()
 
     def as_json(self) -> dict[str, Any]:
-        """The summary's, with `findings` and `phases`."""
+        """The summary's, with all `findings`, and `phases`."""
         phases = [] if self.steps is None else self.steps.phases.to_dicts()
         return self.summary.as_json() | {"findings": self.findings.as_json()["findings"], "phases": phases}
 

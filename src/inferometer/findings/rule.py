@@ -20,10 +20,16 @@ if TYPE_CHECKING:
     from inferometer.analyses.model_bounds import ModelBounds
     from inferometer.analyses.steps import StepTable
     from inferometer.architectures import Model
+    from inferometer.findings.launch_evidence import LaunchEvidence
     from inferometer.hardware import Device
 
 WARNINGS = ("warning", "warn")
-NEEDED = frozenset({"totals", "steps", "log", "selections"})  # the tables that rules read
+NEEDED = frozenset(  # the tables that rules read
+    {
+        *("totals", "steps", "log", "selections"),
+        *("launches", "calls", "ops", "frames", "spans", "call_paths", "graph_nodes"),
+    }
+)
 _FUSED = "fused"  # in a label it says that several operators are one kernel
 _PRINTED = {
     "step": pl.Int64,
@@ -63,6 +69,15 @@ class Evidence:
         self._model = model
         self._device = device
         self._steps = steps
+
+    @cached_property
+    def launches(self) -> "LaunchEvidence | None":
+        """What the analyses make of single launches; None where the trace has none."""
+        if not self.trace.launches.head(1).collect().height:
+            return None
+        from inferometer.findings.launch_evidence import LaunchEvidence
+
+        return LaunchEvidence(self.trace)
 
     @property
     def metrics(self) -> Mapping[str, Any]:

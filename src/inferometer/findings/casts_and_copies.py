@@ -1,0 +1,180 @@
+"""Casts and copies around matrix products and attention: kernels that change a tensor's type or layout, no more.
+
+Counts launches of casts, plain copies and transposes (copies from device to device, too), where one holds:
+
+- A row of them stands directly before or behind a matrix product, a convolution or attention on one stream.
+- In a chain of element-wise kernels, something is cast to fp32 and later something is cast back. Norms of eager
+  Hugging Face models do that.
+
+Left out is what a pass does once: engines cast logits to fp32 before they sample, which is by design. Such casts have
+more than one attention kernel (or, without attention, more than eight products) between one occurrence and the next,
+or lead to sampling. One that has 10 % of the GPU time before a product counts all the same: it may be a weight.
+
+Severity is the share of all GPU time: from 2 % `low`, from 8 % `medium`, from 20 % `high`. Engines that keep their
+types have none; eager Hugging Face models had 7 and 16 % in recorded runs.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from inferometer.findings.finding import Finding, Scale
+from inferometer.findings.kernel_rows import ATTENTION, PRODUCTS, Bools, KernelRows, kernel_rows, places
+from inferometer.findings.rule import Evidence, Rule
+from inferometer.findings.unfused_elementwise import is_small
+from inferometer.names import KernelName
+from inferometer.units import format_bytes, format_duration, format_share
+
+if TYPE_CHECKING:
+    from inferometer.findings.launch_evidence import LaunchEvidence
+
+_SCALE = Scale(low=0.02, medium=0.08, high=0.20)
+_WORDS = ("cast", "copy", "transpose", "contiguous")
+_NOT_WORDS = ("fill", "concat", "foreach", "kv", "pad")
+_TIMES = 4  # occurrences of a kernel in a place
+_PRODUCTS_A_LAYER = 8  # at most: of query, key, value and output, gate, up and down, and one more
+_LARGE_ONCE = 0.10
+_SHOWN = 3
+_LEADS_TO = 3  # launches from the logits' cast to the one that samples
+_REASONS = ("before a product or attention", "behind one", "to fp32 and back")
+
+
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    launches = evidence.launches
+    if launches is None or not launches.total_ns:
+        return
+    rows = kernel_rows(launches)
+    found = _groups(launches, rows)
+    size_ns = int(found["total_ns"].sum())
+    severity = _SCALE.severity(size_ns / launches.total_ns)
+    if severity is None:
+        return
+    share = size_ns / launches.total_ns
+    where = places(launches)
+    first = next(found.iter_rows(named=True))
+    yield Finding(
+        rule=RULE.name,
+        severity=severity,
+        title=f"casts and copies take {format_share(share)} of the GPU time",
+        evidence=(
+            (
+                f"{int(found['count'].sum()):,} launches that only change a type or a layout take "
+                f"{format_duration(size_ns)}{launches.a_step(size_ns)}."
+            ),
+            *(
+                (
+                    f"{rows.known[group['kernel']].short_name}{where.said(group['place'])}, "
+                    f"{_REASONS[group['reason']]}: {group['count']:,} launches, {format_duration(group['total_ns'])}."
+                )
+                for group in found.head(_SHOWN).iter_rows(named=True)
+            ),
+            *_bytes(launches, rows, found),
+        ),
+        size_ns=size_ns,
+        share=share,
+        next=(
+            "Keep tensors in the type and layout that their kernels read, or let the kernel before write them so"
+            f"{where.said(first['place'])}."
+        ),
+    )
+
+
+def is_cast_or_copy(name: str, known: KernelName) -> bool:
+    """Whether a kernel only changes type or layout."""
+    words = known.short_name.lower()
+    if known.family == "memory":
+        return "dtod" in words or "device to device" in words or "copybuffer" in name.lower()
+    is_copy = known.family == "copy" and known.library != "inductor" and any(word in words for word in _WORDS)
+    return is_copy and not any(word in words for word in _NOT_WORDS)
+
+
+def _groups(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
+    """One row a kernel, place and reason, the most time first: `count`, `total_ns`."""
+    reason, logits = _reasons(rows)
+    chosen = np.flatnonzero(reason >= 0)
+    attention = rows.of_family(*ATTENTION)
+    by_attention = bool(attention.any())
+    seen = np.cumsum(attention if by_attention else rows.of_family(*PRODUCTS))
+    frame = pl.DataFrame(
+        {
+            "kernel": rows.kernel[chosen],
+            "place": places(launches).codes(rows.node[chosen]),
+            "reason": reason[chosen],
+            "dur_ns": rows.dur_ns[chosen],
+            "seen": seen[chosen],
+            "logits": logits[chosen],
+        }
+    )
+    between = pl.col("seen").diff()
+    groups = frame.group_by("kernel", "place", "reason").agg(
+        pl.len().cast(pl.Int64).alias("count"),
+        pl.col("dur_ns").sum().alias("total_ns"),
+        between.filter(between > 0).median().fill_null(float("inf")).alias("between"),
+        pl.col("logits").mean(),
+    )
+    each_layer = (pl.col("between") <= (1.5 if by_attention else _PRODUCTS_A_LAYER)) & (pl.col("logits") < 0.5)
+    large = (pl.col("reason") == 0) & (pl.col("total_ns") >= _LARGE_ONCE * launches.total_ns)
+    kept = groups.filter(pl.col("count") >= _TIMES, each_layer | large)
+    return kept.sort("total_ns", "kernel", "place", "reason", descending=[True, False, False, False])
+
+
+def _reasons(rows: KernelRows) -> tuple[np.ndarray, Bools]:
+    """Of each launch, the number of the reason that it counts for, or -1; and whether it leads to sampling."""
+    cast = rows.each(is_cast_or_copy)
+    product = rows.of_family(*PRODUCTS, *ATTENTION, "gemm_epilogue", "attention_combine")
+    first, end = rows.runs(cast)
+    before, behind = np.zeros(len(cast), dtype=np.bool_), np.zeros(len(cast), dtype=np.bool_)
+    length = end - first
+    members = np.flatnonzero(cast)  # the rows of all runs in order, since runs part them
+    before[members] = np.repeat(rows.behind(product)[end - 1], length)
+    behind[members] = np.repeat(rows.before(product)[first], length)
+    reason = np.full(len(cast), -1, dtype=np.int64)
+    reason[_round_trips(rows) & cast] = 2
+    reason[behind] = 1
+    reason[before] = 0
+    return reason, behind & ~before & _leads_to_sampling(rows)
+
+
+def _leads_to_sampling(rows: KernelRows) -> Bools:
+    ahead = rows.of_family("sampling")
+    found = np.zeros(len(ahead), dtype=np.bool_)
+    for _ in range(_LEADS_TO):
+        ahead = rows.behind(ahead)
+        found |= ahead
+    return found
+
+
+def _round_trips(rows: KernelRows) -> Bools:
+    """Casts to fp32, and casts from it, of chains that have the one before the other."""
+    up = rows.each(lambda name, known: is_cast_or_copy(name, known) and _casts_up(known))
+    down = rows.each(lambda name, known: is_cast_or_copy(name, known) and (known.dtype or "").startswith("fp32>"))
+    first, end = rows.runs(rows.each(lambda name, known: is_small(name, known) or known.family == "softmax"))
+    if not len(first):
+        return up
+    ups, downs = (np.concatenate([[0], np.cumsum(each)]) for each in (up, down))
+    has_both = (ups[end] > ups[first]) & (downs[end] > downs[first])
+    first, end = first[has_both], end[has_both]
+    inside = np.zeros(len(up) + 1, dtype=np.int64)
+    np.add.at(inside, first, 1)
+    np.add.at(inside, end, -1)
+    return (up | down) & (np.cumsum(inside)[:-1] > 0)
+
+
+def _casts_up(known: KernelName) -> bool:
+    dtype = known.dtype or ""
+    return dtype.endswith(">fp32") or (dtype == "fp32" and "cast" in known.short_name)
+
+
+def _bytes(launches: "LaunchEvidence", rows: KernelRows, found: pl.DataFrame) -> Iterator[str]:
+    """What copies from device to device moved, where that is recorded; no kernel says it."""
+    names = [rows.names[kernel] for kernel in found["kernel"].unique() if rows.known[kernel].family == "memory"]
+    if names:
+        copies = launches.trace.launches.filter(pl.col("kernel").is_in(names))
+        moved = copies.select(pl.col("bytes").sum()).collect().item()
+        if moved:
+            yield f"Copies from device to device moved {format_bytes(moved)} in the run."
+
+
+RULE = Rule("casts_and_copies", _find)

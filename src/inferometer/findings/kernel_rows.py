@@ -1,0 +1,164 @@
+"""Launches as columns of numbers, in the order of their streams, with what names tell told once a kernel.
+
+For rules about sequences of kernels. A *stretch* is what runs on one stream without a pause: what stands on both sides
+of a pause has nothing to do with each other. Fills of memory (memsets) are left out: libraries put them between a
+kernel and its neighbour as they like, and they take about 1 μs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from inferometer.analyses.call_sites.tree import ROOT
+from inferometer.names import KernelName, decode
+
+if TYPE_CHECKING:
+    from inferometer.findings.launch_evidence import LaunchEvidence
+
+PRODUCTS = ("gemm", "grouped_gemm", "conv")
+ATTENTION = ("attention", "attention_prefill", "attention_decode", "linear_attention")
+WHOLE_NUMBERS = frozenset({"int32", "int64", "bool"})
+"""Types of positions, lengths and indices; what a model computes has others."""
+
+UNKNOWN_PLACE = "an unknown place"
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+_PAUSE_NS = 200_000  # eager launches follow each other within 5 to 50 μs, steps and requests do not
+_DEVICE = ("rank", "device")
+_PLACE = ("module_pooled", "op", "user_frame", "frame", "span")  # the first that is known
+_ROWS: "WeakKeyDictionary[LaunchEvidence, KernelRows]" = WeakKeyDictionary()
+_PLACES: "WeakKeyDictionary[LaunchEvidence, Places]" = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class KernelRows:
+    """One place a launch in each array, ordered by rank, device, stream and start.
+
+    `names` and `known` have a place a distinct kernel, `kernel` points into them. `device` and `lane` (a stream of a
+    device) are numbers from 0. `begins`: the first of a stretch.
+    `work`: the same launches as `LaunchEvidence.work` has them. `node`: of the tree of callers; the root of launches
+    that a graph replayed whose capture isn't known, since what called the replay says nothing of them.
+    """
+
+    work: pl.DataFrame
+    names: list[str]
+    known: list[KernelName]
+    kernel: Ints
+    device: Ints
+    lane: Ints
+    begins: Bools
+    start_ns: Ints
+    dur_ns: Ints
+    node: Ints
+
+    @property
+    def end_ns(self) -> Ints:
+        """When each ended."""
+        return self.start_ns + self.dur_ns
+
+    def each(self, test: Callable[[str, KernelName], bool]) -> Bools:
+        """Whether each launch's kernel passes a test of its name; the test is made once a kernel."""
+        passed = [test(name, known) for name, known in zip(self.names, self.known, strict=True)]
+        return np.array(passed, dtype=np.bool_)[self.kernel] if passed else np.zeros(0, dtype=np.bool_)
+
+    def of_family(self, *families: str) -> Bools:
+        """Whether each launch is of one of these families."""
+        return self.each(lambda _, known: known.family in families)
+
+    def before(self, values: Bools) -> Bools:
+        """For each launch, the value of the one before it in its stretch; false where it is the first."""
+        return np.concatenate([[False], values[:-1]]) & ~self.begins if len(values) else values
+
+    def behind(self, values: Bools) -> Bools:
+        """For each launch, the value of the one behind it in its stretch; false where it is the last."""
+        return np.concatenate([values[1:] & ~self.begins[1:], [False]]) if len(values) else values
+
+    def runs(self, wanted: Bools) -> tuple[Ints, Ints]:
+        """The longest rows of wanted launches in a stretch: the first of each, and the one behind the last."""
+        opens = wanted & (self.begins | ~np.concatenate([[False], wanted[:-1]]))
+        closes = wanted & np.concatenate([self.begins[1:] | ~wanted[1:], [True]]) if len(wanted) else wanted
+        return np.flatnonzero(opens), np.flatnonzero(closes) + 1
+
+
+class Places:
+    """Where launches come from, as people call it: module with layers pooled, else op, frame or range."""
+
+    def __init__(self, sites: pl.DataFrame) -> None:
+        told = sites.select(pl.coalesce(*_PLACE).alias("place"))["place"]
+        self.texts = [*told.drop_nulls().unique(maintain_order=True).to_list(), UNKNOWN_PLACE]
+        numbers = {text: number for number, text in enumerate(self.texts)}
+        nobody = len(self.texts) - 1
+        codes = [nobody if text is None else numbers[text] for text in told]
+        self._codes = np.array([*codes, nobody], dtype=np.int64)  # the root, -1, is the last
+
+    def codes(self, nodes: Ints) -> Ints:
+        """A number of `texts` for each node."""
+        return self._codes[nodes]
+
+    def said(self, code: int) -> str:
+        """` in …`, for a place of `texts`; empty for the unknown one."""
+        return "" if self.texts[code] == UNKNOWN_PLACE else f" in {self.texts[code]}"
+
+    def said_of(self, node: int) -> str:
+        """The same for a node."""
+        return self.said(int(self._codes[node]))
+
+
+def kernel_rows(launches: "LaunchEvidence") -> KernelRows:
+    """Made once for each trace."""
+    found = _ROWS.get(launches)
+    if found is None:
+        _ROWS[launches] = found = _make_rows(launches.work)
+    return found
+
+
+def places(launches: "LaunchEvidence") -> Places:
+    """Made once for each trace."""
+    found = _PLACES.get(launches)
+    if found is None:
+        _PLACES[launches] = found = Places(launches.attribution.sites)
+    return found
+
+
+def _make_rows(work: pl.DataFrame) -> KernelRows:
+    work = work.filter(pl.col("kind").cast(pl.String) != "memset")
+    kernel = work["kernel"].cast(pl.Categorical)
+    distinct = kernel.unique()
+    names = distinct.cast(pl.String).to_list()
+    found = distinct.to_physical().to_numpy()
+    numbers = np.zeros(int(found.max()) + 1 if len(found) else 0, dtype=np.int64)
+    numbers[found] = np.arange(len(found))
+    start_ns, dur_ns = (work[name].to_numpy().astype(np.int64) for name in ("start_ns", "dur_ns"))
+    dur_ns, lane = np.maximum(dur_ns, 0), number_changes(work, (*_DEVICE, "stream"))
+    return KernelRows(
+        work=work,
+        names=names,
+        known=[decode(name) for name in names],
+        kernel=numbers[kernel.to_physical().to_numpy()],
+        device=number_changes(work, _DEVICE),
+        lane=lane,
+        begins=_begins(lane, start_ns, dur_ns),
+        start_ns=start_ns,
+        dur_ns=dur_ns,
+        node=work.select(pl.when(pl.col("how") != "graph_launch").then("node").otherwise(ROOT))["node"].to_numpy(),
+    )
+
+
+def number_changes(rows: pl.DataFrame, columns: Sequence[str]) -> Ints:
+    """How often any of these columns has changed up to each row, from 0: equal in a row of equal ones."""
+    changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in columns)
+    count: Ints = rows.select(changes.cast(pl.Int64).cum_sum().alias("number"))["number"].to_numpy()
+    return np.asarray(count - count[:1])
+
+
+def _begins(lane: Ints, start_ns: Ints, dur_ns: Ints) -> Bools:
+    """Where a lane begins, or a pause has ended."""
+    begins = np.ones(len(lane), dtype=np.bool_)
+    begins[1:] = (lane[1:] != lane[:-1]) | (start_ns[1:] - (start_ns + dur_ns)[:-1] > _PAUSE_NS)
+    return begins

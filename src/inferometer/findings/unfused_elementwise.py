@@ -1,0 +1,156 @@
+"""Chains of small kernels that one fused kernel could do: element-wise work, norms, activations, copies in a row.
+
+Fires on 3 to 64 such launches in a row on one stream, with nothing else and no pause between them, where the
+same chain occurs at least four times, and three times as often as chance would put its kernels in this order. Kernels
+of compiled code (Inductor) end a chain: what they could fuse, they have. So do kernels on whole numbers (positions,
+indices), and softmax and sampling, which engines run once a step.
+
+Severity is what fusing would save, as a share of all GPU time. That is an estimate: a fused kernel is taken to need
+as long as the longest of its chain. From 3 % `low`, from 10 % `medium`, from 25 % `high`: engines with fused norms,
+rotations and activations have chains of one or two, and nothing to save in generated runs; a recorded one that copies
+and norms queries and keys apart could save 7 %. Hugging Face's modules in eager mode have norms of nine kernels and
+rotations of ten, and could save 34 and 45 % in recorded runs.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from inferometer.analyses.call_sites.tree import ROOT
+from inferometer.findings.finding import Finding, Scale
+from inferometer.findings.kernel_rows import WHOLE_NUMBERS, Ints, KernelRows, Places, kernel_rows, places
+from inferometer.findings.rule import Evidence, Rule
+from inferometer.names import KernelName
+from inferometer.units import format_duration, format_share
+
+_SCALE = Scale(low=0.03, medium=0.10, high=0.25)
+_SMALL = frozenset({"elementwise", "norm", "activation", "copy", "reduction", "rope"})
+_LEAST = 3  # launches; pairs are common in engines that fuse well
+_MOST = 64  # launches; more are a loop or a whole computation, which no one kernel would do
+_TIMES = 4
+_BEYOND_CHANCE = 3.0
+_SHOWN = 3
+_NAMED = 10  # kernels of a chain that are named
+_SEED = 20_261_122  # of the numbers that stand for kernels in the key of a chain
+
+
+def is_small(_: str, known: KernelName) -> bool:
+    """Whether a kernel does what could be fused into a neighbour."""
+    return known.family in _SMALL and known.library != "inductor" and known.dtype not in WHOLE_NUMBERS
+
+
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    launches = evidence.launches
+    if launches is None:
+        return
+    rows = kernel_rows(launches)
+    chains = _chains(rows)
+    saved_ns = int((chains["total_ns"] - chains["longest_ns"]).sum())
+    severity = _SCALE.severity(saved_ns / launches.total_ns) if launches.total_ns else None
+    if severity is None:
+        return
+    total_ns, count = int(chains["total_ns"].sum()), int((chains["count"] * chains["length"]).sum())
+    share = total_ns / launches.total_ns
+    where = places(launches)
+    first = next(chains.iter_rows(named=True))
+    lengths = " to ".join(str(length) for length in sorted({*chains["length"].sort()[[0, -1]]}))
+    yield Finding(
+        rule=RULE.name,
+        severity=severity,
+        title=f"unfused chains of small kernels take {format_share(share)} of the GPU time",
+        evidence=(
+            (
+                f"{int(chains['count'].sum()):,} chains of {lengths} launches in a row, {count:,} launches in all, "
+                f"take {format_duration(total_ns)}{launches.a_step(total_ns)}."
+            ),
+            *(_sentence(rows, where, chain) for chain in chains.head(_SHOWN).iter_rows(named=True)),
+            (
+                "An estimate: a fused kernel needs about as long as the longest of its chain. Then "
+                f"{format_duration(saved_ns)} would be saved, {format_share(saved_ns / launches.total_ns)} of the "
+                "GPU time, and the gaps between the launches."
+            ),
+        ),
+        size_ns=total_ns,
+        share=share,
+        next=(
+            "Run the first of these chains as one fused kernel, a library's or torch.compile's"
+            f"{_place(rows, where, first)}."
+        ),
+    )
+
+
+def _chains(rows: KernelRows) -> pl.DataFrame:
+    """One row a kind of chain, what fusing would save the most first.
+
+    `count`, `length`, `total_ns`, `longest_ns` (of the longest launch in each, summed), `first`: one of them.
+    """
+    first, end = rows.runs(rows.each(is_small))
+    is_chain = (end - first >= _LEAST) & (end - first <= _MOST)
+    first, end = first[is_chain], end[is_chain]
+    padded = np.append(rows.dur_ns, 0)
+    sums = np.concatenate([[0], np.cumsum(rows.dur_ns)])
+    bounds = np.stack([first, end], axis=1).ravel()
+    longest = np.maximum.reduceat(padded, bounds)[::2] if len(first) else first
+    key, by_chance = _keys(rows, first, end)
+    frame = pl.DataFrame(
+        {
+            "key": key,
+            "by_chance": by_chance,
+            "first": first,
+            "is_known": rows.node[first] != ROOT,
+            "length": end - first,
+            "total_ns": sums[end] - sums[first],
+            "longest_ns": longest,
+        }
+    )
+    kinds = frame.group_by("key", "length").agg(
+        pl.len().cast(pl.Int64).alias("count"),
+        pl.coalesce(pl.col("first").filter("is_known").first(), pl.col("first").first()),
+        pl.col("by_chance").first(),
+        pl.col("total_ns", "longest_ns").sum(),
+    )
+    often = (pl.col("count") >= _TIMES) & (pl.col("count") >= _BEYOND_CHANCE * pl.col("by_chance"))
+    saved = pl.col("total_ns") - pl.col("longest_ns")
+    return kinds.filter(often).sort(saved, "first", descending=[True, False])
+
+
+def _keys(rows: KernelRows, first: Ints, end: Ints) -> tuple[np.ndarray, np.ndarray]:
+    """A number for the sequence of kernels of each chain, and how often chance alone would give it.
+
+    Equal sequences have equal numbers; that others have, too, is as likely as 64 random bits.
+    """
+    if not len(first):
+        return np.zeros(0, dtype=np.uint64), np.zeros(0)
+    length = end - first
+    offset = np.concatenate([[0], np.cumsum(length)[:-1]])
+    place = np.arange(int(length.sum())) - np.repeat(offset, length)
+    kernel = rows.kernel[np.repeat(first, length) + place]
+    draw = np.random.default_rng(_SEED)
+    words = draw.integers(0, 2**63, size=len(rows.names), dtype=np.uint64)
+    powers = np.multiply.accumulate(np.full(int(length.max()), 0x9E3779B97F4A7C15, dtype=np.uint64))
+    share = np.log(np.maximum(np.bincount(rows.kernel, minlength=len(rows.names)), 1) / len(rows.kernel))
+    key = np.add.reduceat(words[kernel] * powers[place], offset)
+    return key, len(rows.kernel) * np.exp(np.add.reduceat(share[kernel], offset))
+
+
+def _sentence(rows: KernelRows, where: Places, chain: dict[str, int]) -> str:
+    kernels = rows.kernel[chain["first"] : chain["first"] + chain["length"]]
+    names = [rows.known[kernel].short_name for kernel in kernels[:_NAMED]]
+    more = ", …" if chain["length"] > _NAMED else ""
+    return (
+        f"{chain['count']:,} times {chain['length']} launches{_place(rows, where, chain)} ({', '.join(names)}"
+        f"{more}): {format_duration(chain['total_ns'])}, {format_duration(chain['total_ns'] / chain['count'])} each, "
+        f"of which the longest launch has {format_duration(chain['longest_ns'] / chain['count'])}."
+    )
+
+
+def _place(rows: KernelRows, where: Places, chain: dict[str, int]) -> str:
+    """` in …`: the place with the most time of the chain."""
+    part = slice(chain["first"], chain["first"] + chain["length"])
+    codes, dur_ns = where.codes(rows.node[part]), rows.dur_ns[part]
+    times = np.bincount(codes, weights=dur_ns)
+    return where.said(int(times.argmax()))
+
+
+RULE = Rule("unfused_elementwise", _find)

@@ -1,0 +1,142 @@
+"""`inferometer findings` as users and CI meet it, and what `summary` shows of it."""
+
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.commands.test_command_line import run
+from tests.webgpu_log_files import write_log
+from tools.kineto_maker import Options, write_trace
+from tools.kineto_maker.faults import Fault
+
+SMALL = Options(steps=6, layers=2, prefill_every=0, mode="graph", lean=True)
+LATE = Options(steps=6, layers=2, prefill_every=0, lean=True, fault="host-late")
+
+
+def write(path: Path, options: Options) -> Path:
+    out = io.BytesIO()
+    write_trace(options, out)
+    path.write_bytes(out.getvalue())
+    return path
+
+
+@pytest.fixture(scope="module")
+def late(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("late") / "late.json", LATE)
+
+
+def test_each_finding_has_number_severity_evidence_and_a_next_step(
+    late: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run("findings", late, capsys=capsys)
+    assert (code, err) == (0, "")
+    assert re.search(r"^ ?1\.  high +\S.* \(\d.* %; idle_device\)$", out, re.MULTILINE)
+    assert out.count("Next: ") == len(re.findall(r"^ ?\d+\.  ", out, re.MULTILINE))
+    assert "late.json" in out.splitlines()[0]
+
+
+def test_json_is_complete(late: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run("findings", late, "--json", capsys=capsys)
+    told = json.loads(out)
+    assert sorted(told) == ["findings", "left_out", "losses", "source"]
+    first = told["findings"][0]
+    assert (first["rule"], first["severity"], first["explained_by"]) == ("idle_device", "high", None)
+    assert all(each["evidence"] and each["next"] for each in told["findings"])
+
+
+def test_a_spreadsheet_gets_evidence_and_next_steps(late: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run("findings", late, "--csv", capsys=capsys)
+    header, first, *_ = out.splitlines()
+    assert header == "Number,Severity,Rule,Finding,Time (ns),Share (%),Evidence,Next,Explained by"
+    assert first.startswith("1,high,idle_device,")
+
+
+def test_markdown_has_a_table_and_the_evidence_below(late: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run("findings", late, "--markdown", capsys=capsys)
+    assert "### What to look at first" in out
+    assert " Next: " in out
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--check", "high"], 1),
+        (["--check", "low"], 1),
+        (["--check", "low", "--rule", "split_k_reductions"], 0),
+        (["--check", "high", "--rule", "idle_device", "--rule", "sync_points"], 1),
+        (["--check", "high", "--top", "1", "--json"], 1),
+        (["--check", "info"], 2),
+        (["--rule", "idle_devices"], 3),
+        (["--top", "0"], 2),
+    ],
+)
+def test_ci_learns_whether_there_is_anything(
+    late: Path, options: list[str], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("findings", late, *options, capsys=capsys)[0] == code
+
+
+def test_a_rule_that_is_unknown_is_answered_with_those_known(late: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = run("findings", late, "--rule", "idle_devices", capsys=capsys)
+    assert "Known, nearest first: idle_device, " in err
+
+
+def test_the_first_alone_are_shown_on_request_and_all_are_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "engine.log"
+    log.write_text(write_log(gap_ms=25.0, decode={"sample_phase2": 0.6}, zero_byte_load=True), encoding="utf-8")
+    _, everything, _ = run("findings", log, "--json", capsys=capsys)
+    _, first, _ = run("findings", log, "--top", "1", "--json", capsys=capsys)
+    whole, part = json.loads(everything), json.loads(first)
+    assert part["findings"] == whole["findings"][:1]
+    assert part["left_out"] == len(whole["findings"]) - 1
+    _, out, _ = run("findings", log, "--top", "1", capsys=capsys)
+    assert f"{part['left_out']} more are not listed." in out
+
+
+def test_a_run_without_findings_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "good.json", SMALL)
+    code, out, _ = run("findings", path, "--rule", "fallbacks", "--check", "low", capsys=capsys)
+    assert (code, "What to look at first: none." in out) == (0, True)
+
+
+def test_help_opens_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run("findings", "--help", capsys=capsys)
+    assert "inferometer findings trace.json.gz --check medium" in out
+
+
+def test_summary_shows_the_first_and_names_the_command_for_the_rest(
+    late: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, everything, _ = run("findings", late, "--json", capsys=capsys)
+    _, out, _ = run("summary", late, capsys=capsys)
+    found = json.loads(everything)["findings"]
+    assert "What to look at first" in out
+    causes = [each for each in found if each["explained_by"] is None]
+    assert found[0]["title"] in out
+    more = len(found) - min(5, len(causes))
+    assert (f"{more} more, and all evidence: inferometer findings" in out) == (more > 0)
+    _, told, _ = run("summary", late, "--json", capsys=capsys)
+    assert json.loads(told)["findings"] == found
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule", "remark"),
+    [
+        ("host-late", "idle_device", " is idle "),
+        ("launch-storm", "launch_bound", " kernels take less than "),
+        ("exposed-copy", "exposed_copies", "Copies run alone for "),
+    ],
+)
+def test_summary_leaves_a_remark_out_where_a_finding_says_it_better(
+    fault: Fault, rule: str, remark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "trace.json", replace(SMALL, fault=fault))
+    _, told, _ = run("summary", path, "--json", capsys=capsys)
+    assert any(remark in each for each in json.loads(told)["remarks"])
+    _, out, _ = run("summary", path, capsys=capsys)
+    assert (rule in out, remark in out) == (True, False)

@@ -1,0 +1,75 @@
+"""Long kernels with few blocks or few warps; what is so by design is none."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.findings.kernel_traces import HEALTHY, ask, generated, layers
+
+from inferometer.findings.low_occupancy import RULE
+
+
+def _facts(**device: Any) -> dict[str, Any]:
+    from inferometer.trace.facts import Device
+
+    return {"devices": (Device(device="gpu:0", **device),)}
+
+
+def _launch(word: str, blocks: int, dur_ns: int = 50_000, **changes: Any) -> tuple[str, dict[str, Any]]:
+    return word, {"grid": [blocks, 1, 1], "block": [128, 1, 1], "dur_ns": dur_ns, **changes}
+
+
+def test_attention_with_few_blocks_should_be_split() -> None:
+    trace = layers(_launch("attention", 8), _launch("gemm", 132), times=6, facts=_facts(multiprocessors=132))
+
+    finding = ask(RULE, trace)[0]
+
+    assert finding.severity == "high"
+    assert finding.size_ns == 6 * 50_000
+    assert "8 blocks for 132 multiprocessors" in finding.evidence[0]
+    assert "split-KV" in finding.next
+
+
+def test_the_device_is_known_by_its_name() -> None:
+    facts = _facts(name="NVIDIA H100 80GB HBM3")
+    assert ask(RULE, layers(_launch("attention", 8), times=6, facts=facts))
+
+
+def test_few_warps_of_a_kernel_that_streams_are_told() -> None:
+    trace = layers(_launch("norm", 4_000, occupancy=0.06), _launch("gemm", 132, occupancy=0.06), times=6)
+
+    finding = ask(RULE, trace)[0]
+
+    assert finding.size_ns == 6 * 50_000
+    assert "6.0 % occupancy" in finding.evidence[0]
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        _launch("gemm", 132),  # persistent
+        _launch("attention", 8, dur_ns=4_000),  # short
+        _launch("sample", 32),  # a block a row
+        _launch("kv_indices", 8),
+        _launch("gemm", 4_000, occupancy=0.1),  # large tiles
+    ],
+)
+def test_what_is_so_by_design_is_passed_over(launch: tuple[str, dict[str, Any]]) -> None:
+    assert not ask(RULE, layers(launch, times=6, facts=_facts(multiprocessors=132)))
+
+
+def test_of_an_unknown_device_nothing_is_said() -> None:
+    assert not ask(RULE, layers(_launch("attention", 8), times=6))
+
+
+@pytest.mark.parametrize("options", HEALTHY)
+def test_healthy_runs_have_none(options: dict[str, Any], tmp_path: Path) -> None:
+    assert not ask(RULE, generated(tmp_path, **options))
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_sampling_by_one_block_is_found_in_a_generated_run(mode: str, tmp_path: Path) -> None:
+    finding = ask(RULE, generated(tmp_path, mode=mode, fault="low-occupancy"))[0]
+
+    assert finding.severity != "info"
+    assert "1 blocks for 132 multiprocessors" in finding.evidence[0]
