@@ -11,8 +11,9 @@ import pytest
 from tests.traces import trace_of
 from tests.webgpu_log_files import write_log
 
+import inferometer
 from inferometer.errors import InputError, UnknownName
-from inferometer.findings import engine
+from inferometer.findings import engine, first_look
 from inferometer.findings.causes import EXPLAINS, explain
 from inferometer.findings.engine import Findings, find_findings, known_rules
 from inferometer.findings.finding import SEVERITIES, Finding, Scale, Severity
@@ -250,3 +251,15 @@ def test_an_evidence_says_none_where_nothing_is_recorded() -> None:
     assert evidence.number("perf", "decode_ns") is None
     assert evidence.gpu_ns("decode") == 0
     assert isinstance(evidence.class_times, pl.DataFrame)
+
+
+def test_a_first_look_at_very_many_launches_leaves_the_rules_about_them_out_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trace = inferometer.open(Path(__file__).parents[2] / "samples" / "decode.json.gz")
+    assert first_look.first_look(trace).findings.findings
+    monkeypatch.setattr(first_look, "MOST_LAUNCHES", 100)
+    look = first_look.first_look(trace)
+    assert look.findings.findings == ()
+    assert "for 786 of them" in look.remarks()[-1]
+    assert any("is idle" in remark for remark in look.remarks())

@@ -149,6 +149,7 @@ def find_findings(
     bandwidths: Sequence[float] = (),
     steps: "StepTable | None" = None,
     rules: Collection[str] = (),
+    most_launches: int | None = None,
 ) -> Findings:
     """What to look at first in a run.
 
@@ -159,6 +160,7 @@ def find_findings(
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
         steps: The steps of the trace's first run, where they are made already.
         rules: Ask these alone; none: all.
+        most_launches: Don't ask about launches where the trace has more.
 
     Raises:
         InputError: One of these tables was not read.
@@ -169,7 +171,9 @@ def find_findings(
     found: dict[Finding, list[int | None]] = {}
     for run, part in _runs(trace):
         made = steps if run is None else None
-        evidence = Evidence(part, model=model, device=device, bandwidths=bandwidths, steps=made)
+        evidence = Evidence(
+            part, model=model, device=device, bandwidths=bandwidths, steps=made, most_launches=most_launches
+        )
         for rule in asked:
             for finding in rule.find(evidence):
                 found.setdefault(finding, []).append(run)

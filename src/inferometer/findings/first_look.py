@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from inferometer.hardware.device import Device
 
 _FIRST = 5  # findings that are shown
+_UNASKED = (
+    "The rules about launches were not asked: for {:,} of them that takes a minute and much memory. "
+    "inferometer findings asks them."
+)
 _SAID_BETTER = (  # remarks of the summary, and the rules whose findings say the same with more evidence
     (re.compile(r" is idle .* of its window"), {"idle_device", "launch_bound", "sync_points", "graph_breaks"}),
     (re.compile(r" kernels take less than "), {"launch_bound", "graph_breaks", "unfused_elementwise"}),
@@ -29,15 +33,23 @@ _SAID_BETTER = (  # remarks of the summary, and the rules whose findings say the
 )
 
 
+MOST_LAUNCHES = 3_000_000
+"""A first look is to be quick: of ten million launches, the rules about them take a minute and 9 GB."""
+
+
 @dataclass(frozen=True)
 class FirstLook(Result):
-    """`summary` of any trace; `findings`, gravest first; `steps` of its first run, None where none are recorded."""
+    """`summary` of any trace; `findings`, gravest first; `steps` of its first run, None where none are recorded.
+
+    `unasked`: launches that no rule was asked about, since they are too many for a first look.
+    """
 
     summary: Summary
     findings: Findings
     steps: StepTable | None
     losses: Losses
     top: int
+    unasked: int = 0
 
     def facts(self) -> Sequence[tuple[str, str]]:
         """The summary's, and the model."""
@@ -60,7 +72,8 @@ class FirstLook(Result):
         """The summary's, but what a finding says better."""
         found = {finding.rule for finding in self.findings.at_least("low")}
         said = [pattern for pattern, rules in _SAID_BETTER if rules & found]
-        return [remark for remark in self.summary.remarks() if not any(pattern.search(remark) for pattern in said)]
+        kept = [remark for remark in self.summary.remarks() if not any(pattern.search(remark) for pattern in said)]
+        return [*kept, *([_UNASKED.format(self.unasked)] if self.unasked else [])]
 
     def to_polars(self) -> pl.DataFrame:
         """The summary's main table."""
@@ -69,7 +82,8 @@ class FirstLook(Result):
     def as_json(self) -> dict[str, Any]:
         """The summary's, with all `findings`, and `phases`."""
         phases = [] if self.steps is None else self.steps.phases.to_dicts()
-        return self.summary.as_json() | {"findings": self.findings.as_json()["findings"], "phases": phases}
+        more = {"findings": self.findings.as_json()["findings"], "phases": phases, "unasked_launches": self.unasked}
+        return self.summary.as_json() | more
 
 
 def first_look(
@@ -89,11 +103,15 @@ def first_look(
         device: What it ran on, if the user knows.
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
     """
+    launches = trace.launches.select(pl.len()).collect().item()
     steps = step_table(trace) if trace.steps.select(pl.len()).collect().item() else None
     return FirstLook(
         summary=summarize(trace, top=top),
-        findings=find_findings(trace, model=model, device=device, bandwidths=bandwidths, steps=steps),
+        findings=find_findings(
+            trace, model=model, device=device, bandwidths=bandwidths, steps=steps, most_launches=MOST_LAUNCHES
+        ),
         steps=steps,
         losses=trace.losses,
         top=top,
+        unasked=launches if launches > MOST_LAUNCHES else 0,
     )

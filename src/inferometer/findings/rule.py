@@ -53,6 +53,7 @@ class Evidence:
         device: The device, if the user named it. What a log calls the device is no evidence of a chip.
         bandwidths: Of memory, bytes/s, where the device isn't known.
         steps: The run's steps, where they are made already.
+        most_launches: Rules about launches are silent where the trace has more; None: they never are for that.
     """
 
     def __init__(
@@ -63,17 +64,20 @@ class Evidence:
         device: "Device | None" = None,
         bandwidths: Sequence[float] = (),
         steps: "StepTable | None" = None,
+        most_launches: int | None = None,
     ) -> None:
         self.trace = trace
         self.bandwidths = tuple(bandwidths)
         self._model = model
         self._device = device
         self._steps = steps
+        self._most_launches = most_launches
 
     @cached_property
     def launches(self) -> "LaunchEvidence | None":
-        """What the analyses make of single launches; None where the trace has none."""
-        if not self.trace.launches.head(1).collect().height:
+        """What the analyses make of single launches; None where the trace has none, or more than asked about."""
+        count = self.trace.launches.select(pl.len()).collect().item()
+        if not count or (self._most_launches is not None and count > self._most_launches):
             return None
         from inferometer.findings.launch_evidence import LaunchEvidence
 
