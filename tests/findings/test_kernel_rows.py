@@ -16,7 +16,7 @@ from inferometer.findings import (
     split_k_reductions,
     unfused_elementwise,
 )
-from inferometer.findings.kernel_rows import UNKNOWN_PLACE, KernelRows, kernel_rows, places
+from inferometer.findings.kernel_rows import UNKNOWN_PLACE, KernelRows
 from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.findings.rule import Rule
 from inferometer.trace.trace import Trace
@@ -50,7 +50,7 @@ ODD: dict[str, dict[str, Any]] = {
 
 
 def _rows(trace: Trace) -> KernelRows:
-    return kernel_rows(LaunchEvidence(trace))
+    return LaunchEvidence(trace).rows
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
@@ -81,7 +81,7 @@ def test_places_are_ops_where_no_module_is_known() -> None:
     ops = [{"op": "aten::mm", "start_ns": 0, "dur_ns": 9, "process": 1, "thread": 1}]
     rows = [{"correlation_id": 1, "process": 1, "start_ns": 9}, {"start_ns": 50}]
     evidence = LaunchEvidence(trace_of(rows, calls=calls, ops=ops))
-    found, where = kernel_rows(evidence), places(evidence)
+    found, where = evidence.rows, evidence.origins
 
     assert [where.said_of(int(node)) for node in found.node] == [" in aten::mm", ""]
     assert [where.texts[code] for code in where.codes(found.node)] == ["aten::mm", UNKNOWN_PLACE]

@@ -12,6 +12,7 @@ count once. It is a trend where its interval leaves out 0 and the change is abov
 """
 
 from collections.abc import Iterator
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ CLASSES = 40
 CONFIDENCE = 0.99
 """Of intervals. A run has up to a dozen trends to ask for, of which one in two would be found by chance at 95 %."""
 
-_Z = 2.575829  # 99.5 % point of the normal distribution
+_Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 TRENDS = pl.Schema(
     {
         "phase": pl.String(),

@@ -20,7 +20,7 @@ import polars as pl
 
 from inferometer.analyses.step_drift import slope_interval
 from inferometer.findings.finding import Finding, Scale
-from inferometer.findings.kernel_rows import Ints, KernelRows, kernel_rows, places
+from inferometer.findings.kernel_rows import Ints, KernelRows
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
@@ -66,7 +66,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     if launches is None or not launches.total_ns:
         return
-    rows = kernel_rows(launches)
+    rows = launches.rows
     attention = np.flatnonzero(rows.of_family(*_FAMILIES))
     starts = launches.step_starts_ns if len(attention) and len(launches.step_starts_ns) else None
     growing = sorted(_growing(launches, rows, attention, starts), key=lambda each: -each.extra_ns)
@@ -92,7 +92,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         share=share,
         next=(
             "Compare the growth with that of the context: see whether attention reads more of the KV cache than a step "
-            f"needs, and whether its kernel splits the cache over the GPU{places(launches).said_of(first.node)}."
+            f"needs, and whether its kernel splits the cache over the GPU{launches.origins.said_of(first.node)}."
         ),
     )
 

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.findings.finding import Finding, Scale
-from inferometer.findings.kernel_rows import ATTENTION, PRODUCTS, Bools, KernelRows, kernel_rows, places
+from inferometer.findings.kernel_rows import ATTENTION, PRODUCTS, Bools, KernelRows
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.findings.unfused_elementwise import is_small
 from inferometer.names import KernelName
@@ -45,14 +45,14 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     if launches is None or not launches.total_ns:
         return
-    rows = kernel_rows(launches)
+    rows = launches.rows
     found = _groups(launches, rows)
     size_ns = int(found["total_ns"].sum())
     severity = _SCALE.severity(size_ns / launches.total_ns)
     if severity is None:
         return
     share = size_ns / launches.total_ns
-    where = places(launches)
+    where = launches.origins
     first = next(found.iter_rows(named=True))
     yield Finding(
         rule=RULE.name,
@@ -100,7 +100,7 @@ def _groups(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
     frame = pl.DataFrame(
         {
             "kernel": rows.kernel[chosen],
-            "place": places(launches).codes(rows.node[chosen]),
+            "place": launches.origins.codes(rows.node[chosen]),
             "reason": reason[chosen],
             "dur_ns": rows.dur_ns[chosen],
             "seen": seen[chosen],

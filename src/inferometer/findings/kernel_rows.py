@@ -7,8 +7,6 @@ kernel and its neighbour as they like, and they take about 1 μs.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import polars as pl
@@ -16,9 +14,6 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.call_sites.tree import ROOT
 from inferometer.names import KernelName, decode
-
-if TYPE_CHECKING:
-    from inferometer.findings.launch_evidence import LaunchEvidence
 
 PRODUCTS = ("gemm", "grouped_gemm", "conv")
 ATTENTION = ("attention", "attention_prefill", "attention_decode", "linear_attention")
@@ -32,8 +27,6 @@ Bools = NDArray[np.bool_]
 _PAUSE_NS = 200_000  # eager launches follow each other within 5 to 50 μs, steps and requests do not
 _DEVICE = ("rank", "device")
 _PLACE = ("module_pooled", "op", "user_frame", "frame", "span")  # the first that is known
-_ROWS: "WeakKeyDictionary[LaunchEvidence, KernelRows]" = WeakKeyDictionary()
-_PLACES: "WeakKeyDictionary[LaunchEvidence, Places]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -86,7 +79,7 @@ class KernelRows:
         return np.flatnonzero(opens), np.flatnonzero(closes) + 1
 
 
-class Places:
+class Origins:
     """Where launches come from, as people call it: module with layers pooled, else op, frame or range."""
 
     def __init__(self, sites: pl.DataFrame) -> None:
@@ -110,23 +103,8 @@ class Places:
         return self.said(int(self._codes[node]))
 
 
-def kernel_rows(launches: "LaunchEvidence") -> KernelRows:
-    """Made once for each trace."""
-    found = _ROWS.get(launches)
-    if found is None:
-        _ROWS[launches] = found = _make_rows(launches.work)
-    return found
-
-
-def places(launches: "LaunchEvidence") -> Places:
-    """Made once for each trace."""
-    found = _PLACES.get(launches)
-    if found is None:
-        _PLACES[launches] = found = Places(launches.attribution.sites)
-    return found
-
-
-def _make_rows(work: pl.DataFrame) -> KernelRows:
+def make_rows(work: pl.DataFrame) -> KernelRows:
+    """The launches of `LaunchEvidence.work`, without fills of memory."""
     work = work.filter(pl.col("kind").cast(pl.String) != "memset")
     kernel = work["kernel"].cast(pl.Categorical)
     distinct = kernel.unique()

@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from inferometer.names import KernelName, decode
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration
 
 if TYPE_CHECKING:
     from inferometer.analyses.call_sites.attribution import Attribution
-    from inferometer.analyses.calls import CallTable
-    from inferometer.analyses.groups import Groups
     from inferometer.analyses.intervals import Times
     from inferometer.analyses.ranks import Ranks
     from inferometer.analyses.steps import StepTable
-    from inferometer.analyses.timeline import Timeline
     from inferometer.analyses.work import Work
+    from inferometer.findings.kernel_rows import KernelRows, Origins
 
 
 class LaunchEvidence:
@@ -49,21 +46,18 @@ class LaunchEvidence:
         return rows.sort("rank", "device", "stream", "start_ns", maintain_order=True)
 
     @cached_property
-    def kernels(self) -> pl.DataFrame:
-        """One row a kernel (kind `kernel`): `kernel` (text), `count`, `total_ns`, `median_ns`; the most time first."""
-        durations = pl.col("dur_ns")
-        sums = (
-            pl.len().cast(pl.Int64).alias("count"),
-            durations.sum().alias("total_ns"),
-            durations.median().alias("median_ns"),
-        )
-        rows = self.work.filter(pl.col("kind").cast(pl.String) == "kernel").group_by("kernel").agg(*sums)
-        return rows.with_columns(pl.col("kernel").cast(pl.String)).sort("total_ns", "kernel", descending=[True, False])
+    def rows(self) -> "KernelRows":
+        """The same launches as columns of numbers, for rules about sequences."""
+        from inferometer.findings.kernel_rows import make_rows
+
+        return make_rows(self.work)
 
     @cached_property
-    def names(self) -> dict[str, KernelName]:
-        """What the name of each kernel tells."""
-        return {kernel: decode(kernel) for kernel in self.kernels["kernel"]}
+    def origins(self) -> "Origins":
+        """Where launches come from, as people call it."""
+        from inferometer.findings.kernel_rows import Origins
+
+        return Origins(self.attribution.sites)
 
     @cached_property
     def total_ns(self) -> int:
@@ -77,27 +71,6 @@ class LaunchEvidence:
             ((pl.col("start_ns") + pl.col("dur_ns")).max() - pl.col("start_ns").min()).alias("ns")
         )
         return int(by_device["ns"].max() or 0)  # type: ignore[arg-type]
-
-    @cached_property
-    def timeline(self) -> "Timeline":
-        """Busy and idle time of devices and streams, causes of idle gaps, exposed copies and communication, ranks."""
-        from inferometer.analyses.timeline import find_timeline
-
-        return find_timeline(self.trace)
-
-    @cached_property
-    def calls(self) -> "CallTable":
-        """Driver and runtime calls, launch delays, waits with the device's idle time meanwhile."""
-        from inferometer.analyses.calls import call_table
-
-        return call_table(self.trace)
-
-    @cached_property
-    def groups(self) -> "Groups":
-        """Kernels that one call launches together."""
-        from inferometer.analyses.groups import find_groups
-
-        return find_groups(self.trace)
 
     @cached_property
     def steps(self) -> "StepTable | None":

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from inferometer.findings.finding import Finding, Scale
-from inferometer.findings.kernel_rows import ATTENTION, PRODUCTS, places
+from inferometer.findings.kernel_rows import ATTENTION, PRODUCTS
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names import decode
 from inferometer.units import format_duration, format_share
@@ -149,7 +149,7 @@ def _place(launches: "LaunchEvidence", row: dict[str, Any]) -> str:
     """` in …`: where most launches of this kernel come from; empty where that isn't known."""
     nodes = launches.work.filter(pl.col("kernel") == str(row["kernel"]))["node"]
     usual = nodes.mode()
-    return places(launches).said_of(usual.sort()[0]) if len(usual) else ""
+    return launches.origins.said_of(usual.sort()[0]) if len(usual) else ""
 
 
 def _advice(row: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.findings.finding import Finding, Scale
-from inferometer.findings.kernel_rows import ATTENTION, WHOLE_NUMBERS, KernelRows, kernel_rows, places
+from inferometer.findings.kernel_rows import ATTENTION, WHOLE_NUMBERS, KernelRows
 from inferometer.findings.launch_loops import find_loops
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names import KernelName
@@ -42,7 +42,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     if launches is None or not launches.total_ns:
         return
-    rows = kernel_rows(launches)
+    rows = launches.rows
     yield from _in_loops(launches, rows)
     yield from _in_layers(launches, rows)
 
@@ -56,7 +56,7 @@ def _in_loops(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding]
     if severity is None or int(loops["launches"].sum()) >= _BENCHMARK * len(rows.kernel):
         return
     kinds = _kinds(launches, rows, loops)
-    where, turns = places(launches), loops["turns"].sort()
+    where, turns = launches.origins, loops["turns"].sort()
     yield Finding(
         rule=RULE.name,
         severity=severity,
@@ -82,7 +82,7 @@ def _in_loops(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding]
 def _kinds(launches: "LaunchEvidence", rows: KernelRows, loops: pl.DataFrame) -> pl.DataFrame:
     """One row a kernel that begins a loop, and place: the most time first."""
     first = loops["first"].to_numpy()
-    named = loops.with_columns(pl.Series("place", places(launches).codes(rows.node[first])))
+    named = loops.with_columns(pl.Series("place", launches.origins.codes(rows.node[first])))
     sums = named.group_by("kernel", "place", "length").agg(
         pl.len().cast(pl.Int64).alias("loops"), pl.col("turns").median(), pl.col("wall_ns").sum()
     )
@@ -105,7 +105,7 @@ def _in_layers(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding
     if severity is None:
         return
     count, first = int(again["count"].sum()), again.row(0, named=True)
-    place = places(launches).said_of(first["node"])
+    place = launches.origins.said_of(first["node"])
     yield Finding(
         rule=RULE.name,
         severity=severity,
@@ -117,7 +117,7 @@ def _in_layers(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding
             ),
             *(
                 (
-                    f"{rows.known[row['kernel']].short_name}{places(launches).said_of(row['node'])}: "
+                    f"{rows.known[row['kernel']].short_name}{launches.origins.said_of(row['node'])}: "
                     f"{row['count']:,} launches, {format_duration(row['total_ns'])}."
                 )
                 for row in again.head(_SHOWN).iter_rows(named=True)

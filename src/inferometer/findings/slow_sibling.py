@@ -25,7 +25,7 @@ import polars as pl
 
 from inferometer.analyses.group_roles import role_of
 from inferometer.findings.finding import Finding, Scale, Severity
-from inferometer.findings.kernel_rows import Ints, KernelRows, kernel_rows, number_changes
+from inferometer.findings.kernel_rows import Ints, KernelRows, number_changes
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
@@ -67,7 +67,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     if launches is None or not launches.total_ns:
         return
-    rows = kernel_rows(launches)
+    rows = launches.rows
     odd = sorted(_odd(launches, rows), key=lambda each: -each.extra_ns)
     extra_ns = sum(each.extra_ns for each in odd)
     severity: Severity | None = _SCALE.severity(extra_ns / launches.total_ns)

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.findings.finding import Finding, Scale, Severity
-from inferometer.findings.kernel_rows import PRODUCTS, KernelRows, Places, kernel_rows, places
+from inferometer.findings.kernel_rows import PRODUCTS, KernelRows, Origins
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names import KernelName
 from inferometer.units import format_duration, format_share
@@ -31,7 +31,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     if launches is None or not launches.total_ns:
         return
-    rows = kernel_rows(launches)
+    rows = launches.rows
     reduces = np.flatnonzero(rows.each(_is_reduction))
     if not len(reduces):
         return
@@ -40,7 +40,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     if share < _WORTH_SAYING:
         return
     severity: Severity = _SCALE.severity(share) or "info"
-    where = places(launches)
+    where = launches.origins
     by_place = _by_place(rows, where, reduces)
     products_ns = int(by_place["product_ns"].sum())
     beside = f", beside {format_duration(products_ns)} of the products themselves" if products_ns else ""
@@ -73,7 +73,7 @@ def _is_reduction(name: str, known: KernelName) -> bool:
     return (known.family == "gemm_epilogue" and "splitk" in words) or "PostGSU" in name
 
 
-def _by_place(rows: KernelRows, where: Places, reduces: np.ndarray) -> pl.DataFrame:
+def _by_place(rows: KernelRows, where: Origins, reduces: np.ndarray) -> pl.DataFrame:
     """One row a place and product: `count`, `total_ns`, `product_ns`; `product` is null where none stands before."""
     before = np.maximum(reduces - 1, 0)
     has_product = rows.before(rows.of_family(*PRODUCTS))[reduces]
@@ -91,7 +91,7 @@ def _by_place(rows: KernelRows, where: Places, reduces: np.ndarray) -> pl.DataFr
     return sums.sort("total_ns", "place", "product", descending=[True, False, False])
 
 
-def _sentence(rows: KernelRows, where: Places, row: dict[str, int]) -> str:
+def _sentence(rows: KernelRows, where: Origins, row: dict[str, int]) -> str:
     product = "" if row["product"] < 0 else f" behind {rows.known[row['product']].short_name}"
     beside = format_share(row["total_ns"] / row["product_ns"]) if row["product_ns"] else ""
     against = f", {beside} of the product's time" if beside else ""

@@ -19,7 +19,7 @@ import polars as pl
 
 from inferometer.analyses.call_sites.tree import ROOT
 from inferometer.findings.finding import Finding, Scale
-from inferometer.findings.kernel_rows import WHOLE_NUMBERS, Ints, KernelRows, Places, kernel_rows, places
+from inferometer.findings.kernel_rows import WHOLE_NUMBERS, Ints, KernelRows, Origins
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names import KernelName
 from inferometer.units import format_duration, format_share
@@ -44,7 +44,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     if launches is None:
         return
-    rows = kernel_rows(launches)
+    rows = launches.rows
     chains = _chains(rows)
     saved_ns = int((chains["total_ns"] - chains["longest_ns"]).sum())
     severity = _SCALE.severity(saved_ns / launches.total_ns) if launches.total_ns else None
@@ -52,7 +52,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         return
     total_ns, count = int(chains["total_ns"].sum()), int((chains["count"] * chains["length"]).sum())
     share = total_ns / launches.total_ns
-    where = places(launches)
+    where = launches.origins
     first = next(chains.iter_rows(named=True))
     lengths = " to ".join(str(length) for length in sorted({*chains["length"].sort()[[0, -1]]}))
     yield Finding(
@@ -134,7 +134,7 @@ def _keys(rows: KernelRows, first: Ints, end: Ints) -> tuple[np.ndarray, np.ndar
     return key, len(rows.kernel) * np.exp(np.add.reduceat(share[kernel], offset))
 
 
-def _sentence(rows: KernelRows, where: Places, chain: dict[str, int]) -> str:
+def _sentence(rows: KernelRows, where: Origins, chain: dict[str, int]) -> str:
     kernels = rows.kernel[chain["first"] : chain["first"] + chain["length"]]
     names = [rows.known[kernel].short_name for kernel in kernels[:_NAMED]]
     more = ", …" if chain["length"] > _NAMED else ""
@@ -145,7 +145,7 @@ def _sentence(rows: KernelRows, where: Places, chain: dict[str, int]) -> str:
     )
 
 
-def _place(rows: KernelRows, where: Places, chain: dict[str, int]) -> str:
+def _place(rows: KernelRows, where: Origins, chain: dict[str, int]) -> str:
     """` in …`: the place with the most time of the chain."""
     part = slice(chain["first"], chain["first"] + chain["length"])
     codes, dur_ns = where.codes(rows.node[part]), rows.dur_ns[part]

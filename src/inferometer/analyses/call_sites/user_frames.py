@@ -7,7 +7,6 @@ has its bare name (`threading.py`): it is known by the name, save those that use
 
 import re
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -58,12 +57,6 @@ def python_file(frame: str) -> str | None:
     return _INSTALLED.sub("", file)
 
 
-def without_line(frame: str) -> str:
-    """`file: function`: the same whatever line the function begins at."""
-    match = _FILE.match(frame)
-    return frame if match is None else f"{match['file']}: {match['function']}"
-
-
 def _has(file: str, prefix: str) -> bool:
     prefix = prefix.replace("\\", "/")
     return file.startswith(prefix) or f"/{prefix.lstrip('/')}" in file
@@ -78,8 +71,3 @@ def _is_tool(file: str) -> bool:
     if file.startswith("/"):
         return _SOURCES.search(file) is not None
     return file.split("/", 1)[0].removesuffix(".py") in _STDLIB
-
-
-def prefixes(given: Sequence[str]) -> tuple[str, ...]:
-    """Prefixes as users type them, empty ones left out."""
-    return tuple(each for each in (one.strip() for one in given) if each)
