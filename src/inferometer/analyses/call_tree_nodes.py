@@ -11,7 +11,7 @@ import polars as pl
 from inferometer.analyses.call_sites.attribution import Attribution
 from inferometer.analyses.call_sites.tree import ROOT, Label
 from inferometer.analyses.call_sites.user_frames import UserCode
-from inferometer.analyses.launch_sites import REASONS, Layers
+from inferometer.analyses.launch_sites import REASONS, Layers, why_unknown
 from inferometer.names.module_paths import module_of_range
 
 Frames = Literal["auto", "none", "user", "all"]
@@ -73,8 +73,7 @@ def as_frame(top: Node) -> pl.DataFrame:
 
 
 def _unknown(top: Node, how: str) -> Node:
-    reason = how if how in REASONS else "graph_replay" if how == "graph_launch" else "outside"
-    return top.callee("unknown", f"({REASONS[reason]})")
+    return top.callee("unknown", f"({REASONS[why_unknown(how)]})")
 
 
 def _places(found: Attribution, top: Node, layers: Layers, frames: Frames, code: UserCode) -> list[Node]:

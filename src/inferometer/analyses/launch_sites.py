@@ -3,6 +3,7 @@
 Every launch is in exactly one row or unattributed, with the reason: attributed and unattributed time add up to all.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -171,15 +172,17 @@ def told_by(found: Attribution) -> By:
 
 def time_by_how(work: pl.DataFrame) -> dict[str, int]:
     """Ns by how launches were attributed, or why not; the most first. `work`: `key`, `how`, `dur_ns` of each."""
-    reason = (
-        pl.when(pl.col("key").is_not_null() | pl.col("how").is_in(list(REASONS)))
-        .then("how")
-        .when(pl.col("how") == "graph_launch")
-        .then(pl.lit("graph_replay"))
-        .otherwise(pl.lit("outside"))
-    )
-    sums = work.group_by(reason.alias("how")).agg(pl.col("dur_ns").sum())
-    return dict(sums.sort("dur_ns", "how", descending=[True, False]).iter_rows())
+    sums: Counter[str] = Counter()
+    for how, is_known, ns in work.group_by("how", pl.col("key").is_not_null()).agg(pl.col("dur_ns").sum()).iter_rows():
+        sums[how if is_known else why_unknown(how)] += ns
+    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
+
+
+def why_unknown(how: str) -> str:
+    """Of `REASONS` that for which a launch attributed so has no key."""
+    if how in REASONS:
+        return how
+    return "graph_replay" if how == "graph_launch" else "outside"
 
 
 def _rows(work: pl.DataFrame, total_ns: int) -> pl.DataFrame:

@@ -61,10 +61,11 @@ def site_remarks(found: Attribution, by: By | None) -> Iterator[str]:
 
 
 def _fits(found: Attribution) -> Iterator[str]:
-    if found.nameless and not found.launches["is_replay"].any():
+    is_given = any(fit.nameless is not None for fit in found.fits)
+    if is_given and not found.launches["is_replay"].any():
         yield "No graph replays are among these launches: a capture has nothing to explain."
         return
-    for fit, nameless in zip(found.fits, [*found.nameless, 0], strict=False):
+    for fit in found.fits:
         if fit.replays:
             where = f" ({', '.join(fit.places[:3])})" if fit.places else ""
             is_worth_it = fit.worst_score is not None and fit.worst_score < _GOOD
@@ -74,12 +75,12 @@ def _fits(found: Attribution) -> Iterator[str]:
                 f"{fit.found:,} of {fit.launches:,} replayed launches ({replays}) are found in "
                 f"{fit.source}{where}{score}."
             )
-        elif fit.source != found.source:
+        elif fit.nameless is not None:
             yield f"No replay fits {fit.source}: it is of another model, batch size or engine, or shows no launches."
-            if nameless:
+            if fit.nameless:
                 yield (
-                    f"{fit.source} has {nameless:,} captured launches that don't name their kernels, as CUDA records "
-                    "them. Give an eager run of the same batch instead."
+                    f"{fit.source} has {fit.nameless:,} captured launches that don't name their kernels, as CUDA "
+                    "records them. Give an eager run of the same batch instead."
                 )
     if found.unfitted and found.fits:
         replays = "1 replay fits" if found.unfitted == 1 else f"{found.unfitted:,} replays fit"

@@ -23,6 +23,7 @@ from inferometer.trace.trace import Trace
 if TYPE_CHECKING:
     from inferometer.analyses.steps import StepTable
     from inferometer.architectures import Model
+    from inferometer.findings.launch_evidence import LaunchEvidence
     from inferometer.hardware import Device
 
 TITLE = "What to look at first"
@@ -149,6 +150,7 @@ def find_findings(
     bandwidths: Sequence[float] = (),
     steps: "StepTable | None" = None,
     rules: Collection[str] = (),
+    launches: "LaunchEvidence | None" = None,
     most_launches: int | None = None,
 ) -> Findings:
     """What to look at first in a run.
@@ -160,6 +162,7 @@ def find_findings(
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
         steps: The steps of the trace's first run, where they are made already.
         rules: Ask these alone; none: all.
+        launches: What the analyses make of the trace's launches, where somebody asks them beside the rules.
         most_launches: Don't ask about launches where the trace has more.
 
     Raises:
@@ -170,9 +173,15 @@ def find_findings(
     asked = _asked(rules)
     found: dict[Finding, list[int | None]] = {}
     for run, part in _runs(trace):
-        made = steps if run is None else None
+        is_whole = run is None
         evidence = Evidence(
-            part, model=model, device=device, bandwidths=bandwidths, steps=made, most_launches=most_launches
+            part,
+            model=model,
+            device=device,
+            bandwidths=bandwidths,
+            steps=steps if is_whole else None,
+            launches=launches if is_whole else None,
+            most_launches=most_launches,
         )
         for rule in asked:
             for finding in rule.find(evidence):

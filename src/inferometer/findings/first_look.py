@@ -19,6 +19,7 @@ from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
     from inferometer.architectures import Model
+    from inferometer.findings.launch_evidence import LaunchEvidence
     from inferometer.hardware.device import Device
 
 _FIRST = 5  # findings that are shown
@@ -93,6 +94,7 @@ def first_look(
     model: "Model | None" = None,
     device: "Device | None" = None,
     bandwidths: Sequence[float] = (),
+    launches: "LaunchEvidence | None" = None,
 ) -> FirstLook:
     """What a trace is, where its time went and what stands out.
 
@@ -102,16 +104,23 @@ def first_look(
         model: Dimensions of the model that ran; None: the bundled ones of the name in the file, where they agree.
         device: What it ran on, if the user knows.
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
+        launches: What the analyses make of the launches, where somebody asks them beside the rules.
     """
-    launches = trace.launches.select(pl.len()).collect().item()
+    count = trace.launches.select(pl.len()).collect().item()
     steps = step_table(trace) if trace.steps.select(pl.len()).collect().item() else None
     return FirstLook(
         summary=summarize(trace, top=top),
         findings=find_findings(
-            trace, model=model, device=device, bandwidths=bandwidths, steps=steps, most_launches=MOST_LAUNCHES
+            trace,
+            model=model,
+            device=device,
+            bandwidths=bandwidths,
+            steps=steps,
+            launches=launches,
+            most_launches=MOST_LAUNCHES,
         ),
         steps=steps,
         losses=trace.losses,
         top=top,
-        unasked=launches if launches > MOST_LAUNCHES else 0,
+        unasked=count if count > MOST_LAUNCHES else 0,
     )

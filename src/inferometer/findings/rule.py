@@ -53,6 +53,7 @@ class Evidence:
         device: The device, if the user named it. What a log calls the device is no evidence of a chip.
         bandwidths: Of memory, bytes/s, where the device isn't known.
         steps: The run's steps, where they are made already.
+        launches: What the analyses make of the trace's launches, where somebody asks them beside the rules.
         most_launches: Rules about launches are silent where the trace has more; None: they never are for that.
     """
 
@@ -64,6 +65,7 @@ class Evidence:
         device: "Device | None" = None,
         bandwidths: Sequence[float] = (),
         steps: "StepTable | None" = None,
+        launches: "LaunchEvidence | None" = None,
         most_launches: int | None = None,
     ) -> None:
         self.trace = trace
@@ -71,6 +73,7 @@ class Evidence:
         self._model = model
         self._device = device
         self._steps = steps
+        self._launches = launches
         self._most_launches = most_launches
 
     @cached_property
@@ -81,7 +84,7 @@ class Evidence:
             return None
         from inferometer.findings.launch_evidence import LaunchEvidence
 
-        return LaunchEvidence(self.trace)
+        return self._launches or LaunchEvidence(self.trace)
 
     @property
     def metrics(self) -> Mapping[str, Any]:

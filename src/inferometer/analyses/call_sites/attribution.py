@@ -7,30 +7,31 @@ and `sites` (what a chain tells), `user_frames`, and `replays` with `replay_sear
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from inferometer.analyses.call_sites.created_nodes import attribute_nodes
-from inferometer.analyses.call_sites.host_side import THREAD
+from inferometer.analyses.call_sites.host_side import THREAD, lanes_of
 from inferometer.analyses.call_sites.launched import find_launched
 from inferometer.analyses.call_sites.replays import Reference, ReplayFit, attribute_replays
 from inferometer.analyses.call_sites.sites import find_sites
 from inferometer.analyses.call_sites.tree import ROOT, CallTree, Label
 from inferometer.analyses.call_sites.user_frames import UserCode
+from inferometer.analyses.nesting import shared_lanes
 from inferometer.analyses.selection import Selection
 from inferometer.names.apis import api_kind
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
 _CAPTURING = r"^(?:cuda|cu|hip)Stream(?:Begin|End)Capture"
-_NOBODY = -(2**63)  # stands for an unknown rank or thread in a join
 
 
 @dataclass(frozen=True)
 class Attribution:
     """`launches`: a row a launch, of `launched.find_launched`. `sites`: a row a node of `tree`, of `sites.find_sites`.
 
-    `fits`: what each capture gave to replays; `unfitted`: replays that fit none. `nameless`: for each capture, launch
-    calls in it that don't say which kernel they add. `has_totals`: the source has sums by kernel.
+    `fits`: what each capture gave to replays; `unfitted`: replays that fit none. `has_totals`: the source has sums by
+    kernel.
     """
 
     source: str
@@ -42,7 +43,6 @@ class Attribution:
     has_totals: bool
     fits: tuple[ReplayFit, ...] = ()
     unfitted: int = 0
-    nameless: tuple[int, ...] = ()
 
     def each(self) -> pl.DataFrame:
         """A row a launch, in order of time, with all that is known of who launched it.
@@ -77,7 +77,7 @@ def attribute(
     tree = CallTree()
     work = attribute_nodes(trace, tree, find_launched(trace, selection, tree))
     references = [
-        _reference(each, find_launched(each, Selection(), tree, root=_capture_root(tree, number)))
+        _reference(each, find_launched(each, Selection(), tree, root=_capture_root(tree, number)), _nameless(each))
         for number, each in enumerate(captures)
     ]
     own = work.filter("is_captured")
@@ -94,7 +94,6 @@ def attribute(
         has_totals=trace.totals.head(1).collect().height > 0,
         fits=replays.fits,
         unfitted=replays.unfitted,
-        nameless=tuple(_nameless(each) for each in captures),
     )
 
 
@@ -103,27 +102,27 @@ def _capture_root(tree: CallTree, number: int) -> int:
     return tree.child(ROOT, tree.number(Label("graph", f"capture {number}")))
 
 
-def _reference(trace: Trace, work: pl.DataFrame) -> Reference:
+def _reference(trace: Trace, work: pl.DataFrame, nameless: int | None = None) -> Reference:
     """What the trace shows with chains of its own, in the order of calls; each capture on each thread is a part."""
     known = work.filter(pl.col("called_ns").is_not_null() & ~pl.col("is_replay"))
     placed = _with_capture(known, trace).sort(*THREAD, "called_ns", maintain_order=True)
     part = pl.struct(*THREAD, "is_captured", "capture").rank("dense").cast(pl.Int64).alias("part")
-    return Reference(trace.facts.source, placed.select("kernel", "grid", "block", "node", part))
+    return Reference(trace.facts.source, placed.select("kernel", "grid", "block", "node", part), nameless)
 
 
 def _with_capture(rows: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     """`rows` with `capture`: beginnings and ends of captures on the thread until `called_ns`; odd within one."""
-    marks = trace.calls.filter(pl.col("api").str.contains(_CAPTURING)).sort("start_ns").collect()
-    numbered = marks.select(
-        pl.col(THREAD).fill_null(_NOBODY),
-        pl.col("start_ns").alias("called_ns"),
-        (pl.int_range(pl.len()).over(THREAD) + 1).alias("capture"),
-    )
-    asked = rows.with_row_index("row").sort("called_ns")
-    keys = asked.select("row", "called_ns", pl.col(THREAD).fill_null(_NOBODY))
-    found = keys.join_asof(numbered, on="called_ns", by=THREAD, check_sortedness=False)
-    counts = found.select("row", pl.col("capture").fill_null(0))
-    return asked.join(counts, on="row", how="left", maintain_order="left").sort("row").drop("row")
+    marks = trace.calls.filter(pl.col("api").str.contains(_CAPTURING)).select(*THREAD, "start_ns").collect()
+    threads = pl.concat([marks.select(THREAD), rows.select(THREAD)]).unique().with_row_index("lane")
+    lane, time = lanes_of(marks, threads), marks["start_ns"].to_numpy()
+    order = np.lexsort((time, lane))
+    asked, called = lanes_of(rows, threads), rows["called_ns"].to_numpy()
+    points = np.argsort(asked, kind="stable")
+    count = np.zeros(rows.height, dtype=np.int64)
+    for of_marks, of_points in shared_lanes(lane[order], asked[points]):
+        some = points[of_points]
+        count[some] = np.searchsorted(time[order][of_marks], called[some], side="right")
+    return rows.with_columns(pl.Series("capture", count, dtype=pl.Int64))
 
 
 def _nameless(trace: Trace) -> int:

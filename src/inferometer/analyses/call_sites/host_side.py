@@ -49,7 +49,7 @@ def chains_at(
     if not moments.height:
         return np.empty(0, dtype=np.int64)
     threads = moments.select(THREAD).unique().with_row_index("lane")
-    lane, time = _lanes(moments, threads), moments["called_ns"].to_numpy()
+    lane, time = lanes_of(moments, threads), moments["called_ns"].to_numpy()
     parts = [_ranges(trace, tree, table, threads, lane, time) for table in tables]
     columns = (np.concatenate([getattr(part, name) for part in parts]) for name in Ranges.__dataclass_fields__)
     nodes = find_chains(tree, Ranges(*columns), lane, time, root=root)
@@ -57,7 +57,7 @@ def chains_at(
     return nodes if paths.null_count() == paths.len() else _below(trace, tree, nodes, paths)
 
 
-def _lanes(rows: pl.DataFrame, threads: pl.DataFrame) -> Numbers:
+def lanes_of(rows: pl.DataFrame, threads: pl.DataFrame) -> Numbers:
     """The number of each row's thread; -1 for threads that nothing is asked of."""
     joined = rows.select(THREAD).join(threads, on=THREAD, how="left", nulls_equal=True, maintain_order="left")
     return joined["lane"].cast(pl.Int64).fill_null(-1).to_numpy()
@@ -69,7 +69,7 @@ def _ranges(trace: Trace, tree: CallTree, table: str, threads: pl.DataFrame, lan
     if table == "spans":
         frame = frame.filter(~on_device())
     places = frame.select(*THREAD, "start_ns", "dur_ns").collect()
-    of, start, dur = _lanes(places, threads), places["start_ns"].to_numpy(), places["dur_ns"].to_numpy()
+    of, start, dur = lanes_of(places, threads), places["start_ns"].to_numpy(), places["dur_ns"].to_numpy()
     rows = enclosing(of, start, start + dur, lane, time)
     rows = rows[of[rows] >= 0]
     label, rank = _labels(tree, table, frame, rows)

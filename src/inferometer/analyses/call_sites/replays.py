@@ -27,16 +27,21 @@ class Reference:
     """A recording that has chains.
 
     `rows`, in the order of their calls: `kernel`, `grid`, `block`, `node`, and `part`, of which a replay is in one: a
-    thread, or a capture.
+    thread, or a capture. `nameless`: launch calls of captures that don't say which kernel they add; None of the
+    trace's own captures.
     """
 
     source: str
     rows: pl.DataFrame
+    nameless: int | None = None
 
 
 @dataclass(frozen=True)
 class ReplayFit:
-    """What a reference gave: `replays` that it fits, `launches` in them, `found` of these, where and how well."""
+    """What a reference gave: `replays` that it fits, `launches` in them, `found` of these, where and how well.
+
+    `nameless` as of `Reference`.
+    """
 
     source: str
     replays: int
@@ -44,6 +49,7 @@ class ReplayFit:
     found: int
     places: tuple[str, ...]
     worst_score: float | None
+    nameless: int | None
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,8 @@ def attribute_replays(tree: CallTree, work: pl.DataFrame, references: Sequence[R
     positions = (work["is_replay"] & (work["how"] != "node_creation")).arg_true().to_numpy()
     replayed = work[positions]
     if not replayed.height or not references:
-        return Replays(work, tuple(ReplayFit(each.source, 0, 0, 0, (), None) for each in references), 0)
+        nothing = (ReplayFit(each.source, 0, 0, 0, (), None, each.nameless) for each in references)
+        return Replays(work, tuple(nothing), 0)
     symbols = Symbols()
     sequence = symbols.number(replayed)
     search = ReplaySearch(symbols, [(symbols.number(each.rows), each.rows["part"].to_numpy()) for each in references])
@@ -99,7 +106,7 @@ def attribute_replays(tree: CallTree, work: pl.DataFrame, references: Sequence[R
     filled = work.with_columns(
         pl.Series("node", node, dtype=pl.Int64), pl.when(told != "").then(told).otherwise("how").alias("how")
     )
-    fits = tuple(_fit(number, each.source, units, chains) for number, each in enumerate(references))
+    fits = tuple(_fit(number, each, units, chains) for number, each in enumerate(references))
     return Replays(filled, fits, sum(unit.main == NONE for unit in units))
 
 
@@ -143,14 +150,15 @@ def _fit_graph(units: list[_Unit], replayed: pl.DataFrame, sequence: Numbers, se
     return units
 
 
-def _fit(number: int, source: str, units: list[_Unit], chains: ReplayChains) -> ReplayFit:
+def _fit(number: int, reference: Reference, units: list[_Unit], chains: ReplayChains) -> ReplayFit:
     mine = [unit for unit in units if unit.main == number]
     scores = [unit.score for unit in mine if unit.score is not None]
     return ReplayFit(
-        source=source,
+        source=reference.source,
         replays=len(mine),
         launches=sum(len(unit.rows) for unit in mine),
         found=sum(int((unit.place != NONE).sum()) for unit in mine),
         places=chains.places(number),
         worst_score=min(scores, default=None),
+        nameless=reference.nameless,
     )

@@ -11,6 +11,7 @@ from inferometer.analyses.run_counters import Entity, find_entities
 from inferometer.analyses.steps import StepTable
 from inferometer.analyses.timeline import Timeline, find_timeline
 from inferometer.findings.first_look import FirstLook, first_look
+from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Look:
     @cached_property
     def first(self) -> FirstLook:
         """Facts, findings, phases, kernels of the run."""
-        return self._first_look(self.trace)
+        return self._first_look(self.trace, self.launches)
 
     @cached_property
     def second(self) -> FirstLook | None:
@@ -63,17 +64,14 @@ class Look:
         return kernel_table(self.trace)
 
     @cached_property
-    def steps(self) -> StepTable | None:
-        """The steps, where any are recorded or marked."""
-        from inferometer.analyses.steps import step_table
-        from inferometer.errors import InputError
+    def launches(self) -> LaunchEvidence:
+        """What the findings of the run ask of its launches."""
+        return LaunchEvidence(self.trace)
 
-        if self.first.steps is not None:
-            return self.first.steps
-        try:
-            return step_table(self.trace)
-        except InputError:
-            return None
+    @cached_property
+    def steps(self) -> StepTable | None:
+        """The steps, where any are recorded, marked or found."""
+        return self.first.steps or self.launches.steps
 
     @cached_property
     def timeline(self) -> Timeline | None:
@@ -95,7 +93,8 @@ class Look:
 
         if self.kernels.basis != "launches" or not self.kernels.kernels:
             return None
-        return call_tree(attribute(self.trace, captures=self.asked.captures))
+        captures = self.asked.captures
+        return call_tree(attribute(self.trace, captures=captures) if captures else self.launches.attribution)
 
     @cached_property
     def entities(self) -> tuple[list[Entity], list[Entity]]:
@@ -107,6 +106,8 @@ class Look:
         """Of the run as base with the candidate."""
         return None if self.candidate is None else compare(self.trace, self.candidate, device=self.asked.device)
 
-    def _first_look(self, trace: Trace) -> FirstLook:
+    def _first_look(self, trace: Trace, launches: LaunchEvidence | None = None) -> FirstLook:
         asked = self.asked
-        return first_look(trace, top=20, model=asked.model, device=asked.device, bandwidths=asked.bandwidths)
+        return first_look(
+            trace, top=20, model=asked.model, device=asked.device, bandwidths=asked.bandwidths, launches=launches
+        )
