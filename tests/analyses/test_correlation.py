@@ -4,16 +4,19 @@ from typing import Any
 
 from tests.traces import trace_of
 
-from inferometer.analyses.correlation import tie_launches
+from inferometer.analyses.correlation import find_calls, tie_launches
 
 CALL = {"api": "cudaLaunchKernel", "process": 1, "thread": 2, "start_ns": 0, "dur_ns": 1}
 
 
 def tied(launches: list[dict[str, Any]], calls: list[dict[str, Any]]) -> list[int | None]:
-    """The call of each launch, in the launches' order."""
+    """The call of each launch, in the launches' order; both ways to tie agree."""
     trace = trace_of(launches, calls=[CALL | call for call in calls])
     numbered = trace.calls.with_row_index("call")
     found = tie_launches(trace.launches.with_row_index("launch"), numbered).sort("launch").collect()
+    in_time = numbered.sort("start_ns", "call").collect()
+    rows = find_calls(trace.launches.collect(), in_time).tolist()
+    assert [None if row < 0 else in_time["call"][row] for row in rows] == found["call"].to_list()
     return found["call"].to_list()
 
 

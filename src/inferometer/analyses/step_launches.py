@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.correlation import find_calls
 from inferometer.analyses.cover import Cover
 from inferometer.analyses.intervals import Times
 from inferometer.trace.trace import Trace
@@ -99,8 +100,10 @@ class _Queued:
         start = launches["start_ns"].to_numpy()
         order = np.argsort(start, kind="stable")
         start, end = start[order], (launches["start_ns"] + launches["dur_ns"]).to_numpy()[order]
-        call, calls = _tie(trace, rank, launches)
-        known, call = call[order] >= 0, call[order]
+        end_ns = (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")
+        calls = trace.calls.filter(_is(rank, "rank")).select(*NEEDED["calls"], end_ns).sort("start_ns").collect()
+        call = find_calls(launches, calls)[order]
+        known = call >= 0
         together = np.bincount(call[known], minlength=max(calls.height, 1))
         queued, length = (np.append(calls[name].to_numpy(), 0)[call] for name in ("end_ns", "dur_ns"))
         return cls(start, end, queued, length, known, known & (together[call] == 1))
@@ -125,29 +128,6 @@ class _Queued:
         ends_last = np.concatenate((ran_dry[1:] == self.end_ns[:-1], [False]))
         shorter = self.known & self.alone & (self.end_ns - self.start_ns < self.call_ns)
         return np.asarray(shorter & next_waits & ends_last)
-
-
-def _tie(trace: Trace, rank: int | None, launches: pl.DataFrame) -> tuple[Times, pl.DataFrame]:
-    """The row of each launch's call, -1 for none, and the calls: `end_ns`, `dur_ns`. As `correlation.tie_launches`.
-
-    Ids and times grow together, nearly, and sorting what is nearly sorted takes a quarter of the time of a join.
-    """
-    end = (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")
-    kept = trace.calls.filter(_is(rank, "rank"), pl.col("correlation_id").is_not_null())
-    calls = kept.select("process", "correlation_id", "start_ns", "dur_ns", end).sort("start_ns").collect()
-    found = np.full(launches.height, -1, dtype=np.int64)
-    has_id = launches["correlation_id"].is_not_null()
-    for process in launches["process"].unique():
-        rows = np.flatnonzero((launches["process"].eq_missing(process) & has_id).to_numpy())
-        own = np.flatnonzero(calls["process"].eq_missing(process).to_numpy())
-        ids = calls["correlation_id"].to_numpy()[own]
-        order = np.argsort(ids, kind="stable")  # of several calls with one id, the first stays first
-        ids, wanted = ids[order], launches["correlation_id"].gather(rows).to_numpy()
-        at = np.searchsorted(ids, wanted)
-        hit = np.flatnonzero(at < len(ids))
-        hit = hit[ids[at[hit]] == wanted[hit]]
-        found[rows[hit]] = own[order[at[hit]]]
-    return found, calls
 
 
 def _is(value: int | None, column: str) -> pl.Expr:
