@@ -17,7 +17,7 @@ from inferometer.analyses.work import at_place
 from inferometer.findings.exposed_time import with_exposed
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.launch_evidence import LaunchEvidence
-from inferometer.findings.places import Place, worst_place
+from inferometer.findings.places import Place, grave_place
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names import decode
 from inferometer.units import format_duration, format_share
@@ -32,11 +32,10 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     if launches is None:
         return
-    worst = worst_place(launches, launches.devices, "exposed_communication_ns")
-    severity = _SCALE.severity(worst[1] / worst[0].window_ns) if worst else None
-    if worst is None or severity is None:
+    grave = grave_place(launches, launches.devices, "exposed_communication_ns", _SCALE)
+    if grave is None:
         return
-    place, exposed_ns = worst
+    place, exposed_ns, severity = grave
     collectives = _collectives(launches, place)
     first = collectives.row(0, named=True)
     share = exposed_ns / place.window_ns

@@ -18,7 +18,7 @@ from inferometer.findings.exposed_time import with_exposed
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.host_path import describe_site
 from inferometer.findings.launch_evidence import LaunchEvidence
-from inferometer.findings.places import Place, worst_place
+from inferometer.findings.places import Place, grave_place
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_bytes, format_duration, format_share
 
@@ -51,11 +51,10 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     if launches is None:
         return
-    worst = worst_place(launches, launches.devices, "exposed_copy_ns")
-    severity = _SCALE.severity(worst[1] / worst[0].window_ns) if worst else None
-    if worst is None or severity is None:
+    grave = grave_place(launches, launches.devices, "exposed_copy_ns", _SCALE)
+    if grave is None:
         return
-    place, exposed_ns = worst
+    place, exposed_ns, severity = grave
     copies = _copies(evidence, launches, place)
     share = exposed_ns / place.window_ns
     first = copies.row(0, named=True)

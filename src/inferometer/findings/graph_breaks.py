@@ -22,7 +22,7 @@ from inferometer.analyses.nesting import Numbers
 from inferometer.findings.compiled_regions import find_breaks
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.launch_evidence import LaunchEvidence
-from inferometer.findings.places import worst_place
+from inferometer.findings.places import grave_place
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
@@ -158,11 +158,10 @@ def _several_graphs(launches: LaunchEvidence, steps: pl.DataFrame, late: pl.Data
     called = late["called_ns"].to_numpy()
     place = np.searchsorted(several["first_ns"].to_numpy(), called, side="left") - 1
     between = (place >= 0) & (called <= several["last_ns"].to_numpy()[place])
-    worst = worst_place(launches, late.filter(pl.Series(between)), "gap_ns")
-    severity = _SCALE.severity(worst[1] / worst[0].window_ns) if worst else None
-    if worst is None or severity is None:
+    grave = grave_place(launches, late.filter(pl.Series(between)), "gap_ns", _SCALE)
+    if grave is None:
         return
-    where, idle_ns = worst
+    where, idle_ns, severity = grave
     graphs, eager = _median(several["graphs"]), _median(several["launches"] - several["replayed"])
     share = idle_ns / where.window_ns
     yield Finding(

@@ -18,7 +18,7 @@ import polars as pl
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.host_path import HostPath, describe_site, find_host_path
 from inferometer.findings.launch_evidence import LaunchEvidence
-from inferometer.findings.places import Place, worst_place
+from inferometer.findings.places import Place, grave_place
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
@@ -35,11 +35,10 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     if launches is None:
         return
     late = launches.gaps.filter(pl.col("cause").is_in(["host_late", "sync"]), pl.col("gap_ns") >= LONG_GAP_NS)
-    worst = worst_place(launches, late, "gap_ns")
-    severity = _SCALE.severity(worst[1] / worst[0].window_ns) if worst else None
-    if worst is None or severity is None:
+    grave = grave_place(launches, late, "gap_ns", _SCALE)
+    if grave is None:
         return
-    place, idle_ns = worst
+    place, idle_ns, severity = grave
     gaps = place.of(late)
     path = find_host_path(evidence.trace, gaps)
     sites = _sites(launches, gaps)

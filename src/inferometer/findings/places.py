@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from inferometer.analyses.work import PLACE, at_place, place_name
+from inferometer.findings.finding import Scale, Severity
 from inferometer.findings.launch_evidence import LaunchEvidence
 
 
@@ -38,6 +39,15 @@ def worst_place(evidence: LaunchEvidence, rows: pl.DataFrame, column: str) -> tu
     placed = [(place, known.get((place.rank, place.device), 0)) for place in places_of(evidence)]
     some = [(place, sum_ns) for place, sum_ns in placed if sum_ns > 0]
     return max(some, key=lambda each: each[1] / each[0].window_ns, default=None)
+
+
+def grave_place(
+    evidence: LaunchEvidence, rows: pl.DataFrame, column: str, scale: Scale
+) -> tuple[Place, int, Severity] | None:
+    """`worst_place` with the severity of its share of the window; None where that is below the scale."""
+    worst = worst_place(evidence, rows, column)
+    severity = scale.severity(worst[1] / worst[0].window_ns) if worst else None
+    return None if worst is None or severity is None else (*worst, severity)
 
 
 def places_of(evidence: LaunchEvidence) -> list[Place]:

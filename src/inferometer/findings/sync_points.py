@@ -21,7 +21,7 @@ from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.host_path import describe_site, find_sites_at
 from inferometer.findings.idle_device import LONG_GAP_NS
 from inferometer.findings.launch_evidence import LaunchEvidence
-from inferometer.findings.places import worst_place
+from inferometer.findings.places import grave_place
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names.apis import api_kind
 from inferometer.units import format_duration, format_share
@@ -41,12 +41,10 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     gaps = launches.gaps.filter(pl.col("waited_in").is_not_null(), is_near)
     has_steps = len(launches.step_starts_ns) > 0
     waits = _inside_steps(evidence, launches, gaps) if has_steps else gaps
-    worst = worst_place(launches, waits, "gap_ns")
-    scale = _SCALE if has_steps else _WITHOUT_STEPS
-    severity = scale.severity(worst[1] / worst[0].window_ns) if worst else None
-    if worst is None or severity is None:
+    grave = grave_place(launches, waits, "gap_ns", _SCALE if has_steps else _WITHOUT_STEPS)
+    if grave is None:
         return
-    place, idle_ns = worst
+    place, idle_ns, severity = grave
     sites = _sites(evidence, place.of(waits))
     first = sites.row(0, named=True)
     share = idle_ns / place.window_ns
