@@ -23,8 +23,6 @@ _ADDRESS_BYTES = 12 << 30  # what stops a worker before the machine runs out
 _POLL_S = 0.25
 _PATIENCE = 12  # on a machine that does other work
 _START_S = 120.0
-_NO_ROOM = re.compile(r"memory allocation of \d{12,} bytes failed")
-_OF_PARQUET = ("nsys-parquetdir", "store-sealed")  # Polars trusts a page's header, and ends the process
 _PANIC = re.compile(r"panicked at \S*crates/polars")
 
 
@@ -111,8 +109,7 @@ class _Worker:
             number = self._numbers.pop(0)
             subject = subject_of(number).name
             text = self._log.read_text("utf-8", "replace")[-6000:]
-            kind = "gap" if subject in _OF_PARQUET and _NO_ROOM.search(text) else "defect"
-            yield Result(number, subject, kind, seconds, 0, None, f"{fate}: {_place_in(text)}", text)
+            yield Result(number, subject, "defect", seconds, 0, None, f"{fate}: {_place_in(text)}", text)
             self._start()
 
     def end(self) -> None:

@@ -18,12 +18,14 @@ import polars as pl
 from tests.conformance.samples import BESIDE, NAMES, SAMPLES
 from tests.formats.kernel_table.test_tables import LAYOUTS as TABLE_LAYOUTS
 from tests.kineto_files import LAYOUTS, kernel, write_file
+from tools.make_serving import Options, make_result
 
 import inferometer
 from inferometer import Trace
 from inferometer.architectures.known import bundled_models, read_model
 from inferometer.architectures.steps import count_parameters, step_calls
 from inferometer.formats.base import known_formats
+from inferometer.formats.serving_results import read_serving, read_serving_runs
 from inferometer.hardware.device_file import read_device
 from inferometer.hardware.known import devices
 from inferometer.names import canonical_name, decode
@@ -44,6 +46,7 @@ _WEIGHTS = {
     "store-sealed": 4,
     "model-config": 4,
     "device-file": 3,
+    "serving-result": 4,
     "kernel-names": 4,
 }
 
@@ -85,6 +88,7 @@ def subjects() -> tuple[Subject, ...]:
         Subject("store-sealed", _stores, _open_as(None), is_packable=False, is_sealed=True),
         Subject("model-config", _configs, _open_config, is_packable=False),
         Subject("device-file", _devices, _open_device, is_packable=False),
+        Subject("serving-result", _servings, _open_serving),
         Subject("kernel-names", _names, _open_names, never_refuses=True, is_packable=False),
     )
 
@@ -120,6 +124,17 @@ def _open_config(path: Path, rng: Random) -> None:
 def _open_device(path: Path, _: Random) -> None:
     device = read_device(path)
     msgspec.json.encode(device)
+
+
+def _open_serving(path: Path, rng: Random) -> None:
+    if rng.random() < 0.5:
+        found = read_serving_runs(path)
+        assert found
+    else:
+        found = [read_serving(path, run=rng.choice((None, 1, 2)))]
+    for serving in found:
+        assert serving.in_words()
+        json.dumps(serving.as_json(), allow_nan=False)
 
 
 def _open_names(path: Path, _: Random) -> None:
@@ -222,6 +237,17 @@ def _configs() -> Sequence[Files]:
 def _devices() -> Sequence[Files]:
     chosen = sorted(devices(), key=lambda device: device.name)[::9]
     return [{"device.json": msgspec.json.encode(device)} for device in chosen]
+
+
+@cache
+def _servings() -> Sequence[Files]:
+    """Results of both tools with and without details, and several in one file."""
+    made = [make_result(Options(tool=tool, requests=3, output=5)) for tool in ("vllm", "sglang")]
+    plain = [{key: value for key, value in each.items() if not isinstance(value, list)} for each in made]
+    return [
+        *({"result.json": json.dumps(each).encode()} for each in (*made, *plain)),
+        {"result.jsonl": b"\n".join(json.dumps(each).encode() for each in (*made, *plain))},
+    ]
 
 
 @cache

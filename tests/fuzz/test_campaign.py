@@ -124,7 +124,7 @@ def test_the_page_is_made_where_it_stands(tmp_path: Path, monkeypatch: pytest.Mo
     results.write_results(tally, seed=7, seconds=120.0, processes=2)
     results.write_page()
     text = page.read_text()
-    assert "| kineto | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 0.2 s | 3 MiB |" in text
+    assert "| kineto | 1 | 0 | 0 | 1 | 0 | 0 | 0.2 s | 3 MiB |" in text
     assert text.startswith("before ")
     assert text.endswith(" after")
     assert time.strftime("%Y", time.gmtime()) in text

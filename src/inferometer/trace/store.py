@@ -20,6 +20,7 @@ from isal import isal_zlib
 from inferometer.errors import FormatError, InputError
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses, Severity
+from inferometer.trace.parquet_pages import ImpossibleParquet, check_parquet
 from inferometer.trace.tables import ALL_TABLES, TABLES, Table
 from inferometer.trace.trace import Trace
 
@@ -258,9 +259,10 @@ def _checksum(file: Path) -> int:
 def _scan_file(file: Path, table: Table) -> pl.LazyFrame:
     """One file with exactly the columns of `table`; those that it lacks are null."""
     try:
+        check_parquet(file)
         frame = pl.scan_parquet(file, glob=False)
         found = frame.collect_schema()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+    except (ImpossibleParquet, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FormatError(
             f"{file}: not a readable Parquet file ({error})",
             hint=_DAMAGED,

@@ -7,6 +7,7 @@ import polars as pl
 
 from inferometer.errors import FormatError, clean
 from inferometer.trace.losses import Losses
+from inferometer.trace.parquet_pages import ImpossibleParquet, check_parquet
 
 _BATCH_ROWS = 1 << 18
 
@@ -60,8 +61,9 @@ class ParquetExport:
 
     def _schema(self, table: str) -> frozenset[str]:
         try:
+            check_parquet(self._files[table])
             return frozenset(self._scan(table).collect_schema().names())
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        except (ImpossibleParquet, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             raise self._unreadable(table, error) from error
 
     def _collect(self, table: str, rows: pl.LazyFrame) -> pl.DataFrame:
