@@ -264,6 +264,13 @@ def test_a_message_of_the_database_may_quote_bytes_that_are_no_text(good: Path) 
         inferometer.open(good)
 
 
+def test_a_table_whose_name_is_no_text_is_no_table(good: Path) -> None:
+    """SQLite itself opens the others, though the schema is damaged."""
+    blob = "UPDATE sqlite_master SET name = CAST(name AS BLOB) WHERE name = 'stranger'"
+    change(good, "CREATE TABLE stranger (x)", "PRAGMA writable_schema = 1", blob)
+    assert len(rows(inferometer.open(good), "launches")) == 3000
+
+
 @pytest.mark.parametrize("made", ["AS ('x')", "AS (start)", "DEFAULT 'x'"])
 def test_a_column_may_be_called_as_the_row_id_is(made: str, good: Path) -> None:
     change(good, f"ALTER TABLE {KERNELS} ADD COLUMN rowid {made}", f"ALTER TABLE {KERNELS} ADD COLUMN OID {made}")

@@ -92,7 +92,8 @@ class SqliteExport:
 
     def _inspect(self) -> dict[str, _Table]:
         schema = {}
-        for kind, name, sql in self._ask("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view')"):
+        whole = "type IN ('table', 'view') AND typeof(name) = 'text'"  # in a damaged schema a name may be of any type
+        for kind, name, sql in self._ask(f"SELECT type, name, sql FROM sqlite_master WHERE {whole}"):
             sql = " ".join(str(sql).upper().split())
             if kind == "view" or sql.startswith("CREATE VIRTUAL"):
                 self._refuse(name, "view" if kind == "view" else "virtual table")
