@@ -1,7 +1,7 @@
 """What a run did, from its launches: sums by function and cycle, gaps and overlaps, and samples for intervals.
 
-A cycle is an engine step: of the table `steps` where it has rows, else a PyTorch `ProfilerStep`. A launch belongs to
-the step in which its host call began, or where calls are unknown to that in which it began itself; without steps the
+A cycle is a step as `inferometer steps` has it (`change_marks`). A launch belongs to the step in which its host call
+began, or where calls are unknown, or steps are the device's own, to that in which it began itself; without steps the
 whole window is cycle 1. A cycle of a lane runs from the end of the work before it to the end of its own last work, so
 cycles neither overlap nor leave time out: each launch brings its duration, less what overlaps with work begun before,
 and the gap in front of it. The first cycle of a recording lacks its gap, so of three or more it counts as partial.
@@ -13,15 +13,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.change_marks import Marks, find_marks
 from inferometer.analyses.compare_limits import BLOCKS, IN_ORDER
-from inferometer.analyses.correlation import CALL_KEY, tie_launches
+from inferometer.analyses.correlation import CALL_KEY, find_calls
+from inferometer.analyses.nesting import find_innermost
 from inferometer.analyses.run_activity import (
     BLOCKS_SCHEMA,
     CYCLES,
     FUNCTIONS,
     LANE,
     ORDER,
-    OWNER,
     Activity,
     class_of,
     filled,
@@ -33,75 +34,76 @@ from inferometer.trace.trace import Trace
 
 _STRETCHES = 8
 _ENOUGH_CYCLES = 3
-_STEP = "ProfilerStep#"
+
+
+@dataclass(frozen=True)
+class LaunchedRun:
+    """The launches of a run, placed in steps.
+
+    `work`: by lane and start, with `lane`, `cycle` (null in no step), `phase`, `gap_ns` and `overlap_ns`.
+    `left_out`: `lane` and `cycle` of steps that count as partial. `classes`: `function` and `cls`.
+    """
+
+    marks: Marks
+    work: pl.DataFrame
+    lanes: pl.DataFrame
+    classes: pl.DataFrame
+    left_out: pl.DataFrame
+
+    def activity(self) -> Activity:
+        """All of it, in steps or as one window."""
+        work = self.work
+        inside = work.filter(pl.col("cycle").is_not_null()) if work["cycle"].null_count() else work
+        return self._activity(inside, inside.height)
+
+    def of_phase(self, phase: str | None) -> Activity:
+        """Its steps of one phase; None is the unknown one."""
+        in_step = pl.col("cycle").is_not_null()
+        inside = self.work.filter(in_step, pl.col("phase").eq_missing(pl.lit(phase, pl.String)))
+        return self._activity(inside, self.work.height - self.work["cycle"].null_count())
+
+    def _activity(self, inside: pl.DataFrame, in_steps: int) -> Activity:
+        lanes, classes = self.lanes, self.classes
+        shortest = _shortest(inside, classes) if lanes.height > 1 else None
+        functions = _functions(inside, lanes, classes, shortest)
+        kept = main_lanes(functions)
+        main_of = lanes.join(kept, on=LANE, how="semi", nulls_equal=True)
+        has_cycles = inside["cycle"].n_unique() > 1
+        main = inside.join(main_of.select("lane"), on="lane", how="semi")
+        outside = self.work.height - in_steps
+        return Activity(
+            functions=functions,
+            cycles=_cycles(self, inside, main_of, functions),
+            basis="launches",
+            blocks=pl.DataFrame(schema=BLOCKS_SCHEMA) if has_cycles else _blocks(main, classes, shortest),
+            order=_order(inside),
+            notes=tuple(_notes(self.work.height, outside, lanes.height - kept.height)),
+        )
 
 
 def activity_of_launches(trace: Trace) -> Activity:
-    """The activity of a trace that has launches."""
-    marks = _find_marks(trace)
-    launches, lanes = _in_lanes(_launches(trace, with_calls=not marks.is_empty()))
+    """The activity of a trace that has launches, in the steps that can be told of it alone."""
+    return read_launches(trace, find_marks(trace)).activity()
+
+
+def read_launches(trace: Trace, marks: Marks) -> LaunchedRun:
+    """The launches of a trace in these steps."""
+    is_called = not (marks.steps.is_empty() or marks.looked_for)
+    launches, lanes = _in_lanes(_launches(trace, with_calls=is_called))
     names = launches.group_by("kernel").agg(pl.col("kind").first()).cast({"kernel": pl.String, "kind": pl.String})
     classes = names.select(
         pl.col("kernel").alias("function"),
         pl.Series("cls", [class_of(name, kind) for name, kind in names.iter_rows()], dtype=pl.String),
     )
-    work = _with_gaps(launches.with_columns(_cycles_of(launches, lanes, marks)))
-    inside = work.filter(pl.col("cycle").is_not_null()) if work["cycle"].null_count() else work
-    shortest = _shortest(inside, classes) if lanes.height > 1 else None
-    functions = _functions(inside, lanes, classes, shortest)
-    kept = main_lanes(functions)
-    cycles = _cycles(work, inside, lanes.join(kept, on=LANE, how="semi", nulls_equal=True), functions)
-    has_cycles = inside["cycle"].n_unique() > 1
-    main = inside.join(lanes.join(kept, on=LANE, how="semi", nulls_equal=True).select("lane"), on="lane", how="semi")
-    return Activity(
-        functions=functions,
-        cycles=cycles,
-        basis="launches",
-        blocks=pl.DataFrame(schema=BLOCKS_SCHEMA) if has_cycles else _blocks(main, classes, shortest),
-        order=_order(inside),
-        notes=tuple(_notes(work, inside, lanes.height - kept.height)),
-    )
+    placed, left_out = _in_steps(launches, lanes, marks.steps)
+    return LaunchedRun(marks, _with_gaps(placed), lanes, classes, left_out)
 
 
-def _notes(work: pl.DataFrame, inside: pl.DataFrame, bystanders: int) -> list[str]:
-    outside = work.height - inside.height
-    notes = [f"{outside:,} of {work.height:,} launches are in no step and are left out."] if outside else []
+def _notes(launches: int, outside: int, bystanders: int) -> list[str]:
+    notes = [f"{outside:,} of {launches:,} launches are in no step and are left out."] if outside else []
     if bystanders:
         notes.append(f"{bystanders:,} devices did less than a tenth of the work of their process's busiest: left out.")
     return notes
-
-
-@dataclass(frozen=True)
-class _Marks:
-    """Steps of one process and rank, by start: their numbers and times, ns."""
-
-    cycle: NDArray[np.int64]
-    start_ns: NDArray[np.int64]
-    end_ns: NDArray[np.int64]
-
-    def at(self, times_ns: NDArray[np.int64]) -> pl.Series:
-        """The step that is open at each time; null where none is."""
-        i = np.searchsorted(self.start_ns, times_ns, side="right") - 1
-        is_in = (i >= 0) & (times_ns < self.end_ns[np.maximum(i, 0)])
-        found = pl.Series("cycle", self.cycle[np.maximum(i, 0)], dtype=pl.Int64)
-        return found.zip_with(pl.Series(is_in), pl.Series([None], dtype=pl.Int64).new_from_index(0, len(found)))
-
-
-def _find_marks(trace: Trace) -> pl.DataFrame:
-    """`process`, `rank`, `cycle`, `start_ns`, `end_ns` of each step."""
-    schema = dict.fromkeys((*OWNER, "cycle", "start_ns", "end_ns"), pl.Int64)
-    end = (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")
-    if "steps" in trace.scope:
-        found = trace.steps.with_columns(end, pl.col("step").alias("cycle")).select(list(schema)).collect()
-        found = found.drop_nulls("end_ns")
-        if found.height:
-            return found
-    if "spans" not in trace.scope:
-        return pl.DataFrame(schema=schema)
-    number = pl.col("span").str.strip_prefix(_STEP).cast(pl.Int64, strict=False).alias("cycle")
-    is_step = pl.col("span").str.starts_with(_STEP) & pl.col("device").is_null() & pl.col("stream").is_null()
-    spans = trace.spans.filter(is_step).with_columns(end, number).filter(pl.col("cycle").is_not_null())
-    return spans.select(list(schema)).collect()
 
 
 def _launches(trace: Trace, *, with_calls: bool) -> pl.DataFrame:
@@ -110,10 +112,10 @@ def _launches(trace: Trace, *, with_calls: bool) -> pl.DataFrame:
     launches = trace.compact("launches")
     if not (with_calls and "calls" in trace.scope):
         return launches.select(*columns, pl.lit(None, dtype=pl.Int64).alias("called_ns")).collect()
-    calls = trace.calls.select(*CALL_KEY, "start_ns").with_row_index("call")
-    called = calls.select("call", pl.col("start_ns").alias("called_ns"))
-    tied = tie_launches(launches.select(*columns, "correlation_id"), calls)
-    return tied.join(called, on="call", how="left").select(*columns, "called_ns").collect()
+    queued = launches.select(*columns, "correlation_id").collect()
+    calls = trace.calls.select(*CALL_KEY, "start_ns").sort("start_ns", maintain_order=True).collect()
+    at = pl.Series(find_calls(queued, calls)).replace(-1, None)
+    return queued.select(*columns, calls["start_ns"].gather(at).alias("called_ns"))
 
 
 def _in_lanes(launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -128,28 +130,42 @@ def _in_lanes(launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return ordered.drop(LANE), lanes.with_columns(pl.col("device").cast(pl.String))
 
 
-def _cycles_of(launches: pl.DataFrame, lanes: pl.DataFrame, marks: pl.DataFrame) -> pl.Series:
-    """The cycle of each launch, lane by lane."""
-    if marks.is_empty():
-        return pl.Series("cycle", [1], dtype=pl.Int64).new_from_index(0, launches.height)
+def _in_steps(launches: pl.DataFrame, lanes: pl.DataFrame, steps: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The launches with the `cycle` and `phase` of each, and which steps of which lane are left out."""
+    left_out = [pl.DataFrame(schema={"lane": pl.UInt32, "cycle": pl.Int64})]
+    if steps.is_empty():
+        cycle = pl.lit(1, dtype=pl.Int64).alias("cycle")
+        return launches.with_columns(cycle, pl.lit(None, dtype=pl.String).alias("phase")), left_out[0]
     times = launches.select("lane", pl.col("called_ns").fill_null(pl.col("start_ns")).alias("time_ns"))
-    found = [pl.Series("cycle", [], dtype=pl.Int64)]
-    for lane, process, rank, _ in lanes.iter_rows():
-        own = _marks_of(marks, process, rank)
-        found.append(own.at(times.filter(pl.col("lane") == lane)["time_ns"].to_numpy()))
-    return pl.concat(found).alias("cycle")
+    found = [pl.DataFrame(schema={"cycle": pl.Int64, "phase": pl.String})]
+    for lane, process, rank, device in lanes.iter_rows():
+        own = _steps_of(steps, process, rank, device)
+        at = _step_at(own, times.filter(pl.col("lane") == lane)["time_ns"].to_numpy())
+        found.append(own.select(pl.col("cycle", "phase").gather(at)))
+        number = pl.lit(lane, dtype=pl.UInt32).alias("lane")
+        left_out.append(own.filter("left_out").select(number, "cycle"))
+    return pl.concat([launches, pl.concat(found)], how="horizontal"), pl.concat(left_out)
 
 
-def _marks_of(marks: pl.DataFrame, process: int | None, rank: int | None) -> _Marks:
-    """The steps of a lane; one of unknown process takes those of its rank."""
-    own = marks.filter(pl.col("rank").eq_missing(rank))
+def _steps_of(steps: pl.DataFrame, process: int | None, rank: int | None, device: str | None) -> pl.DataFrame:
+    """The steps of a lane, by start; one of unknown process takes those of its rank."""
+    own = steps.filter(pl.col("rank").eq_missing(rank), pl.col("device").is_null() | (pl.col("device") == device))
     if process is not None and own["process"].null_count() < own.height:
         own = own.filter(pl.col("process") == process)
-    own = own.sort("start_ns", "end_ns").unique("cycle", keep="first", maintain_order=True)
-    if own.is_empty():  # no launch is in a step, but each needs one to be compared with
-        far = np.array([np.iinfo(np.int64).max])
-        return _Marks(np.array([0]), far, far)
-    return _Marks(own["cycle"].to_numpy(), own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
+    return own.sort("start_ns", "end_ns").unique("cycle", keep="first", maintain_order=True)
+
+
+def _step_at(steps: pl.DataFrame, times_ns: NDArray[np.int64]) -> pl.Series:
+    """The row of the step that is open at each time, null where none is; of steps that overlap the innermost."""
+    start, end = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+    if (start[1:] < end[:-1]).any():
+        at = find_innermost(np.zeros_like(start), start, end, np.zeros_like(times_ns), times_ns)
+    elif len(start):
+        last = np.searchsorted(start, times_ns, side="right") - 1
+        at = np.where((last >= 0) & (times_ns < end[last]), last, -1)
+    else:
+        at = np.full(len(times_ns), -1)
+    return pl.Series(at, dtype=pl.Int64).replace(-1, None)
 
 
 def _with_gaps(launches: pl.DataFrame) -> pl.DataFrame:
@@ -200,8 +216,11 @@ def _shortest(inside: pl.DataFrame, classes: pl.DataFrame) -> pl.DataFrame:
     return _in_blocks(calls.join(same, on="function", how="semi").with_columns(least), by)
 
 
-def _cycles(work: pl.DataFrame, inside: pl.DataFrame, lanes: pl.DataFrame, functions: pl.DataFrame) -> pl.DataFrame:
-    """One row a cycle and lane; partial ones only at the ends, since launches between them are all there."""
+def _cycles(run: LaunchedRun, inside: pl.DataFrame, lanes: pl.DataFrame, functions: pl.DataFrame) -> pl.DataFrame:
+    """One row a cycle and lane; partial ones only at the ends, since launches between them are all there.
+
+    Which found steps are whole is known already, by what begins and ends them and not by how many launches they have.
+    """
     step = pl.col("dur_ns") - pl.col("overlap_ns") + pl.col("gap_ns")
     sums = (
         inside.group_by("cycle", "lane")
@@ -215,15 +234,22 @@ def _cycles(work: pl.DataFrame, inside: pl.DataFrame, lanes: pl.DataFrame, funct
         .sort("lane", "start_ns", "cycle")
     )
     checked = with_completeness(filled(sums, CYCLES), functions).with_columns(sums["lane"])
-    begins = work.group_by("lane").agg(pl.col("cycle").first().alias("begins_in"))
+    if run.marks.looked_for and not run.marks.steps.is_empty():
+        checked = checked.with_columns(pl.lit(value=True).alias("complete"))
+    begins = run.work.group_by("lane").agg(pl.col("cycle").first().alias("begins_in"))
     is_first = (pl.col("cycle") == pl.col("begins_in")) & (pl.len().over("lane") >= _ENOUGH_CYCLES)
     checked = checked.join(begins, on="lane", how="left", maintain_order="left").with_columns(
         (pl.col("complete") & ~is_first.fill_null(value=False)).alias("complete")
     )
     begun = pl.col("complete").cum_max().over("lane")
     goes_on = pl.col("complete").cum_max(reverse=True).over("lane")
-    whole = begun & goes_on & (pl.col("dur_ns") > 0)
-    return checked.with_columns(whole.alias("complete")).select(list(CYCLES))
+    checked = checked.with_columns((begun & goes_on & (pl.col("dur_ns") > 0)).alias("complete"))
+    if run.left_out.height:
+        partial = run.left_out.with_columns(pl.lit(value=True).alias("left_out"))
+        checked = checked.join(partial, on=["lane", "cycle"], how="left", maintain_order="left").with_columns(
+            pl.col("complete") & ~pl.col("left_out").fill_null(value=False)
+        )
+    return checked.select(list(CYCLES))
 
 
 def _blocks(work: pl.DataFrame, classes: pl.DataFrame, shortest: pl.DataFrame | None) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.change_phases import Means, PhaseChanges, Sides
 from inferometer.analyses.change_steps import compared_steps, context_range, is_by_step, overlap
 from inferometer.analyses.change_units import REMAINDERS
 from inferometer.analyses.changes import Changes
@@ -37,18 +38,28 @@ class Comparable:
         }
 
 
-def check_comparable(base: Trace, candidate: Trace, changes: Changes, *, has_times: bool) -> Comparable:
-    """Hardware first, then what a step is, then what it holds."""
+def check_comparable(
+    base: Trace, candidate: Trace, leading: PhaseChanges, sides: Sides, *, has_times: bool
+) -> Comparable:
+    """Hardware first, then what a step is, then what it holds; of the changes that the verdict rests on."""
+    changes = leading.changes
     ratio, interval = changes.step_ratio, changes.step_ratio_interval
     hardware = _other_hardware(base, candidate)
     if hardware:
         return Comparable(False, hardware, None, None, None, stops=True)
     if not has_times:
         return Comparable(True, "No function times in one of the runs: only counters are compared.", None, None, None)
-    work = _other_work(base, candidate)
+    work = _other_work(base, candidate) or _other_marks(leading, sides)
     if work:
         return Comparable(False, work, None, None, None, stops=True)
     repair = changes.repair
+    if repair is None and changes.amounts.ratio is None and changes.amounts.shared >= MIN_SHARED:
+        why = f"The {changes.amounts.shared} shared functions are called in no common ratio: the steps differ in kind."
+        return Comparable(False, why, None, None, None, stops=True)
+    shared = _shared_time(changes)
+    if shared is not None and shared < MOST:
+        why = f"Functions of both runs have only {shared:.0%} of the time of a step: these are different programs."
+        return Comparable(False, why, None, None, None, stops=True)
     if repair is not None and repair.kind == "merged":
         cycles = f"{repair.cycles_per_step or 0:.0f}"
         why = f"A cycle of the {repair.side} is another unit of work: {cycles} of them make one of the other run."
@@ -57,13 +68,6 @@ def check_comparable(base: Trace, candidate: Trace, changes: Changes, *, has_tim
     if repair is not None:
         how = f"times divided by {repair.ratio:.3g}, the common ratio of calls. {repair.why}".strip()
         return Comparable(False, "The runs hold different amounts of work.", how, ratio, interval)
-    if changes.amounts.ratio is None and changes.amounts.shared >= MIN_SHARED:
-        why = f"The {changes.amounts.shared} shared functions are called in no common ratio: the steps differ in kind."
-        return Comparable(False, why, None, None, None, stops=True)
-    shared = _shared_time(changes)
-    if shared is not None and shared < MOST:
-        why = f"Functions of both runs have only {shared:.0%} of the time of a step: these are different programs."
-        return Comparable(False, why, None, None, None, stops=True)
     return Comparable(True, "Same functions, called as often in a step.", None, ratio, interval)
 
 
@@ -89,22 +93,39 @@ def _other_work(base: Trace, candidate: Trace) -> str | None:
     """What a step had to do, where the engine says so."""
     if base.facts.model and candidate.facts.model and base.facts.model != candidate.facts.model:
         return f"The runs are of different models: {base.facts.model} against {candidate.facts.model}."
-    for column in _WORK:
-        before, after = (_mean(trace, column) for trace in (base, candidate))
-        if before and after and not 1 / OTHER_UNIT <= after / before <= OTHER_UNIT:
-            return (
-                f"A step does other work: {column.replace('_', ' ')} of {before:,.1f} against {after:,.1f} on average."
-            )
+    work = _other_amount({column: (_mean(base, column), _mean(candidate, column)) for column in _WORK})
+    if work:
+        return work
     phases = [
         set(trace.steps.select(pl.col("phase").drop_nulls().unique()).collect()["phase"]) for trace in (base, candidate)
     ]
     if phases[0] and phases[1] and not phases[0] & phases[1]:
         one, other = (" and ".join(sorted(each)) for each in phases)
-        return f"The runs are of different phases: {one} against {other}."
+        return _other_phases(one, other)
     first, second = context_range(base), context_range(candidate)
     if first and second and overlap(first, second) is None:
         one, other = (f"{low:,} to {high:,}" for low, high in (first, second))
         return f"No steps with the same length of context: {one} tokens against {other}."
+    return None
+
+
+def _other_marks(leading: PhaseChanges, sides: Sides) -> str | None:
+    """The same of steps that were marked or found among launches."""
+    if sides.disjoint:
+        return _other_phases(*sides.disjoint)
+    return _other_amount(leading.pair.means or {})
+
+
+def _other_phases(one: str, other: str) -> str:
+    return f"The runs are of different phases: {one} against {other}."
+
+
+def _other_amount(means: Means) -> str | None:
+    for column, (before, after) in means.items():
+        if before and after and not 1 / OTHER_UNIT <= after / before <= OTHER_UNIT:
+            return (
+                f"A step does other work: {column.replace('_', ' ')} of {before:,.1f} against {after:,.1f} on average."
+            )
     return None
 
 

@@ -1,12 +1,12 @@
 """Why is one run slower than another: may they be compared, what changed, and which cause explains it.
 
-The parts: `changes` (functions, with time conserved, and cycles made comparable), `run_counters` and `causes` (metrics
-that moved), `calibration` (how high causes score where nothing is wrong), `verdicts`. All thresholds are in
-`compare_limits`.
+The parts: `change_phases` (the steps of both runs, by phase), `changes` (functions, with time conserved, and cycles
+made comparable), `run_counters` and `causes` (metrics that moved), `calibration` (how high causes score where nothing
+is wrong), `verdicts`. All thresholds are in `compare_limits`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +15,14 @@ import polars as pl
 from inferometer.analyses.calibration import Calibration, calibrate
 from inferometer.analyses.cause_roles import ROLES
 from inferometer.analyses.causes import Capacities, Cause, rank_causes
-from inferometer.analyses.change_steps import shared_contexts
+from inferometer.analyses.change_phases import Pair, PhaseChanges, Sides, choose_leading, read_sides
 from inferometer.analyses.changes import Changes, find_changes
 from inferometer.analyses.comparability import Comparable, check_comparable
 from inferometer.analyses.compare_sections import compare_sections, every_line
 from inferometer.analyses.families import FamilyLine, family_lines
 from inferometer.analyses.hardware import device_of
 from inferometer.analyses.result import Result, Section
-from inferometer.analyses.run_activity import HOST, Activity, activity
+from inferometer.analyses.run_activity import HOST, Activity
 from inferometer.analyses.run_counters import POOLED, Entity, find_entities
 from inferometer.analyses.slowdown import find_slowdown
 from inferometer.analyses.verdicts import Judged, Verdict, judge
@@ -53,6 +53,9 @@ class Comparison(Result):
 
     `families`: side by side where kernels can't be compared. `not_measured`: classes of causes of which both runs
     together have no metric. `domain`: the class of functions that slowed most. `losses`: of both runs.
+
+    `sides`: where the steps of both runs come from. `phases`: each phase that both have, compared by itself, empty
+    where phases aren't known. `changes` and all that follows from them are those of `leading`.
     """
 
     base: str
@@ -67,6 +70,9 @@ class Comparison(Result):
     base_losses: Losses
     candidate_losses: Losses
     losses: Losses
+    sides: Sides
+    phases: tuple[PhaseChanges, ...]
+    leading: PhaseChanges
 
     @property
     def verdict(self) -> Verdict:
@@ -79,13 +85,15 @@ class Comparison(Result):
         return None if self.comparable.stops else self.changes.domain.cls
 
     def facts(self) -> Sequence[tuple[str, str]]:
-        return [("Verdict", f"{self.verdict}. {self.judged.why}"), ("Base", self.base), ("Candidate", self.candidate)]
+        lines = [("Verdict", f"{self.verdict}. {self.judged.why}"), ("Base", self.base), ("Candidate", self.candidate)]
+        found = self.sides.found_in_words()
+        return [*lines, ("Steps", found)] if found else lines
 
     def sections(self) -> Sequence[Section]:
         return compare_sections(self)
 
     def remarks(self) -> Sequence[str]:
-        return list(self.changes.notes)
+        return [*self.sides.notes(), *self.changes.notes]
 
     def as_table(self) -> "Contributions":
         """All contributions as one table, exact; for spreadsheets."""
@@ -115,6 +123,9 @@ class Comparison(Result):
             "base_step_ns": None if stops else self.changes.base_step_ns,
             "candidate_step_ns": None if stops else self.changes.candidate_step_ns,
             "unexplained_ns": None if stops else self.changes.unexplained_ns,
+            "steps": self.sides.as_json(),
+            "phase": self.leading.pair.phase,
+            "phases": [] if stops else [one.as_json() for one in self.phases],
             "calibration": {"false_alarm_rate": self.calibration.rate, "halves": list(self.calibration.halves)},
             "not_measured": list(self.not_measured),
             "remarks": list(self.remarks()),
@@ -148,19 +159,20 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
     Raises:
         InputError: Neither functions nor counters are in one of the runs.
     """
-    contexts = shared_contexts(base, candidate)
-    activities = activity(base, contexts), activity(candidate, contexts)
+    sides = read_sides(base, candidate)
     entities = find_entities(base), find_entities(candidate)
-    for trace, functions, series in zip((base, candidate), activities, entities, strict=True):
+    for trace, functions, series in zip((base, candidate), _both(sides), entities, strict=True):
         if functions.is_empty and not series:
             raise InputError(
                 f"{trace.facts.source}: want function times, launches, sums by kernel or counters, found none",
                 hint="`inferometer summary` shows what the file holds.",
             )
-    has_times = not any(functions.is_empty for functions in activities)
-    changes = find_changes(*activities)
-    comparable = check_comparable(base, candidate, changes, has_times=has_times)
-    slowdown = find_slowdown(changes, has_times=has_times)
+    has_times = not any(functions.is_empty for functions in _both(sides))
+    each = [_changes_of(pair, has_times=has_times) for pair in sides.pairs]
+    leading = choose_leading(each)
+    pair, changes, slowdown = leading.pair, leading.changes, leading.slowdown
+    activities = pair.base, pair.candidate
+    comparable = check_comparable(base, candidate, leading, sides, has_times=has_times)
     own = [_on_own_devices(series, functions) for series, functions in zip(entities, activities, strict=True)]
     rank = partial(rank_causes, agreement=slowdown.agreement, capacities=_capacities(base, candidate, device))
     causes = [] if comparable.stops else rank(*own)
@@ -170,7 +182,7 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
     if comparable.stops:
         judged = Judged("not comparable", comparable.why)
     else:
-        judged = judge(changes, slowdown, causes, calibration)
+        judged = _said_of_phase(judge(changes, slowdown, causes, calibration), leading, each)
         causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first
     return Comparison(
         base=base.facts.source,
@@ -185,7 +197,32 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
         base_losses=base.losses,
         candidate_losses=candidate.losses,
         losses=_together(base, candidate),
+        sides=sides,
+        phases=tuple(one for one in each if one.pair.by_phase),
+        leading=leading,
     )
+
+
+def _both(sides: Sides) -> tuple[Activity, Activity]:
+    """Of the first pair: all have what any has."""
+    return sides.pairs[0].base, sides.pairs[0].candidate
+
+
+def _changes_of(pair: Pair, *, has_times: bool) -> PhaseChanges:
+    changes = find_changes(pair.base, pair.candidate)
+    return PhaseChanges(pair, changes, find_slowdown(changes, has_times=has_times))
+
+
+def _said_of_phase(judged: Judged, leading: PhaseChanges, each: Sequence[PhaseChanges]) -> Judged:
+    """With the phase that it is about, and others that are slower."""
+    if not leading.pair.by_phase:
+        return judged
+    others = [one for one in each if one is not leading and one.slowdown.speed == "slower"]
+    said = [f"In {leading.pair.name} steps: {judged.why}"]
+    for one in others:
+        unlike = "" if one.pair.does_same_work else ", which may be their tokens: they differ or aren't known"
+        said.append(f"{one.pair.name.capitalize()} steps are slower, too ({one.changes.step_ratio:.3f} times){unlike}.")
+    return replace(judged, why=" ".join(said))
 
 
 def _together(base: Trace, candidate: Trace) -> Losses:

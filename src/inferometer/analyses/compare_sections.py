@@ -7,11 +7,14 @@ import polars as pl
 
 from inferometer.analyses.causes import Cause
 from inferometer.analyses.change_lines import Contribution
-from inferometer.analyses.compare_limits import MIN_CHANGE
+from inferometer.analyses.compare_limits import FEW_CHANGE, MIN_CHANGE
 from inferometer.analyses.result import Field, Section
+from inferometer.analyses.slowdown import has_few_steps
+from inferometer.names import decode
 from inferometer.units import format_duration, format_sample
 
 if TYPE_CHECKING:
+    from inferometer.analyses.change_phases import PhaseChanges
     from inferometer.analyses.compare import Comparison
 
 _SHOWN = 12
@@ -36,6 +39,16 @@ _LINE_FIELDS = (
     Field("kind", "Kind", "text"),
     Field("name", "Function", "name"),
 )
+_PHASE_FIELDS = (
+    Field("phase", "Phase", "text"),
+    Field("base_steps", "Base steps", "count", spare=3),
+    Field("candidate_steps", "Candidate steps", "count", spare=3),
+    Field("base_ns", "Base", "ns"),
+    Field("candidate_ns", "Candidate", "ns"),
+    Field("ratio", "Ratio, 95 %", "text", spare=1),
+    Field("speed", "Step", "text"),
+    Field("largest", "Largest change", "text", spare=2),
+)
 _FAMILY_FIELDS = (
     Field("base_ns", "Base", "ns"),
     Field("base_share", "Share", "share"),
@@ -52,6 +65,8 @@ def compare_sections(found: "Comparison") -> list[Section]:
         note = "Times as recorded, side by side: nothing says that the runs did the same work."
         return [Section("Kernel families", _FAMILY_FIELDS, _frame(rows, _FAMILY_FIELDS), [note])]
     sections = [_causes(found), _changed(found)]
+    if found.phases:
+        sections.append(_phases(found))
     host = [line for line in found.changes.changed if not line.added]
     if host:
         title = "Host functions that changed (they run beside the device, and are not added to the step)"
@@ -151,7 +166,49 @@ def _changed(found: "Comparison") -> Section:
     interval = changes.step_ratio_interval
     if interval is not None and interval[0] - MIN_CHANGE <= 1 <= interval[1] + MIN_CHANGE:
         rows = [row | {"share": None} for row in rows]  # of a change that may be none
-    return Section("What changed, a step", _LINE_FIELDS, _frame(rows, _LINE_FIELDS), notes)
+    phase = f"{found.leading.pair.name} " if found.phases else ""
+    return Section(f"What changed, a {phase}step", _LINE_FIELDS, _frame(rows, _LINE_FIELDS), notes)
+
+
+def _phases(found: "Comparison") -> Section:
+    """Each phase compared by itself; the one that the lines above are of, and the others."""
+    rows = []
+    for one in found.phases:
+        changes, interval = one.changes, one.changes.step_ratio_interval
+        within = f": {interval[0]:.3f} to {interval[1]:.3f}" if interval else ""
+        rows.append(
+            {
+                "phase": one.pair.name,
+                "base_steps": changes.base_steps,
+                "candidate_steps": changes.candidate_steps,
+                "base_ns": changes.base_step_ns,
+                "candidate_ns": changes.candidate_step_ns,
+                "ratio": None if changes.step_ratio is None else f"{changes.step_ratio:.3f}{within}",
+                "speed": _speed(one),
+                "largest": _largest(changes.changed),
+            }
+        )
+    notes = [f"The verdict and the lines above are of {found.leading.pair.name} steps."]
+    unlike = [one.pair.name for one in found.phases if not one.pair.does_same_work]
+    if unlike:
+        notes.append(f"Tokens of {' and '.join(unlike)} steps differ or aren't known: longer prompts take longer.")
+    return Section("Phases, a step", _PHASE_FIELDS, _frame(rows, _PHASE_FIELDS), notes)
+
+
+def _speed(one: "PhaseChanges") -> str:
+    speed = one.slowdown.speed
+    if speed == "same":
+        return f"within {FEW_CHANGE if has_few_steps(one.changes) else MIN_CHANGE:.0%} or noise"
+    return "too few steps" if speed == "unknown" else speed
+
+
+def _largest(changed: Sequence[Contribution]) -> str | None:
+    """The line of the device that changed most, by name."""
+    added = [line for line in changed if line.added]
+    if not added:
+        return None
+    line = max(added, key=lambda line: abs(line.delta_ns))
+    return f"{decode(line.label).short_name} ({line.kind}), {format_duration(line.delta_ns)}"
 
 
 def _row(line: Contribution) -> dict[str, object]:

@@ -84,15 +84,7 @@ def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
         InputError: The source records no steps, and none are found.
         UnknownName: There is no such run.
     """
-    found: FoundSteps | None = None
-    every = _recorded(trace)
-    if every.is_empty():
-        every = _marked(trace)
-    if every.is_empty():
-        every = _named(trace)
-    if every.is_empty():
-        found = _found(trace)
-        every = pl.DataFrame() if found is None else _rows_of(found)
+    every, found = every_step(trace)
     if every.is_empty():
         raise InputError(f"{trace.facts.source}: want steps of an engine, found none recorded", hint=_no_steps(found))
     every = every.with_columns(_run_numbers(every, is_printed=has_printed_steps(trace)))
@@ -118,6 +110,20 @@ def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
         anchor=anchors[0] if len(anchors) else None,
         notes=(*(() if found is None else (*found.notes, *about_steps(own))), *notes, *times.notes),
     )
+
+
+def every_step(trace: Trace) -> tuple[pl.DataFrame, FoundSteps | None]:
+    """The steps of all runs, of the first source that has any; and what was found, where nothing marks them.
+
+    The frame has `rank`, `process`, `step` (null or repeated where marks have no numbers of their own), `phase`,
+    `start_ns`, `wall_ns`, `anchor`, and tokens where the source tells them; it is empty where there are no steps.
+    """
+    for source in (_recorded, _marked, _named):
+        every = source(trace)
+        if not every.is_empty():
+            return every, None
+    found = _found(trace)
+    return pl.DataFrame() if found is None else _rows_of(found), found
 
 
 def _recorded(trace: Trace) -> pl.DataFrame:
