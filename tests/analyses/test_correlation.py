@@ -2,9 +2,14 @@
 
 from typing import Any
 
+import numpy as np
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.effort import examples
 from tests.traces import trace_of
 
-from inferometer.analyses.correlation import find_calls, tie_launches
+from inferometer.analyses.correlation import NO_CALL, find_calls, gather_known, tie_launches
 
 CALL = {"api": "cudaLaunchKernel", "process": 1, "thread": 2, "start_ns": 0, "dur_ns": 1}
 
@@ -14,9 +19,8 @@ def tied(launches: list[dict[str, Any]], calls: list[dict[str, Any]]) -> list[in
     trace = trace_of(launches, calls=[CALL | call for call in calls])
     numbered = trace.calls.with_row_index("call")
     found = tie_launches(trace.launches.with_row_index("launch"), numbered).sort("launch").collect()
-    in_time = numbered.sort("start_ns", "call").collect()
-    rows = find_calls(trace.launches.collect(), in_time).tolist()
-    assert [None if row < 0 else in_time["call"][row] for row in rows] == found["call"].to_list()
+    rows = find_calls(trace.launches.collect(), trace.calls.collect()).tolist()
+    assert [None if row < 0 else row for row in rows] == found["call"].to_list()
     return found["call"].to_list()
 
 
@@ -48,3 +52,32 @@ def test_an_unknown_rank_or_process_is_a_value_and_an_unknown_id_is_none() -> No
 def test_a_graph_launch_has_many_launches_and_of_equal_calls_the_first_is_meant() -> None:
     calls = [{"correlation_id": 5, "start_ns": 9}, {"correlation_id": 5, "start_ns": 3}]
     assert tied([{"process": 1, "correlation_id": 5}] * 3, calls) == [1, 1, 1]
+
+
+def test_ids_far_from_all_others_are_found_too() -> None:
+    ids = [7, 2**62, 5, -(2**63), 6, 2**63 - 1, 6]
+    calls = [{"correlation_id": each, "start_ns": number} for number, each in enumerate(ids)]
+    wanted = [5, 2**63 - 1, 4, -(2**63), 2**62, 6, 2**62 - 1]
+    assert tied([{"process": 1, "correlation_id": each} for each in wanted], calls) == [2, 5, None, 3, 1, 4, None]
+
+
+OWNED = st.fixed_dictionaries(
+    {
+        "rank": st.sampled_from([None, 0]),
+        "process": st.sampled_from([None, 1, 2]),
+        "correlation_id": st.none() | st.integers(0, 6) | st.sampled_from([2**40, -(2**63)]),
+        "start_ns": st.integers(0, 9),
+    }
+)
+
+
+@given(st.lists(OWNED, max_size=12), st.lists(OWNED, max_size=12))
+@examples(100)
+def test_both_ways_to_tie_agree(launches: list[dict[str, Any]], calls: list[dict[str, Any]]) -> None:
+    tied(launches, calls)
+
+
+def test_rows_at_unknown_places_are_null() -> None:
+    rows = pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+    assert gather_known(rows, np.array([1, NO_CALL, 0])).rows() == [(2, "y"), (None, None), (1, "x")]
+    assert gather_known(rows, np.array([1, 1])).rows() == [(2, "y"), (2, "y")]

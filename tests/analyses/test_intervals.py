@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.analyses.intervals import busy_by, concurrent_by, merge
+from inferometer.analyses.intervals import Times, busy_by, busy_sums, concurrent_sums, merge
 
 ROW = st.tuples(st.sampled_from(["a", "b", None]), st.integers(-20, 40), st.integers(0, 25))
 SCHEMA = {"device": pl.String, "start_ns": pl.Int64, "dur_ns": pl.Int64}
@@ -64,9 +64,30 @@ def test_order_changes_nothing(rows: list[tuple[str | None, int, int]], order: o
     assert busy(*shuffled) == busy(*rows)
 
 
+def arrays(rows: list[tuple[str | None, int, int]]) -> tuple[list[str | None], Times, Times, Times]:
+    """The devices, and of each row the number of its device, its start and its end."""
+    names = sorted({name for name, *_ in rows}, key=str)
+    columns = ([names.index(name), start, start + dur] for name, start, dur in rows)
+    group, start, end = np.array(list(columns), dtype=np.int64).reshape(-1, 3).T
+    return names, group, start, end
+
+
 def concurrent(*rows: tuple[str | None, int, int]) -> dict[str | None, int]:
-    frame = pl.LazyFrame(list(rows), schema=SCHEMA, orient="row")
-    return dict(concurrent_by(frame, ["device"]).collect().rows())
+    names, group, start, end = arrays(list(rows))
+    return dict(zip(names, concurrent_sums(group, start, end, len(names)).tolist(), strict=True))
+
+
+@given(st.lists(ROW, max_size=25))
+def test_arrays_are_as_busy_as_frames(rows: list[tuple[str | None, int, int]]) -> None:
+    names, group, start, end = arrays(rows)
+    assert dict(zip(names, busy_sums(group, start, end, len(names)).tolist(), strict=True)) == busy(*rows)
+
+
+def test_groups_whose_times_are_far_apart_are_summed_one_by_one() -> None:
+    far = 2**61
+    group, start = np.array([0, 0, 1, 1, 2]), np.array([-far, 1 - far, far, far + 5, 0])
+    assert busy_sums(group, start, start + 3, 4).tolist() == [4, 6, 3, 0]
+    assert concurrent_sums(group, start, start + 3, 4).tolist() == [2, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

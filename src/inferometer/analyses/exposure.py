@@ -4,9 +4,14 @@ Times are unions of intervals within the window. Communication is *exposed* whil
 while neither does. So compute, exposed communication, exposed copies and idle time add up to the window.
 """
 
-import polars as pl
+from dataclasses import dataclass
+from typing import Self
 
-from inferometer.analyses.intervals import busy_by, concurrent_by
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from inferometer.analyses.intervals import Times, busy_by, busy_sums, concurrent_sums
 from inferometer.analyses.work import PLACE, SORTS, Work
 
 
@@ -15,23 +20,20 @@ def device_exposure(work: Work, cut: pl.DataFrame) -> pl.DataFrame:
 
     `concurrent_ns`: at least two launches were open. A share is null where what it is of has no length.
     """
-    launches, by = cut.lazy().select("place", "sort", "start_ns", "dur_ns"), ["place"]
-
-    def busy(name: str, *sorts: str) -> pl.LazyFrame:
-        return busy_by(launches.filter(pl.col("sort").is_in(sorts)), by, name=name)
-
-    times = work.places.lazy()
-    parts = [
-        launches.group_by(by).agg(pl.len().cast(pl.Int64).alias("launches"), pl.col("dur_ns").sum().alias("summed_ns")),
-        busy("busy_ns", *SORTS),
-        busy("compute_busy_ns", "compute"),
-        busy("communication_busy_ns", "communication"),
-        busy("copy_busy_ns", "copy"),
-        busy("kernel_busy_ns", "compute", "communication"),
-        concurrent_by(launches, by),
-    ]
-    for part in parts:
-        times = times.join(part, on="place", how="left")
+    size, busy = work.places.height, _Cut.of(cut)
+    counted = cut.group_by("place").agg(
+        pl.len().cast(pl.Int64).alias("launches"), pl.col("dur_ns").sum().alias("summed_ns")
+    )
+    columns = {
+        "busy_ns": busy.time(size, *SORTS),
+        "compute_busy_ns": busy.time(size, "compute"),
+        "communication_busy_ns": busy.time(size, "communication"),
+        "copy_busy_ns": busy.time(size, "copy"),
+        "kernel_busy_ns": busy.time(size, "compute", "communication"),
+        "concurrent_ns": concurrent_sums(busy.place, busy.start_ns, busy.end_ns, size),
+    }
+    times = work.places.with_columns(pl.Series(name, column, dtype=pl.Int64) for name, column in columns.items())
+    times = times.join(counted, on="place", how="left")
     window, exposed = pl.col("to_ns") - pl.col("from_ns"), pl.col("kernel_busy_ns") - pl.col("compute_busy_ns")
     hidden = 1 - pl.col("exposed_communication_ns") / pl.col("communication_busy_ns")
     return (
@@ -52,8 +54,29 @@ def device_exposure(work: Work, cut: pl.DataFrame) -> pl.DataFrame:
             *("communication_busy_ns", "exposed_communication_ns", "hidden_communication_share"),
             *("copy_busy_ns", "exposed_copy_ns", "concurrent_ns", "summed_ns"),
         )
-        .collect()
     )
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Launches by place and start. `sort` numbers `SORTS`."""
+
+    place: Times
+    start_ns: Times
+    end_ns: Times
+    sort: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, cut: pl.DataFrame) -> Self:
+        place, start, end = (cut[name].cast(pl.Int64).to_numpy() for name in ("place", "start_ns", "end_ns"))
+        return cls(place, start, end, cut["sort"].to_physical().to_numpy())
+
+    def time(self, places: int, *sorts: str) -> Times:
+        """Busy time of each place in work of these sorts."""
+        if len(sorts) == len(SORTS):
+            return busy_sums(self.place, self.start_ns, self.end_ns, places)
+        some = np.isin(self.sort, [SORTS.index(sort) for sort in sorts])
+        return busy_sums(self.place[some], self.start_ns[some], self.end_ns[some], places)
 
 
 def stream_times(cut: pl.DataFrame, devices: pl.DataFrame) -> pl.DataFrame:

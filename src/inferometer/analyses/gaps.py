@@ -17,9 +17,13 @@ A gap may be several rows, one after the other, so that each cause has its own t
 follows the call is `dependency`. The clocks of host and device agree only as well as the profiler aligned them.
 """
 
-import polars as pl
+from collections.abc import Sequence
 
-from inferometer.analyses.correlation import CALL_KEY, tie_launches
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from inferometer.analyses.correlation import CALL_KEY, NO_CALL, Rows, find_calls, gather_known
 from inferometer.analyses.waits import keep_waiting
 from inferometer.analyses.work import PLACE, Work
 from inferometer.names.apis import api_kind, canonical_api
@@ -29,17 +33,22 @@ LAUNCH_GAP_NS = 5_000
 """Queued neighbours follow each other in 1 to 3 μs in captures from A100 and H100; longer is a wait for something."""
 
 CAUSES = ("host_late", "sync", "dependency", "launch_gap", "graph", "unknown")
+COLUMNS = (
+    *("place", *PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "stream", "after"),
+    *("api", "called_ns", "call_end_ns", "waited_in", "wait_end_ns"),
+)
 _THREAD = ["rank", "process", "thread"]
 _GAP = ("place", "kernel", "stream", *CALL_KEY, "start_ns", "dry_ns", "after", "at_edge")
 _NO_ID = -(2**63)  # stands for null where polars joins by equality only
 
 
-def find_gaps(trace: Trace, work: Work) -> pl.DataFrame:
-    """Every idle gap of each place, in order; lengths add up to the place's idle time.
+def find_gaps(trace: Trace, work: Work, columns: Sequence[str] = COLUMNS) -> pl.DataFrame:
+    """Every idle gap of each place, in order; lengths add up to the place's idle time. `columns`: of these, which ones.
 
     Columns: `place`, `rank`, `device`; `gap_start_ns` and `gap_ns` within the window; `cause`; `kernel` and `stream` of
     what ended it and `after`, the kernel before it; `api`, `called_ns`, `call_end_ns` of the call that queued it;
     `waited_in`, the call in which the host was waiting when the device ran dry, and `wait_end_ns`, when it returned.
+    Both names of calls are categorical.
     """
     gaps = _with_waits(trace, _with_calls(trace, _between_launches(work)))
     gaps = _part_late(_part_waits(gaps.with_columns(_cause().cast(pl.Enum(CAUSES)).alias("cause"))))
@@ -47,12 +56,11 @@ def find_gaps(trace: Trace, work: Work) -> pl.DataFrame:
     if work.window_ns is not None:
         cut = pl.col("gap_start_ns", "gap_end_ns").clip(*work.window_ns)
         gaps = gaps.with_columns(cut).filter(pl.col("gap_end_ns") > pl.col("gap_start_ns"))
-    gaps = gaps.sort("place", "gap_start_ns")
     places = (work.places[name].gather(gaps["place"]) for name in PLACE)
-    return gaps.with_columns(*places, gap_ns=pl.col("gap_end_ns") - pl.col("gap_start_ns")).select(
-        *("place", *PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "stream", "after"),
-        *("api", "called_ns", "call_end_ns", "waited_in", "wait_end_ns"),
-    )
+    found = gaps.with_columns(*places, gap_ns=pl.col("gap_end_ns") - pl.col("gap_start_ns")).select(columns)
+    order = np.argsort(gaps["gap_start_ns"].to_numpy(), kind="stable")
+    order = order[np.argsort(gaps["place"].to_numpy()[order], kind="stable")]
+    return found if (order[1:] > order[:-1]).all() else found[order]
 
 
 def sum_causes(gaps: pl.DataFrame) -> pl.DataFrame:
@@ -92,7 +100,7 @@ def _part_waits(gaps: pl.DataFrame) -> pl.DataFrame:
     rest = gaps.filter(took_long).with_columns(
         pl.col("wait_end_ns").alias("dry_ns"), pl.lit("host_late").cast(pl.Enum(CAUSES)).alias("cause")
     )
-    return pl.concat([gaps.with_columns(waited.alias("start_ns")), rest])
+    return pl.concat([gaps.with_columns(waited.alias("start_ns")), rest]) if rest.height else gaps
 
 
 def _part_late(gaps: pl.DataFrame) -> pl.DataFrame:
@@ -102,10 +110,10 @@ def _part_late(gaps: pl.DataFrame) -> pl.DataFrame:
     rest = gaps.filter(waits).with_columns(
         pl.col("call_end_ns").alias("dry_ns"),
         pl.lit("dependency").cast(pl.Enum(CAUSES)).alias("cause"),
-        pl.lit(None, dtype=pl.String).alias("waited_in"),
+        pl.lit(None, dtype=pl.Categorical).alias("waited_in"),
         pl.lit(None, dtype=pl.Int64).alias("wait_end_ns"),
     )
-    return pl.concat([gaps.with_columns(late.alias("start_ns")), rest])
+    return pl.concat([gaps.with_columns(late.alias("start_ns")), rest]) if rest.height else gaps
 
 
 def _between_launches(work: Work) -> pl.DataFrame:
@@ -139,26 +147,40 @@ def _edges(work: Work, schema: pl.Schema) -> list[pl.DataFrame]:
 
 def _with_calls(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
     """The call that queued what ended each gap, and whether work of the same call had begun before the gap."""
-    calls = trace.calls.with_row_index("call")
+    calls = trace.compact("calls").select("api", *_THREAD, "start_ns", "dur_ns", "correlation_id").collect()
+    called = calls.select("api", "thread", called_ns="start_ns", call_end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+    of = gather_known(called, find_calls(gaps, calls))
+    return gaps.hstack([*of.get_columns(), _same_call(trace, gaps)])
+
+
+def _same_call(trace: Trace, gaps: pl.DataFrame) -> pl.Series:
+    """Whether work of the call that ended each gap began before it: of calls that queued several launches."""
+    several = _repeated(trace.launches.select("correlation_id").collect()["correlation_id"].fill_null(0).to_numpy())
+    if not several.any():
+        return pl.repeat(value=False, n=gaps.height, dtype=pl.Boolean, eager=True).alias("same_call")
     graphs = (
-        trace.launches.filter(pl.col("correlation_id") > 0)  # 0 stands for no call in CUPTI and roctracer
+        trace.launches.select(*CALL_KEY, "start_ns")
+        .filter(pl.lit(pl.Series(several)), pl.col("correlation_id") > 0)  # 0 stands for no call in CUPTI and roctracer
         .group_by(CALL_KEY)
         .agg(pl.col("start_ns").min().alias("first_ns"), pl.len())
         .filter(pl.col("len") > 1)
         .select(*CALL_KEY, "first_ns")
-    )
-    keys = gaps.lazy().select(CALL_KEY).with_row_index("gap")
-    tied = (
-        tie_launches(keys, calls.select(*CALL_KEY, "start_ns", "call"))
-        .join(graphs, on=CALL_KEY, how="left", nulls_equal=True)
-        .sort("gap")
-        .select("call", "first_ns")
         .collect()
     )
-    called = calls.select("api", "thread", called_ns="start_ns", call_end_ns=pl.col("start_ns") + pl.col("dur_ns"))
-    of = called.collect().select(pl.all().gather(tied["call"]))
-    same_call = (tied["first_ns"] <= gaps["dry_ns"]).fill_null(value=False).alias("same_call")
-    return gaps.hstack([*of.get_columns(), same_call])
+    tied = gaps.select(*CALL_KEY, "dry_ns").join(
+        graphs, on=CALL_KEY, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return (tied["first_ns"] <= tied["dry_ns"]).fill_null(value=False).alias("same_call")
+
+
+def _repeated(ids: Rows) -> NDArray[np.bool_]:
+    """Whether each id occurs again."""
+    order = np.argsort(ids, kind="stable")
+    same = ids[order[1:]] == ids[order[:-1]]
+    again = np.zeros(len(ids), dtype=np.bool_)
+    again[order[1:][same]] = True
+    again[order[:-1][same]] = True
+    return again
 
 
 def _with_waits(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
@@ -175,9 +197,11 @@ def _with_waits(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
         .sort("dry_ns")
         .join_asof(waits, left_on="dry_ns", right_on="wait_ns", by=_THREAD, strategy="backward", check_sortedness=False)
         .filter(explained)
-        .select("gap", "waited_in", "wait_end_ns")
+        .select("gap", pl.col("waited_in").cast(pl.Categorical), "wait_end_ns")
     )
-    return gaps.with_row_index("gap").join(found, on="gap", how="left", maintain_order="left").drop("gap")
+    row = np.full(gaps.height, NO_CALL, dtype=np.int64)
+    row[found["gap"].to_numpy()] = np.arange(found.height)
+    return gaps.hstack(gather_known(found.drop("gap"), row))
 
 
 def _find_waits(trace: Trace) -> pl.DataFrame:

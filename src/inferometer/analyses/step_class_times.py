@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.correlation import CALL_KEY, tie_launches
-from inferometer.analyses.intervals import busy_by
-from inferometer.analyses.labels import label_names, relabel
+from inferometer.analyses.correlation import CALL_KEY, find_calls, gather_known
+from inferometer.analyses.intervals import busy_sums
+from inferometer.analyses.labels import label_names
 from inferometer.analyses.nesting import Numbers, find_innermost
 from inferometer.analyses.printed_steps import has_printed_steps, printed_of_run
 from inferometer.names.engine_labels import class_of_label
@@ -110,24 +110,48 @@ def _from_launches(trace: Trace, steps: pl.DataFrame, *, on_device: bool = False
     if "launches" not in trace.scope or timed.is_empty():
         return None
     launches = _of_device(trace, timed) if on_device else _called(trace, *timed.select(OWNER).row(0))
-    times = launches["called_ns"].fill_null(launches["start_ns"]).to_numpy()
     start, wall = (timed[name].to_numpy() for name in ("start_ns", "wall_ns"))
-    inside = _placed(start, start + wall, times) if on_device else _innermost(start, start + wall, times)
-    number = np.concatenate((timed["step"].to_numpy(), [0]))[inside]
-    placed = launches.with_columns(pl.Series("step", number, dtype=pl.Int64)).filter(pl.Series(inside) >= 0)
-    labels = label_names(placed["kernel"].cast(pl.String).unique(), "name")
-    sums = (
-        relabel(placed.lazy(), labels)
-        .group_by("step", pl.col("kernel").cast(pl.String).alias("class"))
-        .agg(pl.col("dur_ns").sum().alias("total_ns"), pl.len().cast(pl.Int64).alias("calls"))
+    inside = (_placed if on_device else _innermost)(start, start + wall, _when(launches))
+    if (inside < 0).any():
+        placed, inside = launches.filter(pl.Series(inside >= 0)), inside[inside >= 0]
+    else:
+        placed = launches
+    began = placed["start_ns"].to_numpy()
+    busy = busy_sums(inside, began, began + placed["dur_ns"].to_numpy(), timed.height)
+    notes = _about_launches(launches, placed, on_device=on_device)
+    by_step = pl.DataFrame({"step": timed["step"].cast(pl.Int64), "busy_ns": busy})
+    return ClassTimes(_by_class(timed["step"], inside, placed), by_step, tuple(notes))
+
+
+def _when(launches: pl.DataFrame) -> Numbers:
+    """When each launch was called for, or began where that isn't known."""
+    called = launches["called_ns"]
+    return (called.fill_null(launches["start_ns"]) if called.null_count() else called).to_numpy()
+
+
+def _by_class(number: pl.Series, inside: Numbers, placed: pl.DataFrame) -> pl.DataFrame:
+    """Sums of each step and class of names; `inside` is the row of each launch's step in `number`."""
+    kernels = placed["kernel"].unique()
+    names = kernels.cast(pl.String)
+    labels = label_names(names, "name")
+    classes = pl.Series("class", [labels[name] for name in names], dtype=pl.String)
+    known = pl.DataFrame({"code": kernels.to_physical().cast(pl.Int64), "class": classes})
+    size = int(known["code"].max() or 0) + 1  # type: ignore[arg-type]
+    key = inside * size + placed["kernel"].to_physical().cast(pl.Int64).to_numpy()
+    by_kernel = (
+        pl.DataFrame({"key": key, "dur_ns": placed["dur_ns"]})
+        .group_by("key")
+        .agg(pl.col("dur_ns").sum(), pl.len().cast(pl.Int64).alias("calls"))
+        .with_columns((pl.col("key") % size).alias("code"), (pl.col("key") // size).alias("row"))
+        .join(known, on="code", how="left")
+    )
+    return (
+        by_kernel.with_columns(number.cast(pl.Int64).gather(by_kernel["row"]).alias("step"))
+        .group_by("step", "class")
+        .agg(pl.col("dur_ns").sum().alias("total_ns"), pl.col("calls").sum())
         .sort("step", "class")
         .with_columns(pl.lit(0, dtype=pl.Int64).alias("layers"))
-        .collect()
     )
-    busy = busy_by(placed.lazy(), ["step"]).collect()
-    idle = pl.DataFrame({"step": timed["step"], "idle_ns": 0}, schema={"step": pl.Int64, "idle_ns": pl.Int64})
-    busy = idle.join(busy, on="step", how="left").select("step", pl.coalesce("busy_ns", "idle_ns").alias("busy_ns"))
-    return ClassTimes(sums, busy, tuple(_about_launches(launches, placed, on_device=on_device)))
 
 
 def _placed(start: Numbers, end: Numbers, times: Numbers) -> Numbers:
@@ -159,9 +183,9 @@ def _called(trace: Trace, rank: int | None, process: int | None) -> pl.DataFrame
     launches = launches.select("kernel", *OWNER, "start_ns", "dur_ns", "correlation_id")
     if "calls" not in trace.scope:
         return launches.with_columns(pl.lit(None, dtype=pl.Int64).alias("called_ns")).collect()
-    calls = trace.calls.select(*CALL_KEY, "start_ns").with_row_index("call")
-    called = calls.select("call", pl.col("start_ns").alias("called_ns"))
-    return tie_launches(launches, calls).join(called, on="call", how="left").collect()
+    calls = trace.calls.select(*CALL_KEY, "start_ns").collect()
+    rows = launches.collect()
+    return rows.hstack(gather_known(calls.select(called_ns="start_ns"), find_calls(rows, calls)))
 
 
 def _about_launches(launches: pl.DataFrame, placed: pl.DataFrame, *, on_device: bool) -> list[str]:

@@ -99,9 +99,9 @@ class _Queued:
             return None
         start = launches["start_ns"].to_numpy()
         order = np.argsort(start, kind="stable")
-        start, end = start[order], (launches["start_ns"] + launches["dur_ns"]).to_numpy()[order]
+        start, end = start[order], (start + launches["dur_ns"].to_numpy())[order]
         end_ns = (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")
-        calls = trace.calls.filter(_is(rank, "rank")).select(*NEEDED["calls"], end_ns).sort("start_ns").collect()
+        calls = trace.calls.filter(_is(rank, "rank")).select(*NEEDED["calls"], end_ns).collect()
         call = find_calls(launches, calls)[order]
         known = call >= 0
         together = np.bincount(call[known], minlength=max(calls.height, 1))

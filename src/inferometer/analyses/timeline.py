@@ -233,7 +233,8 @@ def _longest(gaps: pl.DataFrame, origin_ns: int, top: int) -> pl.DataFrame:
     longest = gaps.top_k(top, by=order, reverse=[False, True, True])
     return longest.sort(order, descending=[True, False, False]).select(
         (pl.col("gap_start_ns") - origin_ns).alias("at_ns"),
-        *("gap_ns", *PLACE, "gap_start_ns", "cause", "waited_in", "wait_end_ns", "api", "called_ns", "call_end_ns"),
+        *("gap_ns", *PLACE, "gap_start_ns", "cause", pl.col("waited_in").cast(pl.String), "wait_end_ns"),
+        *(pl.col("api").cast(pl.String), "called_ns", "call_end_ns"),
         (pl.col("called_ns") - pl.col("gap_start_ns")).alias("called_after_ns"),
         (pl.col("call_end_ns") - pl.col("called_ns")).alias("call_ns"),
         *("stream", "kernel", "after"),

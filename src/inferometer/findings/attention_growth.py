@@ -103,7 +103,7 @@ def _growing(
     """The groups of alike launches whose line rises beyond its noise."""
     if not len(attention):
         return
-    like = ("rank", "device", "kernel", "grid", "block")
+    like = ("rank", "device", "kernel", "grid_hash", "block_hash")
     chosen = rows.work[attention].select(like).with_columns(pl.Series("row", attention))
     sums = chosen.with_columns(pl.Series("dur_ns", rows.dur_ns[attention])).group_by(like).agg("row", pl.sum("dur_ns"))
     large = sums.filter(pl.col("dur_ns") >= _LEAST_SHARE * launches.total_ns).sort("dur_ns", descending=True)

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.call_sites.tree import ROOT
+from inferometer.analyses.correlation import is_one
 from inferometer.names import KernelName, decode
 
 PRODUCTS = ("gemm", "grouped_gemm", "conv")
@@ -26,6 +27,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 _PAUSE_NS = 200_000  # eager launches follow each other within 5 to 50 μs, steps and requests do not
 _DEVICE = ("rank", "device")
+_WORK = ("kernel", *_DEVICE, "stream", "process", "correlation_id", "is_replay", "grid_hash", "block_hash")
 _PLACE = ("module_pooled", "op", "user_frame", "frame", "span")  # the first that is known
 
 
@@ -35,7 +37,7 @@ class KernelRows:
 
     `names` and `known` have a place a distinct kernel, `kernel` points into them. `device` and `lane` (a stream of a
     device) are numbers from 0. `begins`: the first of a stretch.
-    `work`: the same launches as `LaunchEvidence.work` has them. `node`: of the tree of callers; the root of launches
+    `work`: the same launches, columns of `LaunchEvidence.work`. `node`: of the tree of callers; the root of launches
     that a graph replayed whose capture isn't known, since what called the replay says nothing of them.
     """
 
@@ -105,17 +107,19 @@ class Origins:
 
 def make_rows(work: pl.DataFrame) -> KernelRows:
     """The launches of `LaunchEvidence.work`, without fills of memory."""
-    work = work.filter(pl.col("kind").cast(pl.String) != "memset")
+    fills = work["kind"] == "memset"
+    work = work.filter(~fills) if fills.any() else work
     kernel = work["kernel"].cast(pl.Categorical)
     distinct = kernel.unique()
     names = distinct.cast(pl.String).to_list()
     found = distinct.to_physical().to_numpy()
     numbers = np.zeros(int(found.max()) + 1 if len(found) else 0, dtype=np.int64)
     numbers[found] = np.arange(len(found))
-    start_ns, dur_ns = (work[name].to_numpy().astype(np.int64) for name in ("start_ns", "dur_ns"))
-    dur_ns, lane = np.maximum(dur_ns, 0), number_changes(work, (*_DEVICE, "stream"))
+    start_ns, dur_ns = (work[name].to_numpy() for name in ("start_ns", "dur_ns"))
+    dur_ns = np.maximum(dur_ns, 0) if len(dur_ns) and dur_ns.min() < 0 else dur_ns
+    lane = number_changes(work, (*_DEVICE, "stream"))
     return KernelRows(
-        work=work,
+        work=work.select(_WORK),
         names=names,
         known=[decode(name) for name in names],
         kernel=numbers[kernel.to_physical().to_numpy()],
@@ -124,13 +128,23 @@ def make_rows(work: pl.DataFrame) -> KernelRows:
         begins=_begins(lane, start_ns, dur_ns),
         start_ns=start_ns,
         dur_ns=dur_ns,
-        node=work.select(pl.when(pl.col("how") != "graph_launch").then("node").otherwise(ROOT))["node"].to_numpy(),
+        node=_nodes(work),
     )
+
+
+def _nodes(work: pl.DataFrame) -> Ints:
+    """The node of each launch; the root's where a graph replayed it that isn't known."""
+    unknown = work["how"] == "graph_launch"
+    nodes = work["node"].to_numpy()
+    return np.where(unknown.to_numpy(), ROOT, nodes) if unknown.any() else nodes
 
 
 def number_changes(rows: pl.DataFrame, columns: Sequence[str]) -> Ints:
     """How often any of these columns has changed up to each row, from 0: equal in a row of equal ones."""
-    changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in columns)
+    varied = [name for name in columns if not is_one(rows[name])]
+    if not varied:
+        return np.zeros(rows.height, dtype=np.int64)
+    changes = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in varied)
     count: Ints = rows.select(changes.cast(pl.Int64).cum_sum().alias("number"))["number"].to_numpy()
     return np.asarray(count - count[:1])
 

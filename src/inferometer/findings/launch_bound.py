@@ -21,9 +21,12 @@ requests 2.6 %; eager decode of a small model is launch-bound, and that is a fin
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from inferometer.analyses.call_sites.host_side import THREAD
+from inferometer.analyses.correlation import is_one
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.host_path import describe_site
 from inferometer.findings.idle_device import LONG_GAP_NS
@@ -37,15 +40,20 @@ _TINY_NS = 3_000
 _REPLAY_GAP_NS = 1_000
 _FEW = 50  # launches; fewer are no rhythm
 _MOSTLY = 0.5
-_COLUMNS = ("rank", "device", "process", "thread", "called_ns", "start_ns", "dur_ns", "node")
+_COLUMNS = ("rank", "device", "called_ns", "dur_ns", "node")
+_GAPS = ("rank", "device", "gap_ns", "called_ns", "node")
 
 
 @dataclass(frozen=True)
 class _Launching:
-    """Of one place: kernels launched one by one, the gaps before them, and of these kernels the tiny ones."""
+    """Of one place: kernels launched one by one, the gaps before them, and of these kernels the tiny ones.
+
+    `rhythm`: what is usual of the kernels, `count` of them, in words.
+    """
 
     place: Place
-    kernels: pl.DataFrame
+    count: int
+    rhythm: str
     late: pl.DataFrame
     pauses: pl.DataFrame
     tiny: pl.DataFrame
@@ -66,7 +74,7 @@ class _Launching:
 def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     found = _launching(launches) if launches is not None else None
-    if launches is None or found is None or found.kernels.height < _FEW:
+    if launches is None or found is None or found.count < _FEW:
         return
     share = found.size_ns / found.place.window_ns
     severity = _SCALE.severity(share)
@@ -80,7 +88,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         title=f"launches of tiny kernels take {format_share(share)} of the time of {found.place.name}"
         + (f", mostly in {site}" if site else ""),
         evidence=(
-            _rhythm(found.kernels),
+            found.rhythm,
             (
                 f"It idles {format_duration(late_ns)} in {found.late.height:,} gaps below "
                 f"{format_duration(LONG_GAP_NS)} because the next launch came late; {found.tiny.height:,} kernels "
@@ -98,39 +106,63 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 def _launching(launches: LaunchEvidence) -> _Launching | None:
     """The place on which launching takes the largest share."""
-    is_kernel = pl.col("kind").cast(pl.String) == "kernel"
-    one_by_one = launches.work.filter(is_kernel, ~pl.col("is_replay"), pl.col("called_ns").is_not_null())
-    kernels = one_by_one.select(_COLUMNS)
-    tiny = kernels.filter(pl.col("dur_ns") < _TINY_NS)
-    short = launches.gaps.filter(
-        pl.col("gap_ns") < LONG_GAP_NS, pl.col("waited_in").is_null(), ~pl.col("is_replay").fill_null(value=True)
-    )
-    late = short.filter(pl.col("cause") == "host_late")
-    call = ["rank", "called_ns"]
-    pauses = short.filter(pl.col("cause") == "launch_gap").join(
-        tiny.select(call), on=call, how="semi", nulls_equal=True
-    )
+    work = launches.work
+    one_by_one = work.select(
+        (pl.col("kind") == "kernel") & ~pl.col("is_replay") & pl.col("called_ns").is_not_null()
+    ).to_series()
+    tiny = work.select(_COLUMNS).filter(one_by_one & (work["dur_ns"] < _TINY_NS))
+    short = launches.gaps.select(
+        (pl.col("gap_ns") < LONG_GAP_NS) & pl.col("waited_in").is_null() & ~pl.col("is_replay").fill_null(value=True)
+    ).to_series()
+    causes = (launches.gaps["cause"] == cause for cause in ("host_late", "launch_gap"))
+    late, pauses = (launches.gaps.select(_GAPS).filter(short & of_cause) for of_cause in causes)
+    pauses = pauses.filter(_called_by(pauses, tiny))
     sums = [_by_place(rows, name) for rows, name in ((late, "gap_ns"), (pauses, "gap_ns"), (tiny, "dur_ns"))]
     worst = worst_place(launches, pl.concat(sums), "ns")
     if worst is None:
         return None
     place = worst[0]
-    return _Launching(place, *(place.of(rows) for rows in (kernels, late, pauses, tiny)))
+    kernels = place.of(work.select("rank", "device", one_by_one.alias("alone")).with_row_index("row")).filter("alone")
+    told = _rhythm(work, kernels["row"].to_numpy())
+    return _Launching(place, kernels.height, told, *(place.of(rows) for rows in (late, pauses, tiny)))
+
+
+def _called_by(gaps: pl.DataFrame, kernels: pl.DataFrame) -> pl.Series:
+    """Whether what ended each gap was called for when one of these kernels of its rank was."""
+    found = np.zeros(gaps.height, dtype=np.bool_)
+    asked = gaps["called_ns"].fill_null(0).to_numpy()
+    for rank in gaps["rank"].unique():
+        own, wanted = (rows["rank"].eq_missing(rank).to_numpy() for rows in (kernels, gaps))
+        times = np.sort(kernels["called_ns"].to_numpy()[own], kind="stable")
+        if len(times):
+            at = np.searchsorted(times, asked[wanted])
+            at[at == len(times)] = 0  # beyond the last: the first is no match
+            found[wanted] = times[at] == asked[wanted]
+    return pl.Series(found) & gaps["called_ns"].is_not_null()
 
 
 def _by_place(rows: pl.DataFrame, column: str) -> pl.DataFrame:
-    sums = rows.group_by("rank", "device").agg(pl.col(column).sum().alias("ns"))
-    return sums.with_columns(pl.col("device").cast(pl.String))
+    return rows.group_by("rank", "device").agg(pl.col(column).sum().alias("ns"))
 
 
-def _rhythm(kernels: pl.DataFrame) -> str:
-    """Median times of kernels, of launching them, and from a call to its kernel."""
-    between = pl.col("called_ns").diff().over(THREAD).median().alias("between_ns")
-    delay = (pl.col("start_ns") - pl.col("called_ns")).median().alias("delay_ns")
-    ordered = kernels.sort(*THREAD, "called_ns").select(pl.col("dur_ns").median(), between.first(), delay)
-    dur, every, after = map(format_duration, ordered.row(0))
+def _rhythm(work: pl.DataFrame, kernels: NDArray[np.uint32]) -> str:
+    """Median times of these rows, of launching them, and from a call to its kernel."""
+    own = work.select(*THREAD, "start_ns", "dur_ns", "called_ns")
+    own = own if len(kernels) == own.height else own[kernels]
+    start, dur, called = (own[name].to_numpy() for name in ("start_ns", "dur_ns", "called_ns"))
+    in_time = np.argsort(called, kind="stable")
+    if not all(is_one(own[name]) for name in THREAD):
+        numbers = own.select(THREAD).unique().with_row_index("number")
+        lane = own.join(numbers, on=THREAD, how="left", nulls_equal=True, maintain_order="left")["number"].to_numpy()
+        in_time = in_time[np.argsort(lane[in_time], kind="stable")]
+        same = lane[in_time][1:] == lane[in_time][:-1]
+    else:
+        same = np.ones(max(0, len(in_time) - 1), dtype=np.bool_)
+    between = np.diff(called[in_time])[same]
+    medians = (float(np.median(times)) if len(times) else None for times in (dur, between, start - called))
+    dur_ns, every, after = map(format_duration, medians)
     return (
-        f"The median of {kernels.height:,} kernels launched one by one takes {dur} on the device; the host launches "
+        f"The median of {len(kernels):,} kernels launched one by one takes {dur_ns} on the device; the host launches "
         f"one every {every}, and it begins {after} after its call began (medians)."
     )
 

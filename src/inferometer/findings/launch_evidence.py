@@ -1,21 +1,38 @@
 """What rules may ask of single launches: the analyses of a trace with device work, each made once when first asked."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.correlation import NO_CALL, gather_known, is_one
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from inferometer.analyses.call_sites.attribution import Attribution
     from inferometer.analyses.intervals import Times
     from inferometer.analyses.ranks import Ranks
     from inferometer.analyses.steps import StepTable
     from inferometer.analyses.work import Work
     from inferometer.findings.kernel_rows import KernelRows, Origins
+
+_PLACE = ["rank", "device"]
+_LANE = [*_PLACE, "stream"]
+_WORK = (
+    *("kind", "kernel", *_LANE, "process", "start_ns", "dur_ns", "correlation_id", "grid_hash", "block_hash"),
+    *("thread", "called_ns", "node", "how", "is_replay"),
+)
+_KINDS = ["kind", "kernel"]
+_DEVICE_WORK = (*_KINDS, *_LANE, "process", "correlation_id", "start_ns", "dur_ns")
+_GAPS = (*_PLACE, "gap_start_ns", "gap_ns", "cause", "called_ns", "waited_in", "wait_end_ns")
+_LARGE = ("grid", "block", "external_id", "graph_id", "graph_node_id")  # columns of launches that no rule needs
+_FEW = 2**16
 
 
 class LaunchEvidence:
@@ -31,19 +48,31 @@ class LaunchEvidence:
 
     @cached_property
     def attribution(self) -> "Attribution":
-        """Who launched what: `launches` (a row a launch, with `called_ns`, `thread`, `is_replay`, `how`), `sites`."""
+        """Who launched what: `launches` (a row a launch, with `called_ns`, `thread`, `is_replay`, `how`), `sites`.
+
+        In place of sizes there are their products, `blocks` (of a grid) and `threads` (of a block), with `grid_hash`
+        and `block_hash`: equal for equal sizes, for others as unlikely as 64 random bits. Ids of graphs and ops aren't
+        kept.
+        """
         from inferometer.analyses.call_sites.attribution import attribute
 
-        return attribute(self.trace)
+        _ = self.steps  # nearly every rule asks for them: made first, what they take is free again
+        found = attribute(self.trace)
+        hashes = (_hashed(found.launches, name).alias(f"{name}_hash") for name in ("grid", "block"))
+        counts = (_product(name).alias(to) for name, to in (("grid", "blocks"), ("block", "threads")))
+        return replace(found, launches=found.launches.with_columns(*hashes, *counts).drop(_LARGE))
 
     @cached_property
     def work(self) -> pl.DataFrame:
-        """Launches with times, in order of device, stream and start; the columns of `attribution.launches`.
+        """Launches with times, in order of device, stream and start; columns of `attribution.launches`.
 
-        `kernel` is categorical. Captured kernels, which take no time, and whole graphs are not in it.
+        Text is categorical. Captured kernels, which take no time, and whole graphs are not in it.
         """
-        rows = self.attribution.launches.filter(~pl.col("is_captured") & (pl.col("kind").cast(pl.String) != "graph"))
-        return rows.sort("rank", "device", "stream", "start_ns", maintain_order=True)
+        rows = self.attribution.launches.select("is_captured", *_WORK)
+        took = ~rows["is_captured"] & (rows["kind"] != "graph")
+        rows = (rows if took.all() else rows.filter(took)).drop("is_captured")
+        order = _by_time(rows, _LANE)
+        return rows if order is None else rows[order]
 
     @cached_property
     def rows(self) -> "KernelRows":
@@ -87,11 +116,28 @@ class LaunchEvidence:
     def device_work(self) -> "Work":
         """Launches by place and start, each with its sort: compute, communication or copy. Captured kernels aren't.
 
-        `kind` and `kernel` are categorical.
+        Text is categorical.
         """
-        from inferometer.analyses.work import arrange_work
+        from inferometer.analyses.work import Work, arrange_work
 
-        return arrange_work(self.trace.compact("launches").with_columns(pl.col("device").cast(pl.String)))
+        launched = self.attribution.launches
+        rows = self.work
+        if rows.height < launched.height or not all(is_one(rows[name]) for name in _LANE):
+            rows = launched.filter(~pl.col("is_captured")) if launched["is_captured"].any() else launched
+            order = _by_time(rows, _PLACE)
+            rows = rows.select(_DEVICE_WORK) if order is None else rows.select(_DEVICE_WORK)[order]
+        start, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("dur_ns")).max()
+        kinds = rows.group_by(*_PLACE, "kind", "kernel").agg(start, (end - start).alias("dur_ns"))
+        lacking = (pl.lit(None, dtype=pl.Int64).alias(name) for name in ("stream", "process", "correlation_id"))
+        told = arrange_work(kinds.lazy().with_columns(lacking))
+        sorts = told.launches.select(*_KINDS, "sort", pl.col("collective").cast(pl.Categorical))
+        places = told.places.select("place", *_PLACE)
+        placed = rows.select(
+            *_DEVICE_WORK, pl.lit(0, dtype=pl.UInt32).alias("place"), end_ns=pl.col("start_ns") + pl.col("dur_ns")
+        )
+        if places.height > 1:
+            placed = _looked_up(placed.drop("place"), places, _PLACE)
+        return Work(_looked_up(placed, sorts.unique(_KINDS), _KINDS), told.places, None)
 
     @cached_property
     def devices(self) -> pl.DataFrame:
@@ -109,23 +155,17 @@ class LaunchEvidence:
 
     @cached_property
     def gaps(self) -> pl.DataFrame:
-        """Every idle gap with its cause, of `analyses.gaps`; also `process`, `thread`, `node` and `is_replay`.
+        """Every idle gap with its cause: columns of `analyses.gaps`, and `process`, `thread`, `node` and `is_replay`.
 
-        These four are of the launch that ended it, null where its call isn't known.
+        These four are of the launch that ended it, null where its call isn't known. `device` is categorical.
         """
         from inferometer.analyses.gaps import find_gaps
 
-        gaps = find_gaps(self.trace, self.device_work)
-        key = ["rank", "device", "called_ns"]
+        gaps = find_gaps(self.trace, self.device_work, _GAPS)
         called = self.attribution.launches.filter(pl.col("called_ns").is_not_null() & ~pl.col("is_captured"))
-        ended = (
-            called.select("start_ns", *key, "process", "thread", "node", "is_replay")
-            .with_columns(pl.col("device").cast(pl.String))
-            .sort("start_ns")
-            .unique(key, keep="first", maintain_order=True)
-            .drop("start_ns")
-        )
-        return gaps.join(ended, on=key, how="left", nulls_equal=True, maintain_order="left")
+        ended = called.select("process", "thread", "node", "is_replay")
+        row = _first_called(called.select(*_PLACE, "start_ns", "called_ns"), gaps.select(*_PLACE, "called_ns"))
+        return gaps.hstack(gather_known(ended, row))
 
     @cached_property
     def step_starts_ns(self) -> "Times":
@@ -142,3 +182,57 @@ class LaunchEvidence:
         """`, 5.200 ms a step over 6 steps`; nothing where steps aren't known."""
         steps = len(self.step_starts_ns)
         return f", {format_duration(time_ns / steps)} a step over {steps:,} steps" if steps > 1 else ""
+
+
+def _hashed(rows: pl.DataFrame, name: str) -> pl.Series:
+    """A number for each size of a grid or block; those that aren't recorded count as 0."""
+    return rows.select(pl.col(name).arr.get(n).fill_null(0).alias(str(n)) for n in range(3)).hash_rows(seed=0)
+
+
+def _product(name: str) -> pl.Expr:
+    return pl.col(name).arr.get(0) * pl.col(name).arr.get(1) * pl.col(name).arr.get(2)
+
+
+def _by_time(rows: pl.DataFrame, columns: "Sequence[str]") -> "Times | None":
+    """The order by these columns and start; None where rows come in it."""
+    order = np.argsort(rows["start_ns"].to_numpy(), kind="stable")
+    lanes = _numbers(rows, columns)
+    if lanes is not None:
+        order = order[np.argsort(lanes[order], kind="stable")]
+    return None if (order[1:] > order[:-1]).all() else order
+
+
+def _looked_up(rows: pl.DataFrame, table: pl.DataFrame, by: "Sequence[str]") -> pl.DataFrame:
+    """`rows` with the other columns of the few rows of `table`, which has all values of `by` once."""
+    numbered = table.select(by).with_row_index("number")
+    keys = rows.select(by).join(numbered, on=list(by), how="left", nulls_equal=True, maintain_order="left")
+    return rows.hstack(table.drop(by).select(pl.all().gather(keys["number"])))
+
+
+def _numbers(rows: pl.DataFrame, columns: "Sequence[str]") -> "NDArray[np.uint16] | Times | None":
+    """The number of each row's values of these columns, in their order; None where all rows have the same."""
+    if all(is_one(rows[name]) for name in columns):
+        return None
+    known = rows.select(columns).unique().sort(columns).with_row_index("number")
+    number = rows.select(columns).join(known, on=columns, how="left", nulls_equal=True, maintain_order="left")["number"]
+    return number.cast(pl.UInt16 if known.height <= _FEW else pl.Int64).to_numpy()  # those sort fastest
+
+
+def _first_called(called: pl.DataFrame, asked: pl.DataFrame) -> "Times":
+    """The row of the first launch of the same device called for at the same time; -1 without one, or without a time."""
+    found = np.full(asked.height, NO_CALL, dtype=np.int64)
+    both = _numbers(pl.concat([frame.select(_PLACE) for frame in (called, asked)]), _PLACE)
+    wanted, is_known = asked["called_ns"].fill_null(0).to_numpy(), asked["called_ns"].is_not_null().to_numpy()
+    of_called, of_asked = (None, None) if both is None else (both[: called.height], both[called.height :])
+    for number in [None] if of_asked is None else np.unique(of_asked).tolist():
+        rows = np.arange(called.height) if of_called is None else np.flatnonzero(of_called == number)
+        points = np.flatnonzero(is_known if of_asked is None else is_known & (of_asked == number))
+        if not len(rows):
+            continue
+        for name in ("start_ns", "called_ns"):
+            rows = rows[np.argsort(called[name].to_numpy()[rows], kind="stable")]
+        times = called["called_ns"].to_numpy()[rows]
+        at = np.searchsorted(times, wanted[points])
+        at[at == len(times)] = 0  # beyond the last: the first is no match
+        found[points] = np.where(times[at] == wanted[points], rows[at], NO_CALL)
+    return found

@@ -82,13 +82,8 @@ def _mark(taken: Bools, first: Ints, end: Ints) -> None:
 
 def _signs(rows: KernelRows) -> np.ndarray:
     """A number for kernel, grid and block; equal for equal launches, for others as unlikely as 64 random bits."""
-    parts = rows.work.select(
-        pl.col(name).arr.get(place).fill_null(0).alias(f"{name}{place}")
-        for name in ("grid", "block")
-        for place in range(3)
-    )
     sign = rows.kernel.astype(np.uint64)
-    for column in parts:
-        sign = sign * np.uint64(0x9E3779B97F4A7C15) + column.to_numpy().astype(np.uint64)
+    for name in ("grid_hash", "block_hash"):
+        sign = sign * np.uint64(0x9E3779B97F4A7C15) + rows.work[name].to_numpy()
         sign ^= sign >> np.uint64(29)
     return sign

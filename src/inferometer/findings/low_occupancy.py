@@ -94,23 +94,25 @@ def _underused(launches: "LaunchEvidence") -> pl.DataFrame:
 
 def _kernels(launches: "LaunchEvidence") -> pl.DataFrame:
     """One row a kernel, grid size and device: `count`, `total_ns`, `median_ns`, `occupancy`."""
-    sizes = [
-        (pl.col(name).arr.get(0) * pl.col(name).arr.get(1) * pl.col(name).arr.get(2)).alias(to)
-        for name, to in (("grid", "blocks"), ("block", "threads"))
-    ]
-    rows = launches.trace.compact("launches").filter(pl.col("kind").cast(pl.String) == "kernel")
-    chosen = rows.select("rank", "device", "kernel", *sizes, "dur_ns", "occupancy").filter(pl.col("blocks") > 0)
+    launched = launches.attribution.launches
+    launched = launched.filter(~pl.col("is_captured")) if launched["is_captured"].any() else launched
+    occupancy = launches.trace.launches.select("occupancy").collect()["occupancy"]  # in the same order
+    worth = (launched["kind"] == "kernel") & launched["kernel"].is_in(_large(launches))
+    chosen = launched.select(*_LIKE, "dur_ns").hstack([occupancy]).filter(worth & (launched["blocks"] > 0))
     dur = pl.col("dur_ns")
-    return (
-        chosen.group_by(_LIKE)
-        .agg(
-            pl.len().cast(pl.Int64).alias("count"),
-            dur.sum().alias("total_ns"),
-            dur.median().alias("median_ns"),
-            pl.col("occupancy").mean(),
-        )
-        .collect()
+    return chosen.group_by(_LIKE).agg(
+        pl.len().cast(pl.Int64).alias("count"),
+        dur.sum().alias("total_ns"),
+        dur.median().alias("median_ns"),
+        pl.col("occupancy").mean(),
     )
+
+
+def _large(launches: "LaunchEvidence") -> list[str]:
+    """Kernels of which some grid size may be worth a finding: with time enough, and a launch that is long enough."""
+    sums = launches.work.group_by("kernel").agg(pl.col("dur_ns").sum().alias("total_ns"), pl.col("dur_ns").max())
+    large = (pl.col("dur_ns") >= _LONG_NS) & (pl.col("total_ns") >= _LEAST_SHARE * launches.total_ns)
+    return sums.filter(large)["kernel"].cast(pl.String).to_list()
 
 
 def _units(launches: "LaunchEvidence", kernels: pl.DataFrame) -> pl.Series:

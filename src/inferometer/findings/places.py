@@ -20,7 +20,7 @@ class Place:
 
     def of(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The rows of this place, by `rank` and `device`."""
-        return at_place(frame.with_columns(pl.col("device").cast(pl.String)), self.rank, self.device)
+        return at_place(frame, self.rank, self.device)
 
 
 def worst_place(evidence: LaunchEvidence, rows: pl.DataFrame, column: str) -> tuple[Place, int] | None:

@@ -179,8 +179,7 @@ def _in_passes(rows: KernelRows, chosen: Ints, passes: Ints, role: Ints) -> pl.D
     """
     before = np.where(rows.begins, _NONE, np.roll(role, 1))
     behind = np.where(np.roll(rows.begins, -1), _NONE, np.roll(role, -1))
-    sizes = rows.work.select(pl.col("grid").arr.get(n).fill_null(0).alias(str(n)) for n in range(3)).hash_rows(seed=0)
-    blocks = sizes.to_numpy().astype(np.int64) % _GRIDS  # unlike grids seldom meet in one
+    blocks = rows.work["grid_hash"].to_numpy().astype(np.int64) % _GRIDS  # unlike grids seldom meet in one
     group = -2 - _packed(rows.lane, before, rows.kernel, behind, blocks)[chosen]  # apart from the groups by module
     packed = _packed(passes[chosen], group)
     order = np.argsort(packed, kind="stable")

@@ -96,6 +96,16 @@ def test_chains_are_what_looking_at_every_range_finds(ranges: list[Range], times
     assert found(ranges, times) == expected
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 30), st.sampled_from("ABxy")), max_size=8),
+    st.lists(st.integers(-1, 62), max_size=12),
+)
+@examples(300)
+def test_a_moment_has_the_same_chain_whatever_else_is_asked(drawn: list[Range], times: list[int]) -> None:
+    ranges = [(start, start + dur, name) for start, dur, name in drawn]
+    assert found(ranges, times) == [found(ranges, [time])[0] for time in times]
+
+
 @given(nested(), st.lists(st.integers(-1, 62), max_size=5))
 @examples(100)
 def test_ranges_that_hold_no_moment_make_no_difference(ranges: list[Range], times: list[int]) -> None:

@@ -49,7 +49,8 @@ class Attribution:
 
         What and where it ran, `how` its chain is known, and the columns of `sites`.
         """
-        known = self.launches.join(self.sites, on="node", how="left", maintain_order="left")
+        launches = self.launches.with_columns(pl.col("how").cast(pl.String))
+        known = launches.join(self.sites, on="node", how="left", maintain_order="left")
         return known.sort("start_ns", maintain_order=True)
 
 

@@ -40,7 +40,7 @@ class Ranges:
 
 def enclosing(lane: Numbers, start_ns: Numbers, end_ns: Numbers, at_lane: Numbers, at_ns: Numbers) -> Numbers:
     """Which ranges hold any of the moments: most of a trace's Python frames launch nothing. Row numbers."""
-    order = np.lexsort((at_ns, at_lane))
+    order = _by_lane(at_lane, at_ns)
     first, last = find_enclosed(lane, start_ns, end_ns, at_lane[order], at_ns[order])
     return np.flatnonzero(last > first)
 
@@ -57,14 +57,33 @@ def find_chains(tree: CallTree, ranges: Ranges, lane: Numbers, time_ns: Numbers,
     """
     found = np.full(len(time_ns), root, dtype=np.int64)
     order = np.lexsort((ranges.rank, -ranges.end_ns, ranges.start_ns, ranges.lane))
-    ranges, points = ranges.take(order), np.lexsort((time_ns, lane))
+    ranges, points = ranges.take(order), _by_lane(lane, time_ns)
     for some, moments in shared_lanes(ranges.lane, lane[points]):
         rows = zip(
             *(column[some].tolist() for column in (ranges.start_ns, ranges.end_ns, ranges.label, ranges.is_loose)),
             strict=True,
         )
-        found[points[moments]] = _Sweep(tree, root).run(list(rows), time_ns[points[moments]].tolist())
+        times = time_ns[points[moments]]
+        first = _first_between(np.concatenate((ranges.start_ns[some], ranges.end_ns[some])), times)
+        nodes = np.array(_Sweep(tree, root).run(list(rows), times[first].tolist()), dtype=np.int64)
+        found[points[moments]] = np.repeat(nodes, np.diff(np.append(first, len(times))))
     return found
+
+
+def _by_lane(lane: Numbers, time_ns: Numbers) -> Numbers:
+    """The order by lane and time; times come nearly sorted, which a stable sort knows how to use."""
+    order = np.argsort(time_ns, kind="stable")
+    lanes = lane[order]
+    return order if (lanes[1:] >= lanes[:-1]).all() else order[np.argsort(lanes, kind="stable")]
+
+
+def _first_between(bounds: Numbers, times: Numbers) -> Numbers:
+    """The first of the sorted times in each stretch in which no range begins or ends: all in it have one chain."""
+    at = np.searchsorted(times, bounds)  # a stretch begins with its bound
+    begins = np.zeros(len(times) + 1, dtype=np.bool_)
+    begins[at] = True
+    begins[0] = True
+    return np.flatnonzero(begins[:-1])
 
 
 class _Open(NamedTuple):

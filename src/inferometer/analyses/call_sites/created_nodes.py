@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.call_sites.host_side import chains_at
+from inferometer.analyses.call_sites.launched import HOWS
 from inferometer.analyses.call_sites.replay_chains import ReplayChains
 from inferometer.analyses.call_sites.tree import ROOT, CallTree, Label
 from inferometer.trace.trace import Trace
@@ -56,7 +57,7 @@ def _filled(work: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
         .join(found, on="row", how="left", maintain_order="left")
         .with_columns(
             pl.coalesce("below", "node").alias("node"),
-            pl.when(is_found).then(pl.lit("node_creation")).otherwise("how").alias("how"),
+            pl.when(is_found).then(pl.lit("node_creation", dtype=HOWS)).otherwise("how").alias("how"),
         )
         .drop("row", "below")
     )

@@ -11,6 +11,7 @@ import polars as pl
 
 from inferometer.analyses.call_sites.chains import Ranges, enclosing, find_chains
 from inferometer.analyses.call_sites.tree import ROOT, CallTree, Kind, Label
+from inferometer.analyses.correlation import is_one
 from inferometer.analyses.named_ranges import on_device
 from inferometer.analyses.nesting import Numbers
 from inferometer.trace.trace import Trace
@@ -48,7 +49,8 @@ def chains_at(
     """
     if not moments.height:
         return np.empty(0, dtype=np.int64)
-    threads = moments.select(THREAD).unique().with_row_index("lane")
+    places = moments.select(THREAD)
+    threads = (places.head(1) if all(is_one(column) for column in places) else places.unique()).with_row_index("lane")
     lane, time = lanes_of(moments, threads), moments["called_ns"].to_numpy()
     parts = [_ranges(trace, tree, table, threads, lane, time) for table in tables]
     columns = (np.concatenate([getattr(part, name) for part in parts]) for name in Ranges.__dataclass_fields__)
@@ -59,6 +61,9 @@ def chains_at(
 
 def lanes_of(rows: pl.DataFrame, threads: pl.DataFrame) -> Numbers:
     """The number of each row's thread; -1 for threads that nothing is asked of."""
+    if threads.height == 1 and rows.height:
+        same = (pl.col(name).eq_missing(pl.lit(threads[name][0], dtype=pl.Int64)) for name in THREAD)
+        return rows.select(pl.all_horizontal(same).cast(pl.Int64) - 1).to_series().to_numpy()
     joined = rows.select(THREAD).join(threads, on=THREAD, how="left", nulls_equal=True, maintain_order="left")
     return joined["lane"].cast(pl.Int64).fill_null(-1).to_numpy()
 

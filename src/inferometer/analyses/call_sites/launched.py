@@ -5,15 +5,16 @@ queued it (`external_id`) tells the op. A call that queued a whole graph says no
 is that of the replay. Kernels of a capture are calls alone and take no time.
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
+import numpy as np
 import polars as pl
 
 from inferometer.analyses.call_sites.host_side import NEEDED as HOST_NEEDED
 from inferometer.analyses.call_sites.host_side import THREAD, chains_at
 from inferometer.analyses.call_sites.tree import ROOT, CallTree
 from inferometer.analyses.captured import captured_launches
-from inferometer.analyses.correlation import CALL_KEY, tie_launches
+from inferometer.analyses.correlation import CALL_KEY, NO_CALL, Rows, find_calls, gather_known
 from inferometer.analyses.selection import Selection
 from inferometer.names.apis import api_kind
 from inferometer.trace.trace import Trace
@@ -30,6 +31,7 @@ How = Literal[
     "call_missing",
     "no_call",
 ]
+HOWS = pl.Enum(get_args(How))
 NEEDED = {
     **HOST_NEEDED,
     "totals": ("kernel",),
@@ -46,7 +48,7 @@ def find_launched(trace: Trace, selection: Selection, tree: CallTree, *, root: i
     """One row a launch or captured kernel, with its host call and chain.
 
     The columns `NEEDED` of `launches`; `thread` and `called_ns` of its call, null where it is unknown; `node` of the
-    tree, `root` where nothing is known around the call; `how` (of `How`) that was found; `is_replay`: one call queued
+    tree, `root` where nothing is known around the call; `how` (of `HOWS`) that was found; `is_replay`: one call queued
     it with others; `is_captured`.
 
     Args:
@@ -56,12 +58,13 @@ def find_launched(trace: Trace, selection: Selection, tree: CallTree, *, root: i
         root: The node that chains hang below.
     """
     columns = [name for name in NEEDED["calls"] if name not in ("kernel", "grid", "block")]
-    calls = trace.compact("calls").select(columns).with_row_index("call")
-    tied = tie_launches(_work(trace, selection), calls.select(*CALL_KEY, "start_ns", "call")).collect()
-    rows = calls.collect()
-    joined = tied.join(_moments(trace, tree, rows, tied["call"], root), on="call", how="left", maintain_order="left")
-    queued = joined.with_columns(_replays(joined)).with_columns(_how(has_calls=rows.height > 0))
-    return _from_ops(trace, tree, root, queued.with_columns(pl.col("node").fill_null(root)).drop("call", "is_graph"))
+    calls = trace.compact("calls").select(columns).collect()
+    work = _work(trace, selection).collect()
+    joined = work.hstack(_moments(trace, tree, calls, find_calls(work, calls), root))
+    queued = joined.with_columns(_replays(joined))
+    how = _how(queued, has_calls=calls.height > 0)
+    del calls, work, joined
+    return _from_ops(trace, tree, root, queued.drop("is_graph").with_columns(how))
 
 
 def _work(trace: Trace, selection: Selection) -> pl.LazyFrame:
@@ -74,16 +77,17 @@ def _work(trace: Trace, selection: Selection) -> pl.LazyFrame:
     return pl.concat(parts, how="diagonal_relaxed") if len(parts) > 1 else parts[0]
 
 
-def _moments(trace: Trace, tree: CallTree, calls: pl.DataFrame, of_work: pl.Series, root: int) -> pl.DataFrame:
-    """`thread`, `called_ns`, `node` and `is_graph` of each `call` that queued any work."""
-    used = calls[of_work.drop_nulls().unique().sort()].rename({"start_ns": "called_ns"})
-    names = used["api"].cast(pl.String)
-    graphs = [name for name in names.unique() if api_kind(name) == "graph"]
-    return used.select(
-        *("call", "thread", "called_ns"),
-        pl.Series("node", chains_at(trace, tree, used, root=root), dtype=pl.Int64),
-        names.is_in(graphs).alias("is_graph"),
-    )
+def _moments(trace: Trace, tree: CallTree, calls: pl.DataFrame, call: Rows, root: int) -> list[pl.Series]:
+    """`thread`, `called_ns`, `node` and `is_graph` of the call of each launch; all but `node` null without one."""
+    is_used = np.zeros(calls.height, dtype=np.bool_)
+    is_used[call[call != NO_CALL]] = True
+    used = np.flatnonzero(is_used)
+    node = np.full(calls.height + 1, root, dtype=np.int64)  # the last is that of launches without a call
+    node[used] = chains_at(trace, tree, calls[used].rename({"start_ns": "called_ns"}), root=root)
+    graphs = [api for api in calls["api"].unique().cast(pl.String) if api_kind(api) == "graph"]
+    told = calls.select("thread", pl.col("start_ns").alias("called_ns"), pl.col("api").is_in(graphs).alias("is_graph"))
+    found = gather_known(told, call)
+    return [found["thread"], found["called_ns"], pl.Series("node", node[call]), found["is_graph"]]
 
 
 def _replays(work: pl.DataFrame) -> pl.Expr:
@@ -91,34 +95,42 @@ def _replays(work: pl.DataFrame) -> pl.Expr:
 
     Where the call is not in the file, its id still tells what it queued together.
     """
-    shared = (pl.len() > 1).over(CALL_KEY) & pl.col("correlation_id").is_not_null()
-    by_call = pl.col("is_graph").fill_null(shared)
+    by_call = pl.col("is_graph")
+    if work["is_graph"].null_count():
+        uncalled = work.with_row_index("row").filter(
+            pl.col("is_graph").is_null(), pl.col("correlation_id").is_not_null()
+        )
+        shared = uncalled.filter((pl.len() > 1).over(CALL_KEY))["row"].to_numpy()
+        together = np.zeros(work.height, dtype=np.bool_)
+        together[shared] = True
+        by_call = by_call.fill_null(pl.Series(together))
     return ((by_call | pl.col("graph_node_id").is_not_null()) & ~pl.col("is_captured")).alias("is_replay")
 
 
-def _how(*, has_calls: bool) -> pl.Expr:
+def _how(work: pl.DataFrame, *, has_calls: bool) -> pl.Series:
     """How a launch's chain is known, or why it isn't.
 
     In a stream, work runs in the order in which it was queued: what has no call and runs before all that has one was
     queued before the window. Later, the call was lost.
     """
-    first = pl.col("start_ns").filter(pl.col("called_ns").is_not_null()).min().over("rank", "device", "stream")
-    before = first.is_null() | (pl.col("start_ns") < first)
-    has_id = pl.col("correlation_id").is_not_null() & has_calls
-    return (
+    said = (
         pl.when("is_captured")
-        .then(pl.lit("captured"))
+        .then(_lit("captured"))
         .when(pl.col("called_ns").is_not_null() & pl.col("is_replay"))
-        .then(pl.lit("graph_launch"))
+        .then(_lit("graph_launch"))
         .when(pl.col("called_ns").is_not_null())
-        .then(pl.lit("call"))
-        .when(has_id & before)
-        .then(pl.lit("launch_before_window"))
-        .when(has_id)
-        .then(pl.lit("call_missing"))
-        .otherwise(pl.lit("no_call"))
-        .alias("how")
+        .then(_lit("call"))
     )
+    if has_calls and work["called_ns"].null_count():
+        first = pl.col("start_ns").filter(pl.col("called_ns").is_not_null()).min().over("rank", "device", "stream")
+        before = first.is_null() | (pl.col("start_ns") < first)
+        has_id = pl.col("correlation_id").is_not_null()
+        said = said.when(has_id & before).then(_lit("launch_before_window")).when(has_id).then(_lit("call_missing"))
+    return work.select(said.otherwise(_lit("no_call")).alias("how"))["how"]
+
+
+def _lit(how: How) -> pl.Expr:
+    return pl.lit(how, dtype=HOWS)
 
 
 def _from_ops(trace: Trace, tree: CallTree, root: int, work: pl.DataFrame) -> pl.DataFrame:
@@ -143,7 +155,7 @@ def _from_ops(trace: Trace, tree: CallTree, root: int, work: pl.DataFrame) -> pl
         .join(rows, on="row", how="left", maintain_order="left")
         .with_columns(
             pl.when(is_known).then("node_of_op").otherwise("node").alias("node"),
-            pl.when(is_known).then(pl.lit("external_id")).otherwise("how").alias("how"),
+            pl.when(is_known).then(_lit("external_id")).otherwise("how").alias("how"),
         )
         .drop("row", "node_of_op")
     )

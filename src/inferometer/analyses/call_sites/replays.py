@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.call_sites.launched import HOWS
 from inferometer.analyses.call_sites.replay_chains import ReplayChains
 from inferometer.analyses.call_sites.replay_search import ReplaySearch, Symbols
 from inferometer.analyses.call_sites.tree import CallTree
@@ -19,6 +20,7 @@ from inferometer.analyses.correlation import CALL_KEY
 from inferometer.analyses.nesting import Numbers
 
 NONE = -1
+_TOLD = {NONE: None, 0: "graph_alignment", 1: "graph_node"}
 _GRAPH = ["rank", "process", "graph_id"]
 
 
@@ -96,15 +98,15 @@ def attribute_replays(tree: CallTree, work: pl.DataFrame, references: Sequence[R
     nodes = [each.rows["node"].to_numpy() for each in references]
     chains = ReplayChains(tree, nodes, [str(number) for number in range(len(nodes))])
     node = work["node"].to_numpy().copy()
-    how = np.full(work.height, "", dtype=object)
+    by_node = np.full(work.height, NONE, dtype=np.int8)
     for unit in units:
         known = np.flatnonzero(unit.place != NONE)
         at = positions[unit.rows[known]]
         node[at] = chains.below(node[at], unit.reference[known], unit.place[known])
-        how[at] = np.where(unit.by_node[known] == 1, "graph_node", "graph_alignment")
-    told = pl.Series("told", how.tolist(), dtype=pl.String)
+        by_node[at] = unit.by_node[known] == 1
+    told = pl.Series(by_node).replace_strict(_TOLD, return_dtype=HOWS)
     filled = work.with_columns(
-        pl.Series("node", node, dtype=pl.Int64), pl.when(told != "").then(told).otherwise("how").alias("how")
+        pl.Series("node", node, dtype=pl.Int64), pl.when(told.is_not_null()).then(told).otherwise("how").alias("how")
     )
     fits = tuple(_fit(number, each, units, chains) for number, each in enumerate(references))
     return Replays(filled, fits, sum(unit.main == NONE for unit in units))

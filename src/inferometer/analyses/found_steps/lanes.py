@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.correlation import is_one
 from inferometer.analyses.found_steps.roles import Roles, find_roles
 from inferometer.trace.trace import Trace
 
@@ -62,7 +63,7 @@ def read_lanes(trace: Trace) -> Iterator[Lane]:
         "start_ns",
         "dur_ns",
         "correlation_id",
-        pl.col("kind").cast(pl.String).eq("kernel").alias("is_kernel"),
+        pl.col("kind").eq("kernel").alias("is_kernel"),
         pl.Series("role", of_launch),
     )
     for part in _parts(frame):
@@ -82,10 +83,10 @@ def _roles(frame: pl.DataFrame) -> tuple[Roles, Numbers]:
 
 
 def _parts(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    owners = frame.select(OWNER).unique()
-    if owners.height == 1:
+    if all(is_one(frame[name]) for name in OWNER):
         yield frame
         return
+    owners = frame.select(OWNER).unique()
     owners = owners.with_columns(pl.col("device").cast(pl.String)).sort(OWNER)
     for rank, process, device in owners.iter_rows():
         wanted = zip(OWNER, (rank, process, device), strict=True)
@@ -94,13 +95,17 @@ def _parts(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 def _lane(part: pl.DataFrame, roles: Roles) -> Lane | None:
     role = part["role"].to_numpy()
-    compute = part.select("stream", "start_ns", "dur_ns").filter(pl.Series(roles.compute[role]))
-    if compute.is_empty():
+    is_compute = roles.compute[role]
+    if not is_compute.any():
         return None
-    streams = _main_streams(compute)
-    main = part.filter(pl.col("stream").is_in(streams))
+    main = part.select("stream", "start_ns", "dur_ns", "role", "correlation_id")
+    if is_one(part["stream"]):
+        streams = [int(part["stream"][0])]
+    else:
+        streams = _main_streams(main.select("stream", "start_ns", "dur_ns").filter(pl.Series(is_compute)))
+        main = main.filter(pl.col("stream").is_in(streams))
     if not _is_sorted(main["start_ns"].to_numpy()):
-        main = main.sort("start_ns", "dur_ns", "role", "correlation_id")
+        main = main[_order(main)]
     rank, process, device = part.select("rank", "process", pl.col("device").cast(pl.String)).row(0)
     start, calls = main["start_ns"].to_numpy(), main["correlation_id"]
     same_call = (calls == calls.shift(1)).fill_null(value=False).to_numpy()
@@ -114,13 +119,25 @@ def _lane(part: pl.DataFrame, roles: Roles) -> Lane | None:
         start=start,
         end=start + main["dur_ns"].to_numpy(),
         same_call=same_call,
-        kernel_starts=np.sort(part.filter("is_kernel")["start_ns"].to_numpy()),
+        kernel_starts=np.sort(part["start_ns"].to_numpy()[part["is_kernel"].to_numpy()], kind="stable"),
     )
 
 
 def _is_sorted(start: Numbers) -> bool:
     """Whether no two begin at once, and all are in order: then no order of rows could give another one."""
     return bool((np.diff(start) > 0).all())
+
+
+def _order(rows: pl.DataFrame) -> Numbers:
+    """By start; of those that begin at once by duration, role and call."""
+    start = rows["start_ns"].to_numpy()
+    order = np.argsort(start, kind="stable")
+    same = start[order[1:]] == start[order[:-1]]
+    if same.any():
+        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        few = rows[order[tied]].with_row_index("row")
+        order[tied] = order[tied][few.sort("start_ns", "dur_ns", "role", "correlation_id")["row"].to_numpy()]
+    return order
 
 
 def _main_streams(compute: pl.DataFrame) -> list[int]:

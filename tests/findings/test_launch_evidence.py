@@ -1,0 +1,71 @@
+"""What rules share of single launches is what the analyses alone would tell."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.traces import trace_of
+
+from inferometer.analyses.gaps import find_gaps
+from inferometer.analyses.work import arrange_work
+from inferometer.findings.launch_evidence import LaunchEvidence
+from inferometer.trace.trace import Trace
+
+NAMES = ("gemm", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "Memcpy HtoD (Pageable -> Device)")
+
+
+def launches(devices: int, streams: int) -> Iterator[dict[str, Any]]:
+    """Out of order: the copies come last, as Nsight Systems has them."""
+    for is_copy in (False, True):
+        for i in range(24):
+            name = NAMES[i % 3]
+            if is_copy == name.startswith("Memcpy"):
+                yield {
+                    "kind": "memcpy" if is_copy else "kernel",
+                    "kernel": name,
+                    "device": f"gpu:{i % devices}",
+                    "stream": i % streams,
+                    "process": 1,
+                    "correlation_id": i,
+                    "start_ns": 100 * i,
+                    "dur_ns": 70,
+                    **({} if is_copy else {"grid": [i % 4, 2, 1], "block": [64, 1, 1]}),
+                }
+
+
+def made(devices: int, streams: int) -> Trace:
+    call = {"api": "cudaLaunchKernel", "process": 1, "thread": 2, "dur_ns": 10}
+    calls = [call | {"correlation_id": i, "start_ns": 100 * i - 50} for i in range(24)]
+    return trace_of(list(launches(devices, streams)), calls=calls)
+
+
+@pytest.mark.parametrize(("devices", "streams"), [(1, 1), (1, 2), (2, 1), (2, 3)])
+def test_work_is_arranged_as_by_itself(devices: int, streams: int) -> None:
+    trace = made(devices, streams)
+    evidence, alone = LaunchEvidence(trace).device_work, arrange_work(trace.launches)
+    assert evidence.places.rows() == alone.places.rows()
+    columns = alone.launches.columns
+    assert evidence.launches.select(columns).rows() == alone.launches.rows()
+
+
+@pytest.mark.parametrize(("devices", "streams"), [(1, 1), (1, 2), (2, 1), (2, 3)])
+def test_gaps_know_the_launch_that_ended_them(devices: int, streams: int) -> None:
+    trace = made(devices, streams)
+    found, alone = LaunchEvidence(trace).gaps, find_gaps(trace, arrange_work(trace.launches))
+    assert found.height > 10
+    assert (
+        found.select("device", "gap_start_ns", "gap_ns", "cause").rows()
+        == alone.select("device", "gap_start_ns", "gap_ns", pl.col("cause")).rows()
+    )
+    assert found["thread"].to_list() == [2] * found.height
+    assert found["is_replay"].to_list() == [False] * found.height
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_work_is_in_the_order_of_streams_and_sizes_have_numbers(streams: int) -> None:
+    work = LaunchEvidence(made(1, streams)).work
+    assert work.select("stream", "start_ns").rows() == sorted(work.select("stream", "start_ns").rows())
+    kernels = work.filter(pl.col("kind") == "kernel")
+    assert kernels["grid_hash"].n_unique() == 4
+    assert kernels["block_hash"].n_unique() == 1
