@@ -1,7 +1,11 @@
 """What to look at first, of one run and of two: what both share is said once."""
 
-from tests.traces import trace_of
+from pathlib import Path
 
+from tests.traces import trace_of
+from tools.kineto_maker import Options, write_trace
+
+import inferometer
 from inferometer import Trace
 from inferometer.reports.page.blocks import Block, Points
 from inferometer.reports.page.look import Look
@@ -38,3 +42,15 @@ def test_runs_without_anything_say_so_each() -> None:
     quiet = trace_of([{"kernel": "gemm", "start_ns": 0, "dur_ns": 90}])
     nothing = ["Nothing stands out that a rule knows of."]
     assert lists(quiet, quiet) == {"Base": nothing, "Candidate": nothing}
+
+
+def test_a_finding_that_another_explains_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    with path.open("wb") as file:
+        write_trace(Options(fault="sync-points"), file)
+    block = findings.SECTION.build(Look(inferometer.open(path)))
+    assert isinstance(block, Block)
+    points = [point for part in block.parts if isinstance(part, Points) for point in part.points]
+    causes = [line.removeprefix("Explained by: ") for point in points for line in point.detail if "Explained" in line]
+    assert causes
+    assert set(causes) <= {point.text for point in points}

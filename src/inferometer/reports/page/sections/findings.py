@@ -1,5 +1,7 @@
 """What to look at first: what rules found, then the remarks of the summary; of two runs what both share once."""
 
+from collections.abc import Mapping
+
 from inferometer.findings.engine import TITLE
 from inferometer.findings.finding import Finding
 from inferometer.findings.first_look import FirstLook
@@ -27,18 +29,21 @@ def _build(look: Look) -> Block:
 
 
 def _points(run: FirstLook) -> list[Point]:
-    return [*map(_point, run.findings.findings), *map(Point, run.remarks())]
+    titles = {finding.rule: finding.title for finding in reversed(run.findings.findings)}
+    return [*(_point(finding, titles) for finding in run.findings.findings), *map(Point, run.remarks())]
 
 
-def _point(finding: Finding) -> Point:
+def _point(finding: Finding, titles: Mapping[str, str]) -> Point:
     size = "" if finding.size_ns is None else format_duration(finding.size_ns)
     share = "" if finding.share is None else format_share(finding.share)
+    cause = titles.get(finding.explained_by or "")
+    explained = () if cause is None else (f"Explained by: {cause}",)
     return Point(
         finding.title,
         mark=finding.severity,
         tone=_TONES[finding.severity],
         aside=", ".join(filter(None, (size, share))),
-        detail=(*finding.evidence, f"Next: {finding.next}"),
+        detail=(*finding.evidence, *explained, f"Next: {finding.next}"),
     )
 
 
