@@ -235,6 +235,7 @@ def test_layouts_do_not_matter(tmp_path: Path, layout: str) -> None:
         (json.dumps(VLLM | {"itls": {"a": 1}}), "itls: want a list"),
         (json.dumps(VLLM | {"itls": [["x"]]}), "itls: want lists of numbers"),
         (json.dumps(VLLM | {"ttfts": [{}, 1]}), "ttfts: want numbers"),
+        (json.dumps(VLLM | {"itls": [[1e308]]}), "itls: want numbers up to 9.22337e\\+18"),
         (
             json.dumps(VLLM | {"ttfts": [0.1], "input_lens": [1, 2]}),
             r"input_lens, ttfts: want one item a request, found \[2, 1\]",

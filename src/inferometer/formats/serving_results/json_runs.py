@@ -13,7 +13,7 @@ from inferometer.errors import FormatError
 from inferometer.formats.source import Limits, Source
 
 _LONGEST = 60  # characters of a wrong value in a message
-_MOST = 2**63 - 1
+MOST = 2**63 - 1
 _SPACE = " \t\r\n\ufeff"
 _DECIMALS = 3  # of a time in ns: the tools' floats hold no more
 
@@ -50,7 +50,7 @@ class RunFields:
         value = self._fields.get(name)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _MOST:
+        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > MOST:
             if isinstance(value, float) and math.isinf(value):
                 return None
             self.refuse(name, "a number", value)

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.formats.serving_results.json_runs import RunFields
+from inferometer.formats.serving_results.json_runs import MOST, RunFields
 from inferometer.formats.serving_results.serving import REQUESTS, Latency, Serving
 
 _NS = 1e9
@@ -59,9 +59,13 @@ def read_requests(run: RunFields) -> Requests:
 
 def _series(run: RunFields, name: str, items: list[Any], dtype: pl.DataType) -> pl.Series:
     try:
-        return pl.Series(items, dtype=dtype, strict=True)
+        found = pl.Series(items, dtype=dtype, strict=True)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
         run.refuse(name, "lists of numbers" if name == "itls" else "numbers", items)
+    numbers = found.explode() if dtype == pl.List else found
+    if numbers.dtype == pl.Float64 and not (numbers.abs() <= MOST).fill_null(value=True).all():
+        run.refuse(name, f"numbers up to {MOST:g}", items)
+    return found
 
 
 def fill_from_requests(serving: Serving, requests: Requests) -> Serving:
