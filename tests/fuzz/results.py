@@ -128,11 +128,12 @@ def figures() -> str:
     about = json.loads(RESULTS.read_text("utf-8"))
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     panics, mended, limits = about["rows"][-1]["panics"], about.get("mended", 0), about["limits"]
+    processes = f"{about['processes']} process{'' if about['processes'] == 1 else 'es'}"
     again = f" Defects mended, and their cases run again: {mended}." if mended else ""
     return f"""\
 {table_of(about["rows"])}
 
-`{about["command"]}`, {about["date"]}, {about["processes"]} processes, {about["seconds"] / 60:.0f} minutes;
+`{about["command"]}`, {about["date"]}, {processes}, {about["seconds"] / 60:.0f} minutes;
 {versions}. A case may take {limits["seconds"]:g} s of the processor and {limits["growth_bytes"] >> 20} MiB.
 In {panics:,} cases Polars printed a panic of its own before the file was refused.{again}"""
 
