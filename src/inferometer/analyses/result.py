@@ -16,12 +16,14 @@ from inferometer.trace.losses import Losses
 if TYPE_CHECKING:
     import pandas as pd
 
-Kind = Literal["text", "name", "count", "ns", "share", "bytes", "number"]
+Kind = Literal["text", "name", "count", "ns", "share", "bytes", "ratio", "number"]
 
 
 @dataclass(frozen=True)
 class Field:
-    """One column of a section. `kind` tells renderers its unit: `ns`, `share` (0 to 1), `bytes`; `name` may be cut.
+    """One column of a section.
+
+    `kind` tells renderers its unit: `ns`, `share` (0 to 1), `bytes`; a `ratio` shows four digits, a `name` may be cut.
 
     Where a terminal is too narrow, columns are left out, those with the highest `spare` first and 0 never.
     """

@@ -6,7 +6,7 @@ from typing import Any
 from inferometer.analyses.result import Field, Kind, Section
 from inferometer.errors import clean
 from inferometer.trace.losses import Loss, Losses
-from inferometer.units import format_bytes, format_count, format_duration, format_share
+from inferometer.units import format_bytes, format_count, format_duration, format_sample, format_share
 
 
 def _format_ns(ns: float) -> str:
@@ -19,8 +19,9 @@ _FORMATS: dict[Kind, Callable[[Any], str]] = {
     "ns": _format_ns,
     "share": format_share,
     "bytes": format_bytes,
+    "ratio": format_sample,
 }
-_RIGHT: frozenset[Kind] = frozenset({"count", "ns", "share", "bytes", "number"})
+_RIGHT: frozenset[Kind] = frozenset({"count", "ns", "share", "bytes", "ratio", "number"})
 
 
 def cell(field: Field, value: Any) -> str:

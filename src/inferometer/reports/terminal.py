@@ -19,6 +19,7 @@ from inferometer.reports.base import cell, is_right, loss_lines, scope_line, sho
 _PIPE_WIDTH = 10_000
 _NAME_WIDTH = 28  # a name is cut to no less than this before columns are left out
 _GAP = 3
+_LABEL = 10  # columns for the label of a fact, at least: so that results stand alike
 
 
 def render_terminal(result: Result, *, is_terminal: bool) -> str:
@@ -32,8 +33,9 @@ def render_terminal(result: Result, *, is_terminal: bool) -> str:
 
 
 def _print_all(result: Result, console: Console, *, fit: bool) -> None:
+    width = max((len(label) + 1 for label, _ in result.facts()), default=0)
     for label, text in result.facts():
-        console.print(Text.assemble((f"{label:<10}", "bold"), clean(text)), soft_wrap=True)
+        console.print(Text.assemble((f"{label:<{max(width, _LABEL)}}", "bold"), clean(text)), soft_wrap=True)
     for i, section in enumerate(result.sections()):
         if i or result.facts():
             console.print()

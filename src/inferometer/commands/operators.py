@@ -1,0 +1,53 @@
+"""`inferometer operators`: the catalogue of production operators, and one with every shape and every bound."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from inferometer.commands.base import FORMATS, Output, command, output_options
+
+if TYPE_CHECKING:
+    from inferometer.hardware.device import Device
+
+_DEFAULT = "XPU-A"
+
+
+@command(
+    "operators",
+    help="Operators that cost time in production: importance, shapes, and how fast a device allows them to be.\n\n"
+    "With NAME, every published shape of one operator with each bound (launch, dependency, matrix, vector, special, "
+    "memory), which of them binds, and S where a deployed kernel was timed.",
+    example="inferometer operators rms_norm --device 'H100 SXM'",
+)
+@click.argument("name", required=False)
+@click.option("--device", metavar="DEVICE", help=f"Bound the shapes on this device.  [default: {_DEFAULT}]")
+@click.option("--device-file", metavar="FILE", help="Bound them on the device of this file; see `hardware --measure`.")
+@click.option(
+    "--published-bounds", is_flag=True, help="Bounds and S as they were published: max(W / peak, Q / bandwidth)."
+)
+@output_options(*FORMATS)
+def run(name: str | None, device: str | None, device_file: str | None, published_bounds: bool, out: Output) -> None:
+    from inferometer.analyses.operators import describe_operator, list_operators
+    from inferometer.operators import operators, require_operator
+
+    chosen = choose_device(device, device_file)
+    every = list(operators().values())
+    if name is None:
+        out.show(list_operators(every, chosen, published=published_bounds))
+    else:
+        out.show(describe_operator(require_operator(name), every, chosen, published=published_bounds))
+
+
+def choose_device(name: str | None, file: str | None) -> "Device":
+    """The device of a file or of a name, or the one that deployed kernels were timed on.
+
+    Raises:
+        click.UsageError: Both are given.
+        InputError: There is none of that name, or the file is no device.
+    """
+    from inferometer.hardware.device_file import read_device
+    from inferometer.hardware.known import require_device
+
+    if name is not None and file is not None:
+        raise click.UsageError("--device and --device-file can't go together: choose one.")
+    return require_device(name or _DEFAULT) if file is None else read_device(file)

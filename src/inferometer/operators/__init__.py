@@ -1,0 +1,29 @@
+"""Operators of LLM inference that cost time in production: what they mean, what they take, how fast they can be.
+
+One file an operator, named after it, with its published shapes in a JSON file beside it. `operators()` finds them all.
+"""
+
+from functools import cache
+
+from inferometer.errors import UnknownName
+from inferometer.operators.operator import Operator
+from inferometer.registry import collect
+
+
+@cache
+def operators() -> dict[str, Operator]:
+    """All operators by name, the most important one first."""
+    found: dict[str, Operator] = collect("inferometer.operators", "OPERATOR")
+    return dict(sorted(found.items(), key=lambda item: (-item[1].catalogue().importance, item[0])))
+
+
+def require_operator(name: str) -> Operator:
+    """The operator of this name.
+
+    Raises:
+        UnknownName: There is none; the nearest names come first.
+    """
+    known = operators()
+    if name not in known:
+        raise UnknownName("operator", name, list(known))
+    return known[name]

@@ -1,0 +1,145 @@
+"""Lower bounds of a call's time on a device: one for each thing that may limit it, each with its source.
+
+The time can't be below any of them, so the bound is the greatest and `binding` names it. What the device's data lacks
+makes that bound None, never 0.
+
+- launch: a launch that does nothing, with the device's launch path.
+- dependency: a chain of instructions that each need the one before, at the clock; CYCLES for each.
+- matrix: products, each size rounded up to the instructions' tile, at the peak of the matrix units for the dtype; or
+  without rounding at the peak of fp32 on vector units, where that is quicker (a row or two).
+- vector: other arithmetic at the peak of fp32.
+- special: exp, rsqrt and the like: on the special-function units, and beside them by polynomials on the vector units.
+- memory: bytes that must move, at the bandwidth of device memory; `memory_warm` the same from L2, where they fit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from inferometer.hardware.device import Device, Quantity
+from inferometer.operators.work import Product, Work
+
+Bound = Literal["launch", "dependency", "matrix", "vector", "special", "memory", "unknown"]
+BOUNDS: tuple[Bound, ...] = ("launch", "dependency", "matrix", "vector", "special", "memory")
+
+CYCLES = 4
+"""Least cycles from one dependent fp32 instruction to the next, on NVIDIA's since Volta (Jia et al., 2018,
+arXiv:1804.06826, table 4.1) and on AMD's CDNA, whose 64 lanes go through 16 units (CDNA 3 ISA, chapter 1)."""
+
+SPECIAL_A_CYCLE = 16
+"""exp2, rsqrt, sin of fp32 a cycle and multiprocessor: CUDA programming guide, table of throughputs, compute
+capability 7.0 to 9.0; on CDNA a quarter of 64 lanes."""
+
+POLYNOMIAL_FLOPS = 10
+"""FLOPs of an exp2 on vector units, counted low: a floor, a subtraction, a cubic's three multiply-adds, two for the
+exponent. Kernels do that where the special-function units are what limits them, so those alone are no bound."""
+
+_NO_TILE: Mapping[str, int] = {"M": 1, "N": 1, "K": 1}
+_BITS = {"fp64": 64, "fp32": 32, "tf32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "fp6": 8, "fp4": 4, "int8": 8, "int4": 4}
+_NVIDIA_K_BITS = 256  # of one instruction, whatever the dtype: 16 of bf16, 32 of fp8
+_CDNA_K_BITS = 256  # 16x16x16 of bf16, 16x16x32 of fp8
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The bounds of one call on one device, in ns; None: the device's data doesn't tell.
+
+    `sources` says of each whether its device data are measured, derived or from a datasheet.
+    """
+
+    times_ns: Mapping[Bound, float | None]
+    memory_warm_ns: float | None
+    sources: Mapping[Bound, str] = field(default_factory=dict)
+
+    @property
+    def bound_ns(self) -> float | None:
+        """The greatest."""
+        return max((time for time in self.times_ns.values() if time is not None), default=None)
+
+    @property
+    def binding(self) -> Bound:
+        """Which one that is; `unknown` where nothing is known, or none takes time."""
+        longest = self.bound_ns
+        if not longest:
+            return "unknown"
+        return next(bound for bound, time in self.times_ns.items() if time == longest)
+
+
+def bounds_of(work: Work, device: Device) -> Bounds:
+    """All bounds of `work` on `device`."""
+    matrix = device.matrix.get(work.dtype) if work.dtype else None  # type: ignore[call-overload]
+    vector = device.vector.get("fp32")
+    special = _special_rate(device)
+    clock = device.graphics_clock
+    times: dict[Bound, float | None] = {
+        "launch": None if device.launch is None else float(device.launch.value),
+        "dependency": _time(work.chain * CYCLES, clock),
+        "matrix": _matrix_ns(work, device, matrix, vector),
+        "vector": _time(work.vector_flops, vector),
+        "special": _special_ns(work.special_ops, special, vector),
+        "memory": _time(work.moved_bytes, device.memory_bandwidth),
+    }
+    sources = {
+        "launch": device.launch, "dependency": clock, "matrix": matrix, "vector": vector, "special": clock,
+        "memory": device.memory_bandwidth,
+    }  # fmt: skip
+    kinds = {bound: found.kind for bound in BOUNDS if times[bound] and (found := sources[bound]) is not None}
+    fits = device.l2 is not None and work.moved_bytes <= device.l2.value
+    return Bounds(times, _time(work.moved_bytes, device.l2_bandwidth) if fits else None, kinds)
+
+
+def _matrix_ns(work: Work, device: Device, matrix: Quantity | None, vector: Quantity | None) -> float | None:
+    if not work.products:
+        return 0.0
+    if matrix is None:
+        return None
+    return sum(
+        1e9 * min(
+            padded(product, device, work.dtype) / matrix.value,
+            product.flops / vector.value if vector else float("inf"),
+        )
+        for product in work.products
+    )  # fmt: skip
+
+
+def padded(product: Product, device: Device, dtype: str | None) -> int:
+    """FLOPs of a product on the device's instructions: of the one that wastes least, were all of them equally quick."""
+    return min(product.padded(tile) for tile in tiles(device.arch, dtype))
+
+
+def tiles(arch: str | None, dtype: str | None) -> Sequence[Mapping[str, int]]:
+    """Sizes that an architecture's matrix instructions multiply at once; either operand may be the left one.
+
+    NVIDIA: mma.sync is 16 x 8 (PTX ISA, warp-level matrix instructions), wgmma and tcgen05 64 x 8, which is never
+    less. CDNA: 16 x 16 (AMD matrix instruction calculator); 4 x 4 is slower by four, which is as much. Others: 1.
+    """
+    bits = _BITS.get(dtype or "", 0)
+    if not bits or arch is None:
+        return (_NO_TILE,)
+    if arch.startswith("sm_") and int(arch[3:].rstrip("af")) >= 80:
+        K = _NVIDIA_K_BITS // bits
+        return ({"M": 16, "N": 8, "K": K}, {"M": 8, "N": 16, "K": K})
+    if arch in ("gfx90a", "gfx942", "gfx950"):
+        return ({"M": 16, "N": 16, "K": _CDNA_K_BITS // bits},)
+    return (_NO_TILE,)
+
+
+def _special_rate(device: Device) -> float | None:
+    if device.multiprocessors is None or device.graphics_clock is None:
+        return None
+    return SPECIAL_A_CYCLE * device.multiprocessors.value * device.graphics_clock.value
+
+
+def _special_ns(ops: int, rate: float | None, vector: Quantity | None) -> float | None:
+    if not ops:
+        return 0.0
+    if rate is None:
+        return None
+    return 1e9 * ops / (rate + (vector.value / POLYNOMIAL_FLOPS if vector else 0.0))
+
+
+def _time(amount: int, rate: Quantity | None) -> float | None:
+    """In ns; 0 where there is nothing to do, whatever is known of the device."""
+    if not amount:
+        return 0.0
+    return None if rate is None else 1e9 * amount / rate.value

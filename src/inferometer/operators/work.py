@@ -1,0 +1,91 @@
+"""What a call takes: as the published catalogue counts it, and the least that any implementation must do.
+
+Plain integers, no torch. A multiply and an add are two FLOPs; anything else that gives a number is one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, prod
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Work and bytes as the published catalogue has them: of an eager reference that copies what it updates.
+
+    `flops` counts products of matrices, `+ - * /` (1 an element), SiLU (4), softmax (4 an element less one a row),
+    layer norm (7), means (1 an element), sums (1 an element less one an output); nothing else. None, where a random
+    draw decides: see `Operator.published_cost`.
+    """
+
+    flops: int | None
+    read_bytes: int
+    written_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Product:
+    """Products of matrices, rows M by columns N over a depth K, any number of them: `flops` exactly.
+
+    A size that is given is rounded up to what the device's instructions multiply at once. One that is None needs no
+    rounding: a kernel can lay out that side freely, or it is large.
+    """
+
+    flops: int
+    M: int | None = None
+    N: int | None = None
+    K: int | None = None
+
+    def padded(self, tile: Mapping[str, int]) -> int:
+        """FLOPs with every given size rounded up to a multiple of `tile` (`M`, `N`, `K`)."""
+        sizes = {"M": self.M, "N": self.N, "K": self.K}
+        grown = prod(
+            (Fraction(ceil(size / tile[side]) * tile[side], size) for side, size in sizes.items() if size),
+            start=Fraction(self.flops),
+        )
+        return ceil(grown)
+
+
+@dataclass(frozen=True)
+class Work:
+    """The least that any implementation must do: what bounds are made of.
+
+    Attributes:
+        dtype: What the matrix units multiply, as `hardware` names it; None where there are no products.
+        products: What matrix units can do.
+        vector_flops: The other arithmetic, in fp32 on vector units.
+        special_ops: exp, rsqrt, sin, log, tanh and their like among it; not part of `vector_flops`.
+        read_bytes: Inputs that it needs, once each: of a cache or pool only the rows that it touches.
+        written_bytes: Outputs, updated in place where production does.
+        chain: Arithmetic instructions of which each needs the one before: of a recurrence, steps times those of one.
+        assumes: What isn't told by the shape, in words: how tokens are spread over experts.
+    """
+
+    dtype: str | None = None
+    products: tuple[Product, ...] = ()
+    vector_flops: int = 0
+    special_ops: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    chain: int = 0
+    assumes: tuple[str, ...] = ()
+
+    @property
+    def matrix_flops(self) -> int:
+        """Of all products, without padding."""
+        return sum(product.flops for product in self.products)
+
+    @property
+    def moved_bytes(self) -> int:
+        """Read and written."""
+        return self.read_bytes + self.written_bytes
+
+    def padded_flops(self, tile: Mapping[str, int]) -> int:
+        """Of all products, padded."""
+        return sum(product.padded(tile) for product in self.products)
+
+
+def active_experts(tokens: int, experts: int, top_k: int) -> int:
+    """Experts that at least one of `tokens` is expected to use when each draws `top_k` of them evenly, rounded up."""
+    drawn = experts * (1 - (1 - top_k / experts) ** tokens)
+    return min(experts, tokens * top_k, ceil(drawn))
