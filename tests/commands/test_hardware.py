@@ -115,3 +115,57 @@ def test_a_name_and_a_trace_together_are_refused(trace_file: Path, capsys: pytes
     code, _, err = run("hardware", "H20", "--of", trace_file, capsys=capsys)
     assert code == 2
     assert "choose one" in err
+
+
+def test_measuring_writes_a_file_that_device_file_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("hardware", "--measure", "--quick", "--on", "cpu", capsys=capsys)
+    assert (code, err) == (0, "")
+    for words in ("fp32 peak, vector units", "launch of an empty kernel", "TFLOP/s", "on 20"):
+        assert words in out
+    (file,) = tmp_path.iterdir()
+    assert f"File      {file.name}" in out
+    name = json.loads(file.read_bytes())["name"]
+    code, out, _ = run("hardware", name, "--device-file", file, "--json", capsys=capsys)
+    assert code == 0
+    assert json.loads(out) == json.loads(file.read_bytes())
+
+
+def test_a_measured_file_is_replaced_only_by_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "mine.json"
+    mine.write_text("precious", "utf-8")
+    words = ("hardware", "--measure", "--quick", "--on", "cpu", "-o", mine)
+    code, out, err = run(*words, capsys=capsys)
+    assert (code, out) == (3, "")
+    assert "already exists" in err
+    assert mine.read_text("utf-8") == "precious"
+    code, out, _ = run(*words, "--force", "--json", capsys=capsys)
+    assert code == 0
+    printed = json.loads(out)
+    assert printed["device"] == json.loads(mine.read_bytes())
+    assert printed["file"] == str(mine)
+
+
+def test_what_cannot_be_measured_is_refused_before_any_time_is_spent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, code, message in (
+        (("-o", tmp_path / "none" / "mine.json", "--on", "cpu"), 3, "no such folder"),
+        (("-o", tmp_path, "--force", "--on", "cpu"), 3, "is a folder"),
+        (("--on", "tpu"), 3, 'want cpu, gpu or gpu:1 to measure on, found "tpu"'),
+        (("--on", "gpu:9999"), 4, "torch"),
+        (("H20",), 2, "the device at hand"),
+    ):
+        found, out, err = run("hardware", "--measure", *words, capsys=capsys)
+        assert (found, out) == (code, "")
+        assert message in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("--quick",), ("--on", "cpu"), ("-o", "x.json"), ("--force",)])
+def test_options_of_measuring_want_measure(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run("hardware", *words, capsys=capsys)
+    assert code == 2
+    assert "--measure" in err

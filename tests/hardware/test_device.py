@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from inferometer.hardware import Device, Quantity, devices
-from inferometer.hardware.device import facts
+from inferometer.hardware.device import facts, unit_of
 
 ALL = pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
 
@@ -44,6 +44,7 @@ def test_values_are_of_a_plausible_size(device: Device) -> None:
         "memory": (16 * 2**30, 512 * 2**30),
         "memory_bandwidth": (50e9, 20e12),
         "l2": (2**20, 256 * 2**20),
+        "l2_bandwidth": (100e9, 50e12),
         "l3": (2**20, 512 * 2**20),
         "multiprocessors": (4, 512),
         "graphics_clock": (1e9, 3e9),
@@ -51,6 +52,7 @@ def test_values_are_of_a_plausible_size(device: Device) -> None:
         "link": (100e9, 2e12),
         "pcie": (15e9, 130e9),
         "power": (100, 1500),
+        "launch": (500, 20e3),
     }
     for fact, known in device.quantities():
         least, greatest = limits.get(fact, (1e12, 2e16))
@@ -127,7 +129,12 @@ def test_the_published_platforms_are_as_published() -> None:
         assert traffic is not None
         assert peak(known[name], "matrix.bf16") == pytest.approx(bf16 * traffic, rel=1e-3)
         assert peak(known[name], "matrix.fp8") == pytest.approx(fp8 * traffic, rel=1e-3)
-    assert {known.kind for _, known in known["XPU-A"].quantities()} == {"measured"}
+    assert {value.kind for fact, value in known["XPU-A"].quantities() if fact != "launch"} == {"measured"}
+
+
+def test_every_fact_has_one_unit() -> None:
+    assert {unit_of(fact) for fact in facts()} == {"FLOP/s", "OP/s", "B", "B/s", "count", "Hz", "W", "ns"}
+    assert [unit_of(fact) for fact in ("matrix.bf16", "vector.int8", "launch")] == ["FLOP/s", "OP/s", "ns"]
 
 
 def test_a_device_lists_its_values_in_one_order() -> None:

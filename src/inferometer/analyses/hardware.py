@@ -36,7 +36,13 @@ _NOTES = (
     "Peaks are dense: BF16 and FP8 of the matrix units, FP32 of the vector units. Links and PCIe are per direction.",
     "A dash is unknown, or not there. All values of a device, with their sources: inferometer hardware NAME",
 )
-_TITLES = {"l2": "L2 cache", "l3": "L3 cache", "pcie": "PCIe"}
+_TITLES = {
+    "l2": "L2 cache",
+    "l2_bandwidth": "L2 bandwidth",
+    "l3": "L3 cache",
+    "launch": "launch of an empty kernel",
+    "pcie": "PCIe",
+}
 _SHEET = (
     Field("fact", "Fact", "text"),
     Field("value", "Value", "number"),
@@ -144,7 +150,7 @@ def list_devices(devices: Iterable[Device]) -> DeviceList:
 
 def describe_device(device: Device) -> DeviceSheet:
     """All that is known of one device, each value with its source."""
-    rows = [(_words(fact), *_scaled(known), known.kind, known.source) for fact, known in device.quantities()]
+    rows = [(name_fact(fact), *_scaled(known), known.kind, known.source) for fact, known in device.quantities()]
     frame = pl.DataFrame(rows, schema={field.column: pl.String for field in _SHEET}, orient="row")
     return DeviceSheet(device, frame, Losses(ALL_TABLES))
 
@@ -211,15 +217,21 @@ def _row(device: Device | None) -> tuple[Any, ...]:
     return (device.name, *(None if value is None else value.value / scale for value, scale in known))
 
 
-def _scaled(known: Quantity) -> tuple[str, str]:
-    """The value as text, exact, and the largest unit in which it is 1 or more."""
+def find_scale(known: Quantity) -> tuple[str, int]:
+    """The largest unit in which a value is 1 or more, and what one of it is."""
     units = _SCALES.get(known.unit, ((known.unit, 1),))
-    unit, scale = next((each for each in units if known.value >= each[1]), units[-1])
+    return next((each for each in units if known.value >= each[1]), units[-1])
+
+
+def _scaled(known: Quantity) -> tuple[str, str]:
+    """The value as text, exact, and its unit for people."""
+    unit, scale = find_scale(known)
     value = Decimal(str(known.value)) / scale
     return f"{value.normalize():f}", unit
 
 
-def _words(fact: str) -> str:
+def name_fact(fact: str) -> str:
+    """What reports call a value: `bf16 peak, matrix units`."""
     group, _, dtype = fact.partition(".")
     return f"{dtype} peak, {group} units" if dtype else _TITLES.get(group, group.replace("_", " "))
 

@@ -280,9 +280,4 @@ def _about_s(device: Device, *, published: bool) -> Sequence[str]:
 
 def _lacking(device: Device, shapes: Sequence[BoundShape]) -> Sequence[str]:
     none = [bound for bound in BOUNDS if any(each.bounds.times_ns[bound] is None for each in shapes)]
-    words = ", ".join(none)
-    return (
-        [f"Not known of {device.name}: the bound by {words}. `inferometer hardware --measure` finds it."]
-        if none
-        else []
-    )
+    return [f"Not known of {device.name}, and left out: the bound by {', '.join(none)}."] if none else []

@@ -1,5 +1,7 @@
-"""`inferometer hardware`: what devices can do at most, and which of them a trace ran on."""
+"""`inferometer hardware`: what devices can do at most, which of them a trace ran on, what the one at hand reaches."""
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +12,16 @@ if TYPE_CHECKING:
     from inferometer.analyses.result import Result
 
 
+@dataclass(frozen=True)
+class _Measuring:
+    """The options that only --measure has."""
+
+    on: str | None
+    output: str | None
+    force: bool
+    quick: bool
+
+
 def _to_source(ctx: click.Context, param: click.Parameter, value: str | None) -> Source | None:
     return None if value is None else Source(value)
 
@@ -18,17 +30,31 @@ def _to_source(ctx: click.Context, param: click.Parameter, value: str | None) ->
     "hardware",
     help="What devices can do at most: peaks, bandwidths, sizes, clocks, each with its source.\n\n"
     "Without NAME, all devices that there is data of. A device of your own comes from a JSON file; the one that --json "
-    "prints of a NAME is such a file.",
+    "prints of a NAME is such a file.\n\n"
+    "--measure times copies, products and launches on the device at hand, sets them beside its datasheet, and writes "
+    "such a file of it: bounds are then what this machine reaches, not what is promised. A GPU needs PyTorch.",
     example='inferometer hardware "H100 SXM"',
 )
 @click.argument("name", required=False)
 @click.option("--of", "source", metavar="FILE", callback=_to_source, help="The devices that this trace ran on.")
 @click.option("--device-file", metavar="FILE", help="A JSON file with a device of your own, before those that we have.")
+@click.option("--measure", is_flag=True, help="Measure the device at hand and write its file. Takes about 20 s.")
+@click.option("--on", metavar="DEVICE", help="With --measure: cpu, gpu or gpu:1; the first GPU, or else the CPU.")
+@click.option("--quick", is_flag=True, help="With --measure: a few seconds in all, less exact.")
+@click.option("-o", "--output", metavar="OUT", help="With --measure: the file to make; NAME.json in this folder.")
+@click.option("--force", is_flag=True, help="With --measure: replace OUT if it exists.")
 @output_options(*FORMATS)
-def run(name: str | None, source: Source | None, device_file: str | None, out: Output) -> None:
+def run(
+    name: str | None, source: Source | None, device_file: str | None, measure: bool, out: Output, **how: Any
+) -> None:
+    measuring = _Measuring(**how)
     if name is not None and source is not None:
         raise click.UsageError("NAME and --of can't go together: choose one.")
-    out.show(_answer(name, source, device_file))
+    if measure and (name is not None or source is not None or device_file is not None):
+        raise click.UsageError("--measure is of the device at hand: NAME, --of and --device-file can't go with it.")
+    if not measure and measuring != _Measuring(None, None, force=False, quick=False):
+        raise click.UsageError("--on, --quick, --output and --force go with --measure alone.")
+    out.show(_measure(measuring) if measure else _answer(name, source, device_file))
 
 
 def _answer(name: str | None, source: Source | None, device_file: str | None) -> "Result":
@@ -40,3 +66,24 @@ def _answer(name: str | None, source: Source | None, device_file: str | None) ->
     if source is not None:
         return find_traced_devices(source.open(NEEDED), known)
     return list_devices(known) if name is None else describe_device(require_device(name, among=known))
+
+
+def _measure(how: _Measuring) -> "Result":
+    from inferometer.analyses.hardware import name_fact
+    from inferometer.analyses.hardware_measured import describe_measured
+    from inferometer.commands.progress import working
+    from inferometer.formats.source import printable
+    from inferometer.hardware.measure import encode_device, file_name, find_subject, measure_subject
+    from inferometer.hardware.measure_timing import FULL, QUICK
+    from inferometer.reports.new_files import NewFile
+
+    subject = find_subject(how.on)
+    path = Path(how.output or file_name(subject))
+    place = NewFile(path, force=how.force)  # refuses before the time is spent
+    with working() as tell:
+        measured = measure_subject(
+            subject, QUICK if how.quick else FULL, tell=lambda fact: tell(f"a measurement: {name_fact(fact)}")
+        )
+    with place as file:
+        file.write_bytes(encode_device(measured.device))
+    return describe_measured(measured, printable(str(path)))

@@ -23,6 +23,7 @@ _SINGLE = {  # field: its unit, and the least and greatest value that can be mea
     "memory": ("B", 2**26, 2**50),
     "memory_bandwidth": ("B/s", 1e9, 1e15),
     "l2": ("B", 2**14, 2**40),
+    "l2_bandwidth": ("B/s", 1e9, 1e16),
     "l3": ("B", 2**14, 2**40),
     "multiprocessors": ("count", 1, 1e6),
     "graphics_clock": ("Hz", 1e7, 1e11),
@@ -30,6 +31,7 @@ _SINGLE = {  # field: its unit, and the least and greatest value that can be mea
     "link": ("B/s", 1e9, 1e14),
     "pcie": ("B/s", 1e8, 1e13),
     "power": ("W", 1, 1e5),
+    "launch": ("ns", 10, 1e8),
 }
 
 
@@ -63,6 +65,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         memory: Capacity of its memory.
         memory_bandwidth: Of reading and writing together.
         l2: The cache that all its multiprocessors share.
+        l2_bandwidth: Of reading and writing what lies in it.
         l3: A cache between that and memory (Infinity Cache).
         multiprocessors: SMs, compute units, GPU cores.
         graphics_clock: The highest clock (boost).
@@ -70,6 +73,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         link: To other devices (NVLink, xGMI), all links together, per direction.
         pcie: To the host, per direction.
         power: What it may draw: TDP, TGP or TBP.
+        launch: The least time of a launch that does nothing, from the end of the one before to its own end.
         notes: What the values don't tell.
     """
 
@@ -83,6 +87,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     memory: Quantity | None = None
     memory_bandwidth: Quantity | None = None
     l2: Quantity | None = None
+    l2_bandwidth: Quantity | None = None
     l3: Quantity | None = None
     multiprocessors: Quantity | None = None
     graphics_clock: Quantity | None = None
@@ -90,6 +95,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     link: Quantity | None = None
     pcie: Quantity | None = None
     power: Quantity | None = None
+    launch: Quantity | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -118,10 +124,19 @@ def facts() -> tuple[str, ...]:
     return (*(f"{group}.{dtype}" for group in ("matrix", "vector") for dtype in get_args(Dtype)), *_SINGLE)
 
 
+def unit_of(fact: str) -> str:
+    """The unit in which a fact is given, by the name that `facts` has for it."""
+    return _limits(fact)[0]
+
+
+def _limits(fact: str) -> tuple[str, float, float]:
+    group, _, dtype = fact.partition(".")
+    return _SINGLE[group] if not dtype else _OPERATIONS if dtype.startswith("int") else _RATES
+
+
 def _check(fact: str, quantity: Quantity) -> None:
     """Refuse another unit, and a value so far off that its unit can't be as it says."""
-    group, _, dtype = fact.partition(".")
-    unit, least, greatest = _SINGLE[group] if not dtype else _OPERATIONS if dtype.startswith("int") else _RATES
+    unit, least, greatest = _limits(fact)
     if quantity.unit != unit:
         raise ValueError(f'{fact}: want the unit "{unit}", found "{quantity.unit}"')
     if not least <= quantity.value <= greatest:

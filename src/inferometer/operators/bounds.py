@@ -67,7 +67,7 @@ class Bounds:
 
 def bounds_of(work: Work, device: Device) -> Bounds:
     """All bounds of `work` on `device`."""
-    matrix = device.matrix.get(work.dtype) if work.dtype else None  # type: ignore[call-overload]
+    matrix = _peak(device, work.dtype)
     vector = device.vector.get("fp32")
     special = _special_rate(device)
     clock = device.graphics_clock
@@ -86,6 +86,12 @@ def bounds_of(work: Work, device: Device) -> Bounds:
     kinds = {bound: found.kind for bound in BOUNDS if times[bound] and (found := sources[bound]) is not None}
     fits = device.l2 is not None and work.moved_bytes <= device.l2.value
     return Bounds(times, _time(work.moved_bytes, device.l2_bandwidth) if fits else None, kinds)
+
+
+def _peak(device: Device, dtype: str | None) -> Quantity | None:
+    """Of the matrix units; of the vector units where the device has none for the dtype, as most CPUs."""
+    found: Quantity | None = (device.matrix.get(dtype) or device.vector.get(dtype)) if dtype else None  # type: ignore[call-overload]
+    return found
 
 
 def _matrix_ns(work: Work, device: Device, matrix: Quantity | None, vector: Quantity | None) -> float | None:
