@@ -1,6 +1,9 @@
-"""Results that reports are asked to render: a plain one, and one full of malice."""
+"""Results that reports are asked to render: a plain one, and one full of malice; and a browser for pages."""
+
+from collections.abc import Iterator
 
 import pytest
+from tests.reports.page.browser import Tab, chromium
 from tests.traces import trace_of
 
 from inferometer.analyses.kernels import KernelTable, kernel_table
@@ -61,3 +64,20 @@ def hostile() -> Summary:
     for name in HOSTILE:
         trace.losses.count("truncated", category=name, example=name)
     return summarize(trace, top=100)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    with chromium(tmp_path_factory.mktemp("profile")) as tab:
+        yield tab
+
+
+@pytest.fixture
+def tab(browser: Tab) -> Iterator[Tab]:
+    """Ends with the proof that nothing went wrong and nothing was asked for but the page."""
+    features = [{"name": "prefers-color-scheme", "value": "light"}]
+    browser.call("Emulation.setEmulatedMedia", media="", features=features)
+    yield browser
+    assert browser.run("1") == 1  # what was said until now has come
+    assert browser.problems == []
+    assert [url[:40] for url in browser.requests if not url.startswith("data:")] == [browser.run("location.href")[:40]]

@@ -1,21 +1,26 @@
 """`inferometer report`: one page about a run, or about two, to send to somebody."""
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from inferometer.commands.attributing import capture_option, open_captures
-from inferometer.commands.base import Output, ReaderLeft, Source, command, output_options, source_argument
+from inferometer.commands.base import Output, Source, command, output_options, source_argument
 from inferometer.commands.modelled import Modelled, hardware, model_options
+from inferometer.commands.pages import (
+    STDOUT,
+    check_output,
+    choose_place,
+    describe_page,
+    say_page,
+    warn_left_out,
+    write_page,
+)
 
 if TYPE_CHECKING:
     from inferometer.reports.page.blocks import Block
     from inferometer.reports.page.look import Look
-
-_STDOUT = "-"
-_FORMS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown"}
 
 
 @command(
@@ -48,9 +53,8 @@ def run(
     out: Output,
 ) -> None:
     modelled.refuse_alone()
-    output = output or ("report.md" if to == "markdown" else "report.html")
-    to = to or _form_of(output)
-    _check_place(output, to, force=force, out=out)
+    output, to = choose_place(output, to, stem="report")
+    check_output(output, to, force=force, out=out)
     if candidate == source.path == "-":
         raise click.UsageError("Standard input can be FILE or CANDIDATE, not both.")
     look = _open(source, candidate, modelled, device, captures)
@@ -63,34 +67,10 @@ def run(
         blocks = build_blocks(look, said=lambda name: say(f"the section {name}"))
         say("the page")
         text, left_out = _render(blocks, title, to)
-    if output == _STDOUT:
-        _write_stdout(text)
-    else:
-        _write_file(Path(output), text, force=force)
-        _show(Path(output), to, blocks, left_out, out)
-    for chart in left_out:
-        click.echo(f"left out: the chart {chart!r}: with it the page would be larger than 8 MB", err=True)
-
-
-def _form_of(output: str) -> str:
-    if output == _STDOUT:
-        return "html"
-    suffix = Path(output).suffix.lower()
-    if suffix not in _FORMS:
-        raise click.UsageError(f"{output}: want a name in {', '.join(_FORMS)}, or the form with --to.")
-    return _FORMS[suffix]
-
-
-def _check_place(output: str, to: str, *, force: bool, out: Output) -> None:
-    if output == _STDOUT:
-        if out.form:
-            raise click.UsageError(f"--{out.form} needs -o OUT: standard output is taken by the page.")
-        if to == "html" and sys.stdout.isatty():
-            raise click.UsageError("the page is no text to read: name a file with -o, or pipe it on.")
-        return
-    from inferometer.reports.new_files import check_place
-
-    check_place(Path(output), force=force)  # before a large file is read in vain
+    write_page(output, text, force=force)
+    if output != STDOUT:
+        _show(output, to, blocks, left_out, out)
+    warn_left_out(left_out)
 
 
 def _open(
@@ -122,35 +102,11 @@ def _render(blocks: "list[Block]", title: str, to: str) -> tuple[str, tuple[str,
     return page.html, page.left_out
 
 
-def _write_stdout(text: str) -> None:
-    try:
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise ReaderLeft from None
-
-
-def _write_file(path: Path, text: str, *, force: bool) -> None:
-    from inferometer.reports.new_files import NewFile
-
-    with NewFile(path, force=force) as place:
-        place.write_bytes(text.encode())
-
-
-def _show(path: Path, to: str, blocks: "list[Block]", left_out: tuple[str, ...], out: Output) -> None:
-    from inferometer.errors import clean
-    from inferometer.units import format_bytes
-
-    size_bytes = path.stat().st_size
-    if out.form == "json":
-        said: dict[str, Any] = {
-            "path": str(path),
-            "to": to,
-            "bytes": size_bytes,
-            "sections": [block.name for block in blocks if not block.lacking],
-            "lacking": {block.name: block.lacking for block in blocks if block.lacking},
-            "left_out": list(left_out),
-        }
-        out.write_json(said)
-    else:
-        out.write(f"{clean(str(path))}: {format_bytes(size_bytes)}\n")
+def _show(output: str, to: str, blocks: "list[Block]", left_out: tuple[str, ...], out: Output) -> None:
+    if out.form != "json":
+        say_page(output, out)
+        return
+    said = describe_page(output, to, left_out)
+    said["sections"] = [block.name for block in blocks if not block.lacking]
+    said["lacking"] = {block.name: block.lacking for block in blocks if block.lacking}
+    out.write_json(said)

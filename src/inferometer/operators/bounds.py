@@ -53,14 +53,14 @@ class Bounds:
 
     @property
     def bound_ns(self) -> float | None:
-        """The greatest."""
-        return max((time for time in self.times_ns.values() if time is not None), default=None)
+        """The greatest; None where nothing is known that takes time."""
+        return max((time for time in self.times_ns.values() if time), default=None)
 
     @property
     def binding(self) -> Bound:
-        """Which one that is; `unknown` where nothing is known, or none takes time."""
+        """Which one that is; `unknown` where there is none."""
         longest = self.bound_ns
-        if not longest:
+        if longest is None:
             return "unknown"
         return next(bound for bound, time in self.times_ns.items() if time == longest)
 

@@ -22,10 +22,11 @@ def render_markdown(result: Result) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def markdown_table(section: Section) -> str:
-    """A heading of the third level, the table, and the notes."""
+def markdown_table(section: Section, *, level: int = 3) -> str:
+    """A heading of this level (none for 0), the table, and the notes."""
     fields = shown_fields(section)
-    lines = [f"### {section.title}", "", "| " + " | ".join(field.title for field in fields) + " |"]
+    heading = [f"{'#' * level} {section.title}", ""] if level else []
+    lines = [*heading, "| " + " | ".join(field.title for field in fields) + " |"]
     lines.append("|" + "|".join("---:" if is_right(field) else "---" for field in fields) + "|")
     rows = section.frame.iter_rows(named=True)
     lines += [

@@ -1,12 +1,12 @@
 """The page in a real browser: sorting, filtering, folding, hovering, themes, phones, paper, and no harm by names."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from tests.reports.page.browser import Tab, chromium, find_chromium
+from tests.reports.page.browser import Tab, find_chromium
 
 import inferometer
 from inferometer.analyses.result import Field, Section
@@ -47,23 +47,6 @@ NAMES = (
     "[...document.querySelectorAll('#kernels tbody tr.row')].filter(row => row.offsetParent)"
     ".map(row => row.cells[0].textContent.slice(0, 6))"
 )
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    with chromium(tmp_path_factory.mktemp("profile")) as tab:
-        yield tab
-
-
-@pytest.fixture
-def tab(browser: Tab) -> Iterator[Tab]:
-    """Ends with the proof that nothing went wrong and nothing was asked for but the page."""
-    features = [{"name": "prefers-color-scheme", "value": "light"}]
-    browser.call("Emulation.setEmulatedMedia", media="", features=features)
-    yield browser
-    assert browser.run("1") == 1  # what was said until now has come
-    assert browser.problems == []
-    assert [url[:40] for url in browser.requests if not url.startswith("data:")] == [browser.run("location.href")[:40]]
 
 
 @pytest.fixture

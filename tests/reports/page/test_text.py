@@ -7,7 +7,21 @@ import pytest
 from tests.reports.conftest import HOSTILE
 
 from inferometer.analyses.result import Field, Section
-from inferometer.reports.page.blocks import Block, Chart, Facts, Grid, Part, Point, Points, Words
+from inferometer.reports.page.blocks import (
+    Band,
+    Block,
+    Chart,
+    Facts,
+    Fold,
+    Folds,
+    Grid,
+    Part,
+    Point,
+    Points,
+    Tab,
+    Tabs,
+    Words,
+)
 from inferometer.reports.page.text import render_text
 
 
@@ -41,6 +55,18 @@ def test_long_tables_and_names_are_cut_and_say_so() -> None:
     assert "30 more rows." in text
     assert "(9,700 more characters)" in text
     assert len(text) < 10_000
+
+
+def test_tabs_and_folds_stand_below_each_other_and_numbers_have_their_signs() -> None:
+    fields = (Field("s", "S", "share"), Field("kernel", "Kernel", "name"))
+    frame = pl.DataFrame({"s": [0.5, None], "kernel": ["gemm", "copy"], "why": ["", "n/a"]})
+    half = Band("x", "bad", "half")
+    own = Grid(Section("gemm", fields, frame), bands={"s": lambda share: half}, instead={"s": "why"})
+    parts = [Tabs("Device", [Tab("A", [Folds([Fold("gemm", [own], "two rows", half)])]), Tab("B", [Words("None.")])])]
+    assert render_text([Block("shapes", "Shapes", parts)], title="t") == (
+        "# t\n\n## Shapes\n\n### A\n\n#### gemm\n\nx two rows\n\n"
+        "| S | Kernel |\n|---:|---|\n| x 50.0 % | gemm |\n| n/a | copy |\n\n### B\n\nNone.\n"
+    )
 
 
 @pytest.mark.parametrize("name", HOSTILE)

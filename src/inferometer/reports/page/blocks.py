@@ -5,8 +5,8 @@ Colours in them are names of the page's own, `var(--series-1)` to `var(--series-
 `var(--muted)`, `var(--ink)`: the page resolves them for light and dark. Texts from files stay plain: renderers escape.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from inferometer.analyses.result import Section
@@ -52,6 +52,15 @@ class Points:
 
 
 @dataclass(frozen=True)
+class Band:
+    """What sets a number apart: a sign in front of it, a colour, and a word for those who see neither."""
+
+    sign: str
+    tone: str  # bad, warning, good
+    word: str
+
+
+@dataclass(frozen=True)
 class Grid:
     """A table that the reader can sort and filter. `group` is a column whose values fold rows together.
 
@@ -60,11 +69,15 @@ class Grid:
     Attributes:
         sums: Columns that may be added up, for subtotals of groups, of filtered rows and of rows left out. None: those
             of `ADDITIVE` that the table has.
+        bands: By column, what sets a number of it apart.
+        instead: By column, a column of the frame with the text that stands where there is no number.
     """
 
     section: Section
     group: str | None = None
     sums: Sequence[str] | None = None
+    bands: Mapping[str, Callable[[float], Band]] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,7 +94,43 @@ class Chart:
     height: int = 360
 
 
-Part = Words | Facts | Points | Grid | Chart
+@dataclass(frozen=True)
+class Tab:
+    """One of several views of the same kind."""
+
+    title: str
+    parts: Sequence["Part"]
+
+
+@dataclass(frozen=True)
+class Tabs:
+    """Views of which one is seen at a time; all of them on paper, without a script, and in Markdown.
+
+    `label` says what the choice is between.
+    """
+
+    label: str
+    tabs: Sequence[Tab]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Parts behind a line that unfolds them. `aside` stands small beside the title, `band` sets it apart."""
+
+    title: str
+    parts: Sequence["Part"]
+    aside: str = ""
+    band: Band | None = None
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Several of them, that can be unfolded together."""
+
+    folds: Sequence[Fold]
+
+
+Part = Words | Facts | Points | Grid | Chart | Tabs | Folds
 
 
 @dataclass(frozen=True)
@@ -92,3 +141,16 @@ class Block:
     title: str
     parts: Sequence[Part] = ()
     lacking: str = ""
+
+
+def find_charts(parts: Sequence[Part]) -> Iterator[Chart]:
+    """All charts, those inside of tabs and folds too, in the order of the page."""
+    for part in parts:
+        if isinstance(part, Chart):
+            yield part
+        elif isinstance(part, Tabs):
+            for tab in part.tabs:
+                yield from find_charts(tab.parts)
+        elif isinstance(part, Folds):
+            for fold in part.folds:
+                yield from find_charts(fold.parts)

@@ -11,7 +11,19 @@ from importlib.resources import files
 from typing import Any
 
 from inferometer import __version__
-from inferometer.reports.page.blocks import Block, Chart, Facts, Grid, Part, Points, Words
+from inferometer.reports.page.blocks import (
+    Block,
+    Chart,
+    Facts,
+    Fold,
+    Folds,
+    Grid,
+    Part,
+    Points,
+    Tabs,
+    Words,
+    find_charts,
+)
 from inferometer.reports.page.figures import figure_json
 from inferometer.reports.page.grids import Limits, arrange_grid, cut
 
@@ -30,28 +42,37 @@ class Page:
     left_out: tuple[str, ...] = ()
 
 
-def render_page(blocks: Sequence[Block], *, title: str) -> Page:
-    """One HTML file of at most `MOST_BYTES`: of too much, tables get shorter, then the largest charts go."""
-    charts = [part for block in blocks for part in block.parts if isinstance(part, Chart)]
+def render_page(
+    blocks: Sequence[Block], *, title: str, footer: Sequence[str] = (), text_bytes: int = _TEXT_BYTES
+) -> Page:
+    """One HTML file of at most `MOST_BYTES`: of too much, tables get shorter, then the largest charts go.
+
+    Args:
+        blocks: The sections, in order.
+        title: The heading.
+        footer: Lines below all.
+        text_bytes: Tables and texts that take more are cut shorter, for charts to have room.
+    """
+    charts = [chart for block in blocks for chart in find_charts(block.parts)]
     figures = dict(enumerate(map(figure_json, charts), start=1))
-    limits, text_bytes = _fitting_limits(blocks, title)
-    kept = _fitting(figures, MOST_BYTES - text_bytes - len(_plotly().encode()))
+    limits, used_bytes = _fitting_limits(blocks, title, footer, text_bytes)
+    kept = _fitting(figures, MOST_BYTES - used_bytes - len(_plotly().encode()))
     left_out = [chart.title for number, chart in enumerate(charts, start=1) if number not in kept]
     views = [*_Views(limits, kept).blocks(blocks)]
-    return Page(_write(views, title, limits, plotly=_plotly() if kept else ""), tuple(left_out))
+    return Page(_write(views, title, limits, footer, plotly=_plotly() if kept else ""), tuple(left_out))
 
 
-def _fitting_limits(blocks: Sequence[Block], title: str) -> tuple[Limits, int]:
+def _fitting_limits(blocks: Sequence[Block], title: str, footer: Sequence[str], text_bytes: int) -> tuple[Limits, int]:
     """The widest limits under which tables and texts leave room for charts, and the bytes of the page without these."""
-    limits, text_bytes = _LIMITS[-1], 0
+    limits, used_bytes = _LIMITS[-1], 0
     for limits in _LIMITS:
         views = _Views(limits, {})
         made = [*views.blocks(blocks)]
-        if views.characters <= _TEXT_BYTES or limits is _LIMITS[-1]:  # else it isn't worth writing
-            text_bytes = len(_write(made, title, limits).encode())
-            if text_bytes <= _TEXT_BYTES:
+        if views.characters <= text_bytes or limits is _LIMITS[-1]:  # else it isn't worth writing
+            used_bytes = len(_write(made, title, limits, footer).encode())
+            if used_bytes <= text_bytes:
                 break
-    return limits, text_bytes
+    return limits, used_bytes
 
 
 def _fitting(figures: dict[int, str], room: int) -> dict[int, str]:
@@ -62,7 +83,7 @@ def _fitting(figures: dict[int, str], room: int) -> dict[int, str]:
     return {number: figures[number] for number in sizes}
 
 
-def _write(views: "Sequence[_View]", title: str, limits: Limits, *, plotly: str = "") -> str:
+def _write(views: "Sequence[_View]", title: str, limits: Limits, footer: Sequence[str], *, plotly: str = "") -> str:
     from markupsafe import Markup
 
     html: str = _template().render(
@@ -72,6 +93,7 @@ def _write(views: "Sequence[_View]", title: str, limits: Limits, *, plotly: str 
         css=Markup(_asset("page.css")),
         script=Markup(_asset("page.js")),
         plotly=Markup(plotly),
+        footer=[cut(line, limits.characters) for line in footer],
         version=__version__,
     )
     return html.lstrip()
@@ -98,6 +120,7 @@ class _Views:
         self._figures = figures
         self._charts = 0
         self._tables = 0
+        self._holders = 0
 
     def blocks(self, blocks: Sequence[Block]) -> Iterator[_View]:
         """The sections, and what is lacking for others as one more."""
@@ -107,8 +130,7 @@ class _Views:
             yield _View("section", "lacking", LACKING, parts=[_View("Facts", "", "", Facts(lacking))])
 
     def _block(self, block: Block) -> _View:
-        parts = [self._part(part, block.title) for part in block.parts]
-        return _View("section", block.name, self._cut(block.title), parts=parts)
+        return _View("section", block.name, self._cut(block.title), parts=self._inside(block.parts, block.title))
 
     def _part(self, part: Part, above: str) -> _View:
         make: dict[type, Callable[[Any, str], _View]] = {
@@ -117,6 +139,8 @@ class _Views:
             Points: self._points,
             Grid: self._grid,
             Chart: self._chart,
+            Tabs: self._tabs,
+            Folds: self._folds,
         }
         return make[type(part)](part, above)
 
@@ -151,6 +175,29 @@ class _Views:
         shown = replace(chart, title=self._cut(chart.title), alt=self._cut(chart.alt))
         data = self._figures.get(self._charts, "")
         return _View("Chart", f"chart-{self._charts}", "" if chart.title == above else shown.title, (shown, data))
+
+    def _tabs(self, tabs: Tabs, above: str) -> _View:
+        name = self._holder("tabs")
+        views = [
+            _View("Tab", f"{name}-{number}", self._cut(tab.title), parts=self._inside(tab.parts, above))
+            for number, tab in enumerate(tabs.tabs, start=1)
+        ]
+        return _View("Tabs", name, self._cut(tabs.label), parts=views)
+
+    def _folds(self, folds: Folds, above: str) -> _View:
+        name = self._holder("folds")
+        return _View("Folds", name, "", parts=[self._fold(fold) for fold in folds.folds])
+
+    def _fold(self, fold: Fold) -> _View:
+        inside = self._inside(fold.parts, fold.title)
+        return _View("Fold", "", self._cut(fold.title), replace(fold, aside=self._cut(fold.aside)), inside)
+
+    def _inside(self, parts: Sequence[Part], above: str) -> list[_View]:
+        return [self._part(part, above) for part in parts]
+
+    def _holder(self, kind: str) -> str:
+        self._holders += 1
+        return f"{kind}-{self._holders}"
 
     def _cut(self, text: str) -> str:
         shown = cut(text, self._limits.characters)

@@ -3,8 +3,8 @@
 The column of names stands first and heads its row. Sums are of whole groups, also where not every row is shown.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -12,7 +12,7 @@ import polars as pl
 from inferometer.analyses.result import Field
 from inferometer.errors import clean
 from inferometer.reports.base import cell, is_right, shown_fields
-from inferometer.reports.page.blocks import ADDITIVE, MOST_ROWS, Grid
+from inferometer.reports.page.blocks import ADDITIVE, MOST_ROWS, Band, Grid
 from inferometer.reports.page.figures import without_surrogates
 
 _NAME = 60  # characters of a name before it is folded
@@ -47,6 +47,7 @@ class Cell:
     text: str
     short: str = ""
     exact: str = ""
+    band: Band | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ def cut(text: str, characters: int) -> str:
 
 class _Arranged:
     def __init__(self, grid: Grid, limits: Limits) -> None:
+        self._grid = grid
         self._section = grid.section
         self._frame = grid.section.frame
         self._limits = limits
@@ -138,7 +140,7 @@ class _Arranged:
 
     def _rows(self, frame: pl.DataFrame, group: int | None) -> Iterator[Line]:
         for row in frame.iter_rows(named=True):
-            yield Line("row", [self._cell(field, row[field.column]) for field in self._fields], group)
+            yield Line("row", [self._marked(field, row) for field in self._fields], group)
 
     def _rest(self, frame: pl.DataFrame, group: int | None, what: str) -> Iterator[Line]:
         if frame.height:
@@ -152,6 +154,13 @@ class _Arranged:
             known = self._is_summed(field) and not frame[field.column].null_count()
             sums.append(self._cell(field, frame[field.column].sum()) if known else Cell(""))
         return sums
+
+    def _marked(self, field: Field, row: Mapping[str, Any]) -> Cell:
+        value = row[field.column]
+        if value is None and field.column in self._grid.instead:
+            return Cell(cut(row[self._grid.instead[field.column]], self._limits.characters))
+        band = None if value is None else self._grid.bands.get(field.column)
+        return replace(self._cell(field, value), band=None if band is None else band(value))
 
     def _cell(self, field: Field, value: Any) -> Cell:
         text = cell(field, value)

@@ -9,6 +9,8 @@
     return element;
   };
 
+  const isShown = (element) => element.getClientRects().length > 0;
+
   // Theme: the system's, until the button says otherwise.
 
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -19,7 +21,7 @@
     if (root.dataset.theme === theme) return;
     root.dataset.theme = theme;
     button.textContent = theme === "dark" ? "Light theme" : "Dark theme";
-    all(".js-plotly-plot").forEach(draw);
+    all(".js-plotly-plot").filter(isShown).forEach(draw); // others when their tab is chosen
   }
 
   // Charts: drawn as they come into view, in the colours of the page.
@@ -110,6 +112,8 @@
     menus.forEach((menu, index) => choice(plot, menu, index));
   }
 
+  const fit = (plot) => requestAnimationFrame(() => { if (isShown(plot)) Plotly.Plots.resize(plot); });
+
   // On a phone, names beside an axis would leave no room for the chart; the hover has them in full.
   function shortenTicks(data, layout) {
     const names = new Set(data.flatMap((trace) => (trace.yaxis ? [] : trace.y || [])).filter((y) => typeof y === "string"));
@@ -144,7 +148,7 @@
   const plots = window.Plotly ? all(".plot") : [];
   const waiting = new IntersectionObserver((entries) => {
     for (const entry of entries) {
-      if (!entry.isIntersecting) continue;
+      if (!entry.isIntersecting || !isShown(entry.target)) continue; // its tab may have gone since
       waiting.unobserve(entry.target);
       draw(entry.target);
     }
@@ -153,12 +157,15 @@
 
   // Tables: sorted, filtered, folded. The rows stay as they were written; only their order and visibility change.
 
-  const NUMBERS = new Set(["count", "ns", "share", "bytes", "number"]);
+  const NUMBERS = new Set(["count", "ns", "share", "bytes", "ratio", "number"]);
   const UNITS = { ns: ["ns", "μs", "ms", "s"], bytes: ["B", "kB", "MB", "GB", "TB", "PB"] };
   const grouped = (text) => text.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 
   function formatted(kind, value) {
     if (kind === "share") return `${(value * 100).toFixed(1)} %`;
+    if (kind === "ratio") {
+      return Math.abs(value) >= 1000 ? grouped(value.toFixed(0)) : String(Number(value.toPrecision(4)));
+    }
     const units = UNITS[kind];
     if (!units || Math.abs(value) < 1000) {
       const text = Number.isInteger(value) ? grouped(String(value)) : String(value);
@@ -368,6 +375,82 @@
     cell.title = kind === "ns" ? `${grouped(value.replace(/\.0$/, ""))} ns` : kind === "bytes" ? `${grouped(value)} B` : value;
   });
 
+  // Tabs: one panel at a time; arrow keys go from tab to tab.
+
+  class Tabs {
+    constructor(element) {
+      this.panels = all(":scope > .panel", element);
+      const list = make("div", { className: "tab-list", role: "tablist" });
+      list.setAttribute("aria-label", element.dataset.label);
+      this.buttons = this.panels.map((panel, index) => {
+        const title = panel.querySelector(".tab-title");
+        const tab = make("button", { type: "button", id: `${panel.id}-tab`, textContent: title.textContent, role: "tab" });
+        tab.setAttribute("aria-controls", panel.id);
+        tab.onclick = () => this.choose(index);
+        panel.setAttribute("role", "tabpanel");
+        panel.setAttribute("aria-labelledby", tab.id);
+        return tab;
+      });
+      list.onkeydown = (event) => this.press(event);
+      list.append(...this.buttons);
+      element.prepend(list);
+      this.choose(0);
+    }
+
+    choose(chosen) {
+      this.chosen = chosen;
+      this.buttons.forEach((tab, index) => {
+        tab.setAttribute("aria-selected", String(index === chosen));
+        tab.tabIndex = index === chosen ? 0 : -1;
+      });
+      this.show();
+      for (const plot of all(".plot", this.panels[chosen])) {
+        if (plot.classList.contains("js-plotly-plot")) {
+          draw(plot);
+          fit(plot); // the window, or the paper, had another width when it was last seen
+        } else if (plots.includes(plot)) { // told anew whether it is in view
+          waiting.unobserve(plot);
+          waiting.observe(plot);
+        }
+      }
+    }
+
+    show(every = false) {
+      this.panels.forEach((panel, index) => { panel.hidden = !every && index !== this.chosen; });
+    }
+
+    press(event) {
+      const last = this.buttons.length - 1;
+      const next = {
+        ArrowRight: this.chosen === last ? 0 : this.chosen + 1,
+        ArrowLeft: this.chosen === 0 ? last : this.chosen - 1,
+        Home: 0,
+        End: last,
+      }[event.key];
+      if (next === undefined) return;
+      event.preventDefault();
+      this.choose(next);
+      this.buttons[next].focus();
+    }
+  }
+
+  const tabs = all(".tabs").map((element) => new Tabs(element));
+
+  // What unfolds: each by itself, or all of a list together.
+
+  for (const list of all(".folds")) {
+    const folds = all(":scope > details", list);
+    const button = make("button", { type: "button", className: "unfold" });
+    const say = () => { button.textContent = folds.every((fold) => fold.open) ? "Fold all" : "Unfold all"; };
+    button.onclick = () => {
+      const open = !folds.every((fold) => fold.open);
+      folds.forEach((fold) => { fold.open = open; });
+    };
+    folds.forEach((fold) => fold.addEventListener("toggle", say));
+    say();
+    list.prepend(make("div", { className: "tools" }, button));
+  }
+
   // Contents: open beside the text, folded on a phone; the section in view is marked.
 
   const contents = document.querySelector("nav details");
@@ -394,9 +477,10 @@
 
   function print() {
     if (unprinted) return;
-    const folded = [...all(".points details:not([open])")];
+    const folded = [...all(".points details:not([open]), .unfolds:not([open])")];
     const groups = grids.flatMap((grid) => grid.groups.filter((group) => !group.open));
     unprinted = { folded, groups };
+    tabs.forEach((each) => each.show(true));
     folded.forEach((details) => { details.open = true; });
     groups.forEach((group) => { group.open = true; });
     if (groups.length) grids.forEach((grid) => grid.show());
@@ -414,10 +498,11 @@
     unprinted.groups.forEach((group) => { group.open = false; });
     grids.forEach((grid) => grid.show());
     unprinted = null;
+    tabs.forEach((each) => each.show());
     root.classList.remove("printing");
     showTheme();
-    plots.forEach(draw);
-    requestAnimationFrame(() => plots.forEach((plot) => Plotly.Plots.resize(plot)));
+    plots.filter(isShown).forEach(draw);
+    plots.forEach(fit);
   }
 
   addEventListener("beforeprint", print);

@@ -1,82 +1,132 @@
 """Blocks as GitHub-flavoured Markdown: for a comment on a pull request. Charts are what they say in a sentence."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.result import Field, Section
+from inferometer.reports.base import cell
 from inferometer.reports.markdown import escape_markdown, markdown_table
-from inferometer.reports.page.blocks import Block, Chart, Facts, Grid, Part, Points, Words
+from inferometer.reports.page.blocks import Block, Chart, Facts, Fold, Folds, Grid, Part, Points, Tab, Tabs, Words
 from inferometer.reports.page.document import LACKING
-from inferometer.reports.page.grids import cut
+from inferometer.reports.page.grids import Limits, cut
 
-_ROWS = 20  # of a table: a comment holds 65,536 characters
-_CHARACTERS = 300  # of a text
-
-
-def render_text(blocks: Sequence[Block], *, title: str) -> str:
-    """The page as Markdown; tables have at most 20 rows, and say how many more there are."""
-    parts = [f"# {_text(title)}"]
-    for block in blocks:
-        if not block.lacking:
-            parts.append(f"## {_text(block.title)}")
-            parts += [text for part in block.parts for text in _part(part)]
-    if lacking := [(block.title, block.lacking) for block in blocks if block.lacking]:
-        parts += [f"## {LACKING}", *_facts(Facts(lacking))]
-    return "\n\n".join(parts) + "\n"
+COMMENT = Limits(20, 300)
+"""Rows of a table and characters of a text: a comment holds 65,536 characters."""
 
 
-def _part(part: Part) -> Iterator[str]:
-    if isinstance(part, Words):
-        yield f"**{_text(part.text)}**" if part.kind in ("verdict", "warning") else _text(part.text)
-    elif isinstance(part, Facts):
-        yield from _facts(part)
-    elif isinstance(part, Points):
-        yield from _points(part)
-    elif isinstance(part, Grid):
-        yield from _grid(part)
-    else:
-        yield _chart(part)
+def render_text(blocks: Sequence[Block], *, title: str, footer: Sequence[str] = (), limits: Limits = COMMENT) -> str:
+    """The page as Markdown; tables and lists have at most as many rows as `limits` says, then how many more."""
+    return _Writer(limits).page(blocks, title, footer)
 
 
-def _facts(facts: Facts) -> Iterator[str]:
-    lines = [tuple(map(_text, line)) for line in facts.lines]
-    if not facts.heads:
-        yield "\n".join(f"- **{label}**: {text}" for label, text in lines)
-        return
-    rows = [("", *facts.heads), ("---",) * (len(facts.heads) + 1), *lines]
-    yield "\n".join("| " + " | ".join(row) + " |" for row in rows)
+@dataclass(frozen=True)
+class _Place:
+    """Where a part stands: the level of its headings, and the heading above it."""
+
+    level: int = 3
+    above: str = ""
 
 
-def _points(points: Points) -> Iterator[str]:
-    if points.title:
-        yield f"### {_text(points.title)}"
-    lines = []
-    for point in points.points[:_ROWS]:
-        mark = f"**{_text(point.mark)}**: " if point.mark else ""
-        aside = f" ({_text(point.aside)})" if point.aside else ""
-        lines += [f"- {mark}{_text(point.text)}{aside}", *(f"  - {_text(text)}" for text in point.detail)]
-    if len(points.points) > _ROWS:
-        lines.append(f"- and {len(points.points) - _ROWS:,} more")
-    yield "\n".join(lines)
+class _Writer:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def page(self, blocks: Sequence[Block], title: str, footer: Sequence[str]) -> str:
+        parts = [f"# {self._text(title)}"]
+        for block in blocks:
+            if not block.lacking:
+                parts.append(f"## {self._text(block.title)}")
+                parts += self._parts(block.parts, _Place())
+        if lacking := [(block.title, block.lacking) for block in blocks if block.lacking]:
+            parts += [f"## {LACKING}", *self._facts(Facts(lacking))]
+        return "\n\n".join([*parts, *map(self._text, footer)]) + "\n"
+
+    def _parts(self, parts: Sequence[Part], place: _Place) -> Iterator[str]:
+        for part in parts:
+            yield from self._part(part, place)
+
+    def _part(self, part: Part, place: _Place) -> Iterator[str]:
+        if isinstance(part, Words):
+            text = self._text(part.text)
+            yield f"**{text}**" if part.kind in ("verdict", "warning") else text
+        elif isinstance(part, Facts):
+            yield from self._facts(part)
+        elif isinstance(part, Points):
+            yield from self._points(part, place)
+        elif isinstance(part, Grid):
+            yield from self._grid(part, place)
+        elif isinstance(part, Chart):
+            yield f"**{self._text(part.title)}**: {self._text(part.alt)}"
+        else:
+            yield from self._several(part, place)
+
+    def _facts(self, facts: Facts) -> Iterator[str]:
+        lines = [tuple(map(self._text, line)) for line in facts.lines]
+        if not facts.heads:
+            yield "\n".join(f"- **{label}**: {text}" for label, text in lines)
+            return
+        rows = [("", *facts.heads), ("---",) * (len(facts.heads) + 1), *lines]
+        yield "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+    def _several(self, part: Tabs | Folds, place: _Place) -> Iterator[str]:
+        """One under the other, each with its heading."""
+        several: Sequence[Tab | Fold] = part.tabs if isinstance(part, Tabs) else part.folds
+        for each in several:
+            yield f"{'#' * place.level} {self._text(each.title)}"
+            if isinstance(each, Fold) and each.aside:
+                band = f"{each.band.sign} " if each.band else ""
+                yield f"{band}{self._text(each.aside)}"
+            yield from self._parts(each.parts, _Place(place.level + 1, each.title))
+
+    def _points(self, points: Points, place: _Place) -> Iterator[str]:
+        if points.title:
+            yield f"{'#' * place.level} {self._text(points.title)}"
+        lines = []
+        for point in points.points[: self._limits.rows]:
+            mark = f"**{self._text(point.mark)}**: " if point.mark else ""
+            aside = f" ({self._text(point.aside)})" if point.aside else ""
+            lines += [f"- {mark}{self._text(point.text)}{aside}", *(f"  - {self._text(text)}" for text in point.detail)]
+        if len(points.points) > self._limits.rows:
+            lines.append(f"- and {len(points.points) - self._limits.rows:,} more")
+        yield "\n".join(lines)
+
+    def _grid(self, grid: Grid, place: _Place) -> Iterator[str]:
+        section, most = _marked(grid), self._limits.rows
+        if section.frame.is_empty():
+            yield f"{'#' * place.level} {section.title}\n\nNone."
+            return
+        more = section.frame.height - most
+        notes = [f"{more:,} more rows." if more > 1 else "1 more row."] if more > 0 else []
+        frame = section.frame.head(most).with_columns(pl.col(pl.String).map_elements(self._cut, return_dtype=pl.String))
+        shown = replace(section, frame=frame, notes=[*notes, *map(self._cut, section.notes)])
+        yield markdown_table(shown, level=0 if section.title == place.above else place.level)
+
+    def _text(self, text: str) -> str:
+        return escape_markdown(self._cut(text))
+
+    def _cut(self, text: str) -> str:
+        return cut(text, self._limits.characters)
 
 
-def _grid(grid: Grid) -> Iterator[str]:
-    section = grid.section
-    if section.frame.is_empty():
-        yield f"### {section.title}\n\nNone."
-        return
-    more = section.frame.height - _ROWS
-    notes = [f"{more:,} more rows." if more > 1 else "1 more row."] if more > 0 else []
-    frame = section.frame.head(_ROWS).with_columns(
-        pl.col(pl.String).map_elements(lambda text: cut(text, _CHARACTERS), return_dtype=pl.String)
-    )
-    yield markdown_table(replace(section, frame=frame, notes=[*notes, *(cut(n, _CHARACTERS) for n in section.notes)]))
+def _marked(grid: Grid) -> Section:
+    """The section, with numbers that have a band and those that are missing as text."""
+    frame = grid.section.frame
+    marked = {field for field in grid.section.fields if field.column in {*grid.bands, *grid.instead}}
+    columns = {
+        field.column: pl.Series([_signed(grid, field, row) for row in frame.iter_rows(named=True)], dtype=pl.String)
+        for field in marked
+        if frame[field.column].null_count() < frame.height or not field.spare
+    }
+    fields = [replace(field, kind="number") if field.column in columns else field for field in grid.section.fields]
+    return replace(grid.section, fields=fields, frame=frame.with_columns(**columns))
 
 
-def _chart(chart: Chart) -> str:
-    return f"**{_text(chart.title)}**: {_text(chart.alt)}"
-
-
-def _text(text: str) -> str:
-    return escape_markdown(cut(text, _CHARACTERS))
+def _signed(grid: Grid, field: Field, row: Mapping[str, Any]) -> str:
+    value = row[field.column]
+    if value is None:
+        return str(row[grid.instead[field.column]]) if field.column in grid.instead else cell(field, value)
+    band = grid.bands.get(field.column)
+    return cell(field, value) if band is None else f"{band(value).sign} {cell(field, value)}"

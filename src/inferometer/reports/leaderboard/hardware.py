@@ -1,0 +1,39 @@
+"""What each platform can do, with its sources, and the headline rows on it: a tab each."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from inferometer.analyses.hardware import describe_device
+from inferometer.analyses.leaderboard import Leaderboard, Platform, headline_section
+from inferometer.analyses.result import Field, Kind
+from inferometer.reports.page.blocks import Block, Facts, Grid, Tab, Tabs, Words
+
+_TITLE = "Hardware"
+_KINDS: Mapping[str, Kind] = {
+    "fact": "name",
+    "source": "text",
+}  # here a row is about the fact, and the whole source is seen
+
+
+def build_hardware(board: Leaderboard) -> Block:
+    """Peaks and headline rows."""
+    return Block("hardware", _TITLE, [Tabs("Device", [_tab(platform) for platform in board.platforms])])
+
+
+def _tab(platform: Platform) -> Tab:
+    sheet = describe_device(platform.device)
+    (values,) = sheet.sections()
+    fields = [_shown(field) for field in values.fields]
+    return Tab(
+        platform.device.name,
+        [
+            Facts([(label, text) for label, text in sheet.facts() if label != "Names"]),
+            *(Words(remark, "note") for remark in sheet.remarks()),
+            Grid(replace(values, title="Peaks and bandwidths", fields=fields), sums=()),
+            Grid(replace(headline_section(platform), title="Headline rows"), sums=()),
+        ],
+    )
+
+
+def _shown(field: Field) -> Field:
+    return replace(field, kind=_KINDS.get(field.column, field.kind))

@@ -1,0 +1,180 @@
+"""Rooflines: every shape by its arithmetic intensity and rate, below what a platform's memory and units allow.
+
+Where deployed kernels were timed, a point is a shape's work over its deployed time. On other devices nothing was
+measured: there it is the work over our bound, and its chart says so. Work and bytes are the least that a call takes.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inferometer.analyses.leaderboard import Leaderboard, Platform
+from inferometer.analyses.operator_bounds import BoundShape
+from inferometer.analyses.published_operators import regime_of
+from inferometer.reports.leaderboard.bands import LAUNCH_BOUND
+from inferometer.reports.leaderboard.regimes import COLORS, REGIMES
+from inferometer.reports.page.blocks import Block, Chart, Part, Tab, Tabs, Words
+from inferometer.reports.page.drawing import axis
+from inferometer.reports.page.sampling import rounded
+from inferometer.units import format_duration, format_share
+
+_TITLE = "Roofline"
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+_TERA = 1e12
+_MODELLED = (
+    "No kernel was timed on this device: points are what our bounds allow, modelled, not measured. Units work side by "
+    "side, so a point may lie a little above one unit's line."
+)
+
+
+@dataclass(frozen=True)
+class _Dot:
+    """A shape in the chart: FLOP/B, FLOP/s, and what hovering tells."""
+
+    operator: str
+    regime: str
+    launch_bound: bool
+    intensity: float
+    rate: float
+    said: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Roof:
+    """A peak of the device, FLOP/s."""
+
+    name: str
+    peak: float
+
+
+def build_roofline(board: Leaderboard) -> Block:
+    """A chart a platform."""
+    tabs = [Tab(platform.device.name, [*_parts(platform)]) for platform in board.platforms]
+    return Block("roofline", _TITLE, [Tabs("Device", tabs)])
+
+
+def _parts(platform: Platform) -> Iterator[Part]:
+    dots = [*_dots(platform)]
+    if not platform.is_timed:
+        yield Words(_MODELLED)
+    yield _chart(platform, dots)
+    left_out = sum(len(each.shapes) for each in platform.operators) - len(dots)
+    if left_out:
+        yield Words(f"{left_out} shapes do no arithmetic or have no time, and aren't shown.", "note")
+
+
+def _dots(platform: Platform) -> Iterator[_Dot]:
+    for each in platform.operators:
+        for shape in each.shapes:
+            work, time_ns = shape.work, shape.deployed_ns if platform.is_timed else shape.bounds.bound_ns
+            flops = work.matrix_flops + work.vector_flops + work.special_ops
+            if flops and work.moved_bytes and time_ns:
+                intensity, rate = flops / work.moved_bytes, 1e9 * flops / time_ns
+                said = [f"{each.operator.name} #{shape.shape.index}", shape.shape.label, _times(shape)]
+                yield _Dot(each.operator.name, regime_of(each.operator), shape.is_launch_bound, intensity, rate, said)
+
+
+def _times(shape: BoundShape) -> str:
+    bound = f"bound {format_duration(shape.bounds.bound_ns)} ({shape.bounds.binding})"
+    if shape.deployed_ns is None:
+        return bound
+    own = LAUNCH_BOUND if shape.sol_fraction is None else format_share(shape.sol_fraction)
+    published = "" if shape.published_fraction is None else f", published {format_share(shape.published_fraction)}"
+    return f"S {own}{published}; {bound}, deployed {format_duration(shape.deployed_ns)}"
+
+
+def _chart(platform: Platform, dots: Sequence[_Dot]) -> Chart:
+    kinds = [(regime, launch) for regime in REGIMES for launch in (False, True)]
+    groups = {kind: [dot for dot in dots if (dot.regime, dot.launch_bound) == kind] for kind in kinds}
+    groups = {kind: own for kind, own in groups.items() if own}
+    roofs = [*_roof_lines(platform, dots)]
+    data = [*roofs, *(_points(kind, own) for kind, own in groups.items())]
+    what = "attained by the deployed kernel" if platform.is_timed else "allowed by our bound"
+    layout = {
+        "xaxis": axis("Arithmetic intensity, FLOP/B", type="log", dtick=1, exponentformat="power"),
+        "yaxis": axis(f"TFLOP/s {what}", type="log", dtick=1, exponentformat="power"),
+        "hovermode": "closest",
+        "updatemenus": [_menu(len(roofs), list(groups.values()))],
+    }
+    return Chart(f"Roofline of {platform.device.name}", _alt(platform, dots), data, layout, height=620)
+
+
+def _points(kind: tuple[str, bool], dots: Sequence[_Dot]) -> dict[str, Any]:
+    regime, launch_bound = kind
+    color = COLORS[regime]  # type: ignore[index]
+    words = REGIMES[regime]  # type: ignore[index]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": f"{words}, launch-bound" if launch_bound else words,
+        "x": rounded(dot.intensity for dot in dots),
+        "y": rounded(dot.rate / _TERA for dot in dots),
+        "customdata": [list(dot.said) for dot in dots],
+        "marker": {"color": color, "size": 7, "symbol": "x-thin-open" if launch_bound else "circle", "opacity": 0.75},
+        "unselected": {"marker": {"opacity": 0.06}},
+        "hovertemplate": "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}"
+        "<br>%{x} FLOP/B, %{y} TFLOP/s<extra></extra>",
+    }
+
+
+def _menu(roofs: int, groups: Sequence[Sequence[_Dot]]) -> dict[str, Any]:
+    """All operators, or one that stands out."""
+    names = sorted({dot.operator for dots in groups for dot in dots})
+    every = [*range(roofs, roofs + len(groups))]
+    buttons = [{"label": "All operators", "method": "restyle", "args": [{"selectedpoints": [None]}, every]}]
+    for name in names:
+        chosen = [[place for place, dot in enumerate(dots) if dot.operator == name] for dots in groups]
+        buttons.append({"label": name, "method": "restyle", "args": [{"selectedpoints": chosen}, every]})
+    return {"buttons": buttons}
+
+
+def _roof_lines(platform: Platform, dots: Sequence[_Dot]) -> Iterator[dict[str, Any]]:
+    """The slope of memory up to the highest peak, and each peak from where it meets that."""
+    device = platform.device
+    if device.memory_bandwidth is None or not dots:
+        return
+    bandwidth, roofs = float(device.memory_bandwidth.value), _roofs(platform)
+    highest = max((roof.peak for roof in roofs), default=max(dot.rate for dot in dots))
+    first = min(dot.intensity for dot in dots) / 2
+    last = max(2 * max(dot.intensity for dot in dots), 4 * highest / bandwidth)
+    name = f"memory, {bandwidth / _TERA:.4g} TB/s"
+    yield _line(name, [first, highest / bandwidth], [first * bandwidth, highest], "solid", "var(--ink)")
+    for roof, dash in zip(roofs, _DASHES * len(roofs), strict=False):
+        name = f"{roof.name}, {roof.peak / _TERA:.4g} TFLOP/s"
+        yield _line(name, [roof.peak / bandwidth, last], [roof.peak, roof.peak], dash, "var(--muted)")
+
+
+def _roofs(platform: Platform) -> Sequence[_Roof]:
+    """Peaks of the types that shapes multiply, equal ones as one, the highest first; fp32 of the vector units last."""
+    device, used = platform.device, {shape.work.dtype for each in platform.operators for shape in each.shapes}
+    shared = defaultdict(list)
+    for dtype, peak in device.matrix.items():
+        if dtype in used:
+            shared[float(peak.value)].append(dtype)
+    roofs = [_Roof(f"{' and '.join(dtypes)} matrix", peak) for peak, dtypes in sorted(shared.items(), reverse=True)]
+    vector = device.vector.get("fp32")
+    return [*roofs, *([] if vector is None else [_Roof("fp32 vector", float(vector.value))])]
+
+
+def _line(name: str, xs: Sequence[float], ys: Sequence[float], dash: str, color: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": rounded(xs),
+        "y": rounded(y / _TERA for y in ys),
+        "line": {"color": color, "width": 2, "dash": dash},
+        "hovertemplate": "%{fullData.name}<extra></extra>",
+    }
+
+
+def _alt(platform: Platform, dots: Sequence[_Dot]) -> str:
+    launches = sum(dot.launch_bound for dot in dots)
+    crosses = f", {launches} of them launch-bound and drawn as crosses" if launches else ""
+    shown = f"{len(dots)} shapes by their least work over their least bytes{crosses}"
+    if not dots:
+        return "No shape has a rate on this device."
+    best = max(dots, key=lambda dot: dot.rate)
+    highest = f"{best.rate / _TERA:.4g} TFLOP/s of {best.said[0]}"
+    return f"{shown}. The highest rate is {highest}. Lines are the device's limits."
