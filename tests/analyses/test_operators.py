@@ -58,6 +58,17 @@ def test_published_bounds_are_chosen_by_name() -> None:
     assert published["sol_fraction"][at] == pytest.approx(0.160, abs=1e-3)
 
 
+def test_what_no_formula_gives_is_marked_as_carried() -> None:
+    found = list_operators(EVERY, require_device("XPU-A")).as_json()
+    marked = {each["name"]: each["shapes"][0]["published"]["carried"] for each in found["operators"]}
+    assert {name: what for name, what in marked.items() if what} == {
+        "fused_moe": ["w_flops"],
+        "moe_align_block_size": ["q_written_bytes"],
+    }
+    sheet = describe_operator(require_operator("fused_moe"), EVERY, require_device("XPU-A"), published=True)
+    assert any("no formula gives it: W" in note for note in sheet.sections()[0].notes)
+
+
 def test_an_unknown_operator_lists_the_nearest() -> None:
     with pytest.raises(UnknownName, match='unknown operator "rms_nrom"') as raised:
         require_operator("rms_nrom")

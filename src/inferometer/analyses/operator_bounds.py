@@ -33,15 +33,23 @@ FLAGS: Mapping[str, str] = {
 """What is odd about a shape: the first four follow from our bounds, the others were published or follow from that."""
 
 
+_PUBLISHED_AS = {"flops": "w_flops", "written_bytes": "q_written_bytes"}
+
+
 @dataclass(frozen=True)
 class BoundShape:
-    """One shape on one device. `deployed_ns`: published time of a deployed kernel on this device, or None."""
+    """One shape on one device.
+
+    `deployed_ns`: published time of a deployed kernel on this device, or None. `carried`: published figures that no
+    formula gives, see `Operator.carried`.
+    """
 
     shape: Shape
     work: Work
     bounds: Bounds
     published_bound_ns: float | None
     deployed_ns: float | None
+    carried: tuple[str, ...] = ()
 
     @property
     def is_launch_bound(self) -> bool:
@@ -118,6 +126,7 @@ class BoundShape:
                 "t_prod_us": found.t_prod_ns[DEPLOYED] / 1000,
                 "implementation": found.implementation,
                 "s": found.sol_fraction(DEPLOYED),
+                "carried": [_PUBLISHED_AS[name] for name in self.carried],
             },
             "traced": {
                 "frameworks": list(self.shape.traced.frameworks),
@@ -143,4 +152,5 @@ def bound_shape(operator: Operator, shape: Shape, device: Device) -> BoundShape:
         bounds_of(work, device),
         published_bound_ns(operator, shape, device),
         shape.published.t_prod_ns.get(device.name),
+        operator.carried(shape.args),
     )

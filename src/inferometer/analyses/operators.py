@@ -232,6 +232,7 @@ class OperatorSheet(Result):
         lacking = [] if self.published else _lacking(self.device, self.found.shapes)
         return [
             *_about_s(self.device, published=self.published),
+            *(_carried(self.found.shapes) if self.published else []),
             *(f"Assumed: {words}." for words in ([] if self.published else assumed)),
             *lacking,
             *explained,
@@ -276,6 +277,14 @@ def _about_s(device: Device, *, published: bool) -> Sequence[str]:
     if published:
         return [f"{words}; the published bound is max(W / matrix peak, Q / bandwidth), and below a launch for many."]
     return [f"{words}, where the launch isn't what binds."]
+
+
+def _carried(shapes: Sequence[BoundShape]) -> Sequence[str]:
+    names = {"flops": "W", "written_bytes": "the bytes written"}
+    carried = dict.fromkeys(names[name] for each in shapes for name in each.carried)
+    return (
+        [f"Carried, as a random draw decided it and no formula gives it: {' and '.join(carried)}."] if carried else []
+    )
 
 
 def _lacking(device: Device, shapes: Sequence[BoundShape]) -> Sequence[str]:

@@ -69,6 +69,11 @@ class Operator:
         found = self.reference(*tensors.values(), **self.settings_of(args))
         return dict(zip(self.outputs, found if isinstance(found, tuple) else (found,), strict=True))
 
+    def carried(self, args: Mapping[str, Any]) -> tuple[str, ...]:
+        """Which published figures no formula gives, as a random draw decided them: `flops`, `written_bytes`."""
+        own = self.cost(**args)
+        return tuple(name for name in ("flops", "written_bytes") if getattr(own, name) is None)
+
     def published_cost(self, shape: Shape) -> Cost:
         """`cost` of a shape; what only a random draw tells is taken from what is published."""
         own, found = self.cost(**shape.args), shape.published
