@@ -4,6 +4,8 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Barrier
+from time import sleep
 from typing import Any
 
 import polars as pl
@@ -40,6 +42,37 @@ def test_gravest_first_then_the_longest_time(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(engine, "known_rules", lambda: {rule.name: rule for rule in rules})
     found = find_findings(trace_of()).findings
     assert [finding.rule for finding in found] == ["high-2", "high-1", "medium-7", "low-5", "low-None", "info-9"]
+
+
+def test_rules_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    both_asked = Barrier(2, timeout=60)
+
+    def find(_: Evidence) -> Iterator[Finding]:
+        both_asked.wait()
+        yield from said("low", 5).find(_)
+
+    monkeypatch.setattr(engine, "known_rules", lambda: {name: Rule(name, find) for name in ("a", "b")})
+    assert [finding.rule for finding in find_findings(trace_of()).findings] == ["low-5"]
+
+
+def test_the_first_of_equal_findings_is_the_first_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(_: Evidence) -> Iterator[Finding]:
+        sleep(0.05)
+        yield Finding(rule="late", severity="low", title="x", evidence=(), size_ns=5, next="y")
+
+    rules = [Rule("late", late), said("low", 5)]
+    monkeypatch.setattr(engine, "known_rules", lambda: {rule.name: rule for rule in rules})
+    assert [finding.rule for finding in find_findings(trace_of()).findings] == ["late", "low-5"]
+
+
+def test_what_a_rule_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Evidence) -> Iterator[Finding]:
+        raise InputError("no such table")
+
+    rules = [said("low", 5), Rule("broken", broken)]
+    monkeypatch.setattr(engine, "known_rules", lambda: {rule.name: rule for rule in rules})
+    with pytest.raises(InputError, match="no such table"):
+        find_findings(trace_of())
 
 
 def test_every_severity_is_one_of_four() -> None:

@@ -49,6 +49,15 @@ def test_work_is_arranged_as_by_itself(devices: int, streams: int) -> None:
     assert evidence.launches.select(columns).rows() == alone.launches.rows()
 
 
+def test_what_was_released_is_made_again() -> None:
+    evidence = LaunchEvidence(made(2, 3))
+    gaps, attribution = evidence.gaps, evidence.attribution
+    evidence.release()
+    assert set(vars(evidence)) == {"trace", "attribution", "steps"}
+    assert evidence.attribution is attribution
+    assert evidence.gaps.equals(gaps)
+
+
 @pytest.mark.parametrize(("devices", "streams"), [(1, 1), (1, 2), (2, 1), (2, 3)])
 def test_gaps_know_the_launch_that_ended_them(devices: int, streams: int) -> None:
     trace = made(devices, streams)

@@ -87,15 +87,22 @@ def _first(ids: Rows, rows: Rows, wanted: Rows) -> Rows:
     """
     middle = int(np.median(ids[:: 1 + len(ids) // _SAMPLES]))
     low, high = max(int(ids.min()), middle - len(ids)), min(int(ids.max()), middle + len(ids))
-    near = (ids >= low) & (ids <= high)
-    table = np.full(high - low + 1, NO_CALL, dtype=np.int64)
-    table[ids[near][::-1] - low] = rows[near][::-1]  # what is written last stays
-    asked = (wanted >= low) & (wanted <= high)
-    found = np.full(len(wanted), NO_CALL, dtype=np.int64)
-    found[asked] = table[wanted[asked] - low]
-    if not (near.all() or asked.all()):
-        found[~asked] = _searched(ids[~near], rows[~near], wanted[~asked])
+    table = np.full(high - low + 2, NO_CALL, dtype=np.int64)  # the last place is that of ids far away
+    near, asked = _placed(ids, low, high), _placed(wanted, low, high)
+    table[near[::-1]] = rows[::-1]  # what is written last stays
+    table[-1] = NO_CALL
+    found = table[asked]
+    is_far, is_far_asked = near > high - low, asked > high - low
+    if is_far.any() and is_far_asked.any():
+        found[is_far_asked] = _searched(ids[is_far], rows[is_far], wanted[is_far_asked])
     return found
+
+
+def _placed(ids: Rows, low: int, high: int) -> Rows:
+    """The place of each id between the two, counted from the lower; that behind the upper one of all others."""
+    if low <= ids.min() and ids.max() <= high:
+        return ids - low
+    return np.where((ids >= low) & (ids <= high), ids - low, high - low + 1)
 
 
 def _searched(ids: Rows, rows: Rows, wanted: Rows) -> Rows:

@@ -131,27 +131,31 @@ def _when(launches: pl.DataFrame) -> Numbers:
 
 def _by_class(number: pl.Series, inside: Numbers, placed: pl.DataFrame) -> pl.DataFrame:
     """Sums of each step and class of names; `inside` is the row of each launch's step in `number`."""
-    kernels = placed["kernel"].unique()
-    names = kernels.cast(pl.String)
-    labels = label_names(names, "name")
-    classes = pl.Series("class", [labels[name] for name in names], dtype=pl.String)
-    known = pl.DataFrame({"code": kernels.to_physical().cast(pl.Int64), "class": classes})
-    size = int(known["code"].max() or 0) + 1  # type: ignore[arg-type]
-    key = inside * size + placed["kernel"].to_physical().cast(pl.Int64).to_numpy()
-    by_kernel = (
-        pl.DataFrame({"key": key, "dur_ns": placed["dur_ns"]})
+    classes, of_launch = _classes(placed["kernel"])
+    sums = (
+        pl.DataFrame({"key": inside * len(classes) + of_launch, "total_ns": placed["dur_ns"]})
         .group_by("key")
-        .agg(pl.col("dur_ns").sum(), pl.len().cast(pl.Int64).alias("calls"))
-        .with_columns((pl.col("key") % size).alias("code"), (pl.col("key") // size).alias("row"))
-        .join(known, on="code", how="left")
+        .agg(pl.col("total_ns").sum(), pl.len().cast(pl.Int64).alias("calls"))
     )
-    return (
-        by_kernel.with_columns(number.cast(pl.Int64).gather(by_kernel["row"]).alias("step"))
+    steps = number.cast(pl.Int64).gather(sums["key"] // len(classes)).alias("step")
+    by_step = (
+        sums.with_columns(steps, (pl.col("key") % len(classes)).alias("class"))
         .group_by("step", "class")
-        .agg(pl.col("dur_ns").sum().alias("total_ns"), pl.col("calls").sum())
+        .agg(pl.col("total_ns", "calls").sum())
         .sort("step", "class")
-        .with_columns(pl.lit(0, dtype=pl.Int64).alias("layers"))
     )
+    return by_step.with_columns(classes.gather(by_step["class"]).alias("class"), pl.lit(0, pl.Int64).alias("layers"))
+
+
+def _classes(kernel: pl.Series) -> tuple[pl.Series, Numbers]:
+    """The classes of these names, sorted, and the number of each launch's."""
+    kernels = kernel.unique()
+    names, codes = kernels.cast(pl.String), kernels.to_physical().to_numpy()
+    labels = label_names(names, "name")
+    classes, numbers = np.unique(np.array([labels[name] for name in names], dtype=np.object_), return_inverse=True)
+    table = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
+    table[codes] = numbers
+    return pl.Series(classes.tolist(), dtype=pl.String), table[kernel.to_physical().to_numpy()]
 
 
 def _placed(start: Numbers, end: Numbers, times: Numbers) -> Numbers:
@@ -171,7 +175,7 @@ def _of_device(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
     launches = trace.compact("launches").filter(
         _of_owner(steps), pl.col("device").eq_missing(pl.lit(steps["device"][0]))
     )
-    launches = launches.select("kernel", *OWNER, "start_ns", "dur_ns")
+    launches = launches.select("kernel", "start_ns", "dur_ns")
     return launches.with_columns(pl.lit(None, dtype=pl.Int64).alias("called_ns")).collect()
 
 

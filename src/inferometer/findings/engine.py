@@ -5,6 +5,7 @@ hold several runs: each is looked at alone, since lengths of contexts and median
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from inferometer.architectures import Model
     from inferometer.findings.launch_evidence import LaunchEvidence
     from inferometer.hardware import Device
+
+_AT_ONCE = 4  # rules
 
 TITLE = "What to look at first"
 
@@ -183,9 +186,8 @@ def find_findings(
             launches=launches if is_whole else None,
             most_launches=most_launches,
         )
-        for rule in asked:
-            for finding in rule.find(evidence):
-                found.setdefault(finding, []).append(run)
+        for finding in _ask(asked, evidence):
+            found.setdefault(finding, []).append(run)
     named = [_named(finding, runs) for finding, runs in found.items()]
     return Findings(trace.facts.source, tuple(explain(named)), trace.losses)
 
@@ -201,6 +203,13 @@ def _asked(names: Collection[str]) -> list[Rule]:
         if name not in known:
             raise UnknownName("rule", name, known)
     return [rule for name, rule in known.items() if not names or name in names]
+
+
+def _ask(rules: Sequence[Rule], evidence: Evidence) -> Iterator[Finding]:
+    """What rules find, in their order; some are asked at once, since those that wait for the same use no processor."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for found in pool.map(lambda rule: list(rule.find(evidence)), rules):
+            yield from found
 
 
 def _named(finding: Finding, runs: Sequence[int | None]) -> Finding:

@@ -34,8 +34,8 @@ _SAID_BETTER = (  # remarks of the summary, and the rules whose findings say the
 )
 
 
-MOST_LAUNCHES = 5_000_000
-"""A first look is to be quick: of ten million launches, the rules about them take half a minute and 5 GB."""
+MOST_LAUNCHES = 11_000_000
+"""A first look is to be quick: of ten million launches, the rules about them take 16 s on two cores, and 6 GB."""
 
 
 @dataclass(frozen=True)
@@ -108,17 +108,20 @@ def first_look(
     """
     count = trace.launches.select(pl.len()).collect().item()
     steps = step_table(trace) if trace.steps.select(pl.len()).collect().item() else None
+    findings = find_findings(
+        trace,
+        model=model,
+        device=device,
+        bandwidths=bandwidths,
+        steps=steps,
+        launches=launches,
+        most_launches=MOST_LAUNCHES,
+    )
+    if launches is not None:
+        launches.release()
     return FirstLook(
         summary=summarize(trace, top=top),
-        findings=find_findings(
-            trace,
-            model=model,
-            device=device,
-            bandwidths=bandwidths,
-            steps=steps,
-            launches=launches,
-            most_launches=MOST_LAUNCHES,
-        ),
+        findings=findings,
         steps=steps,
         losses=trace.losses,
         top=top,

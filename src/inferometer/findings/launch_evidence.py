@@ -1,14 +1,19 @@
-"""What rules may ask of single launches: the analyses of a trace with device work, each made once when first asked."""
+"""What rules may ask of single launches: the analyses of a trace with device work, each made once when first asked.
+
+Rules ask from several threads. The steps are made beside the attribution, which together take half of the time: numpy
+and polars hold the interpreter's lock for little of it.
+"""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from inferometer.analyses.correlation import NO_CALL, gather_known, is_one
+from inferometer.findings.made_once import made_once
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration
 
@@ -33,6 +38,7 @@ _DEVICE_WORK = (*_KINDS, *_LANE, "process", "correlation_id", "start_ns", "dur_n
 _GAPS = (*_PLACE, "gap_start_ns", "gap_ns", "cause", "called_ns", "waited_in", "wait_end_ns")
 _LARGE = ("grid", "block", "external_id", "graph_id", "graph_node_id")  # columns of launches that no rule needs
 _FEW = 2**16
+_SHARED = frozenset({"trace", "attribution", "steps"})  # what others than rules ask for
 
 
 class LaunchEvidence:
@@ -46,7 +52,12 @@ class LaunchEvidence:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
 
-    @cached_property
+    def release(self) -> None:
+        """Drop what only rules ask for, 3 GB of ten million launches; asked for again, it is made again."""
+        for name in vars(self).keys() - _SHARED:
+            delattr(self, name)
+
+    @made_once
     def attribution(self) -> "Attribution":
         """Who launched what: `launches` (a row a launch, with `called_ns`, `thread`, `is_replay`, `how`), `sites`.
 
@@ -56,13 +67,15 @@ class LaunchEvidence:
         """
         from inferometer.analyses.call_sites.attribution import attribute
 
-        _ = self.steps  # nearly every rule asks for them: made first, what they take is free again
-        found = attribute(self.trace)
+        with ThreadPoolExecutor(1) as beside:
+            steps = beside.submit(lambda: self.steps)  # nearly every rule asks for them, too
+            found = attribute(self.trace)
+            steps.result()
         hashes = (_hashed(found.launches, name).alias(f"{name}_hash") for name in ("grid", "block"))
         counts = (_product(name).alias(to) for name, to in (("grid", "blocks"), ("block", "threads")))
         return replace(found, launches=found.launches.with_columns(*hashes, *counts).drop(_LARGE))
 
-    @cached_property
+    @made_once
     def work(self) -> pl.DataFrame:
         """Launches with times, in order of device, stream and start; columns of `attribution.launches`.
 
@@ -74,26 +87,26 @@ class LaunchEvidence:
         order = _by_time(rows, _LANE)
         return rows if order is None else rows[order]
 
-    @cached_property
+    @made_once
     def rows(self) -> "KernelRows":
         """The same launches as columns of numbers, for rules about sequences."""
         from inferometer.findings.kernel_rows import make_rows
 
         return make_rows(self.work)
 
-    @cached_property
+    @made_once
     def origins(self) -> "Origins":
         """Where launches come from, as people call it."""
         from inferometer.findings.kernel_rows import Origins
 
         return Origins(self.attribution.sites)
 
-    @cached_property
+    @made_once
     def total_ns(self) -> int:
         """Sum over all launches."""
         return int(self.work["dur_ns"].sum())
 
-    @cached_property
+    @made_once
     def window_ns(self) -> int:
         """Wall time from the first launch to the last end, the longest of all devices; 0 without launches."""
         by_device = self.work.group_by("rank", "device").agg(
@@ -101,7 +114,7 @@ class LaunchEvidence:
         )
         return int(by_device["ns"].max() or 0)  # type: ignore[arg-type]
 
-    @cached_property
+    @made_once
     def steps(self) -> "StepTable | None":
         """The steps of the first run, recorded, marked or found; None where there are none."""
         from inferometer.analyses.steps import step_table
@@ -112,7 +125,7 @@ class LaunchEvidence:
         except InputError:
             return None
 
-    @cached_property
+    @made_once
     def device_work(self) -> "Work":
         """Launches by place and start, each with its sort: compute, communication or copy. Captured kernels aren't.
 
@@ -139,21 +152,21 @@ class LaunchEvidence:
             placed = _looked_up(placed.drop("place"), places, _PLACE)
         return Work(_looked_up(placed, sorts.unique(_KINDS), _KINDS), told.places, None)
 
-    @cached_property
+    @made_once
     def devices(self) -> pl.DataFrame:
         """One row a place, a device of a rank: its window, busy, idle and exposed time; of `analyses.exposure`."""
         from inferometer.analyses.exposure import device_exposure
 
         return device_exposure(self.device_work, self.device_work.cut())
 
-    @cached_property
+    @made_once
     def ranks(self) -> "Ranks":
         """Who keeps whom waiting in collectives; empty frames where there is one place only."""
         from inferometer.analyses.ranks import compare_ranks
 
         return compare_ranks(self.device_work, self.devices)
 
-    @cached_property
+    @made_once
     def gaps(self) -> pl.DataFrame:
         """Every idle gap with its cause: columns of `analyses.gaps`, and `process`, `thread`, `node` and `is_replay`.
 
@@ -167,7 +180,7 @@ class LaunchEvidence:
         row = _first_called(called.select(*_PLACE, "start_ns", "called_ns"), gaps.select(*_PLACE, "called_ns"))
         return gaps.hstack(gather_known(ended, row))
 
-    @cached_property
+    @made_once
     def step_starts_ns(self) -> "Times":
         """When the steps of the first run began, in order; empty where they aren't known."""
         if self.steps is None or "start_ns" not in self.steps.steps.columns:

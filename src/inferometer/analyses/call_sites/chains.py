@@ -40,6 +40,8 @@ class Ranges:
 
 def enclosing(lane: Numbers, start_ns: Numbers, end_ns: Numbers, at_lane: Numbers, at_ns: Numbers) -> Numbers:
     """Which ranges hold any of the moments: most of a trace's Python frames launch nothing. Row numbers."""
+    if not len(lane):
+        return lane
     order = _by_lane(at_lane, at_ns)
     first, last = find_enclosed(lane, start_ns, end_ns, at_lane[order], at_ns[order])
     return np.flatnonzero(last > first)
@@ -56,6 +58,8 @@ def find_chains(tree: CallTree, ranges: Ranges, lane: Numbers, time_ns: Numbers,
         root: The node that chains hang below.
     """
     found = np.full(len(time_ns), root, dtype=np.int64)
+    if not len(ranges.lane):
+        return found
     order = np.lexsort((ranges.rank, -ranges.end_ns, ranges.start_ns, ranges.lane))
     ranges, points = ranges.take(order), _by_lane(lane, time_ns)
     for some, moments in shared_lanes(ranges.lane, lane[points]):

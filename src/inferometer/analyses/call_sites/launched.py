@@ -83,7 +83,8 @@ def _moments(trace: Trace, tree: CallTree, calls: pl.DataFrame, call: Rows, root
     is_used[call[call != NO_CALL]] = True
     used = np.flatnonzero(is_used)
     node = np.full(calls.height + 1, root, dtype=np.int64)  # the last is that of launches without a call
-    node[used] = chains_at(trace, tree, calls[used].rename({"start_ns": "called_ns"}), root=root)
+    moments = calls.select(*THREAD, "path_id", called_ns="start_ns")[used]
+    node[used] = chains_at(trace, tree, moments, root=root)
     graphs = [api for api in calls["api"].unique().cast(pl.String) if api_kind(api) == "graph"]
     told = calls.select("thread", pl.col("start_ns").alias("called_ns"), pl.col("api").is_in(graphs).alias("is_graph"))
     found = gather_known(told, call)

@@ -90,8 +90,8 @@ def _narrowed(lane: Lane, first: Numbers, last: Numbers) -> tuple[Numbers, Numbe
 
 def _latest(lane: Lane, flags: Flags, at: Numbers) -> Numbers:
     """The last launch up to each of `at` whose role has the flag; -1 where there is none."""
-    places = np.where(flags[lane.role], np.arange(len(lane.role)), -1)
-    return np.maximum.accumulate(places)[at]
+    places = np.concatenate(([-1], np.flatnonzero(flags[lane.role])))
+    return np.asarray(places[np.searchsorted(places, at, side="right") - 1])
 
 
 def _pairs(lane: Lane, first: Numbers, last: Numbers) -> _Pairs:

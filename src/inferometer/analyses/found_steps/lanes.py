@@ -7,6 +7,7 @@ copies, work of another thread) tells no steps, and is in the step during which 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -44,7 +45,7 @@ class Lane:
     same_call: NDArray[np.bool_]
     kernel_starts: Numbers
 
-    @property
+    @cached_property
     def open_until(self) -> Numbers:
         """Shape (n,); the first is the first start."""
         latest = np.maximum.accumulate(self.end)
@@ -125,7 +126,7 @@ def _lane(part: pl.DataFrame, roles: Roles) -> Lane | None:
 
 def _is_sorted(start: Numbers) -> bool:
     """Whether no two begin at once, and all are in order: then no order of rows could give another one."""
-    return bool((np.diff(start) > 0).all())
+    return bool((start[1:] > start[:-1]).all())
 
 
 def _order(rows: pl.DataFrame) -> Numbers:
