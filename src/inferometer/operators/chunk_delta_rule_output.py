@@ -159,5 +159,9 @@ OPERATOR = Operator(
             "batch_size": 2, "token_count": 63, "num_q_heads": 1, "num_v_heads": 3, "key_dim": 24, "value_dim": 20,
             "chunk_size": 16,
         },
+        {  # two value heads a key head, and more than one key head: which heads go together shows
+            "batch_size": 1, "token_count": 19, "num_q_heads": 2, "num_v_heads": 4, "key_dim": 16, "value_dim": 8,
+            "chunk_size": 16,
+        },
     ),
 )  # fmt: skip

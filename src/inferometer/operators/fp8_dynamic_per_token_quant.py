@@ -71,6 +71,7 @@ OPERATOR = Operator(
     cost=cost,
     work=work,
     settings=("fp8_dtype", "fp8_max"),
+    quantised=frozenset({"q"}),
     tiny=(
         {"token_count": 1, "hidden_size": 129},
         {"token_count": 63, "hidden_size": 72, "fp8_dtype": "fp8_e4m3fn"},

@@ -91,7 +91,9 @@ OPERATOR = Operator(
     cost=cost,
     work=work,
     settings=("eps", "fp8_dtype", "fp8_max"),
-    tolerance={"scale": 5e-3},  # the maximum is a bf16 value: its neighbour is up to 2^-8 away
+    # The maximum is a bf16 value: its neighbour is up to 2^-7 away, and with it the whole row, which flips so many FP8
+    # values that right kernels reach 4.5e-2. Those that cut bits off come to 5.8e-2.
+    tolerance={"scale": 8e-3, "quantized": 5e-2},
     tiny=(
         {"token_count": 1, "hidden_size": 129},
         {"token_count": 63, "hidden_size": 72, "eps": 1e-6, "fp8_dtype": "fp8_e4m3fn"},

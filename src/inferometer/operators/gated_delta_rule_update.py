@@ -186,5 +186,9 @@ OPERATOR = Operator(
             "batch_size": 2, "token_count": 17, "num_q_heads": 1, "num_v_heads": 3, "key_dim": 20, "value_dim": 9,
             "state_count": 3, "softplus_beta": 2.0, "softplus_threshold": 1.0, "use_qk_l2norm": False,
         },
+        {  # two value heads a key head, and more than one key head: which heads go together shows
+            "batch_size": 1, "token_count": 5, "num_q_heads": 2, "num_v_heads": 4, "key_dim": 16, "value_dim": 8,
+            "state_count": 3, "softplus_beta": 1.0, "softplus_threshold": 20.0, "use_qk_l2norm": True,
+        },
     ),
 )  # fmt: skip

@@ -77,5 +77,6 @@ OPERATOR = Operator(
         {"token_count": 1, "hidden_size": 129, "out_features": 63},
         {"token_count": 63, "hidden_size": 72, "out_features": 1},
         {"token_count": 17, "hidden_size": 64, "out_features": 129},
+        {"token_count": 2, "hidden_size": 4097, "out_features": 9},  # deep enough that sums in bf16 show
     ),
 )

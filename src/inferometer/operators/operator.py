@@ -40,6 +40,7 @@ class Operator:
         updates: Inputs that production updates in place, by name, and the output that holds the result.
         tolerance: By output, where the dtype's usual one is not right; with the reason beside it.
         exact: Outputs that must agree to the bit though they are no integers.
+        quantised: Outputs of few bits that round an exactly defined number: nearly all must be that number's.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Operator:
     updates: Mapping[str, str] = field(default_factory=dict)
     tolerance: Mapping[str, float] = field(default_factory=dict)
     exact: frozenset[str] = frozenset()
+    quantised: frozenset[str] = frozenset()
 
     def catalogue(self) -> Catalogue:
         """What is published of it: importance, shapes, times."""

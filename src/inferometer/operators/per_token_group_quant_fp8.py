@@ -81,6 +81,7 @@ OPERATOR = Operator(
     cost=cost,
     work=work,
     settings=("group_size", "fp8_dtype", "fp8_max"),
+    quantised=frozenset({"quantized"}),
     tiny=(
         {"token_count": 1, "hidden_size": 128, "group_size": 128},
         {"token_count": 63, "hidden_size": 48, "group_size": 16, "fp8_dtype": "fp8_e4m3fnuz"},

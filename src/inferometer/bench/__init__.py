@@ -1,0 +1,1 @@
+"""The evaluator: does a kernel build, is it right, is it fast."""

@@ -1,0 +1,176 @@
+"""One process for each architecture, with a cache of its own and a time limit, and what is made of what it says.
+
+The candidate's code runs there with the user's rights: this keeps mistakes apart, it is no prison for malice.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import inferometer
+from inferometer.bench.builds.events import (
+    Began,
+    Built,
+    Ended,
+    Event,
+    Job,
+    Lacking,
+    Launched,
+    Multiplied,
+    Ready,
+    Refused,
+    Stopped,
+    read_events,
+)
+from inferometer.bench.builds.record import ArchitectureBuild, FailedKernel, KernelBuild
+from inferometer.errors import InferometerError, Unavailable, clean
+
+_SWITCHES = ("TRITON_", "AMDGCN_", "PTXAS_", "DISABLE_PTXAS_", "NVPTX_", "MLIR_", "LLVM_", "USE_IR_LOC")
+"""Beginnings of the variables that Triton and its compilers obey."""
+
+_KEPT = ("_PATH", "_FP_FUSION")
+"""Endings of those that stay: where tools are, and what the user compiles with. Others (the interpreter,
+dumps, overrides, another architecture) would change what is built."""
+
+_LAST_LINES = 5
+
+
+def build_on(
+    architecture: str,
+    candidate: Path,
+    operator: str,
+    cases: Sequence[Mapping[str, Any]],
+    *,
+    seed: int,
+    time_limit_s: float,
+) -> ArchitectureBuild:
+    """All kernels of a candidate, compiled in a process that is stopped after `time_limit_s`.
+
+    Raises:
+        Unavailable: Triton's tools for the architecture aren't here.
+    """
+    with tempfile.TemporaryDirectory(prefix="inferometer-builds-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        events, messages = folder / "events", folder / "messages"
+        job = Job(str(candidate), operator, architecture, cases, seed, str(events), str(messages))
+        ended = _run(job, folder, messages, time_limit_s)
+        return _read(architecture, read_events(events), ended, messages)
+
+
+def _run(job: Job, folder: Path, messages: Path, time_limit_s: float) -> str | None:
+    """Why it didn't end by itself or well, in words; None where it did."""
+    file = folder / "job"
+    file.write_bytes(msgspec.json.encode(job))
+    (folder / "work").mkdir()
+    with messages.open("wb") as told:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "inferometer.bench.builds.worker", str(file)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=told,
+            cwd=folder / "work", env=_environment(folder), start_new_session=True,
+        )  # fmt: skip
+        try:
+            status = process.wait(time_limit_s)
+        except subprocess.TimeoutExpired:
+            return f"stopped after {time_limit_s:g} s"
+        finally:
+            if process.poll() is None:
+                _kill(process)
+    if status < 0:
+        return f"ended by signal {_signal_name(-status)}"
+    return f"ended with status {status}" if status else None
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """With the compilers that it started: it leads a session of its own."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """The user's, without GPUs, without Triton's switches, with a cache of its own and ptxas' log."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_SWITCHES) or name.endswith(_KEPT)}
+    package = Path(inferometer.__file__).parents[1]
+    return kept | {
+        "TRITON_CACHE_DIR": str(folder / "cache"),
+        "TRITON_DUMP_PTXAS_LOG": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "HIP_VISIBLE_DEVICES": "",
+        "TMPDIR": str(folder),
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(package), kept.get("PYTHONPATH")))),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+def _read(architecture: str, events: Iterable[Event], ended: str | None, messages: Path) -> ArchitectureBuild:
+    builds: dict[str, KernelBuild] = {}
+    failed: list[FailedKernel] = []
+    products: set[str] = set()
+    error: str | None = None
+    going_on, ready, done = "", False, False
+    for event in events:
+        match event:
+            case Ready():
+                ready = True
+            case Began(kernel):
+                going_on = kernel
+            case Built(key, build):
+                builds[key] = build
+            case Launched(key, case) if key in builds:
+                builds[key] = replace(builds[key], cases=(*builds[key].cases, case))
+            case Refused(kernel, configuration, case, tuned, message):
+                failed.append(FailedKernel(kernel, architecture, configuration, case, tuned, message))
+            case Multiplied(names):
+                products |= set(names)
+            case Stopped(message):
+                error = message
+            case Lacking(message, hint):
+                raise Unavailable(f"{architecture}: {message}", hint=hint)
+            case Ended():
+                done = True
+            case Launched():
+                pass  # of a kernel whose line was cut
+    if not ready and ended is not None and not ended.startswith("stopped"):
+        raise InferometerError(f"{architecture}: the process that compiles didn't start: {_last_lines(messages)}")
+    if not done and error is None:
+        error = _why_early(ended, going_on, messages)
+    versions = (_version("triton", "pytorch-triton", "pytorch-triton-rocm"), _version("torch"))
+    kernels, torch_products = tuple(builds.values()), tuple(sorted(products))
+    return ArchitectureBuild(architecture, kernels, tuple(failed), error, *versions, torch_products)
+
+
+def _version(*names: str) -> str | None:
+    """Of the first distribution of these that is installed; nightly builds of Triton have names of their own."""
+    for name in names:
+        with suppress(PackageNotFoundError):
+            return version(name)
+    return None
+
+
+def _why_early(ended: str | None, going_on: str, messages: Path) -> str:
+    where = f", while or after it compiled {clean(going_on)}" if going_on else ""
+    return "\n".join(filter(None, (f"{ended or 'ended early'}{where}", _last_lines(messages))))
+
+
+def _last_lines(messages: Path) -> str:
+    """Of what the process said, cleaned: where a compiler crashes, why stands there."""
+    with messages.open("rb") as file:
+        file.seek(max(0, messages.stat().st_size - 4_000))
+        lines = [clean(line).strip() for line in file.read().decode("utf-8", "replace").splitlines()]
+    return "\n".join([line for line in lines if line and not line.startswith(("File ", "Traceback"))][-_LAST_LINES:])

@@ -1,0 +1,60 @@
+"""A candidate: one Python file with a function named as the operator, or with a class `Model` as published ones have.
+
+The function takes the operator's tensors in their order and its settings as keywords. `Model` takes those of the call's
+arguments that its constructor names, and its `forward` the tensors by name: the contract of Atrex-Bench.
+Runs in the candidate's own process only: loading runs its code.
+"""
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from inferometer.operators.operator import Operator
+
+_MODULE = "candidate"
+_CLASS = "Model"
+
+Call = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
+"""Tensors by name, and the arguments of the call: what the candidate returns."""
+
+
+class BadCandidate(Exception):
+    """A file that can't be used; the message says why."""
+
+
+def load_candidate(path: Path | None, operator: Operator) -> Call:
+    """How to call a candidate; None: the operator's own reference.
+
+    Raises:
+        BadCandidate: It has neither the function nor the class.
+        Exception: Whatever its code raises.
+    """
+    if path is None:
+        return lambda tensors, args: operator.reference(*tensors.values(), **operator.settings_of(args))
+    module = _load(path)
+    function = getattr(module, operator.name, None)
+    if callable(function):
+        return lambda tensors, args: function(*tensors.values(), **operator.settings_of(args))
+    model = getattr(module, _CLASS, None)
+    if inspect.isclass(model):
+        return lambda tensors, args: _construct(model, args).forward(**tensors)
+    raise BadCandidate(f"want a function {operator.name} or a class {_CLASS} in it, found neither")
+
+
+def _load(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(_MODULE, path)
+    if spec is None or spec.loader is None:
+        raise BadCandidate("want a Python file, whose name ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[_MODULE] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _construct(model: Any, args: Mapping[str, Any]) -> Any:
+    named = inspect.signature(model).parameters
+    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in named.values())
+    return model(**{name: value for name, value in args.items() if takes_any or name in named})

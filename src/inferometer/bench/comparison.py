@@ -1,0 +1,189 @@
+"""Is an answer right: kind, shape and layout of every output; its error by norm, by row, in units of the last place.
+
+One tolerance for every element would let a zero tensor pass where outputs are small, and refuse a right kernel where an
+fp8 value is rounded the other way. So errors are measured against the size of what is right:
+
+- real numbers: norm of the error over norm of the answer, at most the output's tolerance; and the same of every row
+  (last dimension), at most `ROW` times as much, so that one wrong token among thousands is seen;
+- fp8 values that round an exactly defined number (`Operator.quantised`): at most `FLIPPED` of them, and the ties
+  of two rows, to a neighbour;
+- integers and `Operator.exact`: to the bit. Infinities and NaN must stand where they are wanted.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from inferometer.operators.operator import TOLERANCE, Operator
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ROW = 8
+"""Times the tolerance that a single row may be off: rounding errors of few numbers vary more than those of many."""
+
+SMALL_ROW = 0.1
+"""Rows count as at least this much of the usual row: what is nearly nothing can't be compared with itself."""
+
+FLIPPED = 0.01
+"""Share of fp8 values that may be their neighbours: x * (1 / s) in place of x / s flips about 1e-4 of them."""
+
+TIES, TIED_ROWS = 1 / 16, 2
+"""So many values of so many rows may be more: bf16 has four bits more than e4m3, so where a row's largest value makes a
+scale of few bits, up to a 16th of the row lies on ties, which the scale's last bit decides. One row of 50 is such a
+row: in outputs of few rows, right kernels flip more than `FLIPPED`."""
+
+_SHORT = {"torch.float32": "fp32", "torch.float16": "fp16", "torch.bfloat16": "bf16", "torch.float64": "fp32"}
+_PIECE = 1 << 24  # elements compared at once, in float64
+
+
+@dataclass(frozen=True)
+class OutputCheck:
+    """One output of one case.
+
+    Attributes:
+        output: Its name.
+        reason: Why it is wrong, in words; None where it is right.
+        error: Norm of the error over norm of the answer; None where kind or shape is wrong already.
+        row_error: The greatest of all rows.
+        tolerance: What `error` may be; 0: exact.
+    """
+
+    output: str
+    reason: str | None
+    error: float | None = None
+    row_error: float | None = None
+    tolerance: float | None = None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return self.reason is None
+
+
+def compare_outputs(operator: Operator, found: Any, wanted: "Mapping[str, Tensor]") -> list[OutputCheck]:
+    """Every output of an answer; `found` is what a candidate returned: a tensor, or a tuple or list of them."""
+    values = list(found) if isinstance(found, tuple | list) else [found]
+    if len(values) != len(wanted):
+        reason = f"want {len(wanted)} outputs ({', '.join(wanted)}), found {len(values)}"
+        return [OutputCheck(next(iter(wanted)), reason)]
+    return [_compare(operator, name, value, wanted[name]) for name, value in zip(wanted, values, strict=True)]
+
+
+def tolerance_of(operator: Operator, output: str, wanted: "Tensor") -> float:
+    """Of the norm of an output's error: the operator's own, or that of the dtype; 0 where it must be exact."""
+    if output in operator.exact or not wanted.dtype.is_floating_point:
+        return 0.0
+    return operator.tolerance.get(output, TOLERANCE[_SHORT.get(str(wanted.dtype), "fp8")])
+
+
+def flips_allowed(wanted: "Tensor") -> float:
+    """How many of an output's rounded values may be their neighbours."""
+    width = int(wanted.shape[-1]) if wanted.dim() else 1
+    rows = int(wanted.numel()) // max(1, width)
+    return FLIPPED * rows * width + TIES * width * min(rows, TIED_ROWS)
+
+
+def _compare(operator: Operator, name: str, found: Any, wanted: "Tensor") -> OutputCheck:
+    kind = next(_wrong_kind(found, wanted), None)
+    if kind is not None:
+        return OutputCheck(name, kind)
+    allowed = tolerance_of(operator, name, wanted)
+    if wanted.dtype.is_floating_point:
+        odd = _odd_places(found, wanted)
+        if odd:
+            return OutputCheck(name, odd, tolerance=allowed)
+    if not allowed:
+        wrong = int((found != wanted).sum() - ((found != found) & (wanted != wanted)).sum())
+        reason = f"{wrong:,} of {wanted.numel():,} values differ, and must be exact" if wrong else None
+        return OutputCheck(name, reason, float(wrong > 0), float(wrong > 0), 0.0)
+    if name in operator.quantised:
+        return _compare_rounded(name, found, wanted, allowed)
+    error, row_error, row = _errors(found, wanted)
+    reason = None
+    if not error <= allowed:
+        reason = f"the error is {error:.3g} of the answer, want at most {allowed:g}"
+    elif not row_error <= ROW * allowed:
+        reason = f"row {row:,} is {row_error:.3g} off, want at most {ROW * allowed:g}"
+    return OutputCheck(name, reason, error, row_error, allowed)
+
+
+def _wrong_kind(found: Any, wanted: "Tensor") -> Iterator[str]:
+    import torch
+
+    if type(found) is not torch.Tensor:
+        yield f"want a plain torch.Tensor, found {type(found).__name__}"
+        return
+    for fact in ("dtype", "shape", "device", "layout"):
+        own, other = getattr(found, fact), getattr(wanted, fact)
+        if own != other:
+            yield f"want {fact} {_said(other)}, found {_said(own)}"
+    if wanted.is_contiguous() and not found.is_contiguous():
+        yield f"want a dense tensor, found strides {tuple(found.stride())}"
+
+
+def _said(fact: Any) -> str:
+    return str(tuple(fact)) if isinstance(fact, tuple) else str(fact).removeprefix("torch.")
+
+
+def _odd_places(found: "Tensor", wanted: "Tensor") -> str | None:
+    """What is wrong with infinities and NaN."""
+    for own, other in _in_pieces(found, wanted):
+        odd = ~other.isfinite()
+        differ = (own.isfinite() == odd) | (odd & (own != other) & ~(own.isnan() & other.isnan()))
+        if differ.any():
+            at = int(differ.nonzero()[0])
+            return f"want {other[at].item():g} where {own[at].item():g} is, in {int(differ.sum()):,} places at least"
+    return None
+
+
+def _compare_rounded(name: str, found: "Tensor", wanted: "Tensor", allowed: float) -> OutputCheck:
+    """Distances in units of the last place: of fp8, bits in order of value."""
+    apart = (_ordered(found) - _ordered(wanted)).abs()
+    unlike, most = int((apart > 0).sum()), int(apart.max()) if apart.numel() else 0
+    error, row_error, _ = _errors(found, wanted)
+    reason = None
+    if most > 1:
+        reason = f"a value is {most} units of the last place off, want at most 1"
+    elif unlike > flips_allowed(wanted):
+        share, most_share = unlike / apart.numel(), flips_allowed(wanted) / apart.numel()
+        reason = f"{share:.2%} of the values are rounded the other way, want at most {most_share:.2%}"
+    return OutputCheck(name, reason, error, row_error, allowed)
+
+
+def _ordered(values: "Tensor") -> "Tensor":
+    """fp8 bits as integers that rise with the value; both zeros are 0."""
+    import torch
+
+    bits = values.view(torch.uint8).to(torch.int16)
+    return torch.where(bits >= 128, 128 - bits, bits)
+
+
+def _errors(found: "Tensor", wanted: "Tensor") -> tuple[float, float, int]:
+    """Of the whole by norm, and of the worst row with its number; rows of 1-D outputs are single numbers."""
+    import torch
+
+    if not wanted.numel():
+        return 0.0, 0.0, 0
+    width = wanted.shape[-1] if wanted.dim() > 1 else 1
+    rows = max(1, _PIECE // width)
+    own, other = found.reshape(-1, width), wanted.reshape(-1, width)
+    wrong, size = [], []
+    for start in range(0, own.shape[0], rows):
+        w = other[start : start + rows].double().nan_to_num(0, 0, 0)
+        f = own[start : start + rows].double().nan_to_num(0, 0, 0)
+        wrong.append((f - w).square().sum(-1))
+        size.append(w.square().sum(-1))
+    wrong_R, size_R = torch.cat(wrong), torch.cat(size)
+    whole = size_R.sum()
+    usual = size_R.mean().sqrt()
+    if not whole:
+        return float(wrong_R.sum().sqrt()), float(wrong_R.max().sqrt()), int(wrong_R.argmax())
+    each = wrong_R.sqrt() / size_R.sqrt().clamp(min=float(SMALL_ROW * usual))
+    return float((wrong_R.sum() / whole).sqrt()), float(each.max()), int(each.argmax())
+
+
+def _in_pieces(found: "Tensor", wanted: "Tensor") -> "Iterator[tuple[Tensor, Tensor]]":
+    own, other = found.reshape(-1), wanted.reshape(-1)
+    for start in range(0, own.numel(), _PIECE):
+        yield own[start : start + _PIECE].float(), other[start : start + _PIECE].float()

@@ -1,0 +1,52 @@
+"""Which shapes to run: the tiny ones, published ones by index, or all that fit."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from inferometer.errors import InputError
+from inferometer.operators.operator import Operator
+
+_RANGE = re.compile(r"(?P<first>[0-9]{1,4})(?:-(?P<last>[0-9]{1,4}))?")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An operator with labels and arguments of the shapes to run."""
+
+    operator: Operator
+    shapes: tuple[tuple[str, Mapping[str, Any]], ...]
+
+
+def choose_shapes(operator: Operator, words: str) -> Asked:
+    """`tiny`, `all`, or published indices such as `0,3-5`.
+
+    Raises:
+        InputError: It is neither, or the operator has no shape of that index.
+    """
+    if words == "tiny":
+        return Asked(operator, tuple((f"tiny {i}: {_said(args)}", args) for i, args in enumerate(operator.tiny)))
+    known = {shape.index: shape for shape in operator.catalogue().shapes}
+    wanted = sorted(known) if words == "all" else list(dict.fromkeys(_indices(words)))
+    for index in wanted:
+        if index not in known:
+            has = ", ".join(map(str, sorted(known)))
+            raise InputError(
+                f"{operator.name} has no shape {index}",
+                hint=f"It has {has}; `inferometer operators {operator.name}` shows them.",
+            )
+    return Asked(operator, tuple((f"{index}: {known[index].label}", known[index].args) for index in wanted))
+
+
+def _indices(words: str) -> Iterator[int]:
+    for part in words.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        first, last = (int(match["first"]), int(match["last"] or match["first"])) if match else (1, 0)
+        if first > last:
+            raise InputError(f'want tiny, all, or indices such as 0,3-5 for shapes, found "{words}"')
+        yield from range(first, last + 1)
+
+
+def _said(args: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in args.items())
