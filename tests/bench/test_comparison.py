@@ -59,6 +59,16 @@ def test_one_wrong_row_among_thousands_is_seen() -> None:
     assert check.reason == "row 777 is 1 off, want at most 0.08"
 
 
+def test_one_wrong_number_in_a_long_row_is_seen() -> None:
+    operator = operators()["rms_norm"]
+    wanted = {"out": torch.randn(50, 4096).to(torch.bfloat16)}
+    found = wanted["out"].clone()
+    wanted["out"][3, 77] = found[3, 77] = 1.5
+    found[3, 77] = 0
+    (check,) = compare_outputs(operator, found, wanted)
+    assert check.reason == "number 77 of row 3 is 1 off, want at most 0.16"
+
+
 def test_a_row_of_nearly_nothing_is_held_to_the_usual_row() -> None:
     operator = operators()["rms_norm"]
     wanted = torch.randn(50, 64)

@@ -4,7 +4,8 @@ One tolerance for every element would let a zero tensor pass where outputs are s
 fp8 value is rounded the other way. So errors are measured against the size of what is right:
 
 - real numbers: norm of the error over norm of the answer, at most the output's tolerance; and the same of every row
-  (last dimension), at most `ROW` times as much, so that one wrong token among thousands is seen;
+  (last dimension), at most `ROW` times as much, so that one wrong token among thousands is seen; and of every number
+  against itself or its row, at most `NUMBER` times as much;
 - fp8 values that round an exactly defined number (`Operator.quantised`): at most `FLIPPED` of them, and the ties
   of two rows, to a neighbour;
 - integers and `Operator.exact`: to the bit. Infinities and NaN must stand where they are wanted.
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inferometer.bench.deviation import measure_deviation
 from inferometer.operators.operator import TOLERANCE, Operator
 
 if TYPE_CHECKING:
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 ROW = 8
 """Times the tolerance that a single row may be off: rounding errors of few numbers vary more than those of many."""
 
-SMALL_ROW = 0.1
-"""Rows count as at least this much of the usual row: what is nearly nothing can't be compared with itself."""
+NUMBER = 16
+"""Times the tolerance that a single number may be off: right kernels reach 7."""
 
 FLIPPED = 0.01
 """Share of fp8 values that may be their neighbours: x * (1 / s) in place of x / s flips about 1e-4 of them."""
@@ -34,7 +36,7 @@ scale of few bits, up to a 16th of the row lies on ties, which the scale's last 
 row: in outputs of few rows, right kernels flip more than `FLIPPED`."""
 
 _SHORT = {"torch.float32": "fp32", "torch.float16": "fp16", "torch.bfloat16": "bf16", "torch.float64": "fp32"}
-_PIECE = 1 << 24  # elements compared at once, in float64
+_PIECE = 1 << 24  # elements compared at once
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,16 @@ def _compare(operator: Operator, name: str, found: Any, wanted: "Tensor") -> Out
         return OutputCheck(name, reason, float(wrong > 0), float(wrong > 0), 0.0)
     if name in operator.quantised:
         return _compare_rounded(name, found, wanted, allowed)
-    error, row_error, row = _errors(found, wanted)
+    off = measure_deviation(found, wanted)
     reason = None
-    if not error <= allowed:
-        reason = f"the error is {error:.3g} of the answer, want at most {allowed:g}"
-    elif not row_error <= ROW * allowed:
-        reason = f"row {row:,} is {row_error:.3g} off, want at most {ROW * allowed:g}"
-    return OutputCheck(name, reason, error, row_error, allowed)
+    if not off.whole <= allowed:
+        reason = f"the error is {off.whole:.3g} of the answer, want at most {allowed:g}"
+    elif not off.row <= ROW * allowed:
+        reason = f"row {off.row_at:,} is {off.row:.3g} off, want at most {ROW * allowed:g}"
+    elif not off.number <= NUMBER * allowed:
+        where = f"number {off.number_at:,} of row {off.number_row:,}"
+        reason = f"{where} is {off.number:.3g} off, want at most {NUMBER * allowed:g}"
+    return OutputCheck(name, reason, off.whole, off.row, allowed)
 
 
 def _wrong_kind(found: Any, wanted: "Tensor") -> Iterator[str]:
@@ -141,14 +146,14 @@ def _compare_rounded(name: str, found: "Tensor", wanted: "Tensor", allowed: floa
     """Distances in units of the last place: of fp8, bits in order of value."""
     apart = (_ordered(found) - _ordered(wanted)).abs()
     unlike, most = int((apart > 0).sum()), int(apart.max()) if apart.numel() else 0
-    error, row_error, _ = _errors(found, wanted)
+    off = measure_deviation(found, wanted)
     reason = None
     if most > 1:
         reason = f"a value is {most} units of the last place off, want at most 1"
     elif unlike > flips_allowed(wanted):
         share, most_share = unlike / apart.numel(), flips_allowed(wanted) / apart.numel()
         reason = f"{share:.2%} of the values are rounded the other way, want at most {most_share:.2%}"
-    return OutputCheck(name, reason, error, row_error, allowed)
+    return OutputCheck(name, reason, off.whole, off.row, allowed)
 
 
 def _ordered(values: "Tensor") -> "Tensor":
@@ -157,30 +162,6 @@ def _ordered(values: "Tensor") -> "Tensor":
 
     bits = values.view(torch.uint8).to(torch.int16)
     return torch.where(bits >= 128, 128 - bits, bits)
-
-
-def _errors(found: "Tensor", wanted: "Tensor") -> tuple[float, float, int]:
-    """Of the whole by norm, and of the worst row with its number; rows of 1-D outputs are single numbers."""
-    import torch
-
-    if not wanted.numel():
-        return 0.0, 0.0, 0
-    width = wanted.shape[-1] if wanted.dim() > 1 else 1
-    rows = max(1, _PIECE // width)
-    own, other = found.reshape(-1, width), wanted.reshape(-1, width)
-    wrong, size = [], []
-    for start in range(0, own.shape[0], rows):
-        w = other[start : start + rows].double().nan_to_num(0, 0, 0)
-        f = own[start : start + rows].double().nan_to_num(0, 0, 0)
-        wrong.append((f - w).square().sum(-1))
-        size.append(w.square().sum(-1))
-    wrong_R, size_R = torch.cat(wrong), torch.cat(size)
-    whole = size_R.sum()
-    usual = size_R.mean().sqrt()
-    if not whole:
-        return float(wrong_R.sum().sqrt()), float(wrong_R.max().sqrt()), int(wrong_R.argmax())
-    each = wrong_R.sqrt() / size_R.sqrt().clamp(min=float(SMALL_ROW * usual))
-    return float((wrong_R.sum() / whole).sqrt()), float(each.max()), int(each.argmax())
 
 
 def _in_pieces(found: "Tensor", wanted: "Tensor") -> "Iterator[tuple[Tensor, Tensor]]":
