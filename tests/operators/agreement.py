@@ -5,22 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from inferometer.operators.operator import TOLERANCE, Operator
-
-_SHORT = {"torch.float32": "fp32", "torch.float16": "fp16", "torch.bfloat16": "bf16"}
+from inferometer.bench.comparison import tolerance_of
+from inferometer.operators.operator import Operator
 
 
 def as_float64(tensor: Any) -> np.ndarray:
     """A tensor as numpy: real numbers in float64, integers as they are."""
     wide = tensor.double() if tensor.dtype.is_floating_point else tensor
     return np.asarray(wide.numpy())
-
-
-def tolerance_of(operator: Operator, output: str, tensor: Any) -> float:
-    """The operator's own, or that of the dtype; 0 for integers."""
-    if output in operator.exact or not tensor.dtype.is_floating_point:
-        return 0.0
-    return operator.tolerance.get(output, TOLERANCE[_SHORT.get(str(tensor.dtype), "fp8")])
 
 
 def error_of(found: np.ndarray, wanted: np.ndarray) -> float:
