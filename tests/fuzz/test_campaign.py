@@ -139,4 +139,4 @@ def test_results_are_amended_where_a_defect_is_mended(tmp_path: Path, monkeypatc
     assert results.defective_cases() == [0, 2]
     results.amend_results([Result(0, "kineto", "refusal", 0.1, 0), Result(2, "kineto", "defect", 0.1, 0)])
     assert results.defective_cases() == [2]
-    assert "| all | 3 | 0 | 0 | 2 | 0 | 1 |" in results.figures()
+    assert "| all | 3 | 0 | 0 | 2 | 1 |" in results.figures()
