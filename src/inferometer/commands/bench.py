@@ -1,5 +1,6 @@
 """`inferometer bench`: does a kernel for one of the catalogue's operators build, is it right."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,6 +118,8 @@ def _require_torch(device: str) -> None:
 
     from inferometer.errors import InputError, Unavailable
 
+    if sys.platform == "win32":
+        raise Unavailable("candidates can't be kept apart on Windows yet", hint="Use WSL.")
     if find_spec("torch") is None:
         raise Unavailable("torch is not installed", hint="pip install 'inferometer[torch]'")
     import torch
