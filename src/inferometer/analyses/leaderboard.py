@@ -5,12 +5,11 @@ then any device that the reader asks for. A headline row is published of each op
 whatever that shape is; beside it stands the row of true medians. Leaves out results of candidates.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import polars as pl
 
 from inferometer.analyses.operators import Catalogued, OperatorList, list_operators
 from inferometer.analyses.published_operators import (
@@ -23,15 +22,13 @@ from inferometer.analyses.published_operators import (
     regime_of,
     upper_median,
 )
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Field, Result, Section, frame_of
 from inferometer.hardware.device import Device
 from inferometer.operators.operator import Operator
+from inferometer.operators.shapes import PROFILES
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 from inferometer.units import format_share
-
-PROFILES = 1_303
-"""Production profiles that the catalogue's importance is made from."""
 
 _CATALOGUE = (
     Field("operator", "Operator", "name"),
@@ -48,9 +45,6 @@ _CATALOGUE = (
     Field("id", "Id", "text", spare=3),
     Field("profiles", "Profiles", "count", spare=5),
 )
-_KINDS: Mapping[str, Any] = {
-    "name": pl.String, "text": pl.String, "count": pl.Int64, "share": pl.Float64, "ratio": pl.Float64, "ns": pl.Float64,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -175,7 +169,7 @@ class Leaderboard(Result):
             f"Importance: share of GPU time, normalised to 100 % in all; as published the shares add up to {total}.",
             f"Launch-bound shapes, what binds most of the others, and S are on {self.timed.device.name}.",
         ]
-        return Section("Operators", _CATALOGUE, _frame(rows, _CATALOGUE), notes)
+        return Section("Operators", _CATALOGUE, frame_of(rows, _CATALOGUE), notes)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -207,7 +201,7 @@ def make_leaderboard(
 def headline_section(platform: Platform) -> Section:
     """The headline rows of a platform: of the middle shape, then medians. T_Prod only where kernels were timed."""
     fields = _headline_fields(platform)
-    frame = _frame([_headline_cells(row, platform) for row in platform.headlines], fields)
+    frame = frame_of([_headline_cells(row, platform) for row in platform.headlines], fields)
     return Section(f"Headline rows on {platform.device.name}", fields, frame, [*_headline_notes(platform)])
 
 
@@ -304,7 +298,3 @@ def _headline_notes(platform: Platform) -> Sequence[str]:
     if not platform.is_timed:
         notes.append(f"T_Prod isn't told: deployed kernels were timed on {DEPLOYED} only.")
     return notes
-
-
-def _frame(rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema={field.column: _KINDS[field.kind] for field in fields})

@@ -1,7 +1,7 @@
 """The catalogue of operators as results: all of them with their importance, and one with every shape and bound."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,11 @@ from inferometer.analyses.published_operators import (
     regime_of,
     upper_median,
 )
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Field, Result, Section, frame_of
 from inferometer.hardware.device import Device
 from inferometer.operators.bounds import BOUNDS
 from inferometer.operators.operator import Operator
+from inferometer.operators.shapes import PROFILES
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 from inferometer.units import format_share
@@ -103,13 +104,13 @@ class OperatorList(Result):
     def facts(self) -> Sequence[tuple[str, str]]:
         shapes = sum(len(each.shapes) for each in self.operators)
         return [
-            ("Catalogue", f"{len(self.operators)} operators, {shapes} shapes, from 1,303 production profiles"),
+            ("Catalogue", f"{len(self.operators)} operators, {shapes} shapes, from {PROFILES:,} production profiles"),
             ("Device", self.device.name),
         ]
 
     def sections(self) -> Sequence[Section]:
         rows = [self._row(each) for each in self.operators]
-        return [Section("Operators", _LIST, pl.DataFrame(rows, schema=_LIST_SCHEMA), tuple(self._notes()))]
+        return [Section("Operators", _LIST, frame_of(rows, _LIST), tuple(self._notes()))]
 
     def as_json(self) -> dict[str, Any]:
         return {"device": self.device.name, "operators": [each.as_json() for each in self.operators]}
@@ -145,13 +146,13 @@ class OperatorSheet(Result):
 
     def facts(self) -> Sequence[tuple[str, str]]:
         known, operator = self.found.operator.catalogue(), self.found.operator
-        importance = f"{format_share(self.found.normalised)} of the catalogue, in {known.profiles:,} of 1,303 profiles"
+        share, seen = format_share(self.found.normalised), f"{known.profiles:,} of {PROFILES:,} profiles"
         regime = f"{regime_of(operator)}, {median_intensity(operator):.4g} FLOP/byte"
         return [
             ("Operator", f"{operator.name} ({known.dtype}, {known.phase})"),
             ("Does", operator.summary),
             ("From", f"{known.upstream['framework']}: {known.upstream['symbol']}"),
-            ("Importance", importance),
+            ("Importance", f"{share} of the catalogue, in {seen}"),
             ("Regime", regime),
             ("Device", self.device.name),
         ]
@@ -195,7 +196,7 @@ class OperatorSheet(Result):
             }
             for each in self.found.shapes
         ]
-        return _frame(rows, fields), fields
+        return frame_of(rows, fields), fields
 
     def _published(self) -> tuple[pl.DataFrame, Sequence[Field]]:
         fields = [
@@ -223,7 +224,7 @@ class OperatorSheet(Result):
             }
             for each in self.found.shapes
         ]
-        return _frame(rows, fields), fields
+        return frame_of(rows, fields), fields
 
     def _notes(self) -> Sequence[str]:
         assumed = dict.fromkeys(words for each in self.found.shapes for words in each.work.assumes)
@@ -237,13 +238,6 @@ class OperatorSheet(Result):
             *lacking,
             *explained,
         ]
-
-
-_TYPES: Mapping[str, Any] = {
-    "count": pl.Int64, "bytes": pl.Int64, "ns": pl.Float64, "share": pl.Float64, "ratio": pl.Float64,
-    "text": pl.String, "name": pl.String,
-}  # fmt: skip
-_LIST_SCHEMA = {field.column: _TYPES[field.kind] for field in _LIST}
 
 
 def list_operators(operators: Sequence[Operator], device: Device, *, published: bool = False) -> OperatorList:
@@ -264,10 +258,6 @@ def _catalogued(chosen: Sequence[Operator], every: Sequence[Operator], device: D
         Catalogued(operator, bound_shapes(operator, device), operator.catalogue().importance / total)
         for operator in chosen
     ]
-
-
-def _frame(rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema={field.column: _TYPES[field.kind] for field in fields})
 
 
 def _about_s(device: Device, *, published: bool) -> Sequence[str]:

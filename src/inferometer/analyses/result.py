@@ -5,7 +5,7 @@ reports make them pretty.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +32,26 @@ class Field:
     title: str
     kind: Kind
     spare: int = 0
+
+
+_DTYPES: Mapping[Kind, Any] = {
+    "text": pl.String,
+    "name": pl.String,
+    "count": pl.Int64,
+    "bytes": pl.Int64,
+    "ns": pl.Float64,
+    "share": pl.Float64,
+    "ratio": pl.Float64,
+    "number": pl.Float64,
+}
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> pl.DataFrame:
+    """Few rows as a frame with a column a field, typed by its kind; what no field names is left out.
+
+    For modelled times, which are parts of a nanosecond, too: `ns` is a float here.
+    """
+    return pl.DataFrame(rows, schema={field.column: _DTYPES[field.kind] for field in fields})
 
 
 @dataclass(frozen=True)

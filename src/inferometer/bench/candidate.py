@@ -10,11 +10,12 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from inferometer.operators.operator import Operator
 
-_MODULE = "candidate"
+MODULE = "candidate"
 _CLASS = "Model"
 
 Call = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
@@ -34,22 +35,30 @@ def load_candidate(path: Path | None, operator: Operator) -> Call:
     """
     if path is None:
         return lambda tensors, args: operator.reference(*tensors.values(), **operator.settings_of(args))
-    module = _load(path)
+    call = find_call(load_module(path), operator)
+    if call is None:
+        raise BadCandidate(f"want a function {operator.name} or a class {_CLASS} in it, found neither")
+    return call
+
+
+def find_call(module: ModuleType, operator: Operator) -> Call | None:
+    """How to call the function or the class of a candidate; None where it has neither."""
     function = getattr(module, operator.name, None)
     if callable(function):
         return lambda tensors, args: function(*tensors.values(), **operator.settings_of(args))
     model = getattr(module, _CLASS, None)
     if inspect.isclass(model):
         return lambda tensors, args: _construct(model, args).forward(**tensors)
-    raise BadCandidate(f"want a function {operator.name} or a class {_CLASS} in it, found neither")
+    return None
 
 
-def _load(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(_MODULE, path)
+def load_module(path: Path) -> ModuleType:
+    """Run a candidate's file, as a module called `MODULE`."""
+    spec = importlib.util.spec_from_file_location(MODULE, path)
     if spec is None or spec.loader is None:
         raise BadCandidate("want a Python file, whose name ends in .py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[_MODULE] = module
+    sys.modules[MODULE] = module
     spec.loader.exec_module(module)
     return module
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Field, Result, Section, frame_of
 from inferometer.bench.comparison import ROW, OutputCheck, compare_outputs
 from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Limits
 from inferometer.bench.shapes import Asked
@@ -83,10 +81,8 @@ class Correctness(Result):
             Field("shape", "Shape", "name"),
         ]
         rows = [{**_plain(check), "verdict": "right" if check.is_right else "wrong"} for check in self.checks]
-        types: dict[str, Any] = {"count": pl.Int64, "share": pl.Float64}
-        schema = {field.column: types.get(field.kind, pl.String) for field in fields}
         words = f"Error: of what is allowed. A row may be off {ROW} times as much as the whole."
-        return [Section("Shapes", fields, pl.DataFrame(rows, schema=schema), (words,) if self.is_right else ())]
+        return [Section("Shapes", fields, frame_of(rows, fields), (words,) if self.is_right else ())]
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -6,6 +6,9 @@ from typing import Any
 
 import msgspec
 
+PROFILES = 1_303
+"""Production profiles that shapes and importance are from."""
+
 _RUNS = "seq_lens"  # lists of equal lengths are written as [[length, how many], ...]
 
 

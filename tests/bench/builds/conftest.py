@@ -23,6 +23,7 @@ SAMPLES: Mapping[str, tuple[str, Operator, tuple[str, ...]]] = {
     "hanging": (samples.HANGING, NORM, ("sm_90",)),
     "matmul": (samples.MATMUL, GATE, ALL),
     "norm": ((samples.CANDIDATES / "triton_rms_norm.py").read_text("utf-8"), NORM, ("sm_90",)),
+    "published_form": (samples.PUBLISHED_FORM, NORM, ("sm_90",)),
     "spilling": (samples.SPILLING, GATE, ("sm_90",)),
     "over_shared": (samples.OVER_SHARED, GATE, ("sm_90",)),
     "autotuned": (samples.AUTOTUNED, GATE, ("sm_90",)),

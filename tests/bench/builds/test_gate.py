@@ -90,6 +90,13 @@ def test_a_syntax_error_is_told_with_its_line(built: Built) -> None:
     assert not built("syntax_error").passed
 
 
+def test_a_class_in_the_published_form_is_built_as_the_function_is(built: Built) -> None:
+    kernels = [built(name).kernels for name in ("published_form", "norm")]
+    assert kernels[0]
+    assert [kernel.kernel for kernel in kernels[0]] == [kernel.kernel for kernel in kernels[1]]
+    assert [kernel.registers for kernel in kernels[0]] == [kernel.registers for kernel in kernels[1]]
+
+
 def test_a_function_of_another_name_is_told(built: Built) -> None:
     (build,) = built("wrong_name").architectures
     assert build.error == 'want a function "rms_norm", found rmsnorm'

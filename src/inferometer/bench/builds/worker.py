@@ -4,10 +4,9 @@ One each, as Triton keeps kernels in memory by the number of the device: a secon
 would be answered with the code of the first. Nothing of a candidate is run in any other process of ours.
 """
 
-import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +17,7 @@ from inferometer.bench.builds.events import Ended, Events, Job, Lacking, Multipl
 from inferometer.bench.builds.interception import Recorder, describe
 from inferometer.bench.builds.limits import ARCHITECTURES, Limits
 from inferometer.bench.builds.stub_driver import StubDriver, pretend_cuda
+from inferometer.bench.candidate import MODULE, BadCandidate, find_call, load_module
 from inferometer.errors import clean
 from inferometer.operators.operator import Operator
 from inferometer.registry import collect
@@ -31,10 +31,6 @@ DECLARED = "BUILDS"
 - `divisible`: names of the arguments that 16 divides;
 - anything else: options, as `num_warps`.
 """
-
-
-class _Unusable(Exception):
-    """What is wrong with a candidate, in words."""
 
 
 def main() -> None:
@@ -51,7 +47,7 @@ def main() -> None:
             events.send(lacking)
             return
         _build(job, events)
-    except _Unusable as problem:
+    except BadCandidate as problem:
         events.send(Stopped(clean(str(problem))))
     except (Exception, SystemExit) as error:  # noqa: BLE001  the edge to the candidate's code
         events.send(Stopped(_placed(error, job.candidate)))
@@ -69,16 +65,18 @@ def _build(job: Job, events: Events) -> None:
     recorder = Recorder(limits, job.architecture, events, job.messages, driver)
     recorder.install()
     multiplied = pretend_cuda(limits)
-    module = _load(Path(job.candidate))
+    module = load_module(Path(job.candidate))
     if hasattr(module, DECLARED):
         for declared in getattr(module, DECLARED):
             _compile_declared(declared, driver, recorder)
         return
-    function = _function_of(module, operator.name)
+    call = find_call(module, operator)
+    if call is None:
+        raise BadCandidate(f'want a function "{operator.name}", found {_own_of(module)}')
     for recorder.case, args in enumerate(job.cases):
         tensors = operator.inputs(**args, seed=job.seed)
         multiplied.clear()
-        function(*tensors.values(), **operator.settings_of(args))
+        call(tensors, args)
         events.send(Multiplied(sorted(multiplied)))
 
 
@@ -105,26 +103,13 @@ def _lacking(limits: Limits) -> Lacking | None:
     return None
 
 
-def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("candidate", path)
-    if spec is None or spec.loader is None:
-        raise _Unusable(f"{path.name}: want a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["candidate"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _function_of(module: ModuleType, name: str) -> Callable[..., Any]:
-    function = getattr(module, name, None)
-    if callable(function):
-        found: Callable[..., Any] = function
-        return found
+def _own_of(module: ModuleType) -> str:
+    """The names of what a candidate defines and could be called."""
     own = sorted(
         each for each, value in vars(module).items()
-        if callable(value) and getattr(value, "__module__", None) == "candidate" and not each.startswith("_")
+        if callable(value) and getattr(value, "__module__", None) == MODULE and not each.startswith("_")
     )  # fmt: skip
-    raise _Unusable(f'want a function "{name}", found {", ".join(own) or "none"}')
+    return ", ".join(own) or "none"
 
 
 def _compile_declared(declared: Mapping[str, Any], driver: StubDriver, recorder: Recorder) -> None:
