@@ -16,8 +16,6 @@ SKEW = 0.5
 """A router's first choice is an expert with a chance of 1 / rank^SKEW, ranks shuffled: of 8 out of 128, the busiest
 expert gets about five times its fair share. Chosen, not measured: trained routers lie on both sides of it."""
 
-_PIECE = 1 << 26  # elements drawn at once, so that fp32 and the dtype asked for lie side by side only briefly
-
 
 class Draws:
     """Tensors drawn one after another from `seed`, on `device`."""
@@ -110,9 +108,8 @@ class Draws:
 
         out = torch.empty(shape, dtype=torch_dtype(dtype), device=self.device)
         flat = out.view(-1)
-        for start in range(0, flat.numel(), _PIECE):
-            part = torch.empty(min(_PIECE, flat.numel() - start), device=self.device)
-            flat[start : start + _PIECE] = fill(part).to(out.dtype)
+        for part in pieces(flat.numel(), 1):  # fp32 and the dtype asked for lie side by side only briefly
+            flat[part] = fill(torch.empty(part.stop - part.start, device=self.device)).to(out.dtype)
         return out
 
 

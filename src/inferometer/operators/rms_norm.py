@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inferometer.operators.draws import Draws
 from inferometer.operators.operator import Operator
-from inferometer.operators.pieces import by_rows
+from inferometer.operators.pieces import by_rows, pieces
 from inferometer.operators.work import Cost, Work
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def inputs(*, token_count: int, hidden_size: int, seed: int, device: str = "cpu"
     draw = Draws(seed, device)
     scale_T1 = draw.uniform(token_count, 1, low=0.2, high=4.0)
     x_TH = draw.normal(token_count, hidden_size)
-    for start in range(0, token_count, 1 << 14):
-        x_TH[start : start + (1 << 14)] *= scale_T1[start : start + (1 << 14)].to(x_TH.dtype)
+    for part in pieces(token_count, hidden_size):
+        x_TH[part] *= scale_T1[part].to(x_TH.dtype)
     return {"x": x_TH, "weight": draw.norm_weight(hidden_size)}
 
 
