@@ -71,19 +71,19 @@ class Draws:
         """As trained norms have it: around 1, not equal to it."""
         return self.normal(size, dtype=dtype, scale=0.1, mean=1.0)
 
-    def logits(self, tokens: int, experts: int, dtype: str = "fp32") -> "Tensor":
+    def logits(self, tokens: int, experts: int, dtype: str = "fp32", *, skew: float = SKEW) -> "Tensor":
         """Router logits of `tokens` rows: Gumbel noise, with experts of unequal popularity."""
         import torch
 
         rank = self.permutation(experts, "int64") + 1
         noise = -torch.log(-torch.log(self.uniform(tokens, experts, low=1e-7, high=1 - 1e-7)))
-        return (noise - SKEW * torch.log(rank.float())).to(torch_dtype(dtype))
+        return (noise - skew * torch.log(rank.float())).to(torch_dtype(dtype))
 
-    def routing(self, tokens: int, experts: int, top_k: int) -> "tuple[Tensor, Tensor]":
+    def routing(self, tokens: int, experts: int, top_k: int, *, skew: float = SKEW) -> "tuple[Tensor, Tensor]":
         """Weights fp32 [tokens, top_k], which add up to 1, and different expert ids int32, as a router gives them."""
         import torch
 
-        weights, ids = torch.topk(torch.softmax(self.logits(tokens, experts), -1), top_k, -1)
+        weights, ids = torch.topk(torch.softmax(self.logits(tokens, experts, skew=skew), -1), top_k, -1)
         return weights / weights.sum(-1, keepdim=True), ids.to(torch.int32)
 
     def pages(self, blocks_of: Sequence[int], *, spare: int = 0) -> "tuple[Tensor, int]":

@@ -13,7 +13,7 @@ s = T k slots.
 
 from typing import TYPE_CHECKING
 
-from inferometer.operators.draws import Draws, torch_dtype
+from inferometer.operators.draws import SKEW, Draws, torch_dtype
 from inferometer.operators.fused_moe import add_expert, evenly_used, expert_products, used_experts
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work, active_experts
@@ -63,6 +63,7 @@ def inputs(
     scale_block_n: int = 128,
     scale_block_k: int = 128,
     fp8_dtype: str = "fp8_e4m3fnuz",
+    routing_skew: float = SKEW,
     seed: int,
     device: str = "cpu",
     **_: object,
@@ -74,7 +75,7 @@ def inputs(
     T, H, I, E = token_count, hidden_size, intermediate_size, num_experts  # noqa: E741
     m, n, h = 2 * I // scale_block_n, I // scale_block_n, H // scale_block_k
     unit = 4 / torch.finfo(torch_dtype(fp8_dtype)).max  # the largest value is four standard deviations
-    weights_Tk, ids_Tk = draw.routing(T, E, top_k)
+    weights_Tk, ids_Tk = draw.routing(T, E, top_k, skew=routing_skew)
 
     def scale(*shape: int, to: float) -> "Tensor":
         return draw.uniform(*shape, low=0.5 * unit * to, high=1.5 * unit * to)

@@ -12,7 +12,7 @@ expert; s = T k slots.
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from inferometer.operators.draws import Draws
+from inferometer.operators.draws import SKEW, Draws
 from inferometer.operators.operator import Operator
 from inferometer.operators.pieces import pieces
 from inferometer.operators.work import Cost, Product, Work, active_experts
@@ -68,6 +68,7 @@ def inputs(
     intermediate_size: int,
     num_experts: int,
     top_k: int,
+    routing_skew: float = SKEW,
     seed: int,
     device: str = "cpu",
     **_: object,
@@ -75,7 +76,7 @@ def inputs(
     """Weights scaled so that gate, up and output are about 1; experts of a token differ and are unequally popular."""
     draw = Draws(seed, device)
     T, H, I, E = token_count, hidden_size, intermediate_size, num_experts  # noqa: E741
-    weights_Tk, ids_Tk = draw.routing(T, E, top_k)
+    weights_Tk, ids_Tk = draw.routing(T, E, top_k, skew=routing_skew)
     return {
         "hidden_states": draw.normal(T, H),
         "w1": draw.normal(E, 2 * I, H, scale=H**-0.5),

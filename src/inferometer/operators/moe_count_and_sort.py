@@ -9,7 +9,7 @@ T tokens, k experts a token, s = T k slots, E experts.
 
 from typing import TYPE_CHECKING
 
-from inferometer.operators.draws import Draws
+from inferometer.operators.draws import SKEW, Draws
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
@@ -30,10 +30,18 @@ def reference(ids_Tk: "Tensor", *, num_experts: int) -> "tuple[Tensor, Tensor, T
 
 
 def inputs(
-    *, token_count: int, num_experts: int, top_k: int, seed: int, device: str = "cpu", **_: object
+    *,
+    token_count: int,
+    num_experts: int,
+    top_k: int,
+    routing_skew: float = SKEW,
+    seed: int,
+    device: str = "cpu",
+    **_: object,
 ) -> "dict[str, Tensor]":
     """Experts of a token differ and are unequally popular."""
-    return {"topk_ids": Draws(seed, device).routing(token_count, num_experts, top_k)[1]}
+    draw = Draws(seed, device)
+    return {"topk_ids": draw.routing(token_count, num_experts, top_k, skew=routing_skew)[1]}
 
 
 def cost(*, token_count: int, num_experts: int, top_k: int, **_: object) -> Cost:

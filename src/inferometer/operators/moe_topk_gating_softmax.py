@@ -12,7 +12,7 @@ T tokens, E experts, k experts a token, G groups.
 
 from typing import TYPE_CHECKING
 
-from inferometer.operators.draws import Draws
+from inferometer.operators.draws import SKEW, Draws
 from inferometer.operators.operator import Operator
 from inferometer.operators.pieces import by_rows
 from inferometer.operators.work import Cost, Work
@@ -52,9 +52,11 @@ def _limited(weights_TE: "Tensor", groups: int, keep: int) -> "Tensor":
     return weights_TGe.masked_fill(~kept_TG[:, :, None], 0).flatten(1)
 
 
-def inputs(*, token_count: int, num_experts: int, seed: int, device: str = "cpu", **_: object) -> "dict[str, Tensor]":
+def inputs(
+    *, token_count: int, num_experts: int, routing_skew: float = SKEW, seed: int, device: str = "cpu", **_: object
+) -> "dict[str, Tensor]":
     """Experts are unequally popular; a few logits of a row are equal, so that ties happen."""
-    logits_TE = Draws(seed, device).logits(token_count, num_experts)
+    logits_TE = Draws(seed, device).logits(token_count, num_experts, skew=routing_skew)
     return {"gating_output": (logits_TE / _STEP).round() * _STEP}
 
 
