@@ -27,6 +27,9 @@ HEAVY = {
 }
 
 
+KERNELS = f"{PACKAGE}.backends.torch_kernels."  # loaded when one is asked for, and nothing without torch
+
+
 def find_imports(tree: ast.AST, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
     """Every dotted name that a module may import, with its line; `from a import b` gives `a` and `a.b`."""
     for node in ast.walk(tree):
@@ -97,7 +100,7 @@ def test_a_module_imports_only_earlier_rooms_and_nothing_heavy(path: Path) -> No
     file = path.parent if is_package else path.with_suffix("")
     module = ".".join((PACKAGE, *file.relative_to(SOURCE).parts))
     assert find_uphill(tree, module, is_package=is_package) == []
-    assert find_heavy(tree, module, is_package=is_package) == []
+    assert module.startswith(KERNELS) or find_heavy(tree, module, is_package=is_package) == []
 
 
 @pytest.mark.parametrize(
