@@ -13,6 +13,9 @@ from inferometer.errors import FormatError, InputError
 FORMAT = "inferometer-bench"
 VERSION = 1
 
+REFUSED = "refused: "
+"""How the failure begins of a backend that doesn't take a shape; its reason follows."""
+
 Mode = Literal["cold", "warm"]
 Timer = Literal["cupti", "graph", "events", "host"]
 Verdict = Literal["same", "faster", "slower", "unclear"]
@@ -27,7 +30,8 @@ class Timing(_Part, frozen=True, kw_only=True):
 
     `timer`: cupti (kernel time as the profiler tells), graph (replays), events (of the stream), host (CPU only).
     `low_ns` to `high_ns` is the 95 % interval of the median. `dropped`: calls left out, since the device throttled.
-    `checked`: how many of the timed calls had their outputs compared with the reference.
+    `checked`: how many of the timed calls had their outputs compared with the reference. `inputs`: usual, or what is
+    unusual about them: skewed (one expert gets most tokens), mixed (sequences of unequal lengths).
     """
 
     mode: Mode
@@ -41,12 +45,14 @@ class Timing(_Part, frozen=True, kw_only=True):
     steady: bool
     checked: int = 0
     dropped: int = 0
+    inputs: str = "usual"
 
 
 class Versus(_Part, frozen=True, kw_only=True):
     """Against another contender, both timed in turns in one process.
 
-    `speedup` is base over contender: above 1, the contender is faster; `low` to `high` its 95 % interval.
+    `speedup` is base over contender: above 1, the contender is faster; `low` to `high` its 95 % interval. Inputs are
+    the usual ones.
     """
 
     base: str
@@ -108,9 +114,16 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
         """Whether every case was."""
         return self.failure is None
 
+    @property
+    def verdict(self) -> Literal["right", "wrong", "refused"]:
+        """Refused: the contender says itself that it can't do this shape."""
+        if self.failure is None:
+            return "right"
+        return "refused" if self.failure.startswith(REFUSED) else "wrong"
+
     def timing(self, mode: Mode) -> Timing | None:
-        """Of this cache state; None where it wasn't timed."""
-        return next((each for each in self.timings if each.mode == mode), None)
+        """Of this cache state, with usual inputs; None where it wasn't timed."""
+        return next((each for each in self.timings if each.mode == mode and each.inputs == "usual"), None)
 
 
 class Contender(_Part, frozen=True, kw_only=True):

@@ -136,8 +136,14 @@ def _settle(job: Job, calls: int, effort: Effort, clock: Callable[[], int]) -> N
         before = now
 
 
-def _spread(times: Sequence[float]) -> float:
-    """Half of the 95 % interval of the median, over it; the interval is between two of the samples."""
+def median_interval(times: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of the median, from order statistics: it ends at two of the samples, whatever their shape."""
     ordered, n = sorted(times), len(times)
     lowest = max(0, int((n - 1.96 * sqrt(n)) / 2))
-    return (ordered[n - 1 - lowest] - ordered[lowest]) / 2 / median(ordered)
+    return ordered[lowest], ordered[n - 1 - lowest]
+
+
+def _spread(times: Sequence[float]) -> float:
+    """Half of the interval of the median, over it."""
+    low, high = median_interval(times)
+    return (high - low) / 2 / median(times)
