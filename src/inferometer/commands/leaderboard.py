@@ -1,12 +1,13 @@
-"""`inferometer leaderboard`: one page about the operator catalogue, with every shape, bound and published figure."""
+"""`inferometer leaderboard`: contenders in order by the results of bench, or a page about the operator catalogue."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import Output, command, output_options
+from inferometer.commands.base import FORMATS, Output, command, output_options
 from inferometer.commands.pages import (
     STDOUT,
     check_output,
@@ -19,32 +20,153 @@ from inferometer.commands.pages import (
 
 if TYPE_CHECKING:
     from inferometer.analyses.leaderboard import Leaderboard
+    from inferometer.bench.ranking.ranking import Ranking
+    from inferometer.bench.ranking.standing import NamedRun
     from inferometer.hardware.device import Device
 
-_TITLE = "Operators of LLM inference: shapes, bounds and deployed kernels"
+_CATALOGUE_TITLE = "Operators of LLM inference: shapes, bounds and deployed kernels"
+_RANKING_TITLE = "Kernels in order: right, and how fast"
+_TWO = 2
+_MOST_FILES = 200
+_MOST_BYTES = 512_000_000  # of all files: 100,000 results are some 90 MB
 
 
 @command(
     "leaderboard",
-    help="Write one self-contained page about the operator catalogue, with every shape and bound.\n\n"
-    "The page has the operators by importance, what H20, XPU-A and each DEVICE allow, S of the deployed kernels beside "
-    "the published figures, and rooflines. It is HTML that needs no network, at most 8 MB; with a name in .md it is "
-    "Markdown. With --json and without -o, only the data are printed and no page is made.",
-    example="inferometer leaderboard -o operators.html --device 'H100 SXM'",
+    help="Rank the kernels of RESULTS, or write one page about the operator catalogue.\n\n"
+    "RESULTS are files of `inferometer bench -o`. Contenders stand in order, on each device apart: right before wrong, "
+    "then by the importance-weighted score, or by speedup where no bound is known. Of two files the differences are "
+    "told too, shape by shape. With -o the ranking is a page as well.\n\n"
+    "Without RESULTS the page has the catalogue's operators by importance, what H20, XPU-A and each DEVICE allow, S of "
+    "the deployed kernels beside the published figures, and rooflines. With --json and without -o, only the data are "
+    "printed and no page is made. A page is HTML that needs no network, at most 8 MB; with a name in .md, Markdown.",
+    example="inferometer leaderboard before.json after.json -o leaderboard.html",
 )
-@click.option(
-    "-o", "--output", metavar="OUT", help="The file to make; - is standard output.  [default: leaderboard.html]"
-)
-@click.option("--device", "names", metavar="DEVICE", multiple=True, help="One more device: 'H100 SXM'. Repeatable.")
-@click.option("--to", type=click.Choice(("html", "markdown")), help="The form.  [default: as OUT ends]")
-@click.option("--title", metavar="TEXT", default=_TITLE, help="The page's heading.")
+@click.argument("results", metavar="[RESULTS]...", nargs=-1)
+@click.option("-o", "--output", metavar="OUT", help=(
+    "The page to make; - is standard output.  [default, without RESULTS: leaderboard.html]"))  # fmt: skip
+@click.option("--base", metavar="NAME", help="With RESULTS: the contender that speedups are over.")
+@click.option("--check", is_flag=True, help=(
+    "With two RESULTS: exit with 1 where a shape became wrong or slower beyond noise, for CI."))  # fmt: skip
+@click.option("--device", "names", metavar="DEVICE", multiple=True, help=(
+    "Without RESULTS: one more device: 'H100 SXM'. Repeatable."))  # fmt: skip
+@click.option("--to", type=click.Choice(("html", "markdown")), help="The form of the page.  [default: as OUT ends]")
+@click.option("--title", metavar="TEXT", help="The page's heading.")
 @click.option("--force", is_flag=True, help="Replace OUT if it is there.")
-@output_options("json")
-def run(output: str | None, names: tuple[str, ...], to: str | None, title: str, force: bool, out: Output) -> None:
-    only_data = out.form == "json" and output is None and to is None
+@output_options(*FORMATS)
+def run(
+    results: tuple[str, ...],
+    output: str | None,
+    base: str | None,
+    check: bool,
+    names: tuple[str, ...],
+    to: str | None,
+    title: str | None,
+    force: bool,
+    out: Output,
+) -> int:
+    _check_options(results, base, names, check=check, out=out)
+    has_page = not (out.form == "json" and output is None and to is None)
+    if results:
+        has_page = output is not None or to is not None
     place, form = choose_place(output, to, stem="leaderboard")
-    if not only_data:
+    page = _Page(place, form, title, force) if has_page else None
+    if page is not None:
         check_output(place, form, force=force, out=out)
+    if results:
+        return _rank(results, base, page, check=check, out=out)
+    _describe_catalogue(names, page, out)
+    return 0
+
+
+class _Page:
+    """A page to write: where, its form and heading."""
+
+    def __init__(self, place: str, form: str, title: str | None, force: bool) -> None:
+        self.place, self.form, self.title, self.force = place, form, title, force
+
+    def write(self, text: str) -> None:
+        write_page(self.place, text, force=self.force)
+
+    def command(self, *words: str) -> str:
+        """What makes the page again, without the folders of this machine."""
+        output = self.place if self.place == STDOUT else Path(self.place).name
+        return shlex.join(["inferometer", "leaderboard", "-o", output, *words, "--to", self.form])
+
+
+def _check_options(
+    results: tuple[str, ...], base: str | None, names: tuple[str, ...], *, check: bool, out: Output
+) -> None:
+    if results and names:
+        raise click.UsageError("--device goes without RESULTS: these name the device that they ran on.")
+    if not results and out.form not in (None, "json"):
+        raise click.UsageError(f"--{out.form} goes with RESULTS.")
+    if not results and base is not None:
+        raise click.UsageError("--base goes with RESULTS.")
+    if check and len(results) != _TWO:
+        raise click.UsageError(f"--check wants two RESULTS, base and candidate; found {len(results)}.")
+    if len(results) > _MOST_FILES:
+        raise click.UsageError(f"at most {_MOST_FILES} RESULTS at a time, found {len(results)}.")
+
+
+def _rank(paths: Sequence[str], base: str | None, page: _Page | None, *, check: bool, out: Output) -> int:
+    from inferometer.bench.ranking.ranking import rank_runs
+
+    ranking = rank_runs(_read(paths), base=base)
+    left_out: tuple[str, ...] = ()
+    if page is not None:
+        files = map(_name, paths)
+        text, left_out = _render_ranking(ranking, page, page.command(*files, *(("--base", base) if base else ())))
+        page.write(text)
+    if out.form == "json":
+        about = {} if page is None else {"page": describe_page(page.place, page.form, left_out)}
+        out.write_json({**ranking.as_json(), **about})
+    elif page is None or out.form:
+        out.show(ranking.as_table() if out.form in ("csv", "tsv") else ranking)
+    elif page.place != STDOUT:
+        say_page(page.place, out)
+    warn_left_out(left_out)
+    return 1 if check and (ranking.differences is None or ranking.differences.regressed) else 0
+
+
+def _read(paths: Sequence[str]) -> "list[NamedRun]":
+    """Each with the name of its file.
+
+    Raises:
+        InputError: A file isn't there, or together they are larger than results are.
+        FormatError: It is no such file.
+    """
+    from inferometer.bench.results import read_run
+    from inferometer.errors import InputError
+    from inferometer.units import format_bytes
+
+    room = _MOST_BYTES
+    for path in paths:
+        file = Path(path)
+        size = file.stat().st_size if file.is_file() else 0
+        if size > room:
+            message = f"{path}: want at most {format_bytes(room)} more of results, found {format_bytes(size)}"
+            raise InputError(message, hint="Is it a trace? `inferometer summary` reads these.")
+        room -= size
+    return [(_name(path), read_run(path)) for path in paths]
+
+
+def _name(path: str) -> str:
+    """Of the file, without its folder; what isn't text in it is replaced."""
+    return Path(path).name.encode("utf-8", "replace").decode()
+
+
+def _render_ranking(ranking: "Ranking", page: _Page, command: str) -> tuple[str, tuple[str, ...]]:
+    from inferometer.reports.ranking.page import render_ranking, render_ranking_text
+
+    title = page.title or _RANKING_TITLE
+    if page.form == "markdown":
+        return render_ranking_text(ranking, title=title, command=command), ()
+    made = render_ranking(ranking, title=title, command=command)
+    return made.html, made.left_out
+
+
+def _describe_catalogue(names: tuple[str, ...], page: _Page | None, out: Output) -> None:
     devices = _devices(names)
 
     from inferometer.analyses.leaderboard import make_leaderboard
@@ -52,15 +174,15 @@ def run(output: str | None, names: tuple[str, ...], to: str | None, title: str, 
     from inferometer.operators import operators
 
     board = make_leaderboard(list(operators().values()), devices, require_device)
-    if only_data:
+    if page is None:
         out.write_json(board.as_json())
         return
-    text, left_out = _render(board, title, form, _command(place, names, form))
-    write_page(place, text, force=force)
+    text, left_out = _render(board, page, page.command(*(word for name in names for word in ("--device", name))))
+    page.write(text)
     if out.form == "json":
-        out.write_json({**board.as_json(), "page": describe_page(place, form, left_out)})
-    elif place != STDOUT:
-        say_page(place, out)
+        out.write_json({**board.as_json(), "page": describe_page(page.place, page.form, left_out)})
+    elif page.place != STDOUT:
+        say_page(page.place, out)
     warn_left_out(left_out)
 
 
@@ -80,17 +202,11 @@ def _devices(names: tuple[str, ...]) -> "list[Device]":
     return list(devices.values())
 
 
-def _render(board: "Leaderboard", title: str, to: str, command: str) -> tuple[str, tuple[str, ...]]:
+def _render(board: "Leaderboard", page: _Page, command: str) -> tuple[str, tuple[str, ...]]:
     from inferometer.reports.leaderboard.page import render_leaderboard, render_leaderboard_text
 
-    if to == "markdown":
+    title = page.title or _CATALOGUE_TITLE
+    if page.form == "markdown":
         return render_leaderboard_text(board, title=title, command=command), ()
-    page = render_leaderboard(board, title=title, command=command)
-    return page.html, page.left_out
-
-
-def _command(output: str, names: tuple[str, ...], to: str) -> str:
-    """What makes the page again, without the folders of this machine."""
-    words = ["inferometer", "leaderboard", "-o", output if output == STDOUT else Path(output).name]
-    words += [word for name in names for word in ("--device", name)]
-    return shlex.join([*words, "--to", to])
+    made = render_leaderboard(board, title=title, command=command)
+    return made.html, made.left_out

@@ -1,0 +1,1 @@
+"""What results of runs say together: scores, ranks, and how two runs differ."""

@@ -1,0 +1,297 @@
+"""Contenders in order, over the results of one or several runs of the evaluator: one order a device.
+
+A contender whose shapes are all right stands before one with a wrong shape. Then the strict importance-weighted score
+decides, or where no bounds are known, the geometric mean of the speedup over a base that both were timed against.
+Only shapes that all contenders of a device ran count. Leaves out results that a newer run of the same has again.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from inferometer.analyses.result import Result, Section
+from inferometer.bench.ranking.score import Score, score
+from inferometer.bench.ranking.shape_figures import FUNCTIONAL_ONLY, Figure, key_of
+from inferometer.bench.ranking.standing import Group, NamedRun, Standing, Superseded, check_run, common_keys, group_runs
+from inferometer.bench.results import ShapeResult
+from inferometer.errors import UnknownName
+from inferometer.operators.operator import Operator
+from inferometer.trace.losses import Losses
+from inferometer.trace.tables import ALL_TABLES
+
+if TYPE_CHECKING:
+    from inferometer.bench.ranking.differences import Differences
+
+OWN = 0.5
+"""A contender whose file defines less than this share of its device time is a library in a wrapper."""
+
+By = Literal["score", "speedup", "nothing"]
+_FIGURE: Mapping[By, Callable[[Score], Figure | None]] = {
+    "score": lambda found: found.strict.median,
+    "speedup": lambda found: found.speedup,
+    "nothing": lambda found: None,
+}
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A contender on one device.
+
+    `score` is over the shapes that count, `standing.results` are all that it ran. `rank` is None where nothing tells.
+    `own`: share of its device time in kernels that its file defines, None where nothing tells.
+    """
+
+    standing: Standing
+    score: Score
+    own: float | None
+    rank: int | None = None
+    is_tied: bool = False
+
+    @property
+    def name(self) -> str:
+        """The contender's."""
+        return self.standing.name
+
+    @property
+    def is_library(self) -> bool:
+        """Whether most of its time is in kernels of others."""
+        return self.own is not None and self.own < OWN
+
+    @property
+    def concerns(self) -> Counter[str]:
+        """What makes its times doubtful, with the number of its shapes."""
+        return Counter(words for each in self.standing.results for words in dict.fromkeys(each.concerns))
+
+
+@dataclass(frozen=True)
+class DeviceRanking:
+    """The contenders of one device, the best first.
+
+    `by`: what decides. `shapes`: how many count, that all ran; `left_out`: how many only some ran. `base`: the
+    contender that speedups are over.
+    """
+
+    device: str
+    functional_only: bool
+    by: By
+    base: str | None
+    shapes: int
+    left_out: int
+    contenders: tuple[Ranked, ...]
+    superseded: tuple[Superseded, ...]
+
+    @property
+    def title(self) -> str:
+        """The device, and whether it only shows that kernels run."""
+        return f"{self.device} ({FUNCTIONAL_ONLY})" if self.functional_only else self.device
+
+    def results(self) -> Iterator[ShapeResult]:
+        """All, by contender."""
+        return (each for one in self.contenders for each in one.standing.results)
+
+    @cached_property
+    def operators(self) -> list[tuple[str, list[tuple[str, Score]]]]:
+        """By operator, the most important first: the contenders that ran it, over the shapes that all of those ran."""
+        by_operator: dict[str, list[Standing]] = defaultdict(list)
+        for one in self.contenders:
+            own: dict[str, list[ShapeResult]] = defaultdict(list)
+            for each in one.standing.results:
+                own[each.operator].append(each)
+            for name, results in own.items():
+                by_operator[name].append(replace(one.standing, results=tuple(results)))
+        known = _catalogue()
+        order = {name: i for i, name in enumerate(known)}
+        names = sorted(by_operator, key=lambda name: order.get(name, len(order)))
+        return [(name, [*self._over_common(by_operator[name], known)]) for name in names]
+
+    def _over_common(
+        self, contenders: Sequence[Standing], known: Mapping[str, Operator]
+    ) -> Iterator[tuple[str, Score]]:
+        common, _ = common_keys(contenders)
+        for one in contenders:
+            own = [each for each in one.results if key_of(each) in common]
+            yield one.name, score(own, known, base=self.base, functional_only=self.functional_only)
+
+
+@dataclass(frozen=True)
+class Ranking(Result):
+    """One order a device, functional runs last; `differences` where exactly two runs were given."""
+
+    devices: tuple[DeviceRanking, ...]
+    runs: tuple[NamedRun, ...]
+    losses: Losses
+    differences: "Differences | None" = None
+
+    def facts(self) -> Sequence[tuple[str, str]]:
+        from inferometer.bench.ranking.sections import ranking_facts
+
+        return ranking_facts(self)
+
+    def sections(self) -> Sequence[Section]:
+        from inferometer.bench.ranking.sections import ranking_sections
+
+        return ranking_sections(self)
+
+    def remarks(self) -> Sequence[str]:
+        from inferometer.bench.ranking.remarks import ranking_remarks
+
+        return ranking_remarks(self)
+
+    def as_table(self) -> "ShapeTable":
+        """Every shape of every contender with exact numbers; for spreadsheets."""
+        return ShapeTable(self, self.losses)
+
+    def as_json(self) -> dict[str, Any]:
+        from inferometer.bench.ranking.as_json import ranking_json
+
+        return ranking_json(self)
+
+
+@dataclass(frozen=True)
+class ShapeTable(Result):
+    """The drill-down: one row a shape and contender."""
+
+    ranking: Ranking
+    losses: Losses
+
+    def sections(self) -> Sequence[Section]:
+        from inferometer.bench.ranking.tables import every_shape
+
+        return [every_shape(self.ranking)]
+
+    def as_json(self) -> dict[str, Any]:
+        return self.ranking.as_json()
+
+
+def rank_runs(runs: Sequence[NamedRun], *, base: str | None = None) -> Ranking:
+    """The contenders of all runs in order, on each device apart.
+
+    A contender's results of an operator are those of its newest timed run; older ones are listed. Two figures whose
+    intervals share a point are a tie. Results of shapes that not all contenders of a device ran don't count for the
+    order; where no shape is common to all, there is none.
+
+    Args:
+        runs: Each with the name of its file.
+        base: The contender that speedups are over. None: on each device the one that most shapes were timed against.
+
+    Raises:
+        FormatError: A run holds what can't be.
+        UnknownName: Nothing was timed against `base`.
+    """
+    from inferometer.bench.ranking.differences import find_differences
+
+    named = _distinct(runs)
+    for name, run in named:
+        check_run(name, run)
+    groups = group_runs(named)
+    if base is not None:
+        _require_base(base, groups)
+    devices = tuple(_rank(group, base) for group in groups)
+    differences = find_differences(*named) if len(named) == 2 else None
+    return Ranking(devices, tuple(named), Losses(ALL_TABLES), differences)
+
+
+def _catalogue() -> dict[str, Operator]:
+    from inferometer.operators import operators
+
+    return operators()
+
+
+def _distinct(runs: Sequence[NamedRun]) -> list[NamedRun]:
+    seen: Counter[str] = Counter()
+    named = []
+    for name, run in runs:
+        seen[name] += 1
+        named.append((name if seen[name] == 1 else f"{name} ({seen[name]})", run))
+    return named
+
+
+def _require_base(base: str, groups: Sequence[Group]) -> None:
+    known = {each for group in groups for each in _bases(group)}
+    if base not in known:
+        raise UnknownName("base", base, known)
+
+
+def _bases(group: Group) -> Counter[str]:
+    """Who was timed against, with the number of results."""
+    return Counter(
+        each.base for one in group.contenders for result in one.results for each in result.versus if each.mode == "cold"
+    )
+
+
+def _rank(group: Group, base: str | None) -> DeviceRanking:
+    bases = Counter[str]() if group.functional_only else _bases(group)
+    if base is None:
+        base = max(bases, key=lambda name: (bases[name], name), default=None)
+    elif base not in bases:
+        base = None
+    common, left_out = common_keys(group.contenders)
+    scored = [_scored(one, common, base, functional_only=group.functional_only) for one in group.contenders]
+    by = _what_decides(scored) if common else "nothing"
+    return DeviceRanking(
+        group.device,
+        group.functional_only,
+        by,
+        base,
+        len(common),
+        left_out,
+        tuple(_in_order(scored, by)),
+        group.superseded,
+    )
+
+
+def _scored(one: Standing, common: frozenset[Any], base: str | None, *, functional_only: bool) -> Ranked:
+    counted = [each for each in one.results if not common or key_of(each) in common]
+    found = score(counted, _catalogue(), base=base, functional_only=functional_only)
+    return Ranked(one, found, _own_share(one.results))
+
+
+def _own_share(results: Sequence[ShapeResult]) -> float | None:
+    """Of device time: shapes weigh as long as a call takes."""
+    known = [
+        (timing.median_ns, each.attribution.own)
+        for each in results
+        if (timing := each.timing("cold")) is not None
+        and each.attribution is not None
+        and each.attribution.of == "device"
+        and each.attribution.own is not None
+    ]
+    total = sum(ns for ns, _ in known)
+    return sum(ns * own for ns, own in known) / total if total else None
+
+
+def _what_decides(scored: Sequence[Ranked]) -> By:
+    ways: tuple[By, ...] = ("score", "speedup")
+    return next((by for by in ways if any(_FIGURE[by](each.score) for each in scored)), "nothing")
+
+
+def _in_order(scored: Sequence[Ranked], by: By) -> Iterator[Ranked]:
+    """With ranks: 1, 2, 2, 4. A figure ties with the first of its rank; whoever has none stands last, without one."""
+    figure = _FIGURE[by]
+
+    def order(each: Ranked) -> tuple[bool, bool, int, float, str]:
+        found = figure(each.score)
+        wrong = each.score.asked - each.score.right
+        counted = 0 if by == "score" else wrong  # a score has them as 0 already
+        return found is None, wrong > 0, counted, -found.value if found else 0.0, each.name
+
+    ordered = sorted(scored, key=order)
+    ranks = _ranks([(figure(each.score), order(each)[1:3]) for each in ordered])
+    counts = Counter(ranks)
+    for each, rank in zip(ordered, ranks, strict=True):
+        yield replace(each, rank=rank, is_tied=rank is not None and counts[rank] > 1)
+
+
+def _ranks(figures: Sequence[tuple[Figure | None, object]]) -> list[int | None]:
+    ranks: list[int | None] = []
+    first, first_class, rank = None, None, 0
+    for place, (figure, right) in enumerate(figures, start=1):
+        if figure is None:
+            ranks.append(None)
+            continue
+        if first is None or right != first_class or not figure.overlaps(first):
+            first, first_class, rank = figure, right, place
+        ranks.append(rank)
+    return ranks

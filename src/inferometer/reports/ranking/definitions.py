@@ -1,0 +1,97 @@
+"""What each figure means; the formulas stand at `bench.score.score`."""
+
+from inferometer.bench.ranking.differences import SAME
+from inferometer.bench.ranking.ranking import OWN
+from inferometer.reports.page.blocks import Block, Facts, Words
+from inferometer.units import format_share
+
+_FIGURES = (
+    (
+        "Right",
+        (
+            "Shapes where every case was, of all that were asked for. A contender with a wrong shape stands "
+            "behind all without one."
+        ),
+    ),
+    (
+        "S",
+        (
+            "The bound over the median time with cold caches, of a right shape. Above 100 % something isn't as "
+            "assumed; it is never clipped."
+        ),
+    ),
+    (
+        "n/a (launch-bound)",
+        "The launch takes longest of all bounds: S says nothing of the kernel, so there is none.",
+    ),
+    (
+        "Score",
+        (
+            "The mean over operators of the upper median of S, weighted by importance: sum of w × median S / sum "
+            "of w. A shape that is wrong or has no time counts as 0. The w are shares of GPU time in production, "
+            "normalised to 1 over the operators that have a figure: as published, those of all operators add up "
+            "to 109.5 %."
+        ),
+    ),
+    (
+        "Right only",
+        "The same over right shapes alone. `Right` and `Covered` say how much of all that is.",
+    ),
+    ("Geo mean, Mean", "As `Right only`, with the geometric or the plain mean of S in place of the upper median."),
+    (
+        "Time-weighted",
+        "As `Right only`, with the sum of bounds over that of times in place of the median.",
+    ),
+    ("Pooled", "The sum of all bounds over the sum of all times, without importance: large shapes decide it."),
+    ("Covered", "Importance of the operators that have an S, of that of all operators that were asked for."),
+    (
+        "Speedup",
+        (
+            "Geometric mean of the base's time over the contender's, of right shapes that aren't launch-bound. "
+            "Both were timed in turns in one process."
+        ),
+    ),
+    (
+        "fast_p",
+        (
+            "Share of all shapes asked for that are right, whose verdict is faster and whose speedup is above p. "
+            "A shape that nothing was timed against isn't faster."
+        ),
+    ),
+    (
+        "Launch time, Launch speedup",
+        "One call of each right launch-bound shape, summed; the base's over the own.",
+    ),
+    (
+        "95 %",
+        (
+            "Of a shape: the interval of its median. Of an aggregate: from every shape at the slow end of its "
+            "interval to every shape at the quick end, which is wider than an interval of the whole would be. "
+            "Where two overlap, it's a tie (=)."
+        ),
+    ),
+    (
+        "Own kernels",
+        (
+            f"Share of device time in kernels that the contender's file defines; below {format_share(OWN)} it is "
+            "marked library."
+        ),
+    ),
+    (
+        "Differences",
+        (
+            f"same: the whole interval of base over candidate lies within a factor of {SAME}. faster, slower: "
+            "beyond that, and the interval leaves 1 out. unclear: the rest. The interval's ends add up as squares "
+            "of logarithms, as the two runs aren't paired; what changed between the runs is in no interval."
+        ),
+    ),
+)
+_LEFT_OUT = (
+    "Of a contender's results of an operator only the newest timed run counts; times of warm caches are in the data "
+    "and in no aggregate; devices are never put together."
+)
+
+
+def build_definitions() -> Block:
+    """Figures, then what is in none."""
+    return Block("definitions", "Definitions", [Facts(_FIGURES), Words(_LEFT_OUT)])

@@ -1,0 +1,13 @@
+"""What differs between two runs, and how their shapes compare."""
+
+from inferometer.bench.ranking.difference_tables import changes_section, difference_remarks, differences_section
+from inferometer.bench.ranking.differences import Differences
+from inferometer.reports.page.blocks import Block, Grid, Part, Words
+
+
+def build_differences(found: Differences) -> Block:
+    """The verdict in a sentence, then what may explain it, then the shapes."""
+    verdict, *rest = difference_remarks(found)
+    parts: list[Part] = [Words(verdict, "verdict"), *(Words(words, "note") for words in rest)]
+    parts += [Grid(changes_section(found), sums=()), Grid(differences_section(found), sums=())]
+    return Block("differences", "Differences of the two runs", parts)

@@ -1,0 +1,183 @@
+"""`inferometer leaderboard RESULTS`, as users meet it."""
+
+import csv
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from tests.bench.ranking.ranked_runs import result, run_of
+from tests.commands.test_command_line import run, run_apart
+
+from inferometer.bench.results import Run, encode_run
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(name: str, run: Run) -> str:
+    Path(name).write_bytes(encode_run(run))
+    return name
+
+
+@pytest.fixture
+def before() -> str:
+    mine = (result("mine", i, 8_000, speedup=1.25) for i in range(3))
+    return write("before.json", run_of(*mine, *(result("torch", i, 10_000) for i in range(3))))
+
+
+@pytest.fixture
+def after() -> str:
+    mine = [result("mine", i, 9_000, speedup=1.1) for i in range(3)]
+    torch = [result("torch", i, 10_000) for i in range(3)]
+    return write("after.json", run_of(*mine, *torch, date="2026-11-21T10:00:00Z"))
+
+
+def test_the_ranking_is_printed_and_no_file_is_made(before: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run("leaderboard", before, capsys=capsys)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    heading = lines.index("Ranking on NVIDIA H200")
+    assert [line.split()[:2] for line in lines[heading + 3 : heading + 5]] == [["1", "mine"], ["2", "torch"]]
+    assert [path.name for path in Path().iterdir()] == ["before.json"]
+
+
+def test_two_files_are_told_apart_and_checked(before: str, after: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("leaderboard", before, after, "--check", capsys=capsys)
+    assert code == 1
+    assert "Of 6 shapes in both runs 3 slower, 3 same." in out
+    assert run("leaderboard", after, before, "--check", capsys=capsys)[0] == 0
+    assert run("leaderboard", before, before, "--check", capsys=capsys)[0] == 0
+
+
+def test_a_shape_that_became_wrong_fails_the_check(before: str, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = write("wrong.json", run_of(result("mine", 0, 8_000), result("mine", 1, wrong="row 9")))
+    code, out, _ = run("leaderboard", before, wrong, "--check", capsys=capsys)
+    assert code == 1
+    assert "1 became wrong" in out
+
+
+def test_runs_without_anything_in_common_fail_the_check(before: str, capsys: pytest.CaptureFixture[str]) -> None:
+    other = write("other.json", run_of(result("x", 0), result("y", 0)))
+    assert run("leaderboard", before, other, "--check", capsys=capsys)[0] == 1
+
+
+def test_json_is_complete_and_csv_has_every_shape(before: str, capsys: pytest.CaptureFixture[str]) -> None:
+    data = json.loads(run("leaderboard", before, "--json", capsys=capsys)[1])
+    assert [each["contender"] for each in data["devices"][0]["contenders"]] == ["mine", "torch"]
+    assert data["devices"][0]["contenders"][0]["score"]["strict"]["median"]["value"] == pytest.approx(0.5)
+    assert "page" not in data
+    rows = list(csv.DictReader(io.StringIO(run("leaderboard", before, "--csv", capsys=capsys)[1])))
+    assert len(rows) == 6
+    assert {row["Contender"] for row in rows} == {"mine", "torch"}
+    assert rows[0]["S (%)"] == "50.0"
+    assert run("leaderboard", before, "--markdown", capsys=capsys)[1].count("### Ranking on NVIDIA H200") == 1
+
+
+def test_a_page_is_made_with_the_command_that_makes_it(
+    before: str, after: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run("leaderboard", tmp_path / before, after, "-o", "page.html", "--base", "torch", capsys=capsys)
+    assert (code, err) == (0, "")
+    assert out.startswith("page.html: ")
+    html = Path("page.html").read_text("utf-8")
+    assert "Made with: inferometer leaderboard -o page.html before.json after.json --base torch --to html" in html
+    assert str(tmp_path) not in html
+    data = json.loads(run("leaderboard", before, "-o", "page.md", "--json", capsys=capsys)[1])
+    assert data["page"]["to"] == "markdown"
+    assert Path("page.md").read_text("utf-8").startswith("# Kernels in order")
+    assert run("leaderboard", before, "-o", "page.md", capsys=capsys)[0] == 3
+    assert run("leaderboard", before, "-o", "page.md", "--force", "--title", "Mine", capsys=capsys)[0] == 0
+
+
+def test_standard_output_is_the_page(before: str) -> None:
+    done = run_apart("leaderboard", before, "-o", "-", "--to", "markdown", "--title", "Mine")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"# Mine\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--check"], 2, "--check wants two RESULTS, base and candidate; found 0"),
+        (["before.json", "--check"], 2, "--check wants two RESULTS, base and candidate; found 1"),
+        (["before.json", "--device", "H100 SXM"], 2, "--device goes without RESULTS"),
+        (["--csv"], 2, "--csv goes with RESULTS"),
+        (["--base", "torch"], 2, "--base goes with RESULTS"),
+        (["before.json"] * 201, 2, "at most 200 RESULTS"),
+        (["before.json", "--base", "tourch"], 3, 'unknown base "tourch"'),
+        (["nowhere.json"], 3, "nowhere.json: No such file"),
+        (["."], 3, "Is a directory"),
+    ],
+)
+def test_what_can_t_be_done_is_refused(
+    words: list[str], code: int, message: str, before: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, out, err = run("leaderboard", *words, capsys=capsys)
+    assert (found, out) == (code, "")
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "want results of inferometer bench"),
+        (b"{", "want results of inferometer bench"),
+        (b"[1, 2]", "want results of inferometer bench"),
+        (b'{"traceEvents": []}', "want results of inferometer bench"),
+        (b"\x1f\x8b\x08\x00\xff\xff", "want results of inferometer bench"),
+        (b"[" * 100_000, "want results of inferometer bench"),
+        (b'{"date": 1e999}', "want results of inferometer bench"),
+    ],
+    ids=["empty", "cut", "list", "trace", "gzip", "deep", "huge number"],
+)
+def test_other_files_are_refused_by_name(content: bytes, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad.json").write_bytes(content)
+    code, out, err = run("leaderboard", "bad.json", capsys=capsys)
+    assert (code, out) == (3, "")
+    assert f"bad.json: {message}" in err
+    assert "inferometer bench" in err
+
+
+def test_a_file_cut_anywhere_is_refused(before: str, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = Path(before).read_bytes().rstrip()
+    for end in range(1, len(whole), 997):
+        Path("cut.json").write_bytes(whole[:end])
+        assert run("leaderboard", "cut.json", capsys=capsys)[0] == 3
+
+
+def test_a_file_larger_than_results_are_isn_t_read(
+    before: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from inferometer.commands import leaderboard
+
+    monkeypatch.setattr(leaderboard, "_MOST_BYTES", 100)
+    code, _, err = run("leaderboard", before, capsys=capsys)
+    assert code == 3
+    assert "before.json: want at most 100 B more of results" in err
+
+
+def test_names_in_any_script_are_kept_and_none_drives_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["核\u200f芯", "\x1b[31mred", "a|b<script>alert(1)</script>", "=1+1", "e\ud7ff" * 300]
+    write("names.json", run_of(*(result(name, 0, 8_000 + i, operator=name) for i, name in enumerate(names))))
+    code, out, _ = run("leaderboard", "names.json", capsys=capsys)
+    assert code == 0
+    assert "核 芯" in out
+    assert "\x1b" not in out
+    assert run("leaderboard", "names.json", "-o", "page.html", capsys=capsys)[0] == 0
+    assert "<script>alert" not in Path("page.html").read_text("utf-8")
+    text = run("leaderboard", "names.json", "--markdown", capsys=capsys)[1]
+    assert "a\\|b\\<script\\>" in text
+    assert "'=1+1" in run("leaderboard", "names.json", "--csv", capsys=capsys)[1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text there")
+def test_a_file_name_that_isn_t_text_is_shown(before: str, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = os.fsdecode(b"\xff.json")
+    Path(before).rename(odd)
+    data = json.loads(run("leaderboard", odd, "-o", "page.html", "--json", capsys=capsys)[1])
+    assert data["runs"][0]["name"] == "?.json"
