@@ -1,0 +1,200 @@
+"""Workloads in, as shapes to run: files of a flashinfer-bench dataset, ours or those of flashinfer-trace.
+
+A `.jsonl` has a workload or a trace a line, a `.json` one, or a list. Tensors are drawn by the operator's own `inputs`:
+of files only lengths are read. Ours say their arguments; where another tool has written a trace again, and so dropped
+them, they come from the definition beside it, if its axes say all.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from inferometer.bench.exchange.axes import bind
+from inferometer.bench.exchange.blobs import read_integers
+from inferometer.bench.exchange.foreign import Foreign, take_foreign
+from inferometer.bench.exchange.schema import DefinedBy, Definition, Drawn, Random, Safetensors, Scalar, Workload
+from inferometer.bench.shapes import Asked
+from inferometer.errors import FormatError, InputError, UnknownName, clean
+from inferometer.operators import require_operator
+from inferometer.operators.operator import Operator
+
+_T = TypeVar("_T")
+_LARGEST = 256 << 20  # bytes of a file of workloads; a published dataset's are below 1 MB
+_NAME = re.compile(r"[A-Za-z0-9_.+-]{1,255}")
+
+_HINT = "Give a file of workloads/ or traces/ of a flashinfer-bench dataset, or one that inferometer wrote."
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A trace, which has a workload, or a workload by itself; what else a trace has isn't read."""
+
+    definition: str | None = None
+    workload: Workload | None = None
+    axes: dict[str, int] | None = None
+    inputs: dict[str, Random | Scalar | Safetensors] = {}
+    uuid: str = ""
+    inferometer: Drawn | None = None
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A line of a file in a dataset: `definitions` is where its definitions are."""
+
+    where: str
+    name: str
+    root: Path
+    definitions: Path
+
+
+def read_workloads(
+    path: Path, definitions: Path | None = None, *, said: Callable[[str], None] | None = None
+) -> list[Asked]:
+    """The shapes of a file, each once, by operator in the order of the file.
+
+    Args:
+        path: A `.jsonl` or `.json` file of workloads or traces.
+        definitions: The folder `definitions` of the dataset, or a definition's file; None: in the folders above `path`.
+        said: Gets the reason of each workload that is no shape of ours; then the others are taken. None: none may be.
+
+    Raises:
+        InputError: The file can't be read; or a definition isn't an operator of ours: the message says why; or with
+            `said`, none of them is.
+        FormatError: It is no such file, with the line and the field; or its numbers contradict each other.
+    """
+    found: dict[str, dict[bytes, tuple[str, dict[str, Any]]]] = {}
+    refused: InputError | None = None
+    for place, workload in _read_places(path, definitions):
+        try:
+            operator, args, label = _shape_of(place, workload)
+        except FormatError:
+            raise
+        except InputError as error:
+            if said is None:
+                raise
+            said(error.message)
+            refused = refused or error
+            continue
+        key = msgspec.json.encode(args, order="deterministic")
+        found.setdefault(operator.name, {}).setdefault(key, (clean(label), args))
+    if not found:
+        raise refused or FormatError(f"{path}: want a workload at least, found none", hint=_HINT)
+    return [Asked(require_operator(name), tuple(shapes.values())) for name, shapes in found.items()]
+
+
+def _read_places(path: Path, definitions: Path | None) -> Iterator[tuple[_Place, Workload]]:
+    above = path.resolve().parents if definitions is None else (definitions.resolve().parent,)
+    root = next((each for each in above if (each / "definitions").is_dir()), path.resolve().parent)
+    for where, line in _read_lines(path):
+        workload, name = _workload_of(where, line), line.definition or path.stem
+        if not _NAME.fullmatch(name):
+            raise FormatError(f'{where}: definition: want a name, found "{clean(name):.80}"')
+        yield _Place(where, name, root, definitions or root / "definitions"), workload
+
+
+def _read_lines(path: Path) -> Iterator[tuple[str, _Line]]:
+    """Each workload or trace, with the file and its line."""
+    if path.suffix not in (".json", ".jsonl"):
+        raise InputError(f"{path}: want a file of workloads, .jsonl or .json", hint=_HINT)
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise FormatError(f"{path}: want at most {_LARGEST:,} bytes, found {path.stat().st_size:,}", hint=_HINT)
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    if path.suffix == ".jsonl":
+        for number, text in enumerate(data.split(b"\n"), 1):
+            if text.strip():
+                yield f"{path}:{number}", _decode(f"{path}:{number}", text, _Line)
+        return
+    if data.lstrip()[:1] == b"[":
+        for number, raw in enumerate(_decode(str(path), data, list[msgspec.Raw])):
+            yield f"{path}[{number}]", _decode(f"{path}[{number}]", raw, _Line)
+    else:
+        yield str(path), _decode(str(path), data, _Line)
+
+
+def _decode(where: str, data: bytes | msgspec.Raw, kind: type[_T]) -> _T:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        field = re.search(r" - at `\$\.?([^`]*)`$", str(error))
+        said = str(error)[: field.start()] if field else str(error)
+        raise FormatError(f"{where}: {field[1] + ': ' if field and field[1] else ''}{said}", hint=_HINT) from error
+
+
+def _workload_of(where: str, line: _Line) -> Workload:
+    if line.workload is not None:
+        return line.workload
+    if line.axes is None:
+        raise FormatError(f"{where}: want a workload, or a trace that has one, found neither", hint=_HINT)
+    return Workload(axes=line.axes, inputs=line.inputs, uuid=line.uuid, inferometer=line.inferometer)
+
+
+def _shape_of(place: _Place, workload: Workload) -> tuple[Operator, dict[str, Any], str]:
+    """The operator, its arguments, and what to call the shape."""
+    if workload.inferometer is not None:
+        drawn = workload.inferometer
+        return _checked(place, workload, drawn.operator, drawn.args), drawn.args, drawn.shape
+    definition = _find_definition(place)
+    said = ", ".join(f"{axis}={size}" for axis, size in workload.axes.items())
+    label = f"{place.name} {workload.uuid[:8]}: {said}"
+    if definition is not None and definition.inferometer is not None:
+        name, args = _args_of(place, workload, definition.inferometer)
+        return _checked(place, workload, name, args), args, label
+    read = partial(_read_blob, place.root)
+    name, args = take_foreign(place.name, Foreign(workload, definition, place.where, read))
+    try:
+        bind(require_operator(name), args)
+    except InputError as error:
+        raise FormatError(f"{place.where}: {error.message}") from error
+    return require_operator(name), args, label
+
+
+def _read_blob(root: Path, spec: Safetensors, where: str) -> list[int]:
+    return read_integers(root, spec.path, spec.tensor_key, where=where)
+
+
+def _checked(place: _Place, workload: Workload, name: str, args: dict[str, Any]) -> Operator:
+    """The operator, where its arguments make the sizes that the workload says."""
+    try:
+        operator = require_operator(name)
+        sizes = bind(operator, args).sizes
+    except UnknownName as error:
+        raise FormatError(f"{place.where}: inferometer.operator: {error.message}", hint=error.hint) from error
+    except InputError as error:
+        raise FormatError(f"{place.where}: inferometer.args: {error.message}") from error
+    for axis, size in workload.axes.items():
+        if sizes.get(axis) not in (None, size):
+            raise FormatError(f"{place.where}: axes.{axis}: want {sizes[axis]} as the arguments have it, found {size}")
+    return operator
+
+
+def _args_of(place: _Place, workload: Workload, defined: DefinedBy) -> tuple[str, dict[str, Any]]:
+    """From a definition of ours: constants, and the axes that are arguments."""
+    missing = sorted(set(workload.axes) - set(defined.axes))
+    if missing or set(defined.axes) - set(workload.axes):
+        why = "another tool wrote it again, without its arguments, and its axes don't say them all"
+        raise InputError(f"{place.where}: {place.name}: {why}", hint="Give the file of workloads/ with the same uuid.")
+    return defined.operator, {**defined.constants, **{arg: workload.axes[axis] for axis, arg in defined.axes.items()}}
+
+
+def _find_definition(place: _Place) -> Definition | None:
+    """The definition's file, where there is one."""
+    files = [place.definitions]
+    if not place.definitions.is_file():
+        files = sorted(place.definitions.glob(f"*/{place.name}.json"))
+    for file in files:
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise InputError(f"{file}: {error.strerror}") from error
+        found = _decode(str(file), data, Definition)
+        if found.name != place.name:
+            raise FormatError(f'{file}: name: want "{place.name}", found "{clean(found.name):.80}"')
+        return found
+    return None
