@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from inferometer.bench.correct import Correctness, check_correct
+from inferometer.bench.correct import Plan
+from inferometer.bench.entrants import choose_entrants
+from inferometer.bench.evaluating import evaluate
+from inferometer.bench.evaluation import Evaluation
 from inferometer.bench.isolation import Limits
+from inferometer.bench.results import ShapeResult
 from inferometer.bench.shapes import Asked, choose_shapes
 from inferometer.errors import InputError
 from inferometer.operators import require_operator
@@ -14,9 +18,14 @@ pytest.importorskip("torch", reason="torch isn't installed")
 CANDIDATES = Path(__file__).parent / "candidates"
 
 
-def check(candidate: Path, *names: str, cases: int = 2, seconds: float = 30.0) -> Correctness:
+def check(candidate: Path, *names: str, cases: int = 2, seconds: float = 30.0, strided: bool = False) -> Evaluation:
     asked = [choose_shapes(require_operator(name), "tiny") for name in names or ("rms_norm",)]
-    return check_correct(asked, candidate, cases=cases, limits=Limits(seconds=seconds, threads=1))
+    plan = Plan(cases, "cpu", Limits(seconds=seconds, threads=1), strided)
+    return evaluate(asked, choose_entrants((), candidate, "cpu"), plan)
+
+
+def checks(found: Evaluation) -> tuple[ShapeResult, ...]:
+    return found.run.results
 
 
 def written(folder: Path, body: str) -> Path:
@@ -28,7 +37,7 @@ def written(folder: Path, body: str) -> Path:
 def test_right_candidates_of_both_forms_are_right() -> None:
     found = check(CANDIDATES / "right.py", "rms_norm", "silu_and_mul", "moe_sum_reduce")
     assert found.is_right
-    assert {each.operator for each in found.checks} == {"rms_norm", "silu_and_mul", "moe_sum_reduce"}
+    assert {each.operator for each in checks(found)} == {"rms_norm", "silu_and_mul", "moe_sum_reduce"}
     assert check(CANDIDATES / "published_form.py").is_right
 
 
@@ -38,8 +47,9 @@ RMS = "def rms_norm(x, weight, *, eps):\n"
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (RMS + "    return x", "out: the error is"),
-        (RMS + "    x.zero_(); return x", "x: this input was changed"),
+        (RMS + "    return x.clone()", "out: the error is"),
+        (RMS + "    return x", "output 0 lies in the memory of the input x: want a tensor of its own"),
+        (RMS + "    x.zero_(); return x.clone()", "x: this input was changed"),
         (RMS + "    return torch.empty_like(x)", "where nan is"),
         (RMS + "    return x.missing", "has no attribute 'missing' (line 3 of candidate.py)"),
         (RMS + "    return torch.nn.Parameter(x.float())", "want plain tensors, found Parameter"),
@@ -60,27 +70,58 @@ RMS = "def rms_norm(x, weight, *, eps):\n"
 )
 def test_what_is_wrong_is_a_reason_in_words(body: str, words: str, tmp_path: Path) -> None:
     found = check(written(tmp_path, body))
-    assert not any(each.is_right for each in found.checks)
-    assert words in (found.checks[0].failure or ""), found.checks[0].failure
+    assert not any(each.is_right for each in checks(found))
+    assert words in (checks(found)[0].failure or ""), checks(found)[0].failure
 
 
 def test_a_candidate_that_hangs_is_ended_and_the_next_shape_gets_a_new_process(tmp_path: Path) -> None:
     body = RMS + "    import time\n    time.sleep(100 if len(x) == 63 else 0)\n    return x"
     found = check(written(tmp_path, body), seconds=3.0, cases=1)
-    failures = [each.failure or "" for each in found.checks]
+    failures = [each.failure or "" for each in checks(found)]
     assert [failure.startswith("took longer than 3 s") for failure in failures] == [False, True, False]
 
 
 def test_what_it_prints_is_no_answer(tmp_path: Path) -> None:
     body = "print('{}')\n" + RMS + "    print('hello'); return x.new_ones(1)"
-    assert "want shape" in (check(written(tmp_path, body)).checks[0].failure or "")
+    assert "want shape" in (checks(check(written(tmp_path, body)))[0].failure or "")
 
 
-def test_the_references_pass_their_own_check() -> None:
+def test_a_backend_is_checked_as_a_candidate_is() -> None:
     asked: list[Asked] = [choose_shapes(require_operator("l2_norm"), "tiny")]
-    found = check_correct(asked, None, cases=1, limits=Limits(threads=1))
+    found = evaluate(asked, choose_entrants(("reference",), None, "cpu"), Plan(1, limits=Limits(threads=1)))
     assert found.is_right
     assert found.as_json()["right"] is True
+    assert {each.contender for each in checks(found)} == {"reference"}
+
+
+DENSE_ONLY = (
+    "    flat = torch.as_strided(x, x.shape, (x.shape[1], 1))\n"
+    "    return torch.rms_norm(flat, flat.shape[-1:], weight, eps)"
+)
+
+
+def test_rows_that_lie_apart_are_told_beside_and_count_where_asked(tmp_path: Path) -> None:
+    path = written(tmp_path, RMS + DENSE_ONLY)
+    found = check(path)
+    assert found.is_right
+    assert [each.strided.partition(":")[0] for each in checks(found) if each.strided] == ["right", "wrong", "wrong"]
+    assert any("where rows lie apart" in remark for remark in found.remarks())
+    assert not check(path, strided=True).is_right
+
+
+def test_a_candidate_may_refuse_rows_that_lie_apart(tmp_path: Path) -> None:
+    body = "    assert x.is_contiguous()\n    return torch.rms_norm(x, x.shape[-1:], weight, eps)"
+    found = check(written(tmp_path, RMS + body))
+    assert found.is_right
+    assert (checks(found)[1].strided or "").startswith("refused: AssertionError")
+
+
+def test_a_candidate_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
+    body = RMS + "    torch.ones(1 << 28)\n    return torch.rms_norm(x, x.shape[-1:], weight, eps)"
+    asked = [choose_shapes(require_operator("rms_norm"), "tiny")]
+    limits = Limits(seconds=30, threads=1, memory_bytes=1 << 30)
+    found = evaluate(asked, choose_entrants((), written(tmp_path, body), "cpu"), Plan(1, limits=limits))
+    assert "can't allocate memory" in (checks(found)[0].failure or ""), checks(found)[0].failure
 
 
 @pytest.mark.parametrize("words", ["x", "3-1", "", "0,", "9999", "-1", "1e3", "0;1"])

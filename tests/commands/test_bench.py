@@ -42,6 +42,24 @@ def test_a_right_kernel_is_right_and_a_missing_one_is_not(capsys: pytest.Capture
         (["rms_norm", "--arch", "sm_90"], 2, "--arch needs --stage builds"),
         (["rms_norm", "--stage", "builds"], 2, "--stage builds needs one OPERATOR and a --candidate"),
         (["rms_norm", "--stage", "builds", "--candidate", str(CANDIDATE), "--arch", "sm_12"], 3, "sm_12"),
+        (["rms_norm", "--on", "meta"], 3, "want cpu, cuda or cuda:1"),
+        (["rms_norm", "--timer", "events"], 2, "--timer and --seconds need --stage fast"),
+        (["rms_norm", "--stage", "fast", "--timer", "cupti"], 3, "--timer cupti is for GPUs"),
+        (
+            ["rms_norm", "--stage", "builds", "--candidate", str(CANDIDATE), "-o", "x.json"],
+            2,
+            "aren't for --stage builds",
+        ),
+        (["rms_norm", "--workload", "x.jsonl", "--shapes", "0"], 2, "can't go together"),
+        (["--workload", "none.jsonl"], 3, "none.jsonl"),
+        (["rms_norm", "--export-to", "x"], 2, "--export-to needs --export"),
+        (["rms_norm", "--backend", "torhc"], 3, 'unknown backend "torhc"'),
+        (["rms_norm", "--backend", "aiter"], 4, "aiter can't run on cpu"),
+        (["rms_norm", "--memory", "1MiB"], 2, "want at least 256MiB"),
+        (["rms_norm", "--memory", "much"], 3, 'found "much"'),
+        (["rms_norm", "--device-file", "none.json"], 3, "none.json"),
+        (["rms_norm", "-o", str(CANDIDATE)], 3, "already exists"),
+        (["rms_norm", "-o", "no/such/folder/x.json"], 3, "no such folder"),
     ],
 )
 def test_what_cannot_be_done_is_said(
@@ -50,6 +68,54 @@ def test_what_cannot_be_done_is_said(
     found, said, err = run("bench", *options, capsys=capsys)
     assert (found, said) == (code, "")
     assert words in err
+
+
+@pytest.mark.usefixtures("torch")
+def test_times_are_kept_ranked_exported_and_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results, traces = tmp_path / "results.json", tmp_path / "traces"
+    options = ["--candidate", CANDIDATE, "--stage", "fast", "--seconds", 0.05, "--cases", 1, "-o", results]
+    export = ["--export", "flashinfer-bench", "--export-to", traces]
+    code, said, err = run("bench", "moe_sum_reduce", *options, *export, "--json", capsys=capsys)
+    found = json.loads(said)
+    assert (code, err) == (0, "")
+    assert found["functional_only"] is True
+    assert {each["contender"] for each in found["results"]} == {"torch", "right.py"}
+    assert all(each["timings"] for each in found["results"])
+    assert {each["sha256"] is None for each in found["contenders"]} == {True, False}
+
+    code, said, _ = run("leaderboard", results, capsys=capsys)
+    assert code == 0
+    assert "functional only" in said
+    assert "right.py" in said
+
+    (workload,) = {path.parent for path in traces.glob("workloads/*/*.jsonl")}
+    files = sorted(workload.glob("*.jsonl"))
+    code, said, _ = run("bench", "--workload", files[0], "--cases", 1, "--json", capsys=capsys)
+    assert code == 0
+    again = json.loads(said)["results"][0]["args"]
+    assert again in [each["args"] for each in found["results"]]
+
+
+@pytest.mark.usefixtures("torch")
+def test_results_of_a_run_are_read_back_as_they_were(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from inferometer.bench.results import encode_run, read_run
+
+    path = tmp_path / "results.json"
+    run("bench", "l2_norm", "--cases", 1, "-o", path, capsys=capsys)
+    found = read_run(path)
+    assert encode_run(found) == path.read_bytes()
+    assert found.stage == "correct"
+    assert {each.contender for each in found.results} == {"torch"}
+
+
+@pytest.mark.usefixtures("torch")
+def test_bounds_of_a_device_file_stand_beside_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said, _ = run("hardware", "H100 SXM", "--json", capsys=capsys)
+    device = tmp_path / "device.json"
+    device.write_text(said)
+    code, said, _ = run("bench", "l2_norm", "--cases", 1, "--device-file", device, "--json", capsys=capsys)
+    assert code == 0
+    assert all(each["bound"]["bound_ns"] > 0 for each in json.loads(said)["results"])
 
 
 @pytest.mark.usefixtures("torch")

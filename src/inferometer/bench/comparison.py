@@ -3,7 +3,8 @@
 One tolerance for every element would let a zero tensor pass where outputs are small, and refuse a right kernel where an
 fp8 value is rounded the other way. So errors are measured against the size of what is right:
 
-- real numbers: norm of the error over norm of the answer, at most the output's tolerance; and the same of every row
+- real numbers: norm of the error over norm of the answer, at most the output's tolerance, or three times what plain
+  PyTorch in the same dtypes gets wrong on that shape, if that is more (`calibration.json`); and the same of every row
   (last dimension), at most `ROW` times as much, so that one wrong token among thousands is seen; and of every number
   against itself or its row, at most `NUMBER` times as much;
 - fp8 values that round an exactly defined number (`Operator.quantised`): at most `FLIPPED` of them, and the ties
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inferometer.bench.calibration import calibrated
 from inferometer.bench.deviation import measure_deviation
 from inferometer.operators.operator import TOLERANCE, Operator
 
@@ -63,13 +65,24 @@ class OutputCheck:
         return self.reason is None
 
 
-def compare_outputs(operator: Operator, found: Any, wanted: "Mapping[str, Tensor]") -> list[OutputCheck]:
-    """Every output of an answer; `found` is what a candidate returned: a tensor, or a tuple or list of them."""
+def compare_outputs(
+    operator: Operator, found: Any, wanted: "Mapping[str, Tensor]", args: Mapping[str, Any] | None = None
+) -> list[OutputCheck]:
+    """Every output of an answer; `found` is what a candidate returned: a tensor, or a tuple or list of them.
+
+    `args`: of the shape, whose calibrated tolerances hold; None: those of operator and dtype.
+    """
     values = list(found) if isinstance(found, tuple | list) else [found]
     if len(values) != len(wanted):
         reason = f"want {len(wanted)} outputs ({', '.join(wanted)}), found {len(values)}"
         return [OutputCheck(next(iter(wanted)), reason)]
-    return [_compare(operator, name, value, wanted[name]) for name, value in zip(wanted, values, strict=True)]
+    least = {} if args is None else calibrated(operator, args)
+    return [
+        _compare(
+            operator, name, value, wanted[name], max(tolerance_of(operator, name, wanted[name]), least.get(name, 0.0))
+        )
+        for name, value in zip(wanted, values, strict=True)
+    ]
 
 
 def tolerance_of(operator: Operator, output: str, wanted: "Tensor") -> float:
@@ -86,11 +99,10 @@ def flips_allowed(wanted: "Tensor") -> float:
     return FLIPPED * rows * width + TIES * width * min(rows, TIED_ROWS)
 
 
-def _compare(operator: Operator, name: str, found: Any, wanted: "Tensor") -> OutputCheck:
+def _compare(operator: Operator, name: str, found: Any, wanted: "Tensor", allowed: float) -> OutputCheck:
     kind = next(_wrong_kind(found, wanted), None)
     if kind is not None:
         return OutputCheck(name, kind)
-    allowed = tolerance_of(operator, name, wanted)
     if wanted.dtype.is_floating_point:
         odd = _odd_places(found, wanted)
         if odd:

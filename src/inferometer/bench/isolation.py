@@ -1,6 +1,6 @@
-"""A candidate in a process of its own, with limits of time and memory, that is sent inputs and sends back outputs.
+"""Contenders in a process of their own, with limits of time and memory, that are sent inputs and send back outputs.
 
-What it sends back is read as tensors only, never as code. The process is ended, with all that it started, when a call
+What they send back is read as tensors only, never as code. The process is ended, with all that it started, when a call
 takes too long and when the work is done.
 """
 
@@ -10,14 +10,16 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from inferometer.bench.entrants import Entrant
 from inferometer.errors import clean
 from inferometer.operators.operator import Operator
 
@@ -25,16 +27,31 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _START_S = 120.0  # torch takes seconds to import, on a busy machine many
-_KEPT = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "HOME", "TMPDIR", "LANG")
+_KEPT = (
+    "PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "HOME", "TMPDIR", "LANG", "CUDA_HOME",
+    "ROCM_PATH", "CC", "CXX", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "MAX_JOBS",
+)  # fmt: skip
+_FREE_SHARE = 0.8
+_PATIENCE = 10  # times as long as expected
+_PROFILER_S = 60.0  # to start, to end, to write
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a candidate may take: seconds a call, bytes of address space (None: any), threads of torch."""
+    """What a candidate may take: seconds a call, bytes of memory (None: 80 % of the host's), threads of torch.
+
+    On a GPU the bytes are of its memory, and None is all of it.
+    """
 
     seconds: float = 60.0
     memory_bytes: int | None = None
     threads: int = 2
+
+    def memory_on(self, device: str) -> int | None:
+        """What holds on a device."""
+        if self.memory_bytes is not None or device != "cpu":
+            return self.memory_bytes
+        return int(_FREE_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
 @dataclass(frozen=True)
@@ -46,39 +63,98 @@ class Answer:
     ns: int
 
 
+@dataclass(frozen=True)
+class Round:
+    """Calls in the order that they were made.
+
+    Attributes:
+        rows: Of each call the contender's place, begin and end on the host's clock, its ns, and ns of work after it.
+        sent_ns: The host's clock when they were asked for.
+        received_ns: And when they were told.
+        threads: How many more there are than before.
+        broken: Functions that were replaced.
+        took_ns: All of it in the process, without what a profiler takes to start and end.
+        own_ns: In interpreted kernels of the candidate's file; None where nothing tells.
+        cannot: Why the timer can't time so; then there are no rows.
+        trace: The profile, where one was asked for.
+    """
+
+    rows: Sequence[Sequence[float]]
+    sent_ns: int
+    received_ns: int
+    took_ns: int = 0
+    threads: int = 0
+    broken: Sequence[str] = ()
+    own_ns: int | None = None
+    cannot: str | None = None
+    trace: Path | None = None
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a process is for: `timed` ones draw inputs themselves and are asked for rounds, others for answers."""
+
+    operator: Operator
+    entrants: tuple[Entrant, ...]
+    device: str = "cpu"
+    timed: bool = False
+    limits: Limits = field(default_factory=Limits)
+    cache_bytes: int | None = None
+
+    @property
+    def interprets(self) -> bool:
+        """Whether Triton's kernels are interpreted: on a CPU, those of a candidate."""
+        return self.device == "cpu" and any(each.file is not None for each in self.entrants)
+
+    def as_request(self) -> dict[str, Any]:
+        """The first line that the process reads."""
+        return {
+            "operator": self.operator.name,
+            "settings": list(self.operator.settings),
+            "updates": list(self.operator.updates),
+            "lanes": [each.as_request() for each in self.entrants],
+            "device": self.device,
+            "timed": self.timed,
+            "threads": self.limits.threads,
+            "memory_bytes": self.limits.memory_on(self.device),
+            "cache_bytes": self.cache_bytes,
+        }
+
+
 class CandidateFailed(Exception):
-    """It raised, ended, took too long, or gave what isn't an answer; the message says which."""
+    """It raised, ended, took too long, or gave what isn't an answer; the message says which.
+
+    `lane`: whose call it was, by place; None: whoever it was.
+    """
+
+    def __init__(self, reason: str, lane: int | None = None) -> None:
+        super().__init__(reason)
+        self.lane = lane
 
 
 class CandidateProcess:
-    """A running candidate, a context manager. `path` None: the operator's own reference.
+    """The running process of a session, a context manager.
 
     Raises:
-        CandidateFailed: It can't be loaded, or has nothing that can be called.
+        CandidateFailed: A contender can't be loaded, or has nothing that can be called.
     """
 
-    def __init__(self, operator: Operator, path: Path | None, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, session: Session) -> None:
+        self._limits = session.limits
         self._folder = TemporaryDirectory(prefix="inferometer-bench-")
         reading, writing = os.pipe()
         self._replies = os.fdopen(reading, "rb", buffering=0)
         self._log = Path(self._folder.name, "log")
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "inferometer.bench.worker", str(writing)],
+                [sys.executable, "-m", "inferometer.bench.process.worker", str(writing)],
                 stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=(writing,), start_new_session=True,
-                cwd=self._folder.name, env=_environment(),
+                cwd=self._folder.name, env=_environment(interpret=session.interprets),
             )  # fmt: skip
         os.close(writing)
         self._said, self._closed = b"", False
-        first = {
-            "operator": operator.name,
-            "candidate": None if path is None else str(path.resolve()),
-            "threads": limits.threads,
-            "memory_bytes": limits.memory_bytes,
-        }
         try:
-            self._ask(first, _START_S + limits.seconds)
+            self._ask(session.as_request(), _START_S + session.limits.seconds)
         except BaseException:
             self.close()
             raise
@@ -94,6 +170,11 @@ class CandidateProcess:
         """Whether it can be asked again."""
         return not self._closed and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     def answer(self, tensors: "Mapping[str, Tensor]", args: Mapping[str, Any]) -> Answer:
         """What the candidate makes of `tensors`.
 
@@ -106,13 +187,39 @@ class CandidateProcess:
         outputs.unlink(missing_ok=True)
         torch.save(dict(tensors), inputs)
         reply = self._ask({"inputs": str(inputs), "outputs": str(outputs), "args": dict(args)}, self._limits.seconds)
-        if not outputs.is_file():
-            raise CandidateFailed("it wrote no outputs")
+        found = _load_tensors(outputs)
         try:
-            found = torch.load(outputs, weights_only=True)
             return Answer(tuple(found["outputs"]), dict(found["inputs"]), int(reply["ns"]))
-        except Exception as error:  # what it wrote may be anything
+        except (KeyError, TypeError, ValueError) as error:  # what it wrote may be anything
             raise CandidateFailed(f"its outputs can't be read back: {clean(str(error))[:200]}") from error
+
+    def time(self, request: Mapping[str, Any], *, expected_s: float, profile: bool = False) -> Round:
+        """Calls of all contenders in turns, as `request` orders them.
+
+        Raises:
+            CandidateFailed: One of them went wrong, or all took ten times as long as expected and a call's limit more.
+        """
+        trace = Path(self._folder.name, "trace.json.gz") if profile else None
+        asked = {**request, "trace": None if trace is None else str(trace)}
+        sent = time.perf_counter_ns()
+        reply = self._ask(asked, _PATIENCE * expected_s + self._limits.seconds + (_PROFILER_S if profile else 0.0))
+        received = time.perf_counter_ns()
+        if "cannot" in reply:
+            return Round((), sent, received, cannot=clean(str(reply["cannot"])))
+        try:
+            rows = [[float(value) for value in row] for row in reply["calls"]]
+            own = None if reply["own_ns"] is None else int(reply["own_ns"])
+            took, threads = int(reply["took_ns"]), int(reply["threads"])
+            return Round(rows, sent, received, took, threads, list(map(str, reply["broken"])), own, trace=trace)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CandidateFailed("it wrote to the channel of its replies") from error
+
+    def show(self, call: int) -> "tuple[Tensor, ...]":
+        """The outputs of a call of the last round."""
+        outputs = Path(self._folder.name, "outputs")
+        outputs.unlink(missing_ok=True)
+        self._ask({"show": call, "outputs": str(outputs)}, self._limits.seconds)
+        return tuple(_load_tensors(outputs))
 
     def close(self) -> None:
         """End the process and all that it started; once is enough."""
@@ -130,17 +237,21 @@ class CandidateProcess:
 
     def _ask(self, request: Mapping[str, Any], limits_s: float) -> dict[str, Any]:
         assert self._process.stdin is not None
+        if self._said or (select.select([self._replies], [], [], 0)[0] and self.is_alive):
+            raise CandidateFailed("it wrote to the channel of its replies")  # nothing was asked yet
         with suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
         reply = self._next_line(limits_s)
         if "error" in reply:
-            raise CandidateFailed(clean(str(reply["error"])))
+            lane = reply.get("lane")
+            raise CandidateFailed(clean(str(reply["error"])), lane if isinstance(lane, int) else None)
         return reply
 
     def _next_line(self, limits_s: float) -> dict[str, Any]:
+        until = time.monotonic() + limits_s
         while b"\n" not in self._said:
-            ready, _, _ = select.select([self._replies], [], [], limits_s)
+            ready, _, _ = select.select([self._replies], [], [], max(0.0, until - time.monotonic()))
             if not ready:
                 self.close()
                 raise CandidateFailed(f"took longer than {self._limits.seconds:g} s")
@@ -161,7 +272,19 @@ class CandidateProcess:
         return f": {clean(lines[-1])[:200]}" if lines else ""
 
 
-def _environment() -> dict[str, str]:
+def _load_tensors(path: Path) -> Any:
+    import torch
+
+    if not path.is_file():
+        raise CandidateFailed("it wrote no outputs")
+    try:
+        return torch.load(path, weights_only=True)
+    except Exception as error:  # what it wrote may be anything
+        raise CandidateFailed(f"its outputs can't be read back: {clean(str(error))[:200]}") from error
+
+
+def _environment(*, interpret: bool) -> dict[str, str]:
     """No more of ours than a process needs."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    return {**kept, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONHASHSEED": "random"}
+    found = {**kept, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONHASHSEED": "random"}
+    return {**found, "TRITON_INTERPRET": "1"} if interpret else found

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 from inferometer.errors import InputError
@@ -37,6 +38,27 @@ def choose_shapes(operator: Operator, words: str) -> Asked:
                 hint=f"It has {has}; `inferometer operators {operator.name}` shows them.",
             )
     return Asked(operator, tuple((f"{index}: {known[index].label}", known[index].args) for index in wanted))
+
+
+def fit_device(asked: Asked, device: str) -> Asked:
+    """With the fp8 that the device has, where neither shape nor operator's default says otherwise: fn on NVIDIA's."""
+    named = signature(asked.operator.inputs).parameters
+    settable = "fp8_dtype" in named or "fp8_dtype" in asked.operator.settings
+    if device == "cpu" or not settable or _is_amd():
+        return asked
+    return replace(asked, shapes=tuple((label, {"fp8_dtype": "fp8_e4m3fn", **args}) for label, args in asked.shapes))
+
+
+def _is_amd() -> bool:
+    import torch
+
+    return torch.version.hip is not None
+
+
+def index_of(label: str) -> int | None:
+    """Of a published shape, by the label that it was given here; None for others."""
+    number = label.partition(":")[0]
+    return int(number) if number.isdecimal() else None
 
 
 def _indices(words: str) -> Iterator[int]:

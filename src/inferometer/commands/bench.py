@@ -1,78 +1,119 @@
-"""`inferometer bench`: does a kernel for one of the catalogue's operators build, is it right."""
+"""`inferometer bench`: does a kernel for one of the catalogue's operators build, is it right, is it fast."""
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from inferometer.commands.base import FORMATS, Output, command, output_options
+from inferometer.commands.benching import Asking, existing, parse_memory, require_device_at
 from inferometer.commands.choosing import Number
 
 if TYPE_CHECKING:
+    from inferometer.bench.evaluation import Evaluation
     from inferometer.bench.shapes import Asked
-    from inferometer.operators.operator import Operator
-
 
 _ARCHITECTURES = ("sm_90",)
+_TIMERS = ("cupti", "graph", "events", "host")
 
 
 @command(
     "bench",
-    help="Check a kernel for one of the catalogue's operators: does it build, is it right.\n\n"
+    help="Check a kernel for the catalogue's operators: does it build, is it right, is it fast.\n\n"
     "FILE of --candidate is a Python file with a function named as the operator, which takes its tensors in their "
     "order and its settings as keywords, or with a class Model as Atrex-Bench has. It runs in a process of its own, "
     "several times on every shape with inputs that nobody can know before, and its answers are compared with the "
-    "reference by norm, by row and, where values are rounded to fp8, by units of the last place. Without a candidate "
-    "the references are checked. Needs torch.\n\n"
+    "reference by norm, by row and, where values are rounded to fp8, by units of the last place. Backends are kernels "
+    "that are there already: torch, compile, and vendors' libraries where they are installed. OPERATOR may be all. "
+    "Needs torch.\n\n"
+    "--stage fast then times what is right, in turns with the first backend: caches cold and warm, inputs drawn anew "
+    "for every call, until the median is known to 1 % or --seconds are over. -o keeps the results for "
+    "`inferometer leaderboard`. On a CPU that shows that the kernels run, not how fast they are.\n\n"
     "--stage builds compiles the Triton kernels that it launches, for each --arch and without a GPU: registers, "
     "spills, shared memory, occupancy, matrix instructions, and what speaks against them.",
-    example="inferometer bench rms_norm --candidate my_rms_norm.py",
+    example="inferometer bench rms_norm --candidate my_rms_norm.py --stage fast",
 )
 @click.argument("names", metavar="OPERATOR...", nargs=-1)
-@click.option("--candidate", metavar="FILE", help="The kernel.  [default: the operator's reference]")
-@click.option("--stage", type=click.Choice(("builds", "correct")), default="correct", show_default=True,
+@click.option("--candidate", metavar="FILE", help="The kernel.")
+@click.option("--backend", "backend_names", metavar="NAMES", multiple=True, help=(
+    "Backends, the base first: torch, compile, flashinfer, vllm, sgl-kernel, aiter, reference, or all that can run "
+    "here.  [default: torch, unless a candidate is only checked]"))  # fmt: skip
+@click.option("--stage", type=click.Choice(("builds", "correct", "fast")), default="correct", show_default=True,
               help="What to check.")  # fmt: skip
 @click.option("--arch", "architectures", metavar="TARGET", multiple=True, help=(
     "With --stage builds: sm_80, sm_89, sm_90, sm_100 or gfx942; may be given again.  [default: sm_90]"))  # fmt: skip
-@click.option("--shapes", metavar="WHICH", default="tiny", show_default=True, help=(
-    "tiny, all, or indices of published shapes such as 0,3-5; see `inferometer operators NAME`."))  # fmt: skip
-@click.option(
-    "--cases", type=click.IntRange(1, 1000), default=3, show_default=True, help="Inputs drawn for each shape."
-)
+@click.option("--shapes", metavar="WHICH", help=(
+    "tiny, all, or indices of published shapes such as 0,3-5; see `inferometer operators NAME`.  "
+    "[default: tiny on a CPU, all on a GPU]"))  # fmt: skip
+@click.option("--workload", metavar="FILE", help="Shapes from workloads of flashinfer-bench, in the place of --shapes.")
+@click.option("--cases", type=click.IntRange(1, 1000), default=3, show_default=True, help="Inputs drawn a shape.")
+@click.option("--strided", is_flag=True, help="Rows that lie apart in memory must be right too.")
 @click.option("--limit", type=Number(min=0.1, max=86_400), default=60.0, show_default=True, metavar="SECONDS",
               help="How long a call may take.")  # fmt: skip
+@click.option("--memory", metavar="SIZE", callback=parse_memory, help=(
+    "How much memory a candidate may hold, such as 8GiB.  [default: 80 % of a host's, all of a GPU's]"))  # fmt: skip
 @click.option("--on", metavar="DEVICE", default="cpu", show_default=True, help="Where to run: cpu, cuda, cuda:1.")
+@click.option("--timer", type=click.Choice(_TIMERS), help=(
+    "With --stage fast.  [default: host on a CPU; the first that works of cupti, graph, events]"))  # fmt: skip
+@click.option("--seconds", type=Number(min=0.01, max=3_600), metavar="N", help=(
+    "With --stage fast: at most, for a shape in one state of the caches.  [default: 0.3; 2 on a GPU]"))  # fmt: skip
+@click.option(
+    "--device-file", metavar="FILE", help="The device whose bounds times are held against.  [default: by name]"
+)
+@click.option("-o", "--output", metavar="OUT", help="Keep the results in this JSON file.")
+@click.option(
+    "--export", "export", type=click.Choice(("flashinfer-bench",)), help="Write the results in its form, too."
+)
+@click.option("--export-to", metavar="DIR", help="Where to.  [default: flashinfer-trace]")
+@click.option("--force", is_flag=True, help="Replace OUT and files in DIR.")
 @click.option("--check", is_flag=True, help="Exit with 1 where a shape is wrong, for CI.")
 @output_options(*FORMATS)
 def run(
-    names: tuple[str, ...],
-    candidate: str | None,
-    stage: str,
-    architectures: tuple[str, ...],
-    shapes: str,
-    cases: int,
-    limit: float,
-    on: str,
-    check: bool,
-    out: Output,
-) -> int:
-    if architectures and stage != "builds":
-        raise click.UsageError("--arch needs --stage builds.")
-    _require_torch(on)
-    file = None if candidate is None else _existing(candidate)
-    asked = _asked(names, file, shapes)
+    names: tuple[str, ...], candidate: str | None, stage: str, architectures: tuple[str, ...], check: bool, out: Output,
+    **options: Any,
+) -> int:  # fmt: skip
+    asking = Asking(**options)
+    asking.refuse_mixed(stage, architectures)
+    asking.on = require_device_at(asking.on)
+    file = None if candidate is None else existing(candidate)
+    asked = asking.shapes_of(names, file)
     if stage == "builds":
         return _build(asked, file, architectures or _ARCHITECTURES, check=check, out=out)
+    asking.check_places()
+    found = _evaluate(asked, file, stage, asking)
+    written = asking.write(found, file)
+    if out.form == "json":
+        out.write_json({**found.as_json(), **written})
+    else:
+        out.show(found)
+        for line in written.pop("left_out", ()):
+            click.echo(f"left out of the export: {line}", err=True)
+        for what in written.values():
+            click.echo(f"written: {what}", err=True)
+    return 1 if check and not found.is_right else 0
 
-    from inferometer.bench.correct import check_correct
+
+def _evaluate(asked: "list[Asked]", file: Path | None, stage: str, asking: Asking) -> "Evaluation":
+    from inferometer.bench.correct import Plan
+    from inferometer.bench.entrants import choose_entrants
+    from inferometer.bench.evaluating import evaluate
+    from inferometer.bench.fast import device_times
     from inferometer.bench.isolation import Limits
+    from inferometer.bench.race import Pace
+    from inferometer.bench.timer_choice import choose_timer
     from inferometer.commands.progress import working
 
+    limits = Limits(seconds=asking.limit, memory_bytes=asking.memory)
+    plan = Plan(asking.cases, asking.on, limits, asking.strided)
+    entries = choose_entrants(asking.backends(file, stage), file, asking.on)
+    bounds = asking.bounds()
     with working() as say:
-        found = check_correct(asked, file, cases=cases, device=on, limits=Limits(seconds=limit), said=say)
-    out.show(found)
-    return 1 if check and not found.is_right else 0
+        if stage == "correct":
+            return evaluate(asked, entries, plan, bounds=bounds, said=say)
+        say("a choice of the timer")
+        timer = choose_timer(asking.timer, asking.on, device_times, limits)
+        pace = Pace(timer.timer, asking.seconds_each())
+        return evaluate(asked, entries, plan, pace=pace, timer=timer, bounds=bounds, said=say)
 
 
 def _build(asked: "list[Asked]", file: Path | None, architectures: tuple[str, ...], *, check: bool, out: Output) -> int:
@@ -86,47 +127,3 @@ def _build(asked: "list[Asked]", file: Path | None, architectures: tuple[str, ..
         found = build_candidate(file, asked[0].operator, [args for _, args in asked[0].shapes], architectures)
     out.show(found)
     return 1 if check and not found.passed else 0
-
-
-def _asked(names: tuple[str, ...], candidate: Path | None, shapes: str) -> "list[Asked]":
-    from inferometer.bench.shapes import choose_shapes
-    from inferometer.operators import operators, require_operator
-
-    if candidate is not None and not names:
-        known = operators()
-        names = (candidate.stem,) if candidate.stem in known else ()
-    if not names:
-        raise click.UsageError("name an OPERATOR; `inferometer operators` lists them.")
-    chosen: list[Operator] = [require_operator(name) for name in dict.fromkeys(names)]
-    return [choose_shapes(operator, shapes) for operator in chosen]
-
-
-def _existing(path: str) -> Path:
-    from inferometer.errors import InputError
-
-    file = Path(path)
-    if not file.is_file():
-        raise InputError(f"{path}: no such file", hint="Give a Python file with a function named as the operator.")
-    if file.suffix != ".py":
-        raise InputError(f"{path}: want a Python file, whose name ends in .py", hint="Rename it.")
-    return file
-
-
-def _require_torch(device: str) -> None:
-    """Refuse what can't run here, before anything is drawn."""
-    from importlib.util import find_spec
-
-    from inferometer.errors import InputError, Unavailable
-
-    if sys.platform == "win32":
-        raise Unavailable("candidates can't be kept apart on Windows yet", hint="Use WSL.")
-    if find_spec("torch") is None:
-        raise Unavailable("torch is not installed", hint="pip install 'inferometer[torch]'")
-    import torch
-
-    try:
-        kind = torch.device(device)
-    except RuntimeError as error:
-        raise InputError(f'{device}: want cpu, cuda or cuda:1 to run on, found "{device}"') from error
-    if kind.type == "cuda" and torch.cuda.device_count() <= (kind.index or 0):
-        raise Unavailable(f"there is no GPU {device} here", hint="--on cpu checks on the CPU.")

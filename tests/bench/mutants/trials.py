@@ -112,7 +112,7 @@ class _Call:
 
     def judge(self, found: Any) -> tuple[list[OutputCheck], dict[str, float]]:
         """The checks, and by output the error in tolerances where one was measured."""
-        checks = compare_outputs(self.operator, found, self._wanted)
+        checks = compare_outputs(self.operator, found, self._wanted, self._args)
         values = list(found) if isinstance(found, tuple | list) else [found]
         margins = {}
         for check in checks:

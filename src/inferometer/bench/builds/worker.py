@@ -17,7 +17,7 @@ from inferometer.bench.builds.events import Ended, Events, Job, Lacking, Multipl
 from inferometer.bench.builds.interception import Recorder, describe
 from inferometer.bench.builds.limits import ARCHITECTURES, Limits
 from inferometer.bench.builds.stub_driver import StubDriver, pretend_cuda
-from inferometer.bench.candidate import MODULE, BadCandidate, find_call, load_module
+from inferometer.bench.process.candidate import MODULE, BadCandidate, find_call, load_module
 from inferometer.errors import clean
 from inferometer.operators.operator import Operator
 from inferometer.registry import collect
@@ -70,7 +70,7 @@ def _build(job: Job, events: Events) -> None:
         for declared in getattr(module, DECLARED):
             _compile_declared(declared, driver, recorder)
         return
-    call = find_call(module, operator)
+    call = find_call(module, operator.name, operator.settings)
     if call is None:
         raise BadCandidate(f'want a function "{operator.name}", found {_own_of(module)}')
     for recorder.case, args in enumerate(job.cases):

@@ -8,12 +8,10 @@ Runs in the candidate's own process only: loading runs its code.
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-from inferometer.operators.operator import Operator
 
 MODULE = "candidate"
 _CLASS = "Model"
@@ -26,30 +24,33 @@ class BadCandidate(Exception):
     """A file that can't be used; the message says why."""
 
 
-def load_candidate(path: Path | None, operator: Operator) -> Call:
-    """How to call a candidate; None: the operator's own reference.
+def load_candidate(path: Path, name: str, settings: Sequence[str]) -> Call:
+    """How to call the candidate for the operator `name`; of a call's arguments it gets those named in `settings`.
 
     Raises:
         BadCandidate: It has neither the function nor the class.
         Exception: Whatever its code raises.
     """
-    if path is None:
-        return lambda tensors, args: operator.reference(*tensors.values(), **operator.settings_of(args))
-    call = find_call(load_module(path), operator)
+    call = find_call(load_module(path), name, settings)
     if call is None:
-        raise BadCandidate(f"want a function {operator.name} or a class {_CLASS} in it, found neither")
+        raise BadCandidate(f"want a function {name} or a class {_CLASS} in it, found neither")
     return call
 
 
-def find_call(module: ModuleType, operator: Operator) -> Call | None:
+def find_call(module: ModuleType, name: str, settings: Sequence[str]) -> Call | None:
     """How to call the function or the class of a candidate; None where it has neither."""
-    function = getattr(module, operator.name, None)
+    function = getattr(module, name, None)
     if callable(function):
-        return lambda tensors, args: function(*tensors.values(), **operator.settings_of(args))
+        return as_call(function, settings)
     model = getattr(module, _CLASS, None)
     if inspect.isclass(model):
         return lambda tensors, args: _construct(model, args).forward(**tensors)
     return None
+
+
+def as_call(function: Callable[..., Any], settings: Sequence[str]) -> Call:
+    """A function that takes tensors in their order, and settings as keywords."""
+    return lambda tensors, args: function(*tensors.values(), **{each: args[each] for each in settings if each in args})
 
 
 def load_module(path: Path) -> ModuleType:

@@ -1,0 +1,131 @@
+"""Every entrant on every shape, right first, then fast, and all of it as one run that a file can hold."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from inferometer import __version__
+from inferometer.backends import require_backend
+from inferometer.bench.conditions import Watch
+from inferometer.bench.correct import Plan, Said, check_operator
+from inferometer.bench.entrants import Entrant, Field
+from inferometer.bench.evaluation import Evaluation
+from inferometer.bench.fast import Heat, time_heat
+from inferometer.bench.machine import Machine, describe_machine
+from inferometer.bench.race import Pace
+from inferometer.bench.results import Bound, Conditions, Run, ShapeResult
+from inferometer.bench.shapes import Asked
+from inferometer.bench.timer_choice import TimerChoice
+from inferometer.hardware.device import Device
+from inferometer.operators import require_operator
+from inferometer.operators.bounds import bounds_of
+from inferometer.trace.losses import Losses
+from inferometer.trace.tables import ALL_TABLES
+
+
+def evaluate(
+    asked: Sequence[Asked],
+    entries: Field,
+    plan: Plan,
+    *,
+    pace: Pace | None = None,
+    timer: TimerChoice | None = None,
+    bounds: Device | None = None,
+    said: Said = lambda _: None,
+) -> Evaluation:
+    """All that was asked; `pace` None: no times. `bounds`: the device whose bounds times are held against."""
+    packages = [
+        package for each in entries.entrants if each.file is None for package in require_backend(each.name).packages
+    ]
+    machine = describe_machine(plan.device, packages)
+    results: dict[tuple[str, str, str], ShapeResult] = {}
+    watch = Watch(machine.on)
+    with watch:
+        for one in asked:
+            for entrant in entries.entrants:
+                if entrant.serves(one.operator.name):
+                    results |= {_key(found): found for found in check_operator(one, entrant, plan, said)}
+            if pace is not None:
+                _time(one, entries.entrants, plan, pace, watch, machine, results, said)
+    found = tuple(_bounded(each, bounds or machine.device) for each in results.values())
+    run = _run(entries, plan, pace, timer, machine, found, watch.conditions() if pace else Conditions())
+    return Evaluation(run, entries.refused, Losses(ALL_TABLES))
+
+
+def _time(
+    asked: Asked,
+    entrants: Sequence[Entrant],
+    plan: Plan,
+    pace: Pace,
+    watch: Watch,
+    machine: Machine,
+    results: dict[tuple[str, str, str], ShapeResult],
+    said: Said,
+) -> None:
+    """Times of the base with each of the others into `results`; of whoever is right alone, without the other."""
+    base, *others = entrants
+    timed: set[tuple[str, str, str]] = set()
+
+    def is_right(entrant: Entrant, label: str) -> bool:
+        found = results.get((asked.operator.name, entrant.name, label))
+        return found is not None and found.is_right
+
+    def run(heat: Heat) -> None:
+        for label, found in time_heat(heat, plan, pace, watch, machine.cache_bytes, said) if heat.shapes else ():
+            for entrant, measured in zip(heat.entrants, found, strict=True):
+                key = (asked.operator.name, entrant.name, label)
+                if key not in timed and measured.says_something:
+                    results[key] = measured.on(results[key])
+                    timed.add(key)
+
+    for other in others:
+        right = [each for each in asked.shapes if is_right(other, each[0])]
+        run(Heat(asked.operator, (base, other), tuple(each for each in right if is_right(base, each[0]))))
+        run(Heat(asked.operator, (other,), tuple(each for each in right if not is_right(base, each[0]))))
+    alone = (each for each in asked.shapes if (asked.operator.name, base.name, each[0]) not in timed)
+    run(Heat(asked.operator, (base,), tuple(each for each in alone if is_right(base, each[0]))))
+
+
+def _bounded(result: ShapeResult, device: Device | None) -> ShapeResult:
+    """With the least time that the device allows, where it is known."""
+    if device is None:
+        return result
+    found = bounds_of(require_operator(result.operator).work(**result.args), device)
+    if found.bound_ns is None:
+        return result
+    bound = Bound(device=device.name, bound_ns=found.bound_ns, binding=found.binding, warm_ns=found.memory_warm_ns)
+    return msgspec.structs.replace(result, bound=bound)
+
+
+def _run(
+    entries: Field,
+    plan: Plan,
+    pace: Pace | None,
+    timer: TimerChoice | None,
+    machine: Machine,
+    results: tuple[ShapeResult, ...],
+    conditions: Conditions,
+) -> Run:
+    settings: dict[str, Any] = {"cases": plan.cases, "limit_s": plan.limits.seconds, "strided": plan.strided}
+    if pace is not None:
+        settings |= {"base": entries.entrants[0].name, "timer": pace.timer, "seconds": pace.seconds}
+        settings |= {"modes": list(pace.modes), "timers_refused": dict(timer.refused) if timer else {}}
+    return Run(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        inferometer=__version__,
+        device=machine.name,
+        on=machine.on,
+        functional_only=machine.is_cpu,
+        stage="correct" if pace is None else "fast",
+        versions=machine.versions,
+        settings=settings,
+        contenders=tuple(each.as_contender() for each in entries.entrants),
+        results=results,
+        conditions=conditions,
+    )
+
+
+def _key(result: ShapeResult) -> tuple[str, str, str]:
+    return result.operator, result.contender, result.shape

@@ -1,0 +1,187 @@
+"""How fast contenders are that are right: each held against the base, in turns, in a process of their own.
+
+Where a contender fails while it is timed, its result says so and its times are dropped. The base's times come from the
+first contender's process; ratios always from calls that stood side by side.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from inferometer.bench.conditions import Watch, drop_throttled
+from inferometer.bench.correct import Plan, Said
+from inferometer.bench.entrants import Entrant
+from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Session
+from inferometer.bench.profiles.attribution import attribute_device, attribute_host
+from inferometer.bench.profiles.kernel_times import kernel_times
+from inferometer.bench.profiles.own_kernels import own_kernels
+from inferometer.bench.race import Caught, Pace, Race, Times
+from inferometer.bench.results import Attribution, Mode, ShapeResult, Timing, Versus
+from inferometer.bench.samples import compare_times, summarize_times
+from inferometer.bench.variants import vary
+from inferometer.errors import InputError
+from inferometer.operators.operator import Operator
+
+USUAL = "usual"
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Contenders of one process: the base first, or one alone.
+
+    `shapes`: labels and arguments of those that all of them have right.
+    """
+
+    operator: Operator
+    entrants: tuple[Entrant, ...]
+    shapes: tuple[tuple[str, Mapping[str, Any]], ...]
+
+
+@dataclass
+class Measured:
+    """What timing adds to the result of one contender on one shape."""
+
+    timings: list[Timing] = field(default_factory=list)
+    versus: list[Versus] = field(default_factory=list)
+    attribution: Attribution | None = None
+    concerns: list[str] = field(default_factory=list)
+    failure: str | None = None
+
+    @property
+    def says_something(self) -> bool:
+        """Whether it was timed, or why it wasn't."""
+        return bool(self.timings or self.concerns or self.failure)
+
+    def on(self, result: ShapeResult) -> ShapeResult:
+        """The result with it; without times where the contender failed."""
+        if self.failure is not None:
+            return msgspec.structs.replace(result, failure=self.failure)
+        return msgspec.structs.replace(
+            result,
+            timings=tuple(self.timings),
+            versus=tuple(self.versus),
+            attribution=self.attribution,
+            concerns=(*result.concerns, *dict.fromkeys(self.concerns)),
+        )
+
+
+def time_heat(
+    heat: Heat, plan: Plan, pace: Pace, watch: Watch, cache_bytes: int | None, said: Said
+) -> Iterator[tuple[str, list[Measured]]]:
+    """By shape, what came of each contender; a new process after one ended."""
+    session = Session(
+        heat.operator, heat.entrants, plan.device, timed=True, limits=plan.limits, cache_bytes=cache_bytes
+    )
+    left = list(heat.shapes)
+    while left:
+        try:
+            with CandidateProcess(session) as process:
+                watch.add_own(process.pid)
+                while left and process.is_alive:
+                    label, args = left.pop(0)
+                    said(f"times of {heat.entrants[-1].name} for {heat.operator.name}, {label}")
+                    yield label, _time_shape(heat, process, label, args, plan, pace, watch)
+        except CandidateFailed as failed:  # it can't be loaded
+            for label, _args in left:
+                yield label, _blame(heat, len(heat.entrants) - 1, str(failed))
+            return
+
+
+def _time_shape(
+    heat: Heat, process: CandidateProcess, label: str, args: Mapping[str, Any], plan: Plan, pace: Pace, watch: Watch
+) -> list[Measured]:
+    found = [Measured() for _ in heat.entrants]
+    try:
+        for kind, given in [(USUAL, args), *vary(heat.operator, args)]:
+            race = _race(heat, process, f"{label} {kind}", given, plan, pace)
+            for mode in pace.modes if kind == USUAL else pace.modes[:1]:
+                _add(race.run(mode), found, heat, mode, kind, pace, watch)
+            if kind == USUAL:
+                _attribute(race, found, heat, plan.device)
+    except Caught as caught:
+        return _blame(heat, len(heat.entrants) - 1 if caught.lane is None else caught.lane, str(caught))
+    except CandidateFailed as failed:
+        return _blame(heat, len(heat.entrants) - 1 if failed.lane is None else failed.lane, str(failed))
+    return found
+
+
+def _race(heat: Heat, process: CandidateProcess, shape: str, args: Mapping[str, Any], plan: Plan, pace: Pace) -> Race:
+    operator = heat.operator
+    written = operator.work(**args).written_bytes
+    return Race(process, operator, shape, args, len(heat.entrants), plan.device, pace, written, device_times)
+
+
+def device_times(path: Path) -> Sequence[float]:
+    """Of every call in a profile, ns; 0 of one without work for the device.
+
+    Raises:
+        CandidateFailed: It doesn't tell.
+    """
+    try:
+        found = kernel_times(path)
+    except InputError as error:
+        raise CandidateFailed(f"the profile of its calls can't be read: {error.message}") from error
+    if found.lost or found.damage:
+        raise CandidateFailed(f"the profiler lost {found.lost} launches: another --timer measures without it")
+    return [float(ns) for ns in found.busy_ns]
+
+
+def _add(times: Times, found: list[Measured], heat: Heat, mode: Mode, kind: str, pace: Pace, watch: Watch) -> None:
+    """Times of one mode to every contender, without turns in which the device throttled."""
+    if times.cannot is not None:
+        for each in found:
+            each.concerns.append(f"not timed with {mode} caches: {times.cannot}")
+        return
+    kept = ~np.logical_or.reduce([_throttled(spans, watch) for spans in times.spans])
+    dropped = int((~kept).sum())
+    if not kept.any():
+        for each in found:
+            each.concerns.append(f"not timed with {mode} caches: the device throttled all the time")
+        return
+    ns = [np.asarray(each)[kept].tolist() for each in times.ns]
+    for place, each in enumerate(found):
+        timing = summarize_times(
+            ns[place], mode=mode, timer=pace.timer, checked=times.checked[place], dropped=dropped, inputs=kind
+        )
+        each.timings.append(timing)
+        if not timing.steady and kind == USUAL:
+            each.concerns.append(f"{mode}: not steady when the time was over")
+        if place and kind == USUAL:
+            each.versus.append(compare_times(heat.entrants[0].name, ns[0], ns[place], mode))
+
+
+def _throttled(spans: Sequence[tuple[float, float]], watch: Watch) -> Any:
+    starts, ends = np.asarray(spans).T
+    return drop_throttled(starts, ends, watch.throttled_spans())
+
+
+def _attribute(race: Race, found: list[Measured], heat: Heat, device: str) -> None:
+    """Whose code the time of each contender went to, from calls of their own.
+
+    Raises:
+        Caught: None of the kernels that a candidate defines ran.
+    """
+    for lane, (each, entrant) in enumerate(zip(found, heat.entrants, strict=True)):
+        source = "" if entrant.file is None else entrant.file.read_text("utf-8", "replace")
+        own = own_kernels(source)
+        profiled = race.profile(lane, "host" if device == "cpu" else "cupti")
+        if profiled.trace is None:
+            continue
+        with suppress(InputError):  # a profile without work of the device: nothing is told
+            if device == "cpu":
+                each.attribution = attribute_host(profiled.trace, profiled.own_ns if own else None)
+            else:
+                each.attribution = attribute_device(profiled.trace, own or None)
+        if own and each.attribution is not None and each.attribution.own == 0:
+            to = next(iter(each.attribution.by_name), "nothing")
+            raise Caught(lane, f"it defines {', '.join(sorted(own)[:3])}, but none of these ran: the time went to {to}")
+
+
+def _blame(heat: Heat, lane: int, reason: str) -> list[Measured]:
+    """One failed; of the others nothing is known."""
+    return [Measured(failure=reason if place == lane else None) for place in range(len(heat.entrants))]

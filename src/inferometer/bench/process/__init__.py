@@ -1,0 +1,1 @@
+"""What runs in a candidate's process: loading, calling, timing, and what is refused there."""

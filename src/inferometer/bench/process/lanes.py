@@ -1,0 +1,73 @@
+"""In the candidate's process: a kernel that is called, and what each of its answers must be before anyone looks inside.
+
+An answer is plain tensors in memory of its own. Another type could compute when it is looked at; a view of an input
+changes with it, and memory of the answer before would change that one.
+"""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from inferometer.bench.process.candidate import Call, as_call, load_candidate
+
+
+class BadAnswer(Exception):
+    """What a kernel returned is no answer; the message says why."""
+
+
+class Lane:
+    """One contender, ready to be called.
+
+    Args:
+        name: As it is asked for.
+        call: Tensors by name and arguments: its answer.
+        updates: Inputs that it may return, as production updates them in place.
+    """
+
+    def __init__(self, name: str, call: Call, updates: Collection[str]) -> None:
+        self.name, self.call = name, call
+        self._updates = frozenset(updates)
+        self._before: list[Any] = []
+
+    def accept(self, found: Any, tensors: Mapping[str, Any]) -> list[Any]:
+        """The tensors of an answer; they are kept until the next one, so that its memory can't be the same by chance.
+
+        Raises:
+            BadAnswer: They aren't plain tensors of their own.
+        """
+        import torch
+
+        outputs = list(found) if isinstance(found, tuple | list) else [found]
+        odd = next((type(each).__name__ for each in outputs if type(each) is not torch.Tensor), None)
+        if odd is not None:
+            raise BadAnswer(f"want plain tensors, found {odd}")
+        self._refuse_shared(outputs, {n: t for n, t in tensors.items() if n not in self._updates})
+        self._before = outputs
+        return outputs
+
+    def _refuse_shared(self, outputs: list[Any], tensors: Mapping[str, Any]) -> None:
+        inputs = {_memory(tensor): name for name, tensor in tensors.items() if _memory(tensor)}
+        before = {_memory(tensor) for tensor in self._before} - {0, *map(_memory, tensors.values())}
+        for i, output in enumerate(outputs):
+            if (name := inputs.get(_memory(output))) is not None:
+                raise BadAnswer(f"output {i} lies in the memory of the input {name}: want a tensor of its own")
+            if _memory(output) in before:
+                raise BadAnswer(f"output {i} lies in the memory of the answer before it: want a new tensor each call")
+
+
+def load_lane(request: Mapping[str, Any], operator: str, settings: Collection[str], updates: Collection[str]) -> Lane:
+    """The contender that a request names.
+
+    Raises:
+        Exception: What its code raises.
+    """
+    if request["file"] is not None:
+        return Lane(request["name"], load_candidate(Path(request["file"]), operator, list(settings)), updates)
+    from inferometer.backends import require_backend
+
+    return Lane(request["name"], as_call(require_backend(request["name"]).load(operator), list(settings)), updates)
+
+
+def _memory(tensor: Any) -> int:
+    """Where a tensor's storage begins; 0 where it has none."""
+    return int(tensor.untyped_storage().data_ptr())

@@ -1,0 +1,269 @@
+"""Ways to look right or fast without being it: each is caught, and the reason says what was done."""
+
+from pathlib import Path
+
+import pytest
+
+from inferometer.bench.correct import Plan
+from inferometer.bench.entrants import Entrant, choose_entrants
+from inferometer.bench.evaluating import evaluate
+from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Limits, Round, Session
+from inferometer.bench.race import Caught, Pace, refuse_odd
+from inferometer.bench.results import ShapeResult
+from inferometer.bench.shapes import Asked
+from inferometer.operators import require_operator
+
+pytest.importorskip("torch", reason="torch isn't installed")
+
+HEAD = "import torch\n"
+RMS = "def rms_norm(x, weight, *, eps):\n"
+RIGHT = "    return torch.rms_norm(x, x.shape[-1:], weight, eps)\n"
+
+
+def race(folder: Path, body: str, *, base: tuple[str, ...] = (), cases: int = 2) -> ShapeResult:
+    """What comes of a candidate that is timed on one small shape."""
+    path = folder / "candidate.py"
+    path.write_text(HEAD + body)
+    operator = require_operator("rms_norm")
+    asked = Asked(operator, (("tiny", {"token_count": 4, "hidden_size": 64, "eps": 1e-6}),))
+    plan = Plan(cases, "cpu", Limits(seconds=20, threads=1))
+    found = evaluate([asked], choose_entrants(base, path, "cpu"), plan, pace=Pace("host", 0.2, ("warm",)))
+    return next(each for each in found.run.results if each.contender == "candidate.py")
+
+
+def test_an_honest_candidate_is_right_and_timed(tmp_path: Path) -> None:
+    found = race(tmp_path, RMS + RIGHT, base=("torch",))
+    assert found.is_right
+    timing = found.timing("warm")
+    assert timing is not None
+    assert timing.timer == "host"
+    assert timing.checked >= 2
+    assert timing.low_ns <= timing.median_ns <= timing.high_ns
+    assert [each.base for each in found.versus] == ["torch"]
+    assert found.attribution is not None
+    assert "aten::rms_norm" in found.attribution.by_name
+
+
+LATER = (
+    RMS
+    + "    out = torch.empty_like(x)\n"
+    + "    def fill():\n"
+    + "        time.sleep(0.05)\n"
+    + "        out.copy_(torch.rms_norm(x, x.shape[-1:], weight, eps))\n"
+    + "    threading.Thread(target=fill).start()\n"
+    + "    return out\n"
+)
+CALLS = "calls = [0]\n" + RMS + "    calls[0] += 1\n"
+LATE_IN_TURN = "    if calls[0] > 8: return torch.zeros_like(x)\n"  # right in as many calls as are checked beforehand
+KERNEL = (
+    "import triton, triton.language as tl\n"
+    "@triton.jit\n"
+    "def rms_norm_rows(x, out, BLOCK: tl.constexpr):\n"
+    "    at = tl.arange(0, BLOCK)\n"
+    "    tl.store(out + at, tl.load(x + at))\n"
+)
+LAZY = (
+    "class Lazy(torch.Tensor):\n"
+    "    @classmethod\n"
+    "    def __torch_function__(cls, function, types, args=(), kwargs=None):\n"
+    "        return super().__torch_function__(function, types, args, kwargs or {})\n"
+)
+CHEATS = {
+    "patched timer": (
+        "import time\ntime.perf_counter_ns = lambda: 0\n" + RMS + RIGHT,
+        "it replaced time.perf_counter_ns",
+    ),
+    "patched timer, by another clock": (
+        "import time\ntime.perf_counter_ns = time.process_time_ns\n" + RMS + RIGHT,
+        "it replaced time.perf_counter_ns",
+    ),
+    "patched timer while it runs": (
+        "import time\n" + CALLS + "    if calls[0] > 8: time.perf_counter_ns = lambda: 0\n" + RIGHT,
+        "it replaced time.perf_counter_ns",
+    ),
+    "patched statistics": (
+        "import statistics\nstatistics.median = min\n" + RMS + RIGHT,
+        "it replaced statistics.median",
+    ),
+    "patched events": (
+        "torch.cuda.Event.elapsed_time = lambda *_: 0.0\n" + RMS + RIGHT,
+        "it replaced torch.cuda.Event.elapsed_time",
+    ),
+    "slowed base": (
+        "import time\nfast = torch.rms_norm\n"
+        "def slow(*args):\n    time.sleep(0.1)\n    return fast(*args)\n"
+        "torch.rms_norm = slow\n" + RMS + "    return fast(x, x.shape[-1:], weight, eps)\n",
+        "it replaced torch.rms_norm",
+    ),
+    "reading the reference, by import": (
+        "from inferometer.operators.rms_norm import reference as rms_norm\n",
+        "a candidate can't import inferometer",
+    ),
+    "reading the reference, by file": (
+        "import importlib.util\n"
+        "root = importlib.util.find_spec('inferometer').submodule_search_locations[0]\n"
+        + RMS
+        + "    return open(root + '/operators/rms_norm.py').read()\n",
+        "a candidate can't",
+    ),
+    "reading the memory of who knows": (
+        "import os\n" + RMS + "    return open(f'/proc/{os.getppid()}/mem', 'rb').read(1)\n",
+        "a candidate can't read the memory of processes",
+    ),
+    "asking elsewhere": (
+        "import socket\n" + RMS + "    return socket.create_connection(('127.0.0.1', 9))\n",
+        "a candidate can't use the network",
+    ),
+    "a view of the input": (RMS + "    return x[:]\n", "lies in the memory of the input x"),
+    "one buffer for all answers": (
+        "buffer = []\n" + RMS + "    found = torch.rms_norm(x, x.shape[-1:], weight, eps)\n"
+        "    buffer.append(torch.empty_like(x)) if not buffer else None\n"
+        "    return buffer[0].copy_(found)\n",
+        "lies in the memory of the answer before it",
+    ),
+    "a lazy tensor": (LAZY + RMS + RIGHT.rstrip() + ".as_subclass(Lazy)\n", "want plain tensors, found Lazy"),
+    "cached by shape": (
+        "cache = {}\n" + RMS + "    found = cache.setdefault(x.shape, torch.rms_norm(x, x.shape[-1:], weight, eps))\n"
+        "    return found.clone()\n",
+        "out: the error is",
+    ),
+    "cached by address, when it thinks that it's timed": (
+        "cache = {}\n" + CALLS + "    if calls[0] < 9:\n    " + RIGHT + "    key = x.data_ptr()\n"
+        "    if len(cache) < 2: cache[key] = torch.rms_norm(x, x.shape[-1:], weight, eps)\n"
+        "    return cache.get(key, next(iter(cache.values()))).clone()\n",
+        "a timed call was wrong: out: the error is",
+    ),
+    "nothing at all, when it thinks that it's timed": (CALLS + LATE_IN_TURN + RIGHT, "a timed call was wrong"),
+    "replaying the first inputs": (
+        "first = []\n" + RMS + "    first.append((x, weight)) if not first else None\n"
+        "    x, weight = first[0]\n" + RIGHT,
+        "out: the error is",
+    ),
+    "another thread": ("import threading, time\n" + LATER, "out: want"),
+    "another thread, when it thinks that it's timed": (
+        "import threading, time\ncalls = [0]\n"
+        + LATER.replace("    out =", "    calls[0] += 1\n    if calls[0] < 9:\n    " + RIGHT + "    out =", 1),
+        "threads went on after its calls",
+    ),
+    "another dtype": (RMS + "    return torch.rms_norm(x, x.shape[-1:], weight, eps).float()\n", "want dtype bfloat16"),
+    "another value for NaN": (RMS + "    return torch.empty_like(x)\n", "where nan is"),
+    "forged replies": (
+        "import os\n" + CALLS + "    if calls[0] > 8:\n"
+        "        for n in range(3, 64):\n"
+        "            try: is_pipe = os.readlink(f'/proc/self/fd/{n}').startswith('pipe')\n"
+        "            except OSError: continue\n"
+        '            if is_pipe: os.write(n, b\'{"calls": [], "threads": 0, "broken": [], "own_ns": null}\\n\')\n'
+        + RIGHT,
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_cheat_is_caught(name: str, tmp_path: Path) -> None:
+    body, words = CHEATS[name]
+    found = race(tmp_path, body, base=("torch",) if name == "slowed base" else ())
+    assert found.failure is not None
+    assert words in found.failure
+    assert not found.timings
+
+
+def test_a_kernel_that_never_runs_doesn_t_hide_the_library(tmp_path: Path) -> None:
+    pytest.importorskip("triton", reason="triton isn't installed")
+    found = race(tmp_path, KERNEL + RMS + RIGHT)
+    assert found.failure is not None
+    assert found.failure.startswith("it defines rms_norm_rows, but none of these ran: the time went to ")
+
+
+def test_a_kernel_that_runs_is_told_as_its_own(tmp_path: Path) -> None:
+    pytest.importorskip("triton", reason="triton isn't installed")
+    source = Path(__file__).parent / "candidates" / "triton_rms_norm.py"
+    found = race(tmp_path, source.read_text())
+    assert found.is_right
+    assert found.attribution is not None
+    assert found.attribution.own is not None
+    assert found.attribution.own > 0.5
+
+
+def test_patching_the_clock_only_within_a_call_changes_nothing(tmp_path: Path) -> None:
+    body = (
+        "import time\nclock = time.perf_counter_ns\n"
+        + RMS
+        + "    time.perf_counter_ns = lambda: 0\n    time.sleep(0.02)\n    time.perf_counter_ns = clock\n"
+        + RIGHT
+    )
+    timing = race(tmp_path, body).timing("warm")
+    assert timing is not None
+    assert timing.median_ns > 20e6
+
+
+def test_the_one_whose_call_fails_is_named_though_it_is_the_base(tmp_path: Path) -> None:
+    session = Session(require_operator("rms_norm"), (Entrant("torch"), Entrant("reference")), timed=True)
+    asked = {"args": {"token_count": 4, "hidden_size": 64, "eps": "x"}, "shape": "x", "seeds": [1], "mode": "warm"}
+    with CandidateProcess(session) as process, pytest.raises(CandidateFailed) as failed:
+        process.time({**asked, "orders": [[0, 1]], "timer": "host"}, expected_s=1)
+    assert failed.value.lane == 0
+
+
+def rows(*calls: tuple[float, float, float, float, float], **odd: object) -> Round:
+    return Round(calls, sent_ns=1_000, received_ns=9_000, **odd)  # type: ignore[arg-type]
+
+
+LATE = ((0.0, 3_000.0, 3_000.0, 900.0, 70_000.0),)
+HONEST = (0.0, 2_000.0, 3_000.0, 900.0, 0.0)
+
+
+def test_an_honest_round_is_accepted() -> None:
+    refuse_odd(rows(HONEST, (1.0, 4_000.0, 5_000.0, 1_000.0, 0.0)), [[0, 1]], "host")
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        (rows(*LATE, *LATE, *LATE), "work on another stream went on for 70 µs"),
+        (rows(HONEST, threads=2), "2 threads went on"),
+        (rows(HONEST, broken=["torch.cuda.Event.record"]), "it replaced torch.cuda.Event.record"),
+    ],
+)
+def test_what_isn_t_timed_is_caught(odd: Round, words: str) -> None:
+    with pytest.raises(Caught, match=words):
+        refuse_odd(odd, [[0]] * len(odd.rows), "events")
+
+
+def test_one_late_call_may_be_chance() -> None:
+    refuse_odd(rows(HONEST, *LATE, (0, 4_000, 4_500, 400, 10.0)), [[0]] * 3, "events")
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        (rows(), "aren't those that were asked for"),
+        (rows((1, 2_000, 3_000, 900, 0)), "aren't those that were asked for"),
+        (rows((0, 500, 3_000, 900, 0)), "aren't within"),
+        (rows((0, 2_000, 9_500, 900, 0)), "aren't within"),
+        (rows((0, 3_000, 2_000, 0, 0)), "aren't within"),
+        (rows((0, 2_000, 3_000, float("nan"), 0)), "aren't within"),
+        (rows((0, 2_000, 3_000, -1, 0)), "aren't within"),
+        (rows((0, 2_000, 3_000, 1_001, 0)), "took longer than from its begin to its end"),
+    ],
+)
+def test_times_that_can_t_be_are_refused(odd: Round, words: str) -> None:
+    with pytest.raises(CandidateFailed, match=words):
+        refuse_odd(odd, [[0]], "host")
+
+
+def test_other_streams_are_caught_on_a_gpu(tmp_path: Path) -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    body = (
+        "side = torch.cuda.Stream()\n" + RMS + "    with torch.cuda.stream(side):\n"
+        "        for _ in range(200): found = torch.rms_norm(x, x.shape[-1:], weight, eps)\n    return found\n"
+    )
+    path = tmp_path / "candidate.py"
+    path.write_text(HEAD + body)
+    asked = Asked(require_operator("rms_norm"), (("tiny", {"token_count": 4096, "hidden_size": 8192, "eps": 1e-6}),))
+    plan = Plan(1, "cuda:0", Limits(seconds=60))
+    found = evaluate([asked], choose_entrants((), path, "cuda:0"), plan, pace=Pace("events", 0.5, ("warm",)))
+    assert "work on another stream" in (found.run.results[0].failure or "")
