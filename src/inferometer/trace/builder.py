@@ -5,15 +5,14 @@ of any size is built in bounded memory; with `folder` those parts are the store 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-import numpy as np
 import polars as pl
 
+from inferometer.trace import series
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES, TABLES
@@ -25,7 +24,7 @@ _MERGE_BATCHES = 32
 _LARGE_ROWS = 100_000  # batches of so many rows are kept as they are: copying them into one would gain nothing
 
 Wanted = Iterable[str] | Mapping[str, Iterable[str]] | None
-Values = Sequence[Any] | np.ndarray[Any, Any] | pl.Series | str | int | float | None
+Values = series.Values
 
 
 @dataclass
@@ -111,7 +110,7 @@ class TraceBuilder:
             return
         schema = TABLES[table].schema
         columns = {**{name: value for name, value in self.constants.items() if name in schema}, **columns}
-        batch = pl.DataFrame([self._series(table, name, columns[name], schema[name], rows) for name in columns])
+        batch = series.make_batch(table, rows, columns, self.losses)
         self._held_bytes += self._pending[table].add(batch)
         if self._folder is not None and self._pending[table].merged_bytes > PART_BYTES:
             self._write_part(table)
@@ -204,44 +203,6 @@ class TraceBuilder:
         self._held_bytes -= pending.merged_bytes
         pending.parts.append(path)
         pending.merged, pending.merged_bytes = [], 0
-
-    def _series(self, table: str, name: str, values: Values, dtype: pl.DataType, rows: int) -> pl.Series:
-        if isinstance(values, str) and dtype == pl.String:
-            return pl.Series(name, [values], dtype=pl.Categorical).new_from_index(0, rows)
-        if values is None or isinstance(values, str | int | float):
-            return pl.repeat(values, rows, dtype=dtype, eager=True).alias(name)
-        if isinstance(values, pl.Series):
-            return values.alias(name) if values.dtype == pl.Categorical else values.cast(dtype).alias(name)
-        try:
-            return pl.Series(name, values, dtype=dtype, strict=True)
-        except (TypeError, OverflowError, pl.exceptions.PolarsError):
-            return self._lenient_series(table, name, values, dtype)
-
-    def _lenient_series(self, table: str, name: str, values: Iterable[Any], dtype: pl.DataType) -> pl.Series:
-        """Value by value: one that the type can't hold becomes null and is counted."""
-        kept = []
-        for value in values:
-            kept.append(_fit(value, dtype))
-            if kept[-1] is None and value is not None:
-                loss = "number_out_of_range" if isinstance(value, int) else "wrong_type"
-                self.losses.count(loss, category=f"{table}.{name}", example=repr(value)[:80])
-        return pl.Series(name, kept, dtype=dtype)
-
-
-def _fit(value: Any, dtype: pl.DataType) -> Any:
-    if value is None or isinstance(value, bool):
-        return None
-    if dtype == pl.Int64:
-        if (isinstance(value, float) and value.is_integer()) or (
-            isinstance(value, str) and value.removeprefix("-").isdecimal()
-        ):
-            value = int(value)
-        return value if isinstance(value, int) and -(2**63) <= value < 2**63 else None
-    if dtype == pl.Float64:
-        return float(value) if isinstance(value, int | float) and abs(value) < 1e308 else None
-    if dtype == pl.String:
-        return value if isinstance(value, str) else str(value)
-    return None
 
 
 def _filled(table: str, frame: pl.DataFrame, values: Mapping[str, int | str], first_row: int) -> pl.DataFrame:

@@ -60,8 +60,9 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Facts of a trace.
 
     `clock_base_ns`: add to a time of the tables to get ns since 1970; None when times are already absolute or the
-    source doesn't say. `recorded`: what the profiler was told to record (`shapes`, `stacks`, …). `versions`: driver
-    and runtime versions under the source's names. `rank_files`: of a folder of ranks, one a rank.
+    source doesn't say. `recorded`: what the profiler was told to record (`shapes`, `stacks`, …); of our own recordings
+    also whether they `finished`. `versions`: driver and runtime versions under the source's names. `rank_files`: of a
+    folder of ranks, one a rank.
     """
 
     format: str

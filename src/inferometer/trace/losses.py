@@ -49,6 +49,15 @@ KINDS: dict[str, Kind] = {
         Kind("ranks_apart", "warning", "A rank whose device work begins only after that of another has ended."),
         Kind("rank_by_position", "warning", "A file that names no rank: it has the next number in the order of names."),
         Kind("same_recording", "info", "A second file of one recording: not read; `facts.notes` names it."),
+        # A recording of ours.
+        Kind(
+            "recording_ended_early",
+            "warning",
+            "A recording that is not finished: it is still being written, or its process ended without closing it.",
+        ),
+        Kind("not_recorded", "warning", "Something that was asked for but couldn't be recorded; the rest was."),
+        Kind("counter_unavailable", "info", "A counter that this machine, driver or user's rights don't give."),
+        Kind("rows_not_written", "error", "Rows that couldn't be written: a full disk, a lost folder.", dropped=True),
         # A log of an engine.
         Kind("unknown_line", "info", "A line of a log that is like none of its format: kept as text."),
         Kind(
@@ -188,11 +197,11 @@ class Losses:
         if example is not None:
             self._examples.setdefault((name, category), example)
 
-    def add(self, other: "Losses", source: str) -> None:
-        """Add what another file lost and saw; an example says which file it is from."""
+    def add(self, other: "Losses", source: str | None = None) -> None:
+        """Add what another file lost and saw; an example says which file it is from, where `source` does."""
         self.seen.update(other.seen)
         for loss in other:
-            example = None if loss.example is None else f"{source}: {loss.example}"
+            example = loss.example if None in (loss.example, source) else f"{source}: {loss.example}"
             self.count(loss.name, loss.count, category=loss.category, example=example, kind=other.kind_of(loss.name))
 
     def kind_of(self, name: str) -> Kind:

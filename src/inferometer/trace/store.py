@@ -32,10 +32,16 @@ _MANIFEST = "facts.json"
 _READ_BYTES = 1 << 20
 _MOST_MANIFEST_BYTES = 64 << 20
 _DAMAGED = "The store is damaged: import the original file again."
+_NOT_FINISHED = "it is still being written, or its process ended without closing it"
+_MOST_TRIES = 20  # a recording that is being written replaces its files every few seconds at most
+_SMALL_BYTES = 4 << 20  # a process may keep about a thousand files open
 _FILE_NAME = re.compile(r"[a-z_]+-[0-9]{5}\.parquet")
+MOST_FILES = 100_000  # of one table: the names have five digits
 
 
-class _StoredTable(msgspec.Struct):
+class StoredTable(msgspec.Struct):
+    """A table in the manifest: its rows in all, its files in order and the CRC-32 of each."""
+
     rows: int
     files: list[str]
     crc32: list[int]
@@ -61,7 +67,7 @@ class _Manifest(msgspec.Struct):
     schema: tuple[int, int]
     facts: Facts
     losses: _StoredLosses
-    tables: dict[str, _StoredTable]
+    tables: dict[str, StoredTable]
 
 
 class _Version(msgspec.Struct):
@@ -107,13 +113,30 @@ def write_manifest(
 ) -> None:
     """Write `facts.json` for Parquet files that are already in `folder`; `scope`, where `losses` count more tables."""
     tables = {
-        name: _StoredTable(rows, [file.name for file in files], [_checksum(file) for file in files])
+        name: StoredTable(rows, [file.name for file in files], [_checksum(file) for file in files])
         for name, (rows, files) in parts.items()
     }
+    (folder / _MANIFEST).write_bytes(encode_manifest(facts, losses, tables, scope=scope))
+
+
+def encode_manifest(
+    facts: Facts, losses: Losses, tables: dict[str, StoredTable], *, scope: frozenset[str] | None = None
+) -> bytes:
+    """The text of `facts.json`; `scope`, where `losses` count more tables."""
     stored = msgspec.convert(losses.as_dict(), _StoredLosses)
     stored.scope = sorted(losses.scope if scope is None else scope)
     manifest = _Manifest(_MARK, SCHEMA, facts, stored, tables)
-    (folder / _MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+
+
+def replace_manifest(folder: Path, text: bytes) -> None:
+    """Put `text` in the place of `facts.json` at once: whoever reads meanwhile gets the old one or this one, whole."""
+    new = folder / (_MANIFEST + ".new")
+    with new.open("wb") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    new.replace(folder / _MANIFEST)
 
 
 def read_store(path: Path, tables: Iterable[str] | None = None) -> Trace:
@@ -125,6 +148,18 @@ def read_store(path: Path, tables: Iterable[str] | None = None) -> Trace:
     """
     _check_name(path)
     manifest = _read_manifest(path)
+    for _ in range(_MOST_TRIES):
+        try:
+            return _open(path, manifest, tables)
+        except FormatError:
+            newer = _read_manifest(path)
+            if newer == manifest:
+                raise
+            manifest = newer  # a recording merged its files meanwhile
+    return _open(path, manifest, tables)
+
+
+def _open(path: Path, manifest: _Manifest, tables: Iterable[str] | None) -> Trace:
     losses = Losses.from_dict(msgspec.to_builtins(manifest.losses))
     stored = losses.scope = _scope(manifest)
     wanted = stored if tables is None else frozenset(tables)
@@ -133,8 +168,11 @@ def read_store(path: Path, tables: Iterable[str] | None = None) -> Trace:
             f"{path}: the store was made without the tables {', '.join(missing)}",
             hint="Import the original file again to get all tables.",
         )
+    finished = manifest.facts.recorded.get("finished", True)
+    if not finished and not losses.total("recording_ended_early"):
+        losses.count("recording_ended_early", example=_NOT_FINISHED)
     frames = {
-        name: _scan(path, name, table)
+        name: _scan(path, name, table, hold=not finished)
         for name, table in manifest.tables.items()
         if name in TABLES and name in wanted and table.files
     }
@@ -222,7 +260,7 @@ def _scope(manifest: _Manifest) -> frozenset[str]:
     return stored | added if stored >= ALL_TABLES - added else stored
 
 
-def _scan(path: Path, name: str, table: _StoredTable) -> pl.LazyFrame:
+def _scan(path: Path, name: str, table: StoredTable, *, hold: bool) -> pl.LazyFrame:
     files = []
     for file_name in table.files:
         if not _FILE_NAME.fullmatch(file_name) or (path / file_name).is_symlink():
@@ -234,7 +272,7 @@ def _scan(path: Path, name: str, table: _StoredTable) -> pl.LazyFrame:
         files.append(path / file_name)
         if not files[-1].is_file():
             raise FormatError(f"{files[-1]}: the store lacks this file", hint="Import the original file again.")
-    frames = [_scan_file(file, TABLES[name]) for file in files]
+    frames = [_scan_file(file, TABLES[name], hold=hold) for file in files]
     for file, crc32 in zip_longest(files, table.crc32):
         if file is None or _checksum(file) != crc32:
             raise FormatError(
@@ -256,11 +294,11 @@ def _checksum(file: Path) -> int:
     return checksum
 
 
-def _scan_file(file: Path, table: Table) -> pl.LazyFrame:
-    """One file with exactly the columns of `table`; those that it lacks are null."""
+def _scan_file(file: Path, table: Table, *, hold: bool) -> pl.LazyFrame:
+    """One file with exactly the columns of `table`; those that it lacks are null. `hold` outlives its removal."""
     try:
         check_parquet(file)
-        frame = pl.scan_parquet(file, glob=False)
+        frame = _scan_held(file) if hold else pl.scan_parquet(file, glob=False)
         found = frame.collect_schema()
     except (ImpossibleParquet, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise FormatError(
@@ -271,6 +309,14 @@ def _scan_file(file: Path, table: Table) -> pl.LazyFrame:
         if column in table.schema and table.schema[column] != dtype:
             raise FormatError(f"{file}: {column}: want {table.schema[column]}, found {dtype}")
     return table.complete(frame)
+
+
+def _scan_held(file: Path) -> pl.LazyFrame:
+    """A file that a recording may merge into another at any time: a small one is read, a large one is kept open."""
+    if file.stat().st_size <= _SMALL_BYTES:
+        return pl.scan_parquet(file.read_bytes())
+    with file.open("rb") as stream:
+        return pl.scan_parquet(stream)
 
 
 def _dotted(version: Sequence[int]) -> str:
