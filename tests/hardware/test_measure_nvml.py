@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from inferometer.hardware.measure_nvml import GpuState, Nvml
+from inferometer.errors import Unavailable
+from inferometer.hardware.measure_nvml import GpuState, Nvml, list_gpus
 
 REASONS = {
     "GpuIdle": 0x1,
@@ -104,10 +105,59 @@ def test_processes_are_their_ids() -> None:
     assert pretend().processes() == frozenset({41, 42})
 
 
+def test_use_memory_and_traffic_in_base_units() -> None:
+    nvml = pretend(
+        NVML_PCIE_UTIL_TX_BYTES=0,
+        NVML_PCIE_UTIL_RX_BYTES=1,
+        nvmlDeviceGetPcieThroughput=lambda handle, kind: (2, 3)[kind],
+        nvmlDeviceGetUtilizationRates=lambda handle: SimpleNamespace(gpu=7, memory=5),
+        nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(used=1, total=2),
+        nvmlDeviceGetUUID=lambda handle: b"GPU-aa",
+        nvmlDeviceGetName=lambda handle: "H100",
+    )
+    assert nvml.usage() == (7, 5)
+    assert nvml.memory_bytes() == (1, 2)
+    assert nvml.pcie_bytes_per_s() == (2_000, 3_000)
+    assert (nvml.uuid(), nvml.name()) == ("GPU-aa", "H100")
+    assert pretend().usage() is None
+    assert pretend().pcie_bytes_per_s() == (None, None)
+    assert pretend().link_bytes() is None
+
+
+def test_use_by_process_is_of_later_samples() -> None:
+    samples = [SimpleNamespace(pid=41, smUtil=20, timeStamp=5), SimpleNamespace(pid=41, smUtil=40, timeStamp=9)]
+    nvml = pretend(
+        nvmlDeviceGetProcessUtilization=lambda handle, since: [one for one in samples if one.timeStamp > since],
+        nvmlDeviceGetComputeRunningProcesses=lambda handle: [SimpleNamespace(pid=41, usedGpuMemory=None)],
+    )
+    assert nvml.process_usage(0) == ({41: 30}, 9)
+    assert nvml.process_usage(9) is None
+    assert nvml.process_bytes() == {41: None}
+
+
+def test_all_gpus_or_why_there_is_none() -> None:
+    pytest.importorskip("pynvml", reason="nvidia-ml-py isn't installed")
+    try:
+        uuids, why = [gpu.uuid() for gpu in list_gpus()], ""
+    except Unavailable as error:
+        uuids, why = [], error.message
+    assert all(uuids) if uuids else "NVML" in why
+
+
 def test_the_real_package_has_the_names_that_we_ask_for() -> None:
     pynvml = pytest.importorskip("pynvml", reason="nvidia-ml-py isn't installed")
     assert {end: getattr(pynvml, f"nvmlClocksEventReason{end}") for end in REASONS} == REASONS
     for name in ("Temperature", "PowerUsage", "TotalEnergyConsumption", "CurrentClocksEventReasons"):
         assert callable(getattr(pynvml, f"nvmlDeviceGet{name}"))
-    assert callable(pynvml.nvmlDeviceGetComputeRunningProcesses)
+    for name in (
+        "ComputeRunningProcesses",
+        "PcieThroughput",
+        "FieldValues",
+        "ProcessUtilization",
+        "MemoryInfo",
+        "UUID",
+    ):
+        assert callable(getattr(pynvml, f"nvmlDeviceGet{name}"))
+    assert pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX == 138
+    assert (pynvml.NVML_PCIE_UTIL_TX_BYTES, pynvml.NVML_PCIE_UTIL_RX_BYTES) == (0, 1)
     assert issubclass(pynvml.NVMLError, Exception)

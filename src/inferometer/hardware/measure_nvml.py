@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from operator import methodcaller
 from typing import Any
 
+from inferometer.errors import Unavailable
+
 _BUSY = 10  # percent of the time, before we begin
 
 POWER_CAP = "SW power cap"
@@ -67,8 +69,7 @@ class Nvml:
 
     def driver(self) -> str | None:
         """Its version."""
-        found = self._ask(lambda nvml: nvml.nvmlSystemGetDriverVersion())
-        return found.decode() if isinstance(found, bytes) else found
+        return _text(self._ask(lambda nvml: nvml.nvmlSystemGetDriverVersion()))
 
     def remarks(self) -> tuple[str, ...]:
         """Driver and power limit, which a rate depends on, and whether other work has the GPU."""
@@ -106,6 +107,57 @@ class Nvml:
         running = self._ask(lambda nvml: nvml.nvmlDeviceGetComputeRunningProcesses(self.handle))
         return None if running is None else frozenset(int(process.pid) for process in running)
 
+    def uuid(self) -> str | None:
+        """`GPU-…`, the same in every process and for CUDA."""
+        return _text(self._ask(lambda nvml: nvml.nvmlDeviceGetUUID(self.handle)))
+
+    def name(self) -> str | None:
+        """Of the product."""
+        return _text(self._ask(lambda nvml: nvml.nvmlDeviceGetName(self.handle)))
+
+    def usage(self) -> tuple[float, float] | None:
+        """Percent of the last sample period (1/6 to 1 s) in which a kernel ran, and in which memory was in use."""
+        rates = self._ask(lambda nvml: nvml.nvmlDeviceGetUtilizationRates(self.handle))
+        return None if rates is None else (float(rates.gpu), float(rates.memory))
+
+    def memory_bytes(self) -> tuple[int, int] | None:
+        """In use, and in all."""
+        found = self._ask(lambda nvml: nvml.nvmlDeviceGetMemoryInfo(self.handle))
+        return None if found is None else (int(found.used), int(found.total))
+
+    def pcie_bytes_per_s(self) -> tuple[float | None, float | None]:
+        """Sent by the GPU and received by it, over the last 20 ms, for which each of the two calls waits."""
+        sent = self._ask(lambda nvml: nvml.nvmlDeviceGetPcieThroughput(self.handle, nvml.NVML_PCIE_UTIL_TX_BYTES))
+        received = self._ask(lambda nvml: nvml.nvmlDeviceGetPcieThroughput(self.handle, nvml.NVML_PCIE_UTIL_RX_BYTES))
+        return None if sent is None else sent * 1e3, None if received is None else received * 1e3
+
+    def link_bytes(self) -> tuple[int, int] | None:
+        """Data sent and received over all NVLinks so far; None where there are none or nobody counts."""
+        values = self._ask(lambda nvml: nvml.nvmlDeviceGetFieldValues(self.handle, _link_fields(nvml)))
+        if values is None or any(value.nvmlReturn for value in values):
+            return None
+        sent, received = (int(value.value.ullVal) << 10 for value in values)
+        return sent, received
+
+    def process_bytes(self) -> dict[int, int | None] | None:
+        """Memory of each process that computes on it; of one None where the driver doesn't tell."""
+        running = self._ask(lambda nvml: nvml.nvmlDeviceGetComputeRunningProcesses(self.handle))
+        return None if running is None else {int(one.pid): one.usedGpuMemory for one in running}
+
+    def process_usage(self, since_us: int) -> tuple[dict[int, float], int] | None:
+        """Percent of the time that each process had multiprocessors busy, of the samples later than `since_us`.
+
+        With the latest sample's time, which is the next question's `since_us`. None where there are no such samples.
+        """
+        samples = self._ask(lambda nvml: nvml.nvmlDeviceGetProcessUtilization(self.handle, since_us))
+        if not samples:
+            return None
+        by_process: dict[int, list[float]] = {}
+        for sample in samples:
+            by_process.setdefault(int(sample.pid), []).append(float(sample.smUtil))
+        latest_us = max(int(sample.timeStamp) for sample in samples)
+        return {process: sum(some) / len(some) for process, some in by_process.items()}, latest_us
+
     def _reason_mask(self) -> int | None:
         """By the newer function, else by the older: an old driver lacks the one, a newer package may lack the other."""
         for name in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
@@ -129,6 +181,37 @@ class Nvml:
             return question(self.library)
         except (self.library.NVMLError, AttributeError):  # not supported, not allowed here, or of another version
             return None
+
+
+def list_gpus() -> list[Nvml]:
+    """All GPUs of the driver, in the order of their PCI addresses.
+
+    Raises:
+        Unavailable: There is no library, no driver, or no GPU; the message says which.
+    """
+    if find_spec("pynvml") is None:
+        raise Unavailable("nvidia-ml-py isn't installed", hint="pip install 'inferometer[record]'")
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+        found = [Nvml(pynvml, pynvml.nvmlDeviceGetHandleByIndex(i)) for i in range(count)]
+    except pynvml.NVMLError as error:
+        raise Unavailable(f"NVML: {error}") from error
+    if not found:
+        raise Unavailable("NVML knows no GPU")
+    return found
+
+
+def _text(found: Any) -> str | None:
+    """Older versions of the package give bytes."""
+    return found.decode() if isinstance(found, bytes) else found
+
+
+def _link_fields(nvml: Any) -> list[tuple[int, int]]:
+    all_links = 0xFFFFFFFF
+    return [(getattr(nvml, f"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_{way}"), all_links) for way in ("TX", "RX")]
 
 
 def open_nvml(uuid: str | None) -> Nvml | None:
