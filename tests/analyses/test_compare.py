@@ -115,7 +115,7 @@ def test_json_has_the_promised_shape() -> None:
 def test_the_bundled_pair_names_the_cpus_clock() -> None:
     found = compare(inferometer.open(SAMPLES / "slow" / "normal"), inferometer.open(SAMPLES / "slow" / "abnormal"))
     assert (found.verdict, found.causes[0].cause_class) == ("cause named", "cpu_clock")
-    assert found.not_measured == ("thermal",)
+    assert found.not_measured == ("cpu_quota", "thermal")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_the_verdict_is_the_first_line(capsys: pytest.CaptureFixture[str]) -> No
     assert out.splitlines()[0].startswith("Verdict   cause named. The step is slower")
     assert "Runner-up:" in out
     assert "False alarms:" in out
-    assert "Not measured in both runs: thermal." in out
+    assert "Not measured in both runs: cpu_quota, thermal." in out
     assert "What changed, a step" in out
 
 

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Literal
 
 CauseClass = Literal[
-    "cpu_clock", "cpu_contention", "gpu_clock", "gpu_contention", "gpu_memory", "nvlink_traffic", "pcie_traffic",
-    "network", "disk", "memory_pressure", "thermal",
+    "cpu_clock", "cpu_contention", "cpu_quota", "gpu_clock", "gpu_contention", "gpu_memory", "nvlink_traffic",
+    "pcie_traffic", "network", "disk", "memory_pressure", "thermal",
 ]  # fmt: skip
 Kind = Literal["cause", "effect", "context"]
 Severity = Literal["drop", "usage", "fraction", "share", "traffic", "temperature"]
@@ -50,6 +50,7 @@ def _cause(
 
 ROLES = (
     _cause(r"cpu_(?:frequency|clock)", "cpu_clock", "CPU clock", "drop", "host waiting", harmful="down"),
+    _cause(r"cpu_limited_.*|cpu_stopped", "cpu_quota", "limit of the CPU", "fraction", "host waiting"),
     _cause(OTHERS_CPU, "cpu_contention", "CPU load by others", "usage", "host waiting"),
     _cause(RUN_QUEUE, "cpu_contention", "CPU load by others", "fraction", "host"),
     _cause(r"gpu_(?:sm_|graphics_)?(?:frequency|clock)", "gpu_clock", "GPU clock", "drop", "compute", harmful="down"),
@@ -61,11 +62,14 @@ ROLES = (
     _cause(r"gpu_pcie_.*|pcie.*", "pcie_traffic", "PCIe", "traffic", "transfer"),
     _cause(r"(?:net|network|nic|rdma|ib)_.*", "network", "network", "traffic", "collective waiting"),
     _cause(r"disk_(?:util|busy|io_util).*", "disk", "disk", "usage", "waiting"),
-    _cause(rf"disk_(?:read|write|io).*|{DISK_GROWTH}", "disk", "disk", "traffic", "waiting"),
+    _cause(r"io_pressure.*", "disk", "disk", "fraction", "waiting"),
+    _cause(rf"(?:others_)?disk_(?:read|write|io).*|{DISK_GROWTH}", "disk", "disk", "traffic", "waiting"),
     _cause(r"host_mem_usage", "memory_pressure", "host memory", "usage", "host waiting"),
     _cause(r"host_mem_available", "memory_pressure", "host memory", "drop", "host waiting", harmful="down"),
+    _cause(r"memory_pressure.*", "memory_pressure", "host memory", "fraction", "host waiting"),
     _cause(r"(?:process|host)_mem_swap.*|swap_.*", "memory_pressure", "swap", "share", "host waiting"),
     _cause(r"(?:.*_)?temp(?:erature)?(?:_.*)?", "thermal", "temperature", "temperature", "compute"),
+    MetricRole(r".*throttle_(?:sw_)?power_cap", "context"),  # many GPUs run at their power limit, however cool they are
     _cause(r".*throttle.*", "thermal", "throttling", "fraction", "compute"),
     MetricRole(r"(?:process|container)_.*|host_cpu_usage|.*power.*", "effect"),
     MetricRole(r"gpu_(?:sm_util|sm_occupancy|usage|utili[sz]ation).*", "effect"),

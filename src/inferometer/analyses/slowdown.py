@@ -35,6 +35,7 @@ _CALLS = {  # host calls and copies that a cause slows, whatever else the class 
     "gpu_memory": r"cu(?:da)?(?:Malloc|Free|Mem).*|hip(?:Malloc|Free|Mem).*|cu(?:da)?\w*Synchronize|Memcpy .*",
     "cpu_clock": r"oncpu",
     "cpu_contention": r"runq",
+    "cpu_quota": r"runq",  # the kernel counts the wait for a quota so
 }
 
 
