@@ -78,7 +78,7 @@ import json
 from inferometer.registry import collect
 print(json.dumps(sorted(collect("inferometer.commands", "run"))))
 """
-_NO_FILE: Final = frozenset({"bench", "formats", "hardware", "leaderboard", "operators"})  # nothing grows
+_NO_FILE: Final = frozenset({"bench", "formats", "hardware", "leaderboard", "operators", "record"})  # nothing grows
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from inferometer.formats.opening import import_trace as import_trace
     from inferometer.formats.opening import open_trace as open
     from inferometer.formats.source import Limits as Limits
+    from inferometer.record.recorder import record as record
+    from inferometer.record.recorder import step as step
     from inferometer.reports.export import export_trace as export
     from inferometer.reports.html import render_html as render_html
     from inferometer.reports.markdown import render_markdown as render_markdown
@@ -49,6 +51,7 @@ _WHERE = {
     "call_table": ("inferometer.analyses.calls", "call_table"),
     "model_bounds": ("inferometer.analyses.model_bounds", "model_bounds"),
     "span_table": ("inferometer.analyses.spans", "span_table"),
+    "step": ("inferometer.record.recorder", "step"),
     "step_table": ("inferometer.analyses.steps", "step_table"),
     "summarize": ("inferometer.analyses.summary", "summarize"),
     "compare": ("inferometer.analyses.compare", "compare"),
@@ -56,6 +59,7 @@ _WHERE = {
     "find_groups": ("inferometer.analyses.groups", "find_groups"),
     "find_timeline": ("inferometer.analyses.timeline", "find_timeline"),
 }
+_ROOMS = ("names", "record")  # `record` is a folder and a function: its module can be called
 __all__ = [
     "Limits",
     "Trace",
@@ -72,17 +76,19 @@ __all__ = [
     "launch_sites",
     "model_bounds",
     "open",
+    "record",
     "render_html",
     "render_markdown",
     "span_table",
+    "step",
     "step_table",
     "summarize",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "names":
-        return import_module("inferometer.names")
+    if name in _ROOMS:
+        return import_module(f"inferometer.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'inferometer' has no attribute {name!r}")
     module, attribute = _WHERE[name]

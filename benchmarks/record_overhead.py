@@ -1,0 +1,141 @@
+"""What recording costs: the same work unrecorded and recorded in several ways, in turns, with ratios and intervals.
+
+    python -m benchmarks.record_overhead --on cpu --steps 40 --rounds 15
+
+The work is steps of a small stack of decoder layers in plain PyTorch, in one process. In each round every way runs the
+same steps once, in an order that is drawn anew, so that what the machine does meanwhile hits all alike. The ratio of a
+way is the median over rounds of its time over that of the unrecorded steps of the same round; the interval is
+where the middle 95 % of medians of rounds drawn again (bootstrap) lie. Time of starting and ending a recording isn't
+in it: a run has it once. Needs torch; not part of CI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import inferometer
+
+OFF: dict[str, Any] = {"counters": False, "ops": False, "profile": False, "workers": False}
+WAYS: dict[str, dict[str, Any] | None] = {
+    "unrecorded": None,
+    "unrecorded again": None,  # how far apart two equal things are
+    "counters": {**OFF, "counters": True},
+    "intercepted": {**OFF, "ops": True, "stacks": False},
+    "with stacks": {**OFF, "ops": True},
+    "profiled": {**OFF, "profile": True, "stacks": False},
+    "everything": {**OFF, "counters": True, "ops": True, "profile": True},
+}
+_DRAWS = 2_000
+_SEED = 12
+
+
+def make_work(device: str, hidden: int, layers: int, tokens: int) -> Callable[[], None]:
+    """One step: `tokens` tokens through `layers` layers of width `hidden`, waited for."""
+    import torch
+    from torch import nn
+
+    class Layer(nn.Module):  # type: ignore[misc]  # torch isn't there where types are checked
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.LayerNorm(hidden)
+            self.qkv = nn.Linear(hidden, 3 * hidden)
+            self.out = nn.Linear(hidden, hidden)
+            self.up = nn.Linear(hidden, 4 * hidden)
+            self.down = nn.Linear(4 * hidden, hidden)
+
+        def forward(self, x: Any) -> Any:
+            q, k, v = (each.view(1, tokens, -1, 64).transpose(1, 2) for each in self.qkv(self.norm(x)).chunk(3, -1))
+            mixed = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(1, tokens, hidden)
+            x = x + self.out(mixed)
+            return x + self.down(nn.functional.gelu(self.up(x)))
+
+    torch.manual_seed(_SEED)
+    model = nn.Sequential(*(Layer() for _ in range(layers))).to(device).eval()
+    x = torch.randn(1, tokens, hidden, device=device)
+
+    def step() -> None:
+        with torch.inference_mode():
+            model(x)
+        if device != "cpu":
+            torch.cuda.synchronize()
+
+    return step
+
+
+def time_steps(step: Callable[[], None], steps: int, options: dict[str, Any] | None, folder: Path) -> float:
+    """Mean ms of a step, after one that isn't counted."""
+    if options is None:
+        return _mean_ms(step, steps)
+    with inferometer.record(folder / "run.ifm", force=True, **options) as recording:
+        took = _mean_ms(step, steps)
+    if recording.remarks:
+        raise SystemExit(f"not recorded as asked: {recording.remarks}")
+    return took
+
+
+def _mean_ms(step: Callable[[], None], steps: int) -> float:
+    step()
+    began = time.perf_counter_ns()
+    for _ in range(steps):
+        with inferometer.step(phase="decode"):
+            step()
+    return (time.perf_counter_ns() - began) / steps / 1e6
+
+
+def interval(ratios: list[float], draw: random.Random) -> tuple[float, float]:
+    """Where the middle 95 % of medians of rounds drawn again lie."""
+    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(_DRAWS))
+    return medians[round(0.025 * _DRAWS)], medians[round(0.975 * _DRAWS) - 1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--on", default="cpu", help="cpu or cuda")
+    parser.add_argument("--hidden", type=int, default=512)
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=40, help="in each way of a round")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--ways", default=",".join(WAYS), help="those to run, by name")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    ways = {name: WAYS[name] for name in ("unrecorded", *given.ways.split(","))}
+    import torch
+
+    step = make_work(given.on, given.hidden, given.layers, given.tokens)
+    for _ in range(3):
+        step()
+    draw = random.Random(_SEED)
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(given.rounds):
+            for name in draw.sample(list(ways), len(ways)):
+                times[name].append(time_steps(step, given.steps, ways[name], Path(folder)))
+    rows: list[dict[str, Any]] = []
+    for name, own in times.items():
+        ratios = [each / base for each, base in zip(own, times["unrecorded"], strict=True)]
+        low, high = interval(ratios, draw)
+        rows.append({"way": name, "step_ms": statistics.median(own), "ratio": statistics.median(ratios),
+                     "low": low, "high": high})  # fmt: skip
+    about = (
+        f"{given.rounds} rounds of {given.steps} steps, torch {torch.__version__}, {torch.get_num_threads()} threads"
+    )
+    if given.json:
+        json.dump({"about": about, "rows": rows}, sys.stdout)
+        return
+    print(about)
+    for row in rows:
+        print("{way:20} {step_ms:8.3f} ms  x {ratio:.3f}  ({low:.3f} to {high:.3f})".format(**row))
+
+
+if __name__ == "__main__":
+    main()

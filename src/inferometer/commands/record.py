@@ -1,0 +1,147 @@
+"""`inferometer record`: a program, or a running server, recorded into a store."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from inferometer.commands.base import Output, command, output_options
+
+if TYPE_CHECKING:
+    from inferometer.record.launching import Launched
+
+_LISTED = ("ops", "launches", "spans", "frames", "calls", "counters")
+_PLAIN = {"spans": "step marks and ranges", "frames": "frames"}
+
+
+@command("record", help="Record a program as it runs: ops, kernels, steps, counters of device and host.\n\n"
+         "COMMAND is run as it is typed, with its own input and output; the exit code is its own. What "
+         "is said of the recording goes to stderr.",
+         example="inferometer record -o run.ifm -- python generate.py --batch 8")  # fmt: skip
+@click.argument("words", nargs=-1, metavar="[--] COMMAND...", type=click.UNPROCESSED)
+@click.option("-o", "--output", default="run.ifm", show_default=True, metavar="NAME.ifm", help="The store to make.")
+@click.option("--force", is_flag=True, help="Replace the store if it exists.")
+@click.option(
+    "--counters/--no-counters",
+    default=True,
+    show_default=True,
+    help="Sample clocks, power, load, memory, disk and network.",
+)
+@click.option("--hz", type=click.FloatRange(0.1, 100), default=10, show_default=True, help="Samples a second.")
+@click.option(
+    "--ops/--no-ops", default=True, show_default=True, help="Intercept PyTorch's ops, with shapes and modules."
+)
+@click.option("--stacks/--no-stacks", default=True, show_default=True, help="Record the lines that called them.")
+@click.option(
+    "--profile/--no-profile", default=None, help="Record kernels by torch.profiler; by default where there is a GPU."
+)
+@click.option(
+    "--seconds", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Record so long; the program goes on."
+)
+@click.option("--server", metavar="URL", help="Profile the vLLM or SGLang at http://HOST:PORT instead of a command.")
+@click.option("--traces", metavar="FOLDER", help="With --server: where it writes its traces.")
+@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="With --server: profile so many steps.")
+@click.option(
+    "--join", "parts", metavar="NAME.ifm.parts", help="Make the store of the parts that an interrupted recording left."
+)
+@output_options("json")
+def run(words: tuple[str, ...], output: str, out: Output, **options: Any) -> int:
+    sources = {"COMMAND": words, "--server": options["server"], "--join": options["parts"]}
+    chosen = [name for name, given in sources.items() if given]
+    if len(chosen) != 1:
+        found = " and ".join(chosen) or "none of them"
+        raise click.UsageError(
+            f"want a COMMAND after --, or --server, or --join; found {found}.\n"
+            "  inferometer record -o run.ifm -- python script.py"
+        )
+    for name in ("traces", "steps"):
+        if options[name] is not None and not options["server"]:
+            raise click.UsageError(f"--{name} needs --server.")
+    if options["server"]:
+        return _record_server(Path(output), out, options)
+    return _record_command(words, Path(output), out, options)
+
+
+run.allow_interspersed_args = False  # what follows COMMAND is its own
+
+
+def _record_command(words: tuple[str, ...], store: Path, out: Output, options: dict[str, Any]) -> int:
+    import gc
+
+    from inferometer.record.launching import join, launch
+    from inferometer.record.making import Options
+
+    gc.enable()  # off in commands, which are short: this one lives as long as the program
+    if options["parts"]:
+        launched = join(Path(options["parts"]), store, force=options["force"])
+    else:
+        wanted = Options(*(options[name] for name in ("counters", "ops", "profile", "stacks", "hz")))
+        launched = launch(words, store, wanted, seconds=options["seconds"], force=options["force"])
+    if out.form == "json":
+        _write_line(launched)
+    else:
+        for line in _lines(launched):
+            click.echo(line, err=True)
+    return launched.code
+
+
+def _record_server(store: Path, out: Output, options: dict[str, Any]) -> int:
+    from inferometer.record.server import record_server
+
+    def said(line: str) -> None:
+        click.echo(line, err=True)
+
+    traces = options["traces"]
+    recorded = record_server(
+        options["server"],
+        store,
+        seconds=options["seconds"],
+        counters=options["counters"],
+        traces=None if traces is None else Path(traces),
+        force=options["force"],
+        steps=options["steps"],
+        said=said,
+    )
+    if out.form == "json":
+        plain = asdict(recorded) | {"store": str(recorded.store)}
+        out.write_json(plain | {"kept": None if recorded.kept is None else str(recorded.kept)})
+    else:
+        said(f"{recorded.store}: {len(recorded.files)} traces of {recorded.engine}")
+        said(f"  inferometer summary {recorded.store}")
+    return 0
+
+
+def _write_line(launched: "Launched") -> None:
+    """One line: the program has written to stdout before."""
+    import msgspec
+
+    sys.stdout.write(msgspec.json.encode(_plain(launched)).decode() + "\n")
+    sys.stdout.flush()
+
+
+def _plain(launched: "Launched") -> dict[str, Any]:
+    return {
+        "store": None if launched.store is None else str(launched.store),
+        "exit_code": launched.code,
+        "seconds": launched.seconds,
+        "bytes": launched.bytes,
+        "rows": launched.rows,
+        "remarks": launched.remarks,
+        "overhead": launched.overhead,
+    }
+
+
+def _lines(launched: "Launched") -> list[str]:
+    from inferometer.errors import clean
+    from inferometer.formats.source import printable
+
+    lines = [f"{clean(line)}" for line in (*launched.remarks, *launched.overhead)]
+    if launched.store is None:
+        return ["inferometer: nothing was kept of this run", *(f"  {line}" for line in lines)]
+    rows = [f"{launched.rows[name]:,} {_PLAIN.get(name, name)}" for name in _LISTED if launched.rows.get(name)]
+    store = clean(printable(str(launched.store)))
+    size = f"{launched.bytes / 1e6:.1f} MB" if launched.bytes >= 1e5 else f"{launched.bytes / 1e3:.0f} kB"
+    head = f"{store}: {size}, {', '.join(rows) or 'no rows'}"
+    return [head, *(f"  {line}" for line in lines), f"  Next: inferometer summary {store}"]

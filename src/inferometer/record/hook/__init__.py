@@ -1,0 +1,1 @@
+"""A folder for `PYTHONPATH`: its `sitecustomize` runs in every Python of a recorded program."""
