@@ -20,7 +20,6 @@ def test_notes_are_brought_up_to_date_and_not_repeated() -> None:
     assert recorded.startswith("torch.profiler: recorded 2 windows")
     assert "20.0 ms (1.00% of the time)" in recorded
     assert "60.0 ms (3.00%, at most 30.0 ms at once)" in recorded
-    assert "500 ns" in clock
     assert "+2.000 us a second" in clock
     assert "at most 0.04 us" in clock
 

@@ -62,13 +62,14 @@ def find_rank() -> int | None:
 
 def describe(facts: "Facts", recorded: dict[str, bool]) -> "Facts":
     """`facts` with what can be told when a recording begins."""
-    from inferometer.trace.facts import NamedId
+    from inferometer.trace.facts import Device, NamedId
 
     rank = find_rank()
     size = os.environ.get("WORLD_SIZE", "")
     notes = (f"Command: {command_line(_words())}",)
     return replace(
         facts,
+        devices=facts.devices or (Device("cpu", name=_processor()),),
         processes=(NamedId(os.getpid(), name=_process_name(), rank=rank),),
         ranks=() if rank is None else (rank,),
         world_size=int(size) if rank is not None and size.isdecimal() else None,
@@ -112,6 +113,12 @@ def _started_gpus(torch: Any) -> "list[Device]":
             )
         )
     return devices
+
+
+def _processor() -> str | None:
+    from inferometer.hardware.measure_host import read_host
+
+    return read_host().name or None
 
 
 def _words() -> list[str]:

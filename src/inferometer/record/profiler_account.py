@@ -36,7 +36,6 @@ class Account:
     why_lost: str | None = None
     errors_ns: list[int] = field(default_factory=list)
     drifts: list[float] = field(default_factory=list)
-    offset_ns: int = 0
     by_window_only: int = 0
     said: Said = field(default_factory=Said)
     _known: set[Device] = field(default_factory=set)
@@ -69,7 +68,6 @@ class Account:
             if joined.alignment is not None:
                 self.errors_ns.append(joined.alignment.error_ns)
                 self.drifts.append(joined.alignment.drift)
-                self.offset_ns = joined.alignment.offset_ns
                 self.by_window_only += joined.alignment.how == "window"
         self.say()
 
@@ -124,8 +122,8 @@ class Account:
             return _CLOCK, ""
         drift = max(self.drifts, key=abs)
         text = (
-            f"times since 1970 were moved by {self.offset_ns} ns in the last window, by up to {drift * 1e6:+.3f} us a "
-            f"second of drift; error at most {max(self.errors_ns) / 1e3:.2f} us (half-width of the bounds, "
+            f"times since 1970 were put on the recording's clock by marks: up to {drift * 1e6:+.3f} us a second of "
+            f"drift, error at most {max(self.errors_ns) / 1e3:.2f} us (half-width of the bounds, "
             f"{len(self.errors_ns)} windows)"
         )
         if self.by_window_only:

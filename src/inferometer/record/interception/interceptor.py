@@ -20,6 +20,8 @@ from inferometer.trace.facts import Facts
 
 _THREADS_NOTE = "{n} Python threads ran before the interception began: on them only ops within module calls were seen."
 
+_OURS = "inferometer"  # threads of the recording itself
+
 
 class Interception:
     """Ops with shapes, modules, the user's functions and steps of this process, to a sink.
@@ -132,7 +134,7 @@ class Interception:
             self._marks.flush()
 
     def _tell(self) -> None:
-        others = threading.active_count() - 1
+        others = sum(not each.name.startswith(_OURS) for each in threading.enumerate()) - 1
         told = {"shapes": True, "stacks": self._recording.stacks, "modules": self._with_modules}
 
         def change(facts: Facts) -> Facts:
