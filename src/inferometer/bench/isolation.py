@@ -40,7 +40,7 @@ _PROFILER_S = 60.0  # to start, to end, to write
 class Limits:
     """What a candidate may take: seconds a call, bytes of memory (None: 80 % of the host's), threads of torch.
 
-    On a GPU the bytes are of its memory, and None is all of it.
+    On a GPU the bytes are of its memory, and None is all of it. Where calls are timed on a CPU there is one thread.
     """
 
     seconds: float = 60.0
@@ -115,7 +115,7 @@ class Session:
             "lanes": [each.as_request() for each in self.entrants],
             "device": self.device,
             "timed": self.timed,
-            "threads": self.limits.threads,
+            "threads": 1 if self.timed and self.device == "cpu" else self.limits.threads,  # others would wait for each
             "memory_bytes": self.limits.memory_on(self.device),
             "cache_bytes": self.cache_bytes,
         }

@@ -56,7 +56,7 @@ _TIMERS = ("cupti", "graph", "events", "host")
 @click.option("--timer", type=click.Choice(_TIMERS), help=(
     "With --stage fast.  [default: host on a CPU; the first that works of cupti, graph, events]"))  # fmt: skip
 @click.option("--seconds", type=Number(min=0.01, max=3_600), metavar="N", help=(
-    "With --stage fast: at most, for a shape in one state of the caches.  [default: 0.3; 2 on a GPU]"))  # fmt: skip
+    "With --stage fast: at most, for a shape in one state of the caches.  [default: 0.1; 2 on a GPU]"))  # fmt: skip
 @click.option(
     "--device-file", metavar="FILE", help="The device whose bounds times are held against.  [default: by name]"
 )

@@ -60,7 +60,7 @@ class Asking:
 
     def seconds_each(self) -> float:
         """For a shape in one state of the caches."""
-        return self.seconds or (0.3 if self.on == "cpu" else 2.0)
+        return self.seconds or (0.1 if self.on == "cpu" else 2.0)
 
     def shapes_of(self, names: tuple[str, ...], candidate: Path | None) -> "list[Asked]":
         """What to run.

@@ -103,10 +103,11 @@ def _record_server(store: Path, out: Output, options: dict[str, Any]) -> int:
         force=options["force"],
         steps=options["steps"],
         said=said,
+        stacks=options["stacks"],
+        hz=options["hz"],
     )
     if out.form == "json":
-        plain = asdict(recorded) | {"store": str(recorded.store)}
-        out.write_json(plain | {"kept": None if recorded.kept is None else str(recorded.kept)})
+        out.write_json(asdict(recorded))
     else:
         said(f"{recorded.store}: {len(recorded.files)} traces of {recorded.engine}")
         said(f"  inferometer summary {recorded.store}")
