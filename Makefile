@@ -18,9 +18,10 @@ REQUIREMENTS := pyproject.toml constraints.txt
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.base ## Install, then summarize the bundled sample trace and write report.html
+run: $(VENV)/.base ## Install, summarize the bundled sample trace, write report.html, compare two recorded runs
 	$(VENV)/bin/inferometer summary samples/decode.json.gz
 	$(VENV)/bin/inferometer report samples/decode.json.gz -o report.html --force
+	$(VENV)/bin/inferometer compare samples/recorded/cpu_quota/normal.ifm samples/recorded/cpu_quota/fault.ifm
 
 test: $(VENV)/.dev ## Run the tests on the base installation; tests that need an extra skip
 	$(VENV)/bin/python -m pytest --numprocesses auto

@@ -23,9 +23,14 @@ Direction = Literal["up", "down"]
 class MetricRole:
     """`names`: the metric, whole, in lower case. `family`: metrics that tell of one thing. `slows`: function classes.
 
+    Of these `cpu` is ops whose device is the CPU itself. Load by others slows them where they have to wait for a
+    processor: the run queue tells that. Beside an idle one it need not, so `others_cpu_usage` alone doesn't say it.
+
     Severity, 0 to 1, from the medians n (base) and a (candidate): `drop` 1 - a/n, `usage` (a - n) / 100 of a
     percentage, `fraction` a - n, `share` (a - n) of a capacity, `traffic` by share of capacity and fold change,
     `temperature` as a part of what was left to the limit.
+
+    `yields_to`: a class that makes the metric worse, too. Where that is certain, the metric is no sign of its own.
     """
 
     names: str
@@ -35,6 +40,7 @@ class MetricRole:
     severity: Severity = "usage"
     slows: tuple[str, ...] = ()
     family: str = ""
+    yields_to: CauseClass | None = None
 
 
 OTHERS_CPU, OTHERS_GPU, RUN_QUEUE = "others_cpu_usage", "others_gpu_usage", "runq_share"
@@ -43,16 +49,23 @@ DISK_GROWTH = "disk_growth"
 
 
 def _cause(
-    names: str, cause_class: CauseClass, family: str, severity: Severity, slows: str, *, harmful: Direction = "up"
+    names: str,
+    cause_class: CauseClass,
+    family: str,
+    severity: Severity,
+    slows: str,
+    *,
+    harmful: Direction = "up",
+    yields_to: CauseClass | None = None,
 ) -> MetricRole:
-    return MetricRole(names, "cause", cause_class, harmful, severity, tuple(slows.split()), family)
+    return MetricRole(names, "cause", cause_class, harmful, severity, tuple(slows.split()), family, yields_to)
 
 
 ROLES = (
-    _cause(r"cpu_(?:frequency|clock)", "cpu_clock", "CPU clock", "drop", "host waiting", harmful="down"),
-    _cause(r"cpu_limited_.*|cpu_stopped", "cpu_quota", "limit of the CPU", "fraction", "host waiting"),
+    _cause(r"cpu_(?:frequency|clock)", "cpu_clock", "CPU clock", "drop", "host cpu waiting", harmful="down"),
+    _cause(r"cpu_limited_.*|cpu_stopped", "cpu_quota", "limit of the CPU", "fraction", "host cpu waiting"),
     _cause(OTHERS_CPU, "cpu_contention", "CPU load by others", "usage", "host waiting"),
-    _cause(RUN_QUEUE, "cpu_contention", "CPU load by others", "fraction", "host"),
+    _cause(RUN_QUEUE, "cpu_contention", "CPU load by others", "fraction", "host cpu", yields_to="cpu_quota"),
     _cause(r"gpu_(?:sm_|graphics_)?(?:frequency|clock)", "gpu_clock", "GPU clock", "drop", "compute", harmful="down"),
     _cause(r"(?:gpc|sm|sys) clock frequency.*", "gpu_clock", "GPU clock", "drop", "compute", harmful="down"),
     _cause(r"gpu_mem(?:ory)?_(?:frequency|clock)", "gpu_memory", "memory clock", "drop", "compute", harmful="down"),

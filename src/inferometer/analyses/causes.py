@@ -5,22 +5,25 @@ are few, or many drawn ones where there are ties; over metrics the false discove
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from inferometer.analyses.cause_roles import CauseClass, MetricRole
 from inferometer.analyses.compare_limits import (
+    ALPHA,
     ASYMPTOTIC,
+    DISAGREES,
     HOT_C,
+    MIN_SEVERITY,
     MIN_TICKS,
     RESAMPLES,
     SEED,
     THROTTLING_C,
     TYPICAL,
 )
-from inferometer.analyses.resampling import median_ratio_interval
+from inferometer.analyses.resampling import Values, median_ratio_interval
 from inferometer.analyses.run_counters import Entity
 
 
@@ -28,8 +31,10 @@ from inferometer.analyses.run_counters import Entity
 class Cause:
     """A candidate. `score` = `severity` x agreement x (1 - `q`), all 0 to 1; `interval`: of candidate over base.
 
-    `base` and `candidate` are medians over `ticks`, in `unit`. `agreement` weighs how well the functions that slowed
-    fit. `assumed` says what was taken for a capacity that nobody told, where one was needed.
+    `base` and `candidate` are medians over `ticks`, in `unit`; of states, which are 0 or 1 at each tick, means: the
+    median of one that holds for less than half of the time is 0. `agreement` weighs how well the functions that slowed
+    fit, and is low where another cause makes the metric worse, too (`MetricRole.yields_to`). `assumed` says what was
+    taken for a capacity that nobody told, where one was needed.
     """
 
     metric: str
@@ -108,13 +113,23 @@ def rank_causes(
         _cause(one, two, p, q, agreement(one.role), capacities)
         for (one, two), p, q in zip(pairs, ps, _false_discovery(ps), strict=True)
     ]
+    roles = {one.key: one.role for one, _ in pairs}
+    found = [_yielding(cause, roles[cause.metric, cause.device], found) for cause in found]
     return sorted(found, key=lambda cause: (-cause.score, -cause.severity, cause.p, cause.metric, cause.device))
+
+
+def _yielding(cause: Cause, role: MetricRole, found: Sequence[Cause]) -> Cause:
+    """`cause`, made light of where another one that is certain makes its metric worse, too."""
+    certain = {one.cause_class for one in found if one.q <= ALPHA and one.severity >= MIN_SEVERITY}
+    if role.yields_to not in certain or cause.agreement <= DISAGREES:
+        return cause
+    return replace(cause, agreement=DISAGREES, score=cause.severity * DISAGREES * (1 - cause.q))
 
 
 def _cause(one: Entity, two: Entity, p: float, q: float, agreement: float, capacities: Capacities) -> Cause:
     role = one.role
     assert role.cause_class is not None
-    base, candidate = float(np.median(one.values)), float(np.median(two.values))
+    base, candidate = _typical(one.values, two.values)
     severity, assumed = _severity(one, base, candidate, capacities)
     return Cause(
         metric=one.metric,
@@ -133,6 +148,12 @@ def _cause(one: Entity, two: Entity, p: float, q: float, agreement: float, capac
         agreement=agreement,
         assumed=assumed,
     )
+
+
+def _typical(one: Values, two: Values) -> tuple[float, float]:
+    """Medians; of states the part of the ticks in which they hold."""
+    typical = np.mean if np.isin(np.concatenate((one, two)), (0.0, 1.0)).all() else np.median
+    return float(typical(one)), float(typical(two))
 
 
 def _harmful_p(one: Entity, two: Entity) -> float:

@@ -1,5 +1,7 @@
 """What slowed, as far as times tell: the step, whole classes of functions, single kinds of calls, or waiting.
 
+Where the device is the CPU itself, its kernels are of class `cpu`, too: other causes slow them than those of a GPU.
+
 The step counts as slower or faster only where its mean and its median say so: a few steps out of line move the mean of
 a whole run. A class counts only where most of its functions slowed, by time: one slower kernel is no sign of a slower
 device.
@@ -26,7 +28,8 @@ from inferometer.analyses.compare_limits import (
 from inferometer.analyses.resampling import median_ratio_interval
 
 Speed = Literal["slower", "faster", "same", "unknown"]
-WAITING = "waiting"
+WAITING, CPU, COMPUTE = "waiting", "cpu", "compute"
+_OP = re.compile(r"\w+::\w+(?:\.\w+)?")  # a framework's op: recordings name launches of the CPU so, and no GPU kernel
 _CALLS = {  # host calls and copies that a cause slows, whatever else the class does
     "disk": r"p?(?:read|write)(?:v|64)?|fsync|fdatasync|open(?:at)?|disk_.*",
     "memory_pressure": r"m(?:un|re)?map|brk|madvise|page_fault.*|cudaHostAlloc.*|.*malloc.*|.*free.*",
@@ -41,13 +44,17 @@ _CALLS = {  # host calls and copies that a cause slows, whatever else the class 
 
 @dataclass(frozen=True)
 class Slowdown:
-    """`classes`: whose functions slowed together; `lines`: functions that slowed; `waits`: more time on nothing."""
+    """`classes`: whose functions slowed together; `lines`: functions that slowed; `waits`: more time on nothing.
+
+    `on_cpu`: whether the kernels are a framework's ops on the CPU.
+    """
 
     speed: Speed
     classes: frozenset[str]
     lines: tuple[Contribution, ...]
     waits: bool
     has_times: bool
+    on_cpu: bool = False
 
     @property
     def is_any(self) -> bool:
@@ -64,7 +71,8 @@ class Slowdown:
         if not self.has_times or not (self.is_any or self.lines):
             return UNKNOWN
         calls = _CALLS.get(str(role.cause_class))
-        if self.classes.intersection(role.slows) or (self.waits and WAITING in role.slows):
+        slowed = self.classes | {CPU} if self.on_cpu and COMPUTE in self.classes else self.classes
+        if slowed.intersection(role.slows) or (self.waits and WAITING in role.slows):
             return AGREES
         if calls and any(re.fullmatch(calls, name) for name in self.slower_names):
             return AGREES
@@ -83,6 +91,7 @@ def find_slowdown(changes: Changes, *, has_times: bool) -> Slowdown:
         lines=lines,
         waits=any(line.delta_ns > MIN_CHANGE * changes.base_step_ns for line in remainders),
         has_times=True,
+        on_cpu=_is_on_cpu(changes),
     )
 
 
@@ -101,6 +110,11 @@ def _speed(changes: Changes) -> Speed:
     if all(low > 1 + least for low, _ in intervals):
         return "slower"
     return "faster" if all(high < 1 - least for _, high in intervals) else "same"
+
+
+def _is_on_cpu(changes: Changes) -> bool:
+    names = {name for line in changes.contributions if line.cls == COMPUTE for side in line.of for name in side}
+    return bool(names) and all(_OP.fullmatch(name) for name in names)
 
 
 def _is_broad(changes: Changes, cls: str) -> bool:
