@@ -71,7 +71,7 @@ def main(args: list[str] | None = None) -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names in files hold what the encoding of a pipe may lack
     gc.disable()  # a command is one short job: collecting cycles while importing and reading only costs time
-    debug = "--debug" in words
+    debug = "--debug" in words[: words.index("--")] if "--" in words else "--debug" in words  # what follows isn't ours
     try:
         result = cli.main(args=words, prog_name="inferometer", standalone_mode=False)
         sys.stdout.flush()

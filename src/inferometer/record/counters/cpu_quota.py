@@ -6,8 +6,8 @@ told as 1.
 
 | metric | unit | role |
 | --- | --- | --- |
-| `cpu_limited_share` | fraction of the time, at most 1 | context: compare has no rule yet |
-| `cpu_limited_periods` | fraction of the quota's periods | context |
+| `cpu_limited_share` | fraction of the time, at most 1 | cause |
+| `cpu_limited_periods` | fraction of the quota's periods | cause |
 """
 
 from inferometer.errors import Unavailable
@@ -15,8 +15,8 @@ from inferometer.record.counters.cgroups import find_file
 from inferometer.record.counters.metric import HostProbe, Metric, Place, Rates, Reading, Source
 
 METRICS = (
-    Metric("cpu_limited_share", "fraction", "Part of the time that the quota held it back.", "context", own=True),
-    Metric("cpu_limited_periods", "fraction", "Part of the quota's periods in which it did.", "context", own=True),
+    Metric("cpu_limited_share", "fraction", "Part of the time that the quota held it back.", "cause", own=True),
+    Metric("cpu_limited_periods", "fraction", "Part of the quota's periods in which it did.", "cause", own=True),
 )
 
 

@@ -9,7 +9,7 @@ in a single sample it may not.
 | --- | --- | --- |
 | `disk_read`, `disk_write` | B/s, of all disks | cause |
 | `disk_util` | % of the time, busiest disk | cause |
-| `others_disk_read`, `others_disk_write` | B/s | context: compare has no rule yet |
+| `others_disk_read`, `others_disk_write` | B/s | cause |
 | `process_disk_read`, `process_disk_write` | B/s | effect |
 """
 
@@ -24,8 +24,8 @@ METRICS = (
     Metric("disk_read", "B/s", "Read from all disks.", "cause"),
     Metric("disk_write", "B/s", "Written to all disks.", "cause"),
     Metric("disk_util", "%", "Time in which the busiest disk had work.", "cause"),
-    Metric("others_disk_read", "B/s", "`disk_read` without what the recorded processes read.", "context"),
-    Metric("others_disk_write", "B/s", "`disk_write` without what the recorded processes wrote.", "context"),
+    Metric("others_disk_read", "B/s", "`disk_read` without what the recorded processes read.", "cause"),
+    Metric("others_disk_write", "B/s", "`disk_write` without what the recorded processes wrote.", "cause"),
     Metric("process_disk_read", "B/s", "What the recorded processes had read from disks.", "effect", own=True),
     Metric("process_disk_write", "B/s", "What they gave to be written to disks.", "effect", own=True),
 )

@@ -8,7 +8,7 @@ reasons, aren't told, and `gpu_idle` is 1. Utilisation is the driver's own mean 
 | --- | --- | --- |
 | `gpu_sm_frequency` | MHz | cause |
 | `gpu_mem_frequency` | MHz | cause |
-| `gpu_throttle_*`, one a reason | 0 or 1 | cause |
+| `gpu_throttle_*`, one a reason | 0 or 1 | cause; the power cap, at which many GPUs run, context |
 | `gpu_temperature` | °C | cause |
 | `gpu_mem_used` | bytes | cause |
 | `gpu_link_transmit`, `gpu_link_receive` | B/s | cause |
@@ -22,13 +22,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from inferometer.errors import Unavailable
-from inferometer.hardware.measure_nvml import GpuState, Nvml
+from inferometer.hardware.measure_nvml import POWER_CAP, GpuState, Nvml
 from inferometer.record.counters.gpus import Numbering
 from inferometer.record.counters.metric import Metric, Place, Rates, Reading, Source
 from inferometer.trace.facts import Device
 
 _REASONS = {
-    "SW power cap": "gpu_throttle_sw_power_cap",
+    POWER_CAP: "gpu_throttle_sw_power_cap",
     "HW slowdown": "gpu_throttle_hw_slowdown",
     "HW thermal": "gpu_throttle_hw_thermal",
     "power brake": "gpu_throttle_power_brake",
@@ -37,7 +37,10 @@ _REASONS = {
 METRICS = (
     Metric("gpu_sm_frequency", "MHz", "Clock of the multiprocessors, where they aren't idle.", "cause"),
     Metric("gpu_mem_frequency", "MHz", "Clock of the memory, where the GPU isn't idle.", "cause"),
-    *(Metric(name, "fraction", f"1 while {reason} holds clocks down.", "cause") for reason, name in _REASONS.items()),
+    *(
+        Metric(name, "fraction", f"1 while {reason} holds clocks down.", "context" if reason == POWER_CAP else "cause")
+        for reason, name in _REASONS.items()
+    ),
     Metric("gpu_throttle_other", "fraction", "1 while another reason does.", "cause"),
     Metric("gpu_temperature", "°C", "Of the chip.", "cause"),
     Metric("gpu_mem_used", "bytes", "Memory in use by all processes.", "cause"),

@@ -9,7 +9,7 @@ ours, and the `process_` metrics are left out.
 | `gpu_pcie_transmit`, `gpu_pcie_receive` | B/s, of 20 ms a second | cause |
 | `process_gpu_usage` | % of the time | effect; compare takes it off `gpu_usage` |
 | `process_gpu_mem_usage` | bytes | effect |
-| `others_gpu_processes` | processes | context: compare has no rule yet |
+| `others_gpu_processes` | processes | context |
 """
 
 from collections.abc import Sequence

@@ -5,10 +5,10 @@ least one task waited, `full` the time in which all did. The recorded processes'
 
 | metric | unit | role |
 | --- | --- | --- |
-| `cpu_pressure` | fraction of the time, `some` | context: compare has no rule yet |
-| `memory_pressure` | fraction, `some` | context, the same |
-| `io_pressure` | fraction, `some` | context, the same |
-| `memory_pressure_full`, `io_pressure_full` | fraction, `full` | context |
+| `cpu_pressure` | fraction of the time, `some` | context |
+| `memory_pressure` | fraction, `some` | cause |
+| `io_pressure` | fraction, `some` | cause |
+| `memory_pressure_full`, `io_pressure_full` | fraction, `full` | cause |
 """
 
 from inferometer.errors import Unavailable
@@ -17,10 +17,10 @@ from inferometer.record.counters.metric import HostProbe, Metric, Place, Rates, 
 _KINDS = ("cpu", "memory", "io")
 METRICS = (
     Metric("cpu_pressure", "fraction", "Time in which a task waited for a processor.", "context"),
-    Metric("memory_pressure", "fraction", "Time in which a task waited for memory.", "context"),
-    Metric("io_pressure", "fraction", "Time in which a task waited for a disk.", "context"),
-    Metric("memory_pressure_full", "fraction", "Time in which all tasks waited for memory.", "context"),
-    Metric("io_pressure_full", "fraction", "Time in which all tasks waited for disks.", "context"),
+    Metric("memory_pressure", "fraction", "Time in which a task waited for memory.", "cause"),
+    Metric("io_pressure", "fraction", "Time in which a task waited for a disk.", "cause"),
+    Metric("memory_pressure_full", "fraction", "Time in which all tasks waited for memory.", "cause"),
+    Metric("io_pressure_full", "fraction", "Time in which all tasks waited for disks.", "cause"),
 )
 
 

@@ -11,7 +11,7 @@ waits in `cpu_waits.py`, their disk traffic in `host_disk.py`.
 | `process_minor_faults`, `process_major_faults` | 1/s | effect |
 | `process_threads` | threads | effect |
 | `process_count` | processes | effect |
-| `cpu_stopped` | 0 or 1 | context: compare has no rule yet |
+| `cpu_stopped` | 0 or 1 | cause |
 """
 
 import os
@@ -24,7 +24,7 @@ METRICS = (
     Metric("process_major_faults", "1/s", "Page faults that needed a disk.", "effect", own=True),
     Metric("process_threads", "threads", "Threads of all recorded processes.", "effect", own=True),
     Metric("process_count", "processes", "The recorded processes and their children.", "effect", own=True),
-    Metric("cpu_stopped", "fraction", "1 while a signal has stopped the first process.", "context", own=True),
+    Metric("cpu_stopped", "fraction", "1 while a signal has stopped the first process.", "cause", own=True),
 )
 _STOPPED = "Tt"  # by a signal, by a debugger
 _MINOR, _MAJOR, _THREADS = 7, 9, 17  # fields of stat behind the name in parentheses
