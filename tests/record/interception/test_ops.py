@@ -1,6 +1,7 @@
 """Ops: names, arguments, launches, failures, and what must not be seen."""
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -120,7 +121,7 @@ def test_without_cpu_launches_there_are_ops_alone() -> None:
     sink = recorded(lambda: torch.ones(2) + 1, cpu_launches=False)
     assert sink.rows("launches").is_empty()
     assert sink.ops() == ["aten::ones", "aten::add"]
-    assert sink.facts.notes == ()
+    assert not any("launches" in note for note in sink.facts.notes)
 
 
 def test_a_failing_op_keeps_its_error_and_its_row() -> None:
@@ -259,7 +260,7 @@ def test_a_thread_that_ran_before_shows_ops_within_modules(waiting: Callable[[Ca
     sink = recorded(lambda: waiting(task))
     assert sink.ops() == ["aten::relu"]
     assert depths == [0]
-    assert any("1 Python threads ran before" in note for note in sink.facts.notes)
+    assert any(re.match(r"[1-9]\d* Python threads ran before", note) for note in sink.facts.notes)
 
 
 def test_two_at_once_both_see_and_either_may_end_first() -> None:
