@@ -30,6 +30,7 @@ from inferometer.backends.vendor import (
     require,
     require_largest,
 )
+from inferometer.backends.vendor_kernels import choose_into, gate_into, norm_by_answer, sum_into, write_to_cache
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,13 +47,7 @@ def _unavailable(device: str) -> str | None:
 
 
 def _rms_norm() -> Kernel:
-    norm = part("aiter", "rms_norm")
-
-    def kernel(x_TH: "Tensor", weight_H: "Tensor", *, eps: float = 1e-6) -> "Tensor":
-        out_TH: Tensor = norm(x_TH, weight_H, eps)
-        return out_TH
-
-    return kernel
+    return norm_by_answer(part("aiter", "rms_norm"))
 
 
 def _fused_add_rms_norm() -> Kernel:
@@ -106,16 +101,7 @@ def _layer_norm() -> Kernel:
 
 
 def _silu_and_mul() -> Kernel:
-    import torch
-
-    activate = part("aiter", "silu_and_mul")
-
-    def kernel(x: "Tensor") -> "Tensor":
-        out = torch.empty(*x.shape[:-1], x.shape[-1] // 2, dtype=x.dtype, device=x.device)
-        activate(out, x)
-        return out
-
-    return kernel
+    return gate_into(part("aiter", "silu_and_mul"))
 
 
 def _fp8_dynamic_per_token_quant() -> Kernel:
@@ -161,49 +147,15 @@ def _require_fp8(own: Any, name: str, largest: float | None) -> None:
 
 
 def _moe_topk_gating_softmax() -> Kernel:
-    import torch
-
-    choose = part("aiter", "topk_softmax")
-
-    def kernel(
-        logits_TE: "Tensor", *, top_k: int, num_expert_groups: int = 0, topk_group: int = 0
-    ) -> "tuple[Tensor, Tensor]":
-        require(not (num_expert_groups > 0 and topk_group > 0), "aiter's topk_softmax has no groups of experts")
-        shape, device = (logits_TE.shape[0], top_k), logits_TE.device
-        weights_Tk = torch.empty(shape, dtype=torch.float32, device=device)
-        ids_Tk, rows_Tk = (torch.empty(shape, dtype=torch.int32, device=device) for _ in range(2))
-        choose(weights_Tk, ids_Tk, rows_Tk, logits_TE, False)
-        return weights_Tk, ids_Tk
-
-    return kernel
+    return choose_into(part("aiter", "topk_softmax"), _LIBRARY)
 
 
 def _moe_sum_reduce() -> Kernel:
-    import torch
-
-    add = part("aiter", "moe_sum")
-
-    def kernel(expert_outputs_TkH: "Tensor", *, routed_scaling_factor: float = 1.0) -> "Tensor":
-        require(routed_scaling_factor == 1.0, f"aiter's moe_sum has no factor, want {routed_scaling_factor:g}")
-        T, _, H = expert_outputs_TkH.shape
-        out_TH = torch.empty(T, H, dtype=expert_outputs_TkH.dtype, device=expert_outputs_TkH.device)
-        add(expert_outputs_TkH, out_TH)
-        return out_TH
-
-    return kernel
+    return sum_into(part("aiter", "moe_sum"), _LIBRARY)
 
 
 def _reshape_and_cache() -> Kernel:
-    write = part("aiter", "reshape_and_cache_flash")
-
-    def kernel(
-        key_Thd: "Tensor", value_Thd: "Tensor", key_cache: "Tensor", value_cache: "Tensor", slot_mapping_T: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
-        scale = ones(key_Thd.device)
-        write(key_Thd, value_Thd, key_cache, value_cache, slot_mapping_T, "auto", scale, scale)
-        return key_cache, value_cache
-
-    return kernel
+    return write_to_cache(part("aiter", "reshape_and_cache_flash"))
 
 
 def _attention_forward() -> Kernel:

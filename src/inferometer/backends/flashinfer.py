@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from inferometer.backends.backend import Backend, Kernel
 from inferometer.backends.vendor import Loader, counted, load_from, missing, no_gpu, once_a_batch, part, require
+from inferometer.backends.vendor_kernels import added_norm_in_place, norm_by_answer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,25 +38,11 @@ def _unavailable(device: str) -> str | None:
 
 
 def _rms_norm() -> Kernel:
-    norm = part("flashinfer.norm", "rmsnorm")
-
-    def kernel(x_TH: "Tensor", weight_H: "Tensor", *, eps: float = 1e-6) -> "Tensor":
-        out_TH: Tensor = norm(x_TH, weight_H, eps)
-        return out_TH
-
-    return kernel
+    return norm_by_answer(part("flashinfer.norm", "rmsnorm"))
 
 
 def _fused_add_rms_norm() -> Kernel:
-    norm = part("flashinfer.norm", "fused_add_rmsnorm")
-
-    def kernel(
-        x_TH: "Tensor", residual_TH: "Tensor", weight_H: "Tensor", *, eps: float = 1e-6
-    ) -> "tuple[Tensor, Tensor]":
-        norm(x_TH, residual_TH, weight_H, eps)
-        return x_TH, residual_TH
-
-    return kernel
+    return added_norm_in_place(part("flashinfer.norm", "fused_add_rmsnorm"))
 
 
 def _fused_qk_rmsnorm() -> Kernel:

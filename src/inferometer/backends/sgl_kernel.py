@@ -28,8 +28,8 @@ from inferometer.backends.vendor import (
     part,
     require,
     require_largest,
-    rope_by_table,
 )
+from inferometer.backends.vendor_kernels import added_norm_in_place, norm_by_answer, rope_by_table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,25 +48,11 @@ def _unavailable(device: str) -> str | None:
 
 
 def _rms_norm() -> Kernel:
-    norm = part(_MODULE, "rmsnorm")
-
-    def kernel(x_TH: "Tensor", weight_H: "Tensor", *, eps: float = 1e-6) -> "Tensor":
-        out_TH: Tensor = norm(x_TH, weight_H, eps)
-        return out_TH
-
-    return kernel
+    return norm_by_answer(part(_MODULE, "rmsnorm"))
 
 
 def _fused_add_rms_norm() -> Kernel:
-    norm = part(_MODULE, "fused_add_rmsnorm")
-
-    def kernel(
-        x_TH: "Tensor", residual_TH: "Tensor", weight_H: "Tensor", *, eps: float = 1e-6
-    ) -> "tuple[Tensor, Tensor]":
-        norm(x_TH, residual_TH, weight_H, eps)
-        return x_TH, residual_TH
-
-    return kernel
+    return added_norm_in_place(part(_MODULE, "fused_add_rmsnorm"))
 
 
 def _silu_and_mul() -> Kernel:

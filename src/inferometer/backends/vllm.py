@@ -29,11 +29,17 @@ from inferometer.backends.vendor import (
     load_from,
     missing,
     no_gpu,
-    ones,
     part,
     require,
     require_largest,
+)
+from inferometer.backends.vendor_kernels import (
+    added_norm_in_place,
+    choose_into,
+    gate_into,
     rope_by_table,
+    sum_into,
+    write_to_cache,
 )
 from inferometer.backends.vllm_attention import LOADERS as ATTENTION
 
@@ -63,15 +69,7 @@ def _rms_norm() -> Kernel:
 
 
 def _fused_add_rms_norm() -> Kernel:
-    norm = part(_OPS, "fused_add_rms_norm")
-
-    def kernel(
-        x_TH: "Tensor", residual_TH: "Tensor", weight_H: "Tensor", *, eps: float = 1e-6
-    ) -> "tuple[Tensor, Tensor]":
-        norm(x_TH, residual_TH, weight_H, eps)
-        return x_TH, residual_TH
-
-    return kernel
+    return added_norm_in_place(part(_OPS, "fused_add_rms_norm"))
 
 
 def _gated_rms_norm() -> Kernel:
@@ -170,17 +168,8 @@ def _require_fp8(own: Any, name: str, largest: float | None) -> None:
 
 
 def _silu_and_mul() -> Kernel:
-    import torch
-
     part(_OPS, "rms_norm")  # its import registers the operator
-    activate = part("torch", "ops._C.silu_and_mul")
-
-    def kernel(x: "Tensor") -> "Tensor":
-        out = torch.empty(*x.shape[:-1], x.shape[-1] // 2, dtype=x.dtype, device=x.device)
-        activate(out, x)
-        return out
-
-    return kernel
+    return gate_into(part("torch", "ops._C.silu_and_mul"))
 
 
 def _fused_qkv_rope() -> Kernel:
@@ -213,49 +202,15 @@ def _mrope() -> Kernel:
 
 
 def _reshape_and_cache() -> Kernel:
-    write = part(_OPS, "reshape_and_cache_flash")
-
-    def kernel(
-        key_Thd: "Tensor", value_Thd: "Tensor", key_cache: "Tensor", value_cache: "Tensor", slot_mapping_T: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
-        scale = ones(key_Thd.device)
-        write(key_Thd, value_Thd, key_cache, value_cache, slot_mapping_T, "auto", scale, scale)
-        return key_cache, value_cache
-
-    return kernel
+    return write_to_cache(part(_OPS, "reshape_and_cache_flash"))
 
 
 def _moe_topk_gating_softmax() -> Kernel:
-    import torch
-
-    choose = part(_OPS, "topk_softmax")
-
-    def kernel(
-        logits_TE: "Tensor", *, top_k: int, num_expert_groups: int = 0, topk_group: int = 0
-    ) -> "tuple[Tensor, Tensor]":
-        require(not (num_expert_groups > 0 and topk_group > 0), "vllm's topk_softmax has no groups of experts")
-        shape, device = (logits_TE.shape[0], top_k), logits_TE.device
-        weights_Tk = torch.empty(shape, dtype=torch.float32, device=device)
-        ids_Tk, rows_Tk = (torch.empty(shape, dtype=torch.int32, device=device) for _ in range(2))
-        choose(weights_Tk, ids_Tk, rows_Tk, logits_TE, False)
-        return weights_Tk, ids_Tk
-
-    return kernel
+    return choose_into(part(_OPS, "topk_softmax"), _LIBRARY)
 
 
 def _moe_sum_reduce() -> Kernel:
-    import torch
-
-    add = part(_OPS, "moe_sum")
-
-    def kernel(expert_outputs_TkH: "Tensor", *, routed_scaling_factor: float = 1.0) -> "Tensor":
-        require(routed_scaling_factor == 1.0, f"vllm's moe_sum has no factor, want {routed_scaling_factor:g}")
-        T, _, H = expert_outputs_TkH.shape
-        out_TH = torch.empty(T, H, dtype=expert_outputs_TkH.dtype, device=expert_outputs_TkH.device)
-        add(expert_outputs_TkH, out_TH)
-        return out_TH
-
-    return kernel
+    return sum_into(part(_OPS, "moe_sum"), _LIBRARY)
 
 
 def _fused_moe() -> Kernel:
