@@ -210,7 +210,8 @@ def _both(sides: Sides) -> tuple[Activity, Activity]:
 
 def _changes_of(pair: Pair, *, has_times: bool) -> PhaseChanges:
     changes = find_changes(pair.base, pair.candidate)
-    return PhaseChanges(pair, changes, find_slowdown(changes, has_times=has_times))
+    on_cpu = pair.base.is_on_cpu and pair.candidate.is_on_cpu
+    return PhaseChanges(pair, changes, find_slowdown(changes, has_times=has_times, on_cpu=on_cpu))
 
 
 def _said_of_phase(judged: Judged, leading: PhaseChanges, each: Sequence[PhaseChanges]) -> Judged:

@@ -17,7 +17,7 @@ from inferometer.trace.trace import Trace
 
 Basis = Literal["function_times", "launches", "totals", "none"]
 Cls = Literal["host", "compute", "transfer", "collective"]
-HOST = "host"
+HOST, COMPUTE = "host", "compute"
 OWNER = ["process", "rank"]
 LANE = [*OWNER, "device"]
 FUNCTIONS = pl.Schema(
@@ -86,6 +86,11 @@ class Activity:
     def is_empty(self) -> bool:
         """Whether nothing is known of the run's functions."""
         return self.functions.is_empty()
+
+    @property
+    def is_on_cpu(self) -> bool:
+        """Whether the CPU is the device of all kernels, as of ops that were recorded without a GPU."""
+        return self.functions.filter(pl.col("cls") == COMPUTE)["device"].unique().to_list() == ["cpu"]
 
 
 def activity(trace: Trace, contexts: tuple[int, int] | None = None) -> Activity:

@@ -26,10 +26,10 @@ from inferometer.analyses.compare_limits import (
     UNKNOWN,
 )
 from inferometer.analyses.resampling import median_ratio_interval
+from inferometer.analyses.run_activity import COMPUTE
 
 Speed = Literal["slower", "faster", "same", "unknown"]
-WAITING, CPU, COMPUTE = "waiting", "cpu", "compute"
-_OP = re.compile(r"\w+::\w+(?:\.\w+)?")  # a framework's op: recordings name launches of the CPU so, and no GPU kernel
+WAITING, CPU = "waiting", "cpu"
 _CALLS = {  # host calls and copies that a cause slows, whatever else the class does
     "disk": r"p?(?:read|write)(?:v|64)?|fsync|fdatasync|open(?:at)?|disk_.*",
     "memory_pressure": r"m(?:un|re)?map|brk|madvise|page_fault.*|cudaHostAlloc.*|.*malloc.*|.*free.*",
@@ -46,7 +46,7 @@ _CALLS = {  # host calls and copies that a cause slows, whatever else the class 
 class Slowdown:
     """`classes`: whose functions slowed together; `lines`: functions that slowed; `waits`: more time on nothing.
 
-    `on_cpu`: whether the kernels are a framework's ops on the CPU.
+    `on_cpu`: whether the device of the kernels is the CPU.
     """
 
     speed: Speed
@@ -79,7 +79,7 @@ class Slowdown:
         return DISAGREES
 
 
-def find_slowdown(changes: Changes, *, has_times: bool) -> Slowdown:
+def find_slowdown(changes: Changes, *, has_times: bool, on_cpu: bool = False) -> Slowdown:
     """What slowed from base to candidate."""
     if not has_times:
         return Slowdown("unknown", frozenset(), (), waits=False, has_times=False)
@@ -91,7 +91,7 @@ def find_slowdown(changes: Changes, *, has_times: bool) -> Slowdown:
         lines=lines,
         waits=any(line.delta_ns > MIN_CHANGE * changes.base_step_ns for line in remainders),
         has_times=True,
-        on_cpu=_is_on_cpu(changes),
+        on_cpu=on_cpu,
     )
 
 
@@ -110,11 +110,6 @@ def _speed(changes: Changes) -> Speed:
     if all(low > 1 + least for low, _ in intervals):
         return "slower"
     return "faster" if all(high < 1 - least for _, high in intervals) else "same"
-
-
-def _is_on_cpu(changes: Changes) -> bool:
-    names = {name for line in changes.contributions if line.cls == COMPUTE for side in line.of for name in side}
-    return bool(names) and all(_OP.fullmatch(name) for name in names)
 
 
 def _is_broad(changes: Changes, cls: str) -> bool:
