@@ -1,48 +1,17 @@
-"""A sink in memory, and windows of Kineto text whose marks and clock are known."""
+"""Windows of Kineto text whose marks and clock are known."""
 
 import io
 import json
-import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 from tools.kineto_maker import Options, write_trace
 
-from inferometer.record.clock import Clock
 from inferometer.record.joining import MARK
 from inferometer.record.profiler_clock import Mark
-from inferometer.trace.builder import TraceBuilder, Values
-from inferometer.trace.facts import Facts
 
 BASE_NS = 1_767_225_600_000_000_000
 Event = dict[str, Any]
-
-
-@dataclass
-class MemorySink:
-    clock: Clock = field(default_factory=Clock.start)
-    facts: Facts = field(default_factory=lambda: Facts("recording", "memory"))
-    lost: dict[str, int] = field(default_factory=dict)
-    builder: TraceBuilder = field(default_factory=TraceBuilder)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def add(self, table: str, rows: int, columns: Mapping[str, Values]) -> None:
-        with self.lock:
-            self.builder.add(table, rows, columns)
-
-    def tell(self, change: Callable[[Facts], Facts]) -> None:
-        with self.lock:
-            self.facts = change(self.facts)
-
-    def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:
-        with self.lock:
-            self.lost[name] = self.lost.get(name, 0) + count
-
-    def rows(self, table: str) -> pl.DataFrame:
-        return self.builder.frame(table).collect()
 
 
 def event(cat: str, name: str, start_ns: int, dur_ns: int, *, thread: int = 1, **args: int) -> Event:

@@ -1,4 +1,4 @@
-from tests.record.profiled import MemorySink
+from tests.record.sinks import MemorySink
 
 from inferometer.record.joining import Joined
 from inferometer.record.profiled_rows import About

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.record.profiled import MemorySink
+from tests.record.sinks import MemorySink
 
 from inferometer.record.open_ops import OpenOps
 from inferometer.record.profiling import Profiling

@@ -31,7 +31,3 @@ class Clock:
     def at(self, monotonic: int) -> int:
         """A reading of the monotonic clock on this one."""
         return monotonic - self.origin_ns
-
-    def at_unix(self, unix_ns: int) -> int:
-        """A time since 1970 on this clock; it doesn't follow steps that the system's clock made meanwhile."""
-        return unix_ns - self.base_ns

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.record.counters.sinks import stat_of, write
+from tests.record.counters.pretended import stat_of, write
 
 from inferometer.record.counters.family import Family, process_cpu_ns
 from inferometer.record.counters.files import Files

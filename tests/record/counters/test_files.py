@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.record.counters.sinks import write
+from tests.record.counters.pretended import write
 
 from inferometer.record.counters.files import Files
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.record.counters.sinks import pretend, stat_of, write
+from tests.record.counters.pretended import pretend, stat_of, write
 
 from inferometer.errors import Unavailable
 from inferometer.record.counters import (

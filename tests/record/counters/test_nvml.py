@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from tests.hardware.test_measure_nvml import pretend as pretend_nvml
 from tests.hardware.test_measure_nvml import refuse
-from tests.record.counters.sinks import MemorySink, pretend
+from tests.record.counters.pretended import pretend
+from tests.record.sinks import MemorySink
 
 from inferometer.errors import Unavailable
 from inferometer.hardware.measure_nvml import Nvml

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
-from tests.record.counters.sinks import pretend, write
+from tests.record.counters.pretended import pretend, write
 
 from inferometer.record.counters import portable
 from inferometer.record.counters.portable import METRICS, Portable

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.record.counters.sinks import Clockwork, MemorySink, pretend
+from tests.record.counters.pretended import Clockwork, pretend
+from tests.record.sinks import MemorySink
 
 from inferometer.analyses.cause_roles import role_of_metric
 from inferometer.analyses.run_counters import find_entities

@@ -8,7 +8,10 @@ CUDA_DEVICE_ORDER=PCI_BUS_ID. Source: CUDA C++ Programming Guide, environment va
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from inferometer.hardware.measure_nvml import Nvml
 
 
 def _loaded_torch() -> Any:
@@ -64,3 +67,17 @@ def visible(uuids: Sequence[str], variable: str | None) -> list[str]:
             return found
         found += matches
     return found
+
+
+@dataclass
+class NumberedGpu:
+    """A GPU that a probe asks, with its number for torch."""
+
+    nvml: Nvml
+    uuid: str
+    numbering: Numbering
+
+    @property
+    def device(self) -> str | None:
+        """As torch numbers it; None where the recorded process doesn't see it."""
+        return self.numbering.device_of(self.uuid)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from inferometer.errors import Unavailable
 from inferometer.hardware.measure_nvml import POWER_CAP, GpuState, Nvml
-from inferometer.record.counters.gpus import Numbering
+from inferometer.record.counters.gpus import NumberedGpu, Numbering
 from inferometer.record.counters.metric import Metric, Place, Rates, Reading, Source
 from inferometer.trace.facts import Device
 
@@ -54,19 +54,11 @@ METRICS = (
 
 
 @dataclass
-class Gpu:
+class Gpu(NumberedGpu):
     """One GPU as a probe of the metrics above."""
 
-    nvml: Nvml
-    uuid: str
-    numbering: Numbering
     has_links: bool = False
     _rates: Rates = field(default_factory=Rates)
-
-    @property
-    def device(self) -> str | None:
-        """As torch numbers it; None where the recorded process doesn't see it."""
-        return self.numbering.device_of(self.uuid)
 
     def read(self, now_ns: int) -> Reading:
         """Values that the driver tells."""

@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inferometer.errors import Unavailable
-from inferometer.hardware.measure_nvml import Nvml
-from inferometer.record.counters.gpus import Numbering
+from inferometer.record.counters.gpus import NumberedGpu
 from inferometer.record.counters.metric import Metric, Place, Reading, Source
 from inferometer.record.counters.nvml import find_gpus
 
@@ -31,20 +30,12 @@ METRICS = (
 
 
 @dataclass
-class SlowGpu:
+class SlowGpu(NumberedGpu):
     """One GPU as a probe of the metrics above."""
 
-    nvml: Nvml
-    uuid: str
-    numbering: Numbering
     place: Place
     _since_us: int = 0
     _has_own: bool = False
-
-    @property
-    def device(self) -> str | None:
-        """As torch numbers it; None where the recorded process doesn't see it."""
-        return self.numbering.device_of(self.uuid)
 
     def read(self, now_ns: int) -> Reading:
         """Values that the driver tells."""

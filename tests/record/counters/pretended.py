@@ -1,43 +1,13 @@
-"""A sink in memory, and a pretended machine: files, GPUs, a clock that moves when told."""
+"""A pretended machine: files, GPUs, a clock that moves when told."""
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from inferometer.errors import Unavailable
 from inferometer.hardware.measure_nvml import Nvml
-from inferometer.record.clock import Clock
 from inferometer.record.counters.family import Family
 from inferometer.record.counters.files import Files
 from inferometer.record.counters.metric import Place
-from inferometer.trace.builder import TraceBuilder, Values
-from inferometer.trace.facts import Facts
-from inferometer.trace.trace import Trace
-
-
-class MemorySink:
-    """Keeps all rows; `lost` has what was said, in order."""
-
-    def __init__(self, clock: Clock | None = None) -> None:
-        self.clock = Clock.start() if clock is None else clock
-        self.facts = Facts(format="recording", source="run", clock_base_ns=self.clock.base_ns)
-        self.lost: list[tuple[str, str | None]] = []
-        self._builder = TraceBuilder()
-        self._lock = threading.Lock()
-
-    def add(self, table: str, rows: int, columns: Mapping[str, Values]) -> None:
-        with self._lock:
-            self._builder.add(table, rows, columns)
-
-    def tell(self, change: Callable[[Facts], Facts]) -> None:
-        with self._lock:
-            self.facts = change(self.facts)
-
-    def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:
-        self.lost.append((name, example))
-
-    def trace(self) -> Trace:
-        return self._builder.finish(self.facts)
 
 
 class Clockwork:
