@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from inferometer.bench.results import Conditions
 from inferometer.bench.sample_remarks import find_remarks
 from inferometer.hardware.measure_load import HostLoad
-from inferometer.hardware.measure_nvml import POWER_CAP, GpuState, open_nvml
+from inferometer.hardware.measure_nvml import POWER_CAP, GpuState, Nvml, open_nvml
 
 HZ = 20
 _PROCESSES_NS = 1_000_000_000  # who has the GPU is asked so often, since the answer takes long
@@ -170,7 +170,7 @@ def drop_throttled(starts_ns: ArrayLike, ends_ns: ArrayLike, spans: Sequence[Spa
     return overlaps
 
 
-def open_gpu(device: str) -> Gpu | None:
+def open_gpu(device: str) -> Nvml | None:
     """The GPU that torch calls so, as NVML knows it; None where it doesn't: of AMD, a MIG part, no library."""
     import torch
 

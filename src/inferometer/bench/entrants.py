@@ -3,10 +3,12 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from inferometer.backends import backends, require_backend
+from inferometer.bench.profiles.own_kernels import own_kernels
 from inferometer.bench.results import Contender
 from inferometer.errors import Unavailable, clean
 
@@ -24,6 +26,11 @@ class Entrant:
         """Whether it has a kernel for the operator, as far as its name tells: a file is asked when it is loaded."""
         return self.file is not None or operator in require_backend(self.name).operators
 
+    @cached_property
+    def own_kernels(self) -> frozenset[str]:
+        """Names of kernels that its file defines; none of a backend."""
+        return frozenset() if self.file is None else own_kernels(self.file.read_text("utf-8", "replace"))
+
     def as_request(self) -> dict[str, Any]:
         """For the process that loads it."""
         return {"name": self.name, "file": None if self.file is None else str(self.file.resolve())}
@@ -37,14 +44,14 @@ class Entrant:
 
 
 @dataclass(frozen=True)
-class Field:
+class Entries:
     """Those who take part, the base that others are held against first; `refused`: why others can't, by name."""
 
     entrants: tuple[Entrant, ...]
     refused: dict[str, str]
 
 
-def choose_entrants(names: Sequence[str], candidate: Path | None, device: str) -> Field:
+def choose_entrants(names: Sequence[str], candidate: Path | None, device: str) -> Entries:
     """Backends of these names (`all`: every one that can run on `device`), and the candidate's file behind them.
 
     Raises:
@@ -63,7 +70,7 @@ def choose_entrants(names: Sequence[str], candidate: Path | None, device: str) -
             refused[name] = why
     if candidate is not None:
         chosen.append(Entrant(clean(candidate.name), candidate))
-    return Field(tuple(chosen), refused)
+    return Entries(tuple(chosen), refused)
 
 
 def _every() -> Sequence[str]:

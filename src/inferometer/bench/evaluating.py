@@ -1,6 +1,7 @@
 """Every entrant on every shape, right first, then fast, and all of it as one run that a file can hold."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from inferometer import __version__
 from inferometer.backends import require_backend
 from inferometer.bench.conditions import Watch
 from inferometer.bench.correct import Plan, Said, check_operator
-from inferometer.bench.entrants import Entrant, Field
+from inferometer.bench.entrants import Entrant, Entries
 from inferometer.bench.evaluation import Evaluation
 from inferometer.bench.fast import Heat, time_heat
 from inferometer.bench.machine import Machine, describe_machine
@@ -27,7 +28,7 @@ from inferometer.trace.tables import ALL_TABLES
 
 def evaluate(
     asked: Sequence[Asked],
-    entries: Field,
+    entries: Entries,
     plan: Plan,
     *,
     pace: Pace | None = None,
@@ -41,16 +42,16 @@ def evaluate(
     ]
     machine = describe_machine(plan.device, packages)
     results: dict[tuple[str, str, str], ShapeResult] = {}
-    watch = Watch(machine.on)
-    with watch:
+    watch = None if pace is None else Watch(machine.on)
+    with watch or nullcontext():
         for one in asked:
             for entrant in entries.entrants:
                 if entrant.serves(one.operator.name):
                     results |= {_key(found): found for found in check_operator(one, entrant, plan, said)}
-            if pace is not None:
+            if pace is not None and watch is not None:
                 _time(one, entries.entrants, plan, pace, watch, machine, results, said)
     found = tuple(_bounded(each, bounds or machine.device) for each in results.values())
-    run = _run(entries, plan, pace, timer, machine, found, watch.conditions() if pace else Conditions())
+    run = _run(entries, plan, pace, timer, machine, found, Conditions() if watch is None else watch.conditions())
     return Evaluation(run, entries.refused, Losses(ALL_TABLES))
 
 
@@ -100,7 +101,7 @@ def _bounded(result: ShapeResult, device: Device | None) -> ShapeResult:
 
 
 def _run(
-    entries: Field,
+    entries: Entries,
     plan: Plan,
     pace: Pace | None,
     timer: TimerChoice | None,

@@ -19,7 +19,6 @@ from inferometer.bench.entrants import Entrant
 from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Session
 from inferometer.bench.profiles.attribution import attribute_device, attribute_host
 from inferometer.bench.profiles.kernel_times import kernel_times
-from inferometer.bench.profiles.own_kernels import own_kernels
 from inferometer.bench.race import Caught, Pace, Race, Times
 from inferometer.bench.results import Attribution, Mode, ShapeResult, Timing, Versus
 from inferometer.bench.samples import compare_times, summarize_times
@@ -167,8 +166,7 @@ def _attribute(race: Race, found: list[Measured], heat: Heat, device: str) -> No
         Caught: None of the kernels that a candidate defines ran.
     """
     for lane, (each, entrant) in enumerate(zip(found, heat.entrants, strict=True)):
-        source = "" if entrant.file is None else entrant.file.read_text("utf-8", "replace")
-        own = own_kernels(source)
+        own = entrant.own_kernels
         profiled = race.profile(lane, "host" if device == "cpu" else "cupti")
         if profiled.trace is None:
             continue

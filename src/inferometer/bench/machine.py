@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from inferometer.bench.conditions import open_gpu
 from inferometer.hardware.device import Device
 
 
@@ -43,13 +44,12 @@ def describe_machine(on: str, packages: Sequence[str]) -> Machine:
         host = read_host()
         return Machine(on, host.name, versions, host.cache_bytes)
     from inferometer.hardware.known import find_device
-    from inferometer.hardware.measure_nvml import open_nvml
 
     properties = torch.cuda.get_device_properties(on)
     toolkit = ("cuda", torch.version.cuda) if torch.version.cuda else ("rocm", torch.version.hip)
     versions |= {toolkit[0]: str(toolkit[1])}
-    nvml = open_nvml(str(getattr(properties, "uuid", ""))) if torch.version.cuda else None
-    driver = None if nvml is None else nvml.driver()
+    gpu = open_gpu(on)
+    driver = None if gpu is None else gpu.driver()
     versions |= {} if driver is None else {"driver": driver}
     known = find_device(
         properties.name, multiprocessors=properties.multi_processor_count, memory_bytes=properties.total_memory

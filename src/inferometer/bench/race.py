@@ -32,7 +32,7 @@ _CHECK_SHARE = 0.5  # of the time for samples that comparing may take, between t
 _PROFILED = 5  # calls
 _LATE_NS, _LATE_SHARE, _LEAST_LATE = 50_000, 0.1, 3  # a device with nothing left to do says so sooner; of calls
 
-KernelTimes = Callable[[Path], Sequence[float]]
+ProfileTimes = Callable[[Path], Sequence[float]]
 """A profile to the ns of device work of every call in it."""
 
 
@@ -95,7 +95,7 @@ class Race:
     device: str
     pace: Pace
     outputs_bytes: int
-    of_profile: KernelTimes
+    of_profile: ProfileTimes
     clock: Callable[[], float] = time.perf_counter
     _turn_s: float = 0.0  # what a turn took, in the last round
 

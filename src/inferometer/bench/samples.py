@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inferometer.bench.results import Mode, Timer, Timing, Verdict, Versus
-from inferometer.hardware.measure_timing import STEADY, median_interval
+from inferometer.hardware.measure_timing import STEADY, median_interval, spread_of
 
 NOTICEABLE = 0.02
 """Two kernels are the same when the interval of their ratio lies within this of 1: clocks of one GPU wander as much."""
@@ -22,10 +22,7 @@ Values = NDArray[np.float64]
 
 def is_steady(times_ns: Sequence[float]) -> bool:
     """Whether the 95 % interval of the median is within 1 % of it, either way."""
-    if len(times_ns) < LEAST:
-        return False
-    low, high = median_interval(times_ns)
-    return (high - low) / 2 < STEADY * float(np.median(times_ns))
+    return len(times_ns) >= LEAST and spread_of(times_ns) < STEADY
 
 
 def summarize_times(

@@ -6,7 +6,7 @@ from typing import Any
 
 from inferometer.bench.entrants import Entrant
 from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Limits, Session
-from inferometer.bench.race import Caught, KernelTimes, Pace, Race
+from inferometer.bench.race import Caught, Pace, ProfileTimes, Race
 from inferometer.bench.results import Timer
 from inferometer.errors import InputError, Unavailable
 from inferometer.operators import require_operator
@@ -24,7 +24,7 @@ class TimerChoice:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-def choose_timer(asked: Timer | None, device: str, of_profile: KernelTimes, limits: Limits) -> TimerChoice:
+def choose_timer(asked: Timer | None, device: str, of_profile: ProfileTimes, limits: Limits) -> TimerChoice:
     """On a CPU the host's clock. On a GPU the one that was asked for, or the first that can time a plain kernel.
 
     Raises:
@@ -47,7 +47,7 @@ def choose_timer(asked: Timer | None, device: str, of_profile: KernelTimes, limi
     raise Unavailable(f"no timer works on {device}: {said}", hint="--timer chooses another.")
 
 
-def _try(timer: Timer, device: str, of_profile: KernelTimes, limits: Limits) -> str | None:
+def _try(timer: Timer, device: str, of_profile: ProfileTimes, limits: Limits) -> str | None:
     """Why a timer can't time a kernel of PyTorch on a device; None where it can."""
     operator = require_operator(_PROBE)
     args: Mapping[str, Any] = operator.tiny[0]

@@ -72,7 +72,7 @@ class Samples:
     @property
     def spread(self) -> float:
         """How far off the median may be, as a share of it."""
-        return _spread(self.times_ns)
+        return spread_of(self.times_ns)
 
     @property
     def steady(self) -> bool:
@@ -99,7 +99,7 @@ def take_samples(job: Job, effort: Effort, clock: Callable[[], int] = time.perf_
     begun = clock()
     while True:
         times.append(job.run(calls) / calls)
-        if len(times) >= effort.least and _spread(times) < STEADY:
+        if len(times) >= effort.least and spread_of(times) < STEADY:
             break
         if len(times) >= _LEAST_LATE and clock() - begun >= effort.sample_ns:
             break
@@ -143,7 +143,7 @@ def median_interval(times: Sequence[float]) -> tuple[float, float]:
     return ordered[lowest], ordered[n - 1 - lowest]
 
 
-def _spread(times: Sequence[float]) -> float:
-    """Half of the interval of the median, over it."""
+def spread_of(times: Sequence[float]) -> float:
+    """How far off the median may be either way, as a share of it: half of its interval."""
     low, high = median_interval(times)
     return (high - low) / 2 / median(times)

@@ -27,7 +27,8 @@ _CDNA = ("gfx908", "gfx90a", "gfx94", "gfx95")
 _RDNA = ("gfx11", "gfx12")
 _FP8_OF_AMD = ("gfx94", "gfx95", "gfx12")
 _LEAST_COPY = 512 << 20
-_INFINITY_CACHE = 256 << 20  # of CDNA 3 and 4, between L2 and memory; the driver doesn't tell it
+INFINITY_CACHE = 256 << 20
+"""Bytes, of CDNA 3 and 4, between L2 and memory; the driver doesn't tell it."""
 _DRIVER = "the driver, as PyTorch tells"
 _NVML = "NVML, highest clock of the device"
 
@@ -96,7 +97,7 @@ def _tasks(index: int, arch: str, cache: Quantity | None) -> Sequence[Task]:
     free_bytes = torch.cuda.mem_get_info(index)[0]
     limits = _LIMITS if free_bytes >= _MUCH else (_LIMITS[0], _FEW)
     cache_bytes = None if cache is None else int(cache.value)
-    far = max(cache_bytes or 0, 0 if torch.version.cuda else _INFINITY_CACHE)
+    far = max(cache_bytes or 0, 0 if torch.version.cuda else INFINITY_CACHE)
 
     def products(dtype: str, effort: Effort) -> Sequence[Job]:
         return [product_job(dtype, where, runner, effort, limits)]

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_INFINITY_CACHE = 256 << 20  # of CDNA 3 and 4, between L2 and memory; the driver doesn't tell it
+from inferometer.hardware.measure_torch_gpu import INFINITY_CACHE
+
 _UNKNOWN = 64 << 20
 _CUDA_RUNTIMES = ("libcudart.so.13", "libcudart.so.12", "libcudart.so")
 
@@ -29,9 +30,7 @@ class Caches:
         if device == "cpu":
             return cls(torch, device, host_bytes or _UNKNOWN)
         own = getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0) or _UNKNOWN
-        return cls(
-            torch, device, max(own, _INFINITY_CACHE) if torch.version.hip else own, _runtime=_open_runtime(torch)
-        )
+        return cls(torch, device, max(own, INFINITY_CACHE) if torch.version.hip else own, _runtime=_open_runtime(torch))
 
     def prepare(self, mode: str, tensors: Mapping[str, Any]) -> None:
         """Make them cold or warm for a call on `tensors`."""

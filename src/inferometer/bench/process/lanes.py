@@ -19,13 +19,12 @@ class Lane:
     """One contender, ready to be called.
 
     Args:
-        name: As it is asked for.
         call: Tensors by name and arguments: its answer.
         updates: Inputs that it may return, as production updates them in place.
     """
 
-    def __init__(self, name: str, call: Call, updates: Collection[str]) -> None:
-        self.name, self.call = name, call
+    def __init__(self, call: Call, updates: Collection[str]) -> None:
+        self.call = call
         self._updates = frozenset(updates)
         self._before: list[Any] = []
 
@@ -62,10 +61,10 @@ def load_lane(request: Mapping[str, Any], operator: str, settings: Collection[st
         Exception: What its code raises.
     """
     if request["file"] is not None:
-        return Lane(request["name"], load_candidate(Path(request["file"]), operator, list(settings)), updates)
+        return Lane(load_candidate(Path(request["file"]), operator, list(settings)), updates)
     from inferometer.backends import require_backend
 
-    return Lane(request["name"], as_call(require_backend(request["name"]).load(operator), list(settings)), updates)
+    return Lane(as_call(require_backend(request["name"]).load(operator), list(settings)), updates)
 
 
 def _memory(tensor: Any) -> int:

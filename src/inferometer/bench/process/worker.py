@@ -11,7 +11,6 @@ requests come on standard input. There are two kinds of session, and neither eve
 import json
 import os
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -44,15 +43,11 @@ def main() -> int:
 
 def _attempt(do: Callable[[dict[str, Any]], Any], request: dict[str, Any], replies: TextIO) -> Any:
     """What came of it, having replied; None where it went wrong."""
-    said: dict[str, Any]
     try:
         found = do(request)
-    except Unavailable as error:  # of a backend, or of what a candidate calls
-        said, found = {"error": f"{REFUSED}{error.message}", "lane": getattr(error, "lane", None)}, None
-    except (BadCandidate, BadAnswer) as error:
-        said, found = {"error": str(error), "lane": getattr(error, "lane", None)}, None
     except BaseException as error:  # noqa: BLE001  the edge to code that isn't ours
-        said, found = {"error": _said(error), "lane": getattr(error, "lane", None)}, None
+        said: dict[str, Any] = {"error": _reason(error), "lane": getattr(error, "lane", None)}
+        found = None
     else:
         said = found if isinstance(found, dict) else {}
     replies.write(json.dumps(said) + "\n")
@@ -87,16 +82,14 @@ def _answer(lane: Lane, request: dict[str, Any], sealed: Seal) -> dict[str, Any]
     import torch
 
     tensors = torch.load(request["inputs"], weights_only=True)
-    began = time.perf_counter_ns()
     with torch.no_grad():
         found = lane.call(tensors, request["args"])
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    took = time.perf_counter_ns() - began
     outputs = lane.accept(found, tensors)
     torch.save({"outputs": outputs, "inputs": tensors}, request["outputs"])
     _refuse_broken(sealed)
-    return {"ns": took}
+    return {}
 
 
 def _refuse_broken(sealed: Seal) -> None:
@@ -118,8 +111,12 @@ def _limit_memory(torch: Any, limit_bytes: int | None, device: str) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
 
 
-def _said(error: BaseException) -> str:
-    """The error with the line of the candidate that it is from."""
+def _reason(error: BaseException) -> str:
+    """Ours as it is; a refusal of a backend as such; any other with the line of the candidate that it is from."""
+    if isinstance(error, Unavailable):
+        return f"{REFUSED}{error.message}"
+    if isinstance(error, BadCandidate | BadAnswer):
+        return str(error)
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if "inferometer" not in frame.filename]
     where = f" (line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
     return f"{type(error).__name__}: {error}{where}"[:_MESSAGE]

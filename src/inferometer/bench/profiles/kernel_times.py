@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 from inferometer.analyses.correlation import NO_CALL, find_calls
 from inferometer.analyses.intervals import busy_sums
 from inferometer.analyses.named_ranges import on_device
+from inferometer.bench.process.course import CALL
 from inferometer.errors import FormatError
 from inferometer.formats.opening import open_trace
 from inferometer.trace.losses import Loss
 from inferometer.trace.trace import Trace
-
-CALL = "inferometer.call"
-"""What the range of a call is called, before its number."""
 
 OUTSIDE, LOST = -1, -2
 """In the place of a call: queued in no call's range; or when it was queued isn't recorded."""
