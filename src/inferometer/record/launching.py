@@ -13,17 +13,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from inferometer.errors import InferometerError, InputError, Unavailable
 from inferometer.record.clock import Clock
-from inferometer.record.making import Makers, Options
+from inferometer.record.making import Makers, Options, make_counters
 from inferometer.record.recorder import Recording
-
-if TYPE_CHECKING:
-    from inferometer.record.sharing import Recorder
-    from inferometer.record.sink import Sink
 
 _SENT_BY_KERNEL = 0x80  # SI_KERNEL: the terminal's Ctrl-C, which the whole process group got
 _NO_PYTHON = "Only counters are recorded: the program is not Python, or a Python that ignores PYTHONPATH (-I, -E, -S)."
@@ -157,11 +153,7 @@ def _record_counters(pid: int, parts: Path, options: Options, clock: Clock) -> R
     """Our own part: the counters of the program's processes and of the machine."""
     from inferometer.record.plan import new_part
 
-    def counters(sink: "Sink", options: Options) -> "Recorder":
-        from inferometer.record.counters.sampler import CounterSampler
-
-        return CounterSampler(sink, hz=options.hz, processes=(pid,))
-
+    counters = partial(make_counters, processes=(pid,))
     own = replace(options, ops=False, profile=False, workers=False)
     recording = Recording(new_part(parts), own, clock=clock, parts=parts, makers=Makers(counters=counters))
     try:

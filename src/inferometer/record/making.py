@@ -37,10 +37,11 @@ def _make_journal(path: Path, clock: Clock, *, force: bool) -> "Journalled":
     return Journal(path, clock=clock, force=force)
 
 
-def _make_counters(sink: "Sink", options: Options) -> Recorder:
+def make_counters(sink: "Sink", options: Options, processes: tuple[int, ...] | None = None) -> Recorder:
+    """Of these processes and those below them; None: of this one."""
     from inferometer.record.counters.sampler import CounterSampler
 
-    return CounterSampler(sink, hz=options.hz)
+    return CounterSampler(sink, hz=options.hz, processes=processes)
 
 
 def _make_ops(sink: "Sink", options: Options) -> Recorder:
@@ -65,7 +66,7 @@ class Makers:
     """How the parts of a recording are made; the tests put others in."""
 
     journal: "Callable[..., Journalled]" = _make_journal
-    counters: "Callable[[Sink, Options], Recorder]" = _make_counters
+    counters: "Callable[[Sink, Options], Recorder]" = make_counters
     ops: "Callable[[Sink, Options], Recorder]" = _make_ops
     profile: "Callable[[Sink, Options], Recorder]" = _make_profile
     times_ops: bool = True
