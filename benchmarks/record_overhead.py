@@ -6,7 +6,8 @@ The work is steps of a small stack of decoder layers in plain PyTorch, in one pr
 same steps once, in an order that is drawn anew, so that what the machine does meanwhile hits all alike. The ratio of a
 way is the median over rounds of its time over that of the unrecorded steps of the same round; the interval is
 where the middle 95 % of medians of rounds drawn again (bootstrap) lie. Time of starting and ending a recording isn't
-in it: a run has it once. Needs torch; not part of CI.
+in it: a run has it once. `empty mode` is a dispatch mode of PyTorch that does nothing: the least that any interception
+by one can cost. Needs torch; not part of CI.
 """
 
 from __future__ import annotations
@@ -19,19 +20,23 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import inferometer
 
 OFF: dict[str, Any] = {"counters": False, "ops": False, "profile": False, "workers": False}
+EMPTY_MODE = "empty mode"
 WAYS: dict[str, dict[str, Any] | None] = {
     "unrecorded": None,
     "unrecorded again": None,  # how far apart two equal things are
+    EMPTY_MODE: None,
     "counters": {**OFF, "counters": True},
     "intercepted": {**OFF, "ops": True, "stacks": False},
     "with stacks": {**OFF, "ops": True},
     "profiled": {**OFF, "profile": True, "stacks": False},
+    "default on a CPU": {**OFF, "counters": True, "ops": True},
     "everything": {**OFF, "counters": True, "ops": True, "profile": True},
 }
 _DRAWS = 2_000
@@ -71,10 +76,33 @@ def make_work(device: str, hidden: int, layers: int, tokens: int) -> Callable[[]
     return step
 
 
-def time_steps(step: Callable[[], None], steps: int, options: dict[str, Any] | None, folder: Path) -> float:
+def count_ops(step: Callable[[], None]) -> int:
+    """Ops of one step, as a dispatch mode sees them."""
+    mode = _empty_mode()
+    with mode:
+        step()
+    return mode.ops  # type: ignore[no-any-return]
+
+
+def _empty_mode() -> Any:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Empty(TorchDispatchMode):  # type: ignore[misc]  # torch isn't there where types are checked
+        ops = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.ops += 1
+            return func(*args, **(kwargs or {}))
+
+    return Empty()
+
+
+def time_steps(step: Callable[[], None], steps: int, name: str, folder: Path) -> float:
     """Mean ms of a step, after one that isn't counted."""
+    options = WAYS[name]
     if options is None:
-        return _mean_ms(step, steps)
+        with _empty_mode() if name == EMPTY_MODE else nullcontext():
+            return _mean_ms(step, steps)
     with inferometer.record(folder / "run.ifm", force=True, **options) as recording:
         took = _mean_ms(step, steps)
     if recording.remarks:
@@ -108,18 +136,19 @@ def main() -> None:
     parser.add_argument("--ways", default=",".join(WAYS), help="those to run, by name")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    ways = {name: WAYS[name] for name in ("unrecorded", *given.ways.split(","))}
+    ways = list(dict.fromkeys(("unrecorded", *given.ways.split(","))))
     import torch
 
     step = make_work(given.on, given.hidden, given.layers, given.tokens)
     for _ in range(3):
         step()
+    ops = count_ops(step)
     draw = random.Random(_SEED)
     times: dict[str, list[float]] = {name: [] for name in ways}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(given.rounds):
-            for name in draw.sample(list(ways), len(ways)):
-                times[name].append(time_steps(step, given.steps, ways[name], Path(folder)))
+            for name in draw.sample(ways, len(ways)):
+                times[name].append(time_steps(step, given.steps, name, Path(folder)))
     rows: list[dict[str, Any]] = []
     for name, own in times.items():
         ratios = [each / base for each, base in zip(own, times["unrecorded"], strict=True)]
@@ -127,10 +156,11 @@ def main() -> None:
         rows.append({"way": name, "step_ms": statistics.median(own), "ratio": statistics.median(ratios),
                      "low": low, "high": high})  # fmt: skip
     about = (
+        f"{given.layers} layers of width {given.hidden}, {given.tokens} tokens: {ops} ops a step; "
         f"{given.rounds} rounds of {given.steps} steps, torch {torch.__version__}, {torch.get_num_threads()} threads"
     )
     if given.json:
-        json.dump({"about": about, "rows": rows}, sys.stdout)
+        json.dump({"about": about, "ops": ops, "rows": rows}, sys.stdout)
         return
     print(about)
     for row in rows:
