@@ -1,0 +1,158 @@
+"""Which backend runs each operator of a model: a user's choice, and the one place where every operator is called.
+
+`call` asks the backend of the arm in use, and where that refuses a call, plain PyTorch takes it; what really ran is
+noted for the call path, with the reason. A backend that raises isn't replaced: a wrong kernel must not look right.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from inferometer.engines.implementation import CONTRACTS, Implementation, Implementations
+from inferometer.engines.paths import scope
+from inferometer.errors import InputError, Unavailable, UnknownName
+from inferometer.registry import collect
+
+BASE = "torch"
+_GROUPS: Mapping[str, tuple[str, ...]] = {"attention": ("attention_prefill", "attention_decode")}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A name, and of each operator the backend that is asked first; others run on `torch`.
+
+    `refused` says, by operator, why a backend that the user named doesn't have it.
+    """
+
+    name: str
+    backends: Mapping[str, Implementations]
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def backend_of(self, operator: str) -> str:
+        """The name of the backend that is asked first."""
+        found = self.backends.get(operator)
+        return BASE if found is None else found.name
+
+
+def known_backends() -> dict[str, Implementations]:
+    """All that there are, by name; one file each in `implementations/`, others by entry points."""
+    return collect("inferometer.engines.implementations", "IMPLEMENTATIONS")
+
+
+def parse_arm(text: str, device: str = "cpu") -> Arm:
+    """The arm of `triton`, or of `rms_norm=triton,attention=compile`; its name is the text.
+
+    Raises:
+        UnknownName: No such backend or operator.
+        InputError: An operator twice, or a named operator that the named backend lacks.
+        Unavailable: A backend that can't run on `device`.
+    """
+    if "=" not in text:
+        backend = _backend(text, device)
+        lacking = {name: f"{text} has no {name}" for name in CONTRACTS if name not in backend.operators}
+        return Arm(text, {name: backend for name in CONTRACTS if name in backend.operators}, lacking)
+    chosen: dict[str, Implementations] = {}
+    for part in text.split(","):
+        name, equals, backend_name = (each.strip() for each in part.partition("="))
+        if not equals:
+            raise InputError(f'"{part.strip()}" in "{text}": want OPERATOR=BACKEND')
+        for operator in _operators(name):
+            if operator in chosen:
+                raise InputError(f'"{text}": {operator} has two backends')
+            backend = _backend(backend_name, device)
+            if operator not in backend.operators:
+                raise InputError(
+                    f"{backend_name} has no {operator}", hint=f"It has: {', '.join(sorted(backend.operators))}"
+                )
+            chosen[operator] = backend
+    return Arm(text, chosen)
+
+
+def _operators(name: str) -> tuple[str, ...]:
+    if name in _GROUPS:
+        return _GROUPS[name]
+    if name not in CONTRACTS:
+        raise UnknownName("operator of a model", name, (*CONTRACTS, *_GROUPS))
+    return (name,)
+
+
+def _backend(name: str, device: str) -> Implementations:
+    known = known_backends()
+    if name not in known:
+        raise UnknownName("backend", name, known)
+    why = known[name].unavailable(device)
+    if why is not None:
+        raise Unavailable(f"{name} can't run on {device}: {why}")
+    return known[name]
+
+
+TORCH_ONLY = Arm(BASE, {})
+_in_use: ContextVar[Arm] = ContextVar("inferometer_arm", default=TORCH_ONLY)
+
+
+@contextmanager
+def using(arm: Arm) -> Iterator[Arm]:
+    """Operators that are called in this context run as `arm` says."""
+    token = _in_use.set(arm)
+    try:
+        yield arm
+    finally:
+        _in_use.reset(token)
+
+
+@contextmanager
+def checking(check: "Check") -> Iterator[None]:
+    """Every operator's call in this context goes to `check`, whose answer is the answer."""
+    token = _check.set(check)
+    try:
+        yield
+    finally:
+        _check.reset(token)
+
+
+class Check:
+    """Sees every call of an operator; the default answer is that of the arm in use."""
+
+    def __call__(self, operator: str, args: tuple[Any, ...], settings: Mapping[str, Any]) -> Any:
+        """The operator's answer, with which the model goes on."""
+        return run(_in_use.get(), operator, args, settings)[0]
+
+
+_check: ContextVar[Check | None] = ContextVar("inferometer_check", default=None)
+
+
+def call(operator: str, *args: Any, site: str | None = None, **settings: Any) -> Any:
+    """An operator's answer by the arm in use, as one call of the path `site` (by default the operator's name)."""
+    with scope(site or operator, operator) as here:
+        check = _check.get()
+        if check is not None:
+            return check(operator, args, settings)
+        out, here.backend = run(_in_use.get(), operator, args, settings)
+        return out
+
+
+def run(arm: Arm, operator: str, args: tuple[Any, ...], settings: Mapping[str, Any]) -> tuple[Any, str]:
+    """An operator's answer by `arm`, and what ran: `triton`, or `torch (triton: head size 80)`."""
+    chosen = arm.backends.get(operator)
+    if chosen is None:
+        why = arm.refused.get(operator)
+        return _base(operator).call(*args, **settings), BASE if why is None else f"{BASE} ({why})"
+    implementation = load(chosen, operator)
+    why = implementation.refuses(*args, **settings)
+    if why is None:
+        return implementation.call(*args, **settings), chosen.name
+    return _base(operator).call(*args, **settings), f"{BASE} ({chosen.name}: {why})"
+
+
+@cache
+def load(backend: Implementations, operator: str) -> Implementation:
+    """A backend's implementation, loaded once."""
+    return backend.load(operator)
+
+
+@cache
+def _base(operator: str) -> Implementation:
+    return known_backends()[BASE].load(operator)

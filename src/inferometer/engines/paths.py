@@ -1,0 +1,145 @@
+"""Which call path runs now, and what each call of it took: a stack of names, kept by whoever runs the model.
+
+The stack lives in the context (`contextvars`): threads and tasks have their own, and nothing is recorded in one that no
+recorder was entered in. Without a recorder a scope costs one look-up.
+
+On a GPU each call also has an event at its entry and its exit on the current stream; `finish` waits for the device
+once and reads them. Nothing waits in between, so host times are times of launching.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+SEPARATOR = "."
+_clock = time.perf_counter_ns
+
+
+@dataclass(frozen=True)
+class Path:
+    """One node of the tree: `key` is the names from the root, joined by dots; `operator` where it is a call of one."""
+
+    key: str
+    name: str
+    parent: int | None
+    depth: int
+    operator: str | None
+
+
+@dataclass
+class PathRecorder:
+    """What was called while it was entered. Rows of `calls` are in the order in which they ended.
+
+    Attributes:
+        device: `cuda` or `cuda:1` also times each call by events; None or `cpu` doesn't.
+        paths: The tree, in the order in which nodes were first entered: parents before children.
+    """
+
+    device: str | None = None
+    paths: list[Path] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._index: dict[tuple[int | None, str], int] = {}
+        self.path_of: list[int] = []
+        self.start_ns: list[int] = []
+        self.end_ns: list[int] = []
+        self.backend: list[str | None] = []
+        self.span_ns: list[int | None] = []
+        self._events: list[tuple[Any, Any]] = []
+        self._makes_events = self.device is not None and self.device.startswith("cuda")
+
+    @contextmanager
+    def entered(self) -> Iterator[Self]:
+        """Record scopes of this context. At the end the device is waited for and its events are read."""
+        token = _here.set((self, None))
+        try:
+            yield self
+        finally:
+            _here.reset(token)
+            self.finish()
+
+    def finish(self) -> None:
+        """Read the events: afterwards `span_ns` has a number for every call on a GPU, None on a CPU."""
+        if self._events:
+            import torch
+
+            torch.cuda.synchronize(self.device)
+            self.span_ns += [round(first.elapsed_time(last) * 1e6) for first, last in self._events]
+            self._events = []
+        self.span_ns += [None] * (len(self.path_of) - len(self.span_ns))
+
+    def node(self, parent: int | None, name: str, operator: str | None) -> int:
+        """The index of this path, which is made where it is new."""
+        found = self._index.get((parent, name))
+        if found is None:
+            above = None if parent is None else self.paths[parent]
+            key = name if above is None else f"{above.key}{SEPARATOR}{name}"
+            found = self._index[parent, name] = len(self.paths)
+            self.paths.append(Path(key, name, parent, 0 if above is None else above.depth + 1, operator))
+        return found
+
+    def event(self) -> Any:
+        """An event on the current stream, recorded; None on a CPU."""
+        if not self._makes_events:
+            return None
+        import torch
+
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def add(self, node: int, start_ns: int, end_ns: int, events: tuple[Any, Any], backend: str | None) -> None:
+        """A call has ended."""
+        self.path_of.append(node)
+        self.start_ns.append(start_ns)
+        self.end_ns.append(end_ns)
+        self.backend.append(backend)
+        if events[0] is not None:
+            self._events.append(events)
+
+
+_here: ContextVar[tuple[PathRecorder, int | None] | None] = ContextVar("inferometer_path", default=None)
+
+
+class scope:  # noqa: N801  # used as a function: `with scope("decode"):`
+    """One call of the path `name` below the one that runs now. Ends however the block ends."""
+
+    __slots__ = ("_event", "_name", "_node", "_operator", "_recorder", "_start_ns", "_token", "backend")
+
+    def __init__(self, name: str, operator: str | None = None) -> None:
+        self._name = name
+        self._operator = operator
+        self.backend: str | None = None  # set by who knows what ran
+
+    def __enter__(self) -> Self:
+        here = _here.get()
+        self._recorder: PathRecorder | None = None
+        if here is not None:
+            self._recorder, parent = here
+            self._node = self._recorder.node(parent, self._name, self._operator)
+            self._token: Token[Any] = _here.set((self._recorder, self._node))
+            self._event = self._recorder.event()
+            self._start_ns = _clock()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        recorder = self._recorder
+        if recorder is not None:
+            end_ns = _clock()
+            recorder.add(self._node, self._start_ns, end_ns, (self._event, recorder.event()), self.backend)
+            _here.reset(self._token)
+
+
+def current_key() -> str | None:
+    """The path that runs now, its names joined by dots; None outside of a recorder, or at its root."""
+    here = _here.get()
+    return None if here is None or here[1] is None else here[0].paths[here[1]].key
+
+
+def is_recording() -> bool:
+    """Whether a recorder is entered in this context."""
+    return _here.get() is not None
