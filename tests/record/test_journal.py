@@ -564,3 +564,23 @@ def test_every_table_can_be_recorded(path: Path) -> None:
             journal.add(table.name, 1, {name: [None] for name in table.schema})
             journal.flush()
     assert set(inferometer.open(path).count_rows().values()) == {1}
+
+
+def test_rows_are_kept_when_ctrl_c_breaks_off_their_writing_in_the_journals_thread(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, broken = Parts._write, threading.Event()
+
+    def break_off_once(self: Parts, table: str, frame: pl.DataFrame) -> journal_parts.Part:
+        if not broken.is_set():
+            broken.set()
+            raise KeyboardInterrupt  # as Polars does, in any thread
+        return write(self, table, frame)
+
+    monkeypatch.setattr(Parts, "_write", break_off_once)
+    with quiet(path, flush_s=0.01) as journal:
+        add_spans(journal, 1, 2, 3)
+        assert broken.wait(10)
+    with inferometer.open(path) as trace:
+        assert starts_of(trace) == [1, 2, 3]
+        assert not counts_of(trace)

@@ -1,9 +1,10 @@
 """What writes a journal's batches into its folder; `journal_remote` has the one for forked processes."""
 
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 import polars as pl
@@ -12,6 +13,8 @@ from inferometer.record.journal_batches import Batch, join_batches
 from inferometer.record.journal_parts import Parts
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
+
+T = TypeVar("T")
 
 
 class Writer(Protocol):
@@ -37,9 +40,9 @@ class LocalWriter:
     def write(self, batches: Sequence[Batch], facts: Facts, losses: Losses) -> list[str]:
         """Rows that can't be written are counted and dropped: memory must not fill up because a disk did."""
         troubles: list[str] = []
-        for table, frame in join_batches(batches, self._lost, troubles.append).items():
+        for table, frame in _unbroken(lambda: join_batches(batches, self._lost, troubles.append)).items():
             try:
-                self._parts.add(table, frame)
+                _unbroken(partial(self._parts.add, table, frame))
             except (OSError, pl.exceptions.PolarsError) as error:
                 self._lost.count("rows_not_written", frame.height, example=f"{table}: {error}"[:200])
                 troubles.append(f"rows can't be written: {error}")
@@ -79,6 +82,19 @@ class LocalWriter:
     @staticmethod
     def _try(troubles: list[str], work: Callable[[], None]) -> None:
         try:
-            work()
+            _unbroken(work)
         except (OSError, pl.exceptions.PolarsError) as error:
             troubles.append(f"the store can't be written: {error}")
+
+
+def _unbroken(work: Callable[[], T]) -> T:
+    """Do `work`, once more where Ctrl-C broke it off: Polars raises it in whatever thread it works for.
+
+    The program hears of the interrupt in its main thread all the same, and ends the recording from there.
+    """
+    try:
+        return work()
+    except KeyboardInterrupt:
+        if threading.current_thread() is threading.main_thread():
+            raise
+        return work()
