@@ -15,6 +15,8 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 SHARED_SEEDS = ROOT.parent / "shared" / "seeds"
 GOLDEN = Path(__file__).parent / "golden"
 
+os.environ.setdefault("TRITON_INTERPRET", "1")  # read as Triton is imported, whichever test does; 0 on a GPU
+
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile(

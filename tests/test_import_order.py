@@ -27,7 +27,8 @@ HEAVY = {
 }
 
 
-KERNELS = f"{PACKAGE}.backends.torch_kernels."  # loaded when one is asked for, and nothing without torch
+KERNELS = tuple(f"{PACKAGE}.backends.{folder}." for folder in ("torch_kernels", "triton_kernels"))
+"""Loaded when one is asked for, and nothing without torch."""
 
 
 def find_imports(tree: ast.AST, module: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:

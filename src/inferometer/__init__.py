@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inferometer.analyses.ab.comparison import compare_paths as compare_paths
     from inferometer.analyses.call_sites.attribution import attribute as attribute
     from inferometer.analyses.call_tree_table import call_tree as call_tree
     from inferometer.analyses.calls import call_table as call_table
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from inferometer.analyses.kernels import kernel_table as kernel_table
     from inferometer.analyses.launch_sites import launch_sites as launch_sites
     from inferometer.analyses.model_bounds import model_bounds as model_bounds
+    from inferometer.analyses.path_table.review import review_path_table as review_path_table
     from inferometer.analyses.spans import span_table as span_table
     from inferometer.analyses.steps import step_table as step_table
     from inferometer.analyses.summary import summarize as summarize
@@ -55,6 +57,8 @@ _WHERE = {
     "step_table": ("inferometer.analyses.steps", "step_table"),
     "summarize": ("inferometer.analyses.summary", "summarize"),
     "compare": ("inferometer.analyses.compare", "compare"),
+    "compare_paths": ("inferometer.analyses.ab.comparison", "compare_paths"),
+    "review_path_table": ("inferometer.analyses.path_table.review", "review_path_table"),
     "find_findings": ("inferometer.findings.engine", "find_findings"),
     "find_groups": ("inferometer.analyses.groups", "find_groups"),
     "find_timeline": ("inferometer.analyses.timeline", "find_timeline"),
@@ -67,6 +71,7 @@ __all__ = [
     "call_table",
     "call_tree",
     "compare",
+    "compare_paths",
     "export",
     "find_findings",
     "find_groups",
@@ -79,6 +84,7 @@ __all__ = [
     "record",
     "render_html",
     "render_markdown",
+    "review_path_table",
     "span_table",
     "step",
     "step_table",

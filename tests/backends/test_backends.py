@@ -15,7 +15,7 @@ from inferometer.operators.operator import Operator
 
 DEVICES = ("cpu", "cuda", "cuda:99", "mps")
 SMOKE = "rms_norm"
-OURS = ("torch", "compile", "reference")
+OURS = ("torch", "compile", "reference", "triton")
 
 
 def is_sentence(words: str) -> bool:
@@ -131,8 +131,8 @@ def test_how_it_compiles_is_what_it_records(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(torch, "compile", remember)
     for kind in ("cuda", "cpu"):
-        torch_compile._compile(SMOKE, torch_eager.load_kernel(SMOKE), kind)
-    torch_compile._compile("attention_forward", torch_eager.load_kernel(SMOKE), "cuda")
+        torch_compile.compile_kernel(SMOKE, torch_eager.load_kernel(SMOKE), kind)
+    torch_compile.compile_kernel("attention_forward", torch_eager.load_kernel(SMOKE), "cuda")
     gpu, cpu, in_parts = asked
     settings = require_backend("compile").settings
     assert gpu == {"dynamic": False, "fullgraph": True, "mode": torch_compile.GPU_MODE}

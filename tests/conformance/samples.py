@@ -140,11 +140,32 @@ def webgpu_log() -> bytes:
     return (text + "[web] something else\nand free text\n").encode()
 
 
+def path_table() -> bytes:
+    """Two runs of which one lacks a path, a row that can't be read, and a sentence."""
+    return b"""\
+Seconds of one call, by call path.
+|---------|---------------------|--------|-----------|--------------|
+| kernel  | kernel_path         | triton | torch     | triton-torch |
+|---------|---------------------|--------|-----------|--------------|
+| broken  | main.broken         | much   | more      |              |
+|---------|---------------------|--------|-----------|--------------|
+| main    | main                | 2.5    | 2.75      | -0.25        |
+|---------|---------------------|--------|-----------|--------------|
+| forward | main.forward        | 0.5    | 0.625     | -0.125       |
+|---------|---------------------|--------|-----------|--------------|
+| softmax | main.forward.softmax| 2e-05  | 2.525e-05 | -5.25e-06    |
+|---------|---------------------|--------|-----------|--------------|
+| argmax  | main.argmax         | 3.5e-5 |           |              |
+|---------|---------------------|--------|-----------|--------------|
+"""
+
+
 SAMPLES: dict[str, Callable[[], bytes]] = {
     "kineto": kineto,
     "kernel-table": kernel_table,
     "latencyprism": latencyprism,
     "nsys": nsys,
+    "path-table": path_table,
     "webgpu-log": webgpu_log,
 }
 NAMES = {"latencyprism": "perf_data.csv"}

@@ -22,6 +22,7 @@ class Backend:
             version at hand raises `Unavailable`.
         packages: Distributions whose versions are recorded with results.
         settings: How its kernels are made, in words, such as the mode of a compiler: recorded with results.
+        interpreted: Its kernels are Triton's, and on a CPU need a process with Triton's interpreter.
     """
 
     name: str
@@ -31,3 +32,4 @@ class Backend:
     load: Callable[[str], Kernel]
     packages: tuple[str, ...] = ("torch",)
     settings: Mapping[str, str] = field(default_factory=dict)
+    interpreted: bool = False

@@ -36,13 +36,13 @@ def _load(name: str) -> Kernel:
     def call(*tensors: Any, **settings: Any) -> Any:
         kind = tensors[0].device.type
         if kind not in compiled:
-            compiled[kind] = _compile(name, kernel, kind)
+            compiled[kind] = compile_kernel(name, kernel, kind)
         return compiled[kind](*tensors, **settings)
 
     return call
 
 
-def _compile(name: str, kernel: Kernel, kind: str) -> Kernel:
+def compile_kernel(name: str, kernel: Kernel, kind: str) -> Kernel:
     """Raises torch's limit of shapes too, which holds for the whole process."""
     import torch
     from torch._dynamo import config

@@ -26,6 +26,11 @@ class Entrant:
         """Whether it has a kernel for the operator, as far as its name tells: a file is asked when it is loaded."""
         return self.file is not None or operator in require_backend(self.name).operators
 
+    @property
+    def interpreted(self) -> bool:
+        """Whether it may have Triton's kernels, which a CPU interprets."""
+        return self.file is not None or require_backend(self.name).interpreted
+
     @cached_property
     def own_kernels(self) -> frozenset[str]:
         """Names of kernels that its file defines; none of a backend."""

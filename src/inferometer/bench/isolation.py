@@ -102,8 +102,8 @@ class Session:
 
     @property
     def interprets(self) -> bool:
-        """Whether Triton's kernels are interpreted: on a CPU, those of a candidate."""
-        return self.device == "cpu" and any(each.file is not None for each in self.entrants)
+        """Whether Triton's kernels are interpreted: on a CPU, those of a candidate and of backends made of them."""
+        return self.device == "cpu" and any(each.interpreted for each in self.entrants)
 
     def as_request(self) -> dict[str, Any]:
         """The first line that the process reads."""

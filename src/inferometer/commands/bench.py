@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from inferometer.commands.base import FORMATS, Output, command, output_options
-from inferometer.commands.benching import Asking, existing, parse_memory, require_device_at
+from inferometer.commands.benching import Asking, existing, parse_memory, require_device_apart
 from inferometer.commands.choosing import Number
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def run(
 ) -> int:  # fmt: skip
     asking = Asking(**options)
     asking.refuse_mixed(stage, architectures)
-    asking.on = require_device_at(asking.on)
+    asking.on = require_device_apart(asking.on)
     file = None if candidate is None else existing(candidate)
     asked = asking.shapes_of(names, file)
     if stage == "builds":

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from inferometer.commands.devices import require_device_at
+
 if TYPE_CHECKING:
     from inferometer.bench.evaluation import Evaluation
     from inferometer.bench.results import Timer
@@ -163,31 +165,15 @@ def existing(path: str) -> Path:
     return file
 
 
-def require_device_at(device: str) -> str:
-    """The device as torch calls it in full: `cpu`, `cuda:0`.
+def require_device_apart(device: str) -> str:
+    """As `require_device_at`, where a candidate's process can be kept apart from ours.
 
     Raises:
-        Unavailable: There is no such device, or no torch.
+        Unavailable: It can't be here, or there is no such device, or no torch.
         InputError: It is no device.
     """
-    from importlib.util import find_spec
-
-    from inferometer.errors import InputError, Unavailable
-
     if sys.platform == "win32":
-        raise Unavailable("candidates can't be kept apart on Windows yet", hint="Use WSL.")
-    if find_spec("torch") is None:
-        raise Unavailable("torch is not installed", hint="pip install 'inferometer[torch]'")
-    import torch
+        from inferometer.errors import Unavailable
 
-    try:
-        kind = torch.device(device)
-    except RuntimeError as error:
-        raise InputError(f'{device}: want cpu, cuda or cuda:1 to run on, found "{device}"') from error
-    if kind.type not in ("cpu", "cuda"):
-        raise InputError(f'{device}: want cpu, cuda or cuda:1 to run on, found "{device}"')
-    if kind.type == "cpu":
-        return "cpu"
-    if torch.cuda.device_count() <= (kind.index or 0):
-        raise Unavailable(f"there is no GPU {device} here", hint="--on cpu checks on the CPU.")
-    return f"cuda:{kind.index or 0}"
+        raise Unavailable("candidates can't be kept apart on Windows yet", hint="Use WSL.")
+    return require_device_at(device)

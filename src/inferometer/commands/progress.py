@@ -40,12 +40,15 @@ def reading(name: str) -> Iterator[Progress | None]:
 
 
 @contextmanager
-def working() -> Iterator[Callable[[str], None]]:
-    """A function that is told what is being made, and shows it until the next."""
+def working(*, per_second: float = 12.5) -> Iterator[Callable[[str], None]]:
+    """A function that is told what is being made, and shows it until the next.
+
+    `per_second` is how often it is drawn, which takes time from what this process measures meanwhile.
+    """
     if not sys.stderr.isatty():
         yield lambda what: None
         return
     from rich.console import Console
 
-    with Console(stderr=True).status("") as status:
+    with Console(stderr=True).status("", refresh_per_second=per_second) as status:
         yield lambda what: status.update(f"making {what}")

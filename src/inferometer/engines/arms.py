@@ -86,6 +86,7 @@ def _backend(name: str, device: str) -> Implementations:
     why = known[name].unavailable(device)
     if why is not None:
         raise Unavailable(f"{name} can't run on {device}: {why}")
+    known[name].prepare(device)
     return known[name]
 
 
@@ -101,6 +102,11 @@ def using(arm: Arm) -> Iterator[Arm]:
         yield arm
     finally:
         _in_use.reset(token)
+
+
+def in_use() -> Arm:
+    """The arm of this context."""
+    return _in_use.get()
 
 
 @contextmanager

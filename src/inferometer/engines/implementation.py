@@ -48,7 +48,7 @@ class Implementation:
     refuses: Callable[..., str | None] = field(default=lambda *args, **settings: None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # found by identity at every call: comparing fields would cost it time
 class Implementations:
     """The operators of a model that one backend has.
 
@@ -58,6 +58,8 @@ class Implementations:
         operators: Names of `CONTRACTS`. Nothing heavy is imported to tell them.
         unavailable: `unavailable(device)`: why it can't run on `cpu` or `cuda:1` here; None where it can.
         load: `load(operator)`: imports what that needs.
+        prepare: `prepare(device)`: what must be so in the process before a model's libraries are loaded; called when
+            a user chose the backend for that device.
     """
 
     name: str
@@ -65,3 +67,4 @@ class Implementations:
     operators: Collection[str]
     unavailable: Callable[[str], str | None]
     load: Callable[[str], Implementation]
+    prepare: Callable[[str], None] = field(default=lambda device: None)

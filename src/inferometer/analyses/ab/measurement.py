@@ -1,6 +1,6 @@
 """What an A/B of one model with several kernel backends measured, before any statistics: plain tables.
 
-Whoever runs the model fills it (`engines/ab`); `path_ab.py` compares.
+Whoever runs the model fills it (`engines/ab`); `comparison.py` compares.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,0 +1,1 @@
+"""One model with several kernel backends, compared by call path."""

@@ -1,0 +1,257 @@
+"""One model with several kernel backends, compared by call path: which path differs, by how much, and how sure.
+
+All arms do the same work; their paths are joined by name, never by position. On a GPU the times between events on the
+stream are compared, since host times are times of launching there; on a CPU the host's. A mean over repetitions is
+compared, without interruptions (`steady`), and whole nanoseconds of the paths' own times add up to the root,
+with and without these. Leaves out what one repetition's calls looked like one by one: recordings in `stores` have that.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from inferometer.analyses.ab.arms import Means, Summed, arm_paths, worst_errors
+from inferometer.analyses.ab.measurement import PathMeasurement
+from inferometer.analyses.ab.remarks import ab_facts, ab_remarks
+from inferometer.analyses.ab.root import PhasePass, compare_passes
+from inferometer.analyses.ab.rows import Difference, PathError, PathRow
+from inferometer.analyses.ab.sections import ab_sections
+from inferometer.analyses.ab.statistics import LEVEL
+from inferometer.analyses.ab.steady import interruptions, without
+from inferometer.analyses.ab.table import every_path
+from inferometer.analyses.ab.times import Clock, common_repetitions, sum_times
+from inferometer.analyses.ab.tree import join_paths
+from inferometer.analyses.ab.versus import ArmColumns, hold_against
+from inferometer.analyses.result import Result, Section
+from inferometer.errors import InputError
+from inferometer.trace.losses import Losses
+from inferometer.trace.tables import ALL_TABLES
+
+
+@dataclass(frozen=True)
+class PathComparison(Result):
+    """An A/B by call path.
+
+    Attributes:
+        measured: What it is made from.
+        rows: Paths, callers before what they call, in the order of the calls.
+        clock: Whether times between events (`span`) or the host's are compared.
+        repetitions: That all arms have.
+        passes: Without scopes: tokens per second, and what scopes cost.
+        differences: By candidate, the paths that differ by themselves, the largest first.
+        is_pooled: Whether layers are one path.
+        level: Of all differences called one, at most this part is chance.
+        unplaced: By candidate, checked paths that no arm called in the timed passes.
+    """
+
+    measured: PathMeasurement
+    rows: Sequence[PathRow]
+    clock: Clock
+    repetitions: int
+    passes: Sequence[PhasePass]
+    differences: Mapping[str, Sequence[Difference]]
+    is_pooled: bool
+    level: float
+    unplaced: Sequence[str]
+    losses: Losses
+
+    @property
+    def arms(self) -> Sequence[str]:
+        """Names, the base first."""
+        return self.measured.arms
+
+    @property
+    def candidates(self) -> Sequence[str]:
+        """All arms but the base."""
+        return self.arms[1:]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether no path of any candidate is slower than the base's, beyond chance, or wrong."""
+        return not any(
+            each.verdict == "slower" or each.error.failure is not None
+            for row in self.rows
+            for each in row.versus.values()
+        )
+
+    def agreement(self, arm: str) -> dict[str, Any] | None:
+        """How far next tokens and their probabilities are the base's; None of the base, or where not measured."""
+        rows = self.measured.agreement.filter(pl.col("arm") == arm).drop("arm").to_dicts()
+        return rows[0] if rows else None
+
+    def facts(self) -> Sequence[tuple[str, str]]:
+        return ab_facts(self)
+
+    def sections(self) -> Sequence[Section]:
+        return ab_sections(self)
+
+    def remarks(self) -> Sequence[str]:
+        return list(ab_remarks(self))
+
+    def as_table(self) -> "PathTable":
+        """All paths with all their numbers; for spreadsheets."""
+        return PathTable(self, self.losses)
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row a path, exact."""
+        return every_path(self).frame
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "arms": list(self.arms),
+            "paths": [self._path_as_json(row) for row in self.rows],
+            "root": self._root_as_json(),
+            "overhead": self._overhead_as_json(),
+            "differences": {arm: [each.as_json() for each in found] for arm, found in self.differences.items()},
+            "compared": f"{self.clock}_ns",
+            "repetitions": self.repetitions,
+            "level": self.level,
+            "layers": "pooled" if self.is_pooled else "apart",
+            "facts": dict(self.measured.facts),
+            "ended": self.measured.ended,
+            "refused": {arm: list(why) for arm, why in self.measured.refused.items()},
+            "stores": dict(self.measured.stores),
+            "remarks": list(self.remarks()),
+            "losses": self.losses.as_dict(),
+        }
+
+    def _path_as_json(self, row: PathRow) -> dict[str, Any]:
+        candidates = {arm: each.as_json() for arm, each in row.versus.items()}
+        first = next(iter(candidates.values()), {})
+        return {
+            "path": row.path,
+            "name": row.name,
+            "depth": row.depth,
+            "operator": row.operator,
+            "calls": row.calls,
+            "arms": {arm: each.as_json() for arm, each in row.arms.items()},
+            **{name: first.get(name) for name in ("ratio", "interval", "verdict", "max_error")},
+            "candidates": candidates,
+        }
+
+    def _root_as_json(self) -> dict[str, Any]:
+        arms = {}
+        for arm in self.arms:
+            totals = [row.arms[arm].time_ns for row in self.rows if row.parent is None and arm in row.arms]
+            arms[arm] = {
+                "time_ns": sum(totals) if totals else None,
+                "phases": {each.phase: each.as_json() for each in self.passes if each.arm == arm},
+                "agreement": self.agreement(arm),
+            }
+        return {"path": self.rows[0].path if self.rows else None, "arms": arms}
+
+    def _overhead_as_json(self) -> dict[str, Any]:
+        return {
+            arm: {
+                each.phase: {"ratio": each.overhead, "interval": each.overhead_interval}
+                for each in self.passes
+                if each.arm == arm
+            }
+            for arm in self.arms
+        }
+
+
+@dataclass(frozen=True)
+class PathTable(Result):
+    """The paths of an A/B alone, a row each with every number."""
+
+    of: PathComparison
+    losses: Losses
+
+    def sections(self) -> Sequence[Section]:
+        return [every_path(self.of)]
+
+    def as_json(self) -> dict[str, Any]:
+        return self.of.as_json()
+
+
+def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, level: float = LEVEL) -> PathComparison:
+    """Every path of every arm, each candidate held against the first arm.
+
+    Verdicts hold for all joined paths of a candidate together (Benjamini and Hochberg): `faster` or `slower`, else
+    `same` where the interval of the ratio is within 2 % of 1, else `unclear`; `too few` of fewer than 3 repetitions.
+    An interval is at 95 %, of its path alone.
+
+    Args:
+        measurement: Of two arms or more; what ended early has what was measured so far, and may be empty.
+        pool_layers: One row for `layers.0`, `layers.1`, …: `layers.*`.
+        level: Of all differences called one, at most this part is chance: 0 to 1.
+
+    Raises:
+        InputError: Two arms of one name, calls of an unknown arm, or a level that is no share.
+    """
+    _check(measurement, level)
+    arms, calls = measurement.arms, measurement.calls
+    repetitions = common_repetitions(calls)
+    calls = calls.filter(pl.col("repetition").is_in(repetitions))
+    clock: Clock = "span" if calls.height and not calls["span_ns"].null_count() else "host"
+    tree = join_paths(calls, arms, pool_layers=pool_layers)
+    placed = calls.join(tree.found, ["arm", "path"])
+    host = sum_times(placed, tree, arms, repetitions, "host")
+    times = host if clock == "host" else sum_times(placed, tree, arms, repetitions, clock)
+    taken = interruptions(placed, tree, arms, repetitions, clock, times)
+    steady = without(times, taken, tree)
+    summed = Summed(host, times, taken, clock)
+    means = Means.of(summed, tree)
+    columns = [
+        ArmColumns(
+            arm,
+            steady.totals[a],
+            steady.owns[a],
+            means.steady_totals[a],
+            means.steady_owns[a],
+            np.any(times.calls[a] > 0, axis=1),
+        )
+        for a, arm in enumerate(arms)
+    ]
+    errors, unplaced = worst_errors(measurement.errors, tree)
+    held = {
+        each.name: hold_against(columns[0], each, tree, errors.get(each.name, dict[int, PathError]()), level)
+        for each in columns[1:]
+    }
+    by_arm = arm_paths(measurement, placed, tree, summed, means)
+    rows = [
+        PathRow(
+            path=node.key,
+            name=node.name,
+            parent=node.parent,
+            depth=node.depth,
+            operator=node.operator,
+            arms={arm: found[i] for arm, found in by_arm.items() if i in found},
+            versus={arm: found.paths[i] for arm, found in held.items()},
+        )
+        for i, node in enumerate(tree.nodes)
+    ]
+    return PathComparison(
+        measured=measurement,
+        rows=rows,
+        clock=clock,
+        repetitions=len(repetitions),
+        passes=compare_passes(measurement.passes, arms, measurement.facts, level),
+        differences={arm: found.differences for arm, found in held.items()},
+        is_pooled=pool_layers,
+        level=level,
+        unplaced=unplaced,
+        losses=Losses(ALL_TABLES),
+    )
+
+
+def _check(measurement: PathMeasurement, level: float) -> None:
+    problem = next(_problems(measurement, level), None)
+    if problem is not None:
+        raise InputError(problem)
+
+
+def _problems(measurement: PathMeasurement, level: float) -> Iterator[str]:
+    arms = measurement.arms
+    twice = [arm for i, arm in enumerate(arms) if arm in arms[:i]]
+    if twice:
+        yield f"two arms are named {twice[0]}: give each its own name"
+    unknown = sorted(set(measurement.calls["arm"].unique()) - set(arms))
+    if unknown:
+        yield f"calls of an arm {unknown[0]}: want one of {', '.join(arms) or 'none'}"
+    if not 0 < level < 1:
+        yield f"want a level between 0 and 1, found {level}"

@@ -1,0 +1,159 @@
+"""What is said of an A/B by call path: verdicts, what ran where, and what to doubt; words that its tables share."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from inferometer.analyses.ab.rows import Difference, Interval, PathRow
+from inferometer.analyses.ab.statistics import LEAST
+from inferometer.analyses.ab.steady import USUAL
+from inferometer.units import format_duration, format_sample, format_share
+
+if TYPE_CHECKING:
+    from inferometer.analyses.ab.comparison import PathComparison
+
+CLOCKS = {"host": "host time", "span": "device span"}
+_SHOWN = 12
+_FEW_DIGITS = 10
+_NOTABLE = 0.001  # of the time
+
+
+def ab_facts(found: "PathComparison") -> list[tuple[str, str]]:
+    """What ran where, and what is compared."""
+    facts = found.measured.facts
+    lines = []
+    for label, names in (("Model", ("model", "dtype")), ("Device", ("device", "device_name"))):
+        said = [str(facts[name]) for name in names if facts.get(name) is not None]
+        if said:
+            lines.append((label, ", ".join(said)))
+    if all(facts.get(name) is not None for name in ("batch", "prompt_tokens", "new_tokens")):
+        work = f"{facts['prompt_tokens']:,} tokens of prompt, {facts['new_tokens']:,} new ones"
+        lines.append(("Work", work + (f", {facts['batch']:,} sequences" if facts["batch"] != 1 else "")))
+    lines = [("Verdict", each) for each in _verdicts(found)] + lines
+    against = f"{', '.join(found.candidates)} against {found.arms[0]}" if found.candidates else ", ".join(found.arms)
+    lines.append(("Arms", against))
+    lines.append(("Compared", f"{CLOCKS[found.clock]}, {found.repetitions} repetitions{_order(facts.get('order'))}"))
+    return lines
+
+
+def ab_remarks(found: "PathComparison") -> Iterator[str]:
+    """What a reader must know, the most important first."""
+    measured = found.measured
+    if measured.ended is not None:
+        yield f"Ended early: {measured.ended}. What follows is of {found.repetitions} whole repetitions."
+    for arm in found.candidates:
+        yield from _wrong(found, arm)
+    for arm in found.arms:
+        yield from (f"{arm}: {each}." for each in measured.refused.get(arm, ()))
+        yield from _fallbacks(found, arm)
+    yield from measured.notes
+    if 0 < found.repetitions < LEAST:
+        yield f"{found.repetitions} repetitions are too few to tell a difference from chance: want {LEAST} or more."
+    spans = measured.calls["span_ns"]
+    if not spans.null_count() and spans.len():
+        yield "Host times are times of launching: device spans are compared. A span has gaps between kernels in it."
+    elif spans.null_count() < spans.len():
+        yield f"{spans.null_count():,} calls have no device span: host times are compared, those of launching."
+    elif spans.len():
+        yield "On a CPU the host does the work itself: host time, device span and device busy time are the same."
+    yield from _interrupted(found)
+    left_out = measured.calls["repetition"].n_unique() - found.repetitions
+    if left_out:
+        yield f"{left_out} repetitions that not all arms have are left out."
+    if found.unplaced:
+        yield f"Checked, but not called in the timed passes: {', '.join(found.unplaced[:_SHOWN])}."
+    for arm, store in measured.stores.items():
+        yield f"Recording of {arm}: {store}"
+
+
+def trunk_of(rows: Sequence[PathRow]) -> str:
+    """What all paths begin with that says nothing of where they part: `completion.generate.`; may be empty."""
+    trunk = ""
+    for i, row in enumerate(rows[:-1]):
+        is_only = sum(other.parent == row.parent for other in rows) == 1
+        if not is_only or rows[i + 1].parent != i:
+            break
+        trunk = f"{row.path}."
+    return trunk
+
+
+def place_of(difference: Difference, trunk: str) -> str:
+    """Its path from where paths part, and what the arms do differently below it."""
+    return f"{difference.path.removeprefix(trunk)}{difference.replaced_in_words}"
+
+
+def interval_in_words(interval: Interval | None, *, shares: bool = False) -> str | None:
+    """`0.984 to 1.031`; with `shares` what that is more than 1: `-1.6 % to 3.1 %`."""
+    if interval is None:
+        return None
+    if shares:
+        return " to ".join(format_share(each - 1) for each in interval)
+    return " to ".join(f"{each:.3f}" if each < _FEW_DIGITS else format_sample(each) for each in interval)
+
+
+def _order(turns: Sequence[Sequence[str]] | None) -> str:
+    """Of the arms in each repetition, the first two: after them it goes on so."""
+    return "" if not turns else f", in turns: {'; '.join(', '.join(each) for each in turns[:2])}; …"
+
+
+def _verdicts(found: "PathComparison") -> Iterator[str]:
+    """Of each candidate as a whole: its root path, the largest difference, what is wrong."""
+    trunk = trunk_of(found.rows)
+    for arm in found.candidates:
+        root = found.rows[0].versus[arm] if found.rows else None
+        if root is None or root.verdict is None:
+            yield f"{arm}: nothing to compare."
+            continue
+        within = f" ({interval_in_words(root.interval)})" if root.interval else ""
+        said: list[str] = ["too few repetitions to tell" if root.verdict == "too few" else root.verdict]
+        if root.ratio:
+            said[0] += f", {root.ratio:.4g} times the time of {found.arms[0]}{within}"
+        if found.differences[arm]:
+            first = found.differences[arm][0]
+            said.append(f"largest difference: {place_of(first, trunk)}, {_signed(first.difference_ns)}")
+        wrong = sum(row.operator is not None and row.versus[arm].error.failure is not None for row in found.rows)
+        if wrong:
+            said.append(f"WRONG answers at {wrong} path{'s' if wrong > 1 else ''}")
+        yield f"{arm}: {'; '.join(said)}."
+
+
+def _signed(ns: int) -> str:
+    return f"{'+' if ns > 0 else ''}{format_duration(ns)}"
+
+
+def _wrong(found: "PathComparison", arm: str) -> Iterator[str]:
+    failing = [i for i, row in enumerate(found.rows) if row.versus[arm].error.failure is not None]
+    callers = {found.rows[i].parent for i in failing}  # that have the fault from a path below
+    wrong = [(found.rows[i].path, found.rows[i].versus[arm].error.failure) for i in failing if i not in callers]
+    if wrong:
+        more = f" (and {len(wrong) - 1} more paths)" if len(wrong) > 1 else ""
+        yield f"{arm} is WRONG at {wrong[0][0]}{more}: {wrong[0][1]}."
+    agreement = found.agreement(arm)
+    if agreement is not None and agreement["equal"] < agreement["tokens"]:
+        unlike, tokens = agreement["tokens"] - agreement["equal"], agreement["tokens"]
+        yield f"{arm} finds another next token most probable at {unlike:,} of {tokens:,} positions."
+
+
+def _fallbacks(found: "PathComparison", arm: str) -> Iterator[str]:
+    """Calls that the arm's backend had, but refused, by what ran and why."""
+    named = found.measured.refused.get(arm, ())
+    calls: dict[str, list[str]] = {}
+    for row in found.rows:
+        for backend in row.arms[arm].backends if arm in row.arms else ():
+            why = backend.partition("(")[2].removeprefix(f"{arm}: ").removesuffix(")")
+            if why and not any(why in each for each in named):
+                calls.setdefault(backend, []).append(row.operator or row.name)
+    for backend, operators in calls.items():
+        yield f"{arm}: {', '.join(dict.fromkeys(operators))} ran on {backend}."
+
+
+def _interrupted(found: "PathComparison") -> Iterator[str]:
+    """How much of each arm's time was taken out, where that is worth a word."""
+    roots = {arm: [row.arms[arm] for row in found.rows if row.parent is None and arm in row.arms] for arm in found.arms}
+    shares = {
+        arm: 1 - sum(each.steady_ns for each in those) / whole
+        for arm, those in roots.items()
+        if (whole := sum(each.time_ns for each in those))
+    }
+    if any(share >= _NOTABLE for share in shares.values()):
+        of = ", ".join(f"{format_share(share)} of {arm}" for arm, share in shares.items())
+        yield f"Interruptions, calls of more than {USUAL} times their usual time, are taken out: {of}. --json has both."

@@ -1,0 +1,86 @@
+"""All paths of an A/B with every number, one row each; for spreadsheets and notebooks."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from inferometer.analyses.ab.rows import PathRow
+from inferometer.analyses.result import Field, Kind, Section
+
+if TYPE_CHECKING:
+    from inferometer.analyses.ab.comparison import PathComparison
+
+_DTYPES: Mapping[Kind, Any] = {
+    "text": pl.String, "name": pl.String, "count": pl.Int64, "bytes": pl.Int64, "ns": pl.Int64,
+    "share": pl.Float64, "ratio": pl.Float64, "number": pl.Float64,
+}  # fmt: skip
+
+
+def every_path(found: "PathComparison") -> Section:
+    """All paths with exact numbers; for spreadsheets."""
+    fields = [
+        Field("path", "Path", "text"),
+        Field("name", "Name", "text"),
+        Field("depth", "Depth", "count"),
+        Field("operator", "Operator", "text"),
+    ]
+    whole: tuple[tuple[str, str, Kind], ...] = (
+        ("backend", "Backend", "text"), ("calls", "Calls", "number"), ("host_ns", "Host", "ns"),
+        ("span_ns", "Span", "ns"), ("device_busy_ns", "Device Busy", "ns"), ("time_ns", "Compared", "ns"),
+        ("self_ns", "Self", "ns"), ("steady_ns", "Steady", "ns"),
+        ("steady_self_ns", "Steady Self", "ns"), ("low_ns", "Low", "ns"), ("high_ns", "High", "ns"),
+        ("median_call_ns", "Median Call", "ns"), ("p95_call_ns", "P95 Call", "ns"), ("share", "Share", "share"),
+        ("layers", "Layers", "count"), ("min_layer", "Shortest Layer", "text"), ("min_layer_ns", "Shortest", "ns"),
+        ("max_layer", "Longest Layer", "text"), ("max_layer_ns", "Longest", "ns"),
+    )  # fmt: skip
+    held: tuple[tuple[str, str, Kind], ...] = (
+        ("difference_ns", "Difference", "ns"), ("self_difference_ns", "Self Difference", "ns"),
+        ("ratio", "Ratio", "ratio"), ("ratio_low", "Ratio Low", "ratio"), ("ratio_high", "Ratio High", "ratio"),
+        ("p", "p", "number"), ("verdict", "Verdict", "text"), ("max_error", "Max Error", "number"),
+        ("normalised_error", "Normalised Error", "number"), ("failure", "Wrong", "text"),
+    )  # fmt: skip
+    for a, arm in enumerate(found.arms):
+        columns = whole if a == 0 else whole + held
+        fields += [Field(f"{column}_{a}", f"{arm}: {title}", kind) for column, title, kind in columns]
+    rows = [_exact_row(found, row) for row in found.rows]
+    return Section("Call paths", fields, frame_of_paths(rows, fields))
+
+
+def frame_of_paths(rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> pl.DataFrame:
+    """Typed by the kind of each field: times are whole nanoseconds here."""
+    schema = {field.column: _DTYPES[field.kind] for field in fields}
+    whole = {column for column, dtype in schema.items() if dtype == pl.Int64}
+    typed = [
+        {
+            column: round(row[column]) if column in whole and row.get(column) is not None else row.get(column)
+            for column in schema
+        }
+        for row in rows
+    ]
+    return pl.DataFrame(typed, schema)
+
+
+def _exact_row(found: "PathComparison", row: PathRow) -> dict[str, Any]:
+    cells: dict[str, Any] = {"path": row.path, "name": row.name, "depth": row.depth, "operator": row.operator}
+    for a, arm in enumerate(found.arms):
+        own, versus = row.arms.get(arm), row.versus.get(arm)
+        if own is not None:
+            low, high = own.interval_ns or (None, None)
+            layers = own.layers
+            values = own.as_json() | {
+                "low_ns": low,
+                "high_ns": high,
+                "layers": None if layers is None else layers.count,
+                "min_layer": None if layers is None else layers.min_layer,
+                "min_layer_ns": None if layers is None else layers.min_ns,
+                "max_layer": None if layers is None else layers.max_layer,
+                "max_layer_ns": None if layers is None else layers.max_ns,
+            }
+            cells |= {f"{name}_{a}": value for name, value in values.items()}
+        if versus is not None:
+            low, high = versus.interval or (None, None)
+            values = versus.as_json() | {"ratio_low": low, "ratio_high": high}
+            values["verdict"] = versus.verdict or versus.absent
+            cells |= {f"{name}_{a}": value for name, value in values.items()}
+    return cells

@@ -1,0 +1,169 @@
+"""Each path of a candidate held against the base: ratio, verdict, and where the difference comes from.
+
+P paths, R repetitions. A path that one arm alone calls has no ratio: it stands for something that the other does
+elsewhere, in other paths or in the caller itself. So its time counts with the own time of the nearest caller that
+both have, and the two together are tested as one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inferometer.analyses.ab.rows import Difference, Interval, PathError, Versus
+from inferometer.analyses.ab.statistics import Floats, discoveries, judge, log_ratios, t_interval, t_test
+from inferometer.analyses.ab.times import Integers
+from inferometer.analyses.ab.tree import PathTree
+
+
+@dataclass(frozen=True)
+class ArmColumns:
+    """What one arm took: sums by repetition, shape (P, R), and their whole means, shape (P,) (see `whole_means`)."""
+
+    name: str
+    totals: Integers
+    owns: Integers
+    mean_totals: Integers
+    mean_owns: Integers
+    is_called: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A candidate against the base: a `Versus` a path, and the places that differ, the largest first."""
+
+    paths: Sequence[Versus]
+    differences: Sequence[Difference]
+
+
+def hold_against(
+    base: ArmColumns, candidate: ArmColumns, tree: PathTree, errors: Mapping[int, PathError], level: float
+) -> Held:
+    """All paths of `candidate` against those of `base`, whose pairs of repetitions stand in the same columns."""
+    both_P = base.is_called & candidate.is_called
+    logs_PR = np.where(both_P[:, None], log_ratios(base.totals, candidate.totals), np.nan)
+    p_P = t_test(logs_PR)
+    believed_P = discoveries(p_P, level=level)
+    log_P, low_P, high_P = t_interval(logs_PR)
+    totals = _Paired.of(base.totals, candidate.totals)
+    owns = _Paired.of(base.owns, candidate.owns)
+    owners = owners_of(tree, both_P)
+    grouped = _Paired.of(_grouped(base.owns, owners), _grouped(candidate.owns, owners))
+    own_P = _differing(tree, owners, p_P, grouped, both_P, level)
+    paths = []
+    for i in range(len(tree.nodes)):
+        joined = bool(both_P[i])
+        interval = _both(np.exp(low_P[i]), np.exp(high_P[i]))
+        ratio = float(np.exp(log_P[i])) if joined and not np.isnan(log_P[i]) else None
+        pairs = int((~np.isnan(logs_PR[i])).sum())
+        verdict = None
+        if joined:
+            verdict = judge(ratio or 1.0, interval, pairs=pairs, is_discovery=bool(believed_P[i]))
+        paths.append(
+            Versus(
+                ratio=ratio,
+                interval=interval,
+                p=None if np.isnan(p_P[i]) else float(p_P[i]),
+                pairs=pairs,
+                verdict=verdict,
+                difference_ns=int(candidate.mean_totals[i] - base.mean_totals[i]),
+                difference_interval_ns=totals.interval(i),
+                self_difference_ns=int(candidate.mean_owns[i] - base.mean_owns[i]),
+                self_interval_ns=owns.interval(i),
+                is_own=bool(own_P[i]),
+                absent=None if joined else _absent(i, base, candidate),
+                error=errors.get(i, PathError()),
+            )
+        )
+    return Held(paths, _differences(base, candidate, tree, owners, grouped, own_P))
+
+
+def owners_of(tree: PathTree, both_P: NDArray[np.bool_]) -> list[int]:
+    """For each path the nearest that both arms call, itself or a caller; itself where there is none."""
+    owners: list[int] = []
+    for i, node in enumerate(tree.nodes):
+        owners.append(i if both_P[i] or node.parent is None else owners[node.parent])
+    return owners
+
+
+@dataclass(frozen=True)
+class _Paired:
+    """Differences by repetition, shape (P, R), and the ends of the interval of their mean, shape (P,)."""
+
+    values: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, base_PR: Integers, candidate_PR: Integers) -> "_Paired":
+        values_PR = (candidate_PR - base_PR).astype(np.float64)
+        _, low_P, high_P = t_interval(values_PR)
+        return cls(values_PR, low_P, high_P)
+
+    def interval(self, i: int) -> Interval | None:
+        return _both(self.low[i], self.high[i])
+
+
+def _both(low: float, high: float) -> Interval | None:
+    return None if np.isnan(low) else (float(low), float(high))
+
+
+def _grouped(self_PR: Integers, owners: Sequence[int]) -> Integers:
+    """Own times with those of paths that one arm alone calls."""
+    grouped_PR = np.zeros_like(self_PR)
+    np.add.at(grouped_PR, list(owners), self_PR)
+    return grouped_PR
+
+
+def _differing(
+    tree: PathTree, owners: Sequence[int], p_P: Floats, grouped: _Paired, both_P: NDArray[np.bool_], level: float
+) -> NDArray[np.bool_]:
+    """Which paths differ by themselves. A path that calls nothing is tested by its ratio, as its verdict is.
+
+    Own times of others may be 0, so that their differences are tested. What has no caller in both arms differs.
+    """
+    own_p_P = t_test(grouped.values)
+    for i in range(len(tree.nodes)):
+        if owners[i] != i:
+            own_p_P[i] = np.nan  # counts with its owner
+        elif tree.ends[i] == i + 1 and both_P[i]:
+            own_p_P[i] = p_P[i]
+    alone_P = np.array([owners[i] == i and not both_P[i] for i in range(len(tree.nodes))], bool)
+    return np.asarray(discoveries(np.where(alone_P, np.nan, own_p_P), level=level) | alone_P)
+
+
+def _differences(
+    base: ArmColumns,
+    candidate: ArmColumns,
+    tree: PathTree,
+    owners: Sequence[int],
+    grouped: _Paired,
+    own_P: NDArray[np.bool_],
+) -> list[Difference]:
+    before_P, after_P = (_grouped(arm.mean_owns[:, None], owners)[:, 0] for arm in (base, candidate))
+    roots = [i for i, node in enumerate(tree.nodes) if node.parent is None]
+    whole = int((candidate.mean_totals - base.mean_totals)[roots].sum())
+    found = []
+    for i in np.flatnonzero(own_P).tolist():
+        delta = int(after_P[i] - before_P[i])
+        top = [j for j, owner in enumerate(owners) if owner == i != j and tree.nodes[j].parent == i]
+        found.append(
+            Difference(
+                path=tree.nodes[i].key,
+                gone=tuple(tree.nodes[j].name for j in top if base.is_called[j]),
+                new=tuple(tree.nodes[j].name for j in top if not base.is_called[j]),
+                base_ns=int(before_P[i]),
+                candidate_ns=int(after_P[i]),
+                difference_ns=delta,
+                interval_ns=grouped.interval(i),
+                share=delta / whole if whole else None,
+            )
+        )
+    depth = {node.key: node.depth for node in tree.nodes}
+    return sorted(found, key=lambda each: (-abs(each.difference_ns), -depth[each.path]))
+
+
+def _absent(i: int, base: ArmColumns, candidate: ArmColumns) -> str:
+    missing = [arm.name for arm in (base, candidate) if not arm.is_called[i]]
+    return f"not called by {' or '.join(missing)}"

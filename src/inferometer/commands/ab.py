@@ -1,0 +1,190 @@
+"""`inferometer ab`: one model with several kernel backends, compared by call path."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from inferometer.commands.base import FORMATS, Output, Source, command, output_options
+from inferometer.commands.pages import check_output, choose_place, describe_page, warn_left_out, write_page
+
+if TYPE_CHECKING:
+    from inferometer.analyses.ab.comparison import PathComparison
+    from inferometer.analyses.ab.measurement import PathMeasurement
+
+_INTERRUPTED = 130
+_BAD_INPUT = 3
+_DEFAULT_BACKENDS = "torch,triton"
+_SEED_LAYOUT = "seed"
+_LEAST_ARMS = 2
+_MEASURING = ("model", "backends", "arms", "output", "traces")
+
+
+@command(
+    "ab",
+    help="Compare kernel backends inside one model, by call path.\n\n"
+    "MODEL is a bundled name (tiny-llama, tiny-qwen3, llama_3_1_8b, …: random weights) or a folder with config.json, "
+    "safetensors and a tokenizer; nothing is downloaded. All arms do the same work: the first one's tokens, one step "
+    "each, in turns (A B, B A, …) after a warm-up. Prefill and decode stand apart; each path has its time, its share, "
+    "the ratio to the first arm with an interval, a verdict that holds for all paths together, and the error of its "
+    "operators on the first arm's inputs. Tokens per second come from runs without any instrument. Needs the extra "
+    "torch. On a CPU Triton's kernels are interpreted: right or wrong can be told, fast or slow can't.\n\n"
+    "--read TABLE looks over a table of this kind that another tool printed: which values stand in a wrong row, which "
+    "key is missing, and the table put right.",
+    example="inferometer ab tiny-llama --backends torch,triton --prompt-tokens 16 --new-tokens 4",
+)
+@click.argument("model", metavar="[MODEL]", required=False)
+@click.option("--backends", metavar="NAMES", help=(
+    f"Backends, the base first: torch, compile, triton.  [default: {_DEFAULT_BACKENDS}]"))  # fmt: skip
+@click.option("--arm", "arms", metavar="CHOICE", multiple=True, help=(
+    "One more arm, by operator: rms_norm=triton,attention=compile. Repeatable."))  # fmt: skip
+@click.option("--prompt-tokens", type=click.IntRange(1, 1_000_000), default=64, show_default=True, metavar="N",
+              help="Tokens of the prompt.")  # fmt: skip
+@click.option("--new-tokens", type=click.IntRange(1, 100_000), default=16, show_default=True, metavar="N",
+              help="Tokens after it, one step each.")  # fmt: skip
+@click.option("--batch", type=click.IntRange(1, 4_096), default=1, show_default=True, metavar="N", help="Sequences.")
+@click.option("--repetitions", type=click.IntRange(1, 1_000), default=10, show_default=True, metavar="N",
+              help="Times that each arm runs it; fewer than 5 tell little.")  # fmt: skip
+@click.option("--dtype", type=click.Choice(("float32", "bfloat16", "float16")), default="float32", show_default=True,
+              help="Of weights and activations.")  # fmt: skip
+@click.option("--on", metavar="DEVICE", default="cpu", show_default=True, help="Where to run: cpu, cuda, cuda:1.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of random weights and the prompt.")
+@click.option("--layers", type=click.Choice(("pooled", "apart")), default="pooled", show_default=True,
+              help="One row for all layers (layers.*), or each its own.")  # fmt: skip
+@click.option("--layout", type=click.Choice(("tree", _SEED_LAYOUT)), default="tree", show_default=True,
+              help="seed: kernel, kernel_path, seconds a call of two arms, their difference.")  # fmt: skip
+@click.option("--traces", metavar="DIR", help=(
+    "Keep a recording of each arm there: DIR/ARM.ifm, for every other command."))  # fmt: skip
+@click.option("-o", "--output", metavar="OUT", help="A page of it, in .html or .md.")
+@click.option("--read", "table", metavar="TABLE", help="Look over a table of another tool instead; - is stdin.")
+@click.option("--force", is_flag=True, help="Replace OUT and recordings in DIR.")
+@click.option("--check", is_flag=True, help="Exit with 1 where a path is slower beyond noise, or wrong, for CI.")
+@output_options(*FORMATS)
+def run(
+    model: str | None, table: str | None, layout: str, layers: str, output: str | None, traces: str | None, *,
+    force: bool, check: bool, out: Output, **options: Any,
+) -> int:  # fmt: skip
+    if layout == _SEED_LAYOUT and out.form:
+        raise click.UsageError(f"--layout {_SEED_LAYOUT} and --{out.form} can't go together: choose one.")
+    if table is not None:
+        given = {"model": model, "output": output, "traces": traces, **options}
+        _refuse_measuring(given)
+        return _review(table, check=check, out=out)
+    if model is None:
+        raise click.UsageError("name a MODEL to run, such as tiny-llama, or a table to look over with --read.")
+    page = None if output is None else choose_place(output, None, stem="ab")
+    if page is not None:
+        check_output(*page, force=force, out=out)
+    measured = _measure(_Asked(model=model, **options), None if traces is None else Path(traces), force=force)
+    from inferometer.analyses.ab.comparison import compare_paths
+
+    found = compare_paths(measured, pool_layers=layers == "pooled")
+    left_out: tuple[str, ...] = ()
+    if page is not None:
+        left_out = _write(found, page, force=force)
+    _show(found, layout, page, left_out, out)
+    if measured.ended is not None:
+        click.echo(f"ended early: {measured.ended}", err=True)
+        return _INTERRUPTED if measured.facts.get("interrupted") else _BAD_INPUT
+    return 1 if check and not found.is_good else 0
+
+
+class _Asked(NamedTuple):
+    """What to run."""
+
+    model: str
+    backends: str | None
+    arms: Sequence[str]
+    prompt_tokens: int
+    new_tokens: int
+    batch: int
+    repetitions: int
+    dtype: str
+    on: str
+    seed: int
+
+    def texts(self) -> list[str]:
+        """Of all arms, the base first."""
+        default = "torch" if self.arms else _DEFAULT_BACKENDS
+        named = [each.strip() for each in (self.backends or default).split(",")]
+        return [*named, *self.arms]
+
+
+def _refuse_measuring(given: dict[str, Any]) -> None:
+    for name in _MEASURING:
+        if given[name]:
+            shown = "MODEL" if name == "model" else f"--{'arm' if name == 'arms' else name}"
+            raise click.UsageError(f"{shown} and --read can't go together: a table is looked over, nothing is run.")
+
+
+def _measure(asked: _Asked, folder: Path | None, *, force: bool) -> "PathMeasurement":
+    from inferometer.commands.devices import require_device_at
+    from inferometer.commands.progress import working
+    from inferometer.engines.ab import Plan, measure_ab
+    from inferometer.engines.arms import parse_arm
+    from inferometer.engines.hf import load_model
+
+    device = require_device_at(asked.on)
+    arms = [parse_arm(text, device) for text in asked.texts()]
+    if len(arms) < _LEAST_ARMS:
+        raise click.UsageError(f"want two arms or more, found {', '.join(arm.name for arm in arms)}.")
+    plan = Plan(
+        prompt_tokens=asked.prompt_tokens,
+        new_tokens=asked.new_tokens,
+        batch=asked.batch,
+        repetitions=asked.repetitions,
+        seed=asked.seed,
+    )
+    with working(per_second=0.5) as say:
+        say(f"the model {asked.model}")
+        engine = load_model(asked.model, device=device, dtype=asked.dtype, seed=asked.seed)
+        return measure_ab(engine, arms, plan, stores=folder, force=force, said=say)
+
+
+def _show(found: "PathComparison", layout: str, page: tuple[str, str] | None, left_out: Any, out: Output) -> None:
+    if out.form == "json":
+        written = {} if page is None else {"page": describe_page(*page, left_out)}
+        out.write_json({**found.as_json(), **written})
+        return
+    if layout == _SEED_LAYOUT:
+        from inferometer.reports.seed_layout import render_seed_layout
+
+        out.write(render_seed_layout(found))
+    else:
+        out.show(found.as_table() if out.form in ("csv", "tsv") else found)
+    if page is not None:
+        warn_left_out(left_out)
+        click.echo(f"written: {page[0]}", err=True)
+
+
+def _write(found: "PathComparison", page: tuple[str, str], *, force: bool) -> tuple[str, ...]:
+    from inferometer.analyses.ab.comparison import compare_paths
+    from inferometer.reports.path_ab import render_page_of, render_text_of
+
+    place, form = page
+    command = _command(place)
+    apart = compare_paths(found.measured, pool_layers=False) if found.is_pooled else None
+    if form == "markdown":
+        write_page(place, render_text_of(found, apart, command=command), force=force)
+        return ()
+    made = render_page_of(found, apart, command=command)
+    write_page(place, made.html, force=force)
+    return made.left_out
+
+
+def _command(place: str) -> str:
+    """What makes the page again, without the folders of this machine."""
+    words = [Path(word).name if word == place else word for word in sys.argv[1:]]
+    return shlex.join(["inferometer", *words])
+
+
+def _review(table: str, *, check: bool, out: Output) -> int:
+    from inferometer.analyses.path_table.review import review_path_table
+
+    with Source(table).open(frozenset({"path_totals", "call_paths"})) as trace:
+        found = review_path_table(trace)
+    out.show(found)
+    return 1 if check and found.found else 0

@@ -1,0 +1,227 @@
+"""Runs an A/B: check, warm-up, repetitions in turns, recordings; what was measured is kept, whatever happens.
+
+In a repetition every arm runs without scopes (the time that users see) and with them (where it goes); the order of
+arms is reversed each time, and that of the two passes too.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+
+from inferometer.analyses.ab.measurement import AGREEMENT, BUSY, ERRORS, PathMeasurement
+from inferometer.engines.ab.agreement import agreement
+from inferometer.engines.ab.checking import OperatorCheck, check_operators
+from inferometer.engines.ab.completion import Work, choose_tokens, collector_set_aside, without_collector
+from inferometer.engines.ab.facts import cost_of_scopes, describe, end_of, load_notes, run_notes
+from inferometer.engines.ab.failures import as_error, in_words
+from inferometer.engines.ab.plan import Plan, make_prompt, named_apart, order_of
+from inferometer.engines.ab.recording import plan_stores, record_arm
+from inferometer.engines.ab.rows import Repetition, calls_frame, drop_calls, passes_frame, take_calls
+from inferometer.engines.arms import BASE, Arm, using
+from inferometer.engines.engine import Engine
+from inferometer.engines.paths import PathRecorder
+
+Say = Callable[[str], None]
+_CHECK, _LOGITS = "check of the operators", "comparison of logits"
+
+
+def measure_ab(
+    engine: Engine,
+    arms: Sequence[Arm],
+    plan: Plan,
+    *,
+    prompt: Sequence[int] | None = None,
+    stores: Path | None = None,
+    force: bool = False,
+    record: bool = True,
+    said: Say = lambda line: None,
+) -> PathMeasurement:
+    """Run the same completion by every arm.
+
+    The first arm's most probable tokens are what all arms go on with. The others' operators are checked on the first
+    arm's inputs and their logits compared, all are warmed up and timed in turns, and each is recorded once.
+
+    Args:
+        engine: A model that is loaded.
+        arms: The base first. Of two with one name, the second is called `NAME (2)`.
+        plan: Sizes.
+        prompt: Tokens of each sequence; None: random ones.
+        stores: A folder for the recordings, one an arm. None: they aren't kept; then a CPU isn't recorded at all.
+        force: Replace recordings that are there.
+        record: Whether to record. Without it there is no device time of a path.
+        said: Called with what runs now, in a few words.
+
+    Returns:
+        What was measured. Where a backend raised, memory ran out, or the user interrupted it, `ended` says so, and
+        whole repetitions are in it; `facts["interrupted"]` is true for the last.
+
+    Raises:
+        InputError: Something in the plan, the prompt or `stores` makes no sense; or an arm raised before a repetition
+            was whole.
+        Unavailable: The same, where memory ran out.
+        KeyboardInterrupt: The same, where the user interrupted.
+    """
+    named = named_apart(arms)
+    prompt_BT = make_prompt(engine, plan, prompt)
+    places = plan_stores([arm.name for arm in named], stores, force=force) if record and stores is not None else None
+    with collector_set_aside():
+        run = _Run(engine, named, plan, prompt_BT, said)
+        run.attempt(run.choose, is_vital=True)
+        for arm in named[1:]:
+            run.attempt(partial(run.check, arm))
+        run.attempt(run.compare_models)
+        run.attempt(run.warm_up, is_vital=True)
+        run.attempt(run.repeat, is_vital=True)
+        if record:
+            run.attempt(lambda: run.record(places))
+    return run.measured()
+
+
+class _Run:
+    """One A/B and what it has come to: each part is kept when it is whole."""
+
+    def __init__(self, engine: Engine, arms: Sequence[Arm], plan: Plan, prompt_BT: Any, said: Say) -> None:
+        self._engine, self._arms, self._plan, self._prompt_BT, self._said = engine, arms, plan, prompt_BT, said
+        self._notes = load_notes()
+        self._facts = describe(engine, plan, prompt_BT.shape[1]) | cost_of_scopes(engine.device)
+        self._recorders = {arm.name: PathRecorder(engine.device) for arm in arms}
+        self._kept: list[Repetition] = []
+        self._busy = [pl.DataFrame(schema=BUSY)]
+        self._errors = [pl.DataFrame(schema=ERRORS)]
+        self._agreement = pl.DataFrame(schema=AGREEMENT)
+        self._stores: dict[str, str] = {}
+        self._ended: str | None = None
+        self._is_over = False
+        self._during = ""
+        self._recorder: PathRecorder | None = None
+
+    def attempt(self, part: Callable[[], None], *, is_vital: bool = False) -> None:
+        """Do `part`, unless it is all over: then a vital part, or the user, has ended it. Others are missing alone."""
+        if self._is_over:
+            return
+        try:
+            part()
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # a backend may raise anything
+            is_interrupt = isinstance(error, KeyboardInterrupt)
+            text = in_words(error, self._during, self._recorder)
+            self._is_over = is_vital or is_interrupt
+            if self._is_over and not self._kept:
+                raise as_error(error, text) from (None if is_interrupt else error)
+            self._ended = text if self._ended is None else f"{self._ended}; {text}"
+            self._facts["interrupted"] = is_interrupt
+
+    def choose(self) -> None:
+        """The tokens that all arms go on with: the first one's."""
+        self._begin(self._arms[0], "choice of the tokens")
+        with using(self._arms[0]):
+            tokens_BM = choose_tokens(self._engine, self._prompt_BT, self._plan.new_tokens)
+        self._work = Work(self._engine, self._prompt_BT, tokens_BM)
+
+    def check(self, arm: Arm) -> None:
+        """The operators of this arm beside the first one's."""
+        recorder = PathRecorder()
+        check = OperatorCheck(self._arms[0], arm, lambda each: self._mark(each, _CHECK))
+        self._begin(arm, _CHECK, recorder)
+        try:
+            check_operators(self._work, arm, check, recorder)
+        finally:
+            self._errors.append(check.errors())
+            self._notes += [remark for remark in check.remarks if remark not in self._notes]
+
+    def compare_models(self) -> None:
+        """Whole models on the same tokens."""
+        self._begin(self._arms[0], _LOGITS)
+        self._agreement = agreement(self._work, self._arms, lambda arm: self._mark(arm, _LOGITS))
+
+    def warm_up(self) -> None:
+        """Kernels are compiled and tuned, caches filled and the paths known afterwards."""
+        for arm in self._arms:
+            recorder = self._recorders[arm.name]
+            for _ in range(self._plan.warmup):
+                self._begin(arm, "warm-up", recorder)
+                with using(arm), recorder.entered():
+                    self._work.run()
+                drop_calls(recorder)
+
+    def repeat(self) -> None:
+        """All repetitions; each counts when it is whole."""
+        for number in range(self._plan.repetitions):
+            arms = [self._arms[n] for n in order_of(len(self._arms), number)]
+            made = Repetition()
+            passes = (self._time, self._time_paths) if number % 2 == 0 else (self._time_paths, self._time)
+            for timed in passes:
+                for arm in arms:
+                    timed(arm, f"repetition {number + 1} of {self._plan.repetitions}", made)
+            self._kept.append(made)
+
+    def record(self, places: Mapping[str, Path] | None) -> None:
+        """One completion of each arm. Without places only a GPU's, for its device time."""
+        if places is None and not self._engine.device.startswith("cuda"):
+            return
+        with TemporaryDirectory() as scratch:
+            for number, arm in enumerate(self._arms):
+                path = Path(scratch) / f"{number}.ifm" if places is None else places[arm.name]
+                recorder = PathRecorder()
+                self._begin(arm, "recording", recorder)
+                busy, remarks = record_arm(self._work, arm, path, recorder, force=True)
+                self._busy.append(busy)
+                self._notes += [f"Recording of {arm.name}: {remark}" for remark in remarks]
+                if places is not None:
+                    self._stores[arm.name] = str(path)
+
+    def measured(self) -> PathMeasurement:
+        """What there is."""
+        calls = calls_frame(self._kept, self._recorders)
+        names = [arm.name for arm in self._arms]
+        orders = [[names[n] for n in order_of(len(names), each)] for each in range(len(self._kept))]
+        backends = calls["backend"].unique().drop_nulls().to_list()
+        return PathMeasurement(
+            arms=names,
+            calls=calls,
+            passes=passes_frame(self._kept),
+            busy=pl.concat(self._busy),
+            errors=pl.concat(self._errors),
+            agreement=self._agreement,
+            facts={**self._facts, **end_of(orders)},
+            ended=self._ended,
+            refused={arm.name: _refused(arm, calls) for arm in self._arms},
+            stores=self._stores,
+            notes=(*self._notes, *run_notes(self._engine, backends)),
+        )
+
+    def _time(self, arm: Arm, when: str, made: Repetition) -> None:
+        self._begin(arm, when)
+        with using(arm), without_collector():
+            made.wall_ns[arm.name] = self._work.run().wall_ns
+
+    def _time_paths(self, arm: Arm, when: str, made: Repetition) -> None:
+        recorder = self._recorders[arm.name]
+        self._begin(arm, f"{when} with scopes", recorder)
+        with using(arm), without_collector(), recorder.entered():
+            made.scoped_ns[arm.name] = self._work.run().wall_ns
+        made.calls[arm.name] = take_calls(recorder)
+
+    def _begin(self, arm: Arm, what: str, recorder: PathRecorder | None = None) -> None:
+        self._recorder = recorder
+        self._mark(arm, what)
+        self._said(self._during)
+
+    def _mark(self, arm: Arm, what: str) -> None:
+        """What to say where it ends now."""
+        self._during = f"{arm.name}, {what}"
+
+
+def _refused(arm: Arm, calls: pl.DataFrame) -> list[str]:
+    """Why calls ran on plain PyTorch that the user wanted elsewhere, each reason once."""
+    begin = f"{BASE} ("
+    fell_back = (pl.col("arm") == arm.name) & pl.col("backend").str.starts_with(begin)
+    found = calls.filter(fell_back).select("operator", "backend").unique(maintain_order=True)
+    reasons = []
+    for operator, backend in found.iter_rows():
+        why = backend.removeprefix(begin).removesuffix(")")
+        reasons.append(why if why == arm.refused.get(operator) else f"{operator}: {why}")
+    return list(dict.fromkeys(reasons))

@@ -1,0 +1,1 @@
+"""One file a backend: the operators of a model that it has."""
