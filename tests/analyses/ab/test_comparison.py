@@ -14,6 +14,7 @@ from tests.analyses.ab.runs import Call, interleaved, measured, noisy_run, op, p
 
 from inferometer.analyses.ab.comparison import PathComparison, compare_paths
 from inferometer.analyses.ab.measurement import AGREEMENT, BUSY, CALLS, ERRORS, PASSES, PathMeasurement
+from inferometer.analyses.ab.root import median_interval
 from inferometer.analyses.ab.rows import PathRow
 from inferometer.errors import InputError
 from inferometer.reports.delimited import render_csv
@@ -476,3 +477,24 @@ def test_an_arm_against_itself_is_the_same_everywhere() -> None:
     assert {row.versus["again"].ratio for row in found.rows} == {1.0}
     assert found.differences["again"] == []
     assert found.is_good
+
+
+def test_an_interruption_changes_no_tokens_per_second() -> None:
+    runs = {arm: simple([10] * 9, [50] * 9) for arm in ("torch", "triton")}
+    steady = [(1_000_000 + i, 1_100_000) for i in range(8)]
+    passes = passes_of(
+        {"torch": {"decode": [*steady, (60_000_000, 1_100_000)]}, "triton": {"decode": [*steady, *steady[:1]]}}
+    )
+    facts = {"batch": 1, "new_tokens": 11, "prompt_tokens": 4}
+    first, second = compare_paths(measured(runs, passes=passes, facts=facts)).passes
+    assert first.tokens_per_s == pytest.approx(10 / 1e-3, rel=1e-4)
+    assert second.tokens_per_s == pytest.approx(10 / 1e-3, rel=1e-4)
+    assert first.interval_ns == (1_000_001, 1_000_007)  # the second and the eighth of nine
+
+
+def test_the_medians_interval_holds_the_median_whatever_the_distribution() -> None:
+    draw = np.random.default_rng(7)
+    samples = np.sort(draw.lognormal(0, 1, (2_000, 10)), axis=1)  # whose median is 1
+    ends = [median_interval(row) for row in samples]
+    assert np.mean([low <= 1 <= high for low, high in filter(None, ends)]) > 0.96
+    assert median_interval(samples[0][:5]) is None

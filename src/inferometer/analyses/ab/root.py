@@ -15,6 +15,7 @@ from inferometer.analyses.ab.rows import Interval
 from inferometer.analyses.ab.statistics import Verdict, discoveries, judge, log_ratios, t_interval, t_test
 
 WHOLE = "whole"
+CONFIDENCE = 0.95
 _TOKENS = {"prefill": ("batch", "prompt_tokens"), "decode": ("batch", "new_tokens")}
 
 
@@ -23,8 +24,8 @@ class PhasePass:
     """A phase of one arm, or all of them (`whole`), without scopes.
 
     Attributes:
-        wall_ns: Mean over repetitions, waited for.
-        interval_ns: Of that mean, at 95 %; None of one repetition.
+        wall_ns: Median over repetitions, waited for: an interruption of one of them changes no tokens per second.
+        interval_ns: Of that median, at 95 %, between two of the times; None of fewer than 6 repetitions.
         tokens_per_s: Of all sequences: read in prefill, made in decode and in the whole. None where the run doesn't
             say how many there were.
         ratio: Candidate over base, from pairs of repetitions; None of the base.
@@ -74,12 +75,14 @@ def compare_passes(
     logs = log_ratios(wall[base], wall)
     p = np.where([arm == arms[0] for arm, _ in keys], np.nan, t_test(logs))
     believed = discoveries(p, level=level)
-    means, ratios, costs = _intervals(wall), _intervals(logs), _intervals(log_ratios(wall, scoped))
+    ratios, costs = _intervals(logs), _intervals(log_ratios(wall, scoped))
     found = []
     for i, (arm, phase) in sorted(enumerate(keys), key=lambda each: arms.index(each[1][0])):
-        (mean, within), (log, log_within), (cost, cost_within) = means[i], ratios[i], costs[i]
-        if mean is None:
+        (log, log_within), (cost, cost_within) = ratios[i], costs[i]
+        times = np.sort(wall[i][wall[i] > 0])
+        if not times.size:
             continue  # this arm never got so far
+        median = float(np.median(times))
         tokens = tokens_of(phase, facts)
         ratio, interval = (None, None) if arm == arms[0] else (_exp(log), _exp_both(log_within))
         pairs = int((~np.isnan(logs[i])).sum())
@@ -87,10 +90,10 @@ def compare_passes(
             PhasePass(
                 arm=arm,
                 phase=phase,
-                repetitions=int((wall[i] > 0).sum()),
-                wall_ns=mean,
-                interval_ns=within,
-                tokens_per_s=None if tokens is None else tokens * 1e9 / mean,
+                repetitions=times.size,
+                wall_ns=median,
+                interval_ns=median_interval(times),
+                tokens_per_s=None if tokens is None else tokens * 1e9 / median,
                 ratio=ratio,
                 interval=interval,
                 verdict=None if ratio is None else judge(ratio, interval, pairs=pairs, is_discovery=bool(believed[i])),
@@ -122,10 +125,19 @@ def _matrix(passes: pl.DataFrame, keys: Sequence[tuple[str, str]], repetitions: 
     return matrix
 
 
+def median_interval(times: Any) -> Interval | None:
+    """Between which two of the sorted times the median lies, at 95 % or more, whatever they are distributed like.
+
+    By the binomial distribution of how many lie below it; None where too few to tell: fewer than 6.
+    """
+    from scipy.special import bdtr
+
+    outside = sum(bdtr(k, times.size, 0.5) <= (1 - CONFIDENCE) / 2 for k in range(times.size // 2))
+    return (float(times[outside - 1]), float(times[-outside])) if outside else None
+
+
 def _intervals(values: Any) -> list[tuple[float | None, Interval | None]]:
-    """Mean and t-interval of each row; of whole ns, those above 0 alone."""
-    if values.dtype == np.int64:
-        values = np.where(values > 0, values, np.nan)
+    """Mean and t-interval of each row."""
     return [
         (None if np.isnan(mean) else float(mean), None if np.isnan(low) else (float(low), float(high)))
         for mean, low, high in zip(*t_interval(values), strict=True)

@@ -73,7 +73,7 @@ def _passes(found: "PathComparison") -> Section:
     ]
     notes = []
     if rows:
-        notes = [f"Ratio: time over that of {found.arms[0]}; above 1 is slower. Tokens/s: from passes without scopes."]
+        notes = [f"Ratio: time over that of {found.arms[0]}; above 1 is slower. Time, tokens/s: medians."]
     return Section("Whole runs, without scopes", _PASS_FIELDS, frame_of_paths(rows, _PASS_FIELDS), notes)
 
 
