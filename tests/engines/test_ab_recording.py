@@ -8,7 +8,7 @@ import pytest
 from tests.traces import trace_of
 
 from inferometer.engines.ab.device_time import DOMAIN, device_time
-from inferometer.engines.ab.recording import add_calls, device_time_so_far, plan_stores, store_names
+from inferometer.engines.ab.recording import add_calls, allocations, device_time_so_far, plan_stores, store_names
 from inferometer.engines.paths import PathRecorder, scope
 from inferometer.errors import InputError
 from inferometer.record.journal import Journal
@@ -203,3 +203,14 @@ def test_on_a_gpu_each_call_has_its_span_and_the_device_is_waited_for_once(monke
     assert calls.row(-1, named=True)["span_ns"] == 3_000 * (2 * calls.height - 1)  # completion holds all others
     assert calls["span_ns"].min() == 3_000
     assert (recorder.path_of, recorder.span_ns) == ([], [])
+
+
+def test_a_gpus_allocations_are_those_of_its_allocator_and_a_cpus_are_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda device: {"allocated_bytes.all.allocated": 7, "at": device})
+    counted = allocations("cuda:1")
+    assert counted is not None
+    assert counted() == 7
+    assert allocations("cpu") is None

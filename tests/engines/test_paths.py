@@ -68,6 +68,15 @@ def test_a_thread_has_no_part_in_what_another_records() -> None:
     assert keys_of(recorder) == ["here"]
 
 
+def test_what_a_call_allocated_is_counted_with_what_it_calls() -> None:
+    allocated = iter([100, 110, 150, 155])
+    recorder = PathRecorder(allocated=lambda: next(allocated))
+    with recorder.entered(), scope("outer"), scope("inner"):
+        pass
+    assert keys_of(recorder) == ["outer.inner", "outer"]
+    assert recorder.allocated_bytes == [40, 55]
+
+
 def test_on_a_gpu_every_call_has_two_events_that_are_read_after_one_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     waits: list[str] = []

@@ -8,7 +8,7 @@ once and reads them. Nothing waits in between, so host times are times of launch
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
@@ -36,10 +36,12 @@ class PathRecorder:
 
     Attributes:
         device: `cuda` or `cuda:1` also times each call by events; None or `cpu` doesn't.
+        allocated: Tells how many bytes were ever allocated, at both ends of each call; None: not asked.
         paths: The tree, in the order in which nodes were first entered: parents before children.
     """
 
     device: str | None = None
+    allocated: Callable[[], int] | None = None
     paths: list[Path] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -49,6 +51,7 @@ class PathRecorder:
         self.end_ns: list[int] = []
         self.backend: list[str | None] = []
         self.span_ns: list[int | None] = []
+        self.allocated_bytes: list[int | None] = []
         self._events: list[tuple[Any, Any]] = []
         self._makes_events = self.device is not None and self.device.startswith("cuda")
 
@@ -92,14 +95,21 @@ class PathRecorder:
         event.record()
         return event
 
-    def add(self, node: int, start_ns: int, end_ns: int, events: tuple[Any, Any], backend: str | None) -> None:
+    def add(self, call: "scope", end_ns: int) -> None:
         """A call has ended."""
-        self.path_of.append(node)
-        self.start_ns.append(start_ns)
+        self.path_of.append(call.node)
+        self.start_ns.append(call.start_ns)
         self.end_ns.append(end_ns)
-        self.backend.append(backend)
-        if events[0] is not None:
-            self._events.append(events)
+        self.backend.append(call.backend)
+        self.allocated_bytes.append(None if self.allocated is None else self.allocated() - call.begun_bytes)
+        if call.event is not None:
+            self._events.append((call.event, self.event()))
+
+    def clear(self) -> None:
+        """Forget all calls; the tree stays."""
+        rows: tuple[list[Any], ...] = (self.path_of, self.start_ns, self.end_ns, self.backend, self.span_ns)
+        for each in (*rows, self.allocated_bytes):
+            each.clear()
 
 
 _here: ContextVar[tuple[PathRecorder, int | None] | None] = ContextVar("inferometer_path", default=None)
@@ -108,7 +118,7 @@ _here: ContextVar[tuple[PathRecorder, int | None] | None] = ContextVar("inferome
 class scope:  # noqa: N801  # used as a function: `with scope("decode"):`
     """One call of the path `name` below the one that runs now. Ends however the block ends."""
 
-    __slots__ = ("_event", "_name", "_node", "_operator", "_recorder", "_start_ns", "_token", "backend")
+    __slots__ = ("_name", "_operator", "_recorder", "_token", "backend", "begun_bytes", "event", "node", "start_ns")
 
     def __init__(self, name: str, operator: str | None = None) -> None:
         self._name = name
@@ -120,17 +130,16 @@ class scope:  # noqa: N801  # used as a function: `with scope("decode"):`
         self._recorder: PathRecorder | None = None
         if here is not None:
             self._recorder, parent = here
-            self._node = self._recorder.node(parent, self._name, self._operator)
-            self._token: Token[Any] = _here.set((self._recorder, self._node))
-            self._event = self._recorder.event()
-            self._start_ns = _clock()
+            self.node = self._recorder.node(parent, self._name, self._operator)
+            self._token: Token[Any] = _here.set((self._recorder, self.node))
+            self.begun_bytes = 0 if self._recorder.allocated is None else self._recorder.allocated()
+            self.event = self._recorder.event()
+            self.start_ns = _clock()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        recorder = self._recorder
-        if recorder is not None:
-            end_ns = _clock()
-            recorder.add(self._node, self._start_ns, end_ns, (self._event, recorder.event()), self.backend)
+        if self._recorder is not None:
+            self._recorder.add(self, _clock())
             _here.reset(self._token)
 
 

@@ -95,13 +95,17 @@ def test_on_a_gpu_spans_are_compared_and_on_a_cpu_all_clocks_are_the_hosts() -> 
         "torch": simple([1000] * 5, [9000, 9010, 9020, 9010, 9000]),
         "triton": simple([1000] * 5, [4500] * 5, "triton"),
     }
-    busy = pl.DataFrame([("torch", "root", 2, 14_000, 6), ("triton", "root.norm", 1, 4_000, 1)], BUSY, orient="row")
+    busy = pl.DataFrame(
+        [("torch", "root", 2, 14_000, 600, 6, 4_096), ("triton", "root.norm", 1, 4_000, 0, 1, None)], BUSY, orient="row"
+    )
     gpu, cpu = compare_paths(measured(arms, on_gpu=True, busy=busy)), compare_paths(measured(arms))
     assert (gpu.clock, cpu.clock) == ("span", "host")
     assert row_of(gpu, "root.norm").arms["torch"].host_ns == 901  # launching, of the mean 900.8
     on_gpu, on_cpu = (row_of(each, "root").arms["torch"] for each in (gpu, cpu))
     assert (on_gpu.span_ns, on_gpu.time_ns) == (10_008, 10_008)
     assert (on_gpu.device_busy_ns, on_gpu.kernels) == (7_000, 3)  # the recorded pass called it twice
+    assert (on_gpu.gap_ns, on_gpu.allocated_bytes) == (300, 2_048)
+    assert row_of(gpu, "root.norm").arms["triton"].allocated_bytes is None
     assert (on_cpu.host_ns, on_cpu.span_ns, on_cpu.device_busy_ns, on_cpu.kernels) == (10_008, 10_008, 10_008, None)
     assert row_of(gpu, "root.norm").arms["torch"].device_busy_ns is None  # not recorded, and not taken from elsewhere
     assert "times of launching" in " ".join(gpu.remarks())

@@ -15,6 +15,7 @@ from inferometer.analyses.ab.times import COLUMNS, ArmTimes, Clock, Integers, wh
 from inferometer.analyses.ab.tree import PathTree
 
 _P95 = 0.95
+_DEVICE = ("device_busy_ns", "gap_ns", "kernels", "allocated_bytes")  # of `measurement.BUSY`
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,9 @@ def arm_paths(
         found[arm] = {}
         for i in np.flatnonzero(calls_P).tolist():
             calls = _fraction(int(calls_P[i]), repetitions)
-            busy_ns, kernels = None if has_spans else int(host_AP[a, i]), None
-            if (arm, i) in busy:
-                busy_ns, kernels = _a_repetition(busy[arm, i], calls)
+            device = {"device_busy_ns": None if has_spans else int(host_AP[a, i])} | _a_repetition(
+                busy.get((arm, i)), calls
+            )
             median, p95 = each_call[arm, i]
             found[arm][i] = ArmPath(
                 calls=calls,
@@ -83,8 +84,10 @@ def arm_paths(
                 host_ns=int(host_AP[a, i]),
                 host_self_ns=int(host_own_AP[a, i]),
                 span_ns=None if has_spans and clock == "host" else int(means.totals[a, i]),
-                device_busy_ns=busy_ns,
-                kernels=kernels,
+                device_busy_ns=device["device_busy_ns"],
+                gap_ns=device.get("gap_ns"),
+                kernels=device.get("kernels"),
+                allocated_bytes=device.get("allocated_bytes"),
                 time_ns=int(means.totals[a, i]),
                 self_ns=int(means.owns[a, i]),
                 steady_ns=int(means.steady_totals[a, i]),
@@ -181,16 +184,21 @@ def _backends(placed: pl.DataFrame) -> Mapping[tuple[str, int], Mapping[str, int
 def _busy(busy: pl.DataFrame, tree: PathTree) -> Mapping[tuple[str, int], Mapping[str, Any]]:
     """Device work of the recorded pass, layers together where they are pooled."""
     rows = tree.nodes_of(busy).filter(pl.col("node").is_not_null()).group_by("arm", "node")
-    sums = rows.agg(pl.col("calls", "device_busy_ns", "kernels").sum())
+    sums = rows.agg(pl.col("calls").sum(), *(pl.col(name).sum() for name in _DEVICE[:-1]), _sum_if_any(_DEVICE[-1]))
     return {(row["arm"], row["node"]): row for row in sums.iter_rows(named=True)}
 
 
-def _a_repetition(recorded: Mapping[str, Any], calls: float) -> tuple[int | None, int | None]:
-    """Time and kernels of the recorded pass, which may have other calls than a repetition, as many as this has."""
-    if not recorded["calls"]:
-        return None, None
+def _sum_if_any(name: str) -> pl.Expr:
+    """Null where all are null, whose sum would be 0."""
+    return pl.when(pl.col(name).count() > 0).then(pl.col(name).sum())
+
+
+def _a_repetition(recorded: Mapping[str, Any] | None, calls: float) -> dict[str, int | None]:
+    """Device work of the recorded pass, which may have other calls than a repetition, as much as this has."""
+    if recorded is None or not recorded["calls"]:
+        return {}
     scale = calls / recorded["calls"]
-    return round(recorded["device_busy_ns"] * scale), round(recorded["kernels"] * scale)
+    return {name: None if recorded[name] is None else round(recorded[name] * scale) for name in _DEVICE}
 
 
 def _fraction(calls: int, repetitions: int) -> float:

@@ -24,8 +24,16 @@ CALLS = {
 }
 """One call of a path, in the pass with scopes (and events on a GPU)."""
 
-BUSY = {"arm": pl.String, "path": pl.String, "calls": pl.Int64, "device_busy_ns": pl.Int64, "kernels": pl.Int64}
-"""From the recorded pass, on a GPU: the union of device work whose launches lie in the path. Empty on a CPU."""
+BUSY = {
+    "arm": pl.String,
+    "path": pl.String,
+    "calls": pl.Int64,
+    "device_busy_ns": pl.Int64,  # the union of device work whose launches lie in the path
+    "gap_ns": pl.Int64,  # from the first start to the last end of what each call launched, less that union
+    "kernels": pl.Int64,
+    "allocated_bytes": pl.Int64,  # handed out by PyTorch's allocator meanwhile, freed ones too; null: not counted
+}
+"""From the recorded pass, on a GPU. Empty on a CPU."""
 
 PASSES = {"arm": pl.String, "repetition": pl.Int64, "phase": pl.String, "wall_ns": pl.Int64, "scoped_ns": pl.Int64}
 """A phase (prefill, decode) of one repetition without scopes, waited for, and with them: what the instrument costs."""

@@ -40,7 +40,9 @@ class ArmPath:
         span_ns: Mean of the time between events at entry and exit; on a CPU the host's, by definition. None: some calls
             have no events.
         device_busy_ns: Union of device work launched below it; on a CPU the host's. None: not recorded.
+        gap_ns: Between device work of one call, idle or others', recorded; None where not recorded.
         kernels: Launches of it; None where not recorded.
+        allocated_bytes: Of device memory, freed in it too; None where not recorded.
         time_ns: The one of `host_ns` and `span_ns` that is compared.
         self_ns: Of it, without what it calls: these add up to the root's `time_ns`.
         steady_ns: `time_ns` without interruptions (see `steady`): what candidates are held against.
@@ -58,7 +60,9 @@ class ArmPath:
     host_self_ns: int
     span_ns: int | None
     device_busy_ns: int | None
+    gap_ns: int | None
     kernels: int | None
+    allocated_bytes: int | None
     time_ns: int
     self_ns: int
     steady_ns: int
@@ -84,7 +88,9 @@ class ArmPath:
             "host_ns": self.host_ns,
             "host_self_ns": self.host_self_ns,
             "device_busy_ns": self.device_busy_ns,
+            "gap_ns": self.gap_ns,
             "kernels": self.kernels,
+            "allocated_bytes": self.allocated_bytes,
             "span_ns": self.span_ns,
             "time_ns": self.time_ns,
             "self_ns": self.self_ns,

@@ -27,7 +27,8 @@ def every_path(found: "PathComparison") -> Section:
     ]
     whole: tuple[tuple[str, str, Kind], ...] = (
         ("backend", "Backend", "text"), ("calls", "Calls", "number"), ("host_ns", "Host", "ns"),
-        ("span_ns", "Span", "ns"), ("device_busy_ns", "Device Busy", "ns"), ("time_ns", "Compared", "ns"),
+        ("span_ns", "Span", "ns"), ("device_busy_ns", "Device Busy", "ns"), ("gap_ns", "Gaps", "ns"),
+        ("kernels", "Kernels", "count"), ("allocated_bytes", "Allocated", "bytes"), ("time_ns", "Compared", "ns"),
         ("self_ns", "Self", "ns"), ("steady_ns", "Steady", "ns"),
         ("steady_self_ns", "Steady Self", "ns"), ("low_ns", "Low", "ns"), ("high_ns", "High", "ns"),
         ("median_call_ns", "Median Call", "ns"), ("p95_call_ns", "P95 Call", "ns"), ("share", "Share", "share"),

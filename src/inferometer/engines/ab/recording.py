@@ -7,7 +7,7 @@ the device's time of each path comes from that store. Times in it include what r
 import os
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,6 +63,15 @@ def plan_stores(arms: Sequence[str], folder: Path, *, force: bool) -> dict[str, 
     except OSError as error:
         raise InputError(f"{folder}: no folder can be made there: {error.strerror}") from error
     return places
+
+
+def allocations(device: str) -> Callable[[], int] | None:
+    """Tells how many bytes PyTorch's allocator has ever handed out on this GPU; None on a CPU, whose doesn't count."""
+    if not device.startswith("cuda"):
+        return None
+    import torch
+
+    return lambda: int(torch.cuda.memory_stats(device).get("allocated_bytes.all.allocated", 0))
 
 
 def record_arm(work: Work, arm: Arm, path: Path, recorder: PathRecorder, *, force: bool) -> Recorded:
@@ -149,10 +158,14 @@ def device_time_so_far(journal: Journal) -> pl.DataFrame:
 
 
 def _totals(recorder: PathRecorder, device: pl.DataFrame | None) -> pl.DataFrame:
-    """A row a path: the columns of `path_totals`, and `path` and `kernels`."""
+    """A row a path: the columns of `path_totals`, and `path`, `kernels`, `gap_ns` and `allocated_bytes`."""
     count = len(recorder.paths)
     calls, host_ns, below_ns = [0] * count, [0] * count, [0] * count
     backends: list[dict[str, None]] = [{} for _ in range(count)]
+    allocated: list[int | None] = [None] * count
+    for node, more in zip(recorder.path_of, recorder.allocated_bytes, strict=True):
+        if more is not None:
+            allocated[node] = (allocated[node] or 0) + more
     for node, start_ns, end_ns, backend in zip(
         recorder.path_of, recorder.start_ns, recorder.end_ns, recorder.backend, strict=True
     ):
@@ -171,10 +184,12 @@ def _totals(recorder: PathRecorder, device: pl.DataFrame | None) -> pl.DataFrame
             "host_ns": host_ns,
             "self_ns": [host - below for host, below in zip(host_ns, below_ns, strict=True)],
             "backend": pl.Series([", ".join(each) or None for each in backends], dtype=pl.String),
+            "allocated_bytes": pl.Series(allocated, dtype=pl.Int64),
         }
     )
     numbers = ("device_busy_ns", "span_ns", "kernels")
     if device is None or device.is_empty():
-        return made.with_columns(pl.lit(None, dtype=pl.Int64).alias(name) for name in numbers)
+        return made.with_columns(pl.lit(None, dtype=pl.Int64).alias(name) for name in (*numbers, "gap_ns"))
     joined = made.join(device, on="path", how="left", maintain_order="left")
-    return joined.with_columns(pl.col(numbers).fill_null(0))  # a call of no time on the clock held nothing
+    joined = joined.with_columns(pl.col(numbers).fill_null(0))  # a call of no time on the clock held nothing
+    return joined.with_columns((pl.col("span_ns") - pl.col("device_busy_ns")).alias("gap_ns"))

@@ -30,15 +30,8 @@ def take_calls(recorder: PathRecorder) -> pl.DataFrame:
         {"node": recorder.path_of, "dur_ns": dur_ns, "span_ns": recorder.span_ns, "backend": recorder.backend},
         schema=_WAITING,
     )
-    drop_calls(recorder)
+    recorder.clear()
     return taken
-
-
-def drop_calls(recorder: PathRecorder) -> None:
-    """Forget the rows of a pass that doesn't count."""
-    rows = (recorder.path_of, recorder.start_ns, recorder.end_ns, recorder.backend, recorder.span_ns)
-    for each in rows:
-        each.clear()
 
 
 def paths_of(recorder: PathRecorder) -> pl.DataFrame:

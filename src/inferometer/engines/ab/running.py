@@ -19,8 +19,8 @@ from inferometer.engines.ab.completion import Work, choose_tokens, collector_set
 from inferometer.engines.ab.facts import cost_of_scopes, describe, end_of, load_notes, run_notes
 from inferometer.engines.ab.failures import as_error, in_words
 from inferometer.engines.ab.plan import Plan, make_prompt, named_apart, order_of
-from inferometer.engines.ab.recording import plan_stores, record_arm
-from inferometer.engines.ab.rows import Repetition, calls_frame, drop_calls, passes_frame, take_calls
+from inferometer.engines.ab.recording import allocations, plan_stores, record_arm
+from inferometer.engines.ab.rows import Repetition, calls_frame, passes_frame, take_calls
 from inferometer.engines.arms import BASE, Arm, using
 from inferometer.engines.engine import Engine
 from inferometer.engines.paths import PathRecorder
@@ -145,7 +145,7 @@ class _Run:
                 self._begin(arm, "warm-up", recorder)
                 with using(arm), recorder.entered():
                     self._work.run()
-                drop_calls(recorder)
+                recorder.clear()
 
     def repeat(self) -> None:
         """All repetitions; each counts when it is whole."""
@@ -165,7 +165,7 @@ class _Run:
         with TemporaryDirectory() as scratch:
             for number, arm in enumerate(self._arms):
                 path = Path(scratch) / f"{number}.ifm" if places is None else places[arm.name]
-                recorder = PathRecorder()
+                recorder = PathRecorder(allocated=allocations(self._engine.device))
                 self._begin(arm, "recording", recorder)
                 busy, remarks = record_arm(self._work, arm, path, recorder, force=True)
                 self._busy.append(busy)
