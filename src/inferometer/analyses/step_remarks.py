@@ -123,7 +123,8 @@ def _gaps(phases: pl.DataFrame) -> Iterator[str]:
             )
         else:
             yield (
-                f"Outside the GPU, a {what} takes {format_duration(gap)}, {format_share(gap / wall)} of its wall time."
+                f"Outside device work, a {what} takes {format_duration(gap)}, {format_share(gap / wall)} of its wall "
+                "time."
             )
 
 

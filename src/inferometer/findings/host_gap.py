@@ -1,4 +1,4 @@
-"""Wall time of the steps in which the GPU did nothing of them.
+"""Wall time of the steps in which the GPU did nothing of them; of runs on a CPU, in which no op did.
 
 Fires when, over all decode steps, wall time minus GPU time is 3 % of the wall time or more: `low`; from 5 % `medium`,
 from 25 % `high`. Engines that keep the queue filled stay below 3 %. Sums that a source prints may hold work that
@@ -7,6 +7,7 @@ is paid once a step.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,32 @@ from inferometer.units import format_duration, format_share
 _SCALE = Scale(low=0.03, medium=0.05, high=0.25)
 _FEW = 5  # steps; a correlation of fewer says nothing
 _UNRELATED = 0.5  # correlation below which the work explains less than a quarter of how the gap varies
+
+
+class _Words(NamedTuple):
+    """What the work is called where a GPU does it, and where ops on the CPU are all that was recorded."""
+
+    title: str
+    work: str
+    whose: str
+    next: str
+    next_if_fixed: str
+
+
+_OF_GPU = _Words(
+    title="the GPU waits for {} of decode's wall time",
+    work="GPU time",
+    whose="the GPU's work",
+    next="Record the host's side of a step, and see what it does while the GPU waits.",
+    next_if_fixed="Put more tokens into a step, or queue the next step before reading the last one back.",
+)
+_OF_CPU = _Words(
+    title="{} of decode's wall time is between the CPU's ops",
+    work="time in ops",
+    whose="the ops' time",
+    next="See which modules it is in: inferometer tree.",
+    next_if_fixed="Put more tokens into a step, or compile the model: it is time of Python and the framework.",
+)
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
@@ -33,17 +60,18 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     quiet = quiet if quiet.height else steps
     middle, low, high = (quiet["gap_ns"].quantile(q, "linear") for q in (0.5, 0.0, 1.0))
     share = gap_ns / wall_ns
+    words = _OF_CPU if evidence.is_on_cpu else _OF_GPU
     gaps = (
-        f"Wall minus GPU time: median {format_duration(middle)} a step ({format_duration(low)} to "
+        f"Wall minus {words.work}: median {format_duration(middle)} a step ({format_duration(low)} to "
         f"{format_duration(high)} over {quiet.height:,} undisturbed decode steps)"
     )
     a_token = (quiet["gap_ns"] / quiet["tokens"]).median() if quiet["tokens"].null_count() == 0 else None
     of = f", {format_duration(a_token)} a token" if isinstance(a_token, int | float) else ""
-    relation, is_fixed = _relation(quiet)
+    relation, is_fixed = _relation(quiet, words)
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"the GPU waits for {format_share(share)} of decode's wall time",
+        title=words.title.format(format_share(share)),
         evidence=(
             f"{gaps}{of}.",
             f"Together {format_duration(gap_ns)} of {format_duration(wall_ns)} over all {steps.height:,} steps.",
@@ -51,21 +79,19 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         ),
         size_ns=gap_ns,
         share=share,
-        next="Put more tokens into a step, or queue the next step before reading the last one back."
-        if is_fixed
-        else "Record the host's side of a step, and see what it does while the GPU waits.",
+        next=words.next_if_fixed if is_fixed else words.next,
     )
 
 
-def _relation(steps: pl.DataFrame) -> tuple[tuple[str, ...], bool]:
-    """Whether the gap goes with the GPU's work, in words; true where it doesn't."""
+def _relation(steps: pl.DataFrame, words: "_Words") -> tuple[tuple[str, ...], bool]:
+    """Whether the gap goes with the work, in words; true where it doesn't."""
     gap, busy = steps["gap_ns"].to_numpy(), steps["gpu_busy_ns"].to_numpy()
     if steps.height < _FEW or not (gap.std() > 0 and busy.std() > 0):
         return (), True
     r = float(np.corrcoef(gap, busy)[0, 1])
     if abs(r) < _UNRELATED:
-        return (f"It doesn't go with the GPU's work (r = {r:.2f}): it is paid once a step.",), True
-    return (f"It goes with the GPU's work (r = {r:.2f}).",), False
+        return (f"It doesn't go with {words.whose} (r = {r:.2f}): it is paid once a step.",), True
+    return (f"It goes with {words.whose} (r = {r:.2f}).",), False
 
 
 RULE = Rule("host_gap", _find)

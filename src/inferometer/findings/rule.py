@@ -86,6 +86,11 @@ class Evidence:
 
         return self._launches or LaunchEvidence(self.trace)
 
+    @made_once
+    def is_on_cpu(self) -> bool:
+        """Whether ops on the CPU are all the work that was recorded."""
+        return self.trace.launches.select(pl.col("device").unique()).collect()["device"].to_list() == ["cpu"]
+
     @property
     def metrics(self) -> Mapping[str, Any]:
         """What the engine printed of itself: `facts.engine_metrics`."""

@@ -1,0 +1,16 @@
+"""The gap of a run on a CPU is between ops: no GPU waits there."""
+
+from pathlib import Path
+
+import inferometer
+
+RECORDED = Path(__file__).resolve().parents[2] / "samples" / "recorded" / "cpu_quota" / "normal.ifm"
+
+
+def test_a_run_on_a_cpu_has_no_gpu_that_waits() -> None:
+    with inferometer.open(RECORDED) as trace:
+        found = {each.rule: each for each in inferometer.find_findings(trace).findings}["host_gap"]
+    text = " ".join((found.title, *found.evidence, found.next))
+    assert "of decode's wall time is between the CPU's ops" in found.title
+    assert "Wall minus time in ops" in text
+    assert "GPU" not in text
