@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.backends.attention_by_definition import attended
 
 torch = pytest.importorskip("torch", reason="torch isn't installed")
 pytest.importorskip("triton", reason="triton isn't installed")
@@ -56,27 +57,12 @@ def draw(
     return (strength * q).to(kind).transpose(1, 2), k.to(kind)[..., 0], cache.to(kind)[:, :, :S]
 
 
-def right(q: Any, k: Any, v: Any, scale: float, window: int | None, softcap: float | None) -> Any:
-    """[B, T, Hq, D] in float64, a query at a time."""
-    group = q.shape[1] // k.shape[1]
-    q, k, v = q.double(), k.double().repeat_interleave(group, 1), v.double().repeat_interleave(group, 1)
-    T, S = q.shape[2], k.shape[2]
-    answers = []
-    for token in range(T):
-        last = S - T + token
-        seen = slice(0 if window is None else max(0, last - window + 1), last + 1)
-        score = torch.einsum("bhd,bhkd->bhk", q[:, :, token], k[:, :, seen]) * scale
-        score = score if softcap is None else softcap * torch.tanh(score / softcap)
-        answers.append(torch.einsum("bhk,bhkd->bhd", torch.softmax(score, -1), v[:, :, seen]))
-    return torch.stack(answers, 1)
-
-
 def check(tensors: tuple[Any, ...], *, window: int | None = None, softcap: float | None = None, **chosen: Any) -> None:
     scale = tensors[0].shape[3] ** -0.5
     attend = load_kernels("attention", "cpu").attend
     found = attend(*tensors, scale=scale, window=window, softcap=softcap, **chosen)
     q, k, v = tensors
-    wanted = right(q, k, v, scale, window, softcap)
+    wanted = attended(q, k, v, scale, window, softcap)
     assert (found.shape, found.dtype) == (wanted.shape, tensors[0].dtype)
     error = (found.double() - wanted).norm() / wanted.norm()
     assert error <= ERROR[str(found.dtype).removeprefix("torch.")]

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from inferometer.engines.ab.failures import is_out_of_memory
 from inferometer.engines.answer import Answer, Ended, OperatorUse, WarmUp
 from inferometer.engines.arms import TORCH_ONLY, Arm, Check, checking, run, using
 from inferometer.engines.engine import Engine
 from inferometer.engines.generation import Sampler, generate
+from inferometer.engines.memory import is_out_of_memory
 from inferometer.engines.peak_memory import begin_device_peak, device_peak_bytes, peak_rss_bytes
 from inferometer.engines.sampling import Sampling
 from inferometer.engines.text_stream import TextStream

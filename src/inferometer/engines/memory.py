@@ -7,6 +7,7 @@ from pathlib import Path
 from inferometer.errors import Unavailable
 from inferometer.units import format_bytes
 
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory")  # the latter of a CPU's allocator
 _HINT = "Take a smaller model, --dtype bfloat16, a smaller batch or fewer tokens, or end what else uses the memory."
 
 
@@ -32,16 +33,20 @@ def require_memory(what: str, wanted_bytes: int, device: str) -> None:
         )
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, of the device or the host; PyTorch's CPU allocator raises a plain RuntimeError."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return isinstance(error, RuntimeError) and any(each in str(error).lower() for each in _OUT_OF_MEMORY)
+
+
 @contextmanager
 def memory_for(what: str, wanted_bytes: int, device: str) -> Iterator[None]:
     """Running out of memory in this block is an Unavailable that says what it was for."""
-    import torch
-
     try:
         yield
     except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
-        is_out = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "DefaultCPUAllocator" in str(error)
-        if not is_out:
+        if not is_out_of_memory(error):
             raise
         raise Unavailable(
             f"{what}: out of memory on {device}; its weights or cache alone are {format_bytes(wanted_bytes)}",

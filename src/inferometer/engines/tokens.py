@@ -5,6 +5,7 @@ Left out: tokenizers that exist only as a SentencePiece model or as Python code.
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
@@ -128,18 +129,21 @@ class FileTokenizer:
         if self._template is None:
             return self.encode(_plain(messages))
         from jinja2 import TemplateError
-        from transformers import PreTrainedTokenizerFast
 
         try:
-            renderer = PreTrainedTokenizerFast(
-                tokenizer_file=str(self._path), chat_template=self._template, **self._special
-            )
-            text = renderer.apply_chat_template(
+            text = self._renderer.apply_chat_template(
                 [dict(message) for message in messages], add_generation_prompt=True, tokenize=False
             )
         except (TemplateError, TypeError, ValueError) as error:
             raise InputError(f"{self._path.parent}: its chat template refuses the conversation: {error}") from error
         return self._ids(str(text), add_special_tokens=False)  # the template writes those that begin
+
+    @cached_property
+    def _renderer(self) -> Any:
+        """What fills the template; made once, since that takes longer than an answer's first token."""
+        from transformers import PreTrainedTokenizerFast
+
+        return PreTrainedTokenizerFast(tokenizer_file=str(self._path), chat_template=self._template, **self._special)
 
     def _ids(self, text: str, *, add_special_tokens: bool) -> list[int]:
         ids: list[int] = self._reader.encode(text, add_special_tokens=add_special_tokens).ids

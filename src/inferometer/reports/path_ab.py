@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from inferometer import __version__
 from inferometer.reports.page.blocks import Block, Chart, Facts, Fold, Folds, Grid, Part, Point, Points, Words
 from inferometer.reports.page.document import Page, render_page
-from inferometer.reports.page.drawing import cut
+from inferometer.reports.page.drawing import ICICLE, cut
 from inferometer.reports.page.grids import Limits
 from inferometer.reports.page.text import render_text
 from inferometer.units import format_duration, format_share
@@ -136,25 +136,16 @@ def _icicle(found: "PathComparison", arm: str, where: Sequence[float]) -> dict[s
     kept = _heaviest(found.rows, arm)
     rows = [(i, row, row.arms[arm]) for i, row in enumerate(found.rows) if i in kept]
     return {
-        "type": "icicle",
+        **ICICLE,
         "ids": [f"{arm}{i}" for i, _, _ in rows],
         "parents": ["" if row.parent is None else f"{arm}{row.parent}" for _, row, _ in rows],
         "labels": [_label(row, found, arm) for _, row, _ in rows],
         "values": [own.steady_ns for _, _, own in rows],
         "text": [_hover(row, own, found, arm) for _, row, own in rows],
         "customdata": [row.path for _, row, _ in rows],
-        "branchvalues": "total",
-        "sort": False,
         "domain": {"x": [*where], "y": [0, 1]},
         "marker": {"colors": [_color(row, found, arm) for _, row, _ in rows],
                    "line": {"width": 1, "color": "var(--paper)"}},
-        "leaf": {"opacity": 1},
-        "textinfo": "label",
-        "textposition": "middle left",
-        "outsidetextfont": {"color": "var(--ink)"},
-        "hovertemplate": "%{customdata}<br>%{text}<extra></extra>",
-        "tiling": {"orientation": "v", "pad": 0},
-        "pathbar": {"visible": False},
     }  # fmt: skip
 
 

@@ -15,8 +15,8 @@ import polars as pl
 from inferometer.analyses.ab.measurement import ERRORS
 from inferometer.engines.ab.completion import Work
 from inferometer.engines.ab.differences import Asked, Difference, compare, normalised, tensors_of
-from inferometer.engines.ab.failures import is_out_of_memory
 from inferometer.engines.arms import TORCH_ONLY, Arm, Check, checking, run, using
+from inferometer.engines.memory import is_out_of_memory
 from inferometer.engines.paths import PathRecorder, current_key
 from inferometer.errors import clean
 

@@ -5,18 +5,11 @@ from traceback import walk_tb
 from types import FrameType
 
 from inferometer.engines import arms, generation
+from inferometer.engines.memory import is_out_of_memory
 from inferometer.engines.paths import PathRecorder
 from inferometer.errors import InferometerError, InputError, Unavailable, clean
 
 _LONGEST = 300
-_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory")  # the latter of a CPU's allocator
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out, of the device or the host; PyTorch's CPU allocator raises a plain RuntimeError."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return True
-    return isinstance(error, RuntimeError) and any(each in str(error).lower() for each in _OUT_OF_MEMORY)
 
 
 def in_words(error: BaseException, during: str, recorder: PathRecorder | None = None) -> str:

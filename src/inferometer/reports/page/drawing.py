@@ -14,6 +14,20 @@ SERIES = 8
 LABEL = 44
 """Characters of a label on an axis or in a legend; hovering shows the whole name."""
 
+ICICLE: Mapping[str, Any] = {
+    "type": "icicle",
+    "branchvalues": "total",
+    "sort": False,
+    "leaf": {"opacity": 1},
+    "textinfo": "label",
+    "textposition": "middle left",
+    "outsidetextfont": {"color": "var(--ink)"},
+    "hovertemplate": "%{customdata}<br>%{text}<extra></extra>",
+    "tiling": {"orientation": "v", "pad": 0},
+    "pathbar": {"visible": False},
+}
+"""What all icicles have in common: boxes below their callers, in order; `text` shows when one is pointed at."""
+
 _MILLI_NS = 1_000_000
 _MICRO_NS = 1_000
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from inferometer.analyses.result import Field, Section
 from inferometer.names import decode
 from inferometer.reports.page.blocks import MOST_ROWS, Block, Chart, Grid, Part, Words
-from inferometer.reports.page.drawing import REST_COLOR, color, cut
+from inferometer.reports.page.drawing import ICICLE, REST_COLOR, color, cut
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.section import PageSection
 from inferometer.units import format_duration, format_share
@@ -97,24 +97,15 @@ def _chart(table: "CallTreeTable") -> Chart:
     boxes = [*_boxes(table)]
     levels = min(LEVELS, 2 + int(table.frame["depth"].to_numpy().max()))
     data = {
-        "type": "icicle",
+        **ICICLE,
         "ids": [box.id for box in boxes],
         "parents": [box.parent for box in boxes],
         "labels": [cut(box.label) for box in boxes],
         "values": [box.time_ns for box in boxes],
         "text": [box.said for box in boxes],
         "customdata": [box.whole for box in boxes],
-        "branchvalues": "total",
-        "sort": False,
         "maxdepth": levels,
         "marker": {"colors": [_COLORS[box.kind] for box in boxes], "line": {"width": 1, "color": "var(--paper)"}},
-        "leaf": {"opacity": 1},
-        "textinfo": "label",
-        "textposition": "middle left",
-        "outsidetextfont": {"color": "var(--ink)"},
-        "hovertemplate": "%{customdata}<br>%{text}<extra></extra>",
-        "tiling": {"orientation": "v", "pad": 0},
-        "pathbar": {"visible": False},
     }
     kinds = [kind for kind in _COLORS if kind in {box.kind for box in boxes} - {_ALL, _REST}]
     layout = {"uniformtext": {"minsize": 11, "mode": "hide"}, **_LEGEND}
