@@ -68,6 +68,13 @@ def test_sizes_arms_and_places_are_handed_on(ab: Callable[..., Said], tmp_path: 
     assert (options["stores"], options["force"]) == (tmp_path, True)
 
 
+def test_interpreted_kernels_are_no_default(ab: Callable[..., Said]) -> None:
+    for device, names in (("cpu", ["torch", "compile"]), ("cuda:0", ["torch", "triton"])):
+        ab("tiny-llama", "--on", device)
+        (((_, asked, _), _),) = ab.asked  # type: ignore[attr-defined]
+        assert [arm.name for arm in asked] == names
+
+
 def test_an_arm_by_operators_is_held_against_torch(ab: Callable[..., Said]) -> None:
     ab("tiny-llama", "--arm", "rms_norm=triton")
     (((_, asked, _), _),) = ab.asked  # type: ignore[attr-defined]

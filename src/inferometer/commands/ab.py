@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _BAD_INPUT = 3
-_DEFAULT_BACKENDS = "torch,triton"
+_BASE = "torch"
 _SEED_LAYOUT = "seed"
 _LEAST_ARMS = 2
 _MEASURING = ("model", "backends", "arms", "output", "traces")
@@ -38,7 +38,7 @@ _MEASURING = ("model", "backends", "arms", "output", "traces")
 )
 @click.argument("model", metavar="[MODEL]", required=False)
 @click.option("--backends", metavar="NAMES", help=(
-    f"Backends, the base first: torch, compile, triton.  [default: {_DEFAULT_BACKENDS}]"))  # fmt: skip
+    "Backends, the base first: torch, compile, triton.  [default: torch,triton; torch,compile on a CPU]"))  # fmt: skip
 @click.option("--arm", "arms", metavar="CHOICE", multiple=True, help=(
     "One more arm, by operator: rms_norm=triton,attention=compile. Repeatable."))  # fmt: skip
 @click.option("--prompt-tokens", type=click.IntRange(1, 1_000_000), default=64, show_default=True, metavar="N",
@@ -108,7 +108,7 @@ class _Asked(NamedTuple):
 
     def texts(self) -> list[str]:
         """Of all arms, the base first."""
-        default = "torch" if self.arms else _DEFAULT_BACKENDS
+        default = _BASE if self.arms else f"{_BASE},{'compile' if self.on == 'cpu' else 'triton'}"
         named = [each.strip() for each in (self.backends or default).split(",")]
         return [*named, *self.arms]
 

@@ -36,8 +36,8 @@ _TIMERS = ("cupti", "graph", "events", "host")
 @click.argument("names", metavar="OPERATOR...", nargs=-1)
 @click.option("--candidate", metavar="FILE", help="The kernel.")
 @click.option("--backend", "backend_names", metavar="NAMES", multiple=True, help=(
-    "Backends, the base first: torch, compile, flashinfer, vllm, sgl-kernel, aiter, reference, or all that can run "
-    "here.  [default: torch, unless a candidate is only checked]"))  # fmt: skip
+    "Backends, the base first: torch, compile, triton, flashinfer, vllm, sgl-kernel, aiter, reference, or all that can "
+    "run here.  [default: torch, unless a candidate is only checked]"))  # fmt: skip
 @click.option("--stage", type=click.Choice(("builds", "correct", "fast")), default="correct", show_default=True,
               help="What to check.")  # fmt: skip
 @click.option("--arch", "architectures", metavar="TARGET", multiple=True, help=(
