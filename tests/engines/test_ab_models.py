@@ -109,9 +109,14 @@ def test_a_planted_delay_is_the_first_path_with_its_size_and_its_callers_agree()
     try:
         arms = [parse_arm("torch"), Arm("slow", {"silu_mul": delayed})]
         found = run("tiny-llama", arms, repetitions=8, new_tokens=3)
+        for _ in range(2):
+            if found.disturbed:
+                found = run("tiny-llama", arms, repetitions=8, new_tokens=3)
     finally:
         torch.set_num_threads(threads)
     check_right(found)
+    if found.disturbed:
+        pytest.skip("other work on this machine took the time that was measured, three times")
     first, second, *_ = found.differences["slow"]
     prefix = "completion.generate."
     assert {first.path, second.path} == {

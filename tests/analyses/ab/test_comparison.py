@@ -502,3 +502,21 @@ def test_the_medians_interval_holds_the_median_whatever_the_distribution() -> No
     ends = [median_interval(row) for row in samples]
     assert np.mean([low <= 1 <= high for low, high in filter(None, ends)]) > 0.96
     assert median_interval(samples[0][:5]) is None
+
+
+def test_where_repetitions_are_too_unlike_no_path_has_a_verdict() -> None:
+    def runs(own_ns: int, levels: Sequence[float]) -> list[Call]:
+        return [Call("root", 1_000, [op(f"part{i}", int(own_ns * level)) for i in range(3)]) for level in levels]
+
+    calm, rough = [1.0] * 9, [1.0, 2.6, 0.9, 2.4, 1.1, 2.9, 1.2, 2.5, 1.0]
+    quiet = compare_paths(measured({"torch": runs(50_000, calm), "triton": runs(70_000, calm)}))
+    assert (quiet.disturbed, row_of(quiet, "root").versus["triton"].verdict) == ([], "slower")
+    once = compare_paths(measured({"torch": runs(50_000, calm), "triton": runs(70_000, [*calm[:8], 100.0])}))
+    assert (once.disturbed, row_of(once, "root").versus["triton"].verdict) == ([], "slower")
+    noisy = compare_paths(measured({"torch": runs(50_000, calm), "triton": runs(400_000, rough)}))
+    assert noisy.disturbed == ["triton"]
+    assert {row.versus["triton"].verdict for row in noisy.rows} == {"unclear"}
+    assert noisy.differences == {"triton": ()}
+    assert noisy.is_good
+    assert "No path has a verdict: repetitions of triton" in " ".join(noisy.remarks())
+    assert noisy.as_json()["disturbed"] == ["triton"]

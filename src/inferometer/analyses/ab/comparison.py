@@ -20,11 +20,11 @@ from inferometer.analyses.ab.root import PhasePass, compare_passes
 from inferometer.analyses.ab.rows import Difference, PathError, PathRow
 from inferometer.analyses.ab.sections import ab_sections
 from inferometer.analyses.ab.statistics import LEVEL
-from inferometer.analyses.ab.steady import interruptions, without
+from inferometer.analyses.ab.steady import are_disturbed, interruptions, without
 from inferometer.analyses.ab.table import every_path
 from inferometer.analyses.ab.times import Clock, common_repetitions, sum_times
 from inferometer.analyses.ab.tree import join_paths
-from inferometer.analyses.ab.versus import ArmColumns, hold_against
+from inferometer.analyses.ab.versus import ArmColumns, hold_against, without_verdicts
 from inferometer.analyses.result import Result, Section
 from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
@@ -45,6 +45,7 @@ class PathComparison(Result):
         is_pooled: Whether layers are one path.
         level: Of all differences called one, at most this part is chance.
         unplaced: By candidate, checked paths that no arm called in the timed passes.
+        disturbed: Arms whose repetitions took times so unlike that no path has a verdict.
     """
 
     measured: PathMeasurement
@@ -56,6 +57,7 @@ class PathComparison(Result):
     is_pooled: bool
     level: float
     unplaced: Sequence[str]
+    disturbed: Sequence[str]
     losses: Losses
 
     @property
@@ -112,6 +114,7 @@ class PathComparison(Result):
             "layers": "pooled" if self.is_pooled else "apart",
             "facts": dict(self.measured.facts),
             "ended": self.measured.ended,
+            "disturbed": list(self.disturbed),
             "refused": {arm: list(why) for arm, why in self.measured.refused.items()},
             "stores": dict(self.measured.stores),
             "remarks": list(self.remarks()),
@@ -212,6 +215,8 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
         each.name: hold_against(columns[0], each, tree, errors.get(each.name, dict[int, PathError]()), level)
         for each in columns[1:]
     }
+    disturbed = [arm for arm, is_so in zip(arms, are_disturbed(steady, tree), strict=True) if is_so]
+    held = {arm: without_verdicts(each) if {arms[0], arm} & set(disturbed) else each for arm, each in held.items()}
     by_arm = arm_paths(measurement, placed, tree, summed, means)
     rows = [
         PathRow(
@@ -235,6 +240,7 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
         is_pooled=pool_layers,
         level=level,
         unplaced=unplaced,
+        disturbed=disturbed,
         losses=Losses(ALL_TABLES),
     )
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from inferometer.analyses.ab.rows import Difference, Interval, PathRow
 from inferometer.analyses.ab.statistics import LEAST
-from inferometer.analyses.ab.steady import USUAL
+from inferometer.analyses.ab.steady import MOST, USUAL
 from inferometer.units import format_duration, format_sample, format_share
 
 if TYPE_CHECKING:
@@ -42,6 +42,11 @@ def ab_remarks(found: "PathComparison") -> Iterator[str]:
         yield f"Ended early: {measured.ended}. What follows is of {found.repetitions} whole repetitions."
     for arm in found.candidates:
         yield from _wrong(found, arm)
+    if found.disturbed:
+        yield (
+            f"No path has a verdict: repetitions of {', '.join(found.disturbed)}, the same work each, took times more "
+            f"than {format_share(MOST)} apart (quartiles, of the median). Repeat it on a quiet machine."
+        )
     for arm in found.arms:
         yield from (f"{arm}: {each}." for each in measured.refused.get(arm, ()))
         yield from _fallbacks(found, arm)

@@ -25,6 +25,10 @@ USUAL = 3
 """A call that takes more than so many times its usual time was interrupted. The median of two arms of which one takes
 up to so many times as long is at least two thirds of the longer one's, so that its own scatter is hardly cut."""
 
+MOST = 0.5
+"""Where the middle half of an arm's repetitions spreads over more than this part of their median, without
+interruptions, other work took part in all of it: which arm met more of it is what would be told."""
+
 
 def interruptions(
     placed: pl.DataFrame, tree: PathTree, arms: Sequence[str], repetitions: Sequence[int], clock: Clock, times: ArmTimes
@@ -55,6 +59,20 @@ def without(times: ArmTimes, taken: Integers, tree: PathTree) -> ArmTimes:
         if parent is not None:
             totals[:, parent] += totals[:, i]
     return replace(times, owns=owns, totals=totals)
+
+
+def are_disturbed(steady: ArmTimes, tree: PathTree) -> list[bool]:
+    """Of each arm, whether its repetitions, all the same work, take times too unlike to tell anything: see `MOST`."""
+    roots = [i for i, node in enumerate(tree.nodes) if node.parent is None]
+    whole_AR = steady.totals[:, roots].sum(axis=1)
+    return [_is_unlike(whole_R[whole_R > 0]) for whole_R in whole_AR]
+
+
+def _is_unlike(times: Integers) -> bool:
+    if not len(times):
+        return False
+    low, middle, high = np.quantile(times, (0.25, 0.5, 0.75))
+    return bool(high - low > MOST * middle)
 
 
 def _of_calls(leaves: pl.DataFrame, arms: Sequence[str], column: str) -> pl.DataFrame:
