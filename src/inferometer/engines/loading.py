@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from inferometer.architectures.config import open_config
 from inferometer.engines.bundled import FAMILIES
-from inferometer.engines.memory import memory_for, require_memory
+from inferometer.engines.memory import is_out_of_memory, memory_for, require_memory
 from inferometer.engines.random_weights import fill_model
 from inferometer.errors import FormatError, InputError, Unavailable, UnknownName
 
@@ -251,9 +251,7 @@ def _refusals(what: str, *more: type[Exception]) -> Iterator[None]:
     except (ValueError, TypeError, KeyError, AttributeError, OSError, strict, *more) as error:
         _refuse(what, error)
     except RuntimeError as error:
-        import torch
-
-        if isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error):
+        if is_out_of_memory(error):
             raise
         _refuse(what, error)
 

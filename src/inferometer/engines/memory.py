@@ -7,7 +7,7 @@ from pathlib import Path
 from inferometer.errors import Unavailable
 from inferometer.units import format_bytes
 
-_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory")  # the latter of a CPU's allocator
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory", "defaultcpuallocator")
 _HINT = "Take a smaller model, --dtype bfloat16, a smaller batch or fewer tokens, or end what else uses the memory."
 
 
