@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from inferometer import __version__
+from inferometer.analyses.ab.sections import difference_sections, tree_section, whole_sections
 from inferometer.reports.page.blocks import Block, Chart, Facts, Fold, Folds, Grid, Part, Point, Points, Words
 from inferometer.reports.page.document import Page, render_page
 from inferometer.reports.page.drawing import ICICLE, cut
@@ -19,15 +20,13 @@ from inferometer.units import format_duration, format_share
 if TYPE_CHECKING:
     from inferometer.analyses.ab.comparison import PathComparison
     from inferometer.analyses.ab.rows import ArmPath, PathRow
-    from inferometer.analyses.result import Section
 
 BOXES = 1_500
 """Of each icicle, the heaviest first: callers are never lighter than what they call."""
 
-_TREE = "Call paths, a repetition"
 _LEVEL_PX = 26
 _GAP = 0.02  # of the page's width, between two icicles
-_SIGNS = {"faster": "▼", "slower": "▲", "same": "=", "unclear": "?", "too few": "?"}
+_SIGNS = {"faster": "▼", "slower": "▲", "same": "=", "unclear": "?", "too few": "?", "wrong": "✗"}
 _COLORS = {"faster": "var(--good)", "slower": "var(--bad)", "wrong": "var(--bad)"}
 _PLAIN = "var(--line)"
 _WORDS = (
@@ -53,19 +52,16 @@ def _title(found: "PathComparison") -> str:
 
 
 def _blocks(found: "PathComparison", apart: "PathComparison | None") -> list[Block]:
-    sections = {section.title: section for section in found.sections()}
-    tree = sections.pop(_TREE)
-    differences = [section for title, section in sections.items() if title.startswith("Where ")]
-    whole = [section for section in sections.values() if section not in differences]
+    tree = tree_section(found)
     remarks = found.remarks()
     blocks = [
         Block("facts", "The runs", [Facts(_facts(found)), Words(_WORDS)]),
         Block("verdict", "What came of it", [Words(line, tone) for line, tone in _verdicts(found)]),
         Block("remarks", "To know first", [Points([Point(each) for each in remarks])]) if remarks else None,
-        Block("whole", "Whole runs", [Grid(section, sums=()) for section in whole]),
-        Block("differences", "Where they differ", [Grid(section, sums=()) for section in differences]),
+        Block("whole", "Whole runs", [Grid(section, sums=()) for section in whole_sections(found)]),
+        Block("differences", "Where they differ", [Grid(section, sums=()) for section in difference_sections(found)]),
         Block("icicles", "Side by side", [_icicles(found)]) if found.rows else None,
-        Block("paths", _TREE, [Grid(tree, sums=()), *_every_layer(apart)]),
+        Block("paths", tree.title, [Grid(tree, sums=()), *_every_layer(apart)]),
     ]
     return [block for block in blocks if block is not None]
 
@@ -98,8 +94,7 @@ def _verdicts(found: "PathComparison") -> Iterator[tuple[str, str]]:
 
 def _every_layer(apart: "PathComparison | None") -> Iterator[Part]:
     if apart is not None:
-        tree: Section = next(section for section in apart.sections() if section.title == _TREE)
-        yield Folds([Fold("Every layer", [Grid(tree, sums=())], aside=f"{len(apart.rows):,} paths")])
+        yield Folds([Fold("Every layer", [Grid(tree_section(apart), sums=())], aside=f"{len(apart.rows):,} paths")])
 
 
 def _icicles(found: "PathComparison") -> Chart:
@@ -139,12 +134,12 @@ def _icicle(found: "PathComparison", arm: str, where: Sequence[float]) -> dict[s
         **ICICLE,
         "ids": [f"{arm}{i}" for i, _, _ in rows],
         "parents": ["" if row.parent is None else f"{arm}{row.parent}" for _, row, _ in rows],
-        "labels": [_label(row, found, arm) for _, row, _ in rows],
+        "labels": [_label(row, arm) for _, row, _ in rows],
         "values": [own.steady_ns for _, _, own in rows],
         "text": [_hover(row, own, found, arm) for _, row, own in rows],
         "customdata": [row.path for _, row, _ in rows],
         "domain": {"x": [*where], "y": [0, 1]},
-        "marker": {"colors": [_color(row, found, arm) for _, row, _ in rows],
+        "marker": {"colors": [_COLORS.get(_verdict(row, arm), _PLAIN) for _, row, _ in rows],
                    "line": {"width": 1, "color": "var(--paper)"}},
     }  # fmt: skip
 
@@ -155,24 +150,16 @@ def _heaviest(rows: Sequence["PathRow"], arm: str) -> frozenset[int]:
     return frozenset(i for _, i in sorted(own)[:BOXES])
 
 
-def _verdict(row: "PathRow", found: "PathComparison", arm: str) -> str | None:
-    """Of the candidate that a box is about: of the base's boxes, the first one's."""
-    of = arm if arm in row.versus else next(iter(row.versus), None)
-    if of is None:
-        return None
-    held = row.versus[of]
-    return "wrong" if held.error.failure is not None else held.verdict
+def _verdict(row: "PathRow", arm: str) -> str:
+    """Empty of the base, which has none, and of a path that one arm alone calls."""
+    held = row.versus.get(arm)
+    if held is None:
+        return ""
+    return "wrong" if held.error.failure is not None else held.verdict or ""
 
 
-def _color(row: "PathRow", found: "PathComparison", arm: str) -> str:
-    verdict = _verdict(row, found, arm) if arm != found.arms[0] else None
-    return _COLORS.get(verdict or "", _PLAIN)
-
-
-def _label(row: "PathRow", found: "PathComparison", arm: str) -> str:
-    verdict = _verdict(row, found, arm) if arm != found.arms[0] else None
-    sign = "✗" if verdict == "wrong" else _SIGNS.get(verdict or "", "")
-    return cut(f"{row.name} {sign}".rstrip())
+def _label(row: "PathRow", arm: str) -> str:
+    return cut(f"{row.name} {_SIGNS.get(_verdict(row, arm), '')}".rstrip())
 
 
 def _hover(row: "PathRow", own: "ArmPath", found: "PathComparison", arm: str) -> str:

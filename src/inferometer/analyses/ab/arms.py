@@ -64,12 +64,11 @@ def arm_paths(
     repetitions = times.totals.shape[2]
     each_call, layers, backends = _each_call(placed, clock), _layers(placed, clock), _backends(placed)
     busy = _busy(measurement.busy, tree)
-    roots = [i for i, node in enumerate(tree.nodes) if node.parent is None]
     has_spans = placed["span_ns"].null_count() < placed.height
     found: dict[str, dict[int, ArmPath]] = {}
     for a, arm in enumerate(measurement.arms):
         calls_P = times.calls[a].sum(axis=1)
-        root_ns = int(means.steady_totals[a][roots].sum())
+        root_ns = int(means.steady_totals[a][tree.roots].sum())
         _, low_P, high_P = t_interval(times.totals[a].astype(np.float64))
         found[arm] = {}
         for i in np.flatnonzero(calls_P).tolist():

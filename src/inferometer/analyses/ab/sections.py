@@ -50,10 +50,17 @@ _DIFFERENCE_FIELDS = (
 
 def ab_sections(found: "PathComparison") -> list[Section]:
     """The tables in the order of reading."""
-    sections = [_passes(found)]
-    if found.measured.agreement.height:
-        sections.append(_agreement(found))
-    return [*sections, _tree(found), *(_differences(found, arm) for arm in found.candidates)]
+    return [*whole_sections(found), tree_section(found), *difference_sections(found)]
+
+
+def whole_sections(found: "PathComparison") -> list[Section]:
+    """What holds for whole runs: their times, and their next tokens where these were compared."""
+    return [_passes(found), *([_agreement(found)] if found.measured.agreement.height else [])]
+
+
+def difference_sections(found: "PathComparison") -> list[Section]:
+    """Of each candidate, where it differs."""
+    return [_differences(found, arm) for arm in found.candidates]
 
 
 def _passes(found: "PathComparison") -> Section:
@@ -87,7 +94,8 @@ def _agreement(found: "PathComparison") -> Section:
     return Section(title, _AGREEMENT_FIELDS, frame_of_paths(rows, _AGREEMENT_FIELDS))
 
 
-def _tree(found: "PathComparison") -> Section:
+def tree_section(found: "PathComparison") -> Section:
+    """A row a path."""
     base, several = found.arms[0] if found.arms else "", len(found.candidates) > 1
     fields = [Field("time_0", _title(base), "ns")] if base else []
     for a, arm in enumerate(found.candidates, 1):

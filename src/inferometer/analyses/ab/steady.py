@@ -63,8 +63,7 @@ def without(times: ArmTimes, taken: Integers, tree: PathTree) -> ArmTimes:
 
 def are_disturbed(steady: ArmTimes, tree: PathTree) -> list[bool]:
     """Of each arm, whether its repetitions, all the same work, take times too unlike to tell anything: see `MOST`."""
-    roots = [i for i, node in enumerate(tree.nodes) if node.parent is None]
-    whole_AR = steady.totals[:, roots].sum(axis=1)
+    whole_AR = steady.totals[:, tree.roots].sum(axis=1)
     return [_is_unlike(whole_R[whole_R > 0]) for whole_R in whole_AR]
 
 

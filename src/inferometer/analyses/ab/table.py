@@ -6,15 +6,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from inferometer.analyses.ab.rows import PathRow
-from inferometer.analyses.result import Field, Kind, Section
+from inferometer.analyses.result import Field, Kind, Section, frame_of
 
 if TYPE_CHECKING:
     from inferometer.analyses.ab.comparison import PathComparison
-
-_DTYPES: Mapping[Kind, Any] = {
-    "text": pl.String, "name": pl.String, "count": pl.Int64, "bytes": pl.Int64, "ns": pl.Int64,
-    "share": pl.Float64, "ratio": pl.Float64, "number": pl.Float64,
-}  # fmt: skip
 
 
 def every_path(found: "PathComparison") -> Section:
@@ -50,16 +45,8 @@ def every_path(found: "PathComparison") -> Section:
 
 def frame_of_paths(rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> pl.DataFrame:
     """Typed by the kind of each field: times are whole nanoseconds here."""
-    schema = {field.column: _DTYPES[field.kind] for field in fields}
-    whole = {column for column, dtype in schema.items() if dtype == pl.Int64}
-    typed = [
-        {
-            column: round(row[column]) if column in whole and row.get(column) is not None else row.get(column)
-            for column in schema
-        }
-        for row in rows
-    ]
-    return pl.DataFrame(typed, schema)
+    times = [field.column for field in fields if field.kind == "ns"]
+    return frame_of(rows, fields).with_columns(pl.col(times).round().cast(pl.Int64))
 
 
 def _exact_row(found: "PathComparison", row: PathRow) -> dict[str, Any]:

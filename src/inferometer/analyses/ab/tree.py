@@ -54,6 +54,11 @@ class PathTree:
                 ends[parent] = max(ends[parent], ends[i])
         return ends
 
+    @cached_property
+    def roots(self) -> Sequence[int]:
+        """Nodes without a caller."""
+        return [i for i, node in enumerate(self.nodes) if node.parent is None]
+
     def nodes_of(self, paths: pl.DataFrame) -> pl.DataFrame:
         """Rows with a `path`, and the `node` it is of: null where no arm called it."""
         return paths.join(self.found.select("path", "node").unique("path", maintain_order=True), "path", "left")

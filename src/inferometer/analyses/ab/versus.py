@@ -151,8 +151,7 @@ def _differences(
     own_P: NDArray[np.bool_],
 ) -> list[Difference]:
     before_P, after_P = (_grouped(arm.mean_owns[:, None], owners)[:, 0] for arm in (base, candidate))
-    roots = [i for i, node in enumerate(tree.nodes) if node.parent is None]
-    whole = int((candidate.mean_totals - base.mean_totals)[roots].sum())
+    whole = int((candidate.mean_totals - base.mean_totals)[tree.roots].sum())
     found = []
     for i in np.flatnonzero(own_P).tolist():
         delta = int(after_P[i] - before_P[i])

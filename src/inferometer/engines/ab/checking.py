@@ -14,7 +14,7 @@ import polars as pl
 
 from inferometer.analyses.ab.measurement import ERRORS
 from inferometer.engines.ab.completion import Work
-from inferometer.engines.ab.differences import Asked, Difference, compare, normalised, tensors_of
+from inferometer.engines.ab.differences import Asked, Difference, compare, normalised, tensors_of, worst
 from inferometer.engines.arms import TORCH_ONLY, Arm, Check, checking, run, using
 from inferometer.engines.memory import is_out_of_memory
 from inferometer.engines.paths import PathRecorder, current_key
@@ -35,9 +35,9 @@ class _Seen:
 
     def add(self, found: Difference) -> None:
         self.calls += 1
-        self.max_error = _larger(self.max_error, found.max_error)
-        self.normalised_error = _larger(self.normalised_error, found.normalised_error)
-        self.tolerance = _larger(self.tolerance, found.tolerance)
+        self.max_error = worst((self.max_error, found.max_error))
+        self.normalised_error = worst((self.normalised_error, found.normalised_error))
+        self.tolerance = worst((self.tolerance, found.tolerance))
         self.failure = self.failure or found.failure
 
 
@@ -164,7 +164,3 @@ def _doubled(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _doubled(each) for key, each in value.items()}
     return tuple(_doubled(each) for each in value) if isinstance(value, tuple | list) else value
-
-
-def _larger(one: float | None, other: float | None) -> float | None:
-    return max((each for each in (one, other) if each is not None), default=None)

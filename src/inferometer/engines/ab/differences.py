@@ -9,7 +9,7 @@ Integers are equal. What the k largest of equal values are, nobody promises for 
 exactly the same logit is as good. `argmax` takes the first of equals, and `top_k_top_p` is exact, too.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,9 +46,9 @@ def compare(asked: Asked, answer: Any, found: Any) -> Difference:
     coarsest = coarsest_tolerance((*tensors_of(asked.args), *tensors_of(asked.settings.values()), *wanted))
     parts = [_compare_one(asked, n, *pair, coarsest) for n, pair in enumerate(zip(wanted, given, strict=True))]
     return Difference(
-        _worst(part.max_error for part in parts),
-        _worst(part.normalised_error for part in parts),
-        _worst(part.tolerance for part in parts),
+        worst(part.max_error for part in parts),
+        worst(part.normalised_error for part in parts),
+        worst(part.tolerance for part in parts),
         next((part.failure for part in parts if part.failure), None),
     )
 
@@ -125,5 +125,6 @@ def _described(tensor: Any) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
 
 
-def _worst(values: Any) -> float | None:
+def worst(values: Iterable[float | None]) -> float | None:
+    """The largest; None where all are."""
     return max((value for value in values if value is not None), default=None)

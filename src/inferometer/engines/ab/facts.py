@@ -68,10 +68,8 @@ def load_notes() -> list[str]:
 
 def run_notes(engine: Engine, backends: Collection[str]) -> list[str]:
     """What the engine says of itself, and what its device means for times. `backends`: what ran."""
-    notes = list(getattr(engine, "notes", ()))
-    if engine.device == "cpu":
-        notes += [INTERPRETED_NOTE] if "triton" in backends else []
-    return notes
+    is_interpreted = engine.device == "cpu" and "triton" in backends
+    return [*getattr(engine, "notes", ()), *([INTERPRETED_NOTE] if is_interpreted else [])]
 
 
 def _batch_ns() -> float:
