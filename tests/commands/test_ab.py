@@ -114,6 +114,16 @@ def test_a_page_is_not_replaced_without_force(ab: Callable[..., Said], tmp_path:
     assert str(tmp_path) not in page.read_text("utf-8")
 
 
+def test_a_page_tells_how_it_is_made_again_without_folders(ab: Callable[..., Said], tmp_path: Path) -> None:
+    page, words = tmp_path / "ab.md", ("--arm", "rope=triton", "--arm", "linear=compile", "--batch", 2, "--force")
+    code, _, _ = ab(tmp_path / "my model", "-o", page, "--traces", tmp_path / "runs", *words)
+    text = page.read_text("utf-8").replace("\\", "")
+    assert code == 0
+    assert "inferometer ab 'my model' --arm rope=triton --arm linear=compile --batch 2 --traces runs" in text
+    assert "--output ab.md --force" in text
+    assert str(tmp_path) not in text
+
+
 def test_json_is_the_contract(ab: Callable[..., Said]) -> None:
     code, out, _ = ab("tiny-llama", "--json")
     found = json.loads(out)

@@ -1,7 +1,6 @@
 """`inferometer ab`: one model with several kernel backends, compared by call path."""
 
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _BAD_INPUT = 3
 _BASE = "torch"
+_PLACES = ("model", "output", "traces")
 _SEED_LAYOUT = "seed"
 _LEAST_ARMS = 2
 _MEASURING = ("model", "backends", "arms", "output", "traces")
@@ -165,7 +165,7 @@ def _write(found: "PathComparison", page: tuple[str, str], *, force: bool) -> tu
     from inferometer.reports.path_ab import render_page_of, render_text_of
 
     place, form = page
-    command = _command(place)
+    command = _command()
     apart = compare_paths(found.measured, pool_layers=False) if found.is_pooled else None
     if form == "markdown":
         write_page(place, render_text_of(found, apart, command=command), force=force)
@@ -175,10 +175,23 @@ def _write(found: "PathComparison", page: tuple[str, str], *, force: bool) -> tu
     return made.left_out
 
 
-def _command(place: str) -> str:
-    """What makes the page again, without the folders of this machine."""
-    words = [Path(word).name if word == place else word for word in sys.argv[1:]]
-    return shlex.join(["inferometer", *words])
+def _command() -> str:
+    """What makes the page again, without the folders of this machine: files and folders by their names alone."""
+    from click.core import ParameterSource
+
+    context = click.get_current_context()
+    words = ["inferometer", "ab"]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name not in context.params:
+            continue
+        value = context.params[name]
+        for each in value if parameter.multiple else (value,):
+            text = Path(each).name if name in _PLACES else str(each)
+            words += [text] if isinstance(parameter, click.Argument) else [max(parameter.opts, key=len)]
+            if isinstance(parameter, click.Option) and not parameter.is_flag:
+                words.append(text)
+    return shlex.join(words)
 
 
 def _review(table: str, *, check: bool, out: Output) -> int:
