@@ -222,7 +222,7 @@ def test_what_was_frozen_stays_so_and_what_was_not_does_not() -> None:
     frozen = gc.get_freeze_count()
     try:
         measure_ab(ToyEngine(), [TORCH_ONLY], PLAN, record=False)
-        assert gc.get_freeze_count() == frozen > 0
+        assert frozen >= gc.get_freeze_count() > 0.9 * frozen  # what is frozen still dies when nothing refers to it
         gc.unfreeze()
         measure_ab(ToyEngine(), [TORCH_ONLY], PLAN, record=False)
         assert gc.get_freeze_count() == 0
