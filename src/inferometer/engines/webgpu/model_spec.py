@@ -1,0 +1,91 @@
+"""What the planner must know of a model, and where it gets weights from. Families: Gemma 3, Llama 3, Qwen 2.5, Qwen 3.
+
+Weights have names by what they do, the same in every family:
+
+    embed [V, D]   lm_head [V, D] (the same numbers where tied)   final_norm [D]
+    layers.N.q [Hq*Dh, D]  k, v [Hkv*Dh, D]  o [D, Hq*Dh]  gate, up [F, D]  down [D, F]
+    layers.N.q_bias, k_bias, v_bias    of Qwen 2.5
+    layers.N.q_norm, k_norm [Dh]       of Gemma 3 and Qwen 3, over each head
+    layers.N.attention_norm, ffn_norm [D]            in front of both halves
+    layers.N.attention_post_norm, ffn_post_norm [D]  behind them, before the residual: Gemma 3's sandwich
+
+V vocabulary, D hidden size, Hq and Hkv query and key heads, Dh head size, F feed-forward size.
+"""
+
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+Family = Literal["gemma3", "llama", "qwen2", "qwen3"]
+
+
+class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A decoder-only model in plain numbers.
+
+    Attributes:
+        name: The folder's or the bundled one's.
+        vocab, hidden, layers, heads, kv_heads, head_dim, intermediate: V, D, layers, Hq, Hkv, Dh, F.
+        eps: Of every norm.
+        norm_offset: Norms scale by `norm_offset + weight`: 1 in Gemma.
+        sandwich: Each half has a norm behind it too.
+        head_norms: Queries and keys pass a norm over the head before rope.
+        qkv_bias: Query, key and value projections add a bias.
+        activation: `silu` or `gelu_tanh`, of the gate.
+        embed_scale: The embedding's row is multiplied by this.
+        attention_scale: Scores are multiplied by this.
+        tied: `lm_head` is `embed`.
+        windows: For each layer the positions that a token sees, itself included; None: all before it.
+        rope_of: For each layer an index in `inverse_frequencies`.
+        inverse_frequencies: Tables of rope, each Dh/2 angles a position, scaling included.
+        context_limit: Positions that it was made for.
+    """
+
+    name: str
+    family: Family
+    vocab: int
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+    eps: float
+    norm_offset: float
+    sandwich: bool
+    head_norms: bool
+    qkv_bias: bool
+    activation: Literal["silu", "gelu_tanh"]
+    embed_scale: float
+    attention_scale: float
+    tied: bool
+    windows: tuple[int | None, ...]
+    rope_of: tuple[int, ...]
+    inverse_frequencies: tuple[tuple[float, ...], ...]
+    context_limit: int | None
+
+
+class Checkpoint(Protocol):
+    """A model's weights; nothing is decoded before it is asked for.
+
+    Attributes:
+        spec: The model.
+        source: `random weights, seed 0`, or the folder.
+        parameters: How many numbers; a tied table counts once.
+        notes: What a reader must know: numbers that float16 rounds to zero or can't hold.
+        config: Fields of its `config.json`.
+    """
+
+    spec: ModelSpec
+    source: str
+    parameters: int
+    notes: tuple[str, ...]
+    config: dict[str, Any]
+
+    def matrix(self, name: str, first: int = 0, last: int | None = None) -> Any:
+        """Rows `first` to `last` as float16 [rows, K], C-contiguous. `lm_head` of a tied model gives `embed`."""
+
+    def vector(self, name: str) -> Any:
+        """A norm or bias as float32 [n]."""
+
+    def source_bytes(self, name: str, first: int = 0, last: int | None = None) -> int:
+        """Bytes that reading these rows takes from files; 0 of random weights."""
