@@ -137,9 +137,12 @@ OnSubmission = Callable[[Submission], object]
 
 
 class Runner(Protocol):
-    """Runs whole answers of one loaded program."""
+    """Runs whole answers: a loop over an executor (`local_runner`), or a page that has the loop itself (`browser`)."""
 
     adapter: Adapter
+
+    def load(self, program: Program, contents: Mapping[str, Content], said: Said) -> Sequence[LoadPhase]:
+        """Make ready to run this program, as `Executor.load` does; once."""
 
     def run(self, request: Request, on_submission: OnSubmission) -> Sequence[Submission]:
         """Every submit of the answer in order, each also given to `on_submission` as it comes.
