@@ -13,10 +13,10 @@ VENV_BENCH := .venv-bench
 PIP := -m pip --quiet --disable-pip-version-check
 REQUIREMENTS := pyproject.toml constraints.txt
 
-.PHONY: help run test test-all check format benchmark fuzz docs clean
+.PHONY: help run test test-all check format benchmark fuzz docs webgpu-deps clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.base ## Install, summarize the bundled sample trace, write report.html, compare two recorded runs
 	$(VENV)/bin/inferometer summary samples/decode.json.gz
@@ -51,6 +51,18 @@ fuzz: $(VENV)/.dev ## Damage 100,000 inputs of all formats, then run the propert
 docs: $(VENV)/.docs ## Write the generated pages, and build all as a site: build/site/index.html
 	$(VENV)/bin/python docs/generate.py
 	$(VENV)/bin/python docs/build_site.py
+
+webgpu-deps: ## Install a Vulkan driver that runs WebGPU on the CPU; CHROMIUM=1: a browser too
+	@if ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \
+		echo "webgpu-deps: needs apt-get and root. Install the GPU's own Vulkan driver, or Mesa's for the CPU:" >&2; \
+		echo "  Debian, Ubuntu: sudo apt-get install mesa-vulkan-drivers libvulkan1   (and chromium)" >&2; \
+		echo "  Fedora: sudo dnf install mesa-vulkan-drivers vulkan-loader   (and chromium)" >&2; \
+		echo "  Arch: sudo pacman -S vulkan-swrast vulkan-icd-loader   (and chromium)" >&2; \
+		echo "  macOS, Windows: nothing is missing, Metal and Direct3D 12 come with the system" >&2; \
+		exit 1; fi
+	timeout 120 apt-get -qq update
+	timeout 240 apt-get -qq install -y --no-install-recommends mesa-vulkan-drivers libvulkan1 >/dev/null
+	$(if $(filter 1,$(CHROMIUM)),timeout 240 apt-get -qq install -y --no-install-recommends chromium >/dev/null)
 
 clean: ## Remove the virtual environments, caches and builds
 	rm -rf $(VENV) $(VENV_ALL) $(VENV_BENCH) .bench build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

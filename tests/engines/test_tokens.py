@@ -1,13 +1,14 @@
 """Text to tokens and back: bytes, a folder's file, its chat template, and files that don't fit the model."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from inferometer.engines.tokens import BytesTokenizer, Tokenizer, read_tokenizer
-from inferometer.errors import FormatError, InputError
+from inferometer.errors import FormatError, InputError, Unavailable
 
 CHAT = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hello"}]
 WORDS = ["<unk>", "<s>", "</s>", "hello", "be", "brief", "user", "system", "assistant", "[", "]"]
@@ -71,7 +72,6 @@ def test_a_file_is_read_with_what_begins_and_ends_a_text(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("place", ["field", "named", "file"])
 def test_a_conversation_goes_through_the_folders_template(tmp_path: Path, place: str) -> None:
-    pytest.importorskip("transformers")
     write_tokenizer(tmp_path)
     named = [{"name": "default", "template": TEMPLATE}, {"name": "tools", "template": "no"}]
     write_config(tmp_path, chat_template={"field": TEMPLATE, "named": named, "file": "no"}[place])
@@ -88,7 +88,6 @@ def test_without_a_template_a_conversation_is_plain_text(tmp_path: Path) -> None
 
 
 def test_a_template_that_refuses_says_why(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
     write_tokenizer(tmp_path)
     write_config(tmp_path, chat_template="{{ raise_exception('System role not supported') }}")
     with pytest.raises(InputError, match="its chat template refuses the conversation: System role not supported"):
@@ -116,3 +115,10 @@ def test_a_broken_file_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(FormatError) as error:
         read(tmp_path)
     assert str(error.value).startswith(f"{tmp_path / name}: want ")
+
+
+def test_without_the_library_a_file_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(Unavailable, match=r"pip install 'inferometer\[webgpu\]'"):
+        read(tmp_path)

@@ -17,6 +17,7 @@ from inferometer.architectures.model import Model
 
 _DEFAULTS = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262_208}
 _PATTERN = 6  # every sixth layer sees everything
+_WINDOW = 4096
 
 
 def _read(config: Config) -> Model:
@@ -30,7 +31,8 @@ def _read(config: Config) -> Model:
         pattern = config.optional_integer("sliding_window_pattern")
         pattern = pattern or config.optional_integer("_sliding_window_pattern") or _PATTERN
         sliding = tuple(layer for layer in range(model.layers) if (layer + 1) % pattern)
-    return with_window(model, config.optional_integer("sliding_window"), sliding)
+    window = config.optional_integer("sliding_window") if "sliding_window" in config.fields else _WINDOW
+    return with_window(model, window, sliding)
 
 
 def _calls(model: Model, step: Step) -> Iterator[OperatorCall]:

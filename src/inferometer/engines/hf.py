@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from inferometer.backends.torch_eager import torch_unavailable
-from inferometer.engines.bundled import bundled_names, find_config, known_names
+from inferometer.engines.bundled import bundled_names, is_folder, require_config
 from inferometer.engines.decoder import Decoder
 from inferometer.engines.key_values import KeyValues
 from inferometer.engines.loading import DTYPES, build_random, load_folder
 from inferometer.engines.memory import memory_for, require_memory
-from inferometer.engines.tokens import BytesTokenizer, Tokenizer, read_tokenizer
+from inferometer.engines.tokens import BytesTokenizer, Tokenizer, read_tokenizer, tokenizer_notes
 from inferometer.errors import InputError, Unavailable, UnknownName
 
 __all__ = ["HfEngine", "bundled_names", "load_model"]
@@ -125,11 +125,9 @@ def load_model(model: str, *, device: str = "cpu", dtype: str = "float32", seed:
     why = torch_unavailable(device)
     if why is not None:
         raise Unavailable(why)
-    if Path(model).is_dir():
+    if is_folder(model):
         return _from_folder(Path(model), device, dtype)
-    named = None if "/" in model else find_config(model)  # an organisation's name means its weights, not its shape
-    if named is None:
-        raise _unknown(model)
+    named = require_config(model)
     built = build_random(named.name, named.config, seed, device=device, dtype=dtype)
     source = f"random weights, seed {seed}"
     return HfEngine(built, named.config, BytesTokenizer(), name=named.name, source=source)
@@ -139,22 +137,5 @@ def _from_folder(folder: Path, device: str, dtype: str) -> HfEngine:
     built, fields = load_folder(folder, device=device, dtype=dtype)
     vocabulary = int(built.get_input_embeddings().weight.shape[0])
     tokenizer = read_tokenizer(folder, vocabulary, fields)
-    notes = () if tokenizer.name == "tokenizer.json" else (f"{folder} has no tokenizer.json: {_instead(tokenizer)}",)
-    name = folder.resolve().name
+    name, notes = folder.resolve().name, tokenizer_notes(folder, tokenizer)
     return HfEngine(built, fields, tokenizer, name=name, source=str(folder), notes=notes)
-
-
-def _instead(tokenizer: Tokenizer) -> str:
-    return "text goes in as bytes" if isinstance(tokenizer, BytesTokenizer) else "only tokens can be run, no text"
-
-
-def _unknown(model: str) -> InputError:
-    if Path(model).exists():
-        return InputError(f"{model}: want a folder with config.json and safetensors, found a file")
-    if "/" in model or "\\" in model:
-        return InputError(
-            f"{model}: there is no such folder",
-            hint="Nothing is downloaded: give a folder that is here, or a name without a slash for random weights:\n"
-            f"{', '.join(known_names())}",
-        )
-    return UnknownName("model", model, known_names())

@@ -7,7 +7,6 @@ before anything large is read. Left out: quantized weights, weights as pickles, 
 import json
 import math
 import re
-import struct
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -18,15 +17,12 @@ from inferometer.architectures.config import open_config
 from inferometer.engines.bundled import FAMILIES
 from inferometer.engines.memory import is_out_of_memory, memory_for, require_memory
 from inferometer.engines.random_weights import fill_model
+from inferometer.engines.weight_files import ONE_MODEL, find_weight_files, read_header, require_fit, require_plain
 from inferometer.errors import FormatError, InputError, Unavailable, UnknownName
 
 DTYPES = ("float32", "bfloat16", "float16")
-_INDEX = "model.safetensors.index.json"
-_LARGEST_HEADER = 100_000_000  # bytes; what the safetensors library takes
 _ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-_ONE_MODEL = "config.json and the weights must be of one model, and whole; transformers 4.51 to 5 read them."
 _EXPERT = re.compile(r"(?P<layer>.*\.experts)\.(?P<expert>[0-9]+)\.(?P<weight>.*)")
-_RECOMPUTED = "rotary_emb.inv_freq"  # old checkpoints hold it; it follows from the configuration
 
 
 def build_random(name: str, fields: Mapping[str, Any], seed: int, *, device: str, dtype: str) -> Any:
@@ -60,11 +56,10 @@ def load_folder(folder: Path, *, device: str, dtype: str) -> tuple[Any, dict[str
     fields = dict(open_config(folder).fields)
     whole = json.loads((folder / "config.json").read_bytes())  # with what lies above a text_config
     _require_family(str(folder / "config.json"), whole)
-    if whole.get("quantization_config") is not None or fields.get("quantization_config") is not None:
-        raise InputError(f"{folder}: want plain weights, found quantized ones", hint="Take the model's bfloat16 files.")
-    shapes = {name: shape for path in _weight_files(folder) for name, shape in _read_shapes(path).items()}
-    _require_experts(folder, shapes)
-    count = sum(math.prod(shape) for shape in shapes.values())
+    require_plain(folder, whole, fields)
+    tensors = {name: tensor for path in find_weight_files(folder) for name, tensor in read_header(path).items()}
+    _require_experts(folder, tensors)
+    count = sum(math.prod(tensor.shape) for tensor in tensors.values())
     what = f"{folder.name}: weights in {dtype}"
     weight_bytes = count * _ITEM_BYTES[dtype]
     for place in {"cpu", device}:  # it passes through the host
@@ -141,49 +136,12 @@ def _from_pretrained(folder: Path, whole: Mapping[str, Any], dtype: str) -> Any:
 
 
 def _require_fit(folder: Path, told: Mapping[str, Any]) -> None:
-    missing = sorted(told.get("missing_keys", ()))
-    unexpected = sorted(key for key in told.get("unexpected_keys", ()) if not key.endswith(_RECOMPUTED))
     shapes = [
         each if isinstance(each, str) else f"{each[0]} {list(each[1])} for {list(each[2])}"  # by version
         for each in told.get("mismatched_keys", ())
     ]
-    problems = [
-        f"{len(names)} {kind} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
-        for kind, names in (("missing", missing), ("unexpected", unexpected), ("of another shape", sorted(shapes)))
-        if names
-    ]
-    if problems:
-        raise InputError(
-            f"{folder}: want the weights that config.json describes, found {'; '.join(problems)}",
-            hint=_ONE_MODEL,
-        )
-
-
-def _weight_files(folder: Path) -> list[Path]:
-    """The files of weights; every one is there."""
-    index = folder / _INDEX
-    if not index.is_file():
-        found = sorted(folder.glob("*.safetensors"))
-        if found:
-            return found
-        others = sorted(path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pth", ".gguf"))
-        raise InputError(
-            f"{folder}: want weights as *.safetensors, found {', '.join(others) if others else 'none'}",
-            hint="Save the model again with save_pretrained, which writes safetensors."
-            if others
-            else "Copy the model's files here; nothing is downloaded.",
-        )
-    try:
-        names = set(json.loads(index.read_bytes())["weight_map"].values())
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise FormatError(f"{index}: want a JSON object with weight_map: {error!r}") from error
-    files = [folder / str(name) for name in sorted(names, key=str)]
-    lacking = [path.name for path in files if not path.is_file()]
-    if lacking:
-        raise InputError(
-            f"{index}: names {len(files)} files, {len(lacking)} of them aren't there: {', '.join(lacking[:3])}"
-        )
-    return files
+    missing, unexpected = told.get("missing_keys", ()), told.get("unexpected_keys", ())
+    require_fit(folder, missing=missing, unexpected=unexpected, of_another_shape=shapes)
 
 
 def _require_experts(folder: Path, names: Collection[str]) -> None:
@@ -198,31 +156,8 @@ def _require_experts(folder: Path, names: Collection[str]) -> None:
         if lacking:
             raise InputError(
                 f"{folder}: want the weights of every expert, found {len(lacking)} missing ({', '.join(lacking[:3])})",
-                hint=_ONE_MODEL,
+                hint=ONE_MODEL,
             )
-
-
-def _read_shapes(path: Path) -> dict[str, list[int]]:
-    """The weights of a file of safetensors, by its header; what is cut off is a FormatError.
-
-    Source: the format's page at huggingface.co/docs/safetensors: eight bytes of length, a JSON header, the data.
-    """
-    size = path.stat().st_size
-    try:
-        with path.open("rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            if not 0 < length <= min(_LARGEST_HEADER, size - 8):
-                raise FormatError(f"{path}: want a header of safetensors, found a length of {length} bytes in {size}")
-            header = json.loads(file.read(length))
-        header.pop("__metadata__", None)
-        end = max((tensor["data_offsets"][1] for tensor in header.values()), default=0)
-        shapes = {str(name): [int(size) for size in tensor["shape"]] for name, tensor in header.items()}
-    except (OSError, ValueError, KeyError, AttributeError, TypeError, IndexError, struct.error) as error:
-        raise FormatError(f"{path}: want a header of safetensors: {error!r}") from error
-    wanted = 8 + int(length) + int(end)
-    if size < wanted:
-        raise FormatError(f"{path}: want {wanted} bytes, found {size}: it is cut off", hint="Copy the file again.")
-    return shapes
 
 
 def _config(where: str, fields: Mapping[str, Any]) -> Any:
@@ -257,7 +192,7 @@ def _refusals(what: str, *more: type[Exception]) -> Iterator[None]:
 
 
 def _refuse(what: str, error: Exception) -> NoReturn:
-    raise InputError(f"{what}: {type(error).__name__}: {' '.join(str(error).split())}", hint=_ONE_MODEL) from error
+    raise InputError(f"{what}: {type(error).__name__}: {' '.join(str(error).split())}", hint=ONE_MODEL) from error
 
 
 @contextmanager

@@ -5,11 +5,11 @@ Left out: tokenizers that exist only as a SentencePiece model or as Python code.
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from inferometer.errors import FormatError, InputError
+from inferometer.engines.chat_template import ChatTemplate
+from inferometer.errors import FormatError, InputError, Unavailable
 
 Message = Mapping[str, str]
 """Of a conversation: `role` (system, user, assistant) and `content`."""
@@ -97,8 +97,13 @@ class FileTokenizer:
     """A `tokenizer.json`, with the chat template that lies beside it."""
 
     def __init__(self, path: Path, limit: int, eos: frozenset[int]) -> None:
-        from tokenizers import Tokenizer as Reader
-
+        try:
+            from tokenizers import Tokenizer as Reader
+        except ImportError as error:
+            raise Unavailable(
+                f"{path}: tokenizers is not installed: {error}",
+                hint="Install it with: pip install 'inferometer[webgpu]'",
+            ) from error
         try:
             self._reader = Reader.from_file(str(path))
         except Exception as error:  # the library raises nothing narrower
@@ -112,8 +117,9 @@ class FileTokenizer:
         self.name = path.name
         self.vocabulary = self._reader.get_vocab_size()
         self._path, self._limit = path, limit
-        self._special, self._template = _read_template(path.parent)
-        named = self._reader.token_to_id(self._special.get("eos_token", ""))
+        special, template = _read_template(path.parent)
+        self._template = None if template is None else ChatTemplate(template, special, str(path.parent))
+        named = self._reader.token_to_id(special.get("eos_token", ""))
         self.eos = eos if named is None else eos | {named}
 
     def encode(self, text: str) -> list[int]:
@@ -128,22 +134,7 @@ class FileTokenizer:
         """As the protocol says; a template that refuses the messages is an InputError."""
         if self._template is None:
             return self.encode(_plain(messages))
-        from jinja2 import TemplateError
-
-        try:
-            text = self._renderer.apply_chat_template(
-                [dict(message) for message in messages], add_generation_prompt=True, tokenize=False
-            )
-        except (TemplateError, TypeError, ValueError) as error:
-            raise InputError(f"{self._path.parent}: its chat template refuses the conversation: {error}") from error
-        return self._ids(str(text), add_special_tokens=False)  # the template writes those that begin
-
-    @cached_property
-    def _renderer(self) -> Any:
-        """What fills the template; made once, since that takes longer than an answer's first token."""
-        from transformers import PreTrainedTokenizerFast
-
-        return PreTrainedTokenizerFast(tokenizer_file=str(self._path), chat_template=self._template, **self._special)
+        return self._ids(self._template.render(messages), add_special_tokens=False)  # it writes those that begin
 
     def _ids(self, text: str, *, add_special_tokens: bool) -> list[int]:
         ids: list[int] = self._reader.encode(text, add_special_tokens=add_special_tokens).ids
@@ -178,6 +169,14 @@ def read_tokenizer(folder: Path, vocabulary: int, config: Mapping[str, Any]) -> 
     if BYTES_VOCABULARY <= vocabulary <= _LARGEST_BYTES_VOCABULARY:
         return BytesTokenizer()
     return NoTokenizer(vocabulary, eos, f"{folder}: want a tokenizer.json to read text with, found none", _SAVE)
+
+
+def tokenizer_notes(folder: Path, tokenizer: Tokenizer) -> tuple[str, ...]:
+    """What a reader must know of a folder without a `tokenizer.json`; nothing of one that has it."""
+    if isinstance(tokenizer, FileTokenizer):
+        return ()
+    instead = "text goes in as bytes" if isinstance(tokenizer, BytesTokenizer) else "only tokens can be run, no text"
+    return (f"{folder} has no tokenizer.json: {instead}",)
 
 
 def _plain(messages: Sequence[Message]) -> str:

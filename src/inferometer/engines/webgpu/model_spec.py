@@ -78,8 +78,11 @@ class Checkpoint(Protocol):
     spec: ModelSpec
     source: str
     parameters: int
-    notes: tuple[str, ...]
     config: dict[str, Any]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """As above; of what was read so far."""
 
     def matrix(self, name: str, first: int = 0, last: int | None = None) -> Any:
         """Rows `first` to `last` as float16 [rows, K], C-contiguous. `lm_head` of a tied model gives `embed`."""

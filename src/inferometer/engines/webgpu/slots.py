@@ -1,0 +1,109 @@
+"""The weights of a `ModelSpec`: the engine's names for them, transformers' names, and their shapes.
+
+Source of names: modules of transformers' `LlamaForCausalLM`, `Qwen2ForCausalLM`, `Qwen3ForCausalLM`,
+`Gemma3ForCausalLM` and `Gemma3ForConditionalGeneration`.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from inferometer.engines.webgpu.model_spec import ModelSpec
+
+_TRUNKS = (("model.", ""), ("language_model.model.", "language_model."), ("model.language_model.", ""), ("", ""))
+_SEEING = ("vision_tower.", "multi_modal_projector.")
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """One weight.
+
+    Attributes:
+        tensor: Its name in transformers' text model: `model.layers.0.self_attn.q_proj.weight`.
+        shape: [N, K] of a matrix, [n] of a norm or bias.
+    """
+
+    tensor: str
+    shape: tuple[int, ...]
+
+
+def weight_slots(spec: ModelSpec) -> dict[str, Slot]:
+    """Every weight by the engine's name (`layers.0.q`), as `model_spec` lists them; `lm_head` only where it isn't tied.
+
+    The order is that in which a pass needs them.
+    """
+    slots = {"embed": Slot("model.embed_tokens.weight", (spec.vocab, spec.hidden))}
+    for layer in range(spec.layers):
+        for name, module, shape in _layer(spec):
+            slots[f"layers.{layer}.{name}"] = Slot(f"model.layers.{layer}.{module}", shape)
+    slots["final_norm"] = Slot("model.norm.weight", (spec.hidden,))
+    if not spec.tied:
+        slots["lm_head"] = Slot("lm_head.weight", (spec.vocab, spec.hidden))
+    return slots
+
+
+def _layer(spec: ModelSpec) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+    """Name, module and shape of each weight of a layer."""
+    hidden, inner = spec.hidden, spec.intermediate
+    queries, keys = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+    yield "attention_norm", "input_layernorm.weight", (hidden,)
+    for name, width in (("q", queries), ("k", keys), ("v", keys)):
+        yield name, f"self_attn.{name}_proj.weight", (width, hidden)
+        if spec.qkv_bias:
+            yield f"{name}_bias", f"self_attn.{name}_proj.bias", (width,)
+    if spec.head_norms:
+        yield "q_norm", "self_attn.q_norm.weight", (spec.head_dim,)
+        yield "k_norm", "self_attn.k_norm.weight", (spec.head_dim,)
+    yield "o", "self_attn.o_proj.weight", (hidden, queries)
+    if spec.sandwich:
+        yield "attention_post_norm", "post_attention_layernorm.weight", (hidden,)
+        yield "ffn_norm", "pre_feedforward_layernorm.weight", (hidden,)
+    else:
+        yield "ffn_norm", "post_attention_layernorm.weight", (hidden,)
+    yield "gate", "mlp.gate_proj.weight", (inner, hidden)
+    yield "up", "mlp.up_proj.weight", (inner, hidden)
+    yield "down", "mlp.down_proj.weight", (hidden, inner)
+    if spec.sandwich:
+        yield "ffn_post_norm", "post_feedforward_layernorm.weight", (hidden,)
+
+
+def stored_name(tensor: str, found: Mapping[str, object]) -> str:
+    """The name that files give this tensor of the text model: those of models that see too have more in front."""
+    trunk, head = next((pair for pair in _TRUNKS if f"{pair[0]}embed_tokens.weight" in found), _TRUNKS[0])
+    return f"{trunk}{tensor.removeprefix('model.')}" if tensor.startswith("model.") else f"{head}{tensor}"
+
+
+def is_of_seeing(name: str) -> bool:
+    """Whether a stored tensor is of the part of Gemma 3 that sees, which no text needs."""
+    return name.removeprefix("model.").startswith(_SEEING)
+
+
+def require_slot(slots: Mapping[str, Slot], name: str, *, matrix: bool | None = None) -> Slot:
+    """The slot of a name, `lm_head` of a tied model being `embed`; a name that isn't there is a mistake of the caller.
+
+    Args:
+        slots: Of `weight_slots`.
+        name: The engine's.
+        matrix: What it must be; None: either.
+
+    Raises:
+        KeyError: No such weight, or the other kind.
+    """
+    slot = slots.get("embed" if name == "lm_head" and name not in slots else name)
+    if slot is None or matrix not in (None, len(slot.shape) == 2):
+        raise KeyError(
+            f"{name}: want a {'weight' if matrix is None else 'matrix' if matrix else 'vector'} of the model"
+        )
+    return slot
+
+
+def require_span(name: str, slot: Slot, first: int, last: int | None) -> tuple[int, int]:
+    """The rows asked for; None is the last one.
+
+    Raises:
+        IndexError: They aren't rows of it.
+    """
+    rows = slot.shape[0]
+    last = rows if last is None else last
+    if not 0 <= first <= last <= rows:
+        raise IndexError(f"{name}: want rows within 0 to {rows}, found {first} to {last}")
+    return first, last

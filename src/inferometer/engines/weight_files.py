@@ -1,0 +1,186 @@
+"""The files of weights in a model's folder: which they are, what their headers say, whether that fits a model.
+
+Source: the format's page at huggingface.co/docs/safetensors: eight bytes of length, a JSON header, the data, in which
+tensors lie without gaps. No data is read here, and neither torch nor the safetensors library is needed.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from inferometer.errors import FormatError, InputError
+
+INDEX = "model.safetensors.index.json"
+ONE_MODEL = "config.json and the weights must be of one model, and whole; transformers 4.51 to 5 read them."
+_RECOMPUTED = "rotary_emb.inv_freq"  # old checkpoints hold it; it follows from the configuration
+_ITEM_BYTES = {
+    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2"), 1),
+    **dict.fromkeys(("U16", "I16", "F16", "BF16"), 2),
+    **dict.fromkeys(("U32", "I32", "F32"), 4),
+    **dict.fromkeys(("U64", "I64", "F64"), 8),
+}
+_LENGTH = 8
+_LARGEST_HEADER = 100_000_000  # bytes; what the safetensors library takes
+_OTHERS = (".bin", ".pt", ".pth", ".gguf")
+
+
+class StoredTensor(msgspec.Struct, frozen=True):
+    """Where a tensor lies.
+
+    Attributes:
+        path: The file.
+        dtype: As the format writes it (`BF16`).
+        shape: Its dimensions.
+        start: First byte in the file.
+        end: Behind its last.
+    """
+
+    path: Path
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+
+class _Index(msgspec.Struct, frozen=True):
+    weight_map: dict[str, str]
+
+
+def find_tensors(folder: Path) -> dict[str, StoredTensor]:
+    """Every tensor of a folder's files, by name.
+
+    Raises:
+        InputError: No safetensors, or a file that the index names isn't there.
+        FormatError: A file isn't what it should be: cut off, no JSON; an index names a tensor that its file lacks; two
+            files have the same one.
+    """
+    found: dict[str, StoredTensor] = {}
+    for path in find_weight_files(folder):
+        for name, tensor in read_header(path).items():
+            if name in found:
+                raise FormatError(f"{path}: {name}: want it in one file, found it in {found[name].path.name} too")
+            found[name] = tensor
+    if (folder / INDEX).is_file():
+        for name, file in _read_index(folder / INDEX).items():
+            if name not in found or found[name].path.name != file:
+                raise FormatError(f"{folder / INDEX}: says that {name} is in {file}, found it not there")
+    return found
+
+
+def find_weight_files(folder: Path) -> list[Path]:
+    """The files of weights; every one is there.
+
+    Raises:
+        InputError: None, or one that the index names isn't there.
+        FormatError: The index isn't one.
+    """
+    index = folder / INDEX
+    if not index.is_file():
+        found = sorted(folder.glob("*.safetensors"))
+        if found:
+            return found
+        others = sorted(path.name for path in folder.iterdir() if path.suffix in _OTHERS)
+        raise InputError(
+            f"{folder}: want weights as *.safetensors, found {', '.join(others) if others else 'none'}",
+            hint="Save the model again with save_pretrained, which writes safetensors."
+            if others
+            else "Copy the model's files here; nothing is downloaded.",
+        )
+    names = sorted(set(_read_index(index).values()))
+    outside = next((name for name in names if not name or Path(name).name != name), None)
+    if outside is not None:
+        raise FormatError(f'{index}: want names of files beside it, found "{outside}"')
+    files = [folder / name for name in names]
+    lacking = [path.name for path in files if not path.is_file()]
+    if lacking:
+        raise InputError(
+            f"{index}: names {len(files)} files, {len(lacking)} of them aren't there: {', '.join(lacking[:3])}"
+        )
+    return files
+
+
+def read_header(path: Path) -> dict[str, StoredTensor]:
+    """The tensors of one file, by its header.
+
+    Raises:
+        FormatError: It is no safetensors file, or cut off; bytes of a tensor don't fit its shape, or overlap others.
+    """
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(_LENGTH), "little")
+            if not 0 < length <= min(_LARGEST_HEADER, size - _LENGTH):
+                raise FormatError(f"{path}: want a header of safetensors, found a length of {length} bytes in {size}")
+            header = msgspec.json.decode(file.read(length), type=dict[str, msgspec.Raw])
+        header.pop("__metadata__", None)
+        entries = {name: msgspec.json.decode(raw, type=_Entry) for name, raw in header.items()}
+    except (OSError, ValueError, RecursionError) as error:  # msgspec's and Unicode's are ValueErrors
+        raise FormatError(f"{path}: want a header of safetensors: {error!r}") from error
+    data = _LENGTH + length
+    wanted = data + max((entry.data_offsets[1] for entry in entries.values()), default=0)
+    if size < wanted:
+        raise FormatError(f"{path}: want {wanted} bytes, found {size}: it is cut off", hint="Copy the file again.")
+    _require_places(path, entries)
+    return {
+        name: StoredTensor(path, entry.dtype, entry.shape, *(data + offset for offset in entry.data_offsets))
+        for name, entry in entries.items()
+    }
+
+
+def _require_places(path: Path, entries: Mapping[str, _Entry]) -> None:
+    last = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
+        start, end = entry.data_offsets
+        if start != last or end < start:
+            raise FormatError(f"{path}: {name}: want its bytes from {last}, found {start} to {end}")
+        last = end
+        item = _ITEM_BYTES.get(entry.dtype)  # of a dtype that we don't know, it's told where one is wanted
+        wanted = None if item is None else math.prod(entry.shape) * item
+        if min(entry.shape, default=1) < 0 or (wanted is not None and wanted != end - start):
+            raise FormatError(
+                f"{path}: {name}: want {wanted} bytes of {entry.dtype} {list(entry.shape)}, found {end - start}"
+            )
+
+
+def _read_index(path: Path) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Index).weight_map
+    except (OSError, ValueError, RecursionError) as error:
+        raise FormatError(f"{path}: want a JSON object with weight_map: {error!r}") from error
+
+
+def require_plain(folder: Path, *configs: Mapping[str, object]) -> None:
+    """InputError where one of these configurations says that the weights are quantized."""
+    if any(config.get("quantization_config") is not None for config in configs):
+        raise InputError(f"{folder}: want plain weights, found quantized ones", hint="Take the model's bfloat16 files.")
+
+
+def require_fit(
+    folder: Path, *, missing: Collection[str], unexpected: Iterable[str], of_another_shape: Collection[str]
+) -> None:
+    """InputError that lists what doesn't fit the configuration; none where all does.
+
+    Args:
+        folder: Of the model.
+        missing: Names that the model has and the files lack.
+        unexpected: Names that only the files have; those that follow from the configuration don't count.
+        of_another_shape: Each with both shapes, in words.
+    """
+    strange = [name for name in unexpected if not name.endswith(_RECOMPUTED)]
+    problems = [
+        f"{len(names)} {kind} ({', '.join(sorted(names)[:3])}{', …' if len(names) > 3 else ''})"
+        for kind, names in (("missing", missing), ("unexpected", strange), ("of another shape", of_another_shape))
+        if names
+    ]
+    if problems:
+        raise InputError(
+            f"{folder}: want the weights that config.json describes, found {'; '.join(problems)}", hint=ONE_MODEL
+        )
