@@ -14,7 +14,8 @@ One compute entry point, `main`, and one bind group, 0, of storage buffers only.
 
 import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -47,7 +48,13 @@ class KernelBinding:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A kernel's file. `required`: override constants without a default; `digest`: of the text, for caches."""
+    """A kernel's file.
+
+    Attributes:
+        required: Override constants without a default.
+        defaults: Values of the others.
+        digest: Of the text, for caches.
+    """
 
     name: str
     text: str
@@ -58,6 +65,7 @@ class KernelSource:
     constants: tuple[str, ...]
     required: tuple[str, ...]
     digest: str
+    defaults: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def text_for(self, compiler: Compiler) -> str:
         """The text with its `enable` lines. naga (wgpu 29) knows subgroups without one, and refuses the line."""
@@ -114,4 +122,11 @@ def parse_kernel(name: str, text: str) -> KernelSource:
         constants=tuple(match["name"] for match in overrides),
         required=tuple(match["name"] for match in overrides if not match["default"]),
         digest=hashlib.sha256(text.encode()).hexdigest()[:16],
+        defaults={match["name"]: _number(match["default"]) for match in overrides if match["default"]},
     )
+
+
+def _number(default: str) -> float:
+    """The value of `= 64u` or `= true`."""
+    text = default.removeprefix("=").strip()
+    return float(text == "true") if text in ("true", "false") else float(text.rstrip("uif"))

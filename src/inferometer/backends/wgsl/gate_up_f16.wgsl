@@ -1,0 +1,90 @@
+//! op: gate_up
+//! reference: gate_up
+//! requires: shader-f16
+// gate_up_workgroup with weights bound as f16; products and sums stay in f32.
+// Grid (ceil(N / COLUMNS)), also over y: the workgroup's number is y * (width of the grid) + x.
+// Memory: 2 * N * K f16, K f32 read, N f32 written.
+override K: u32;
+override N: u32;
+override OUT0: u32 = 0u;
+override STRIDE: u32;
+override ACTIVATION: u32;
+override THREADS: u32 = 64u;
+override COLUMNS: u32 = 4u;
+
+@group(0) @binding(0) var<storage, read> state: array<u32>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> gate: array<vec4<f16>>;
+@group(0) @binding(3) var<storage, read> up: array<vec4<f16>>;
+@group(0) @binding(4) var<storage, read_write> out: array<f32>;
+
+var<workgroup> gate_sums: array<vec4<f32>, 4u * (THREADS / 4u)>; // a quarter for each column
+var<workgroup> up_sums: array<vec4<f32>, 4u * (THREADS / 4u)>;
+
+fn product(first: vec4<f16>, second: vec4<f16>, low: vec4<f32>, high: vec4<f32>) -> f32 {
+    return dot(vec4<f32>(first), low) + dot(vec4<f32>(second), high);
+}
+
+// Arguments are held where exp and tanh are finite: WGSL leaves open what they give beyond.
+fn activate(x: f32) -> f32 {
+    if (ACTIVATION == 0u) {
+        return x / (1.0 + exp(min(-x, 80.0)));
+    }
+    return 0.5 * x * (1.0 + tanh(clamp(0.7978845608 * (x + 0.044715 * x * x * x), -15.0, 15.0)));
+}
+
+@compute @workgroup_size(THREADS)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) thread: u32,
+) {
+    if (state[1] == 0u) {
+        return;
+    }
+    let words = K / 8u;
+    let first = (group.y * groups.x + group.x) * COLUMNS;
+    let quarter = THREADS / 4u;
+    for (var block = 0u; block < COLUMNS; block += 4u) {
+        let at = min(first + block + vec4(0u, 1u, 2u, 3u), vec4(N - 1u)) * (2u * words);
+        var of_gate = vec4(0.0);
+        var of_up = vec4(0.0);
+        for (var i = thread; i < words; i += THREADS) {
+            let low = x[2u * i];
+            let high = x[2u * i + 1u];
+            of_gate.x += product(gate[at.x + 2u * i], gate[at.x + 2u * i + 1u], low, high);
+            of_up.x += product(up[at.x + 2u * i], up[at.x + 2u * i + 1u], low, high);
+            if (COLUMNS > 1u) {
+                of_gate.y += product(gate[at.y + 2u * i], gate[at.y + 2u * i + 1u], low, high);
+                of_up.y += product(up[at.y + 2u * i], up[at.y + 2u * i + 1u], low, high);
+            }
+            if (COLUMNS > 2u) {
+                of_gate.z += product(gate[at.z + 2u * i], gate[at.z + 2u * i + 1u], low, high);
+                of_up.z += product(up[at.z + 2u * i], up[at.z + 2u * i + 1u], low, high);
+                of_gate.w += product(gate[at.w + 2u * i], gate[at.w + 2u * i + 1u], low, high);
+                of_up.w += product(up[at.w + 2u * i], up[at.w + 2u * i + 1u], low, high);
+            }
+        }
+        for (var c = 0u; c < 4u; c++) {
+            gate_sums[c * quarter + thread / 4u][thread % 4u] = of_gate[c];
+            up_sums[c * quarter + thread / 4u][thread % 4u] = of_up[c];
+        }
+        workgroupBarrier();
+        for (var c = thread; c < min(COLUMNS, 4u); c += THREADS) {
+            let column = first + block + c;
+            if (column >= N) {
+                break;
+            }
+            var gated = vec4(0.0);
+            var value = vec4(0.0);
+            for (var i = 0u; i < quarter; i++) {
+                gated += gate_sums[c * quarter + i];
+                value += up_sums[c * quarter + i];
+            }
+            out[OUT0 + column] = activate(dot(gated, vec4(1.0))) * dot(value, vec4(1.0));
+        }
+        if (COLUMNS > 4u) {
+            workgroupBarrier(); // the next block writes where this one reads
+        }
+    }
+}

@@ -1,0 +1,25 @@
+"""The first half of a gated feed-forward layer, of one row or many. T tokens, K hidden size, N feed-forward size."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from inferometer.backends.wgsl.numpy_kernels.linear import matrix, put
+
+
+def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[int, int, int]) -> None:
+    """`out[:, OUT0 : OUT0 + N] = act(x @ gate.T) * (x @ up.T)`; kernels of many rows have TILE_M."""
+    K, T = int(constants["K"]), int(arrays["state"][1])
+    x_TK = arrays["x"].reshape(-1, K)[: T if "TILE_M" in constants else min(T, 1)]
+    gate_TN = x_TK @ matrix(arrays["gate"], constants).T
+    up_TN = x_TK @ matrix(arrays["up"], constants).T
+    put(_activate(gate_TN, int(constants["ACTIVATION"])) * up_TN, arrays["out"], constants)
+
+
+def _activate(x_TN: Any, activation: int) -> Any:
+    """SiLU (0), or GELU by its tanh formula (1)."""
+    if activation == 0:
+        return x_TN / (1 + np.exp(np.minimum(-x_TN, np.float32(80))))
+    inner_TN = np.float32(np.sqrt(2 / np.pi)) * (x_TN + np.float32(0.044715) * x_TN**3)
+    return np.float32(0.5) * x_TN * (1 + np.tanh(inner_TN))
