@@ -1,0 +1,319 @@
+"""The server of the page: on loopback, for one page, its own files and the program only.
+
+    GET  /TOKEN/              the page; /TOKEN/engine.js and so on: its files, a fixed list
+    GET  /TOKEN/program.json  what to run          /TOKEN/weights.bin  its weights, whole or in one range
+    GET  /TOKEN/command       what to do next: waits, 204 where there is nothing yet
+    GET  /TOKEN/clock         `time.perf_counter_ns` now
+    GET  /TOKEN/events        server-sent events: text for the reader; its end is how either side knows of the other's
+    POST /TOKEN/adapter, /log, /load, /submission, /result
+
+Another page in the user's browser can send requests to any port here. It doesn't know the token, and a name that it
+made point here (DNS rebinding) isn't in the list of hosts. Nothing is logged.
+"""
+
+import hmac
+import json
+import queue
+import secrets
+import select
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+
+from inferometer.engines.webgpu.browser.bundle import WeightFile
+from inferometer.errors import InputError
+
+HOST = "127.0.0.1"
+_TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
+_PAGE = {"": "index.html"} | {name: name for name in ("engine.js", "weights.js", "view.js", "main.js", "style.css")}
+_POSTS = ("adapter", "log", "load", "submission", "result")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",  # with the next, the page's clock steps by 5 µs instead of 100
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_MOST_POSTED = 64 << 20
+_POLL_S = 10.0
+_LOOK_S = 0.2
+_STUCK_S = 30.0
+
+
+@dataclass(frozen=True)
+class Posted:
+    """What the page sent: `kind` is the last part of the address."""
+
+    kind: str
+    body: bytes
+    arrived_ns: int
+
+
+class PageServer:
+    """Serves until `close`; `inbox` has what the page posted, in order.
+
+    Args:
+        port: 0: a free one.
+
+    Raises:
+        InputError: The port is taken.
+    """
+
+    def __init__(self, port: int = 0) -> None:
+        self.token = secrets.token_urlsafe(24)
+        self.inbox: queue.Queue[Posted] = queue.Queue()
+        self.failure: Exception | None = None
+        self.stopped = False
+        self._commands: queue.Queue[bytes] = queue.Queue()
+        self._events: queue.Queue[bytes] = queue.Queue()
+        self._program = b""
+        self._weights: WeightFile | None = None
+        self._closing = threading.Event()
+        self._page_lock = threading.Lock()
+        self._listeners = 0
+        self._left_at: float | None = None
+        try:
+            self._http = _Http((HOST, port), _Handler)
+        except OSError as error:
+            raise InputError(f"port {port}: {error.strerror or error}", hint="Name another one, or none.") from error
+        self._http.owner = self
+        self.port: int = self._http.server_address[1]
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, args=(_LOOK_S / 4,), name="page server", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """The page's address, with the token."""
+        return f"http://{HOST}:{self.port}/{self.token}/"
+
+    def publish(self, program: bytes, weights: WeightFile) -> None:
+        """Serve this program from now on."""
+        self._program, self._weights, self.failure = program, weights, None
+
+    def ask(self, command: Mapping[str, Any]) -> None:
+        """Give the page a command, behind those that it hasn't fetched yet."""
+        self._commands.put(json.dumps(command).encode())
+
+    def show(self, event: Mapping[str, Any]) -> None:
+        """Send an event to the page's view."""
+        self._events.put(json.dumps(event).encode())
+
+    def gone_s(self) -> float:
+        """Seconds since the page that was there went away; 0 while one is there, or none came yet."""
+        with self._page_lock:
+            return 0.0 if self._left_at is None else time.monotonic() - self._left_at
+
+    def drain(self, limit_s: float) -> None:
+        """Wait until the page that is there has fetched its commands."""
+        end = time.monotonic() + limit_s
+        while not self._commands.empty() and self._listeners and time.monotonic() < end:
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        """End: what waits gets no answer any more."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join(timeout=_STUCK_S)
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True  # a port in TIME_WAIT after the last run; Windows means another thing by it, see below
+    owner: PageServer
+
+    def server_bind(self) -> None:
+        if sys.platform == "win32":  # there, it would share a port that is in use
+            self.allow_reuse_address = False
+        super().server_bind()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A page that went away in the middle is no news; other mistakes are raised where the page is waited for."""
+        error = sys.exception()
+        if isinstance(error, Exception) and not isinstance(error, ConnectionError | TimeoutError):
+            self.owner.failure = error
+
+
+@cache
+def _page_file(name: str) -> bytes:
+    return (files("inferometer.engines.webgpu.browser") / "page" / name).read_bytes()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = "inferometer"
+    sys_version = ""
+    timeout = _STUCK_S
+    disable_nagle_algorithm = True
+    server: _Http
+
+    @property
+    def _owner(self) -> PageServer:
+        return self.server.owner
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse without words: what can't be read as a request, and methods that there aren't."""
+        self._refuse(HTTPStatus(code))
+
+    def do_GET(self) -> None:
+        """The page, the program, what to do."""
+        name = self._asked()
+        match name:
+            case None:
+                self._refuse(HTTPStatus.NOT_FOUND)
+            case "program.json":
+                self._answer(self._owner._program, "application/json")
+            case "weights.bin":
+                self._send_weights()
+            case "clock":
+                self._answer(str(time.perf_counter_ns()).encode(), "text/plain")
+            case "command":
+                self._send_command()
+            case "events":
+                self._send_events()
+            case _ if name in _PAGE:
+                self._answer(_page_file(_PAGE[name]), _TYPES[_PAGE[name].rpartition(".")[2]])
+            case _:
+                self._refuse(HTTPStatus.NOT_FOUND)
+
+    def do_POST(self) -> None:
+        """What the page has to say."""
+        name = self._asked()
+        if name not in _POSTS or self.headers.get("Origin", self._origin()) != self._origin():
+            return self._refuse(HTTPStatus.NOT_FOUND)
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdigit():
+            return self._refuse(HTTPStatus.LENGTH_REQUIRED)
+        if int(length) > _MOST_POSTED:
+            return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        body = self.rfile.read(int(length))
+        if len(body) == int(length):
+            self._owner.inbox.put(Posted(name, body, time.perf_counter_ns()))
+        return self._answer(b'{"stop":true}' if self._owner.stopped else b"{}", "application/json")
+
+    def _origin(self) -> str:
+        return f"http://{self.headers.get('Host')}"
+
+    def _asked(self) -> str | None:
+        """The last part of the address; None for whoever may not know that there is something."""
+        hosts = {f"{name}:{self._owner.port}" for name in (HOST, "localhost")}
+        token, slash, name = self.path.partition("?")[0].removeprefix("/").partition("/")
+        if self.headers.get("Host") not in hosts or not slash:
+            return None
+        known = hmac.compare_digest(token.encode("utf-8", "replace"), self._owner.token.encode())
+        return name if known else None
+
+    def _refuse(self, status: HTTPStatus, headers: Mapping[str, str] | None = None) -> None:
+        self.close_connection = True  # a body may be left unread
+        self._answer(b"", "text/plain", status, headers or {})
+
+    def _answer(
+        self, body: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self._begin(status, {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})})
+        self.wfile.write(body)
+
+    def _begin(self, status: HTTPStatus, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for key, value in (_HEADERS | dict(headers)).items():
+            self.send_header(key, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+
+    def _send_weights(self) -> None:
+        weights = self._owner._weights
+        if weights is None:
+            return self._refuse(HTTPStatus.NOT_FOUND)
+        span = _read_range(self.headers.get("Range"), weights.size_bytes)
+        if span is None:
+            return self._refuse(
+                HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, {"Content-Range": f"bytes */{weights.size_bytes}"}
+            )
+        first, last = span
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(last - first)}
+        headers["Accept-Ranges"] = "bytes"
+        if "Range" in self.headers:
+            headers["Content-Range"] = f"bytes {first}-{last - 1}/{weights.size_bytes}"
+        self._begin(HTTPStatus.PARTIAL_CONTENT if "Range" in self.headers else HTTPStatus.OK, headers)
+        try:
+            for piece in weights.read(first, last):
+                self.wfile.write(piece)
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception as error:  # noqa: BLE001 -- of whatever reads the weights: raised where the load is waited for
+            self._owner.failure = error
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)  # the page sees an answer that is too short
+
+    def _send_command(self) -> None:
+        """Wait for a command a while. One that a page that left can't take any more is lost, as the page is."""
+        end = time.monotonic() + _POLL_S
+        while not self._owner._closing.is_set() and time.monotonic() < end and not self._left():
+            try:
+                return self._answer(self._owner._commands.get(timeout=_LOOK_S), "application/json")
+            except queue.Empty:
+                continue
+        return self._answer(b"", "application/json", HTTPStatus.NO_CONTENT)
+
+    def _send_events(self) -> None:
+        self.close_connection = True
+        owner = self._owner
+        with owner._page_lock:
+            owner._listeners += 1
+            owner._left_at = None
+        try:
+            self._begin(HTTPStatus.OK, {"Content-Type": "text/event-stream"})
+            while not owner._closing.is_set() and not self._left():
+                try:
+                    self.wfile.write(b"data: " + owner._events.get(timeout=_LOOK_S) + b"\n\n")
+                except queue.Empty:
+                    continue
+        finally:
+            with owner._page_lock:
+                owner._listeners -= 1
+                if owner._listeners == 0:
+                    owner._left_at = time.monotonic()
+
+    def _left(self) -> bool:
+        """Whether the page closed this connection: it sends nothing while it waits, so only the end can be read."""
+        return bool(select.select([self.connection], [], [], 0)[0])
+
+
+def _read_range(header: str | None, size: int) -> tuple[int, int] | None:
+    """First byte, and the one behind the last; None where the header isn't one range that begins inside the file."""
+    if header is None:
+        return 0, size
+    unit, _, span = header.partition("=")
+    first, dash, last = span.partition("-")
+    if (
+        unit.strip() != "bytes"
+        or not dash
+        or not all(part.isascii() and part.isdigit() for part in (first, last) if part)
+    ):
+        return None
+    if len(first) > 18 or len(last) > 18:
+        return None
+    if not first:
+        begin, end = (size - min(int(last), size), size) if last else (size, size)
+    else:
+        begin, end = int(first), min(int(last) + 1, size) if last else size
+    return (begin, end) if begin < end else None
