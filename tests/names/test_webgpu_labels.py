@@ -11,6 +11,8 @@ from inferometer.names import decode
         ("attention", None, None),
         ("fused_ffn:L12", 12, None),
         ("matmul:lm_head", None, "lm_head"),
+        ("linear:lm_head", None, "lm_head"),
+        ("rms_norm:final_norm", None, "final_norm"),
         ("matmul:q_proj:L3", 3, "q_proj"),
         ("matmul_rmsnorm_fused:L9.ffn_down", 9, "ffn_down"),
         ("gemv:wq:L1", 1, "wq"),

@@ -11,9 +11,11 @@ import polars as pl
 from inferometer.analyses.gaps import find_gaps
 from inferometer.analyses.kernels import KernelTable
 from inferometer.analyses.work import arrange_work, at_place, place_name
+from inferometer.names.apis import api_kind
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration, format_share
 
+_CALL = ("rank", "process", "correlation_id")
 _IDLE_SHARE = 0.2
 _SHORT_NS = 5_000
 _SHORT_SHARE = 0.5
@@ -141,21 +143,30 @@ def _dominant(kernels: KernelTable) -> Iterator[str]:
 
 
 def _graphs(trace: Trace) -> Iterator[str]:
-    replays = (
+    together = (
         trace.launches.filter((pl.col("kind") == "kernel") & pl.col("correlation_id").is_not_null())
-        .group_by("rank", "process", "correlation_id")
+        .group_by(_CALL)
         .len()
         .filter(pl.col("len") > _GRAPH_LAUNCHES)
-        .select(pl.col("len").sum().alias("kernels"), pl.len().alias("calls"))
-        .collect()
-        .row(0, named=True)
+        .join(_submits(trace), on=_CALL, how="anti", nulls_equal=True)
     )
+    sums = together.select(pl.col("len").sum().alias("kernels"), pl.len().alias("calls"))
+    replays = sums.collect().row(0, named=True)
     if replays["calls"]:
         calls = "one graph launch" if replays["calls"] == 1 else f"{replays['calls']:,} graph launches"
         yield (
             f"{replays['kernels']:,} kernels come from {calls}: no framework op stands behind each of them. A "
             "capture or an eager run tells it: inferometer launches --capture."
         )
+
+
+def _submits(trace: Trace) -> pl.LazyFrame:
+    """Calls that hand over a list of commands, as WebGPU's `queue.submit`: by their names neither launch nor graph."""
+    if "calls" not in trace.scope:
+        return pl.LazyFrame(schema=dict.fromkeys(_CALL, pl.Int64))
+    names = trace.calls.select(pl.col("api").unique()).collect()["api"]
+    others = [name for name in names if api_kind(name) == "other"]
+    return trace.calls.filter(pl.col("api").is_in(others)).select(_CALL)
 
 
 def _before_window(trace: Trace) -> Iterator[str]:

@@ -76,12 +76,14 @@ def _from_totals(trace: Trace, steps: pl.DataFrame) -> ClassTimes | None:
     if not has_printed_steps(trace):
         return None
     rows = printed_of_run(trace, *steps.select(OWNER).row(0))
-    found = rows.select("step", "kernel", "layer", "total_ns").collect()
+    found = rows.select("step", "kernel", "layer", "count", "total_ns").collect()
     classes = {label: class_of_label(label) for label in found["kernel"].unique()}
     sums = found.group_by("step", pl.col("kernel").replace_strict(classes).alias("class"), maintain_order=True).agg(
-        pl.col("total_ns").sum(), pl.col("layer").drop_nulls().n_unique().cast(pl.Int64).alias("layers")
+        pl.col("total_ns").sum(),
+        pl.col("layer").drop_nulls().n_unique().cast(pl.Int64).alias("layers"),
+        pl.when(pl.col("count").null_count() == 0).then(pl.col("count").sum()).alias("calls"),
     )
-    return ClassTimes(sums.with_columns(pl.lit(None, dtype=pl.Int64).alias("calls")))
+    return ClassTimes(sums)
 
 
 def _from_functions(trace: Trace, steps: pl.DataFrame) -> ClassTimes | None:

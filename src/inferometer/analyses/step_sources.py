@@ -24,7 +24,7 @@ NEEDED = {  # the columns of each table that the question touches
         *("step", "phase", "process", "rank", "start_ns", "dur_ns", "gpu_busy_ns", "batch"),
         *("prefill_tokens", "decode_tokens", "context_len", "anchor", "source"),
     ),
-    "totals": ("section", "step", "kernel", "layer", "rank", "total_ns"),
+    "totals": ("section", "step", "kernel", "layer", "rank", "count", "total_ns"),
     "function_times": ("cycle", "process", "rank", "function", "device", "dur_ns", "calls"),
     "launches": ("kind", "kernel", "device", "stream", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
     "calls": ("rank", "process", "start_ns", "correlation_id"),

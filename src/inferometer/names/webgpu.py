@@ -1,8 +1,8 @@
 """Labels of a WebGPU engine's passes: `op[:role[:L<layer>]]`, or `op:L<layer>.<role>`; roles may have several words.
 
-Source: logs of one browser engine; `engine_labels` takes them apart. The ops without a layer are words that other
-libraries use too, so only these exact words count, and only where nothing else stands in the name; behind an op with a
-layer any word may stand.
+Source: logs of one browser engine, and our own engine (`engines/webgpu`); `engine_labels` takes them apart. The ops
+without a layer are words that other libraries use too, so only these exact words count, and only where nothing else
+stands in the name; behind an op with a layer any word may stand.
 """
 
 import re
@@ -21,11 +21,20 @@ _OPS: dict[str, tuple[Family, str, tuple[str, ...]]] = {
     "matmul_bias": ("gemm", "matmul", ("bias",)),
     "matmul_residual": ("gemm", "matmul", ("residual",)),
     "matmul_q4": ("gemm", "matmul q4", ()),
+    "linear": ("gemm", "linear", ()),
+    "linear_split": ("gemm", "linear, split", ()),
+    "linear_sum": ("gemm", "sum of split linear", ()),
+    "norm_linear": ("gemm", "linear", ("rms_norm",)),
+    "gate_up": ("gemm", "gate and up", ("activation",)),
     "fused_ffn": ("gemm", "fused ffn gate+up+activation", ("activation",)),
     "attention": ("attention", "attention", ()),
+    "attention_merge": ("attention_combine", "attention merge", ()),
     "attend": ("attention", "attention", ()),
     "sdpa": ("attention", "attention", ()),
     "rmsnorm": ("norm", "rms_norm", ()),
+    "rms_norm": ("norm", "rms_norm", ()),
+    "add_rms_norm": ("norm", "rms_norm", ("add",)),
+    "norm_add_norm": ("norm", "rms_norm", ("rms_norm", "add")),
     "layernorm": ("norm", "layer_norm", ()),
     "rope": ("rope", "rope", ()),
     "gather": ("gather_scatter", "gather (embedding)", ()),
@@ -37,6 +46,8 @@ _OPS: dict[str, tuple[Family, str, tuple[str, ...]]] = {
     "silu_mul": ("activation", "silu_and_mul", ()),
     "softmax": ("softmax", "softmax", ()),
     "kv_write": ("kv_cache", "kv cache write", ()),
+    "argmax": ("sampling", "argmax", ()),
+    "sample": ("sampling", "sample", ()),
     "sample_phase1": ("sampling", "sampling phase 1", ()),
     "sample_phase2": ("sampling", "sampling phase 2", ()),
     "sample_phase3": ("sampling", "sampling phase 3", ()),

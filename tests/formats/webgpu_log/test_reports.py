@@ -128,6 +128,31 @@ def test_a_title_tells_the_phase_by_its_words(title: str, phase: str | None, tok
     assert rows(trace, "steps", "phase", "decode_tokens", "gpu_busy_ns") == [(phase, tokens, 500_000)]
 
 
+@pytest.mark.parametrize(
+    ("title", "start_ns", "dur_ns", "context"),
+    [
+        ("Batch decode (N=4, context=9, wall=2.5ms):", 7_600_000, 2_500_000, 9),
+        ("Batch decode (N=4, wall=100us, context=0):", 10_000_000, 100_000, 0),
+        ("Batch decode (N=4, wall=2s):", None, None, None),  # longer than the log's clock has run
+        ("Batch decode (N=4, wall=soon, context=-1):", None, None, None),
+    ],
+)
+def test_a_title_may_tell_where_its_step_stands(
+    title: str, start_ns: int | None, dur_ns: int | None, context: int | None, read: Read
+) -> None:
+    trace = read(report("k  0.50  100.0", RULE, "TOTAL  0.50  100.0", title=title))
+    assert rows(trace, "steps", "decode_tokens", "start_ns", "dur_ns", "context_len") == [
+        (4, start_ns, dur_ns, context)
+    ]
+
+
+def test_steps_behind_one_that_tells_its_context_go_on_from_there(read: Read) -> None:
+    row = "a  0.50  100.0", RULE, "TOTAL  0.50  100.0"
+    told = report(*row, title="Prefill (N=8, context=100):", at="1")
+    trace = read(told + report(*row, title="Batch decode (N=4):", at="2"))
+    assert rows(trace, "steps", "context_len") == [100, 108]
+
+
 def test_a_total_beyond_rounding_is_counted(read: Read) -> None:
     near = report("a  0.50  50.0", "b  0.50  50.0", RULE, "TOTAL  1.01  100.0")
     far = report("a  0.50  50.0", "b  0.50  50.0", RULE, "TOTAL  1.02  100.0", at="20")

@@ -267,16 +267,16 @@ class _Reader:
         run.last_report = report
         title = report.title
         self._totals.add(self.runs.number(run), len(run.steps), report)
-        run.steps.append(Step(title.phase, title.tokens, title.time_ns, report.busy_ns, len(run.perfs)))
+        place = (len(run.perfs), title.context, title.wall_ns)
+        run.steps.append(Step(title.phase, title.tokens, title.time_ns, report.busy_ns, *place))
 
 
 def _title_fields(title: Title) -> dict[str, Any]:
     fields: dict[str, Any] = {"title": title.text}
     if title.phase:
         fields["phase"] = title.phase
-    if title.tokens is not None:
-        fields["tokens"] = title.tokens
-    return fields
+    told = {"tokens": title.tokens, "context": title.context, "wall_ns": title.wall_ns}
+    return fields | {key: value for key, value in told.items() if value is not None}
 
 
 def _example(number: int, text: str) -> str:

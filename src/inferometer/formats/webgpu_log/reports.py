@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from inferometer.formats.webgpu_log.quantities import read_time
 from inferometer.formats.webgpu_log.tables import (
     NOT_FINITE,
     STATISTICS,
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _TOKENS = re.compile(
     r"\bN ?= ?(?P<n>[0-9]{1,9})\b|\b(?P<tokens>[0-9]{1,9}) tokens?\b|\btokens ?[=:] ?(?P<given>[0-9]{1,9})\b"
 )
+_CONTEXT = re.compile(r"\bcontext ?[=:] ?(?P<n>[0-9]{1,9})\b")
+_WALL = re.compile(r"\bwall ?[=:] ?(?P<time>[0-9.]{1,20} ?(?:ns|us|\u00b5s|\u03bcs|ms|s))\b")
 _HEAD = re.compile(r"(?:GPU )?Profile Report\b", re.IGNORECASE)
 _LONGEST_TITLE = 400
 TOTAL = "total"
@@ -32,12 +35,17 @@ TOTAL = "total"
 
 @dataclass(frozen=True)
 class Title:
-    """What the line above a report says: `phase` and `tokens` are None where it doesn't tell."""
+    """What the line above a report says; None where it doesn't tell.
+
+    `context`: tokens in the KV cache before the step; `wall_ns`: how long it took, up to the time of this line.
+    """
 
     text: str = ""
     time_ns: int | None = None
     phase: str | None = None
     tokens: int | None = None
+    context: int | None = None
+    wall_ns: int | None = None
 
 
 def is_head(text: str) -> bool:
@@ -46,12 +54,21 @@ def is_head(text: str) -> bool:
 
 
 def read_title(text: str, time_ns: int | None) -> Title:
-    """`Batch decode (N=4):` is a decode of four tokens."""
+    """`Batch decode (N=4):` is a decode of four tokens, `(N=4, context=9, wall=2.5ms)` tells where it stands, too."""
     words = text[:_LONGEST_TITLE].lower()
     is_prefill, is_decode = "prefill" in words, "decode" in words
     phase = "mixed" if is_prefill and is_decode else "prefill" if is_prefill else "decode" if is_decode else None
     match = _TOKENS.search(text[:_LONGEST_TITLE])
-    return Title(text.strip().rstrip(":"), time_ns, phase, int(match[match.lastgroup or 0]) if match else None)
+    tokens = int(match[match.lastgroup or 0]) if match else None
+    context, wall = (pattern.search(text[:_LONGEST_TITLE]) for pattern in (_CONTEXT, _WALL))
+    return Title(
+        text=text.strip().rstrip(":"),
+        time_ns=time_ns,
+        phase=phase,
+        tokens=tokens,
+        context=int(context["n"]) if context else None,
+        wall_ns=read_time(wall["time"]) if wall else None,
+    )
 
 
 @dataclass

@@ -28,13 +28,18 @@ _MOST_ENTRIES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What stays of a report when its rows are handed over. `part` counts the `[Perf]` lines before it."""
+    """What stays of a report when its rows are handed over. `part` counts the `[Perf]` lines before it.
+
+    `context` and `wall_ns` as in `Title`.
+    """
 
     phase: str | None
     tokens: int | None
     time_ns: int | None
     busy_ns: int | None
     part: int
+    context: int | None = None
+    wall_ns: int | None = None
 
 
 @dataclass

@@ -1,8 +1,9 @@
 """The steps of a run: a report each, with its place in time where the log's lines give one.
 
-A report is printed when its batch has been read back: a decode step lasts from the report before to its own. The first
-one begins with the decode time, whose end is the `[Perf]` line; the prefill begins one time to first token earlier, and
-lasts as long as printed. What of this was cut off or doesn't fit together is null.
+A report is printed when its batch has been read back: a decode step lasts from the report before to its own, or as long
+as its title tells, where the host does other things between two steps. The first one begins with the decode time, whose
+end is the `[Perf]` line; the prefill begins one time to first token earlier, and lasts as long as printed. What of this
+was cut off or doesn't fit together is null.
 """
 
 from dataclasses import dataclass, field
@@ -70,7 +71,10 @@ def _spans(steps: list[Step], end_ns: int | None, times: dict[str, Any], *, lack
     spans: list[Span] = []
     before: Step | None = None
     for step in steps:
-        if step.phase == "prefill" and prefills == 1:
+        if step.wall_ns is not None and step.time_ns is not None:
+            fits = step.wall_ns <= step.time_ns
+            spans.append((step.time_ns - step.wall_ns, step.wall_ns) if fits else (None, None))
+        elif step.phase == "prefill" and prefills == 1:
             spans.append((start, prefill_ns) if start is not None and prefill_ns is not None else (None, None))
         elif before is None and lacks_steps:  # those before it were cut off
             spans.append((None, None))
@@ -102,7 +106,8 @@ def _contexts(
         if step.phase != "decode" and i >= len(chunks):  # another prompt, which may go on with the cache or not
             context = None
         is_start = is_first and i == 0 and step.phase == "prefill"
-        found.append((own, 0 if is_start else context))
+        context = context if step.context is None else step.context
+        found.append((own, 0 if is_start and step.context is None else context))
         more = step.tokens if step.phase == "decode" else own
         context = None if context is None or more is None else context + more
     return found
