@@ -142,7 +142,7 @@ def test_a_graph_replay_is_recognised_by_what_eager_launches_taught() -> None:
 def test_a_graph_replay_alone_is_order_only() -> None:
     found = find_groups(graph_after([("x", [NORM])], [FIRST, SECOND] * 9))
     assert found.groups == ()
-    assert "inside graph launches: order only" in found.refused[0].why
+    assert "that one call launched with others (a graph, a submit): order only" in found.refused[0].why
 
 
 def test_a_graph_replay_is_recognised_by_what_a_librarys_source_declares() -> None:

@@ -80,3 +80,45 @@ def test_every_call_is_claimed_once_at_most_and_none_is_lost() -> None:
     claimed = [part for parts in found.parts.values() for part in parts]
     assert sorted([*claimed, *found.unclaimed]) == sorted(GEMMA)
     assert (found.parts["wq"], found.parts["sample_phase2"]) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("label", "parts", "wanted"),
+    [
+        ("add_rms_norm:pre_ffn_norm", LLAMA, ["attention_residual", "pre_ffn_norm"]),
+        ("add_rms_norm:ffn_residual", LLAMA, ["input_norm", "ffn_residual"]),
+        ("add_rms_norm:final_norm", LLAMA, ["ffn_residual", "final_norm"]),
+        ("norm_add_norm:post_attention_norm", GEMMA, ["post_attention_norm", "attention_residual", "pre_ffn_norm"]),
+        ("norm_add_norm:post_ffn_norm", GEMMA, ["input_norm", "post_ffn_norm", "ffn_residual"]),
+        ("norm_add_norm:final_norm", GEMMA, ["post_ffn_norm", "ffn_residual", "final_norm"]),
+        ("add_rms_norm:pre_ffn_norm", GEMMA, ["attention_residual", "pre_ffn_norm"]),
+        ("rms_norm:input_norm", GEMMA, ["input_norm"]),
+        ("rope:kv_write", LLAMA, ["q_rope", "k_rope", "kv_write"]),
+        ("rope:kv_write", GEMMA, ["q_norm", "k_norm", "q_rope", "k_rope", "kv_write"]),
+        ("gate_up:ffn_gate_up", LLAMA, ["ffn_gate", "ffn_up", "ffn_activation"]),
+        ("gather:scaled_embedding", GEMMA, ["embedding", "embedding_scale"]),
+        ("norm_linear:qkv_proj", LLAMA, ["input_norm", "q_proj", "k_proj", "v_proj"]),
+        ("norm_gate_up:ffn_gate_up", LLAMA, ["pre_ffn_norm", "ffn_gate", "ffn_up", "ffn_activation"]),
+        ("linear_add:o_proj", LLAMA, ["o_proj", "attention_residual"]),
+        ("linear_add:ffn_down", LLAMA, ["ffn_down", "ffn_residual"]),
+    ],
+)
+def test_a_fused_kernel_does_what_its_operator_says_beside_its_role(
+    label: str, parts: list[tuple[str, str]], wanted: list[str]
+) -> None:
+    assert roles([label], parts) == {label: wanted}
+
+
+def test_head_norms_are_those_of_the_kernel_that_names_them() -> None:
+    found = roles(["rope:kv_write", "rms_norm:q_norm"], GEMMA)
+    assert found == {"rope:kv_write": ["k_norm", "q_rope", "k_rope", "kv_write"], "rms_norm:q_norm": ["q_norm"]}
+
+
+def test_kernels_of_different_layers_may_have_one_role() -> None:
+    first, rest, last = "rms_norm:input_norm", "norm_add_norm:post_ffn_norm", "norm_add_norm:final_norm"
+    found = match_roles([first, rest, last], GEMMA, {first: [0], rest: range(25), last: [25]})
+    shared = {role for _, role in found.shared}
+    assert shared == {"input_norm", "post_ffn_norm", "ffn_residual"}
+    assert [role for _, role in found.parts[first]] == ["input_norm"]  # of layer 0: the others are of 1 to 25
+    both = match_roles(["a:q_proj", "b:q_proj"], LLAMA, {"a:q_proj": [0, 1], "b:q_proj": [1, 2]})
+    assert both.parts["b:q_proj"] == ()  # both say layer 1

@@ -198,7 +198,7 @@ def test_a_failure_of_one_answer_doesnt_end_the_conversation(chat: Chat) -> None
 def test_a_terminal_is_not_driven_by_what_a_model_says(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     chat.engine.script = (*b"a\x1b[2J\n\tb",)
     assert chat("--prompt", "Hello", "--new-tokens", 8)[1] == "a\x1b[2J\n\tb\n"
-    monkeypatch.setattr("inferometer.commands.chat._is_terminal", lambda stream: stream is sys.stdout)
+    monkeypatch.setattr("inferometer.commands.chatting.is_terminal", lambda stream: stream is sys.stdout)
     assert chat("--prompt", "Hello", "--new-tokens", 8)[1] == "a [2J\n\tb\n"
 
 
@@ -284,8 +284,8 @@ def test_ctrl_c_ends_the_wait_for_a_line_after_polars_was_used() -> None:
     program = (
         "import polars\n"
         "polars.LazyFrame({'a': [1]}).select(polars.col('a').sum()).collect()\n"
-        "from inferometer.commands.chat import _next_line\n"
-        "_next_line()"
+        "from inferometer.commands.chatting import next_line\n"
+        "next_line()"
     )
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", program], **pipes) as process:  # type: ignore[call-overload]

@@ -15,7 +15,7 @@ import polars as pl
 
 from inferometer.analyses.change_launches import LaunchedRun, read_launches
 from inferometer.analyses.change_marks import TOKENS, Marks, find_marks, shared_marks
-from inferometer.analyses.change_steps import shared_contexts
+from inferometer.analyses.change_steps import activity_of_steps, is_by_step, shared_contexts
 from inferometer.analyses.changes import Changes
 from inferometer.analyses.compare_limits import FEWEST_OF_PHASE, MIN_CHANGE, OTHER_UNIT
 from inferometer.analyses.run_activity import Activity, activity
@@ -137,6 +137,8 @@ def choose_leading(each: Sequence[PhaseChanges]) -> PhaseChanges:
 def _as_recorded(base: Trace, candidate: Trace) -> Sides:
     """All steps of runs of which at most one has launches."""
     contexts = shared_contexts(base, candidate)
+    if is_by_step(base) and is_by_step(candidate):  # a log has only sums, the recording of such a run both
+        return Sides((Pair(activity_of_steps(base, contexts), activity_of_steps(candidate, contexts)),))
     first, second = (find_marks(trace) if _has_launches(trace) else None for trace in (base, candidate))
     left = activity(base, contexts) if first is None else read_launches(base, first).activity()
     right = activity(candidate, contexts) if second is None else read_launches(candidate, second).activity()

@@ -26,9 +26,11 @@ from inferometer.analyses.learned import lessons_of
 from inferometer.analyses.result import Result, Section
 from inferometer.analyses.selection import Selection
 from inferometer.errors import InputError, UnknownName
+from inferometer.names.apis import api_kind
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
+SUBMITS = "queue.submit"
 NEEDED = {  # the columns of each table that the question touches
     "launches": (
         *("kind", "kernel", "device", "stream", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
@@ -48,8 +50,8 @@ class Groups(Result):
     """`groups`, most time first; `refused`: what looks like one, with the reason. `shown` and `found` count groups.
 
     From launches: `launches` selected, of which `with_op` have a known op, `in_graph` came from graph replays and
-    `captured` are known by their host calls alone. `teachers`: files to learn from, `idle_teachers` those that taught
-    nothing.
+    `captured` are known by their host calls alone; `in_submits`: no graphs, but lists, as WebGPU's queue takes.
+    `teachers`: files to learn from, `idle_teachers` those that taught nothing.
     """
 
     source: str
@@ -62,6 +64,7 @@ class Groups(Result):
     in_graph: int
     captured: int
     with_call: int
+    in_submits: bool
     teachers: tuple[str, ...]
     idle_teachers: tuple[str, ...]
     losses: Losses
@@ -95,12 +98,17 @@ class Groups(Result):
             yield "No device work in the selection."
         elif not self.with_call:
             yield "No launch can be tied to a host call: which of them one call launched together can't be told."
-        elif not self.with_op:
+        elif not self.with_op and not self.in_submits:
             yield (
                 "No framework ops are known for these launches: groups rest on order and host gaps. PyTorch's profiler "
                 "records ops with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
             )
-        if self.in_graph:
+        if self.in_submits:
+            yield (
+                f"{self.in_graph:,} of {self.launches:,} launches were handed over in lists, by {SUBMITS}: a kernel is "
+                "what its label names, and none of them is called together with its neighbours."
+            )
+        elif self.in_graph:
             yield (
                 f"{self.in_graph:,} of {self.launches:,} launches are from graph replays, which have no ops: groups in "
                 "them are recognised by names that eager launches or other files (--learn-from) taught, or by what a "
@@ -200,10 +208,17 @@ def _result(
         in_graph=0 if work is None else int(work.in_graph.sum()),
         captured=0 if work is None else int(work.is_captured.sum()),
         with_call=0 if work is None else int((work.call != NONE).sum()),
+        in_submits=work is not None and bool(work.in_graph.any()) and _are_submits(trace),
         teachers=tuple(teachers),
         idle_teachers=tuple(teacher for teacher in teachers if teacher not in taught),
         losses=trace.losses,
     )
+
+
+def _are_submits(trace: Trace) -> bool:
+    """Whether no call launches a kernel or a graph: all hand over lists."""
+    names = trace.calls.select(pl.col("api").unique()).collect()["api"].drop_nulls()
+    return SUBMITS in names and not any(api_kind(name) in ("launch", "graph") for name in names)
 
 
 def _from_totals(trace: Trace, selection: Selection, section: int | None, *, split: bool) -> Groups:

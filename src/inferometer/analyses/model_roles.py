@@ -7,7 +7,7 @@ kept apart, never added to a neighbour.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from inferometer.names import decode
@@ -29,6 +29,7 @@ _ROLES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("gate_up", "gateup", "up_gate", "gate_and_up", "w13", "fc1"), ("ffn_gate", "ffn_up")),
     **dict.fromkeys(("down", "w2", "fc2"), ("ffn_down",)),
     **dict.fromkeys(("lm_head", "head", "logits", "unembed", "unembedding"), ("lm_head",)),
+    "scaled_embedding": ("embedding", "embedding_scale"),
     **dict.fromkeys(("embed", "embedding", "embeddings", "embed_tokens", "wte", "token_embd"), ("embedding",)),
 }
 _OPS: dict[str, tuple[str, ...]] = {  # the operators that a family of kernels without a role does
@@ -53,6 +54,16 @@ _BEHIND: dict[str, tuple[tuple[str, ...], ...]] = {  # what may be fused behind 
     "ffn_down": (("post_ffn_norm",), ("ffn_residual",)),
 }
 _NEXT_NORM = {"o_proj": "pre_ffn_norm"}  # where no norm stands between the role and the residual
+_AROUND_ADD = (  # norm, residual, and the norms that may follow: what one kernel of norms does in a row
+    ("post_attention_norm", "attention_residual", ("pre_ffn_norm",)),
+    ("post_ffn_norm", "ffn_residual", ("input_norm", "final_norm")),
+)
+_IN_FRONT = {
+    "q_proj": "input_norm",
+    "ffn_gate": "pre_ffn_norm",
+    "lm_head": "final_norm",
+}  # norms that products may have
+_HEAD_NORMS = ("q_norm", "k_norm")
 
 
 def is_attention(label: str) -> bool:
@@ -64,36 +75,86 @@ def is_attention(label: str) -> bool:
 
 @dataclass(frozen=True)
 class Roles:
-    """`parts`: what each class does, in the model's order, empty where that isn't told; `unclaimed`: what none does."""
+    """`parts`: what each class does, in the model's order, empty where that isn't told; `unclaimed`: what none does.
+
+    `shared`: parts that several classes have, each in its own layers.
+    """
 
     parts: dict[str, tuple[Part, ...]]
     unclaimed: tuple[Part, ...]
+    shared: frozenset[Part] = frozenset()
 
 
-def match_roles(classes: Iterable[str], parts: Sequence[Part]) -> Roles:
+def match_roles(
+    classes: Iterable[str], parts: Sequence[Part], layers: Mapping[str, Collection[int]] | None = None
+) -> Roles:
     """What each class of a phase does.
 
     Args:
         classes: Labels without layers, of one phase.
         parts: Operators and roles of the model's step, each once, in order.
+        layers: Of a class, the layers that its labels name. Classes of other layers may do the same part in these.
     """
-    left = dict.fromkeys(parts)
+    own = {name: frozenset(found) for name, found in (layers or {}).items()}
+    taken: dict[Part, list[frozenset[int]]] = {}
     claimed: dict[str, tuple[Part, ...]] = {}
     names = list(dict.fromkeys(classes))
     for claim in (_claim_role, _claim_feed_forward, _claim_operator):
         for name in sorted(names):
             if not claimed.get(name):
-                claimed[name] = tuple(part for part in left if part in set(claim(name, tuple(left))))
+                at = {part: _layers_at(name, part, own.get(name, frozenset())) for part in parts}
+                free = tuple(part for part in parts if _is_free(taken.get(part, []), at[part]))
+                wanted = set(claim(name, free))
+                claimed[name] = tuple(part for part in free if part in wanted)
                 for part in claimed[name]:
-                    del left[part]
-    return Roles({name: claimed[name] for name in names}, tuple(left))
+                    taken.setdefault(part, []).append(at[part])
+    claimed = _with_head_norms(claimed, [part for part in parts if part not in taken])
+    return Roles(
+        {name: claimed[name] for name in names},
+        tuple(part for part in parts if not any(part in found for found in claimed.values())),
+        frozenset(part for part, by in taken.items() if len(by) > 1),
+    )
+
+
+def _layers_at(name: str, part: Part, layers: frozenset[int]) -> frozenset[int]:
+    """Where a class of these layers does a part: what adds a layer's residual may have the next one's first norm."""
+    adds = part[1] == "input_norm" and "add" in decode(name).fused
+    return frozenset(layer + 1 for layer in layers) if adds else layers
+
+
+def _is_free(taken: Sequence[frozenset[int]], layers: frozenset[int]) -> bool:
+    """Whether a class of these layers may claim what others have: nobody has it, or all of them in other layers."""
+    return not taken or (bool(layers) and all(others and layers.isdisjoint(others) for others in taken))
 
 
 def _claim_role(name: str, parts: Sequence[Part]) -> list[Part]:
     role = name.partition(":")[2] or name
     wanted = set(_roles_of(role, {own for _, own in parts}))
     found = [part for part in parts if part[1] in wanted]
-    return found and [*found, *_fused_with(name, wanted, parts)]
+    return found and [*found, *_fused_with(name, wanted, parts), *_around_add(name, wanted, parts)]
+
+
+def _around_add(name: str, roles: set[str], parts: Sequence[Part]) -> list[Part]:
+    """What a kernel of norms does besides the role that it names: the residual, and the norms around that.
+
+    `add_rms_norm` adds, then has one norm; `norm_add_norm` has one before that, too.
+    """
+    known = decode(name)
+    if known.family != "norm" or "add" not in known.fused:
+        return []
+    found: list[str] = []
+    for before, residual, behind in _AROUND_ADD:
+        if roles.intersection((before, residual, *behind)):
+            next_norm = next((each for each in behind if each in roles), behind[0])
+            found += [residual, next_norm, *([before] if "rms_norm" in known.fused else [])]
+    return [part for part in parts if part[1] in found]
+
+
+def _with_head_norms(claimed: Mapping[str, tuple[Part, ...]], left: Sequence[Part]) -> dict[str, tuple[Part, ...]]:
+    """Norms of heads that no kernel has are done by the rope kernel that puts the heads into the cache."""
+    norms = tuple(part for part in left if part[1] in _HEAD_NORMS)
+    writers = [name for name, found in claimed.items() if {"rope", "kv_write"} <= {op for op, _ in found}]
+    return {name: (*norms, *found) if writers == [name] else found for name, found in claimed.items()}
 
 
 def _roles_of(text: str, known: set[str]) -> tuple[str, ...]:
@@ -118,7 +179,10 @@ def _with_experts(roles: tuple[str, ...], text: str, known: set[str]) -> tuple[s
 
 
 def _fused_with(name: str, roles: set[str], parts: Sequence[Part]) -> list[Part]:
-    """The norm and the residual behind a product, or the activation, that the label names beside it."""
+    """What the label names beside a product: the norm in front, the norm and the residual behind, the activation.
+
+    A rope kernel that writes to the cache has turned what it writes.
+    """
     words = {word.lower() for word in _WORD.findall(name.partition(":")[0])}
     has_norm = any("norm" in word for word in words)
     found: list[str] = []
@@ -129,8 +193,12 @@ def _fused_with(name: str, roles: set[str], parts: Sequence[Part]) -> list[Part]
             found += [norm if norm in own else _NEXT_NORM.get(role, ""), residual]
         elif words & {"residual", "add"} and role in _BEHIND:
             found.append(_BEHIND[role][1][0])
-        if words & {"gelu", "silu", "relu", "activation", "act"}:
+        if words & {"gelu", "silu", "relu", "activation", "act"} or "activation" in decode(name).fused:
             found.append("ffn_activation")
+        if decode(name).family == "gemm" and name.startswith("norm_"):
+            found.append(_IN_FRONT.get(role, ""))
+    if roles == {"kv_write"} and decode(name).family == "rope":
+        return [part for part in parts if part[0] == "rope"]
     return [part for part in parts if part[1] in found]
 
 

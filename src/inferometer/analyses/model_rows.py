@@ -15,7 +15,7 @@ from inferometer.analyses.model_work import PRODUCTS, Passes, Sizes, sum_of
 from inferometer.analyses.printed_steps import printed_of_run, printed_steps
 from inferometer.analyses.steps import StepTable, step_table
 from inferometer.errors import InputError
-from inferometer.names.engine_labels import class_of_label
+from inferometer.names.engine_labels import class_of_label, layer_of_label
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def phase_rows(
     passes = Passes.of(rows, phase)
     costs = passes.costs(model, sizes)
     kernels = {kernel: class_of_label(kernel) for kernel in rows["kernel"].unique()}
-    roles = match_roles(kernels.values(), list(dict.fromkeys(part for part, _ in costs)))
+    roles = match_roles(kernels.values(), list(dict.fromkeys(part for part, _ in costs)), _layers_of(kernels))
     label = pl.col("kernel") if by_layer else pl.col("kernel").replace_strict(kernels)
     sums = (
         rows.group_by(label.alias("kernel"), maintain_order=True)
@@ -68,7 +68,8 @@ def phase_rows(
     for row in sums.iter_rows(named=True):
         name = row["kernel"]
         parts = roles.parts[kernels[name] if by_layer else name]
-        layers = [int(layer) for layer in row["layers_seen"] if str(layer).isdecimal()] if by_layer else None
+        is_cut = by_layer or not roles.shared.isdisjoint(parts)
+        layers = [int(layer) for layer in row["layers_seen"] if str(layer).isdecimal()] if is_cut else None
         cost = sum_of(costs, parts, layers or None)
         found.append(
             {
@@ -90,6 +91,15 @@ def phase_rows(
     schema = pl.Schema({"phase": pl.String(), "roles": pl.List(pl.String()), **floats})
     frame = pl.DataFrame(found, schema_overrides=schema, infer_schema_length=None)
     return frame, tuple(role for _, role in roles.unclaimed)
+
+
+def _layers_of(kernels: Mapping[str, str]) -> dict[str, set[int]]:
+    """The layers that the labels of each class name."""
+    found: dict[str, set[int]] = {}
+    for label, name in kernels.items():
+        layer = layer_of_label(label)
+        found.setdefault(name, set()).update(() if layer is None else (layer,))
+    return found
 
 
 def _is_rated(row: Mapping[str, Any], parts: Sequence[Part]) -> bool:

@@ -70,7 +70,8 @@ def _why(chain: list[dict[str, Any]]) -> str:
         "own ops": f"A sequence of {n}, always in this order, but each from an op of its own: one op launched both in "
         f"{same:,} of {known:,} pairs, and {between}.",
         "rare": f"A sequence of {n}, seen too rarely to say that one call launches it.",
-        "graph": f"A sequence of {n} inside graph launches: order only, since no op or call stands behind each kernel.",
+        "graph": f"A sequence of {n} that one call launched with others (a graph, a submit): order only, since no op "
+        "or call stands behind each kernel.",
         "no calls": f"A sequence of {n}, always in this order; without host calls that proves no common call.",
         "slow": f"A sequence of {n}, always in this order, but {between}: {_slow(gaps)}.",
         "memory": f"A sequence of {n} copies or fills, always in this order: each is a call of its own.",

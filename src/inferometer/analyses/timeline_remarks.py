@@ -7,6 +7,7 @@ import polars as pl
 
 from inferometer.analyses.ranks import Ranks
 from inferometer.analyses.work import at_place, place_name
+from inferometer.names.apis import api_kind
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration, format_share
 
@@ -20,6 +21,7 @@ _WHY = {
     "dependency": "queued work waited for something else: another stream, another rank or the device's front end",
     "launch_gap": "queued work followed within the usual few μs",
     "graph": "the device was between the nodes of a graph replay",
+    "submit": "the device was between the kernels of one submit",
     "unknown": "no host call is recorded that would tell why",
 }
 
@@ -74,8 +76,14 @@ def _whys(gaps: pl.DataFrame) -> Iterator[str]:
             str(name) for name, time_ns in _largest(of, "waited_in") if name and time_ns >= _CAUSE_SHARE * cause_ns
         ]
         waited = f" ({'after ' if cause == 'host_late' else ''}{', '.join(waits)})" if waits else ""
-        words = _WHY[cause].format(waits=waited)
+        words = _WHY["submit" if cause == "graph" and _are_submits(of) else cause].format(waits=waited)
         yield f"{format_share(cause_ns / idle_ns)} of that {words}"
+
+
+def _are_submits(gaps: pl.DataFrame) -> bool:
+    """Whether what queued several launches at once was no launch of a graph: `queue.submit` of WebGPU."""
+    names = gaps["api"].cast(pl.String).drop_nulls().unique()
+    return bool(len(names)) and all(api_kind(name) == "other" for name in names)
 
 
 def _largest(gaps: pl.DataFrame, by: str) -> list[tuple[str, int]]:

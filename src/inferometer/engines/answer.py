@@ -65,6 +65,7 @@ class Setup:
         warm_up: None: there was none, so the first answer is a cold one.
         recording: The store that the answers are recorded into. Times then include what recording costs.
         notes: What else a reader must know of the model.
+        engine: `hf` (transformers and torch) or `webgpu`.
     """
 
     model: str
@@ -79,6 +80,7 @@ class Setup:
     warm_up: WarmUp | None = None
     recording: str | None = None
     notes: Sequence[str] = ()
+    engine: str = "hf"
 
 
 @dataclass(frozen=True)

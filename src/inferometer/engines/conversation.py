@@ -1,32 +1,30 @@
 """A conversation with a model: questions in, text out as it comes, and what each answer took.
 
-Every answer reads the whole conversation again, so that its time to first token doesn't depend on what a cache happens
-to hold. B sequences (here one), T tokens, V vocabulary.
+B sequences (here one), T tokens, V vocabulary.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from inferometer.engines.answer import Answer, Ended, OperatorUse, WarmUp
 from inferometer.engines.arms import TORCH_ONLY, Arm, Check, checking, run, using
+from inferometer.engines.dialogue import Dialogue, Said
 from inferometer.engines.engine import Engine
 from inferometer.engines.generation import Sampler, generate
 from inferometer.engines.memory import is_out_of_memory
 from inferometer.engines.peak_memory import begin_device_peak, device_peak_bytes, peak_rss_bytes
 from inferometer.engines.sampling import Sampling
-from inferometer.engines.text_stream import TextStream
 from inferometer.engines.tokens import Tokenizer
-from inferometer.errors import InferometerError, InputError, Unavailable
+from inferometer.errors import InferometerError, Unavailable
 
 WARM_UP_PASSES = 18
 """The prompt and 17 tokens: past a length that 16 divides and one that it doesn't, which Triton compiles apart, and
 past the second length, at which torch.compile gives up on fixed ones."""
 
 _clock = time.perf_counter_ns
-_Said = Callable[[str], object]
 
 
 class ChatEngine(Engine, Protocol):
@@ -58,14 +56,14 @@ class Conversation:
     uses_template: bool = True
 
     def __post_init__(self) -> None:
-        if self.new_tokens < 1:
-            raise InputError(f"new tokens: want 1 or more, found {self.new_tokens}")
+        self._dialogue = Dialogue(
+            self.engine, self.new_tokens, stop_at_eos=self.stop_at_eos, uses_template=self.uses_template
+        )
         self.reset()
 
     def reset(self) -> None:
         """Forget everything: the same questions with the same seed get the same answers again."""
-        self._messages: list[dict[str, str]] = []
-        self._text = ""
+        self._dialogue.reset()
         self._sampler = self.sampling.sampler()
 
     def warm_up(self, text: str) -> WarmUp:
@@ -77,15 +75,15 @@ class Conversation:
             InferometerError: A backend failed.
         """
         began_ns = _clock()
-        prompt = self._prompt_with(text)
-        passes = _Run(self.engine, self.arm, prompt, self._room(prompt), began_ns)
+        prompt = self._dialogue.prompt_with(text)
+        passes = _Run(self.engine, self.arm, prompt, self._dialogue.room_after(prompt), began_ns)
         for _ in passes.tokens(self.sampling.sampler(), most=WARM_UP_PASSES):
             pass
         if passes.failure is not None:
             raise passes.failure
         return WarmUp(_clock() - began_ns, passes.ttft_ns or 0)
 
-    def ask(self, text: str, said: _Said = lambda piece: None) -> Answer:
+    def ask(self, text: str, said: Said = lambda piece: None) -> Answer:
         """The answer, which `said` gets in pieces as it comes.
 
         Ctrl-C ends the answer, and it stays in the conversation as far as it is. A backend that fails ends it too
@@ -99,68 +97,30 @@ class Conversation:
             InputError: The text is empty or no UTF-8, or the conversation doesn't fit into the model's context.
         """
         began_ns = _clock()
-        prompt = self._prompt_with(text)
-        passes = _Run(self.engine, self.arm, prompt, self._room(prompt), began_ns)
+        prompt = self._dialogue.prompt_with(text)
+        passes = _Run(self.engine, self.arm, prompt, self._dialogue.room_after(prompt), began_ns)
         begin_device_peak(self.engine.device)
-        ended: Ended = "new_tokens" if passes.room == self.new_tokens else "context"
-        eos = frozenset(self.engine.tokenizer.eos) if self.stop_at_eos else frozenset[int]()
-        stream = TextStream(self.engine.tokenizer.decode)
+        ended = self._dialogue.full(passes.room)
+        speech = self._dialogue.speech(said)
         try:
             for token in passes.tokens(self._sampler):
-                if token in eos:
+                speech.add(token)
+                if speech.is_over:
                     ended = "eos"
                     break
-                if piece := stream.add(token):
-                    said(piece)
         except KeyboardInterrupt:
             ended = "interrupted"
         ended = ended if passes.failure is None else "failed"
-        if piece := stream.rest():
-            said(piece)
+        speech.finish()
         passes.end()
         answer = self._answer(passes, ended)
         if answer.failure is None:
-            self._remember(text, answer)
+            self._dialogue.remember(text, answer.text)
         return answer
 
-    def _prompt_with(self, text: str) -> Sequence[int]:
-        _check_text(text)
-        tokenizer = self.engine.tokenizer
-        if self.uses_template:
-            tokens = list(tokenizer.chat([*self._messages, _message("user", text)]))
-        else:
-            tokens = list(tokenizer.encode(self._text + text))
-        if not tokens:
-            raise InputError("the prompt has no tokens", hint="Ask something.")
-        if wrong := [token for token in tokens if not 0 <= token < self.engine.vocabulary]:
-            raise InputError(
-                f"the tokenizer doesn't fit the model: it makes token {wrong[0]}, and the model has "
-                f"{self.engine.vocabulary} tokens",
-                hint="Give the folder the tokenizer that belongs to these weights.",
-            )
-        return tokens
-
-    def _room(self, prompt: Sequence[int]) -> int:
-        """New tokens that fit, as many as are wanted at most."""
-        limit = self.engine.context_limit
-        room = self.new_tokens if limit is None else min(self.new_tokens, limit - len(prompt))
-        if room < 1:
-            raise InputError(
-                f"the prompt has {len(prompt):,} tokens; {self.engine.name} has {limit:,} positions, and one at least "
-                "is the answer's",
-                hint="Shorten it." if not self._messages else "Begin a new conversation: /reset.",
-            )
-        return room
-
-    def _remember(self, text: str, answer: Answer) -> None:
-        self._messages += [_message("user", text), _message("assistant", answer.text)]
-        self._text += text + answer.text
-
     def _answer(self, passes: "_Run", ended: Ended) -> Answer:
-        eos = self.engine.tokenizer.eos if ended == "eos" else ()
-        spoken = [token for i, token in enumerate(passes.new) if i + 1 < len(passes.new) or token not in eos]
         return Answer(
-            text=self.engine.tokenizer.decode(spoken) if spoken else "",
+            text=self._dialogue.text_of(passes.new, ended),
             tokens=tuple(passes.new),
             prompt_tokens=len(passes.prompt),
             ended=ended,
@@ -173,19 +133,6 @@ class Conversation:
             peak_device_bytes=device_peak_bytes(self.engine.device),
             failure=passes.failure,
         )
-
-
-def _message(role: str, text: str) -> dict[str, str]:
-    return {"role": role, "content": text}
-
-
-def _check_text(text: str) -> None:
-    if not text.strip():
-        raise InputError("the prompt is empty", hint="Ask something.")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"the prompt is no text in UTF-8: see character {error.start + 1}") from error
 
 
 class _Watch(Check):

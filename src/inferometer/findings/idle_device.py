@@ -54,7 +54,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         ),
         size_ns=idle_ns,
         share=share,
-        next=_next(path),
+        next=_next(path, evidence.trace.facts.framework),
     )
 
 
@@ -103,7 +103,12 @@ def _ended(sites: list[tuple[str | None, int]], idle_ns: int) -> Iterator[str]:
         yield f"The work that ended the gaps is launched by {listed}."
 
 
-def _next(path: HostPath | None) -> str:
+def _next(path: HostPath | None, framework: str | None) -> str:
+    if framework == "WebGPU":
+        return (
+            "Put more decode steps into a submit, or record the next one before the tokens of the last are read back: "
+            "see how steps part into recording, submitting, waiting and reading, inferometer spans."
+        )
     if path is None or path.name is None:
         return (
             "Record the host's side, and see what it does meanwhile: torch.profiler with with_stack=True, or nsys "

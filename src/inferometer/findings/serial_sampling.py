@@ -3,7 +3,7 @@
 Sampling on the GPU goes in phases: the first reads all logits, later ones what is left of them. Fires when a class of
 the sampling family takes 10 times the median of its siblings of the same phase or more, and 0.2 % of that phase's GPU
 time: `low`; from 2 % `medium`, from 10 % `high`. A factor of ten is beyond what launching costs; it is one thread
-working through a list.
+working through a list. A class that is launched as several workgroups is none, where launches tell that.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ import polars as pl
 
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
+from inferometer.names.engine_labels import class_of_label
 from inferometer.units import format_duration, format_share
 
 _DEAR = 10.0
@@ -27,6 +28,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         usual = siblings["total_ns"].median()
         severity = _SCALE.severity(row["share"])
         if severity is None or not isinstance(usual, int | float) or not usual or row["total_ns"] < _DEAR * usual:
+            continue
+        if _is_spread(evidence, row["class"]):
             continue
         each = ", ".join(
             f"{row['total_ns'] / other:.0f}x {name}"
@@ -48,6 +51,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
             share=row["share"],
             next="See whether one thread merges the candidates; a tree over the workgroup does it in few steps.",
         )
+
+
+def _is_spread(evidence: Evidence, name: str) -> bool:
+    """Whether any launch of the class has several workgroups."""
+    kernels = evidence.trace.launches.filter(pl.col("grid").is_not_null()).select("kernel", "grid").unique().collect()
+    grids = (grid for kernel, grid in kernels.iter_rows() if kernel is not None and class_of_label(kernel) == name)
+    return any(max(grid) > 1 for grid in grids)
 
 
 def _is_sampling(evidence: Evidence, name: str) -> bool:

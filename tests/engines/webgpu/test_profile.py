@@ -10,12 +10,13 @@ from tests.effort import examples
 from tests.engines.webgpu.profile_cases import ADAPTER, answer, run_of, small_program, submit, usual_dur
 
 from inferometer.backends.wgsl.source import kernel_names
+from inferometer.engines.webgpu.adapter_rates import AdapterRates
 from inferometer.engines.webgpu.dispatch_times import dispatch_times
 from inferometer.engines.webgpu.executor import Request, Submission
 from inferometer.engines.webgpu.geometry import workgroup_of
 from inferometer.engines.webgpu.profile import Bandwidth, Profile, make_profile
-from inferometer.engines.webgpu.profiled_run import memory_of
 from inferometer.engines.webgpu.program import Dispatch, Pass, Pipeline
+from inferometer.engines.webgpu.program_memory import memory_of
 from inferometer.errors import InferometerError
 from inferometer.reports.delimited import render_csv
 from inferometer.reports.markdown import render_markdown
@@ -112,22 +113,55 @@ def test_an_adapter_that_we_have_data_of_has_its_bandwidth() -> None:
     assert "Apple M3" in profile.bandwidth.source
 
 
+RATES = AdapterRates(2e9, "copying 67 MB", 11_000.0)
+
+
+def test_a_measured_bandwidth_is_the_bound_of_an_adapter_that_we_have_no_data_of() -> None:
+    profile = make_profile(small_program(), answer(small_program()), adapter=ADAPTER, rates=RATES)
+    assert profile.bandwidth == profile.measured == Bandwidth(2e9, "measured here: copying 67 MB")
+    assert profile.empty_pass_ns == 11_000.0
+    assert profile.rows["sol_fraction"].null_count() == profile.rows["is_launch_bound"].null_count() == 0
+    assert dict(profile.facts())["Bandwidth"] == "2.000 GB/s, measured here: copying 67 MB"
+    assert profile.as_json()["bandwidth_source"] == "measured here: copying 67 MB"
+
+
+def test_a_datasheets_bandwidth_stays_the_bound_and_the_measured_one_stands_beside_it() -> None:
+    known = replace(ADAPTER, name="Apple M3")
+    profile = make_profile(small_program(), answer(small_program()), adapter=known, rates=RATES)
+    assert profile.bandwidth is not None
+    assert profile.bandwidth.bytes_per_s == 100e9
+    told = dict(profile.facts())["Bandwidth"]
+    assert "datasheet of Apple M3" in told
+    assert "; 2.000 GB/s, measured here" in told
+    assert profile.as_json()["measured_bytes_per_s"] == 2e9
+
+
+def test_a_fraction_above_one_is_shown_and_said() -> None:
+    slow = AdapterRates(1e3, "copying 67 MB", 1.0)
+    profile = make_profile(small_program(), answer(small_program()), rates=slow)
+    most = profile.rows["sol_fraction"].max()
+    assert isinstance(most, float)
+    assert most > 1
+    assert any(text.startswith("S above 1") and "linear:lm_head" in text for text in profile.remarks())
+
+
+def test_a_brief_profile_leaves_out_what_stands_beside_it() -> None:
+    run = run_of(small_program(), answer(small_program()))
+    brief, whole = (make_profile(run.program, run.submissions, load=run.load, brief=brief) for brief in (True, False))
+    titles = [section.title for section in whole.sections()]
+    assert [section.title for section in brief.sections()] == titles[:3]
+    assert titles[3:] == ["Memory", "Load"]
+    assert brief.as_json()["load"] == whole.as_json()["load"]
+
+
 def test_kernels_near_an_empty_pass_are_bound_by_launches() -> None:
     program = small_program()
     profile = make_profile(program, answer(program), empty_pass_ns=11_000.0)
     bound = set(profile.rows.filter("is_launch_bound", phase="decode")["label"])
     assert "rms_norm" in bound
     assert "linear:lm_head" not in bound
+    assert "Launch-bound" in render_terminal(profile, is_terminal=False)
     assert make_profile(program, answer(program)).rows["is_launch_bound"].null_count() == profile.rows.height
-
-
-def test_forms_of_a_run_are_ratios_of_the_single_pass() -> None:
-    program = small_program()
-    one = answer(program, timing="single_pass")
-    slow = [replace(step, record_ns=step.record_ns + step.wall_ns) for step in one]  # twice the wall
-    profile = make_profile(program, answer(program), forms={"single_pass": one, "pass_per_dispatch": slow})
-    assert profile.forms["timing"].to_list() == ["single_pass", "pass_per_dispatch", "timestamps"]
-    assert profile.forms["ratio"].to_list()[:2] == [1.0, pytest.approx(2.0)]
 
 
 def test_a_run_without_timestamps_has_walls_and_says_that_nothing_was_timed() -> None:

@@ -1,12 +1,13 @@
 import random
 from pathlib import Path
 
+import msgspec
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import examples
-from tests.engines.webgpu.profile_cases import answer, run_of, small_program, usual_dur
+from tests.engines.webgpu.profile_cases import answer, dispatch, run_of, small_program, usual_dur
 
 import inferometer
 from inferometer.analyses.compare import compare
@@ -17,7 +18,7 @@ from inferometer.analyses.timeline import find_timeline
 from inferometer.engines.webgpu.profile import make_profile
 from inferometer.engines.webgpu.profile_store import save_profile
 from inferometer.engines.webgpu.profiled_run import ProfiledRun
-from inferometer.engines.webgpu.program import Dispatch, Pass
+from inferometer.engines.webgpu.program import Amount, Dispatch, Pass
 from inferometer.engines.webgpu.run_metrics import run_metrics
 from inferometer.engines.webgpu.seed_log import render_seed_log
 from inferometer.errors import InputError
@@ -176,3 +177,19 @@ def test_a_store_that_is_there_is_replaced_only_by_force(run: ProfiledRun, tmp_p
     with pytest.raises(InputError, match="already exists"):
         save_profile(path, run)
     save_profile(path, run, force=True)
+
+
+@pytest.mark.parametrize(("groups", "fires"), [(1, True), (64, False)])
+def test_a_dear_sampling_kernel_is_a_serial_one_only_where_it_is_one_workgroup(
+    groups: int, fires: bool, tmp_path: Path
+) -> None:
+    program = small_program()
+    product, sample = program.phases["head"]
+    search = dispatch("argmax", pipeline=6, read=Amount(fixed=4 * 512), grid=(groups, 1, 1))
+    dear = msgspec.structs.replace(program, phases={**program.phases, "head": (product, search, sample)})
+
+    def dur(one: Dispatch, passed: Pass, chance: random.Random) -> int:
+        return 900_000 if one.op == "argmax" else usual_dur(one, passed, chance)
+
+    trace = _stored(run_of(dear, answer(dear, dur=dur)), tmp_path)
+    assert ("serial_sampling" in {finding.rule for finding in find_findings(trace).findings}) == fires

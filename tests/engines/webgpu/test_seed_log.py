@@ -20,7 +20,7 @@ from inferometer.engines.webgpu.seed_log import render_seed_log
 from inferometer.findings.engine import find_findings
 from inferometer.trace.trace import Trace
 
-_STORE_ONLY = {"memory_by_purpose", "kernel_selections", "clocks"}
+_STORE_ONLY = {"memory_by_purpose", "kernel_selections", "clocks", "adapter_rates"}
 _SIZES = ("adapter_limit_bytes", "bytes", "gpu_bytes", "gpu_peak_bytes", "bytes_per_s")
 
 

@@ -71,7 +71,7 @@ class LoadPhase:
 
 @dataclass(frozen=True)
 class Submission:
-    """One submit and its read-back. Times are ns of `time.perf_counter_ns` (a browser's: of its own monotonic clock).
+    """One submit and its read-back. Times are ns of `time.perf_counter_ns`, a browser's shifted to it.
 
     Attributes:
         passes: What ran.

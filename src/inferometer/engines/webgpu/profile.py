@@ -1,4 +1,4 @@
-"""Where the time of an answer went: by kernel, by phase, by step, and what profiling costs.
+"""Where the time of an answer went: by kernel, by phase, by step.
 
 Measured: times, of timestamps around each dispatch (device) and of the host's clock (walls). Modelled: bytes and FLOPs,
 each operand once, from the program's shapes; rates and fractions divide one by the other and are named so. A step is a
@@ -8,7 +8,7 @@ Three times of the device differ: `summed_ns` adds durations, `busy_ns` is the u
 from the first begin to the last end of each submit. `profile_tables` makes the frames.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +16,11 @@ import polars as pl
 
 from inferometer.analyses.result import Field, Result, Section
 from inferometer.engines.webgpu import profile_tables as tables
+from inferometer.engines.webgpu.adapter_rates import AdapterRates
 from inferometer.engines.webgpu.dispatch_times import dispatch_times
-from inferometer.engines.webgpu.executor import Adapter, LoadPhase, Submission, Timing
-from inferometer.engines.webgpu.profiled_run import PurposeMemory, memory_of
+from inferometer.engines.webgpu.executor import Adapter, LoadPhase, Submission
 from inferometer.engines.webgpu.program import Program
+from inferometer.engines.webgpu.program_memory import PurposeMemory, memory_of
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 from inferometer.units import format_bytes, format_count, format_duration, format_share
@@ -33,18 +34,19 @@ _KERNELS = (
     Field("total_ns", "Total", "ns"),
     Field("calls", "Calls", "count"),
     Field("median_ns", "Med", "ns"),
-    Field("min_ns", "Min", "ns", spare=6),
-    Field("max_ns", "Max", "ns", spare=5),
-    Field("layers", "Layers", "count", spare=8),
-    Field("modelled_bytes", "Bytes (modelled)", "bytes", spare=7),
-    Field("modelled_flops", "FLOPs (modelled)", "count", spare=11),
+    Field("min_ns", "Min", "ns", spare=7),
+    Field("max_ns", "Max", "ns", spare=6),
+    Field("layers", "Layers", "count", spare=9),
+    Field("modelled_bytes", "Bytes (modelled)", "bytes", spare=8),
+    Field("modelled_flops", "FLOPs (modelled)", "count", spare=12),
     Field("gb_per_s", "GB/s", "ratio", spare=1),
-    Field("gflop_per_s", "GFLOP/s", "ratio", spare=4),
+    Field("gflop_per_s", "GFLOP/s", "ratio", spare=5),
     Field("sol_fraction", "S", "share", spare=1),
     Field("best_fraction", "Of best", "share", spare=2),
-    Field("kernel", "Kernel", "text", spare=3),
-    Field("grid", "Grid", "text", spare=9),
-    Field("workgroup", "Workgroup", "text", spare=10),
+    Field("is_launch_bound", "Launch-bound", "text", spare=3),
+    Field("kernel", "Kernel", "text", spare=4),
+    Field("grid", "Grid", "text", spare=10),
+    Field("workgroup", "Workgroup", "text", spare=11),
     Field("label", "Label", "name"),
 )
 _PHASES = (
@@ -72,15 +74,6 @@ _STEPS = (
     Field("token_ns", "A token", "ns", spare=1),
     Field("dispatches", "Dispatches", "count", spare=2),
     Field("untimed", "Untimed", "count", spare=3),
-)
-_FORMS = (
-    Field("timing", "Form", "text"),
-    Field("steps", "Steps", "count", spare=2),
-    Field("tokens", "Tokens", "count", spare=1),
-    Field("token_ns", "Wall a token", "ns"),
-    Field("token_p50_ns", "p50", "ns", spare=3),
-    Field("ratio", "Of single_pass", "ratio"),
-    Field("record_per_dispatch_ns", "Record a dispatch", "ns"),
 )
 _MEMORY = (
     Field("purpose", "Purpose", "text"),
@@ -114,9 +107,12 @@ class Profile(Result):
     `modelled_bytes` and `modelled_flops`, `gb_per_s` and `gflop_per_s`; `bound_ns` (bytes over the bandwidth) and
     `sol_fraction` (bound over measured), null where no bandwidth is known; `best_fraction` of the best kernel's
     bytes/s; `is_launch_bound`, null where an empty pass wasn't measured; `grid` and `workgroup`. `layer_rows`: the same
-    for each label as it is. `phases`, `steps`, `forms`: see `profile_tables`.
+    for each label as it is. `phases`, `steps`: see `profile_tables`.
 
     Time is conserved: totals of `rows` make `summed_ns`; calls and untimed ones make `dispatches`.
+
+    `bandwidth` is what `bound_ns` is made with: a datasheet's where the device is known, since no kernel beats that;
+    else what was measured here, which a kernel whose data stays in caches may. `measured`: that, where it was.
 
     `launch_floor_ns`: the median of the row with the shortest one; `empty_pass_ns`: of a pass that does nothing, where
     that was measured.
@@ -128,7 +124,6 @@ class Profile(Result):
     layer_rows: pl.DataFrame
     phases: pl.DataFrame
     steps: pl.DataFrame
-    forms: pl.DataFrame
     memory: tuple[PurposeMemory, ...]
     load: tuple[LoadPhase, ...]
     dispatches: int
@@ -138,8 +133,10 @@ class Profile(Result):
     span_ns: int
     wall_ns: int
     bandwidth: Bandwidth | None
+    measured: Bandwidth | None
     empty_pass_ns: float | None
     each_layer: bool = False
+    brief: bool = False
     losses: Losses = field(default_factory=lambda: Losses(ALL_TABLES))
 
     @property
@@ -159,22 +156,23 @@ class Profile(Result):
             lines.append(("Device", f"{busy} {share}{timed}" if self.dispatches > self.untimed else "not timed"))
         lines.append(("Dispatches", f"{self.dispatches:,}, {self.untimed:,} of them untimed"))
         if self.bandwidth is not None:
-            rate = f"{format_bytes(round(self.bandwidth.bytes_per_s))}/s"
-            lines.append(("Bandwidth", f"{rate}, {self.bandwidth.source}"))
+            known = dict.fromkeys(each for each in (self.bandwidth, self.measured) if each is not None)
+            told = (f"{format_bytes(round(each.bytes_per_s))}/s, {each.source}" for each in known)
+            lines.append(("Bandwidth", "; ".join(told)))
         if self.launch_floor_ns is not None:
             lines.append(("Launch floor", self._floor()))
         return [(label, text) for label, text in lines if text]
 
     def sections(self) -> Sequence[Section]:
-        """Kernels, phases, steps; and what is known beside: other forms of the run, memory, loading."""
+        """Kernels, phases, steps; memory and loading, where they aren't told elsewhere."""
         rows = self.layer_rows if self.each_layer else self.rows
         sections = [
-            Section("Kernels", _KERNELS, rows),
+            Section("Kernels", _KERNELS, _in_words(rows)),
             Section("Wall time", _PHASES, self.phases),
             Section("Steps", _STEPS, self.steps),
         ]
-        if self.forms.height:
-            sections.append(Section("What profiling costs: decode", _FORMS, self.forms))
+        if self.brief:
+            return sections
         sections.append(Section("Memory", _MEMORY, pl.DataFrame(self._memory_rows())))
         if self.load:
             sections.append(Section("Load", _LOAD, self._load_frame()))
@@ -225,13 +223,14 @@ class Profile(Result):
             "wall_ns": self.wall_ns,
             "bandwidth_bytes_per_s": None if self.bandwidth is None else self.bandwidth.bytes_per_s,
             "bandwidth_source": None if self.bandwidth is None else self.bandwidth.source,
+            "measured_bytes_per_s": None if self.measured is None else self.measured.bytes_per_s,
+            "measured_source": None if self.measured is None else self.measured.source,
             "launch_floor_ns": self.launch_floor_ns,
             "empty_pass_ns": self.empty_pass_ns,
             "rows": self.rows.to_dicts(),
             "layer_rows": self.layer_rows.to_dicts(),
             "phases": self.phases.to_dicts(),
             "steps": self.steps.to_dicts(),
-            "forms": self.forms.to_dicts(),
             "memory": self._memory_rows(),
             "load": self._load_frame().to_dicts(),
             "remarks": list(self.remarks()),
@@ -257,6 +256,13 @@ class Profile(Result):
         return frame.with_columns(pl.when(has_both).then(pl.col("bytes") / pl.col("dur_ns")).alias("gb_per_s"))
 
 
+def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows as reports show them."""
+    bound = pl.col("is_launch_bound")
+    said = pl.when(bound).then(pl.lit("yes")).when(bound.is_not_null()).then(pl.lit("no"))
+    return rows.with_columns(said.alias("is_launch_bound"))
+
+
 def make_profile(
     program: Program,
     submissions: Sequence[Submission],
@@ -265,8 +271,9 @@ def make_profile(
     load: Sequence[LoadPhase] = (),
     bandwidth: Bandwidth | None = None,
     empty_pass_ns: float | None = None,
-    forms: Mapping[Timing, Sequence[Submission]] | None = None,
+    rates: AdapterRates | None = None,
     each_layer: bool = False,
+    brief: bool = False,
 ) -> Profile:
     """The profile of these submissions; without timestamps it has walls only.
 
@@ -275,23 +282,23 @@ def make_profile(
         submissions: Of one answer, in order.
         adapter: What ran it.
         load: The parts of getting ready.
-        bandwidth: As it was measured; None: of the data of devices, where the adapter is known there.
-        empty_pass_ns: The median of a pass that does nothing, as it was measured.
-        forms: The same request in other forms, for what profiling costs.
+        bandwidth: The device's; None: of the data of devices, where the adapter is known there, else the measured one.
+        empty_pass_ns: The median of a pass that does nothing; None: that of `rates`.
+        rates: What was measured on the adapter.
         each_layer: Reports show a row for each label with its layer.
+        brief: Reports leave out memory and loading, which stand beside them.
 
     Raises:
         InferometerError: A submission has times of other than all its dispatches.
     """
-    bandwidth = bandwidth or known_bandwidth(adapter)
+    measured = None if rates is None else Bandwidth(rates.bytes_per_s, f"measured here: {rates.how}")
+    bandwidth = bandwidth or known_bandwidth(adapter) or measured
+    empty_pass_ns = rates.empty_pass_ns if empty_pass_ns is None and rates is not None else empty_pass_ns
     times = dispatch_times(program, submissions)
     steps = tables.step_rows(times, submissions)
     bytes_per_s = None if bandwidth is None else bandwidth.bytes_per_s
     least_ns = None if empty_pass_ns is None else empty_pass_ns * LAUNCH_BOUND
     rows, layer_rows = (tables.kernel_rows(times, by, bytes_per_s, least_ns) for by in ("class", "label"))
-    by_form = dict(forms or {})
-    if by_form and submissions:
-        by_form.setdefault(submissions[0].timing, submissions)
     return Profile(
         name=program.name,
         adapter=adapter,
@@ -299,7 +306,6 @@ def make_profile(
         layer_rows=layer_rows,
         phases=tables.phase_rows(steps),
         steps=steps,
-        forms=tables.form_rows(program, by_form),
         memory=tuple(memory_of(program)),
         load=tuple(load),
         dispatches=times.height,
@@ -309,8 +315,10 @@ def make_profile(
         span_ns=int(steps["span_ns"].sum()),
         wall_ns=int(steps["wall_ns"].sum()),
         bandwidth=bandwidth,
+        measured=measured,
         empty_pass_ns=empty_pass_ns,
         each_layer=each_layer,
+        brief=brief,
     )
 
 

@@ -1,15 +1,13 @@
-"""The frames of a profile: kernels, steps, phases, and forms of the same run."""
+"""The frames of a profile: kernels, steps and phases."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
 from inferometer.analyses.intervals import busy_sums
 from inferometer.analyses.model_rows import LEAST_BEST_BYTES
-from inferometer.engines.webgpu.executor import TIMINGS, Submission, Timing
+from inferometer.engines.webgpu.executor import Submission
 from inferometer.engines.webgpu.profiled_run import decode_passes, prefill_tokens, step_phase
-from inferometer.engines.webgpu.program import Program
 
 _KERNEL_COLUMNS = (
     *("phase", "label", "op", "role", "layers", "kernel", "calls", "untimed", "total_ns", "min_ns", "median_ns"),
@@ -115,31 +113,6 @@ def phase_rows(steps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def form_rows(program: Program, forms: Mapping[Timing, Sequence[Submission]]) -> pl.DataFrame:
-    """A row a form of the run: the wall time of a decode step, and how it compares with the single pass."""
-    rows = []
-    for timing in (timing for timing in TIMINGS if timing in forms):
-        decode = [one for one in forms[timing] if step_phase(one) == "decode"]
-        tokens, wall_ns = sum(map(decode_passes, decode)), sum(one.wall_ns for one in decode)
-        dispatches = sum(len(one.dispatches(program)) for step in decode for one in step.passes)
-        if not tokens:
-            continue
-        each = np.repeat([one.wall_ns / decode_passes(one) for one in decode], [decode_passes(one) for one in decode])
-        recorded_ns = sum(one.record_ns for one in decode)
-        rows.append((timing, len(decode), tokens, wall_ns / tokens, float(np.median(each)), recorded_ns / dispatches))
-    single = next((row[3] for row in rows if row[0] == "single_pass"), None)
-    frame = pl.DataFrame(rows, schema=_FORM, orient="row")
-    return frame.with_columns((pl.col("token_ns") / pl.lit(single, dtype=pl.Float64)).alias("ratio"))
-
-
-_FORM = {
-    "timing": pl.String,
-    "steps": pl.Int64,
-    "tokens": pl.Int64,
-    "token_ns": pl.Float64,
-    "token_p50_ns": pl.Float64,
-    "record_per_dispatch_ns": pl.Float64,
-}
 _HOST = {
     "step": pl.Int64,
     "phase": pl.String,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from inferometer.engines.webgpu.adapter_rates import AdapterRates
 from inferometer.engines.webgpu.executor import Adapter, LoadedModel, LoadPhase, Request, Submission
 from inferometer.engines.webgpu.model_spec import ModelSpec
-from inferometer.engines.webgpu.program import Pass, Program, Purpose
+from inferometer.engines.webgpu.program import Pass, Program
 
 StepPhase = Literal["prefill", "decode", "mixed"]
 
@@ -31,6 +32,7 @@ class ProfiledRun:
         tokenizer: What makes text into tokens, `tokenizer.json`, and how many of them it has.
         harness: Who ran it: `browser`, `wgpu`, `numpy`; the tag of its log lines.
         failure: What it failed with, where it did: what is here is what there was until then.
+        rates: What was measured on the adapter, where it was.
     """
 
     loaded: LoadedModel
@@ -44,6 +46,7 @@ class ProfiledRun:
     tokenizer: tuple[str, int] | None = None
     harness: str = "wgpu"
     failure: str | None = None
+    rates: AdapterRates | None = None
 
     @property
     def program(self) -> Program:
@@ -155,35 +158,6 @@ class ProfiledRun:
     def _kept_in_decode(self) -> list[int]:
         pairs = zip(self.submissions, self.kept, strict=True)
         return [kept if step_phase(one) == "decode" else 0 for one, kept in pairs]
-
-
-@dataclass(frozen=True)
-class PurposeMemory:
-    """Buffers of one purpose: what they take, of which `needed_bytes` are used."""
-
-    purpose: Purpose
-    buffers: int
-    size_bytes: int
-    needed_bytes: int
-
-    @property
-    def overhead_bytes(self) -> int:
-        """Rounding: taken, and not used."""
-        return self.size_bytes - self.needed_bytes
-
-
-def memory_of(program: Program) -> list[PurposeMemory]:
-    """The program's memory by purpose, the most first."""
-    found: dict[Purpose, PurposeMemory] = {}
-    for buffer in program.buffers:
-        sofar = found.get(buffer.purpose, PurposeMemory(buffer.purpose, 0, 0, 0))
-        found[buffer.purpose] = PurposeMemory(
-            buffer.purpose,
-            sofar.buffers + 1,
-            sofar.size_bytes + buffer.size_bytes,
-            sofar.needed_bytes + buffer.needed_bytes,
-        )
-    return sorted(found.values(), key=lambda one: (-one.size_bytes, one.purpose))
 
 
 def pass_phase(one: Pass) -> Literal["prefill", "decode"]:

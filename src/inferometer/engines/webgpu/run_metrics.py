@@ -1,7 +1,8 @@
 """What an engine says of a run besides its kernels, under the keys that the reader of engine logs gives them.
 
 So findings, summaries and comparisons take a recorded run as they take a log. Numbers here are exact; `seed_log` prints
-them. Only here: `memory_by_purpose`, `kernel_selections` with constants, and how well device and host clocks agree.
+them. Only here: `memory_by_purpose`, `kernel_selections` with constants, how well device and host clocks agree, and
+`adapter_rates`, what the adapter reaches.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,8 @@ from dataclasses import asdict
 from typing import Any
 
 from inferometer.engines.webgpu.executor import LoadPhase
-from inferometer.engines.webgpu.profiled_run import ProfiledRun, PurposeMemory, memory_of
+from inferometer.engines.webgpu.profiled_run import ProfiledRun
+from inferometer.engines.webgpu.program_memory import PurposeMemory, memory_of
 
 COMMAND = "chat"
 
@@ -34,6 +36,7 @@ def run_metrics(run: ProfiledRun) -> dict[str, Any]:
         },
         "kernel_selections": [asdict(selection) for selection in run.loaded.selections],
         "clocks": sorted({submission.clock for submission in run.submissions}),
+        **_known(adapter_rates=None if run.rates is None else asdict(run.rates)),
     }
 
 
