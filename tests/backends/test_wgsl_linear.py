@@ -58,12 +58,15 @@ class Case:
             "bias": rng.standard_normal(self.N, np.float32),
             "norm": rng.standard_normal(self.K, np.float32),
             "out": np.full((T + 1, stride), np.nan, np.float32),
-            "partial": rng.standard_normal((splits, self.N), np.float32),
+            "partials": rng.standard_normal((splits, self.N), np.float32),
         }
+        if self.constants.get("ADD"):
+            first = int(self.constants.get("OUT0", 0))
+            every["out"][0, first : first + self.N] = rng.standard_normal(self.N, np.float32)
         for name in ("weight", "gate", "up"):
             every[name] = (rng.standard_normal((self.N, self.K), np.float32) / self.K**0.5).astype(np.float16)
         if self.kernel == "linear_split":
-            every["partial"] = np.full((splits + 1, self.N), np.nan, np.float32)
+            every["partials"] = np.full((splits + 1, self.N), np.nan, np.float32)
         return {binding.name: every[binding.name] for binding in read_kernel(self.kernel).bindings}
 
     def expected(self) -> dict[str, Any]:
@@ -71,15 +74,16 @@ class Case:
         arrays = {name: array.astype(np.float64) for name, array in self.arrays().items()}
         c = {**read_kernel(self.kernel).defaults, **self.every}
         if self.kernel == "linear_sum":
-            y = arrays["partial"].sum(0, keepdims=True)
+            y = arrays["partials"].sum(0, keepdims=True)
         else:
             y = _product(arrays, c, last=self.tokens - 1)
         if self.kernel == "linear_split":
-            return {"partial": np.vstack([y, arrays["partial"][:-1]])}
+            return {"partials": np.vstack([y, arrays["partials"][:-1]])}
         if c.get("HAS_BIAS"):
             y = y + arrays["bias"]
         first = int(c["OUT0"])
-        arrays["out"][: len(y), first : first + self.N] = y
+        before = arrays["out"][: len(y), first : first + self.N]
+        arrays["out"][: len(y), first : first + self.N] = before + y if c.get("ADD") else y
         return {"out": arrays["out"]}
 
 
@@ -113,6 +117,7 @@ ONE_ROW = [
     Case("linear_thread", 136, 129, 3, {"THREADS": 4, "COLUMNS": 4, "LAST_ROW": 1}),
     Case("linear_thread", 24, 129, 1, {"THREADS": 2, "COLUMNS": 16, "OUT0": 5, "STRIDE": 150, "HAS_BIAS": 1}),
     Case("linear_thread", 24, 300, 1, {"THREADS": 256}),
+    Case("linear_thread", 136, 129, 1, {"COLUMNS": 8, "THREADS": 16, "ADD": 1, "OUT0": 5, "STRIDE": 140}),
     *(
         case
         for kernel in ("linear_workgroup", "linear_subgroups", "linear_f16")
@@ -122,6 +127,7 @@ ONE_ROW = [
             Case(kernel, 264, 63, 1, {"THREADS": 128, "COLUMNS": 1}),
             Case(kernel, 264, 63, 1, {"THREADS": 4, "COLUMNS": 16, "OUT0": 5, "STRIDE": 70}),
             Case(kernel, 2056, 7, 1, {"THREADS": 256}),
+            Case(kernel, 136, 129, 1, {"ADD": 1, "HAS_BIAS": 1}),
         )
     ),
     Case("linear_split", 8, 1, 1, {"SPLITS": 1}),
@@ -129,6 +135,7 @@ ONE_ROW = [
     Case("linear_split", 24, 63, 1, {"SPLITS": 8, "THREADS": 32}),
     Case("linear_sum", 8, 1, 1, {"SPLITS": 1}),
     Case("linear_sum", 8, 129, 1, {"SPLITS": 8, "THREADS": 8, "HAS_BIAS": 1, "OUT0": 5, "STRIDE": 140}),
+    Case("linear_sum", 8, 129, 1, {"SPLITS": 2, "ADD": 1, "HAS_BIAS": 1}),
     Case("norm_linear_thread", 8, 1, 1, {"EPS": EPS}),
     Case("norm_linear_thread", 136, 129, 1, {"EPS": EPS, "OFFSET": 1, "THREADS": 8, "COLUMNS": 4, "HAS_BIAS": 1}),
     Case("norm_linear_thread", 64, 63, 3, {"EPS": EPS, "COLUMNS": 2, "OUT0": 5, "STRIDE": 70}),
@@ -156,6 +163,9 @@ GATES = [
             Case(kernel, 264, 63, 1, {"ACTIVATION": 1, "THREADS": 4, "COLUMNS": 16, "OUT0": 5, "STRIDE": 70}),
         )
     ),
+    Case("norm_gate_up_thread", 8, 1, 1, {"ACTIVATION": 0, "EPS": EPS}),
+    Case("norm_gate_up_thread", 136, 129, 2, {"ACTIVATION": 1, "EPS": EPS, "OFFSET": 1, "THREADS": 8, "COLUMNS": 2}),
+    Case("norm_gate_up_thread", 64, 63, 1, {"ACTIVATION": 0, "EPS": EPS, "COLUMNS": 8, "OUT0": 3, "STRIDE": 70}),
     Case("matmul_gate_up", 8, 1, 1, {"ACTIVATION": 0}),
     Case("matmul_gate_up", 136, 129, 63, {"ACTIVATION": 1}),
     Case("matmul_gate_up", 24, 63, 129, {"ACTIVATION": 0, "TILE_M": 8, "TILE_N": 64, "OUT0": 3, "STRIDE": 70}),
@@ -173,7 +183,7 @@ def test_the_counterpart_is_the_formula_and_writes_nothing_else(case: Case) -> N
 
     for name, expected in case.expected().items():
         found = after[name]
-        if name == "partial":  # how K is split is the kernel's choice: only the sum is a fact
+        if name == "partials":  # how K is split is the kernel's choice: only the sum is a fact
             found = np.vstack([found[:-1].sum(0), found[-1:]])
             expected = np.vstack([expected[0], np.full_like(expected[0], np.nan)])
         np.testing.assert_allclose(found, expected, **_tolerance(case))
@@ -192,6 +202,7 @@ FOLDED = [
     Case("linear_thread", 136, 129, 1, {"THREADS": 4, "COLUMNS": 8}),
     Case("norm_linear_thread", 136, 129, 1, {"EPS": EPS, "THREADS": 4, "COLUMNS": 8}),
     Case("gate_up_thread", 136, 129, 1, {"ACTIVATION": 1, "THREADS": 4, "COLUMNS": 8}),
+    Case("norm_gate_up_thread", 136, 129, 1, {"ACTIVATION": 1, "EPS": EPS, "THREADS": 4, "COLUMNS": 8}),
     *(Case(kernel, 136, 129, 1, {"COLUMNS": 32}) for kernel in ("linear_workgroup", "linear_subgroups", "linear_f16")),
     Case("gate_up_workgroup", 136, 129, 1, {"ACTIVATION": 1, "COLUMNS": 32}),
     Case("gate_up_subgroups", 136, 129, 1, {"ACTIVATION": 1, "COLUMNS": 32}),

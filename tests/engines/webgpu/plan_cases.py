@@ -11,12 +11,12 @@ from inferometer.engines.webgpu.numpy_executor import NumpyExecutor
 PROMPT = tuple(range(40, 71))
 
 
-def adapter(*features: str, binding_bytes: int = 2**27, threads: int = 256) -> Adapter:
+def adapter(*features: str, binding_bytes: int = 2**27, threads: int = 256, kind: str = "DiscreteGPU") -> Adapter:
     """An adapter with WebGPU's promises, and what else is said."""
     return Adapter(
         name="paper",
         backend="Vulkan",
-        kind="CPU",
+        kind=kind,
         features=frozenset(features),
         most_binding_bytes=binding_bytes,
         most_buffer_bytes=2**28,

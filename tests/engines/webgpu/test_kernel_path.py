@@ -40,6 +40,17 @@ before = [
 """
 
 
+FUSED = """
+[decode_fused]
+before = [
+  { op = "gather", weights = ["embed"], outputs = ["x"], kernels = [{ kernel = "gather" }] },
+]
+layer = [
+  { op = "linear_add", weights = ["o"], inputs = ["x", "x"], outputs = ["x"], kernels = "linear" },
+]
+"""
+
+
 @pytest.mark.parametrize("family", ["gemma3", "llama", "qwen2", "qwen3"])
 def test_each_family_has_a_path_of_its_name(family: str) -> None:
     path = find_path(family)
@@ -64,6 +75,16 @@ def test_steps_and_lists_of_a_base_stay_where_the_file_has_none(tmp_path: Path) 
     assert (path.name, step.label) == ("mine", "linear:qkv_proj")
     assert [(each.kernel, each.constants) for each in path.candidates(step)] == [("linear_thread", {"THREADS": 32})]
     assert path.phases["head"] == find_path("llama").phases["head"]
+
+
+def test_a_fused_form_goes_with_the_decode_steps_that_it_is_of() -> None:
+    decode = WHOLE[WHOLE.index("[decode]") : WHOLE.index("[head]")]
+
+    inherited, own = parse_path(MINE, "mine.toml"), parse_path(MINE + decode, "mine.toml")
+
+    assert inherited.fused == find_path("llama").fused is not None
+    assert own.fused is None
+    assert find_path("gemma3").fused is None
 
 
 def test_a_path_may_stand_alone() -> None:
@@ -95,6 +116,26 @@ def test_a_path_may_stand_alone() -> None:
         ('weights = ["ffn_norm"], ', "", "prefill.layer[0].weights: rms_norm wants 1, found 0"),
         ('outputs = ["logits"]', 'outputs = ["scores"]', 'head: want a step that writes "logits"'),
         ('families = ["llama"]', 'families = ["llama"]\nbase = "lama"', 'short.toml: base: unknown kernel path "lama"'),
+        (
+            '"linear_thread" }]',
+            '"linear_thread", adapters = ["GPU"] }]',
+            "[0].adapters[0]: invalid enum value 'GPU'",
+        ),
+        (
+            "[head]",
+            FUSED.replace('"linear" }', '[{ kernel = "linear_split" }] }') + "[head]",
+            "decode_fused.layer[0].kernels: linear_split: want a kernel with the constant ADD",
+        ),
+        (
+            "[head]",
+            FUSED.replace('["x", "x"]', '["y", "x"]') + "[head]",
+            "decode_fused.layer[0].inputs: want what an earl",
+        ),
+        (
+            "[head]",
+            FUSED.replace('outputs = ["x"], kernels = "linear"', 'outputs = ["y"], kernels = "linear"') + "[head]",
+            "decode_fused.layer[0]: linear_add adds to its first input",
+        ),
         (WHOLE[WHOLE.index("[decode]") :], "", "short.toml: decode: want steps, found none"),
     ],
 )

@@ -1,5 +1,7 @@
 """What was planned against what ran."""
 
+from collections.abc import Sequence
+
 import msgspec
 from tests.engines.webgpu.plan_cases import adapter
 
@@ -8,6 +10,7 @@ from inferometer.engines.webgpu.executor import LoadedModel
 from inferometer.engines.webgpu.plan_diff import PlanDifference, diff_plan
 from inferometer.engines.webgpu.planning import plan_model
 from inferometer.engines.webgpu.program import Pass
+from inferometer.engines.webgpu.selecting import FUSED, Candidate, TuneKey
 
 PASSES = [Pass(("prefill",), 16, 0), Pass(("prefill", "head"), 3, 16), Pass(("decode", "head"), 1, 19)]
 EVERYTHING = ("shader-f16", "subgroups")
@@ -81,3 +84,30 @@ def test_a_difference_is_plain_data() -> None:
     found = diff_plan(plan(), PASSES)
 
     assert msgspec.json.decode(msgspec.json.encode(found))["passes"] == 3
+
+
+def test_a_fused_form_is_what_ran_instead_of_what_was_planned() -> None:
+    def tuned(key: TuneKey, candidates: Sequence[Candidate]) -> tuple[Candidate, str] | None:
+        return (FUSED, "1.2 x as fast as separate") if FUSED in candidates else None
+
+    loaded = plan_model(open_checkpoint("tiny-llama"), adapter(*EVERYTHING), capacity=64, tuned=tuned)
+
+    rows = diff_plan(loaded, PASSES).rows
+
+    assert {row.phase for row in rows} == {"decode"}
+    assert {(row.op, row.role, row.planned, row.executed) for row in rows} == {
+        ("rms_norm", "input_norm", "rms_norm", None),
+        ("rms_norm", "final_norm", None, "rms_norm"),
+        ("linear", "qkv_proj", "linear_subgroups", None),
+        ("linear", "o_proj", "linear_subgroups", None),
+        ("linear", "ffn_down", "linear_subgroups", None),
+        ("gate_up", "ffn_gate_up", "gate_up_subgroups", None),
+        ("add_rms_norm", "pre_ffn_norm", "add_rms_norm", None),
+        ("add_rms_norm", "ffn_residual", "add_rms_norm", None),
+        ("add_rms_norm", "final_norm", "add_rms_norm", None),
+        ("norm_linear", "qkv_proj", None, "norm_linear_thread"),
+        ("norm_gate_up", "ffn_gate_up", None, "norm_gate_up_thread"),
+        ("linear_add", "o_proj", None, "linear_subgroups"),
+        ("linear_add", "ffn_down", None, "linear_subgroups"),
+    }
+    assert all(row.reason.startswith("fused form of decode, tuned: 1.2 x as fast as separate") for row in rows)

@@ -13,10 +13,11 @@ from inferometer.engines.webgpu.checkpoint import open_checkpoint
 from inferometer.engines.webgpu.executor import LoadedModel, Selection
 from inferometer.engines.webgpu.fitting import check_fit
 from inferometer.engines.webgpu.kernel_path import find_path, parse_path
-from inferometer.engines.webgpu.planning import memory_by_purpose, plan_model
+from inferometer.engines.webgpu.planning import plan_model
 from inferometer.engines.webgpu.program import Dispatch, Pass
+from inferometer.engines.webgpu.program_memory import memory_of
 from inferometer.engines.webgpu.random_weights import RandomCheckpoint
-from inferometer.engines.webgpu.selecting import Candidate, TuneKey, tunable
+from inferometer.engines.webgpu.selecting import FUSED, Candidate, TuneKey, tunable
 from inferometer.engines.webgpu.slots import weight_slots
 from inferometer.errors import InputError
 
@@ -87,7 +88,7 @@ def test_a_plan_in_parts_gives_the_same_answer(model: str) -> None:
 
     check_fit(parts.program, parts.contents, small, read_kernel)
     labels = [each.label for each in parts.program.phases["decode"]]
-    assert labels.count("gather:embedding") == 5  # 320 rows by 64
+    assert sum(label.startswith("gather:") for label in labels) == 5  # 320 rows by 64
     assert labels.count("gate_up:ffn_gate_up:L0") == 3
     assert labels.count("linear:qkv_proj:L0") > 1
     logits, tokens = answer(whole)
@@ -167,10 +168,10 @@ def test_a_window_that_holds_all_positions_is_none() -> None:
 def test_memory_is_told_by_purpose() -> None:
     loaded = plan("tiny-qwen3")
 
-    memory = memory_by_purpose(loaded.program)
+    memory = memory_of(loaded.program)
 
     assert {each.purpose for each in memory} == {"weights", "kv_cache", "activations", "tables", "state"}
-    assert sum(each.allocated_bytes for each in memory) == sum(each.size_bytes for each in loaded.program.buffers)
+    assert sum(each.size_bytes for each in memory) == sum(each.size_bytes for each in loaded.program.buffers)
     kv = next(each for each in memory if each.purpose == "kv_cache")
     spec = open_checkpoint("tiny-qwen3").spec
     assert kv.needed_bytes == 2 * spec.layers * 64 * spec.kv_heads * spec.head_dim * 4
@@ -188,7 +189,22 @@ def test_the_reason_says_which_feature_decided() -> None:
     assert reasons[0].startswith("first of the path that fits; linear_subgroups refused: the adapter lacks subgroups")
     assert reasons[1].startswith("f16: the adapter has shader-f16")
     assert reasons[2] == "subgroups: the adapter has subgroups"
-    assert selection(base, "decode", "rope").reason == "first of the path"
+    assert selection(base, "decode", "rope", "kv_write").reason == "first of the path"
+
+
+def test_a_cpu_has_first_choices_of_its_own() -> None:
+    everything = ("shader-f16", "subgroups")
+    cpu = plan_model(open_checkpoint("tiny-llama"), adapter(*everything, kind="CPU"), capacity=64)
+    gpu = plan_model(open_checkpoint("tiny-llama"), adapter(*everything, kind="DiscreteGPU"), capacity=64)
+
+    of_cpu, of_gpu = (selection(each, "decode", "linear", "o_proj") for each in (cpu, gpu))
+
+    assert (of_cpu.kernel, of_cpu.constants) == ("linear_thread", {"THREADS": 16, "COLUMNS": 8})
+    assert of_cpu.reason == "first of the path for adapters of kind CPU"
+    assert of_gpu.kernel == "linear_subgroups"
+    assert not cpu.program.requires
+    planned = {each.role: each.kernel for each in cpu.planned if each.phase == "decode" and each.op == "linear"}
+    assert planned["o_proj"] == "linear_thread"  # so that nothing is told to differ
 
 
 def test_what_a_tuner_measured_is_taken() -> None:
@@ -227,6 +243,47 @@ def test_no_workgroup_is_larger_than_the_adapter_allows() -> None:
     assert max(threads) == 32
 
 
+@pytest.mark.parametrize("model", ["tiny-llama", "tiny-qwen2", "tiny-qwen3"])
+def test_the_fused_form_is_seven_launches_a_layer_and_the_same_answer(model: str) -> None:
+    def tuned(key: TuneKey, candidates: Sequence[Candidate]) -> tuple[Candidate, str] | None:
+        return (FUSED, "1.2 x as fast as separate") if FUSED in candidates else None
+
+    separate, fused = plan(model), plan(model, tuned=tuned)
+
+    launches = [sum(each.layer == 1 for each in one.program.phases["decode"]) for one in (separate, fused)]
+    assert launches == [9, 7]
+    assert selection(fused, "decode", "linear_add", "o_proj").reason.startswith(
+        "fused form of decode, tuned: 1.2 x as fast as separate; first of the path that fits"
+    )
+    assert not selection(fused, "decode", "rope", "kv_write").reason.startswith("fused")
+    weights = [
+        sum(each.bytes_read.at(1, 20) for each in one.program.phases["decode"] if "linear" in each.op)
+        for one in (separate, fused)
+    ]
+    spec = open_checkpoint(model).spec  # the same matrices; a norm's weight, and the residual that is added to twice
+    assert weights[1] - weights[0] == spec.layers * 3 * 4 * spec.hidden
+    logits, tokens = answer(fused)
+    wanted, wanted_tokens = answer(separate)
+    np.testing.assert_allclose(logits, wanted, atol=1e-5)
+    assert tokens == wanted_tokens
+
+
+def test_a_fused_form_in_parts_gives_the_same_answer() -> None:
+    def tuned(key: TuneKey, candidates: Sequence[Candidate]) -> tuple[Candidate, str] | None:
+        return (FUSED, "tried") if FUSED in candidates else None
+
+    checkpoint, small = wider("tiny-qwen2"), adapter(binding_bytes=20_480)
+
+    whole = plan_model(checkpoint, adapter(), capacity=64, most_rows=16)
+    parts = plan_model(checkpoint, small, capacity=64, most_rows=16, tuned=tuned)
+
+    assert [each.label for each in parts.program.phases["decode"]].count("norm_gate_up:ffn_gate_up:L0") == 3
+    logits, tokens = answer(parts)
+    wanted, wanted_tokens = answer(whole)
+    np.testing.assert_allclose(logits, wanted, atol=1e-5)
+    assert tokens == wanted_tokens
+
+
 def test_what_can_be_tuned_is_listed_once_for_each_shape() -> None:
     spec = open_checkpoint("tiny-qwen3").spec
 
@@ -237,6 +294,20 @@ def test_what_can_be_tuned_is_listed_once_for_each_shape() -> None:
     down = candidates[TuneKey("linear", spec.hidden, spec.intermediate, 1)]
     assert {"linear_thread", "linear_workgroup"} <= {each.kernel for each in down}
     assert not any(read_kernel(each.kernel).requires for each in down)
+    assert {(key.op, key.rows) for key in keys} == {
+        ("matmul", 64), ("gate_up", 64), ("linear", 1), ("gate_up", 1), ("attention", 1),
+        ("norm_linear", 1), ("norm_gate_up", 1),
+    }  # fmt: skip
+    of_attention = candidates[TuneKey("attention", spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim, 1)]
+    assert {each.constants.get("CHUNK") for each in of_attention} == {None, 32, 64, 128}
+
+
+def test_a_shape_has_twenty_candidates_or_few_more() -> None:
+    spec = open_checkpoint("tiny-qwen3").spec
+
+    for kind in ("CPU", "DiscreteGPU"):
+        found = tunable(find_path("qwen3"), spec, adapter("shader-f16", "subgroups", kind=kind))
+        assert max(len(candidates) for _, candidates in found) <= 22
 
 
 @pytest.mark.parametrize(
@@ -260,3 +331,18 @@ def test_what_does_not_fit_is_told(changed: dict[str, Any], options: dict[str, A
         plan_model(RandomCheckpoint(spec, {}, 0), adapter(), **{"capacity": 64, "most_rows": 16, **options})
 
     assert message in error.value.message
+
+
+@pytest.mark.parametrize("model", ["tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3"])
+def test_norms_have_labels_of_their_own_and_the_last_one_is_the_final_norm(model: str) -> None:
+    loaded = plan(model)
+
+    for phase in ("prefill", "decode"):
+        norms = [each.label for each in loaded.program.phases[phase] if "norm" in each.op]
+        assert len(norms) == len(set(norms)) == 2 * 3 + 1
+        assert norms[0] == "rms_norm:input_norm:L0"
+        assert norms[-1].endswith(":final_norm:L2")
+        planned = {each.role: each.count for each in loaded.planned if each.phase == phase and "norm" in each.op}
+        assert sorted(planned.values()) == [1, 1, 2, 3]
+        chosen = {each.role for each in loaded.selections if each.phase == phase and "norm" in each.op}
+        assert chosen == planned.keys()

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,7 +20,7 @@ from tests.engines.webgpu.toy_program import (
     toy_sources,
 )
 
-from inferometer.backends.wgsl.source import parse_kernel
+from inferometer.backends.wgsl.source import KernelSource, parse_kernel
 from inferometer.engines.webgpu import wgpu_executor
 from inferometer.engines.webgpu.adapters import choose_adapter, describe, find_adapter, open_device
 from inferometer.engines.webgpu.device_timestamps import device_times
@@ -28,6 +29,7 @@ from inferometer.engines.webgpu.local_runner import LocalRunner, answer_tokens
 from inferometer.engines.webgpu.numpy_executor import NumpyExecutor
 from inferometer.engines.webgpu.program import Pass, Pipeline
 from inferometer.engines.webgpu.wgpu_executor import WgpuExecutor, open_wgpu
+from inferometer.engines.webgpu.wgpu_pipelines import DevicePipelines
 from inferometer.errors import InferometerError, Unavailable
 
 PROMPT = (4, 11, 7)
@@ -172,6 +174,28 @@ def test_python_records_a_dispatch_in_at_most_6_microseconds(executor: WgpuExecu
         executor.write("state", np.array([3, 1], np.uint32))
         record_ns.append(executor.submit(_passes(1)[1:], "single_pass").record_ns)
     assert min(record_ns) / 299 < 6_000
+
+
+def test_what_is_compiled_serves_later_programs(executor: WgpuExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    compile_kernel = DevicePipelines._compile
+
+    def counted(self: DevicePipelines, source: KernelSource, *rest: Any) -> Any:
+        compiled.append(source.name)
+        return compile_kernel(self, source, *rest)
+
+    monkeypatch.setattr(DevicePipelines, "_compile", counted)
+
+    made = []
+    for times in (64, 64, 32, 64):  # a constant of one kernel
+        executor.load(toy_program(spins=1, times=times), toy_contents(), _nobody)
+        made.append(len(compiled))
+
+    assert made == [made[0], made[0], made[0] + 1, made[0] + 1]
+    runner = LocalRunner(executor)
+    runner.load(toy_program(), toy_contents(), _nobody)
+    tokens = [token for one in runner.run(Request(PROMPT, 6), lambda one: None) for token in one.tokens]
+    assert tuple(tokens) == toy_answer(PROMPT, 6)
 
 
 def test_a_kernel_that_doesnt_compile_is_named_with_the_message(executor: WgpuExecutor) -> None:

@@ -2,7 +2,7 @@
 //! reference: add_rms_norm
 // residual += x, then out = residual * rsqrt(mean(residual²) + EPS) * (OFFSET + weight), row by row.
 // Grid (T): a workgroup a row, one barrier; why: rms_norm.wgsl. A thread reads again only what it wrote itself, so the
-// residual needs no barrier of its own. THREADS is 4 or more.
+// residual needs no barrier of its own.
 // Memory: 3D f32 read, 2D written a row; D is a multiple of 4.
 override D: u32;
 override EPS: f32;
@@ -15,7 +15,7 @@ override THREADS: u32 = 64u;
 @group(0) @binding(3) var<storage, read> weight: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
 
-var<workgroup> partial: array<vec4<f32>, THREADS / 4u>;
+var<workgroup> partials: array<f32, THREADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -29,13 +29,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         residual[base + i] = part;
         squares += dot(part, part);
     }
-    partial[thread / 4u][thread % 4u] = squares;
+    partials[thread] = squares;
     workgroupBarrier();
-    var total = vec4(0.0);
-    for (var i = 0u; i < THREADS / 4u; i++) {
-        total += partial[i];
+    var total = 0.0;
+    for (var i = 0u; i < THREADS; i++) {
+        total += partials[i];
     }
-    let scale = inverseSqrt(dot(total, vec4(1.0)) / f32(D) + EPS);
+    let scale = inverseSqrt(total / f32(D) + EPS);
     for (var i = thread; i < D / 4u; i += THREADS) {
         out[base + i] = residual[base + i] * scale * (OFFSET + weight[i]);
     }

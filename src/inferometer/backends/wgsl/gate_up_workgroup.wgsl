@@ -18,8 +18,8 @@ override COLUMNS: u32 = 4u;
 @group(0) @binding(3) var<storage, read> up: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 
-var<workgroup> gate_sums: array<vec4<f32>, 4u * (THREADS / 4u)>; // a quarter for each column
-var<workgroup> up_sums: array<vec4<f32>, 4u * (THREADS / 4u)>;
+var<workgroup> gate_sums: array<vec4<f32>, THREADS>; // of a thread, its sums for the block's four columns
+var<workgroup> up_sums: array<vec4<f32>, THREADS>;
 
 fn product(packed: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> f32 {
     return dot(vec4(unpack2x16float(packed.x), unpack2x16float(packed.y)), low)
@@ -45,7 +45,6 @@ fn main(
     }
     let words = K / 8u;
     let first = (group.y * groups.x + group.x) * COLUMNS;
-    let quarter = THREADS / 4u;
     for (var block = 0u; block < COLUMNS; block += 4u) {
         let at = min(first + block + vec4(0u, 1u, 2u, 3u), vec4(N - 1u)) * words;
         var of_gate = vec4(0.0);
@@ -66,23 +65,21 @@ fn main(
                 of_up.w += product(up[at.w + i], low, high);
             }
         }
-        for (var c = 0u; c < 4u; c++) {
-            gate_sums[c * quarter + thread / 4u][thread % 4u] = of_gate[c];
-            up_sums[c * quarter + thread / 4u][thread % 4u] = of_up[c];
-        }
+        gate_sums[thread] = of_gate;
+        up_sums[thread] = of_up;
         workgroupBarrier();
         for (var c = thread; c < min(COLUMNS, 4u); c += THREADS) {
             let column = first + block + c;
             if (column >= N) {
                 break;
             }
-            var gated = vec4(0.0);
-            var value = vec4(0.0);
-            for (var i = 0u; i < quarter; i++) {
-                gated += gate_sums[c * quarter + i];
-                value += up_sums[c * quarter + i];
+            var gated = 0.0;
+            var value = 0.0;
+            for (var i = 0u; i < THREADS; i++) {
+                gated += gate_sums[i][c];
+                value += up_sums[i][c];
             }
-            out[OUT0 + column] = activate(dot(gated, vec4(1.0))) * dot(value, vec4(1.0));
+            out[OUT0 + column] = activate(gated) * value;
         }
         if (COLUMNS > 4u) {
             workgroupBarrier(); // the next block writes where this one reads

@@ -11,6 +11,7 @@ override HAS_BIAS: u32 = 0u;
 override OUT0: u32 = 0u;
 override STRIDE: u32;
 override LAST_ROW: u32 = 0u;
+override ADD: u32 = 0u; // 1: to what is in out
 override THREADS: u32 = 64u;
 override COLUMNS: u32 = 4u;
 
@@ -20,7 +21,7 @@ override COLUMNS: u32 = 4u;
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 
-var<workgroup> partial: array<vec4<f32>, 4u * (THREADS / 4u)>; // a quarter for each column
+var<workgroup> partials: array<vec4<f32>, THREADS>; // of a thread, its sums for the block's four columns
 
 fn product(first: vec4<f16>, second: vec4<f16>, low: vec4<f32>, high: vec4<f32>) -> f32 {
     return dot(vec4<f32>(first), low) + dot(vec4<f32>(second), high);
@@ -37,7 +38,6 @@ fn main(
     }
     let words = K / 8u;
     let first = (group.y * groups.x + group.x) * COLUMNS;
-    let quarter = THREADS / 4u;
     let row = select(0u, 2u * words * (state[1] - 1u), LAST_ROW == 1u);
     for (var block = 0u; block < COLUMNS; block += 4u) {
         let at = min(first + block + vec4(0u, 1u, 2u, 3u), vec4(N - 1u)) * (2u * words);
@@ -54,22 +54,22 @@ fn main(
                 sum.w += product(weight[at.w + 2u * i], weight[at.w + 2u * i + 1u], low, high);
             }
         }
-        for (var c = 0u; c < 4u; c++) {
-            partial[c * quarter + thread / 4u][thread % 4u] = sum[c];
-        }
+        partials[thread] = sum;
         workgroupBarrier();
         for (var c = thread; c < min(COLUMNS, 4u); c += THREADS) {
             let column = first + block + c;
             if (column >= N) {
                 break;
             }
-            var parts = vec4(0.0);
-            for (var i = 0u; i < quarter; i++) {
-                parts += partial[c * quarter + i];
+            var value = 0.0;
+            for (var i = 0u; i < THREADS; i++) {
+                value += partials[i][c];
             }
-            var value = dot(parts, vec4(1.0));
             if (HAS_BIAS == 1u) {
                 value += bias[column];
+            }
+            if (ADD == 1u) {
+                value += out[OUT0 + column];
             }
             out[OUT0 + column] = value;
         }

@@ -14,7 +14,7 @@ override COLUMNS: u32 = 1u;
 @group(0) @binding(0) var<storage, read> state: array<u32>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> weight: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read_write> partial: array<f32>;
+@group(0) @binding(3) var<storage, read_write> partials: array<f32>;
 
 fn product(packed: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> f32 {
     return dot(vec4(unpack2x16float(packed.x), unpack2x16float(packed.y)), low)
@@ -37,7 +37,7 @@ fn products(at: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> vec4<f32> {
 fn write(split: u32, column: vec4<u32>, sums: vec4<f32>) {
     for (var c = 0u; c < min(COLUMNS, 4u); c++) {
         if (column[c] < N) {
-            partial[split * N + column[c]] = sums[c];
+            partials[split * N + column[c]] = sums[c];
         }
     }
 }

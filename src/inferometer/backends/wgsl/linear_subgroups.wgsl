@@ -11,6 +11,7 @@ override HAS_BIAS: u32 = 0u;
 override OUT0: u32 = 0u;
 override STRIDE: u32;
 override LAST_ROW: u32 = 0u;
+override ADD: u32 = 0u; // 1: to what is in out
 override THREADS: u32 = 64u;
 override COLUMNS: u32 = 4u;
 
@@ -20,7 +21,7 @@ override COLUMNS: u32 = 4u;
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 
-var<workgroup> partial: array<vec4<f32>, THREADS / 4u>; // of each subgroup
+var<workgroup> partials: array<vec4<f32>, THREADS / 4u>; // of each subgroup
 
 fn product(packed: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> f32 {
     return dot(vec4(unpack2x16float(packed.x), unpack2x16float(packed.y)), low)
@@ -58,7 +59,7 @@ fn main(
         }
         sum = subgroupAdd(sum);
         if (lane == 0u) {
-            partial[thread / lanes] = sum;
+            partials[thread / lanes] = sum;
         }
         workgroupBarrier();
         for (var c = thread; c < min(COLUMNS, 4u); c += THREADS) {
@@ -68,10 +69,13 @@ fn main(
             }
             var value = 0.0;
             for (var i = 0u; i < (THREADS + lanes - 1u) / lanes; i++) {
-                value += partial[i][c];
+                value += partials[i][c];
             }
             if (HAS_BIAS == 1u) {
                 value += bias[column];
+            }
+            if (ADD == 1u) {
+                value += out[OUT0 + column];
             }
             out[OUT0 + column] = value;
         }

@@ -13,6 +13,7 @@ override HAS_BIAS: u32 = 0u;
 override OUT0: u32 = 0u;
 override STRIDE: u32;
 override LAST_ROW: u32 = 0u;
+override ADD: u32 = 0u; // 1: to what is in out
 override THREADS: u32 = 64u;
 override COLUMNS: u32 = 1u;
 
@@ -46,6 +47,9 @@ fn write(column: vec4<u32>, sums: vec4<f32>) {
             var value = sums[c];
             if (HAS_BIAS == 1u) {
                 value += bias[column[c]];
+            }
+            if (ADD == 1u) {
+                value += out[OUT0 + column[c]];
             }
             out[OUT0 + column[c]] = value;
         }

@@ -4,14 +4,15 @@
 // For GPUs: COLUMNS columns a workgroup, whose threads split K. Neighbours read neighbouring vec4s of one weight row
 // (whole cache lines), four rows at a time (loads in flight), and each vec4 of x serves four columns.
 // Grid (ceil(N / COLUMNS)), also over y: the workgroup's number is y * (width of the grid) + x.
-// One barrier a block of four columns, then a thread a column adds what all left behind. THREADS is 4 or more, K a
-// multiple of 8. Memory: N * K f16, K f32 read (x comes from cache for all workgroups but the first), N f32 written.
+// One barrier a block of four columns, then a thread a column adds what all left behind. K is a multiple of 8.
+// Memory: N * K f16, K f32 read (x comes from cache for all workgroups but the first), N f32 written.
 override K: u32;
 override N: u32;
 override HAS_BIAS: u32 = 0u;
 override OUT0: u32 = 0u;
 override STRIDE: u32;
 override LAST_ROW: u32 = 0u;
+override ADD: u32 = 0u; // 1: to what is in out
 override THREADS: u32 = 64u;
 override COLUMNS: u32 = 4u;
 
@@ -21,7 +22,7 @@ override COLUMNS: u32 = 4u;
 @group(0) @binding(3) var<storage, read> bias: array<f32>;
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 
-var<workgroup> partial: array<vec4<f32>, 4u * (THREADS / 4u)>; // a quarter for each column
+var<workgroup> partials: array<vec4<f32>, THREADS>; // of a thread, its sums for the block's four columns
 
 fn product(packed: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> f32 {
     return dot(vec4(unpack2x16float(packed.x), unpack2x16float(packed.y)), low)
@@ -39,7 +40,6 @@ fn main(
     }
     let words = K / 8u;
     let first = (group.y * groups.x + group.x) * COLUMNS;
-    let quarter = THREADS / 4u;
     let row = select(0u, 2u * words * (state[1] - 1u), LAST_ROW == 1u);
     for (var block = 0u; block < COLUMNS; block += 4u) {
         let at = min(first + block + vec4(0u, 1u, 2u, 3u), vec4(N - 1u)) * words;
@@ -56,22 +56,22 @@ fn main(
                 sum.w += product(weight[at.w + i], low, high);
             }
         }
-        for (var c = 0u; c < 4u; c++) {
-            partial[c * quarter + thread / 4u][thread % 4u] = sum[c];
-        }
+        partials[thread] = sum;
         workgroupBarrier();
         for (var c = thread; c < min(COLUMNS, 4u); c += THREADS) {
             let column = first + block + c;
             if (column >= N) {
                 break;
             }
-            var parts = vec4(0.0);
-            for (var i = 0u; i < quarter; i++) {
-                parts += partial[c * quarter + i];
+            var value = 0.0;
+            for (var i = 0u; i < THREADS; i++) {
+                value += partials[i][c];
             }
-            var value = dot(parts, vec4(1.0));
             if (HAS_BIAS == 1u) {
                 value += bias[column];
+            }
+            if (ADD == 1u) {
+                value += out[OUT0 + column];
             }
             out[OUT0 + column] = value;
         }

@@ -2,8 +2,9 @@
 //! reference: rms_norm
 // out = x * rsqrt(mean(x²) + EPS) * (OFFSET + weight), row by row.
 // Grid (T): a workgroup a row. One barrier: each thread leaves its sum of squares, then adds up all THREADS of them
-// itself, a vec4 a load. A tree would take log2(THREADS) barriers, of which each is dear on CPU adapters and none is
-// free on GPUs. THREADS is 4 or more. Memory: 2D f32 read, D written a row; D is a multiple of 4.
+// itself. A tree would take log2(THREADS) barriers, of which each is dear on CPU adapters and none is free on GPUs.
+// The sums are scalars: a write to a component of a vector may write all of it, so threads must not share one.
+// Memory: 2D f32 read, D written a row; D is a multiple of 4.
 override D: u32;
 override EPS: f32;
 override OFFSET: f32 = 0.0;
@@ -14,7 +15,7 @@ override THREADS: u32 = 64u;
 @group(0) @binding(2) var<storage, read> weight: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>;
 
-var<workgroup> partial: array<vec4<f32>, THREADS / 4u>;
+var<workgroup> partials: array<f32, THREADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -27,13 +28,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let part = x[base + i];
         squares += dot(part, part);
     }
-    partial[thread / 4u][thread % 4u] = squares;
+    partials[thread] = squares;
     workgroupBarrier();
-    var total = vec4(0.0);
-    for (var i = 0u; i < THREADS / 4u; i++) {
-        total += partial[i];
+    var total = 0.0;
+    for (var i = 0u; i < THREADS; i++) {
+        total += partials[i];
     }
-    let scale = inverseSqrt(dot(total, vec4(1.0)) / f32(D) + EPS);
+    let scale = inverseSqrt(total / f32(D) + EPS);
     for (var i = thread; i < D / 4u; i += THREADS) {
         out[base + i] = x[base + i] * scale * (OFFSET + weight[i]);
     }

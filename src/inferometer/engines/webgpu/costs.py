@@ -52,12 +52,15 @@ def norm(width: int, *, residual: bool, post: bool) -> Cost:
     )
 
 
-def linear(n: int, k: int, *, bias: bool, one_row: bool) -> Cost:
-    """Rows times a matrix [n, k]; `one_row`: of however many, only the last."""
+def linear(n: int, k: int, *, bias: bool, one_row: bool, add: bool = False, norm: bool = False) -> Cost:
+    """Rows times a matrix [n, k]; `one_row`: of however many, only the last.
+
+    `add`: the products are added to what is there; `norm`: the row passes a norm before.
+    """
     row = _of_rows(k * F32_BYTES, one_row=one_row)
-    weights = n * k * F16_BYTES + bias * n * F32_BYTES
+    weights = n * k * F16_BYTES + (bias + add) * n * F32_BYTES + norm * k * F32_BYTES
     return Cost(
-        _of_rows(2 * n * k + bias * n, one_row=one_row),
+        _of_rows(2 * n * k + (bias + add) * n + norm * k * _NORM_FLOPS, one_row=one_row),
         Amount(fixed=weights + row.fixed, per_token=row.per_token),
         _of_rows(n * F32_BYTES, one_row=one_row),
     )
@@ -69,17 +72,21 @@ def split_linear(n: int, k: int, splits: int) -> Cost:
     return Cost(whole.flops, whole.bytes_read, Amount(fixed=splits * n * F32_BYTES))
 
 
-def sum_splits(n: int, splits: int, *, bias: bool) -> Cost:
-    """Parts of columns added."""
-    read = (splits + bias) * n * F32_BYTES
-    return Cost(Amount(fixed=(splits - 1 + bias) * n), Amount(fixed=read), Amount(fixed=n * F32_BYTES))
+def sum_splits(n: int, splits: int, *, bias: bool, add: bool = False) -> Cost:
+    """Parts of columns added; `add`: to what is there."""
+    more = bias + add
+    read = (splits + more) * n * F32_BYTES
+    return Cost(Amount(fixed=(splits - 1 + more) * n), Amount(fixed=read), Amount(fixed=n * F32_BYTES))
 
 
-def gate_up(spec: ModelSpec, n: int, k: int) -> Cost:
-    """Two matrices [n, k] on the same rows, and the activation of the first's times the second's."""
+def gate_up(spec: ModelSpec, n: int, k: int, *, norm: bool = False) -> Cost:
+    """Two matrices [n, k] on the same rows, and the activation of the first's times the second's.
+
+    `norm`: the rows pass a norm before.
+    """
     return Cost(
-        Amount(per_token=4 * n * k + n * _ACTIVATION_FLOPS[spec.activation]),
-        Amount(fixed=2 * n * k * F16_BYTES, per_token=k * F32_BYTES),
+        Amount(per_token=4 * n * k + n * _ACTIVATION_FLOPS[spec.activation] + norm * k * _NORM_FLOPS),
+        Amount(fixed=2 * n * k * F16_BYTES + norm * k * F32_BYTES, per_token=k * F32_BYTES),
         Amount(per_token=n * F32_BYTES),
     )
 

@@ -23,6 +23,7 @@ MOST_GROUPS = 65_535
 """Workgroups along one axis: what WebGPU promises."""
 _COLUMNS_OF: Mapping[str, tuple[str, ...]] = {  # whose product is the columns that a workgroup makes
     "linear_thread": ("THREADS", "COLUMNS"),
+    "norm_linear_thread": ("THREADS", "COLUMNS"),
     "linear_split": ("THREADS", "COLUMNS"),
     "linear_sum": ("THREADS",),
     "linear_workgroup": ("COLUMNS",),
@@ -31,6 +32,7 @@ _COLUMNS_OF: Mapping[str, tuple[str, ...]] = {  # whose product is the columns t
     "matmul_tile": ("TILE_N",),
     "matmul_f16": ("TILE_N",),
     "gate_up_thread": ("THREADS", "COLUMNS"),
+    "norm_gate_up_thread": ("THREADS", "COLUMNS"),
     "gate_up_workgroup": ("COLUMNS",),
     "gate_up_subgroups": ("COLUMNS",),
     "gate_up_f16": ("COLUMNS",),
@@ -76,17 +78,24 @@ def _norm(c: StepContext) -> Iterator[Dispatch]:
 
 
 def _linear(c: StepContext) -> Iterator[Dispatch]:
-    """`linear` of one row, `matmul` of many; a matrix in parts has a dispatch (or two) for each."""
-    kernel = c.chosen.choice.kernel
-    matrix, bias = c.layout.matrix(c.weights()), c.extra()
-    x, out = c.read(0, matrix.k), c.write(0, matrix.n)
+    """`linear` of one row and its fused forms, `matmul` of many; a matrix in parts has a dispatch (or two) for each."""
+    spec, kernel, op = c.layout.spec, c.chosen.choice.kernel, c.step.op
+    matrix, bias = c.layout.matrix(c.matrices()), c.extra()
+    adds, normed = op == "linear_add", op == "norm_linear"
+    x = c.read(-1, matrix.k)
+    out = c.read(0, matrix.n) if adds else c.write(0, matrix.n)
     is_last_row = c.phase == "head"
-    one_row = c.step.op == "linear"
+    one_row = op != "matmul"
     rows = "T" if not one_row else "1"
     for part in _cut(matrix.parts, matrix.k, _most_columns(c, kernel)):
         here = c.layout.unused() if bias is None else _rows_of_bias(bias, part)
         arrays = {"x": x, "weight": part.binding, "bias": here, "out": out}
+        if normed:
+            arrays["norm"] = c.vector(0, matrix.k)
         constants = {
+            "EPS": spec.eps,
+            "OFFSET": spec.norm_offset,
+            "ADD": adds,
             "K": matrix.k,
             "N": part.rows,
             "HAS_BIAS": bias is not None,
@@ -98,7 +107,7 @@ def _linear(c: StepContext) -> Iterator[Dispatch]:
         if c.chosen.choice.then is not None:
             yield from _split_linear(c, arrays, constants, part.rows, matrix.k, shapes)
             continue
-        cost = costs.linear(part.rows, matrix.k, bias=bias is not None, one_row=one_row)
+        cost = costs.linear(part.rows, matrix.k, bias=bias is not None, one_row=one_row, add=adds, norm=normed)
         yield c.dispatch(kernel, arrays, constants, _matrix_grid(c, kernel, part.rows), cost, shapes)
 
 
@@ -108,18 +117,18 @@ def _split_linear(
     """Columns in parts of K, then their sums."""
     kernel, then = c.chosen.choice.kernels
     splits = c.chosen.constant(kernel, "SPLITS")
-    arrays = {**arrays, "partial": c.layout.activation("linear_parts", splits * n)}
+    arrays = {**arrays, "partials": c.layout.activation("linear_parts", splits * n)}
     grid = (-(-n // _columns(c, kernel)), splits, 1)
     yield c.dispatch(kernel, arrays, constants, grid, costs.split_linear(n, k, splits), shapes)
-    cost = costs.sum_splits(n, splits, bias=bool(constants["HAS_BIAS"]))
+    cost = costs.sum_splits(n, splits, bias=bool(constants["HAS_BIAS"]), add=bool(constants["ADD"]))
     op = read_kernel(then).op
     grid = (-(-n // _columns(c, then)), 1, 1)
     yield c.dispatch(then, arrays, constants, grid, cost, f"[{splits},{n}]", op=op)
 
 
 def _gate_up(c: StepContext) -> Iterator[Dispatch]:
-    spec, kernel = c.layout.spec, c.chosen.choice.kernel
-    gate, up = (c.layout.matrix((name,)) for name in c.weights())
+    spec, kernel, normed = c.layout.spec, c.chosen.choice.kernel, c.step.op == "norm_gate_up"
+    gate, up = (c.layout.matrix((name,)) for name in c.matrices())
     if (gate.n, gate.k) != (up.n, up.k):
         raise FormatError(f"{c.place}: want two matrices of one shape, found {gate.n} x {gate.k}, {up.n} x {up.k}")
     x, out = c.read(0, gate.k), c.write(0, gate.n)
@@ -128,13 +137,16 @@ def _gate_up(c: StepContext) -> Iterator[Dispatch]:
     for of_gate, of_up in zip(_cut(gate.parts, gate.k, most), _cut(up.parts, up.k, most), strict=True):
         n = of_gate.rows
         arrays = {"x": x, "gate": of_gate.binding, "up": of_up.binding, "out": out}
-        constants = {"K": gate.k, "N": n, "OUT0": of_gate.first, "STRIDE": gate.n}
+        if normed:
+            arrays["norm"] = c.vector(0, gate.k)
+        shape = {"K": gate.k, "N": n, "OUT0": of_gate.first, "STRIDE": gate.n}
+        of_norm = {"EPS": spec.eps, "OFFSET": spec.norm_offset}
         yield c.dispatch(
             kernel,
             arrays,
-            {**constants, "ACTIVATION": _ACTIVATIONS[spec.activation]},
+            {**shape, **of_norm, "ACTIVATION": _ACTIVATIONS[spec.activation]},
             _matrix_grid(c, kernel, n),
-            costs.gate_up(spec, n, gate.k),
+            costs.gate_up(spec, n, gate.k, norm=normed),
             f"[{rows},{gate.k}] x 2 [{n},{gate.k}]",
         )
 
@@ -233,8 +245,11 @@ DISPATCHES: Mapping[str, Callable[[StepContext], Iterator[Dispatch]]] = {
     "add_rms_norm": _norm,
     "norm_add_norm": _norm,
     "linear": _linear,
+    "linear_add": _linear,
+    "norm_linear": _linear,
     "matmul": _linear,
     "gate_up": _gate_up,
+    "norm_gate_up": _gate_up,
     "rope": _rope,
     "attention": _attention,
     "argmax": _argmax,

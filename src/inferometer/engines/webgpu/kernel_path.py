@@ -10,15 +10,17 @@
     layer = [{ op = "linear", role = "o_proj", weights = ["o"], inputs = ["attended"], outputs = ["projected"],
                kernels = "linear" }, ...]
     after = [...]
+    [decode_fused]                 another form of decode, for a tuner to choose where a whole step is faster with it
 
 `base = "llama"` takes phases and lists from a bundled path; what stands in the file replaces those of its name.
-Weights in `layer` are of that layer; `next_norm` is the norm in front of the next layer, behind the last the final one.
+Weights in `layer` are of that layer; `next_norm` is the norm in front of the next layer, behind the last the final one:
+there its step has the role `final_norm`. Roles are those of `architectures`, so that a kernel is told by what it does.
 """
 
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -32,6 +34,7 @@ from inferometer.engines.webgpu.program import Phase
 from inferometer.errors import FormatError, UnknownName
 
 Profile = Literal["base", "f16", "subgroups"]
+AdapterKind = Literal["CPU", "IntegratedGPU", "DiscreteGPU", "VirtualGPU", "unknown"]
 Place = Literal["before", "layer", "after"]
 PLACES: tuple[Place, ...] = get_args(Place)
 PHASES: tuple[Phase, ...] = ("prefill", "decode", "head")
@@ -73,13 +76,20 @@ FORMS: Mapping[str, StepForm] = {
     "add_rms_norm": StepForm(2, 2, 1, in_place=1),
     "norm_add_norm": StepForm(2, 2, 2, in_place=1),
     "linear": StepForm(1, 1, None, extra=3, kernel_ops=frozenset({"linear", "linear_split"})),
+    "linear_add": StepForm(2, 1, None, extra=3, in_place=1, kernel_ops=frozenset({"linear", "linear_split"})),
+    "norm_linear": StepForm(1, 1, None, extra=3),
     "matmul": StepForm(1, 1, None, extra=3),
     "gate_up": StepForm(1, 1, 2, kernel_ops=frozenset({"gate_up", "matmul_gate_up"})),
+    "norm_gate_up": StepForm(1, 1, 3),
     "rope": StepForm(1, 1, 0, extra=2),
     "attention": StepForm(1, 1, 0),
     "argmax": StepForm(1, 1, 0),
     "sample": StepForm(2, 0, 0),
 }
+
+
+FUSED_OPS = frozenset({"linear_add", "norm_linear", "norm_gate_up"})
+"""A product with what stands behind or in front of it: adds to its first input; a norm, whose weight comes first."""
 
 
 class KernelChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -91,6 +101,7 @@ class KernelChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         constants: For both; what the planner knows of the shapes is added.
         tune: Values that a tuner tries for a constant.
         profile: What it is for, beside `base`; said with the selection.
+        adapters: Kinds of adapter that it is for (`Adapter.kind`); empty: all.
         requires: Features of the adapter beyond those that its file names.
         when: A condition on the model, or `greedy`.
         least_n, most_n, least_k, most_k, least_rows, most_rows: Of the step's matrix [N, K] and rows of the pass.
@@ -101,6 +112,7 @@ class KernelChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     constants: dict[str, float] = {}
     tune: dict[str, tuple[float, ...]] = {}
     profile: Profile = "base"
+    adapters: tuple[AdapterKind, ...] = ()
     requires: tuple[str, ...] = ()
     when: str | None = None
     least_n: int | None = None
@@ -140,6 +152,11 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     kernels: str | tuple[KernelChoice, ...]
 
     @property
+    def matrices(self) -> tuple[str, ...]:
+        """`weights` without the norm's, where a norm stands in front of a product."""
+        return self.weights[1:] if self.op in ("norm_linear", "norm_gate_up") else self.weights
+
+    @property
     def label(self) -> str:
         """`op` or `op:role`."""
         return self.op if self.role is None else f"{self.op}:{self.role}"
@@ -168,17 +185,22 @@ class _PathFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     prefill: PhaseSteps | None = None
     decode: PhaseSteps | None = None
     head: PhaseSteps | None = None
+    decode_fused: PhaseSteps | None = None
 
 
 @dataclass(frozen=True)
 class KernelPath:
-    """A plan: `candidates(step)` are the kernels of a step, the one wanted first."""
+    """A plan: `candidates(step)` are the kernels of a step, the one wanted first.
+
+    `fused`: decode in another form, which only a tuner chooses; None: it has none.
+    """
 
     name: str
     families: tuple[Family, ...]
     source: str
     kernels: Mapping[str, tuple[KernelChoice, ...]]
     phases: Mapping[Phase, PhaseSteps]
+    fused: PhaseSteps | None = None
 
     def candidates(self, step: Step) -> tuple[KernelChoice, ...]:
         """What a step may run."""
@@ -246,8 +268,13 @@ def parse_path(text: str, place: str) -> KernelPath:
             raise FormatError(f"{place}: {phase}: want steps, found none", hint='Write them, or name a path as "base".')
         phases[phase] = steps
     kernels = {**({} if base is None else base.kernels), **file.kernels}
-    path = KernelPath(file.name, file.families, file.source, kernels, phases)
+    fused = file.decode_fused
+    if fused is None and base is not None and file.decode is None:
+        fused = base.fused
+    path = KernelPath(file.name, file.families, file.source, kernels, phases, fused)
     _check(path, place)
+    if fused is not None:
+        _check_steps(replace(path, phases={**phases, "decode": fused}), place, {"decode": "decode_fused"})
     return path
 
 
@@ -279,15 +306,20 @@ def _check(path: KernelPath, place: str) -> None:
         raise FormatError(f"{place}: families: want one or more of {', '.join(get_args(Family))}, found none")
     for name, choices in path.kernels.items():
         _check_choices(choices, f"{place}: kernels.{name}")
+    _check_steps(path, place, {})
+
+
+def _check_steps(path: KernelPath, place: str, names: Mapping[str, str]) -> None:
+    """`names`: of phases in the file, where they are others."""
     rows: dict[str, list[str]] = {}
     for phase in PHASES:
-        steps = path.phases[phase]
+        steps, name = path.phases[phase], names.get(phase, phase)
         if phase == "head" and steps.layer:
             raise FormatError(f"{place}: head.layer: want none, found {len(steps.layer)}: it stands behind all layers")
         seen = dict.fromkeys([*rows["prefill"], *rows["decode"]] if phase == "head" else ())
         for at, step in _placed(steps):
-            _check_step(path, step, f"{place}: {phase}.{at}")
-            _check_flow(steps, step, seen, f"{place}: {phase}.{at}")
+            _check_step(path, step, f"{place}: {name}.{at}")
+            _check_flow(steps, step, seen, f"{place}: {name}.{at}")
             seen.update(dict.fromkeys(step.outputs))
         rows[phase] = list(seen)
     if "logits" not in rows["head"]:
@@ -339,8 +371,9 @@ def _check_step(path: KernelPath, step: Step, place: str) -> None:
     for name, wanted, found in (("inputs", form.inputs, step.inputs), ("outputs", form.outputs, step.outputs)):
         if len(found) != wanted:
             raise FormatError(f"{place}.{name}: {step.op} wants {wanted}, found {len(found)}")
-    if (form.weights is None and not step.weights) or form.weights not in (None, len(step.weights)):
-        want = "one or more" if form.weights is None else form.weights
+    least = 2 if step.op == "norm_linear" else 1
+    if (form.weights is None and len(step.weights) < least) or form.weights not in (None, len(step.weights)):
+        want = f"{'two' if least == 2 else 'one'} or more" if form.weights is None else form.weights
         raise FormatError(f"{place}.weights: {step.op} wants {want}, found {len(step.weights)}")
     if len(step.extra) not in (0, form.extra, len(step.weights)) or (step.extra and not form.extra):
         raise FormatError(f"{place}.extra: {step.op} wants none or {form.extra}, found {len(step.extra)}")
@@ -351,6 +384,8 @@ def _check_step(path: KernelPath, step: Step, place: str) -> None:
             raise FormatError(
                 f"{place}.kernels: {choice.kernel} is a kernel of {read_kernel(choice.kernel).op}, want {step.op}"
             )
+        if step.op == "linear_add" and "ADD" not in read_kernel(choice.kernels[-1]).constants:
+            raise FormatError(f"{place}.kernels: {choice.kernels[-1]}: want a kernel with the constant ADD")
 
 
 def _check_flow(steps: PhaseSteps, step: Step, seen: Mapping[str, None], place: str) -> None:

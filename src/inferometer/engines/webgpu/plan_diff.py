@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from inferometer.engines.webgpu.executor import LoadedModel, PlannedStep, Selection
+from inferometer.engines.webgpu.kernel_path import FUSED_OPS
 from inferometer.engines.webgpu.program import Pass, Phase, Program
 
 _Slot = tuple[Phase | str, str, str | None]  # phase, operator, role
@@ -115,5 +116,8 @@ def _reason(
         return "cut into parts: a matrix above the adapter's binding limit, or a grid above WebGPU's"
     if found is not None and (selection := reasons.get((phase, op, role, found))) is not None:
         return selection.reason
+    fused = (each.reason for each in loaded.selections if each.phase == phase and each.op in FUSED_OPS)
+    if found is None and (reason := next(fused, None)) is not None:
+        return reason.partition("; ")[0]
     others = [each for each in loaded.selections if (each.phase, each.role) == (phase, role)]
     return "; ".join(dict.fromkeys(f"{each.kernel}: {each.reason}" for each in others)) or "not in the program"

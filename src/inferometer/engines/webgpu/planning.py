@@ -4,35 +4,47 @@ The path says the steps; `selecting` takes a kernel for each, `layout` gives pla
 Every choice is told with its reason, and what the path asked for is kept beside it, for `plan_diff`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+
+import msgspec
 
 from inferometer.backends.wgsl.source import read_kernel
 from inferometer.engines.webgpu.dispatching import DISPATCHES
 from inferometer.engines.webgpu.executor import Adapter, LoadedModel, PlannedStep, Selection
-from inferometer.engines.webgpu.kernel_path import PHASES, PLACES, KernelPath, Place, Step, find_path, holds
+from inferometer.engines.webgpu.kernel_path import (
+    NEXT_NORM,
+    PHASES,
+    PLACES,
+    KernelChoice,
+    KernelPath,
+    Place,
+    Step,
+    find_path,
+    holds,
+)
 from inferometer.engines.webgpu.layout import Layout
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
-from inferometer.engines.webgpu.program import Dispatch, Phase, Program, Purpose
-from inferometer.engines.webgpu.selecting import Chosen, Tuned, check_constants, choose, meant, rows_of, situation_of
+from inferometer.engines.webgpu.program import Dispatch, Phase, Program
+from inferometer.engines.webgpu.selecting import (
+    FUSED,
+    SEPARATE,
+    Chosen,
+    Situation,
+    Tuned,
+    check_constants,
+    choose,
+    form_key,
+    meant,
+    rows_of,
+    situation_of,
+)
 from inferometer.engines.webgpu.step_context import Pipelines, StepContext
 from inferometer.errors import InputError
 
+FINAL_NORM = "final_norm"
+"""The role of what has the norm behind the last layer, whatever the steps of other layers are called."""
 _HEAD_DIM_MULTIPLE, _MOST_HEAD_DIM = 8, 256
-
-
-@dataclass(frozen=True)
-class PurposeMemory:
-    """Memory of the device for one purpose. `overhead_bytes`: allocated, but needed by nobody: rounding."""
-
-    purpose: Purpose
-    needed_bytes: int
-    allocated_bytes: int
-
-    @property
-    def overhead_bytes(self) -> int:
-        """What rounding costs."""
-        return self.allocated_bytes - self.needed_bytes
 
 
 @dataclass
@@ -44,6 +56,7 @@ class _Planning:
     adapter: Adapter
     tuned: Tuned | None
     greedy: bool
+    fused: str | None
     pipelines: Pipelines = field(default_factory=Pipelines)
     selections: list[Selection] = field(default_factory=list)
     planned: list[PlannedStep] = field(default_factory=list)
@@ -85,7 +98,7 @@ def plan_model(
     _check_sizes(spec, path, capacity, most_rows)
     most_rows = min(most_rows, capacity)
     layout = Layout(checkpoint, adapter, capacity=capacity, most_rows=most_rows)
-    planning = _Planning(path, layout, adapter, tuned, greedy)
+    planning = _Planning(path, layout, adapter, tuned, greedy, _why_fused(path, spec, tuned))
     phases = {phase: tuple(_plan_phase(planning, phase)) for phase in PHASES}
     pipelines = tuple(planning.pipelines.made)
     program = Program(
@@ -109,17 +122,6 @@ def plan_model(
     )
 
 
-def memory_by_purpose(program: Program) -> tuple[PurposeMemory, ...]:
-    """Where a program's memory goes, the largest first."""
-    needed: dict[Purpose, int] = {}
-    allocated: dict[Purpose, int] = {}
-    for buffer in program.buffers:
-        needed[buffer.purpose] = needed.get(buffer.purpose, 0) + buffer.needed_bytes
-        allocated[buffer.purpose] = allocated.get(buffer.purpose, 0) + buffer.size_bytes
-    ordered = sorted(allocated, key=lambda purpose: -allocated[purpose])
-    return tuple(PurposeMemory(purpose, needed[purpose], allocated[purpose]) for purpose in ordered)
-
-
 def _check_sizes(spec: ModelSpec, path: KernelPath, capacity: int, most_rows: int) -> None:
     if spec.family not in path.families:
         raise InputError(
@@ -134,8 +136,19 @@ def _check_sizes(spec: ModelSpec, path: KernelPath, capacity: int, most_rows: in
         )
 
 
+def _why_fused(path: KernelPath, spec: ModelSpec, tuned: Tuned | None) -> str | None:
+    """The tuner's reason to decode in the path's fused form; None where it is to be the other."""
+    answer = None if path.fused is None or tuned is None else tuned(form_key(spec), (SEPARATE, FUSED))
+    return None if answer is None or answer[0] != FUSED else f"fused form of decode, tuned: {answer[1]}"
+
+
 def _plan_phase(planning: _Planning, phase: Phase) -> Iterator[Dispatch]:
     steps = planning.path.phases[phase]
+    for place, step in steps.places():
+        if holds(step.when, planning.spec):
+            _note_planned(planning, phase, place, step)
+    if phase == "decode" and planning.fused is not None and planning.path.fused is not None:
+        steps = planning.path.fused
     for place in PLACES:
         chosen = [
             (step, _choose(planning, phase, place, step))
@@ -144,7 +157,8 @@ def _plan_phase(planning: _Planning, phase: Phase) -> Iterator[Dispatch]:
         ]
         layers = range(planning.spec.layers) if place == "layer" else (None,)
         for layer in layers:
-            for step, choice in chosen:
+            for meant_step, choice in chosen:
+                step = _named(meant_step, is_last=layer == planning.spec.layers - 1)
                 where = f"{planning.path.name}: {phase}.{place}: {step.label}"
                 context = StepContext(
                     phase=phase,
@@ -161,21 +175,47 @@ def _plan_phase(planning: _Planning, phase: Phase) -> Iterator[Dispatch]:
 
 
 def _choose(planning: _Planning, phase: Phase, place: Place, step: Step) -> Chosen:
-    """The kernel of a step, noted with its reason and beside what the path wanted."""
+    """The kernel of a step, noted with its reason."""
     where = f"{planning.spec.name}: {phase}.{place}: {step.label}"
-    rows = rows_of(phase, planning.layout.most_rows)
-    choices = planning.path.candidates(step)
-    situation = situation_of(step, planning.spec, planning.adapter, rows, greedy=planning.greedy)
+    choices, situation = _asked(planning, phase, step)
     chosen = choose(choices, situation, planning.tuned, where)
     check_constants(chosen, where)
-    count = planning.spec.layers if place == "layer" else 1
-    first = meant(choices, situation)[0]
-    for kernel in first.kernels:
-        op = step.op if kernel == first.kernel else read_kernel(kernel).op
-        planning.planned.append(PlannedStep(phase, op, step.role, kernel, count))
+    roles = _roles(step, planning.spec.layers if place == "layer" else None)
+    reason = chosen.reason
+    if phase == "decode" and planning.fused is not None and (place, step) not in planning.path.phases[phase].places():
+        reason = f"{planning.fused}; {reason}"
     for kernel in chosen.choice.kernels:
         op = step.op if kernel == chosen.choice.kernel else read_kernel(kernel).op
         known = read_kernel(kernel).constants
         constants = {name: value for name, value in chosen.constants.items() if name in known}
-        planning.selections.append(Selection(phase, op, step.role, kernel, constants, chosen.reason))
+        planning.selections += [Selection(phase, op, role, kernel, constants, reason) for role in roles]
     return chosen
+
+
+def _asked(planning: _Planning, phase: Phase, step: Step) -> tuple[Sequence[KernelChoice], Situation]:
+    rows = rows_of(phase, planning.layout.most_rows)
+    situation = situation_of(step, planning.spec, planning.adapter, rows, greedy=planning.greedy)
+    return planning.path.candidates(step), situation
+
+
+def _note_planned(planning: _Planning, phase: Phase, place: Place, step: Step) -> None:
+    """What the path wants, in the form that it has without a tuner."""
+    choices = meant(*_asked(planning, phase, step))
+    roles = _roles(step, planning.spec.layers if place == "layer" else None)
+    for kernel in choices[0].kernels if choices else ():
+        op = step.op if kernel == choices[0].kernel else read_kernel(kernel).op
+        planning.planned += [PlannedStep(phase, op, role, kernel, count) for role, count in roles.items()]
+
+
+def _named(step: Step, *, is_last: bool) -> Step:
+    """The step with the role that it has in the last layer, where the next norm is the final one."""
+    return msgspec.structs.replace(step, role=FINAL_NORM) if is_last and NEXT_NORM in step.weights else step
+
+
+def _roles(step: Step, layers: int | None) -> dict[str | None, int]:
+    """The roles of a step, and how often it has each in one pass; `layers` None: it stands outside of them."""
+    if layers is None:
+        return {step.role: 1}
+    last = _named(step, is_last=True).role
+    counts = {step.role: layers - 1, last: 1} if last != step.role else {step.role: layers}
+    return {role: count for role, count in counts.items() if count}

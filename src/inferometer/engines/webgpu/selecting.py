@@ -12,8 +12,9 @@ from inferometer.engines.webgpu.model_spec import ModelSpec
 from inferometer.engines.webgpu.program import Phase
 from inferometer.errors import FormatError, InputError
 
-TUNED_OPS = frozenset({"linear", "matmul", "gate_up"})
-"""Operators whose time is that of their weights: N, K and rows tell all."""
+TUNED_OPS = frozenset({"linear", "matmul", "gate_up", "norm_linear", "norm_gate_up", "attention"})
+"""Operators whose kernels a tuner chooses, by N, K and rows; a product that adds to its output counts as one without.
+Attention only of one row: N are its numbers of queries, K those of keys."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +64,42 @@ class Situation:
 
 def situation_of(step: Step, spec: ModelSpec, adapter: Adapter, rows: int, *, greedy: bool = False) -> Situation:
     """Of a step: its matrices are one; without any, N and K are 0."""
-    n, k = matrix_shape(spec, step.weights) if step.op in (*TUNED_OPS, "gather") else (0, 0)
-    if step.op == "gate_up":
-        n //= 2
-    return Situation(spec, adapter, TuneKey(step.op, n, k, rows), greedy)
+    n, k = _shape_of(step, spec)
+    op = "linear" if step.op == "linear_add" else step.op
+    return Situation(spec, adapter, TuneKey(op, n, k, rows), greedy)
+
+
+def _shape_of(step: Step, spec: ModelSpec) -> tuple[int, int]:
+    if step.op == "attention":
+        return spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+    if step.op not in TUNED_OPS and step.op not in ("gather", "linear_add"):
+        return 0, 0
+    n, k = matrix_shape(spec, step.matrices)
+    return (n // 2 if step.op.endswith("gate_up") else n), k
+
+
+def is_tuned(key: TuneKey) -> bool:
+    """Whether a tuner chooses."""
+    return key.op in TUNED_OPS and (key.op != "attention" or key.rows == 1)
+
+
+SEPARATE, FUSED = (Candidate(name, {}) for name in ("separate", "fused"))
+"""Forms of a whole decode step, for `Tuned`, under the key `form_key`."""
+
+
+def form_key(spec: ModelSpec) -> TuneKey:
+    """N are the columns of all products of a layer that take the hidden state, K its size."""
+    return TuneKey("decode", *matrix_shape(spec, ["q", "k", "v", "gate", "up"]), 1)
 
 
 def meant(choices: Sequence[KernelChoice], situation: Situation) -> tuple[KernelChoice, ...]:
-    """Those that the path has for such a model and program, whatever the adapter."""
-    return tuple(each for each in choices if holds(each.when, situation.spec, greedy=situation.greedy))
+    """Those that the path has for such a model, program and kind of adapter, whatever the adapter's features."""
+    return tuple(
+        each
+        for each in choices
+        if holds(each.when, situation.spec, greedy=situation.greedy)
+        and (not each.adapters or situation.adapter.kind in each.adapters)
+    )
 
 
 def choose(choices: Sequence[KernelChoice], situation: Situation, tuned: Tuned | None, place: str) -> Chosen:
@@ -91,7 +119,7 @@ def choose(choices: Sequence[KernelChoice], situation: Situation, tuned: Tuned |
     if not fitting:
         raise InputError(f"{place}: want a kernel that fits, found {'; '.join(refused) or 'none for such a model'}")
     answer = None
-    if tuned is not None and situation.key.op in TUNED_OPS:
+    if tuned is not None and is_tuned(situation.key):
         answer = tuned(situation.key, tuple(_candidates(fitting, situation.adapter)))
     if answer is not None:
         return _chosen_by_tuner(fitting, *answer, place)
@@ -109,6 +137,8 @@ def _chosen_by_tuner(fitting: Sequence[KernelChoice], best: Candidate, reason: s
 
 def _reason(choice: KernelChoice, *, is_first: bool) -> str:
     needs = sorted(_required(choice))
+    if choice.adapters and is_first:
+        return f"first of the path for adapters of kind {' or '.join(choice.adapters)}"
     if needs:
         return f"{choice.profile}: the adapter has {' and '.join(needs)}"
     return "first of the path" if is_first else "first of the path that fits"
@@ -171,11 +201,12 @@ def tunable(
 ) -> list[tuple[TuneKey, tuple[Candidate, ...]]]:
     """What is worth measuring: each operator and shape of a model once, with all candidates that can run here."""
     found: dict[TuneKey, dict[str, Candidate]] = {}
-    for phase, steps in path.phases.items():
+    forms = [*path.phases.items()] if path.fused is None else [*path.phases.items(), ("decode", path.fused)]
+    for phase, steps in forms:
         for step in present_steps(steps, spec):
-            if step.op not in TUNED_OPS:
-                continue
             situation = situation_of(step, spec, adapter, rows_of(phase, most_rows))
+            if not is_tuned(situation.key):
+                continue
             choices = meant(path.candidates(step), situation)
             fitting = [each for each in choices if _refusal(each, situation) is None]
             kept = found.setdefault(situation.key, {})

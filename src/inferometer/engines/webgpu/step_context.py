@@ -3,6 +3,7 @@
 A kernel gets those bindings and constants that it declares, by their names, so that variants may differ in them.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ from inferometer.engines.webgpu.selecting import Chosen
 from inferometer.errors import FormatError, InferometerError
 
 Arrays = Mapping[str, Binding]
+_OF_LAYER = re.compile(r"layers\.(\d+)\.")
 
 
 @dataclass
@@ -59,6 +61,12 @@ class StepContext:
     heights: dict[str, int]
     place: str
 
+    @property
+    def label_layer(self) -> int | None:
+        """The layer that a dispatch is told as: its own, or the one whose weight a step outside of layers names."""
+        named = {int(match[1]) for name in self.step.weights if (match := _OF_LAYER.match(name))}
+        return named.pop() if self.layer is None and len(named) == 1 else self.layer
+
     def read(self, index: int, width: int | None = None) -> Binding:
         """An input of so many numbers a row.
 
@@ -91,6 +99,10 @@ class StepContext:
     def weights(self) -> tuple[str, ...]:
         """Names of its weights in the checkpoint."""
         return tuple(map(self.weight_name, self.step.weights))
+
+    def matrices(self) -> tuple[str, ...]:
+        """Those of them that are matrices of a product."""
+        return tuple(map(self.weight_name, self.step.matrices))
 
     def vector(self, index: int, width: int) -> Binding:
         """A norm's weight."""
@@ -125,7 +137,7 @@ class StepContext:
         return Dispatch(
             op=op or self.step.op,
             role=self.step.role,
-            layer=self.layer,
+            layer=self.label_layer,
             pipeline=self.pipelines.index(kernel, {**self.chosen.constants, **constants}),
             bindings=tuple(bindings),
             grid=grid,

@@ -82,7 +82,8 @@ class WgpuExecutor:
                 self._write_first()
             said(f"{len(program.pipelines)} pipelines for {self.adapter.name}")
             with _phase("pipelines", phases):
-                self._pipelines = DevicePipelines(self._device, self.adapter.name, self._errors, self._sources)
+                if self._pipelines is None:
+                    self._pipelines = DevicePipelines(self._device, self.adapter.name, self._errors, self._sources)
                 self._steps = self._pipelines.make(program, self._buffers)
             for part in dict.fromkeys(content.part for content in contents.values()):
                 said(f"load {part}")
@@ -319,6 +320,7 @@ class WgpuExecutor:
                 buffer.destroy()
         self._staging = self._resolved = None
         del self._native
+        self._pipelines = None
         self._device = None
         self._errors.close()
 
@@ -327,7 +329,7 @@ class WgpuExecutor:
             raise InferometerError(f"{self.adapter.name}: the executor was closed")
         for buffer in self._buffers.values():
             buffer.destroy()
-        self._buffers, self._pipelines = {}, None
+        self._buffers = {}
         self._steps, self._prepared = {}, {}
 
 

@@ -15,15 +15,18 @@ Step = tuple[Any, Any, Dispatch]
 
 
 class DevicePipelines:
-    """Those of one program. Handles that it gives are good for as long as it is kept."""
+    """A device's. Compiled ones stay for later programs, and with them what the driver made of them.
+
+    Handles that `make` gives are good until the next `make`, while this is kept.
+    """
 
     def __init__(self, device: Any, adapter_name: str, errors: DeviceErrors, sources: Sources) -> None:
         self._device, self._adapter_name = device, adapter_name
         self._errors, self._sources = errors, sources
         self._wgpu = import_wgpu()
-        self._modules: dict[str, Any] = {}
+        self._modules: dict[KernelSource, Any] = {}
         self._layouts: dict[tuple[str, ...], tuple[Any, Any]] = {}
-        self._pipelines: list[Any] = []
+        self._pipelines: dict[tuple[KernelSource, tuple[tuple[str, float], ...]], Any] = {}
         self._groups: dict[Any, Any] = {}
 
     def make(self, program: Program, buffers: Mapping[str, Any]) -> dict[Phase, list[Step]]:
@@ -32,15 +35,19 @@ class DevicePipelines:
         Raises:
             Unavailable: A kernel doesn't compile.
         """
-        layouts = []
+        self._groups = {}
+        layouts, compiled = [], []
         for pipeline in program.pipelines:
             source = self._sources(pipeline.kernel)
             group_layout, layout = self._layout(tuple(binding.access for binding in source.bindings))
-            self._pipelines.append(self._compile(source, pipeline, layout))
+            key = source, tuple(sorted(pipeline.constants.items()))
+            if key not in self._pipelines:
+                self._pipelines[key] = self._compile(source, pipeline, layout)
+            compiled.append(self._pipelines[key])
             layouts.append(group_layout)
         return {
             phase: [
-                (self._pipelines[each.pipeline]._internal, self._group(each, layouts[each.pipeline], buffers), each)
+                (compiled[each.pipeline]._internal, self._group(each, layouts[each.pipeline], buffers), each)
                 for each in dispatches
             ]
             for phase, dispatches in program.phases.items()
@@ -60,10 +67,10 @@ class DevicePipelines:
 
     def _compile(self, source: KernelSource, pipeline: Pipeline, layout: Any) -> Any:
         try:
-            if source.name not in self._modules:
-                self._modules[source.name] = self._device.create_shader_module(code=source.text_for("naga"))
+            if source not in self._modules:
+                self._modules[source] = self._device.create_shader_module(code=source.text_for("naga"))
             constants = {name: float(value) for name, value in pipeline.constants.items()}
-            stage = {"module": self._modules[source.name], "entry_point": "main", "constants": constants}
+            stage = {"module": self._modules[source], "entry_point": "main", "constants": constants}
             return self._device.create_compute_pipeline(layout=layout, compute=stage)
         except self._wgpu.GPUError as error:
             if self._errors.is_lost():

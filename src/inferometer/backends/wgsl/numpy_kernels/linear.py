@@ -10,7 +10,7 @@ import numpy as np
 
 
 def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[int, int, int]) -> None:
-    """`out[:, OUT0 : OUT0 + N] = x @ weight.T + bias`; kernels of one row have LAST_ROW, those of many don't."""
+    """`out[:, OUT0 : OUT0 + N] = x @ weight.T + bias`, with ADD `+=`; only kernels of one row have LAST_ROW."""
     K, T = int(constants["K"]), int(arrays["state"][1])
     x_TK = arrays["x"].reshape(-1, K)
     if "LAST_ROW" in constants:
@@ -31,8 +31,11 @@ def matrix(weight: Any, constants: Mapping[str, float]) -> Any:
 
 
 def put(y_TN: Any, out: Any, constants: Mapping[str, float]) -> None:
-    """Write columns OUT0 to OUT0 + N of the first rows of `out`, whose rows are STRIDE long, the last maybe shorter."""
+    """Write columns OUT0 to OUT0 + N of the first rows of `out`, whose rows are STRIDE long, the last maybe shorter.
+
+    With ADD they are added to what is there.
+    """
     T, N = y_TN.shape
     if T:
         at_TN = np.arange(T)[:, None] * int(constants["STRIDE"]) + int(constants["OUT0"]) + np.arange(N)
-        out[at_TN] = y_TN
+        out[at_TN] = out[at_TN] + y_TN if constants.get("ADD") else y_TN

@@ -5,9 +5,12 @@ from typing import Any
 
 
 def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[int, int, int]) -> None:
-    """`out[OUT0 : OUT0 + N] = sum of the rows of partial + bias`."""
+    """`out[OUT0 : OUT0 + N] = sum of the rows of partials + bias`; with ADD `+=`."""
     N, splits, first = (int(constants[name]) for name in ("N", "SPLITS", "OUT0"))
     if not arrays["state"][1]:
         return
-    y_N = arrays["partial"][: splits * N].reshape(splits, N).sum(0)
-    arrays["out"][first : first + N] = y_N + arrays["bias"][:N] if constants["HAS_BIAS"] else y_N
+    y_N = arrays["partials"][: splits * N].reshape(splits, N).sum(0)
+    if constants["HAS_BIAS"]:
+        y_N = y_N + arrays["bias"][:N]
+    out_N = arrays["out"][first : first + N]
+    out_N[:] = out_N + y_N if constants["ADD"] else y_N

@@ -25,7 +25,7 @@ export async function openDevice() {
   const device = await adapter.requestDevice({ requiredFeatures: features, requiredLimits: limits });
   const info = adapter.info ?? {};
   const said = [info.vendor, info.architecture, info.device].filter(Boolean).join(" ");
-  const fallback = info.isFallbackAdapter ?? adapter.isFallbackAdapter ?? false;
+  const fallback = (info.isFallbackAdapter ?? adapter.isFallbackAdapter) || /swiftshader/i.test(said);
   const told = {
     name: info.description || said || "unnamed adapter",
     kind: fallback ? "CPU" : "unknown",

@@ -1,0 +1,47 @@
+"""Programs of one model joined: steps of all of them run on the same buffers, so that the model is loaded once."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from inferometer.backends.wgsl.source import read_kernel
+from inferometer.engines.webgpu.executor import Content, LoadedModel
+from inferometer.engines.webgpu.program import Buffer, Dispatch, Phase, Pipeline, Program
+
+Part = tuple[LoadedModel, Mapping[Phase, Sequence[Dispatch]]]
+"""A planned model, and which of its dispatches run in which phase."""
+
+
+def join_programs(parts: Sequence[Part]) -> tuple[Program, dict[str, Content]]:
+    """A program whose phases are those of the parts, one behind the other, and its contents.
+
+    All must be planned for the same checkpoint, adapter, capacity and rows, so that equal names are equal buffers; one
+    that they need in several sizes (parts of sums) has the largest.
+    """
+    buffers: dict[str, Buffer] = {}
+    contents: dict[str, Content] = {}
+    numbers: dict[tuple[str, tuple[tuple[str, float], ...]], int] = {}
+    pipelines: list[Pipeline] = []
+    phases: dict[Phase, list[Dispatch]] = {"prefill": [], "decode": [], "head": []}
+    for loaded, chosen in parts:
+        contents.update(loaded.contents)
+        for buffer in loaded.program.buffers:
+            had = buffers.setdefault(buffer.name, buffer)
+            if buffer.size_bytes > had.size_bytes:
+                buffers[buffer.name] = buffer
+        for phase, dispatches in chosen.items():
+            for dispatch in dispatches:
+                pipeline = loaded.program.pipelines[dispatch.pipeline]
+                key = pipeline.kernel, tuple(sorted(pipeline.constants.items()))
+                if key not in numbers:
+                    numbers[key] = len(pipelines)
+                    pipelines.append(pipeline)
+                phases[phase].append(msgspec.structs.replace(dispatch, pipeline=numbers[key]))
+    program = msgspec.structs.replace(
+        parts[0][0].program,
+        buffers=tuple(buffers.values()),
+        pipelines=tuple(pipelines),
+        phases={phase: tuple(dispatches) for phase, dispatches in phases.items()},
+        requires=tuple(sorted({each for one in pipelines for each in read_kernel(one.kernel).requires})),
+    )
+    return program, contents

@@ -1,0 +1,171 @@
+"""The models of every family, whole: NumPy and wgpu against transformers on the same weights."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from inferometer.engines.webgpu.checkpoint import open_checkpoint
+from inferometer.engines.webgpu.executor import Executor, Request
+from inferometer.engines.webgpu.local_runner import LocalRunner
+from inferometer.engines.webgpu.numpy_executor import NumpyExecutor
+from inferometer.engines.webgpu.planning import plan_model
+from inferometer.engines.webgpu.selecting import FUSED, Candidate, Tuned, TuneKey
+from inferometer.errors import Unavailable
+
+MODELS = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3", "tiny-gemma3-26l")
+PROMPT = tuple(int(token) for token in np.random.default_rng(14).integers(0, 256, 71))
+"""Longer than two prefill passes, than the sliding windows of 16, than what a workgroup of attention takes."""
+ROWS, NEW_TOKENS, BATCH, CAPACITY = 32, 10, 4, 96
+TOLERANCE = 1e-3
+PENALTY = 8.0
+"""Of a second answer, as random models tend to say one token for ever."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Logits [V] behind the prompt and at the end of a greedy answer, that answer, and one with a penalty."""
+
+    first: Any
+    last: Any
+    greedy: tuple[int, ...]
+    penalised: tuple[int, ...]
+
+
+@cache
+def reference(name: str) -> Any:
+    """transformers' own model, in float32 on weights rounded to float16."""
+    torch = pytest.importorskip("torch", reason="the reference needs torch: pip install 'inferometer[torch]'")
+    pytest.importorskip("transformers", reason="the reference needs transformers: pip install 'inferometer[torch]'")
+    from inferometer.engines.hf import load_model
+
+    model = load_model(name).model
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() > 1:
+                weight.copy_(weight.half().float())
+    return model
+
+
+def logits_of(name: str, tokens: tuple[int, ...]) -> Any:
+    """What transformers says behind the prompt and behind each token of an answer to it: [1 + answer, V]."""
+    model = reference(name)
+    import torch
+
+    with torch.no_grad():
+        return model(torch.tensor([PROMPT + tokens])).logits[0, len(PROMPT) - 1 :].numpy()
+
+
+def best(logits_TV: Any, answer: tuple[int, ...], penalty: float = 1.0) -> tuple[int, ...]:
+    """The token that is best at each place of an answer, given those in front of it."""
+    found = []
+    for index, logits_V in enumerate(logits_TV[: len(answer)]):
+        seen = sorted({*PROMPT, *answer[:index]})
+        changed_V = logits_V.copy()
+        changed_V[seen] = np.where(logits_V[seen] > 0, logits_V[seen] / penalty, logits_V[seen] * penalty)
+        found.append(int(changed_V.argmax()))
+    return tuple(found)
+
+
+def ask(executor: Executor, name: str, features: frozenset[str] | None = None, tuned: Tuned | None = None) -> Told:
+    """What our engine says; `features`: as if the adapter had only these."""
+    adapter = executor.adapter if features is None else replace(executor.adapter, features=features)
+    loaded = plan_model(open_checkpoint(name), adapter, capacity=CAPACITY, most_rows=ROWS, tuned=tuned)
+    runner = LocalRunner(executor)
+    runner.load(loaded.program, loaded.contents, lambda line: None)
+
+    def run(new_tokens: int, penalty: float = 1.0) -> tuple[tuple[int, ...], Any]:
+        request = Request(PROMPT, new_tokens, BATCH, repetition_penalty=penalty)
+        submissions = runner.run(request, lambda submission: None)
+        tokens = tuple(token for submission in submissions for token in submission.tokens)
+        return tokens, executor.read("logits").view(np.float32)[: loaded.program.vocabulary].copy()
+
+    penalised, _ = run(NEW_TOKENS, PENALTY)
+    _, first = run(1)
+    greedy, last = run(NEW_TOKENS)
+    return Told(first, last, greedy, penalised)
+
+
+def assert_right(told: Told, name: str) -> None:
+    """As transformers says, token by token: each is what it would say next."""
+    assert len(told.greedy) == len(told.penalised) == NEW_TOKENS
+    logits_TV = logits_of(name, told.greedy)
+    np.testing.assert_allclose(told.first, logits_TV[0], atol=TOLERANCE, rtol=0)
+    np.testing.assert_allclose(told.last, logits_TV[NEW_TOKENS - 1], atol=TOLERANCE, rtol=0)
+    assert told.greedy == best(logits_TV, told.greedy)
+    assert told.penalised == best(logits_of(name, told.penalised), told.penalised, PENALTY)
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[Executor]:
+    pytest.importorskip("wgpu", reason="needs wgpu: pip install 'inferometer[webgpu]'")
+    from inferometer.engines.webgpu.wgpu_executor import open_wgpu
+
+    try:
+        executor = open_wgpu()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    yield executor
+    executor.close()
+
+
+@cache
+def in_numpy(name: str) -> Told:
+    return ask(NumpyExecutor(), name)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_numpy_says_what_transformers_says(name: str) -> None:
+    told = in_numpy(name)
+
+    assert_right(told, name)
+    assert len(set(told.penalised)) > NEW_TOKENS // 2  # an answer that could be another
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_device_says_the_same(name: str, device: Executor) -> None:
+    told, wanted = ask(device, name), in_numpy(name)
+
+    assert (told.greedy, told.penalised) == (wanted.greedy, wanted.penalised)
+    assert_right(told, name)
+
+
+@pytest.mark.parametrize("features", [(), ("shader-f16",)])
+def test_every_profile_of_kernels_says_the_same(features: tuple[str, ...], device: Executor) -> None:
+    if not device.adapter.features.issuperset(features):
+        pytest.skip(f"{device.adapter.name} lacks {', '.join(features)}")
+
+    told, wanted = ask(device, "tiny-gemma3", frozenset(features)), in_numpy("tiny-gemma3")
+
+    assert (told.greedy, told.penalised) == (wanted.greedy, wanted.penalised)
+    np.testing.assert_allclose(told.last, wanted.last, atol=TOLERANCE, rtol=0)
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_every_kernel_with_what_a_tuner_tries_last_says_the_same(index: int, device: Executor) -> None:
+    def tuned(key: TuneKey, candidates: Sequence[Candidate]) -> tuple[Candidate, str] | None:
+        if FUSED in candidates:
+            return None
+        last = list({each.kernel: each for each in candidates}.values())  # of each kernel: the largest workgroups
+        return last[min(index, len(last) - 1)], "tried"
+
+    told, wanted = ask(device, "tiny-qwen2", tuned=tuned), in_numpy("tiny-qwen2")
+
+    assert (told.greedy, told.penalised) == (wanted.greedy, wanted.penalised)
+    np.testing.assert_allclose(told.last, wanted.last, atol=TOLERANCE, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["tiny-llama", "tiny-qwen2", "tiny-qwen3"])
+def test_the_fused_form_of_decode_says_the_same(name: str, device: Executor) -> None:
+    def tuned(key: TuneKey, candidates: Sequence[Candidate]) -> tuple[Candidate, str] | None:
+        return (FUSED, "tried") if FUSED in candidates else None
+
+    wanted = in_numpy(name)
+
+    for executor in (NumpyExecutor(), device):
+        told = ask(executor, name, tuned=tuned)
+        assert (told.greedy, told.penalised) == (wanted.greedy, wanted.penalised)
+        np.testing.assert_allclose(told.last, wanted.last, atol=TOLERANCE, rtol=0)
