@@ -283,7 +283,7 @@ def make_profile(
         adapter: What ran it.
         load: The parts of getting ready.
         bandwidth: The device's; None: of the data of devices, where the adapter is known there, else the measured one.
-        empty_pass_ns: The median of a pass that does nothing; None: that of `rates`.
+        empty_pass_ns: Of a pass that does nothing; None: that of `rates`.
         rates: What was measured on the adapter.
         each_layer: Reports show a row for each label with its layer.
         brief: Reports leave out memory and loading, which stand beside them.

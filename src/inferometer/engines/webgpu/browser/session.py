@@ -314,7 +314,8 @@ class BrowserSession:
             return self._wait(0, "adapter", messages.PageAdapter, None, silence_s=limit_s)
         except DeviceLost as error:
             last = self._chromium.last_lines() if self._chromium else []
-            raise Unavailable(error.message, hint="\n".join([*(error.hint or "").split("\n"), *last]).strip()) from None
+            lines = [*([error.hint] if error.hint else []), *last]
+            raise Unavailable(error.message, hint="\n".join(lines) or None) from None
 
     def _wait(
         self,
