@@ -17,6 +17,7 @@ from tools.make_serving import Options, make_result
 
 import inferometer
 from inferometer.analyses.serving import ServingBeside, beside_steps, serving_of
+from inferometer.analyses.serving_facts import ENGINE_LOG
 from inferometer.analyses.steps import StepTable, step_table
 from inferometer.formats.serving_results import read_serving
 from inferometer.formats.serving_results.serving import Latency, Serving
@@ -253,6 +254,11 @@ def test_throughput_of_the_steps_beside_the_benchmarks() -> None:
         replicas
     )
     assert "about 40.0 requests of the benchmark decode at a time" in said(replicas)
+    log = replace(replicas, serving=replace(replicas.serving, tool=ENGINE_LOG))
+    assert (
+        "The log's output is 200.0 % of the 2,000 tokens/s that the recorded steps give: its rate leaves out"
+        in said(log)
+    )
 
 
 def test_another_model_is_said() -> None:

@@ -121,7 +121,9 @@ def _throughput(beside: "ServingBeside") -> Iterator[str]:
     if rate is not None and ratio is not None:
         whose, share = "log" if beside.serving.tool == ENGINE_LOG else "benchmark", format_share(ratio)
         said = f"The {whose}'s output is {share} of the {format_sample(rate)} tokens/s that the recorded steps give"
-        if ratio > _MORE:
+        if ratio > _MORE and whose == "log":
+            yield f"{said}: its rate leaves out the time between steps, or is of another run."
+        elif ratio > _MORE:
             yield f"{said}: the server has several replicas, or the trace is of another load."
         elif beside.serving.decode_tokens_per_s is None:
             yield f"{said}: it counts the start and the end of the run, and prefills that weren't recorded."
