@@ -11,14 +11,13 @@ from typing import Any, Protocol
 
 from inferometer.engines.answer import Answer, Ended, OperatorUse, WarmUp
 from inferometer.engines.arms import TORCH_ONLY, Arm, Check, checking, run, using
-from inferometer.engines.dialogue import Dialogue, Said
+from inferometer.engines.dialogue import Dialogue, Said, failure_in_words
 from inferometer.engines.engine import Engine
 from inferometer.engines.generation import Sampler, generate
-from inferometer.engines.memory import is_out_of_memory
 from inferometer.engines.peak_memory import begin_device_peak, device_peak_bytes, peak_rss_bytes
 from inferometer.engines.sampling import Sampling
 from inferometer.engines.tokens import Tokenizer
-from inferometer.errors import InferometerError, Unavailable
+from inferometer.errors import InferometerError
 
 WARM_UP_PASSES = 18
 """The prompt and 17 tokens: past a length that 16 divides and one that it doesn't, which Triton compiles apart, and
@@ -218,13 +217,9 @@ class _Run:
 
 
 def _in_words(error: Exception, watch: _Watch) -> InferometerError:
-    if isinstance(error, InferometerError):
-        return error
-    first_line = str(error).strip().split("\n")[0][:300]
-    if is_out_of_memory(error):
-        hint = "A shorter prompt, fewer --new-tokens, --dtype bfloat16 or a smaller model needs less."
-        return Unavailable(f"out of memory: {first_line or 'none is left'}", hint=hint)  # its frames hold tensors
-    hint = "--backend torch runs the model without kernels of other backends; --debug shows where."
-    failure = InferometerError(f"{watch.where()} raised {type(error).__name__}: {first_line}", hint=hint)
-    failure.__cause__ = error
-    return failure
+    return failure_in_words(
+        error,
+        watch.where(),
+        hint="--backend torch runs the model without kernels of other backends; --debug shows where.",
+        memory_hint="A shorter prompt, fewer --new-tokens, --dtype bfloat16 or a smaller model needs less.",
+    )

@@ -8,9 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from inferometer.engines.answer import Ended
+from inferometer.engines.memory import is_out_of_memory
 from inferometer.engines.text_stream import TextStream
 from inferometer.engines.tokens import Tokenizer
-from inferometer.errors import InputError
+from inferometer.errors import InferometerError, InputError, Unavailable
+
+_LONGEST_LINE = 300
 
 Said = Callable[[str], object]
 """Gets an answer's text in pieces as it comes: whole characters, in order."""
@@ -130,6 +133,20 @@ class Speech:
         """Say what was held back: no more tokens come."""
         if piece := self._stream.rest():
             self._said(piece)
+
+
+def failure_in_words(error: Exception, who: str, *, hint: str, memory_hint: str) -> InferometerError:
+    """What an answer failed with: an error of ours as it is, memory that ran out, or `who` and what it raised."""
+    if isinstance(error, InferometerError):
+        return error
+    first_line = str(error).strip().split("\n")[0][:_LONGEST_LINE]
+    if is_out_of_memory(error):
+        return Unavailable(
+            f"out of memory: {first_line or 'none is left'}", hint=memory_hint
+        )  # its frames hold tensors
+    failure = InferometerError(f"{who} raised {type(error).__name__}: {first_line}", hint=hint)
+    failure.__cause__ = error
+    return failure
 
 
 def _message(role: str, text: str) -> dict[str, str]:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from inferometer.engines.answer import Answer, Ended, OperatorUse, WarmUp
-from inferometer.engines.dialogue import Dialogue, Said, Speaker, Speech
-from inferometer.engines.memory import is_out_of_memory
+from inferometer.engines.dialogue import Dialogue, Said, Speaker, Speech, failure_in_words
 from inferometer.engines.peak_memory import peak_rss_bytes
 from inferometer.engines.sampling import Sampling
 from inferometer.engines.webgpu.executor import LoadedModel, Request, Runner, Submission, Timing
+from inferometer.engines.webgpu.plan_diff import executed_counts
 from inferometer.engines.webgpu.program import MOST_STOP_TOKENS
-from inferometer.errors import InferometerError, InputError, Unavailable
+from inferometer.errors import InferometerError, InputError
 
 BATCH = 4
 """Decode steps of a submit where nothing else is said."""
@@ -200,16 +200,12 @@ class DeviceConversation:
 
 def kernel_uses(loaded: LoadedModel, submissions: Sequence[Submission]) -> tuple[KernelUse, ...]:
     """Which kernel ran each operator of each phase, how often, and why; in the order of the first calls."""
-    program = loaded.program
     reasons = {(each.phase, each.op, each.role, each.kernel): each.reason for each in loaded.selections}
     passes = Counter(phase for submission in submissions for pass_ in submission.passes for phase in pass_.phases)
-    calls: Counter[tuple[str, str, str | None, str]] = Counter()
-    for phase, times in passes.items():
-        for each in program.phases[phase]:
-            calls[phase, each.op, each.role, program.pipelines[each.pipeline].kernel] += times
     return tuple(
-        KernelUse(op if role is None else f"{op}:{role}", kernel, times, reasons.get((phase, op, role, kernel)), phase)
-        for (phase, op, role, kernel), times in calls.items()
+        KernelUse(op if role is None else f"{op}:{role}", kernel, calls, reasons.get((phase, op, role, kernel)), phase)
+        for (phase, op, role), kernels in executed_counts(loaded.program, passes).items()
+        for kernel, calls in kernels.items()
     )
 
 
@@ -278,15 +274,12 @@ def _seed_of(seed: int, answers: int) -> int:
 
 
 def _in_words(error: Exception) -> InferometerError:
-    if isinstance(error, InferometerError):
-        return error
-    first_line = str(error).strip().split("\n")[0][:300]
-    if is_out_of_memory(error):
-        hint = "A shorter prompt, fewer --new-tokens, a smaller --context or a smaller model needs less."
-        return Unavailable(f"out of memory: {first_line or 'none is left'}", hint=hint)
-    failure = InferometerError(f"the engine raised {type(error).__name__}: {first_line}", hint="--debug shows where.")
-    failure.__cause__ = error
-    return failure
+    return failure_in_words(
+        error,
+        "the engine",
+        hint="--debug shows where.",
+        memory_hint="A shorter prompt, fewer --new-tokens, a smaller --context or a smaller model needs less.",
+    )
 
 
 def _unheard(piece: str) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from inferometer.backends.wgsl.source import read_kernel
 from inferometer.engines.webgpu.executor import Content, LoadedModel
-from inferometer.engines.webgpu.program import Buffer, Dispatch, Phase, Pipeline, Program
+from inferometer.engines.webgpu.program import Buffer, Dispatch, Phase, Program
+from inferometer.engines.webgpu.step_context import Pipelines
 
 Part = tuple[LoadedModel, Mapping[Phase, Sequence[Dispatch]]]
 """A planned model, and which of its dispatches run in which phase."""
@@ -20,8 +20,7 @@ def join_programs(parts: Sequence[Part]) -> tuple[Program, dict[str, Content]]:
     """
     buffers: dict[str, Buffer] = {}
     contents: dict[str, Content] = {}
-    numbers: dict[tuple[str, tuple[tuple[str, float], ...]], int] = {}
-    pipelines: list[Pipeline] = []
+    pipelines = Pipelines()
     phases: dict[Phase, list[Dispatch]] = {"prefill": [], "decode": [], "head": []}
     for loaded, chosen in parts:
         contents.update(loaded.contents)
@@ -31,17 +30,14 @@ def join_programs(parts: Sequence[Part]) -> tuple[Program, dict[str, Content]]:
                 buffers[buffer.name] = buffer
         for phase, dispatches in chosen.items():
             for dispatch in dispatches:
-                pipeline = loaded.program.pipelines[dispatch.pipeline]
-                key = pipeline.kernel, tuple(sorted(pipeline.constants.items()))
-                if key not in numbers:
-                    numbers[key] = len(pipelines)
-                    pipelines.append(pipeline)
-                phases[phase].append(msgspec.structs.replace(dispatch, pipeline=numbers[key]))
+                own = loaded.program.pipelines[dispatch.pipeline]
+                number = pipelines.index(own.kernel, own.constants)
+                phases[phase].append(msgspec.structs.replace(dispatch, pipeline=number))
     program = msgspec.structs.replace(
         parts[0][0].program,
         buffers=tuple(buffers.values()),
-        pipelines=tuple(pipelines),
+        pipelines=tuple(pipelines.made),
         phases={phase: tuple(dispatches) for phase, dispatches in phases.items()},
-        requires=tuple(sorted({each for one in pipelines for each in read_kernel(one.kernel).requires})),
+        requires=pipelines.requires,
     )
     return program, contents

@@ -21,7 +21,8 @@ from inferometer.engines.webgpu.executor import (
     Submission,
 )
 from inferometer.engines.webgpu.interrupts import interrupts_held_back
-from inferometer.engines.webgpu.program import MOST_STOP_TOKENS, SAMPLING_WORDS, STATE_WORDS, Pass, Program
+from inferometer.engines.webgpu.program import MOST_STOP_TOKENS, Pass, Program
+from inferometer.engines.webgpu.request_words import sampling_words, state_words
 from inferometer.errors import InferometerError, InputError
 
 
@@ -58,7 +59,7 @@ class LocalRunner:
         done: list[Submission] = []
         for passes in _submits(program, request):
             if "prefill" in passes[0].phases:
-                self.executor.write("state", _words(STATE_WORDS, (passes[0].position, passes[0].tokens)))
+                self.executor.write("state", state_words(passes[0].position, passes[0].tokens))
             with interrupts_held_back():
                 submission = self.executor.submit(passes, request.timing)
                 done.append(submission)
@@ -115,15 +116,6 @@ def check_request(program: Program, request: Request) -> None:
         raise InputError(f'timing: want one of {", ".join(TIMINGS)}, found "{request.timing}"')
 
 
-def sampling_words(request: Request) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-    """What the buffer `sampling` holds, uint32 [32]; see `SAMPLING_WORDS`."""
-    stop = sorted(request.stop)
-    words = _words(SAMPLING_WORDS, (0, request.top_k, 0, request.seed, 0, len(stop), *stop))
-    floats = words.view(np.float32)
-    floats[0], floats[2], floats[4] = request.temperature, request.top_p, request.repetition_penalty
-    return words
-
-
 def answer_tokens(submissions: Sequence[Submission], stop: frozenset[int]) -> tuple[tuple[int, ...], int]:
     """The tokens of an answer up to its stop token, which is the last; and how many were made behind it for nothing."""
     made = tuple(token for submission in submissions for token in submission.tokens)
@@ -139,9 +131,3 @@ def _submits(program: Program, request: Request) -> Iterator[tuple[Pass, ...]]:
     end = length + request.new_tokens - 1
     for first in range(length, end, request.batch):
         yield tuple(Pass(("decode", "head"), 1, position) for position in range(first, min(first + request.batch, end)))
-
-
-def _words(size: int, values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-    words = np.zeros(size, np.uint32)
-    words[: len(values)] = values
-    return words

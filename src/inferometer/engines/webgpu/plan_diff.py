@@ -13,7 +13,8 @@ from inferometer.engines.webgpu.executor import LoadedModel, PlannedStep, Select
 from inferometer.engines.webgpu.kernel_path import FUSED_OPS
 from inferometer.engines.webgpu.program import Pass, Phase, Program
 
-_Slot = tuple[Phase | str, str, str | None]  # phase, operator, role
+Slot = tuple[Phase | str, str, str | None]
+"""Phase, operator, role."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def diff_plan(loaded: LoadedModel, passes: Sequence[Pass]) -> PlanDiff:
     """
     times = Counter(phase for each in passes for phase in each.phases)
     planned = _counts_planned(loaded.planned, times)
-    executed = _counts_executed(loaded.program, times)
+    executed = executed_counts(loaded.program, times)
     reasons = {(each.phase, each.op, each.role, each.kernel): each for each in loaded.selections}
     rows = [
         row
@@ -57,8 +58,8 @@ def diff_plan(loaded: LoadedModel, passes: Sequence[Pass]) -> PlanDiff:
     return PlanDiff(tuple(rows), len(passes))
 
 
-def _counts_planned(steps: Iterable[PlannedStep], times: Mapping[Phase, int]) -> dict[_Slot, Counter[str]]:
-    counts: dict[_Slot, Counter[str]] = {}
+def _counts_planned(steps: Iterable[PlannedStep], times: Mapping[Phase, int]) -> dict[Slot, Counter[str]]:
+    counts: dict[Slot, Counter[str]] = {}
     passes = {str(phase): number for phase, number in times.items()}
     for step in steps:
         if passes.get(step.phase):
@@ -67,8 +68,9 @@ def _counts_planned(steps: Iterable[PlannedStep], times: Mapping[Phase, int]) ->
     return counts
 
 
-def _counts_executed(program: Program, times: Mapping[Phase, int]) -> dict[_Slot, Counter[str]]:
-    counts: dict[_Slot, Counter[str]] = {}
+def executed_counts(program: Program, times: Mapping[Phase, int]) -> dict[Slot, Counter[str]]:
+    """Launches of each kernel of each phase, operator and role, where the phases ran so many times; in their order."""
+    counts: dict[Slot, Counter[str]] = {}
     for phase, number in times.items():
         for dispatch in program.phases[phase]:
             kernel = program.pipelines[dispatch.pipeline].kernel
@@ -77,7 +79,7 @@ def _counts_executed(program: Program, times: Mapping[Phase, int]) -> dict[_Slot
 
 
 def _rows(
-    slot: _Slot,
+    slot: Slot,
     planned: Mapping[str, int],
     executed: Mapping[str, int],
     reasons: Mapping[tuple[str, str, str | None, str], Selection],
@@ -105,7 +107,7 @@ def _rows(
 
 
 def _reason(
-    slot: _Slot,
+    slot: Slot,
     wanted: str | None,
     found: str | None,
     reasons: Mapping[tuple[str, str, str | None, str], Selection],

@@ -100,7 +100,6 @@ def plan_model(
     layout = Layout(checkpoint, adapter, capacity=capacity, most_rows=most_rows)
     planning = _Planning(path, layout, adapter, tuned, greedy, _why_fused(path, spec, tuned))
     phases = {phase: tuple(_plan_phase(planning, phase)) for phase in PHASES}
-    pipelines = tuple(planning.pipelines.made)
     program = Program(
         name=spec.name,
         kernel_path=path.name,
@@ -108,9 +107,9 @@ def plan_model(
         most_rows=most_rows,
         vocabulary=spec.vocab,
         buffers=layout.buffers(),
-        pipelines=pipelines,
+        pipelines=tuple(planning.pipelines.made),
         phases=phases,
-        requires=tuple(sorted({each for one in pipelines for each in read_kernel(one.kernel).requires})),
+        requires=planning.pipelines.requires,
     )
     return LoadedModel(
         program=program,

@@ -10,6 +10,7 @@ from typing import Literal
 
 from inferometer.engines.webgpu.adapter_rates import AdapterRates
 from inferometer.engines.webgpu.executor import Adapter, LoadedModel, LoadPhase, Request, Submission
+from inferometer.engines.webgpu.local_runner import answer_tokens
 from inferometer.engines.webgpu.model_spec import ModelSpec
 from inferometer.engines.webgpu.program import Pass, Program
 
@@ -70,14 +71,7 @@ class ProfiledRun:
     @cached_property
     def tokens(self) -> tuple[int, ...]:
         """The answer: what was sampled, up to a stop token and at most as many as were asked for."""
-        kept: list[int] = []
-        for token in (token for submission in self.submissions for token in submission.tokens):
-            if len(kept) >= self.request.new_tokens:
-                break
-            kept.append(token)
-            if token in self.request.stop:
-                break
-        return tuple(kept)
+        return answer_tokens(self.submissions, self.request.stop)[0][: self.request.new_tokens]
 
     @cached_property
     def kept(self) -> tuple[int, ...]:

@@ -25,6 +25,11 @@ class Pipelines:
 
     made: list[Pipeline] = field(default_factory=list)
 
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """Features that the kernels need."""
+        return tuple(sorted({each for one in self.made for each in read_kernel(one.kernel).requires}))
+
     def index(self, kernel: str, constants: Mapping[str, float]) -> int:
         """Its number, given when it is first asked for.
 

@@ -16,10 +16,9 @@ timestamps.
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,10 +29,10 @@ from inferometer.engines.webgpu.executor import Adapter, Executor, LoadedModel, 
 from inferometer.engines.webgpu.joining import Part, join_programs
 from inferometer.engines.webgpu.kernel_path import FUSED_OPS, PHASES, KernelPath, find_path
 from inferometer.engines.webgpu.layout import F16_BYTES
-from inferometer.engines.webgpu.local_runner import sampling_words
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
 from inferometer.engines.webgpu.planning import plan_model
-from inferometer.engines.webgpu.program import STATE_WORDS, Dispatch, Pass, Phase, Program
+from inferometer.engines.webgpu.program import Dispatch, Pass, Phase, Program
+from inferometer.engines.webgpu.request_words import sampling_words, state_words
 from inferometer.engines.webgpu.selecting import (
     FUSED,
     SEPARATE,
@@ -254,7 +253,7 @@ def _run(
     times: _Timed = {}
     warm_up = [Pass(("prefill",), 1, 0), decode[0]]
     for number, each in enumerate([*warm_up, *measured]):
-        executor.write("state", _state(each))
+        executor.write("state", state_words(each.position, each.tokens))
         submission = executor.submit([each], "timestamps")
         sums: dict[_Tag, float | None] = {}
         own = [tag for phase in each.phases for tag in tags[phase]]
@@ -378,19 +377,13 @@ def _compare_forms(
     for number in range(1 + rounds * _DECODED // 2):
         for phase in forms if number % 2 else reversed(forms):
             passes = [Pass((phase, "head"), 1, _POSITION + step) for step in range(_BATCH)]
-            executor.write("state", _state(passes[0]))
+            executor.write("state", state_words(passes[0].position, passes[0].tokens))
             submission = executor.submit(passes, "single_pass")
             if number:  # the first one warms up
                 times[phase].append(submission.wall_ns / _BATCH)
     measured = [_measured(form, times[phase]) for phase, form in forms.items()]
     kernels = {each.kernel for each in program.pipelines}
     return _choose(form_key(checkpoint.spec), (SEPARATE, FUSED), measured, kernels)
-
-
-def _state(one: Pass) -> Any:
-    words = np.zeros(STATE_WORDS, np.uint32)
-    words[:2] = one.position, one.tokens
-    return words
 
 
 def _measured(candidate: Candidate, times: Sequence[float]) -> Measured:
@@ -456,18 +449,3 @@ def _write(file: Path, content: _File) -> None:
         Path(part.name).replace(file)
     except OSError as error:
         raise InputError(f"{file}: what tuning found can't be kept: {error.strerror or error}") from error
-
-
-def describe(choices: Sequence[Choice]) -> Iterator[dict[str, Any]]:
-    """Rows for people: a key and the candidates' medians."""
-    for each in choices:
-        for i, one in enumerate(each.measured):
-            yield {
-                "op": each.op,
-                "n": each.n,
-                "k": each.k,
-                "phase": "decode" if each.is_decode else "prefill",
-                "kernel": _words(one),
-                "median_ns": one.median_ns,
-                "is_best": i == each.best,
-            }

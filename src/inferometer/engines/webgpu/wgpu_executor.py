@@ -22,7 +22,8 @@ from inferometer.engines.webgpu.executor import Adapter, Content, LoadPhase, Sai
 from inferometer.engines.webgpu.fitting import Sources, check_fit
 from inferometer.engines.webgpu.interrupts import interrupts_held_back
 from inferometer.engines.webgpu.native_calls import QUERIES, Launch, NativeCalls, has_tick_length
-from inferometer.engines.webgpu.program import STATE_WORDS, Dispatch, Pass, Phase, Program
+from inferometer.engines.webgpu.program import Dispatch, Pass, Phase, Program
+from inferometer.engines.webgpu.request_words import state_words
 from inferometer.engines.webgpu.wgpu_pipelines import DevicePipelines, Step
 from inferometer.errors import InferometerError
 from inferometer.units import format_bytes
@@ -102,7 +103,7 @@ class WgpuExecutor:
 
     def _write_first(self) -> None:
         """A device's first write and submit take tens of milliseconds: they are no part of loading weights."""
-        self._device.queue.write_buffer(self._buffers["state"], 0, _state(position=0, tokens=0))
+        self._device.queue.write_buffer(self._buffers["state"], 0, state_words(0, 0))
         self._flush()
 
     def _upload(self, contents: Mapping[str, Content]) -> int:
@@ -128,7 +129,7 @@ class WgpuExecutor:
         self._native.poll()
 
     def _warm_up(self, program: Program, contents: Mapping[str, Content]) -> None:
-        self._device.queue.write_buffer(self._buffers["state"], 0, _state(position=0, tokens=1))
+        self._device.queue.write_buffer(self._buffers["state"], 0, state_words(0, 1))
         first: dict[int, Launch] = {}
         written = {"state"}
         for phase, dispatches in program.phases.items():
@@ -350,12 +351,6 @@ def _bytes_of(data: Any) -> Any:
     """uint8, filled up with zeros to a multiple of 4."""
     flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
     return flat if flat.size % 4 == 0 else np.pad(flat, (0, -flat.size % 4))
-
-
-def _state(*, position: int, tokens: int) -> Any:
-    words = np.zeros(STATE_WORDS, np.uint32)
-    words[:2] = position, tokens
-    return words
 
 
 def _runs(places: Sequence[int]) -> Iterator[tuple[int, int, int]]:
