@@ -41,7 +41,8 @@ from inferometer.engines.webgpu.planning import plan_model
 from inferometer.engines.webgpu.program import Pass
 from inferometer.engines.webgpu.random_weights import RandomCheckpoint
 from inferometer.engines.webgpu.spec_reading import read_spec
-from inferometer.engines.webgpu.tuning import tune, tuned_choices
+from inferometer.engines.webgpu.tuning import tune
+from inferometer.engines.webgpu.tuning_file import tuned_choices
 from inferometer.engines.webgpu.wgpu_executor import open_wgpu
 
 _GEMMA: dict[str, Any] = {"model_type": "gemma3_text", "query_pre_attn_scalar": 256, "sliding_window": 512}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.engines.webgpu.scripted_runner import ADAPTER, ScriptedRunner
 
-from inferometer.engines.webgpu import adapter_rates, tuning
+from inferometer.engines.webgpu import adapter_rates, tuning, tuning_file
 from inferometer.engines.webgpu import engine as module
 from inferometer.engines.webgpu.checkpoint import open_checkpoint
 from inferometer.engines.webgpu.conversation import DeviceConversation
@@ -122,7 +122,7 @@ def test_a_measurement_is_made_on_a_device_of_its_own_and_then_known(monkeypatch
         return (lambda key, candidates: (candidates[-1], adapter.backend)) if measured else None
 
     monkeypatch.setattr(tuning, "tune", tune)
-    monkeypatch.setattr(tuning, "tuned_choices", tuned_choices)
+    monkeypatch.setattr(tuning_file, "tuned_choices", tuned_choices)
     before, after, later = (
         load_webgpu("tiny-llama", on="numpy", capacity_tokens=32, tuner=tuner)
         for tuner in (known_choices, measured_choices, known_choices)

@@ -17,7 +17,8 @@ from inferometer.engines.webgpu.numpy_executor import NumpyExecutor
 from inferometer.engines.webgpu.planning import plan_model
 from inferometer.engines.webgpu.program import Pass, Program
 from inferometer.engines.webgpu.selecting import Candidate, TuneKey
-from inferometer.engines.webgpu.tuning import tune, tuned_choices, tuning_file
+from inferometer.engines.webgpu.tuning import tune
+from inferometer.engines.webgpu.tuning_file import tuned_choices, tuning_file
 from inferometer.errors import InputError, Unavailable
 
 PATH = """

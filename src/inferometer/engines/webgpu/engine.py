@@ -215,7 +215,7 @@ def known_choices(path: KernelPath, checkpoint: Checkpoint, runner: Runner, said
     Raises:
         InputError: The file of measurements isn't ours.
     """
-    from inferometer.engines.webgpu.tuning import tuned_choices
+    from inferometer.engines.webgpu.tuning_file import tuned_choices
 
     return tuned_choices(runner.adapter)
 

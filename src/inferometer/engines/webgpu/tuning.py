@@ -3,8 +3,8 @@
 All candidates of a kernel path run in the first layers of the model itself, on its own weights, in the profiled form,
 behind each other in one program: each twice, then the path's first and the `FINALISTS` best of each shape some times
 more, and these times alone decide. What replaces the path's first choice must be faster by more than `LEAST_GAIN`, and
-three quarters of its times below the median of the first. Kept by adapter, shape and the text of the kernels: a kernel
-that was changed since is measured again.
+three quarters of its times below the median of the first.
+What is found is kept by `tuning_file`.
 
 Where the path has a fused form of decode, whole steps of all layers in both forms, with the best kernels each, are
 compared by the same rule, by wall time in one compute pass: what fusing saves lies between launches.
@@ -14,7 +14,6 @@ timestamps.
 """
 
 import math
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +22,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from inferometer.backends.wgsl.source import kernel_names, read_kernel
-from inferometer.engines.webgpu.caches import cache_folder
+from inferometer.backends.wgsl.source import read_kernel
 from inferometer.engines.webgpu.executor import Adapter, Executor, LoadedModel, Request
 from inferometer.engines.webgpu.joining import Part, join_programs
 from inferometer.engines.webgpu.kernel_path import FUSED_OPS, PHASES, KernelPath, find_path
@@ -47,9 +45,18 @@ from inferometer.engines.webgpu.selecting import (
     tunable,
 )
 from inferometer.engines.webgpu.slots import weight_slots
-from inferometer.errors import InputError, Unavailable
+from inferometer.engines.webgpu.tuning_file import (
+    LEAST_GAIN,
+    Choice,
+    Measured,
+    chooser_of,
+    key_of,
+    read_findings,
+    tuning_file,
+    write_findings,
+)
+from inferometer.errors import Unavailable
 
-LEAST_GAIN = 0.05
 LEAST_LAYERS = 2
 LEAST_BYTES = 64 << 20
 """Of matrices that the layers have which are measured, where the model has as much: more than what waits in caches."""
@@ -61,84 +68,9 @@ _MOST_ROWS = 64
 _POSITION = 512
 """Of decode steps: attention's best variant depends on it."""
 _BATCH = 4  # whole steps of a submit
-_FORM = 1  # of the file
 
 Said = Callable[[str], object]
 _Timed = dict[tuple[TuneKey, int], list[float]]  # of a key's i-th candidate
-
-
-class Measured(msgspec.Struct, frozen=True):
-    """One candidate's time for one key: the median and the upper quartile, ns, of so many launches."""
-
-    kernel: str
-    constants: dict[str, float]
-    median_ns: float
-    upper_ns: float
-    samples: int
-
-
-class Choice(msgspec.Struct, frozen=True):
-    """What was found for one key: `tried` candidates, of which `measured` are the path's own first and the finalists.
-
-    `best` is an index in `measured`.
-    """
-
-    op: str
-    n: int
-    k: int
-    is_decode: bool
-    best: int
-    tried: int
-    measured: tuple[Measured, ...]
-    digests: dict[str, str]
-    date: str
-
-    @property
-    def reason(self) -> str:
-        """The finding in words."""
-        first, best = self.measured[0], self.measured[self.best]
-        if self.best == 0:
-            return f"none of {self.tried - 1} others is faster by more than {LEAST_GAIN:.0%}"
-        times = f"{best.median_ns / 1e3:.1f} µs, not {first.median_ns / 1e3:.1f}"
-        return f"{first.median_ns / best.median_ns:.2f} x as fast as {_words(first)}: {times}"
-
-
-class _File(msgspec.Struct):
-    form: int = _FORM
-    adapters: dict[str, list[Choice]] = {}
-
-
-def tuning_file() -> Path:
-    """Where findings are kept: in the user's folder of caches."""
-    return cache_folder() / "webgpu-tuning.json"
-
-
-def tuned_choices(adapter: Adapter, *, file: Path | None = None) -> Tuned | None:
-    """What earlier runs of `tune` found for this adapter; None where they found nothing that still holds.
-
-    Raises:
-        InputError: The file is there and isn't ours.
-    """
-    found = _read(tuning_file() if file is None else file).adapters.get(_key_of(adapter), [])
-    return _chooser(
-        each
-        for each in found
-        if all(name in kernel_names() and read_kernel(name).digest == digest for name, digest in each.digests.items())
-    )
-
-
-def _chooser(choices: Iterable[Choice]) -> Tuned | None:
-    known = {(each.op, each.n, each.k, each.is_decode): each for each in choices}
-
-    def tuned(key: TuneKey, candidates: Sequence[Candidate]) -> tuple[Candidate, str] | None:
-        found = known.get((key.op, key.n, key.k, key.rows == 1))
-        if found is None:
-            return None
-        best = found.measured[found.best]
-        wanted = Candidate(best.kernel, best.constants)
-        return (wanted, found.reason) if wanted in candidates else None
-
-    return tuned if known else None
 
 
 def tune(
@@ -171,7 +103,7 @@ def tune(
             hint="Leave --tune out: the kernel path's first choices run.",
         )
     target = tuning_file() if file is None else file
-    kept = _read(target)  # before the work, so that a wrong file is told first
+    kept = read_findings(target)  # before the work, so that a wrong file is told first
     cut = _Cut(checkpoint)
     path = find_path(cut.spec.family) if path is None else path
     wanted = dict(tunable(path, cut.spec, executor.adapter, most_rows=_MOST_ROWS))
@@ -179,14 +111,14 @@ def tune(
         measured = _measure(cut, executor, path, wanted, rounds, said)
         choices = [_choose(key, candidates, measured[key]) for key, candidates in wanted.items()]
         if path.fused is not None:
-            choices.append(_compare_forms(checkpoint, executor, path, _chooser(choices), rounds, said))
+            choices.append(_compare_forms(checkpoint, executor, path, chooser_of(choices), rounds, said))
     finally:
         executor.close()
     keys = {(each.op, each.n, each.k, each.is_decode) for each in choices}
-    name = _key_of(executor.adapter)
+    name = key_of(executor.adapter)
     others = [each for each in kept.adapters.get(name, []) if (each.op, each.n, each.k, each.is_decode) not in keys]
     kept.adapters[name] = [*others, *choices]
-    _write(target, kept)
+    write_findings(target, kept)
     return choices
 
 
@@ -415,37 +347,3 @@ def _choose(
         digests={name: read_kernel(name).digest for name in sorted(names)},
         date=time.strftime("%Y-%m-%d"),
     )
-
-
-def _words(one: Measured) -> str:
-    constants = " ".join(f"{name}={value:g}" for name, value in one.constants.items())
-    return f"{one.kernel} ({constants})" if constants else one.kernel
-
-
-def _key_of(adapter: Adapter) -> str:
-    return " | ".join((adapter.backend, adapter.name, adapter.description))
-
-
-def _read(file: Path) -> _File:
-    hint = "It is only a cache: delete it, and tune again."
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=_File)
-    except FileNotFoundError:
-        return _File()
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror or error}", hint=hint) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: want what tuning found: {error}", hint=hint) from error
-    return found if found.form == _FORM else _File()
-
-
-def _write(file: Path, content: _File) -> None:
-    """In one step, so that a run beside this one never reads half a file."""
-    data: bytes = msgspec.json.format(msgspec.json.encode(content), indent=1)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as part:
-            part.write(data)
-        Path(part.name).replace(file)
-    except OSError as error:
-        raise InputError(f"{file}: what tuning found can't be kept: {error.strerror or error}") from error
