@@ -28,6 +28,7 @@ from inferometer.analyses.intervals import Times
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names.apis import api_kind, canonical_api
+from inferometer.names.compilers import is_compiling
 from inferometer.units import format_duration, format_share
 
 if TYPE_CHECKING:
@@ -44,11 +45,6 @@ _IDLE = 0.5  # of what a step takes longer, if nobody knows that it has no more 
 _COLUMNS = ("step", "phase", "tokens", "start_ns", "wall_ns", "gap_ns")
 _FOUND = frozenset({"is_partial", "confidence"})  # columns of steps that were found
 _LOADS = re.compile(r"(?:cuda|cu|hip)(?:Module|Library)(?:Load|GetFunction|GetKernel)|(?:nvrtc|hiprtc)Compile")
-_COMPILERS = (
-    r"triton/compiler/|triton/runtime/autotuner|triton/backends/\w+/compiler\.py|torch/_dynamo/convert_frame\.py|"
-    r"torch/_inductor/(?:compile_fx|codecache|async_compile|graph|select_algorithm)\.py|autotun|do_bench|"
-    r"cpp_extension\.py|flashinfer/jit/|tvm_ffi/cpp/"
-)
 
 
 @dataclass(frozen=True)
@@ -147,8 +143,8 @@ def _preparing(launches: "LaunchEvidence", steps: pl.DataFrame) -> pl.DataFrame:
     kinds = {name: _kind(name) for name in calls["name"].unique()}
     told = calls.with_columns(pl.col("name").replace_strict(kinds, return_dtype=pl.String).alias("what"))
     frames = launches.trace.frames.filter(inside).select(pl.col("frame").alias("name"), *times).collect()
-    compilers = frames.select(pl.col("name").unique()).filter(pl.col("name").str.contains(_COMPILERS))
-    compiling = frames.join(compilers, on="name", how="semi").with_columns(pl.lit("compiling").alias("what"))
+    compilers = [name for name in frames["name"].unique() if name and is_compiling(name)]
+    compiling = frames.filter(pl.col("name").is_in(compilers)).with_columns(pl.lit("compiling").alias("what"))
     columns = ("what", "name", "start_ns", "end_ns")
     return pl.concat([told.drop_nulls("what").select(columns), compiling.select(columns)])
 
