@@ -41,7 +41,11 @@ def test_each_finding_has_number_severity_evidence_and_a_next_step(
 def test_json_is_complete(late: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run("findings", late, "--json", capsys=capsys)
     told = json.loads(out)
-    assert sorted(told) == ["findings", "left_out", "losses", "source"]
+    assert sorted(told) == ["device_time_budget", "examined", "findings", "left_out", "losses", "source"]
+    window_ns = told["examined"]["window_ns"]
+    assert sum(row["time_ns"] for row in told["device_time_budget"]) == window_ns
+    explained_ns = sum(each["idle_ns"] or 0 for each in told["findings"])
+    assert explained_ns + told["examined"]["unexplained_idle_ns"] == told["examined"]["idle_ns"]
     first = told["findings"][0]
     assert (first["rule"], first["severity"], first["explained_by"]) == ("idle_device", "high", None)
     assert all(each["evidence"] and each["next"] for each in told["findings"])
@@ -102,6 +106,10 @@ def test_a_run_without_findings_says_so(tmp_path: Path, capsys: pytest.CaptureFi
     path = write(tmp_path / "good.json", SMALL)
     code, out, _ = run("findings", path, "--rule", "fallbacks", "--check", "low", capsys=capsys)
     assert (code, "What to look at first: none." in out) == (0, True)
+    assert re.search(
+        r"^1 rule looked at [\d,]+ launches, .* on 1 device: nothing is above their thresholds\.$", out, re.MULTILINE
+    )
+    assert re.search(r"^Idle time is .*, .* % of the device's window; no finding is about it\.$", out, re.MULTILINE)
 
 
 def test_help_opens_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from time import sleep
@@ -18,6 +19,7 @@ from inferometer.errors import InputError, UnknownName
 from inferometer.findings import engine, first_look
 from inferometer.findings.causes import EXPLAINS, explain
 from inferometer.findings.engine import Findings, find_findings, known_rules
+from inferometer.findings.examined import Examined
 from inferometer.findings.finding import SEVERITIES, Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.reports.delimited import render_csv
@@ -99,13 +101,15 @@ class TestResult:
         (section,) = result.sections()
         assert section.title == "What to look at first"
         assert section.frame.height == len(result.findings)
-        assert len(section.notes) == sum(finding.severity != "info" for finding in result.findings)
+        told = sum(finding.severity != "info" for finding in result.findings)
+        assert [note.startswith(f"{n}. ") for n, note in enumerate(section.notes, 1)] == [True] * told + [False]
         assert section.notes[0].startswith("1. the GPU waits for")
         assert " Next: " in section.notes[0]
 
     def test_json_has_all_under_the_declared_keys(self, result: Findings) -> None:
         data = result.as_json()
         keys = ["rule", "severity", "title", "evidence", "size_ns", "share", "next", "explained_by"]
+        keys += ["idle_ns", "parts"]
         assert [list(finding) for finding in data["findings"]] == [keys] * len(result.findings)
         assert all(finding["evidence"] and finding["next"] for finding in data["findings"])
 
@@ -143,8 +147,11 @@ class TestParts:
     def test_the_first_say_how_many_more_there_are_and_who_lists_them(self, result: Findings) -> None:
         section = result.first(2)
         assert section.frame["rule"].to_list() == ["high-9", "medium-8"]
-        assert section.notes[-1] == "2 more, and all evidence: inferometer findings by hand"
-        assert len(result.first(4).notes) == 3, "nothing more, and info needs no note"
+        assert section.notes[-2:] == (
+            "2 more, and all evidence: inferometer findings by hand",
+            "4 rules looked at no rows.",
+        )
+        assert len(result.first(4).notes) == 4, "nothing more, and info needs no note"
 
     def test_a_row_of_the_table_holds_all_that_is_said(self, read: Read) -> None:
         result = find_findings(read(write_log(**BAD), name="engine.log"))
@@ -179,12 +186,12 @@ class TestCauses:
                 [("idle_device", None), ("sync_points", None)],
             ),
             (  # the group stands where its gravest member would
-                [("split_k_reductions", "medium", 500), ("idle_device", "high", 100), ("launch_bound", "low", 90)],
-                [("launch_bound", None), ("idle_device", "launch_bound"), ("split_k_reductions", None)],
+                [("split_k_reductions", "medium", 500), ("host_gap", "high", 100), ("launch_bound", "low", 90)],
+                [("launch_bound", None), ("host_gap", "launch_bound"), ("split_k_reductions", None)],
             ),
             (  # a cause may have a cause
-                [("idle_device", "high", 100), ("launch_bound", "high", 90), ("graph_breaks", "medium", 80)],
-                [("graph_breaks", None), ("idle_device", "launch_bound"), ("launch_bound", "graph_breaks")],
+                [("host_gap", "high", 100), ("launch_bound", "high", 90), ("graph_breaks", "medium", 80)],
+                [("graph_breaks", None), ("host_gap", "launch_bound"), ("launch_bound", "graph_breaks")],
             ),
             (  # what has no time, or asks for nothing, takes no part
                 [("idle_device", "high", 100), ("sync_points", "info", 100), ("launch_bound", "medium", None)],
@@ -201,9 +208,17 @@ class TestCauses:
 
     def test_what_is_explained_is_not_among_the_first(self) -> None:
         pair = explain([finding("idle_device", "high", 100), finding("sync_points", "medium", 60)])
-        section = Findings("x", tuple(pair), Losses()).first(5)
+        nothing = Examined(rules=2, rows={}, devices=0, window_ns=None, idle_ns=None, explained_ns=None)
+        section = Findings("x", tuple(pair), Losses(), nothing, pl.DataFrame()).first(5)
         assert section.frame["rule"].to_list() == ["sync_points"]
-        assert section.notes[-1].startswith("1 more")
+        assert section.notes[-2].startswith("1 more")
+
+    def test_what_is_lost_in_another_row_of_the_budget_is_not_explained(self) -> None:
+        waits = replace(finding("sync_points", "medium", 90), parts=("idle.sync",))
+        host, queued = (
+            replace(finding("idle_device", "high", 100), parts=(part,)) for part in ("idle.sync", "idle.graph")
+        )
+        assert [each.explained_by for each in explain([waits, host, queued])] == [None, "sync_points", None]
 
     def test_no_cause_is_its_own_effect(self) -> None:
         def below(rule: str) -> set[str]:

@@ -1,9 +1,23 @@
-"""An idle device is laid at the door of the code that kept its next work waiting."""
+"""An idle device is laid at the door of what kept its next work waiting, and the advice fits that."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.findings.rule_traces import called, findings, frame, generated, launched, marked, only, op, said, trace_with
+from tests.findings.rule_traces import (
+    HOST,
+    called,
+    findings,
+    frame,
+    generated,
+    launched,
+    marked,
+    only,
+    op,
+    said,
+    trace_with,
+)
+from tests.traces import trace_of
 
 RULE = "idle_device"
 # Each millisecond 500 μs of work, then the host computes for 490 μs before it launches again.
@@ -21,11 +35,20 @@ def test_the_code_that_ran_meanwhile_is_named_with_its_time_a_step() -> None:
     assert finding.title == (
         "gpu:0 waits 47.4 % of its time for the host, which is in engine/penalties.py(31): rescore"
     )
-    assert finding.size_ns == 9 * 500_000
+    assert finding.size_ns == finding.idle_ns == 9 * 500_000
     assert finding.share == pytest.approx(4.5 / 9.5)
-    assert "450.000 μs a step over 10 steps" in finding.evidence[0]
-    assert "engine/loop.py(1): run > engine/penalties.py(31): rescore" in finding.evidence[1]
-    assert "rescore" in finding.next
+    assert finding.parts == ("idle.host_late",)
+    assert finding.evidence[0] == (
+        "Idle for 4.500 ms of 9.500 ms in 9 gaps, the longest 500.000 μs, because the next work was queued only after "
+        "the device had run dry, 450.000 μs a step over 10 steps."
+    )
+    assert finding.evidence[1] == (
+        "Of these 4.500 ms, the launching thread spent 4.464 ms (99.2 %) in Python outside of ops."
+    )
+    assert finding.evidence[2] == (
+        "For 4.410 ms of these 4.500 ms (98.0 %) it was in engine/loop.py(1): run > engine/penalties.py(31): rescore."
+    )
+    assert finding.next.startswith("Queue the next work before engine/penalties.py(31): rescore")
 
 
 def test_without_frames_what_it_launched_next_is_named_and_the_next_step_is_to_record_them() -> None:
@@ -35,9 +58,114 @@ def test_without_frames_what_it_launched_next_is_named_and_the_next_step_is_to_r
     assert "with_stack=True" in finding.next
 
 
-def test_a_long_call_of_the_host_is_told() -> None:
-    allocations = [called("cudaMalloc", 1000 * i + 600, 1000 * i + 990) for i in range(10)]
-    assert "in the call cudaMalloc" in said(only(trace_with(LATE, calls=allocations), RULE))
+def test_a_frame_that_launches_the_work_itself_is_not_told_to_come_later() -> None:
+    finding = only(trace_with(LATE, frames=FRAMES[:1]), RULE)
+    assert "which is in" not in finding.title
+    assert finding.next.startswith("See what engine/loop.py(1): run does between its launches: inferometer tree.")
+    assert "CUDA graph" in finding.next
+
+
+@pytest.mark.parametrize(
+    ("api", "at_us", "title", "step"),
+    [
+        ("cudaMemcpyAsync", (510, 990), "which is mostly in cudaMemcpyAsync", "pinned memory"),
+        (
+            "cudaDeviceSynchronize",
+            (510, 990),
+            "which is mostly in cudaDeviceSynchronize",
+            "cudaDeviceSynchronize waits for",
+        ),
+        ("cudaMalloc", (510, 990), "which is mostly in cudaMalloc", "Keep the memory"),
+    ],
+)
+def test_a_call_that_holds_the_host_is_named_and_the_advice_fits(
+    api: str, at_us: tuple[float, float], title: str, step: str
+) -> None:
+    rows = [launched(1000 * i, 1000 * i + 5, 500) for i in range(12)]
+    calls = [called(api, 1000 * i + at_us[0], 1000 * i + at_us[1]) for i in range(12)]
+    finding = only(trace_with(rows, calls=calls), RULE)
+    assert title in finding.title
+    assert f"{api} 5.280 ms in 11 calls" in said(finding)
+    assert step in finding.next
+
+
+def test_what_is_slow_only_at_the_first_call_is_a_warm_up() -> None:
+    warm = [launched(9_020 + 9 * i, 9_025 + 9 * i, 10) for i in range(9)]
+    rows = [launched(0, 5, 10), launched(9_000, 9_005, 10), *warm]
+    slow = [called("cudaFree", 100, 5_100), called("cudaStreamCreate", 5_200, 8_200)]
+    finding = only(trace_with(rows, calls=slow), RULE)
+    assert finding.title.endswith("for the host, which is mostly in slow calls (cudaFree, …)")
+    assert (
+        "spent 8.000 ms (88.9 %) in calls of 1 ms or longer that neither wait nor copy: cudaFree 5.000 ms in 1 call, "
+        "cudaStreamCreate 3.000 ms in 1 call"
+    ) in said(finding)
+    assert finding.next.startswith("Warm up before the profiler starts")
+
+
+def test_a_compiler_is_a_warm_up_too() -> None:
+    compiling = [
+        frame("torch/_inductor/compile_fx.py(9): compile_fx_inner", 1000 * i + 20, 1000 * i + 990) for i in range(10)
+    ]
+    finding = only(trace_with(LATE, frames=compiling), RULE)
+    assert finding.title.endswith("which is mostly in compilers and tuners")
+    assert finding.next.startswith("Warm up")
+
+
+def test_a_capture_is_no_run() -> None:
+    capture = [called("hipStreamBeginCapture", 1520, 1522), called("hipStreamEndCapture", 4400, 4402)]
+    finding = only(trace_with([*LATE[:2], *LATE[5:6]], calls=capture), RULE)
+    assert finding.title.endswith("for the host, which captures a graph")
+    assert "spent 2.882 ms (72.0 %) capturing a graph" in said(finding)
+    assert "--capture" in finding.next
+
+
+def test_work_that_was_queued_and_does_not_begin_is_a_finding_of_its_own() -> None:
+    rows = [launched(0, 5, 100), launched(10, 1_105, 100, kernel="void waits()"), launched(20, 1_205, 100)]
+    block = called("cudaDeviceSynchronize", 50, 1_100)
+    finding = only(trace_with(rows, calls=[block]), RULE)
+    assert finding.title == (
+        "gpu:0 idles 76.9 % of its time with work queued that does not begin, while the host is in "
+        "cudaDeviceSynchronize"
+    )
+    assert finding.evidence[0] == "Work had been queued and did not begin for 1.000 ms of 1.300 ms in 1 gap."
+    assert finding.evidence[1] == "Most of it ends with waits (1.000 ms, 1 time)."
+    assert finding.evidence[2].startswith(
+        "For 995.000 μs of that (99.5 %) the host was in cudaDeviceSynchronize (1 call)"
+    )
+    assert finding.parts == ("idle.dependency",)
+    assert finding.next.startswith("One gap is most of it")
+
+
+def test_gaps_between_what_one_call_launched_are_named() -> None:
+    rows = [launched(0, 10 + 100 * k, 50, api="cudaGraphLaunch", correlation_id=1, graph_node_id=k) for k in range(10)]
+    trace = trace_with([{**row, "call": {**row["call"], "correlation_id": 1}} for row in rows])
+    finding = only(trace, RULE)
+    assert finding.title == "gpu:0 idles 47.4 % of its time between the launches of one graph replay"
+    assert finding.size_ns == 9 * 50_000
+
+
+def test_several_small_reasons_are_told_together() -> None:
+    late = [launched(1000 * i, 1000 * i + 5, 900) for i in range(10)]  # 95 μs late, of 1 ms
+    held = launched(8_100, 10_500, 900)  # and once a queued kernel is late by 600 μs
+    rows = [*late, held]
+    finding = only(trace_with(rows), RULE)
+    assert finding.title == "gpu:0 is idle 13.1 % of its time, for several reasons"
+    assert "the host was late 900.000 μs; queued work did not begin 595.000 μs" in finding.evidence[0]
+    assert finding.idle_ns == finding.size_ns
+
+
+def test_without_calls_the_finding_says_what_to_record() -> None:
+    finding = only(trace_of([{"start_ns": 1_000_000 * i, "dur_ns": 500_000} for i in range(9)]), RULE)
+    assert finding.title == "gpu:0 is idle 47.1 % of its time, and the file doesn't tell why"
+    assert finding.evidence[0].endswith("in 8 gaps, the longest 500.000 μs: the file has no calls of the host.")
+    assert "ProfilerActivity.CPU" in finding.next
+
+
+def test_other_devices_that_are_as_idle_are_counted_with_it() -> None:
+    rows = [{**row, "work": row["work"] | {"device": f"gpu:{n}"}} for n in range(3) for row in LATE]
+    finding = only(trace_with(rows), RULE)
+    assert finding.evidence[-1] == "2 other devices are idle like this for 47.4 % to 47.4 % of their windows."
+    assert finding.idle_ns == 3 * 9 * 500_000
 
 
 def test_short_gaps_are_the_rhythm_of_launching() -> None:
@@ -49,9 +177,10 @@ def test_a_device_that_is_kept_busy_waits_for_nobody() -> None:
     assert not findings(trace_with(ahead, frames=FRAMES), RULE)
 
 
-def test_what_nobody_called_is_nobodys_fault() -> None:
-    rows = [{**row, "call": {**row["call"], "process": 9}} for row in LATE]
-    assert not findings(trace_with(rows), RULE)
+def test_calls_of_another_process_leave_the_reason_unknown() -> None:
+    rows: list[dict[str, Any]] = [{**row, "call": {**row["call"], "process": 9}} for row in LATE]
+    assert "the file doesn't tell why" in only(trace_with(rows), RULE).title
+    assert HOST["process"] != 9
 
 
 def test_the_planted_wait_for_python_is_found(tmp_path: Path) -> None:

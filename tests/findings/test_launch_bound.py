@@ -1,4 +1,4 @@
-"""Tiny kernels that are launched one by one keep the device waiting; graphs and large kernels don't."""
+"""Kernels that are launched one by one keep the device waiting; graphs and work queued ahead don't."""
 
 from pathlib import Path
 
@@ -16,7 +16,10 @@ def test_tiny_kernels_and_what_a_graph_would_save() -> None:
     assert finding.share == pytest.approx(1.0)
     assert "takes 2.000 μs on the device; the host launches one every 10.000 μs" in finding.evidence[0]
     assert "begins 5.000 μs after its call" in finding.evidence[0]
-    assert "idles 1.592 ms in 199 gaps below 50.000 μs because the next launch came late" in finding.evidence[1]
+    assert finding.title == "launching kernels one by one takes 100.0 % of the time of gpu:0"
+    assert (
+        "idles 1.592 ms in 199 gaps of up to 8.000 μs because the next kernel was launched only" in finding.evidence[1]
+    )
     assert "200 kernels below 3.000 μs take 400.000 μs" in finding.evidence[1]
     assert "498.000 μs a step over 4 steps" in finding.evidence[1]
     assert finding.evidence[-1].startswith("Estimate: a graph that leaves 1.000 μs between kernels (an assumption)")
@@ -26,6 +29,20 @@ def test_tiny_kernels_and_what_a_graph_would_save() -> None:
 def test_the_frame_before_whose_launches_it_waits_is_named() -> None:
     frames = [frame("engine/penalties.py(12): ban_words", -1, 5_000)]
     assert "engine/penalties.py(12): ban_words" in said(only(trace_with(TINY, frames=frames), RULE))
+
+
+def test_large_kernels_wait_for_late_launches_too_and_the_hosts_rhythm_sets_what_is_usual() -> None:
+    slow_host = [launched(120 * i, 120 * i + 5, 40) for i in range(60)]  # 80 μs idle before each of 40 μs
+    once = launched(120 * 60 + 900, 120 * 60 + 905, 40)  # and one that is late beyond the rhythm
+    finding = only(trace_with([*slow_host, once]), RULE)
+    assert finding.size_ns == finding.idle_ns == 59 * 80_000
+    assert "in 59 gaps of up to 80.000 μs" in finding.evidence[1]
+    assert "0 kernels below 3.000 μs take 0 ns" in finding.evidence[1]
+    assert finding.parts == ("idle.host_late",)
+
+
+def test_few_launches_have_no_rhythm() -> None:
+    assert not findings(trace_with([launched(120 * i, 120 * i + 5, 40) for i in range(40)]), RULE)
 
 
 def test_kernels_that_are_longer_than_their_launch_are_not_bound_by_it() -> None:

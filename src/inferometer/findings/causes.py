@@ -3,7 +3,8 @@
 Rules look at the same time from several sides: where each layer waits for a number from the device, the device idles
 (`idle_device`), its kernels start late (`launch_bound`), and the call that waits is known (`sync_points`). All three
 are true; the last says what to change. It explains the others where its time is half of theirs or more: with less,
-most of their time has another cause.
+most of their time has another cause; and only where both speak of the same rows of the device-time budget, if they
+name any.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ EXPLAINS: Final[Mapping[str, frozenset[str]]] = {
     "first_step_warm_up": frozenset({"idle_device", "sync_points", "launch_bound", "graph_breaks", "disturbed_steps"}),
     "sync_points": frozenset({"launch_bound", "idle_device", "host_gap"}),
     "graph_breaks": frozenset({"launch_bound", "idle_device", "host_gap"}),
-    "launch_bound": frozenset({"idle_device", "host_gap"}),
+    "launch_bound": frozenset({"host_gap"}),
     "rank_imbalance": frozenset({"exposed_collectives", "idle_device"}),
     "repeated_work": frozenset({"unfused_elementwise", "casts_and_copies", "launch_bound"}),
     "unfused_elementwise": frozenset({"casts_and_copies"}),  # those inside a norm are part of its chain
@@ -56,8 +57,14 @@ def _cause(finding: Finding, findings: Sequence[Finding]) -> int | None:
         and other.severity != "info"
         and other.size_ns is not None
         and other.size_ns >= least
+        and _may_meet(other, finding)
     ]
     return max(places, key=lambda place: findings[place].size_ns or 0, default=None)
+
+
+def _may_meet(one: Finding, other: Finding) -> bool:
+    """Whether they may be about the same time, by the rows of the budget that they name."""
+    return not one.parts or not other.parts or not set(one.parts).isdisjoint(other.parts)
 
 
 def _root(place: int, causes: Sequence[int | None]) -> int:

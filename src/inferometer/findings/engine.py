@@ -13,8 +13,10 @@ import msgspec
 import polars as pl
 
 from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.time_budget import SCHEMA as BUDGET
 from inferometer.errors import UnknownName
 from inferometer.findings.causes import explain
+from inferometer.findings.examined import Examined, examine
 from inferometer.findings.finding import SEVERITIES, Finding, Severity
 from inferometer.findings.rule import NEEDED, Evidence, Rule
 from inferometer.registry import collect
@@ -56,20 +58,25 @@ _SCHEMA = pl.Schema(
         "size_ns": pl.Int64(),
         "share": pl.Float64(),
         **dict.fromkeys(("next", "explained_by"), pl.String()),
+        "idle_ns": pl.Int64(),
+        "parts": pl.List(pl.String),
     }
 )
 
 
 @dataclass(frozen=True)
 class Findings(Result):
-    """`findings`: gravest first. None is an answer, too: nothing that a rule knows of stands out.
+    """`findings`: gravest first. None is an answer, too: `examined` says what was looked at.
 
+    `budget`: where the devices' time went, of `analyses.time_budget`; empty where no launches were looked at.
     `left_out` counts those that were asked not to be listed.
     """
 
     source: str
     findings: tuple[Finding, ...]
     losses: Losses
+    examined: Examined
+    budget: pl.DataFrame
     left_out: int = 0
 
     def head(self, top: int) -> "Findings":
@@ -92,7 +99,17 @@ class Findings(Result):
         more = len(self.findings) - len(causes[:top])
         if more:
             notes.append(f"{more:,} more, and all evidence: inferometer findings {self.source}")
+        notes += self.examined.sentences(found=bool(self.findings))
         return Section(TITLE, _FIELDS, _frame(causes[:top]), tuple(notes))
+
+    def by_part(self, top: int) -> dict[str, str]:
+        """By row of the budget (`part_key`), the numbers of the findings in `first(top)` that speak of it."""
+        causes = [finding for finding in self.findings if finding.explained_by is None]
+        told: dict[str, list[str]] = {}
+        for number, finding in enumerate(causes[:top], start=1):
+            for part in finding.parts:
+                told.setdefault(part, []).append(str(number))
+        return {part: ", ".join(numbers) for part, numbers in told.items()}
 
     def as_table(self) -> "FindingTable":
         """One row a finding with its evidence and next step, for spreadsheets."""
@@ -108,6 +125,8 @@ class Findings(Result):
             "source": self.source,
             "findings": [finding.as_json() for finding in self.findings],
             "left_out": self.left_out,
+            "examined": self.examined.as_json(),
+            "device_time_budget": self.budget.to_dicts(),
             "losses": self.losses.as_dict(),
         }
 
@@ -121,6 +140,7 @@ class Findings(Result):
                 yield f"{number}. {finding.title}: {' '.join(finding.evidence)} Next: {finding.next}"
         if self.left_out:
             yield f"{self.left_out:,} more are not listed."
+        yield from self.examined.sentences(found=bool(self.findings))
 
 
 @dataclass(frozen=True)
@@ -175,6 +195,7 @@ def find_findings(
     trace.require(NEEDED)
     asked = _asked(rules)
     found: dict[Finding, list[int | None]] = {}
+    looked_at: list[LaunchEvidence | None] = []
     for run, part in _runs(trace):
         is_whole = run is None
         evidence = Evidence(
@@ -188,8 +209,15 @@ def find_findings(
         )
         for finding in _ask(asked, evidence):
             found.setdefault(finding, []).append(run)
-    named = [_named(finding, runs) for finding, runs in found.items()]
-    return Findings(trace.facts.source, tuple(explain(named)), trace.losses)
+        looked_at.append(evidence.launches)
+    named = explain([_named(finding, runs) for finding, runs in found.items()])
+    return Findings(
+        source=trace.facts.source,
+        findings=tuple(named),
+        losses=trace.losses,
+        examined=examine(trace, len(asked), looked_at, named),
+        budget=pl.concat([pl.DataFrame(schema=BUDGET), *(each.budget for each in looked_at if each is not None)]),
+    )
 
 
 def known_rules() -> dict[str, Rule]:

@@ -21,6 +21,9 @@ class Finding:
         share: That time of what it belongs to: GPU time of the phase, wall time, time to the first token.
         next: One thing to do.
         explained_by: The rule whose finding, further up, names the cause of this one; None where none does.
+        idle_ns: Idle time of devices that this finding alone accounts for: of all findings of a trace, these never
+            overlap. None where it isn't about idle time, or looks at a part that another one accounts for.
+        parts: Rows of the device-time budget that it speaks of, by `time_budget.part_key`.
     """
 
     rule: str
@@ -31,6 +34,8 @@ class Finding:
     share: float | None = None
     next: str
     explained_by: str | None = None
+    idle_ns: int | None = None
+    parts: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain data under the fields' names."""
@@ -43,6 +48,8 @@ class Finding:
             "share": self.share,
             "next": self.next,
             "explained_by": self.explained_by,
+            "idle_ns": self.idle_ns,
+            "parts": list(self.parts),
         }
 
 

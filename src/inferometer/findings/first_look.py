@@ -13,6 +13,7 @@ import polars as pl
 from inferometer.analyses.result import Result, Section
 from inferometer.analyses.steps import StepTable, step_table
 from inferometer.analyses.summary import Summary, summarize
+from inferometer.analyses.time_budget import budget_section
 from inferometer.findings.engine import Findings, find_findings
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
@@ -59,8 +60,8 @@ class FirstLook(Result):
         return [*lines[:2], *([("Model", model)] if model else []), *lines[2:]]
 
     def sections(self) -> Sequence[Section]:
-        """The first findings where there are any; phases and classes where steps are recorded; kernels."""
-        first = [self.findings.first(_FIRST)] if self.findings.findings else []
+        """The first findings, or that there are none; the device-time budget; phases and classes of steps; kernels."""
+        first = [self.findings.first(_FIRST), *self._budget()]
         if self.steps is None:
             return [*first, *self.summary.sections()]
         phases, *others = self.steps.sections()
@@ -68,6 +69,10 @@ class FirstLook(Result):
             return [*first, phases, *self.summary.sections()]
         largest = others[-1].frame.sort("total_ns", descending=True, maintain_order=True).head(self.top)
         return [*first, phases, replace(others[-1], title="Top classes of kernels", frame=largest)]
+
+    def _budget(self) -> list[Section]:
+        budget = self.findings.budget
+        return [] if budget.is_empty() else [budget_section(budget, self.findings.by_part(_FIRST))]
 
     def remarks(self) -> Sequence[str]:
         """The summary's, but what a finding says better."""
@@ -83,7 +88,9 @@ class FirstLook(Result):
     def as_json(self) -> dict[str, Any]:
         """The summary's, with all `findings`, and `phases`."""
         phases = [] if self.steps is None else self.steps.phases.to_dicts()
-        more = {"findings": self.findings.as_json()["findings"], "phases": phases, "unasked_launches": self.unasked}
+        found = self.findings.as_json()
+        more = {name: found[name] for name in ("findings", "examined", "device_time_budget")}
+        more |= {"phases": phases, "unasked_launches": self.unasked}
         return self.summary.as_json() | more
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.nesting import Numbers
+from inferometer.analyses.time_budget import IDLE, part_key
 from inferometer.findings.compiled_regions import find_breaks
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.launch_evidence import LaunchEvidence
@@ -28,6 +29,7 @@ from inferometer.units import format_duration, format_share
 
 _SCALE = Scale(low=0.02, medium=0.08, high=0.20)
 _EAGER_SCALE = Scale(low=0.05)
+_PARTS = (part_key(IDLE, "host_late"), part_key(IDLE, "sync"))
 _REPLAYED = 0.5  # of a step's launches
 _FEW = 3  # replayed steps; fewer tell no usual idle time
 _SHOWN = 8  # batch sizes, or regions, to list
@@ -181,6 +183,7 @@ def _several_graphs(launches: LaunchEvidence, steps: pl.DataFrame, late: pl.Data
         size_ns=idle_ns,
         share=share,
         next=_JOIN,
+        parts=_PARTS,
     )
 
 
@@ -206,6 +209,7 @@ def _compiled(launches: LaunchEvidence, late: pl.DataFrame) -> Iterator[Finding]
         size_ns=found.idle_ns,
         share=share,
         next=_BREAKS,
+        parts=_PARTS,
     )
 
 

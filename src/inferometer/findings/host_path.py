@@ -1,74 +1,134 @@
-"""What the launching thread did while a device waited: the chain of frames and ops that was open for most of that time.
+"""Where in the code a thread was during idle gaps: the frames and ops that were open for more than half of that time.
 
-A gap is looked at `_SAMPLES` times between the moment at which the device ran dry and the call that queued its next
-work, as a sampling profiler would. From the outermost frame inwards, the chain is followed for as long as one callee
-is open in more than half of all samples, weighted by time. Ranges that users name are left out: their names differ
-from step to step.
+Exact overlaps, nothing sampled. A frame or op counts with all its calls on the threads that launched what ended the
+gaps. Those that were open for more than half of the time are a path, the outermost first: each lies within the one
+before it. Ranges that users name are left out: their names differ from step to step.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from inferometer.analyses.call_sites.host_side import THREAD, chains_at
+from inferometer.analyses.call_sites.host_side import THREAD, chains_at, name_frame
 from inferometer.analyses.call_sites.sites import find_sites
-from inferometer.analyses.call_sites.tree import ROOT, CallTree
+from inferometer.analyses.call_sites.tree import CallTree
 from inferometer.analyses.call_sites.user_frames import UserCode
-from inferometer.analyses.nesting import Numbers, find_innermost
-from inferometer.names.apis import canonical_api
+from inferometer.analyses.cover import Cover
+from inferometer.analyses.intervals import Times
 from inferometer.trace.trace import Trace
 
-_SAMPLES = 8  # a gap
-_GAPS = 256  # the longest: they hold nearly all of the time where gaps are long
-_MOST = 0.5  # of the time: what is open for no more is no answer
-_SHOWN = 3  # links of the chain, the innermost
-_LONG_CALL_NS = 10_000  # a launch takes 2 to 10 μs on the host; what takes longer does something else
-Weights = NDArray[np.float64]
+_MOST: Final = 0.5  # of the time: what is open for no more is no answer
+_OUTSIDE: Final = 0.01  # of the time, that a callee may be open outside of its caller: recorded times are rounded
+_SHOWN: Final = 3  # links of the path, the innermost
+_LINKS: Final = 64  # names, those open the longest; deeper stacks are cut
 
 
 @dataclass(frozen=True)
 class HostPath:
     """`name`: the innermost link of the user's own code, or of any code where none is. `text`: the last links to it.
 
-    `share` of the time was spent in `name`. `call`: the host call that took most of the time, with its share, where one
-    stands out.
+    `open_ns` of the gaps' `total_ns` was spent in `name`. `launches`: the share of the launches that are known to be
+    called from these threads which `name` calls, itself or below it.
     """
 
-    name: str | None
-    text: str | None
-    share: float
-    call: tuple[str, float] | None
+    name: str
+    text: str
+    open_ns: int
+    total_ns: int
+    launches: float
 
 
-def find_host_path(trace: Trace, gaps: pl.DataFrame) -> HostPath | None:
+@dataclass(frozen=True)
+class _Link:
+    """A frame's or op's name with its times on one lane of time, in which all threads stand one after the other."""
+
+    name: str
+    is_frame: bool
+    cover: Cover
+    open_ns: int
+
+
+def find_host_path(trace: Trace, gaps: pl.DataFrame, called: pl.DataFrame) -> HostPath | None:
     """What was open during most of the time of these gaps.
 
     Args:
-        trace: Needs the columns of `host_side.NEEDED`, and `calls`.
+        trace: Needs `frames` and `ops`.
         gaps: Rows of `LaunchEvidence.gaps`.
+        called: Launches: `rank`, `process`, `thread`, `called_ns`.
 
     Returns:
-        None where the launching thread isn't known, or was in the very call that launched all the time.
+        None where the launching threads aren't known, or nothing was open for more than half of the time.
     """
-    until = pl.min_horizontal(pl.col("gap_start_ns") + pl.col("gap_ns"), pl.col("called_ns"))
-    parts = gaps.with_columns((until - pl.col("gap_start_ns")).alias("part_ns"))
-    longest = parts.filter(pl.col("part_ns") > 0, pl.col("thread").is_not_null()).top_k(_GAPS, by="part_ns")
-    if longest.is_empty():
+    total_ns = int(gaps["gap_ns"].sum())
+    threads = gaps.drop_nulls("thread").select(THREAD).unique(maintain_order=True).with_row_index("lane")
+    if not total_ns or threads.is_empty():
         return None
-    moments = _moments(longest)
-    weights = moments["part_ns"].to_numpy().astype(np.float64)
-    tree = CallTree()
-    nodes = chains_at(trace, tree, moments, tables=("frames", "ops"))
-    below = _weight_below(tree, nodes, weights)
-    links = _told(tree, _hot_path(tree, below, _MOST * float(weights.sum())))
-    call = _longest_call(trace, moments, weights)
+    lanes = _Lanes(threads, gaps)
+    start, length = lanes.place(gaps, "gap_start_ns"), lanes.known(gaps)["gap_ns"].to_numpy()
+    within = Cover.of(start, start + length)
+    links = _path(_open_links(trace, lanes, within, total_ns), total_ns)
     if not links:
-        return HostPath(None, None, 0.0, call)
-    names = [tree.label_of(node).name for node in links]
-    share = float(below[links[-1]] / weights.sum())
-    return HostPath(names[-1], " > ".join(names[-_SHOWN:]), share, call)
+        return None
+    code = UserCode()
+    shown = [link for link in links if link.is_frame and code.is_own(link.name)] or links
+    last = shown[-1]
+    moments = lanes.place(called, "called_ns")
+    inside = float(np.mean(last.cover.within(moments, moments + 1))) if len(moments) else 0.0
+    return HostPath(last.name, " > ".join(link.name for link in shown[-_SHOWN:]), last.open_ns, total_ns, inside)
+
+
+class _Lanes:
+    """One time for all threads: each thread's times are moved behind those of the threads before it."""
+
+    def __init__(self, threads: pl.DataFrame, gaps: pl.DataFrame) -> None:
+        self._threads = threads
+        self._first = int(gaps["gap_start_ns"].min())  # type: ignore[arg-type]
+        self._last = int((gaps["gap_start_ns"] + gaps["gap_ns"]).max())  # type: ignore[arg-type]
+
+    def known(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows of these threads, with their `lane`, in their order."""
+        return rows.join(self._threads, on=THREAD, how="inner", nulls_equal=True, maintain_order="left")
+
+    def place(self, rows: pl.DataFrame, column: str) -> Times:
+        """The times of `column`, cut to the gaps' window and moved."""
+        known = self.known(rows)
+        moved = known["lane"].cast(pl.Int64).to_numpy() * (self._last - self._first + 1)
+        return np.asarray(np.clip(known[column].to_numpy(), self._first, self._last) - self._first + moved)
+
+
+def _open_links(trace: Trace, lanes: _Lanes, within: Cover, total_ns: int) -> list[_Link]:
+    """Every name that was open for more than half of the time, the longest first."""
+    links: list[_Link] = []
+    for table, columns in (("frames", ("frame", "module")), ("ops", ("op",))):
+        rows = trace.tables[table].filter(pl.col("dur_ns") > 0).select(*THREAD, *columns, "start_ns", "dur_ns")
+        ranges = lanes.known(rows.with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns")).collect())
+        start, end = lanes.place(ranges.drop("lane"), "start_ns"), lanes.place(ranges.drop("lane"), "end_ns")
+        own = within.within(start, end)
+        ranges = ranges.select(columns).with_columns(pl.Series("own_ns", own, dtype=pl.Int64)).with_row_index("row")
+        sums = ranges.filter(pl.col("own_ns") > 0).group_by(columns).agg(pl.col("own_ns").sum(), "row")
+        for *name, _, found in sums.filter(pl.col("own_ns") > _MOST * total_ns).iter_rows():
+            cover = Cover.of(start[found], end[found])
+            open_ns = int(cover.within(within.start_ns, within.end_ns).sum())
+            if open_ns > _MOST * total_ns:
+                label = name_frame(*name) if table == "frames" else str(name[0])
+                links.append(_Link(label, table == "frames", cover, open_ns))
+    return sorted(links, key=lambda link: (-link.open_ns, -int((link.cover.end_ns - link.cover.start_ns).sum())))
+
+
+def _path(links: list[_Link], total_ns: int) -> list[_Link]:
+    """Of links, the longest open first, those that lie within each other."""
+    path: list[_Link] = []
+    for link in links[:_LINKS]:
+        if path:
+            outer = path[-1].cover
+            inside_ns = int(outer.within(link.cover.start_ns, link.cover.end_ns).sum())
+            own_ns = int((link.cover.end_ns - link.cover.start_ns).sum())
+            if own_ns - inside_ns > _OUTSIDE * total_ns:
+                continue
+        path.append(link)
+    return path
 
 
 def find_sites_at(trace: Trace, moments: pl.DataFrame) -> pl.DataFrame:
@@ -89,63 +149,3 @@ def describe_site(op_chain: str | None, user_frame: str | None) -> str | None:
     """`aten::item in serving/penalties.py(31): rescore`: the outermost op and the user's frame, as far as known."""
     op = op_chain.split(" > ")[0] if op_chain else None
     return " in ".join(part for part in (op, user_frame) if part) or None
-
-
-def _moments(gaps: pl.DataFrame) -> pl.DataFrame:
-    """Some moments a gap, each in the middle of one of its equal parts."""
-    parts = pl.DataFrame({"part": range(_SAMPLES)}, schema={"part": pl.Int64})
-    at = pl.col("gap_start_ns") + pl.col("part_ns") * (2 * pl.col("part") + 1) // (2 * _SAMPLES)
-    every = gaps.select(*THREAD, "gap_start_ns", "part_ns").join(parts, how="cross")
-    no_path = pl.lit(None, dtype=pl.Int64).alias("path_id")
-    return every.select(*THREAD, at.alias("called_ns"), "part_ns", no_path)
-
-
-def _weight_below(tree: CallTree, nodes: Numbers, weights: Weights) -> Weights:
-    """The weight of all moments at or below each node."""
-    known = nodes != ROOT
-    sums: Weights = np.bincount(nodes[known], weights=weights[known], minlength=len(tree)).astype(np.float64)
-    for node in range(len(tree) - 1, -1, -1):  # a caller stands before its callees
-        if tree.parent[node] != ROOT:
-            sums[tree.parent[node]] += sums[node]
-    return sums
-
-
-def _hot_path(tree: CallTree, below: Weights, least: float) -> list[int]:
-    """The nodes with most of the weight, the outermost first."""
-    children: dict[int, list[int]] = {}
-    for node, parent in enumerate(tree.parent):
-        children.setdefault(parent, []).append(node)
-    path: list[int] = []
-    node = ROOT
-    while callees := children.get(node):
-        node = max(callees, key=lambda callee: float(below[callee]))
-        if below[node] <= least:
-            break
-        path.append(node)
-    return path
-
-
-def _told(tree: CallTree, path: list[int]) -> list[int]:
-    """The links worth telling: the user's own frames, or all where there are none."""
-    code = UserCode()
-    labels = [(node, tree.label_of(node)) for node in path]
-    return [node for node, label in labels if label.kind == "frame" and code.is_own(label.name)] or path
-
-
-def _longest_call(trace: Trace, moments: pl.DataFrame, weights: Weights) -> tuple[str, float] | None:
-    """The call that was open in most of the time, canonical, with its share; None where none stands out."""
-    threads = moments.select(THREAD).unique(maintain_order=True).with_row_index("lane")
-    long = trace.calls.filter(pl.col("dur_ns") >= _LONG_CALL_NS).select(*THREAD, "api", "start_ns", "dur_ns")
-    calls = long.join(threads.lazy(), on=THREAD, nulls_equal=True).collect()
-    lanes = moments.select(THREAD).join(threads, on=THREAD, nulls_equal=True, how="left", maintain_order="left")["lane"]
-    start, dur = (calls[name].to_numpy() for name in ("start_ns", "dur_ns"))
-    lane, of = (column.cast(pl.Int64).to_numpy() for column in (calls["lane"], lanes))
-    found = find_innermost(lane, start, start + dur, of, moments["called_ns"].to_numpy())
-    inside = found >= 0
-    if not inside.any():
-        return None
-    apis = calls["api"].gather(found[inside])
-    sums = pl.DataFrame({"api": apis, "ns": weights[inside]}).group_by("api").agg(pl.col("ns").sum())
-    api, ns = sums.sort("ns", "api", descending=[True, False]).row(0)
-    share = float(ns / weights.sum())
-    return (canonical_api(api), share) if share >= _MOST / 2 else None

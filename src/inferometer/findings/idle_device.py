@@ -1,9 +1,13 @@
-"""A device that runs nothing because the host is late, and what the host did meanwhile.
+"""A device that is idle for a large part of its window: of which kind, and what the host did meanwhile.
 
-Counts idle gaps of 50 μs or more that the host caused (`host_late` and `sync` of the time line): the call that queued
-the next work came after the device had run dry. Shorter ones are the rhythm of launching, the matter of
-`launch_bound`. The device with the largest share of its window in such gaps stands for all. What the launching thread
-did is read from its frames, ops and calls at eight moments of each gap.
+Idle gaps have a kind (`idle_kinds`); the rhythm of launching kernels one by one is the matter of `launch_bound`, each
+other kind is a finding of its own: the host was late, queued work did not begin, one call's launches pause, the calls
+aren't in the file. Where none of them is large but all of a device's idle time is, that is the finding. So a device
+that idles for long always has one. The device with the largest share of its window stands for all; the others that are
+as idle are named.
+
+What the launching threads did is the exact overlap of the gaps with their calls, ops and frames. Where queued work did
+not begin, it is asked what call any thread of the rank was in for 100 μs or more.
 
 Normal: an engine that prepares each step after it has read the tokens of the last leaves the device idle between
 steps. That is 0 to 2 % in generated runs of graphs with 32 to 256 requests, 2 to 5 % in captures of one forward pass
@@ -12,109 +16,158 @@ from H100 and MI300, and up to 9 % in generated exports of Nsight Systems. Fires
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
 
 import polars as pl
 
-from inferometer.findings.finding import Finding, Scale
-from inferometer.findings.host_path import HostPath, describe_site, find_host_path
+from inferometer.analyses.time_budget import IDLE, part_key
+from inferometer.findings.finding import Finding, Scale, Severity
+from inferometer.findings.idle_host import describe_host
+from inferometer.findings.idle_kinds import LAUNCHING_SCALE, IdleKind
+from inferometer.findings.idle_queue import describe_queued
+from inferometer.findings.idle_words import Words, describe_size
 from inferometer.findings.launch_evidence import LaunchEvidence
-from inferometer.findings.places import Place, grave_place
+from inferometer.findings.places import Place, places_of
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
-LONG_GAP_NS = 50_000
-"""Eager launches follow each other within 5 to 30 μs in captures of PyTorch; a gap of more is no launch's cost."""
-
 _SCALE = Scale(low=0.12, medium=0.20, high=0.40)
-_SITES = 2  # places in the code to name
-_SITE_SHARE = 0.1  # of the time: less is not worth a sentence
+_KINDS: Final[tuple[IdleKind, ...]] = ("host", "queued", "graph", "unknown")
+_OF_KIND: Final = {
+    "launching": "late launches one by one",
+    "host": "the host was late",
+    "queued": "queued work did not begin",
+    "graph": "between the launches of one call",
+    "unknown": "the call isn't in the file",
+}
+
+
+@dataclass(frozen=True)
+class _Idle:
+    """A place with its idle time of one kind, or of all that no finding has."""
+
+    place: Place
+    idle_ns: int
+    severity: Severity
+
+    @property
+    def share(self) -> float:
+        """Of its window."""
+        return self.idle_ns / self.place.window_ns
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     if launches is None:
         return
-    late = launches.gaps.filter(pl.col("cause").is_in(["host_late", "sync"]), pl.col("gap_ns") >= LONG_GAP_NS)
-    grave = grave_place(launches, late, "gap_ns", _SCALE)
-    if grave is None:
-        return
-    place, idle_ns, severity = grave
-    gaps = place.of(late)
-    path = find_host_path(evidence.trace, gaps)
-    sites = _sites(launches, gaps)
-    share = idle_ns / place.window_ns
-    yield Finding(
+    places = places_of(launches)
+    explained: set[str] = {place.name for place in places if _is_launch_bound(launches, place)}
+    for kind in _KINDS:
+        idle = _idle_places(launches, places, (kind,))
+        explained |= {each.place.name for each in idle}
+        if idle:
+            yield _finding(evidence, launches, kind, idle)
+    rest = [place for place in places if place.name not in explained]
+    idle = _idle_places(launches, rest, ("launching", *_KINDS))
+    if idle:
+        yield _finding(evidence, launches, None, idle)
+
+
+def _is_launch_bound(launches: LaunchEvidence, place: Place) -> bool:
+    idle_ns = int(_gaps(launches, place, ("launching",))["gap_ns"].sum())
+    return LAUNCHING_SCALE.severity(idle_ns / place.window_ns) is not None
+
+
+def _gaps(launches: LaunchEvidence, place: Place, kinds: tuple[IdleKind, ...]) -> pl.DataFrame:
+    return place.of(launches.gaps.filter(pl.col("kind").is_in(kinds)))
+
+
+def _idle_places(launches: LaunchEvidence, places: list[Place], kinds: tuple[IdleKind, ...]) -> list[_Idle]:
+    """Places that are idle like this for a share on the scale, the largest first."""
+    found = []
+    for place in places:
+        idle_ns = int(_gaps(launches, place, kinds)["gap_ns"].sum())
+        severity = _SCALE.severity(idle_ns / place.window_ns)
+        if severity is not None:
+            found.append(_Idle(place, idle_ns, severity))
+    return sorted(found, key=lambda idle: -idle.share)
+
+
+def _finding(evidence: Evidence, launches: LaunchEvidence, kind: IdleKind | None, idle: list[_Idle]) -> Finding:
+    worst, *others = idle
+    gaps = _gaps(launches, worst.place, (kind,) if kind else ("launching", *_KINDS))
+    words = _describe(evidence, launches, kind, worst, gaps)
+    return Finding(
         rule=RULE.name,
-        severity=severity,
-        title=f"{place.name} waits {format_share(share)} of its time for the host{_where(path, sites)}",
-        evidence=(
-            _size(launches, place, gaps, idle_ns),
-            *_meanwhile(path),
-            *_ended(sites, idle_ns),
-        ),
-        size_ns=idle_ns,
-        share=share,
-        next=_next(path, evidence.trace.facts.framework),
+        severity=worst.severity,
+        title=f"{worst.place.name} {words.title.format(share=format_share(worst.share))}",
+        evidence=(*words.evidence, *_others(others)),
+        size_ns=worst.idle_ns,
+        share=worst.share,
+        next=words.next,
+        idle_ns=sum(each.idle_ns for each in idle),
+        parts=tuple(part_key(IDLE, cause) for cause in sorted(set(gaps["cause"].cast(pl.String)))),
     )
 
 
-def _where(path: HostPath | None, sites: list[tuple[str | None, int]]) -> str:
-    """Where the host was meanwhile, or else what it launched next, as the end of the title."""
-    if path is not None and path.name:
-        return f", which is in {path.name}"
-    known = next((site for site, _ in sites if site), None)
-    return f", before it launches {known}" if known else ""
+def _describe(
+    evidence: Evidence, launches: LaunchEvidence, kind: IdleKind | None, worst: _Idle, gaps: pl.DataFrame
+) -> Words:
+    if evidence.is_on_cpu:
+        return _on_cpu(launches, worst, gaps)
+    if kind == "host":
+        return describe_host(evidence, launches, worst.place, gaps)
+    if kind in ("queued", "graph"):
+        return describe_queued(evidence, launches, worst.place, gaps, inside_call=kind == "graph")
+    if kind == "unknown":
+        return _unrecorded(evidence, worst, gaps)
+    return _together(worst, gaps)
 
 
-def _size(launches: LaunchEvidence, place: Place, gaps: pl.DataFrame, idle_ns: int) -> str:
-    longest = gaps.sort("gap_ns", descending=True).row(0, named=True)
-    after = gaps.filter(pl.col("waited_in").is_not_null())
-    waited = ""
-    if after.height:
-        names = ", ".join(sorted(after["waited_in"].unique()))
-        waited = f" {format_duration(int(after['gap_ns'].sum()))} of it follow a wait of the host ({names})."
-    return (
-        f"Idle for {format_duration(idle_ns)} of {format_duration(place.window_ns)} in {gaps.height:,} gaps of "
-        f"{format_duration(LONG_GAP_NS)} or more because the next work was queued late{launches.a_step(idle_ns)}; "
-        f"the longest has {format_duration(longest['gap_ns'])}.{waited}"
+def _on_cpu(launches: LaunchEvidence, worst: _Idle, gaps: pl.DataFrame) -> Words:
+    size = f"No op runs for {describe_size(worst.place, gaps)}{launches.a_step(worst.idle_ns)}"
+    return Words(
+        "runs no op for {share} of the time",
+        (f"{size}. That is time of Python, of the framework, or of what wasn't recorded.",),
+        "See which modules it is in: inferometer tree.",
     )
 
 
-def _meanwhile(path: HostPath | None) -> Iterator[str]:
-    if path is not None and path.text:
-        yield f"For {format_share(path.share)} of that time the launching thread was in {path.text}."
-    if path is not None and path.call:
-        yield f"For {format_share(path.call[1])} of that time it was in the call {path.call[0]}."
+def _unrecorded(evidence: Evidence, worst: _Idle, gaps: pl.DataFrame) -> Words:
+    if evidence.trace.calls.select(pl.len()).collect().item():
+        why = "the call that queued what ended them isn't in the file"
+        step = "Record the window again with a few steps before it, or leave its beginning out with --between."
+    else:
+        why = "the file has no calls of the host"
+        step = "Record the host's calls, too: torch.profiler with ProfilerActivity.CPU, nsys with --trace=cuda."
+    return Words(
+        "is idle {share} of its time, and the file doesn't tell why",
+        (f"It is idle for {describe_size(worst.place, gaps)}: {why}.",),
+        step,
+    )
 
 
-def _sites(launches: LaunchEvidence, gaps: pl.DataFrame) -> list[tuple[str | None, int]]:
-    """What launched the work that ended the gaps, and the gaps' time; the most first."""
-    columns = ("op_chain", "user_frame")
-    sites = launches.attribution.sites.select("node", *columns)
-    known = gaps.select("node", "gap_ns").join(sites, on="node", how="left")
-    sums = known.group_by(columns).agg(pl.col("gap_ns").sum()).sort("gap_ns", *columns, descending=[True, False, False])
-    return [(describe_site(op_chain, frame), int(ns)) for op_chain, frame, ns in sums.head(_SITES).iter_rows()]
+def _together(worst: _Idle, gaps: pl.DataFrame) -> Words:
+    """Of all kinds, none of which is large."""
+    sums = gaps.group_by("kind").agg(pl.col("gap_ns").sum()).sort("gap_ns", "kind", descending=[True, False])
+    told = "; ".join(f"{_OF_KIND[kind]} {format_duration(ns)}" for kind, ns in sums.iter_rows())
+    return Words(
+        "is idle {share} of its time, for several reasons",
+        (f"It is idle for {describe_size(worst.place, gaps)}: {told}.",),
+        "See which gaps are the longest and what ended them: inferometer timeline.",
+    )
 
 
-def _ended(sites: list[tuple[str | None, int]], idle_ns: int) -> Iterator[str]:
-    told = [(site, ns) for site, ns in sites if site and ns >= _SITE_SHARE * idle_ns]
-    if told:
-        listed = ", ".join(f"{site} ({format_duration(ns)})" for site, ns in told)
-        yield f"The work that ended the gaps is launched by {listed}."
-
-
-def _next(path: HostPath | None, framework: str | None) -> str:
-    if framework == "WebGPU":
-        return (
-            "Put more decode steps into a submit, or record the next one before the tokens of the last are read back: "
-            "see how steps part into recording, submitting, waiting and reading, inferometer spans."
+def _others(others: list[_Idle]) -> Iterator[str]:
+    if len(others) == 1:
+        yield f"{others[0].place.name} is idle like this for {format_share(others[0].share)} of its window."
+    elif others:
+        shares = [each.share for each in others]
+        yield (
+            f"{len(others):,} other devices are idle like this for {format_share(min(shares))} to "
+            f"{format_share(max(shares))} of their windows."
         )
-    if path is None or path.name is None:
-        return (
-            "Record the host's side, and see what it does meanwhile: torch.profiler with with_stack=True, or nsys "
-            "profile --python-sampling=true --trace=cuda,nvtx,osrt."
-        )
-    return f"Queue the next work before {path.name}, or do that on another thread or on the device."
 
 
 RULE = Rule("idle_device", _find)

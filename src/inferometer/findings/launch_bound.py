@@ -1,9 +1,10 @@
-"""Many tiny kernels, launched one by one: the device waits for launches, or does little but begin and end kernels.
+"""Kernels launched one by one: the device waits for each next launch, or does little but begin and end kernels.
 
 The time has two parts, on the device where they have the largest share of its window:
 
-- idle gaps below 50 μs before a kernel that a call of its own launched, because that call came too late. Longer gaps
-  are `idle_device`'s matter, those after a wait of the host `sync_points`';
+- idle gaps of the rhythm of launching (`idle_kinds`): a kernel's own launch came after the device had run dry, by no
+  more than is usual between launches, and what it then took to begin. Kernels of any size may wait like this. Longer
+  gaps are `idle_device`'s matter, those after a wait of the host `sync_points`';
 - kernels below 3 μs that calls of their own launched, with the pause of the device before each. A launch takes the host
   2 to 5 μs, and a kernel that does nothing takes the device 1 to 2 μs: such kernels are launches more than work, even
   where the host is ahead.
@@ -27,28 +28,29 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.call_sites.host_side import THREAD
 from inferometer.analyses.correlation import is_one
-from inferometer.findings.finding import Finding, Scale
+from inferometer.analyses.time_budget import IDLE, part_key
+from inferometer.findings.finding import Finding
 from inferometer.findings.host_path import describe_site
-from inferometer.findings.idle_device import LONG_GAP_NS
+from inferometer.findings.idle_kinds import FEW, LAUNCHING_SCALE, count_gaps
 from inferometer.findings.launch_evidence import LaunchEvidence
-from inferometer.findings.places import Place, worst_place
+from inferometer.findings.places import Place, places_of, worst_place
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
-_SCALE = Scale(low=0.05, medium=0.12, high=0.30)
+_SCALE = LAUNCHING_SCALE
 _TINY_NS = 3_000
 _REPLAY_GAP_NS = 1_000
-_FEW = 50  # launches; fewer are no rhythm
 _MOSTLY = 0.5
 _COLUMNS = ("rank", "device", "called_ns", "dur_ns", "node")
-_GAPS = ("rank", "device", "gap_ns", "called_ns", "node")
+_GAPS = ("rank", "device", "gap", "gap_ns", "called_ns", "node")
 
 
 @dataclass(frozen=True)
 class _Launching:
     """Of one place: kernels launched one by one, the gaps before them, and of these kernels the tiny ones.
 
-    `rhythm`: what is usual of the kernels, `count` of them, in words.
+    `late`: gaps of the kind `launching`; `pauses`: those before tiny kernels that were queued in time. `rhythm`: what
+    is usual of the kernels, `count` of them, in words. `late_ns`: of `late`, and of other places that have as much.
     """
 
     place: Place
@@ -57,6 +59,7 @@ class _Launching:
     late: pl.DataFrame
     pauses: pl.DataFrame
     tiny: pl.DataFrame
+    late_ns: int
 
     @property
     def size_ns(self) -> int:
@@ -74,7 +77,7 @@ class _Launching:
 def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     found = _launching(launches) if launches is not None else None
-    if launches is None or found is None or found.count < _FEW:
+    if launches is None or found is None or found.count < FEW:
         return
     share = found.size_ns / found.place.window_ns
     severity = _SCALE.severity(share)
@@ -85,46 +88,58 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"launches of tiny kernels take {format_share(share)} of the time of {found.place.name}"
+        title=f"launching kernels one by one takes {format_share(share)} of the time of {found.place.name}"
         + (f", mostly in {site}" if site else ""),
-        evidence=(
-            found.rhythm,
-            (
-                f"It idles {format_duration(late_ns)} in {found.late.height:,} gaps below "
-                f"{format_duration(LONG_GAP_NS)} because the next launch came late; {found.tiny.height:,} kernels "
-                f"below {format_duration(_TINY_NS)} take {format_duration(int(found.tiny['dur_ns'].sum()))}, pauses "
-                f"of the device before them {format_duration(int(found.pauses['gap_ns'].sum()))}: "
-                f"{format_duration(found.size_ns)} together{launches.a_step(found.size_ns)}."
-            ),
-            _saving(launches, found),
-        ),
+        evidence=(found.rhythm, _lost(launches, found), _saving(launches, found)),
         size_ns=found.size_ns,
         share=share,
         next=_next(is_late=late_ns >= _MOSTLY * found.size_ns),
+        idle_ns=found.late_ns,
+        parts=(part_key(IDLE, "host_late"),),
     )
 
 
 def _launching(launches: LaunchEvidence) -> _Launching | None:
     """The place on which launching takes the largest share."""
     work = launches.work
-    one_by_one = work.select(
-        (pl.col("kind") == "kernel") & ~pl.col("is_replay") & pl.col("called_ns").is_not_null()
-    ).to_series()
-    tiny = work.select(_COLUMNS).filter(one_by_one & (work["dur_ns"] < _TINY_NS))
-    short = launches.gaps.select(
-        (pl.col("gap_ns") < LONG_GAP_NS) & pl.col("waited_in").is_null() & ~pl.col("is_replay").fill_null(value=True)
-    ).to_series()
-    causes = (launches.gaps["cause"] == cause for cause in ("host_late", "launch_gap"))
-    late, pauses = (launches.gaps.select(_GAPS).filter(short & of_cause) for of_cause in causes)
+    tiny = work.select(_COLUMNS).filter(launches.is_alone & (work["dur_ns"] < _TINY_NS))
+    late = launches.gaps.filter(pl.col("kind") == "launching").select(_GAPS)
+    between = (pl.col("cause") == "launch_gap") & ~pl.col("is_replay").fill_null(value=True)
+    pauses = launches.gaps.filter(between).select(_GAPS)
     pauses = pauses.filter(_called_by(pauses, tiny))
     sums = [_by_place(rows, name) for rows, name in ((late, "gap_ns"), (pauses, "gap_ns"), (tiny, "dur_ns"))]
     worst = worst_place(launches, pl.concat(sums), "ns")
     if worst is None:
         return None
     place = worst[0]
-    kernels = place.of(work.select("rank", "device", one_by_one.alias("alone")).with_row_index("row")).filter("alone")
+    kernels = place.of(work.select("rank", "device", launches.is_alone).with_row_index("row")).filter("is_alone")
     told = _rhythm(work, kernels["row"].to_numpy())
-    return _Launching(place, kernels.height, told, *(place.of(rows) for rows in (late, pauses, tiny)))
+    own = place.of(late)
+    bound = _late_elsewhere(launches, place, late) + int(own["gap_ns"].sum())
+    return _Launching(place, kernels.height, told, own, place.of(pauses), place.of(tiny), bound)
+
+
+def _late_elsewhere(launches: LaunchEvidence, place: Place, late: pl.DataFrame) -> int:
+    """Time of late launches on the other places where it alone is on the scale."""
+    others = [other for other in places_of(launches) if (other.rank, other.device) != (place.rank, place.device)]
+    times = [(int(other.of(late)["gap_ns"].sum()), other.window_ns) for other in others]
+    return sum(late_ns for late_ns, window_ns in times if _SCALE.severity(late_ns / window_ns) is not None)
+
+
+def _lost(launches: LaunchEvidence, found: _Launching) -> str:
+    count, longest_ns = count_gaps(found.late)
+    of_tiny = (
+        f"{found.tiny.height:,} kernels below {format_duration(_TINY_NS)} take "
+        f"{format_duration(int(found.tiny['dur_ns'].sum()))}, pauses of the device before them "
+        f"{format_duration(int(found.pauses['gap_ns'].sum()))}"
+    )
+    late = (
+        f"It idles {format_duration(int(found.late['gap_ns'].sum()))} in {count:,} gaps of up to "
+        f"{format_duration(longest_ns)} because the next kernel was launched only after it had run dry; "
+    )
+    return (
+        f"{late if count else ''}{of_tiny}: {format_duration(found.size_ns)} together{launches.a_step(found.size_ns)}."
+    )
 
 
 def _called_by(gaps: pl.DataFrame, kernels: pl.DataFrame) -> pl.Series:
@@ -179,14 +194,15 @@ def _site(launches: LaunchEvidence, times: pl.DataFrame) -> str | None:
 
 def _saving(launches: LaunchEvidence, found: _Launching) -> str:
     replayed = found.place.of(launches.gaps).filter(pl.col("cause") == "graph")["gap_ns"]
-    measured = replayed.median() if replayed.len() >= _FEW else None
+    measured = replayed.median() if replayed.len() >= FEW else None
     gap_ns, basis = (
         (float(measured), "as the replays in this trace do")
         if isinstance(measured, int | float)
         else (float(_REPLAY_GAP_NS), "an assumption")
     )
-    gaps = pl.concat([found.late.select("gap_ns"), found.pauses.select("gap_ns")])
-    saved_ns = float(gaps.select((pl.col("gap_ns") - gap_ns).clip(lower_bound=0).sum()).item())
+    gaps = pl.concat([found.late.select("gap", "gap_ns"), found.pauses.select("gap", "gap_ns")])
+    whole = gaps.group_by("gap").agg(pl.col("gap_ns").sum())
+    saved_ns = float(whole.select((pl.col("gap_ns") - gap_ns).clip(lower_bound=0).sum()).item())
     return (
         f"Estimate: a graph that leaves {format_duration(gap_ns)} between kernels ({basis}) would save about "
         f"{format_duration(saved_ns)}{launches.a_step(saved_ns)}; the kernels' own time stays, unless they are fused."

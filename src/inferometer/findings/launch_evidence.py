@@ -35,7 +35,7 @@ _WORK = (
 )
 _KINDS = ["kind", "kernel"]
 _DEVICE_WORK = (*_KINDS, *_LANE, "process", "correlation_id", "start_ns", "dur_ns")
-_GAPS = (*_PLACE, "gap_start_ns", "gap_ns", "cause", "called_ns", "waited_in", "wait_end_ns")
+_GAPS = (*_PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "called_ns", "waited_in", "wait_end_ns")
 _LARGE = ("grid", "block", "external_id", "graph_id", "graph_node_id")  # columns of launches that no rule needs
 _FEW = 2**16
 _SHARED = frozenset({"trace", "attribution", "steps"})  # what others than rules ask for
@@ -160,6 +160,13 @@ class LaunchEvidence:
         return device_exposure(self.device_work, self.device_work.cut())
 
     @made_once
+    def budget(self) -> pl.DataFrame:
+        """What each moment of each place's window went to: of `analyses.time_budget`."""
+        from inferometer.analyses.time_budget import time_budget
+
+        return time_budget(self.device_work, self.gaps.select(*_PLACE, "cause", "gap_ns"))
+
+    @made_once
     def ranks(self) -> "Ranks":
         """Who keeps whom waiting in collectives; empty frames where there is one place only."""
         from inferometer.analyses.ranks import compare_ranks
@@ -168,17 +175,26 @@ class LaunchEvidence:
 
     @made_once
     def gaps(self) -> pl.DataFrame:
-        """Every idle gap with its cause: columns of `analyses.gaps`, and `process`, `thread`, `node` and `is_replay`.
+        """Every idle gap with its cause: columns of `analyses.gaps`, those of the launch that ended it, and its kind.
 
-        These four are of the launch that ended it, null where its call isn't known. `device` is categorical.
+        `process`, `thread`, `node` and `is_replay` are the launch's, null where its call isn't known. `kind` and `gap`
+        are as `idle_kinds` says. `device` is categorical.
         """
         from inferometer.analyses.gaps import find_gaps
+        from inferometer.findings.idle_kinds import with_kinds
 
         gaps = find_gaps(self.trace, self.device_work, _GAPS)
         called = self.attribution.launches.filter(pl.col("called_ns").is_not_null() & ~pl.col("is_captured"))
         ended = called.select("process", "thread", "node", "is_replay")
         row = _first_called(called.select(*_PLACE, "start_ns", "called_ns"), gaps.select(*_PLACE, "called_ns"))
-        return gaps.hstack(gather_known(ended, row))
+        lane = (*_PLACE, "process", "thread", "called_ns")
+        return with_kinds(gaps.hstack(gather_known(ended, row)), self.work.filter(self.is_alone).select(lane))
+
+    @made_once
+    def is_alone(self) -> pl.Series:
+        """Of each row of `work`, whether it is a kernel that a call of its own launched, and that call is known."""
+        is_kernel = (pl.col("kind") == "kernel") & ~pl.col("is_replay") & pl.col("called_ns").is_not_null()
+        return self.work.select(is_kernel.alias("is_alone")).to_series()
 
     @made_once
     def step_starts_ns(self) -> "Times":

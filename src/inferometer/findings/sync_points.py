@@ -17,9 +17,10 @@ from typing import Any
 import polars as pl
 
 from inferometer.analyses.call_sites.host_side import THREAD
+from inferometer.analyses.time_budget import IDLE, part_key
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.host_path import describe_site, find_sites_at
-from inferometer.findings.idle_device import LONG_GAP_NS
+from inferometer.findings.idle_kinds import LONG_GAP_NS
 from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.findings.places import grave_place
 from inferometer.findings.rule import Evidence, Rule
@@ -69,6 +70,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         share=share,
         next="Keep the value on the device, or copy it to pinned memory with non_blocking=True and read it a step "
         "later; torch.cuda.set_sync_debug_mode('warn') names every such line.",
+        parts=(part_key(IDLE, "sync"), part_key(IDLE, "host_late")),
     )
 
 

@@ -15,7 +15,6 @@ from inferometer.units import format_duration, format_share
 
 _PIPE_WIDTH = 10_000
 _STYLES = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
-_NOTHING = "No rule that was asked finds anything."
 
 
 def render_findings(result: Findings, *, is_terminal: bool) -> str:
@@ -29,9 +28,13 @@ def render_findings(result: Findings, *, is_terminal: bool) -> str:
         console.print(Text(TITLE, style="bold"))
         console.print(_grid(result))
     else:
-        console.print(Text(f"{TITLE}: none. {_NOTHING}"))
+        console.print(Text(f"{TITLE}: none."))
     if result.left_out:
         console.print(Text(f"{result.left_out:,} more are not listed.", style="dim"))
+    if result.findings:
+        console.print()
+    for sentence in result.examined.sentences(found=bool(result.findings)):
+        console.print(Text(sentence), soft_wrap=not is_terminal)
     lines = [*loss_lines(result.losses), *filter(None, [scope_line(result.losses)])]
     if lines:
         console.print()

@@ -41,6 +41,8 @@ def _print_all(result: Result, console: Console, *, fit: bool) -> None:
             console.print()
         if section.frame.is_empty():
             console.print(Text(f"{section.title}: none"))
+            for note in section.notes:
+                console.print(Text(clean(note)), soft_wrap=not fit)
         else:
             _print_section(section, console, fit=fit)
     if result.remarks():

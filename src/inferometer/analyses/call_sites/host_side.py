@@ -99,8 +99,13 @@ def _label(table: str, values: list[str | None]) -> Label:
     if table == "ops":
         return Label("op", values[0] or "", *values[1:])
     if table == "frames":
-        return Label("module", values[1]) if values[1] else Label("frame", _ADDRESS.sub("", values[0] or ""))
+        return Label("module" if values[1] else "frame", name_frame(*values))
     return Label("span", values[0] or "")
+
+
+def name_frame(frame: str | None, module: str | None) -> str:
+    """What a row of `frames` is called: its module, or else the frame without the addresses of objects."""
+    return module or _ADDRESS.sub("", frame or "")
 
 
 def _below(trace: Trace, tree: CallTree, nodes: Numbers, paths: pl.Series) -> Numbers:

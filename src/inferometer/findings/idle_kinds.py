@@ -1,0 +1,110 @@
+"""Idle time by what it takes to end it: each idle gap belongs to one kind, so the kinds add up to the idle time.
+
+- `launching`: the rhythm of launching kernels one by one. The host's next launch came after the device had run dry, by
+  no more than is usual between launches. Usual is 50 μs. Where half or more of
+  the kernels that were launched one by one found the device idle, it is four times the median time between launches
+  if that is longer: then the host is slower than the device, and its rhythm is what the device waits for. Fewer than
+  50 kernels are no rhythm: there all lateness is of the next kind.
+- `host`: the host was late by more than that, or had waited for the device.
+- `queued`: the work had been queued and did not begin. What a late launch then takes to begin, up to 50 μs, belongs to
+  the lateness.
+- `graph`: between launches that one call queued together.
+- `unknown`: the call that queued the work isn't in the file.
+"""
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+import polars as pl
+
+from inferometer.analyses.work import PLACE
+from inferometer.findings.finding import Scale
+
+if TYPE_CHECKING:
+    from inferometer.findings.launch_evidence import LaunchEvidence
+
+IdleKind = Literal["launching", "host", "queued", "graph", "unknown"]
+KINDS: Final[tuple[IdleKind, ...]] = ("launching", "host", "queued", "graph", "unknown")
+LONG_GAP_NS: Final = 50_000
+"""Eager launches follow each other within 5 to 30 μs in captures of PyTorch; a gap of more is no launch's cost."""
+
+LAUNCHING_SCALE: Final = Scale(low=0.05, medium=0.12, high=0.30)
+"""Of `launch_bound`, by the share of the window."""
+
+FEW: Final = 50
+"""Launches; fewer are no rhythm."""
+
+_TIMES_USUAL: Final = 4
+_MOSTLY: Final = 0.5
+_OF_CAUSE: Final = {
+    "host_late": "host",
+    "sync": "host",
+    "dependency": "queued",
+    "launch_gap": "queued",
+    "graph": "graph",
+    "unknown": "unknown",
+}
+
+
+def with_kinds(gaps: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
+    """`gaps` with `kind`, and `gap`: rows of one number follow each other without work between.
+
+    Args:
+        gaps: Rows of `LaunchEvidence.gaps`, in order of place and time.
+        kernels: Those launched one by one: `rank`, `device`, `process`, `thread`, `called_ns`.
+    """
+    place = (pl.col("rank"), pl.col("device"))
+    begins = pl.col("gap_start_ns") != (pl.col("gap_start_ns") + pl.col("gap_ns")).shift(1)
+    starts = (begins | pl.any_horizontal(column.ne_missing(column.shift(1)) for column in place)).fill_null(value=True)
+    numbered = gaps.with_columns(starts.cum_sum().cast(pl.Int64).alias("gap"))
+    is_late = (pl.col("cause") == "host_late") & pl.col("waited_in").is_null() & ~_is_replay()
+    limits = _limits(numbered.filter(is_late), kernels)
+    limited = numbered.join(limits, on=PLACE, how="left", nulls_equal=True, maintain_order="left")
+    short = pl.col("gap_ns") <= pl.col("limit_ns").fill_null(0)
+    of_cause = pl.col("cause").cast(pl.String).replace_strict(_OF_CAUSE, return_dtype=pl.String)
+    kind = pl.when(is_late & short).then(pl.lit("launching")).otherwise(of_cause)
+    told = limited.with_columns(kind.alias("kind"))
+    begun_late = (pl.col("cause") == "dependency") & ~starts & pl.col("cause").shift(1).is_in(["host_late", "sync"])
+    taken = (
+        pl.when(begun_late & (pl.col("gap_ns") <= LONG_GAP_NS) & ~_is_replay())
+        .then(pl.col("kind").shift(1))
+        .otherwise(pl.col("kind"))
+    )
+    return told.with_columns(taken.cast(pl.Enum(KINDS)).alias("kind")).drop("limit_ns")
+
+
+def _is_replay() -> pl.Expr:
+    """Also true where what ended the gap isn't known."""
+    return pl.col("is_replay").fill_null(value=True)
+
+
+def _limits(late: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Of each place, how late the rhythm of launching may come: `limit_ns`."""
+    lanes = ("process", "thread")
+    between = (
+        kernels.lazy()
+        .sort(*PLACE, *lanes, "called_ns")
+        .select(*PLACE, pl.col("called_ns").diff().over(*PLACE, *lanes).alias("between_ns"))
+        .group_by(PLACE)
+        .agg(pl.col("between_ns").median(), pl.len().alias("kernels"))
+        .collect()
+    )
+    counted = late.group_by(PLACE).agg(pl.len().alias("late"))
+    each = between.join(counted, on=PLACE, how="left", nulls_equal=True)
+    is_slow = pl.col("late").fill_null(0) >= _MOSTLY * pl.col("kernels")
+    usual = (_TIMES_USUAL * pl.col("between_ns")).clip(lower_bound=LONG_GAP_NS).cast(pl.Int64)
+    of_rhythm = pl.when(is_slow).then(usual).otherwise(LONG_GAP_NS)
+    return each.select(*PLACE, pl.when(pl.col("kernels") >= FEW).then(of_rhythm).otherwise(0).alias("limit_ns"))
+
+
+def idle_by_kind(evidence: "LaunchEvidence") -> pl.DataFrame:
+    """One row per place and kind: `rank`, `device`, `kind`, `idle_ns`, and the place's `window_ns`."""
+    windows = evidence.devices.select(*PLACE, "window_ns").filter(pl.col("window_ns") > 0)
+    sums = evidence.gaps.group_by(*PLACE, "kind").agg(pl.col("gap_ns").sum().alias("idle_ns"))
+    return sums.join(windows, on=PLACE, nulls_equal=True).sort(*PLACE, "kind")
+
+
+def count_gaps(rows: pl.DataFrame) -> tuple[int, int]:
+    """How many gaps these rows are of, and the most time of one gap that they have."""
+    lengths = rows.group_by("gap").agg(pl.col("gap_ns").sum())["gap_ns"]
+    return lengths.len(), int(np.max(lengths.to_numpy(), initial=0))
