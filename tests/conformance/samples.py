@@ -22,7 +22,7 @@ def kineto() -> bytes:
         [
             {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "ts": 0, "args": {"name": "python"}},
             kernel("gemm", "100.001", "2.5", External_id=4, grid=[1, 2, 3], block=[32, 1, 1]),
-            kernel("gemm", "110", "2.25", correlation=2),
+            kernel("gemm", "110", "2.25", correlation=2, Collective_name="allreduce", In_msg_nelems=4),
             kernel("broken", "110", "-1"),
             event("gpu_memcpy", "Memcpy HtoD", "120", "1", pid=0, tid=7, device=0, stream=7, bytes=64),
             event("gpu_memset", "Memset", "130", "1", pid=0, tid=7, device=0, stream=7, bytes=64),

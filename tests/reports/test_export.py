@@ -38,6 +38,23 @@ def test_a_chrome_trace_is_one_file_and_tells_what_it_left_out(tmp_path: Path) -
     assert len(json.loads((tmp_path / "out.json").read_bytes())["traceEvents"]) == 3
 
 
+RECORDED = {"kernel": "k", "device": "gpu:0", "stream": 7, "start_ns": 0, "collective": "allreduce", "group_size": 8}
+UNTIED = RECORDED | {"start_ns": 99}
+
+
+@pytest.mark.parametrize("to", ["chrome", "perfetto"])
+def test_a_collective_stands_with_its_launch_and_is_left_out_without_one(to: str, tmp_path: Path) -> None:
+    trace = trace_of([{}, {"start_ns": 5}], collectives=[RECORDED, UNTIED])
+    done = inferometer.export(trace, tmp_path / "out", to=to)
+    assert (done.files[0].rows, done.left_out) == ({"launches": 2, "collectives": 1}, {"collectives": 1})
+    if to == "perfetto":
+        arguments = [piece.args for piece in decode(tmp_path / "out").slices]
+        assert [(each.get("collective"), each.get("group_size")) for each in arguments] == [
+            ("allreduce", 8),
+            (None, None),
+        ]
+
+
 def test_a_name_that_ends_in_gz_is_compressed_the_same_way_each_time(tmp_path: Path) -> None:
     for name in ("one.json.gz", "two.json.gz", "plain.json"):
         inferometer.export(simple(), tmp_path / name, to="chrome")

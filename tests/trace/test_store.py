@@ -196,6 +196,17 @@ def test_a_table_that_an_older_store_can_t_have_is_empty(store: Path) -> None:
     assert rows(inferometer.open(store, {"graph_nodes"}), "graph_nodes") == []
 
 
+def before_collectives(manifest: dict[str, Any]) -> None:
+    manifest["schema"] = [1, 5]
+    manifest["losses"]["scope"].remove("collectives")
+
+
+def test_a_store_of_before_there_were_collectives_has_none(store: Path) -> None:
+    spoil(store, before_collectives)
+    trace = inferometer.open(store)
+    assert (trace.scope, rows(trace, "collectives")) == (ALL_TABLES, [])
+
+
 def test_an_older_store_of_some_tables_has_no_others(tmp_path: Path) -> None:
     store = trace_of([{}], tables=ALL_TABLES - {"ops"}).save(tmp_path / "a.ifm")
     spoil(store, older)

@@ -42,6 +42,26 @@ _OF_LIBRARIES: tuple[tuple[Collective, str], ...] = (
 )
 
 
+_RECORDED: tuple[tuple[Collective, str], ...] = (  # of the name without underscores
+    ("all_to_all", r"alltoall"),
+    ("all_gather", r"allgather"),
+    ("reduce_scatter", r"reducescatter"),
+    ("all_reduce", r"allreduce"),
+    ("broadcast", r"broadcast"),
+    ("reduce", r"reduce"),
+    ("send_recv", r"send|recv"),
+)
+
+
+def read_collective(recorded: str) -> Collective:
+    """The collective that a program's name for it means: PyTorch's `allreduce`, `_allgather_base`, `all_to_allv`.
+
+    `other` for those without an entry of their own (`gather`, `scatter`, `barrier`).
+    """
+    name = recorded.replace("_", "").lower()
+    return next((collective for collective, pattern in _RECORDED if re.search(pattern, name)), "other")
+
+
 def find_collective(name: str) -> Collective | None:
     """The collective that the kernel `name` takes part in; None for a kernel that computes.
 

@@ -16,7 +16,7 @@ from inferometer.formats.reading import read_source
 from inferometer.formats.source import Source
 from inferometer.trace.facts import Device
 
-TABLES = frozenset({"launches", "calls", "ops", "frames", "spans"})
+TABLES = frozenset({"launches", "collectives", "calls", "ops", "frames", "spans"})
 _ABOUT = "about.json"
 _EVERY_WINDOW = {"launch_before_window", "text_id"}  # remarks on a file by itself: windows follow each other
 

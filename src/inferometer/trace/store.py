@@ -24,9 +24,9 @@ from inferometer.trace.parquet_pages import ImpossibleParquet, check_parquet
 from inferometer.trace.tables import ALL_TABLES, TABLES, Table
 from inferometer.trace.trace import Trace
 
-SCHEMA = (1, 5)  # 1.1: `rank` in the tables of the host; 1.2: in all tables; 1.3: `unit` in `function_metrics`;
-# 1.4: times of steps may be null; 1.5: the table `graph_nodes`
-_ADDED = {"graph_nodes": (1, 5)}  # tables that an older store can't have
+SCHEMA = (1, 6)  # 1.1: `rank` in the tables of the host; 1.2: in all tables; 1.3: `unit` in `function_metrics`;
+# 1.4: times of steps may be null; 1.5: the table `graph_nodes`; 1.6: `collectives`
+_ADDED = {"graph_nodes": (1, 5), "collectives": (1, 6)}  # tables that an older store can't have
 _MARK = "inferometer-trace"
 _MANIFEST = "facts.json"
 _READ_BYTES = 1 << 20

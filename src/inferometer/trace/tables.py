@@ -107,6 +107,36 @@ LAUNCHES = Table(
     time="start_ns",
 )
 
+COLLECTIVES = Table(
+    "collectives",
+    "What a launch that communicates exchanges, as its source records it.",
+    [
+        Column("kernel", _TEXT, "The launch's kernel; it and the four columns that follow find its row in `launches`."),
+        Column("device", _TEXT, "The launch's device.", "the file names no device"),
+        Column("stream", _I64, "The launch's stream.", _NOT_RECORDED),
+        _RANK,
+        Column("start_ns", _I64, "When the launch began, ns on the trace's clock."),
+        Column(
+            "collective", _TEXT, "The collective, as recorded (`allreduce`, `_allgather_base`, `send`).", "not readable"
+        ),
+        Column("dtype", _TEXT, "Type of an element, as recorded (`BFloat16`).", _NOT_RECORDED),
+        Column("elements_in", _I64, "Elements that this rank puts in.", _NOT_RECORDED),
+        Column("elements_out", _I64, "Elements that this rank gets out.", _NOT_RECORDED),
+        Column("group", _TEXT, "Name of the process group.", _NOT_RECORDED),
+        Column("group_description", _TEXT, "What the program calls that group.", _NOT_RECORDED),
+        Column("group_size", _I64, "Ranks in the group.", _NOT_RECORDED),
+        Column("group_ranks", _TEXT, "The group's ranks, a list as recorded; long ones are cut short.", _NOT_RECORDED),
+        Column("splits_in", _TEXT, "Elements for each rank, a list as recorded; empty: equal.", _NOT_RECORDED),
+        Column("splits_out", _TEXT, "Elements from each rank, a list as recorded; empty: equal.", _NOT_RECORDED),
+        Column("source_rank", _I64, "The rank that is received from.", "not point to point, or not recorded"),
+        Column("destination_rank", _I64, "The rank that is sent to.", "not point to point, or not recorded"),
+        Column("sequence_number", _I64, "The collective's number in its group.", _NOT_RECORDED),
+    ],
+    time="start_ns",
+)
+COLLECTIVE_KEY = ("kernel", "device", "stream", "rank", "start_ns")
+"""The columns that a row of `collectives` shares with the launch that it is about."""
+
 CALLS = Table(
     "calls",
     "A driver or runtime call on the host.",
@@ -381,6 +411,7 @@ TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         LAUNCHES,
+        COLLECTIVES,
         CALLS,
         OPS,
         FRAMES,

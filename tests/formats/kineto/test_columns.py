@@ -51,6 +51,47 @@ def test_a_kernel(read: Read) -> None:
     }
 
 
+COLLECTIVE = """{"schemaVersion": 1, "distributedInfo": {"rank": 3}, "traceEvents": [
+  {"ph": "X", "cat": "kernel", "name": "plain", "pid": 2, "tid": 20, "ts": 1, "dur": 1, "args": {"device": 2}},
+  {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv", "pid": 2, "tid": 20, "ts": 5.25, "dur": 18,
+   "args": {"External id": 41, "device": 2, "stream": 20, "Collective name": "all_to_allv", "In msg nelems": 96,
+     "Out msg nelems": 128, "Group size": 4, "dtype": "BFloat16", "In split size": "[64, 32]", "Out split size": "[]",
+     "Process Group Name": "7", "Process Group Description": "EP", "Process Group Ranks": "[0, 1, 2, 3]",
+     "Src Rank": 1, "Dst Rank": 2, "Seq": 90}}]}"""
+
+
+def test_a_kernel_that_communicates(read: Read) -> None:
+    trace = read(COLLECTIVE)
+    assert rows(trace, "launches", "kernel") == ["plain", "ncclDevKernel_SendRecv"]
+    assert only_row(trace, "collectives") == {
+        "kernel": "ncclDevKernel_SendRecv",
+        "device": "gpu:2",
+        "stream": 20,
+        "rank": 3,
+        "start_ns": 5_250,
+        "collective": "all_to_allv",
+        "dtype": "BFloat16",
+        "elements_in": 96,
+        "elements_out": 128,
+        "group": "7",
+        "group_description": "EP",
+        "group_size": 4,
+        "group_ranks": "[0, 1, 2, 3]",
+        "splits_in": "[64, 32]",
+        "splits_out": "[]",
+        "source_rank": 1,
+        "destination_rank": 2,
+        "sequence_number": 90,
+    }
+
+
+def test_a_wrong_type_in_a_collective_is_null_and_counted(read: Read) -> None:
+    trace = read(COLLECTIVE.replace('"In msg nelems": 96', '"In msg nelems": "many"'))
+    assert only_row(trace, "collectives")["elements_in"] is None
+    assert only_row(trace, "collectives")["elements_out"] == 128
+    assert counted(trace)["wrong_type"] == 1
+
+
 @pytest.mark.parametrize(("cat", "kind"), [("gpu_memcpy", "memcpy"), ("gpu_memset", "memset")])
 def test_a_copy_and_a_set(cat: str, kind: str, read: Read) -> None:
     row = only_row(

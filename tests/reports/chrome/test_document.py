@@ -22,7 +22,7 @@ from inferometer import Trace
 from inferometer.reports.chrome.document import find_ranks, write_chrome
 from inferometer.trace.facts import NamedId
 
-EVENT_TABLES = ("launches", "calls", "ops", "frames", "spans", "counters")
+EVENT_TABLES = ("launches", "collectives", "calls", "ops", "frames", "spans", "counters")
 SAMPLE = Path(__file__).parents[3] / "samples" / "decode.json.gz"
 
 
@@ -79,6 +79,13 @@ def test_every_kind_of_event_survives_a_round_trip(tmp_path: Path) -> None:
     (tmp_path / "sample.json").write_bytes(kineto())
     trace = inferometer.open(tmp_path / "sample.json")
     (tmp_path / "again.json").write_bytes(exported(trace))
+    assert_same(trace, inferometer.open(tmp_path / "again.json"))
+
+
+def test_recorded_collectives_are_written_back(shared_data: Path, tmp_path: Path) -> None:
+    trace = inferometer.open(shared_data / "traces" / "kineto" / "a100_nccl.json.gz")
+    (tmp_path / "again.json").write_bytes(exported(trace))
+    assert len(rows(trace, "collectives")) == 21
     assert_same(trace, inferometer.open(tmp_path / "again.json"))
 
 

@@ -1,8 +1,8 @@
 """PyTorch profiler (Kineto) and other Chrome-trace JSON.
 
-Source: the Trace Event Format, and files of PyTorch 1.8 to 2.10 on NVIDIA and AMD. Fills launches, calls, ops, frames,
-spans and counters. Modules: `text` and `events` get events out of JSON text, `scan` is the quick way for launches
-alone, `sorting` and `columns` make tables of them, `header` reads what stands beside them.
+Source: the Trace Event Format, and files of PyTorch 1.8 to 2.10 on NVIDIA and AMD. Fills launches, collectives, calls,
+ops, frames, spans and counters. Modules: `text` and `events` get events out of JSON text, `scan` is the quick way for
+launches alone, `sorting` and `columns` make tables of them, `header` reads what stands beside them.
 """
 
 import re
@@ -61,7 +61,7 @@ FORMAT = Format(
     read=_read,
     start=_start,
     tell_rank=_tell_rank,
-    tables=frozenset({"launches", "calls", "ops", "frames", "spans", "counters"}),
+    tables=frozenset({"launches", "collectives", "calls", "ops", "frames", "spans", "counters"}),
     limits="Flow arrows, async and object events are counted, not kept. Spans and counters lose further arguments.",
     aliases=("chrome", "pytorch"),
 )

@@ -39,6 +39,28 @@ class LaunchArgs(msgspec.Struct, gc=False):
     old_external_id: int | None = field(default=None, name="external id")
 
 
+class CollectiveArgs(msgspec.Struct, gc=False):
+    """Arguments of a kernel that communicates: what Kineto copies from the op that queued it."""
+
+    collective: str | None = field(default=None, name="Collective name")
+    dtype: str | None = None
+    elements_in: int | None = field(default=None, name="In msg nelems")
+    elements_out: int | None = field(default=None, name="Out msg nelems")
+    group: str | None = field(default=None, name="Process Group Name")
+    group_description: str | None = field(default=None, name="Process Group Description")
+    group_size: int | None = field(default=None, name="Group size")
+    group_ranks: str | None = field(default=None, name="Process Group Ranks")
+    splits_in: str | None = field(default=None, name="In split size")
+    splits_out: str | None = field(default=None, name="Out split size")
+    source_rank: int | None = field(default=None, name="Src Rank")
+    destination_rank: int | None = field(default=None, name="Dst Rank")
+    sequence_number: int | None = field(default=None, name="Seq")
+
+
+COLLECTIVE_SIGN = b'"Collective name"'
+"""In the text of arguments that `CollectiveArgs` are decoded from."""
+
+
 class LaunchEvent(msgspec.Struct, gc=False):
     """An event of device work with its arguments decoded in the same pass; otherwise as `Event`."""
 

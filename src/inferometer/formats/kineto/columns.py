@@ -1,7 +1,7 @@
 """Events of one category to columns of one table."""
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, compress
 from typing import TypeVar
 
 import msgspec
@@ -11,9 +11,11 @@ from msgspec import Raw
 from numpy.typing import NDArray
 
 from inferometer.formats.kineto.arguments import (
+    COLLECTIVE_SIGN,
     EMPTY,
     ArgsDecoder,
     CallArgs,
+    CollectiveArgs,
     FrameArgs,
     LaunchArgs,
     LaunchEvent,
@@ -50,6 +52,7 @@ class Columns:
         self.ids = Ids(header, out.losses)
         self.call_processes: set[int | None] = set()
         self._launch_args = ArgsDecoder(LaunchArgs, out.losses)
+        self._collective_args = ArgsDecoder(CollectiveArgs, out.losses)
         self._call_args = ArgsDecoder(CallArgs, out.losses)
         self._op_args = ArgsDecoder(OpArgs, out.losses)
         self._frame_args = ArgsDecoder(FrameArgs, out.losses)
@@ -59,7 +62,10 @@ class Columns:
     def launches(self, events: list[Event], category: str, kind: str) -> None:
         """`kernel`, `gpu_memcpy`, `gpu_memset`."""
         events, times = self._timed(events, category)
-        self._add_launches(events, self._launch_args.decode(events, category), times, kind)
+        args = self._launch_args.decode(events, category)
+        self._add_launches(events, args, times, kind)
+        if kind == "kernel" and self._out.wants("collectives"):
+            self._add_collectives(events, args, times["start_ns"], category)
 
     def decoded_launches(self, events: list[LaunchEvent], category: str) -> None:
         """The same from events whose arguments are decoded."""
@@ -92,6 +98,27 @@ class Columns:
                 "shared_bytes": [a.shared for a in args],
                 "bytes": [a.bytes for a in args],
                 "occupancy": occupancy,
+            },
+        )
+
+    def _add_collectives(
+        self, events: list[Event], launch_args: list[LaunchArgs], start_ns: Values, category: str
+    ) -> None:
+        """A further row for each launch whose arguments name a collective."""
+        naming = [COLLECTIVE_SIGN in bytes(event.args) for event in events]
+        if not any(naming):
+            return
+        named, of_launches = (list(compress(each, naming)) for each in (events, launch_args))
+        args = self._collective_args.decode(named, category)
+        self._out.add(
+            "collectives",
+            len(named),
+            {
+                "kernel": _names(named),
+                "device": find_devices(of_launches, named),
+                "stream": find_streams(of_launches, named),
+                "start_ns": np.asarray(start_ns)[np.array(naming)],
+                **{name: [getattr(each, name) for each in args] for name in CollectiveArgs.__struct_fields__},
             },
         )
 

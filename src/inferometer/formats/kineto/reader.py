@@ -18,7 +18,7 @@ from inferometer.trace.facts import Facts
 
 NAME = "kineto"
 _LOOK_BYTES = 1 << 20
-_RANKED = ("launches", "calls", "ops", "frames", "spans", "counters")
+_RANKED = ("launches", "collectives", "calls", "ops", "frames", "spans", "counters")
 
 
 def read(source: Source, out: TraceBuilder, tables: frozenset[str]) -> Facts:

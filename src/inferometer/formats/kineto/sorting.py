@@ -1,4 +1,4 @@
-"""Which category of event goes to which table, and what happens to events that go to none."""
+"""Which category of event goes to which tables, and what happens to events that go to none."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,6 +24,7 @@ _FRAMES = ("python_function", "python")
 _HOST_SPANS = ("user_annotation", "trace", "overhead")
 _DEVICE_SPANS = ("gpu_user_annotation", "cuda_sync")
 
+Tables = tuple[str, ...]
 Handler = Callable[[list[Event], str], None]
 
 
@@ -35,7 +36,7 @@ class Sorter:
         self._header = header
         self._everything = out.tables == ALL_TABLES
         self.columns = Columns(out, header)
-        self._pairs = Pairs(out.losses, lambda category: self._reads(self._table(category)))
+        self._pairs = Pairs(out.losses, lambda category: self._reads(self._tables(category)))
         self._groups: dict[str, list[Event]] = {}
         self._held = 0
         self._held_bytes = 0
@@ -77,18 +78,18 @@ class Sorter:
     def _dispatch(self, phase: str, category: str, events: list[Event]) -> None:
         label = events[0].category
         if phase == "X":
-            self._see(label, self._table(category), events)
+            self._see(label, self._tables(category), events)
             self._complete(category, label, events)
         elif phase in _PAIRED:
-            self._see(label, self._table(category), events)
+            self._see(label, self._tables(category), events)
         elif phase in _INSTANTS:
             memory = category == "cpu_instant_event"
             table = "counters" if memory else "spans"
-            self._see(label, table, events)
+            self._see(label, (table,), events)
             if self._out.wants(table):
                 (self.columns.memory if memory else self.columns.instants)(events, label)
         elif phase == "C":
-            self._see(label, "counters", events)
+            self._see(label, ("counters",), events)
             if self._out.wants("counters"):
                 self.columns.counters(events, label)
         else:
@@ -101,8 +102,8 @@ class Sorter:
             if self._everything:
                 self._out.losses.count("unknown_category", len(events), category=label, example=events[0].name)
             return
-        table, handler = known
-        if self._out.wants(table):
+        tables, handler = known
+        if self._out.wants(*tables):
             handler(events, label)
 
     def _drop(self, phase: str, label: str, events: list[Event]) -> None:
@@ -114,29 +115,30 @@ class Sorter:
         name = "metadata_event" if phase == "M" else "flow_event" if phase in _FLOWS else "unknown_phase"
         self._out.losses.count(name, len(events), category=label)
 
-    def _see(self, label: str, table: str | None, events: list[Event]) -> None:
-        if self._reads(table):
+    def _see(self, label: str, tables: Tables | None, events: list[Event]) -> None:
+        if self._reads(tables):
             self._out.losses.see(label, len(events))
 
-    def _reads(self, table: str | None) -> bool:
-        return self._everything if table is None else self._out.wants(table)
+    def _reads(self, tables: Tables | None) -> bool:
+        return self._everything if tables is None else self._out.wants(*tables)
 
-    def _table(self, category: str) -> str | None:
+    def _tables(self, category: str) -> Tables | None:
         known = self._handlers.get(category.lower())
         return known[0] if known else None
 
-    def _table_handlers(self) -> dict[str, tuple[str, Handler]]:
+    def _table_handlers(self) -> dict[str, tuple[Tables, Handler]]:
         columns = self.columns
-        handlers: dict[str, tuple[str, Handler]] = {"": ("spans", partial(columns.spans, domain=None))}
+        handlers: dict[str, tuple[Tables, Handler]] = {"": (("spans",), partial(columns.spans, domain=None))}
         for category, kind in LAUNCH_KINDS.items():
-            handlers[category] = ("launches", partial(columns.launches, kind=kind))
-        handlers |= dict.fromkeys(_CALLS, ("calls", columns.calls))
-        handlers |= dict.fromkeys(_OPS, ("ops", columns.ops))
-        handlers |= dict.fromkeys(_FRAMES, ("frames", columns.frames))
+            tables = ("launches", "collectives") if kind == "kernel" else ("launches",)
+            handlers[category] = (tables, partial(columns.launches, kind=kind))
+        handlers |= dict.fromkeys(_CALLS, (("calls",), columns.calls))
+        handlers |= dict.fromkeys(_OPS, (("ops",), columns.ops))
+        handlers |= dict.fromkeys(_FRAMES, (("frames",), columns.frames))
         for category in _HOST_SPANS:
-            handlers[category] = ("spans", partial(columns.spans, domain=category))
+            handlers[category] = (("spans",), partial(columns.spans, domain=category))
         for category in _DEVICE_SPANS:
-            handlers[category] = ("spans", partial(columns.device_spans, domain=category))
+            handlers[category] = (("spans",), partial(columns.device_spans, domain=category))
         return handlers
 
     def _take_names(self, events: list[Event]) -> None:

@@ -1,7 +1,7 @@
 """A trace as a Chrome trace (Trace Event Format), as PyTorch's profiler (Kineto) writes it: for Perfetto, HTA and us.
 
-Reading it back with `inferometer.open` gives the same launches, calls, ops, frames, spans and counters, but for what
-the format has no place for: the kind `graph` of a launch (it becomes a kernel), a launch's `process` where several
+Reading it back with `inferometer.open` gives the same launches, collectives, calls, ops, frames, spans and counters, but
+for what the format has no place for: a row of collectives without its launch, the kind `graph` of a launch (it becomes a kernel), a launch's `process` where several
 processes called, a device that is no `gpu:N`, the `parent` of an op and the `path_id` of a call (they stand in the
 arguments), domains of spans that PyTorch doesn't know (the argument `domain`), `device`, `host` and `unit` of a counter
 other than the allocator's, a counter's sample without a number, and a `rank` that some rows of a file lack. Rows of
@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import msgspec
 import polars as pl
 
+from inferometer.analyses.collectives import join_collectives, recorded_collectives
 from inferometer.formats.kineto.header import Header
 from inferometer.formats.kineto.ids import Ids
 from inferometer.reports.chrome.events import FORMS, Form
@@ -69,7 +70,12 @@ def write_chrome(trace: Trace, files: Mapping[Rank, BinaryIO]) -> dict[Rank, Row
             events = batch.select(text).to_series().str.join(",\n").item()
             files[rank].write((b",\n" if rank in begun else b"") + events.encode())
             begun.add(rank)
-            rows[rank][form.table] = rows[rank].get(form.table, 0) + batch.height
+            written = {form.table: batch.height}
+            if form.table == "launches":
+                written["collectives"] = int(batch["is_collective"].sum())
+            for table, count in written.items():
+                if count:
+                    rows[rank][table] = rows[rank].get(table, 0) + count
     for file in files.values():
         file.write(b"\n]\n}\n")
     return rows
@@ -89,8 +95,11 @@ def find_text_ids(facts: Facts) -> tuple[dict[int, str], dict[int, str]]:
 def _batches(trace: Trace, form: Form, ranks: list[Rank]) -> Iterator[tuple[Rank, pl.DataFrame]]:
     """The rows that have an event, in order, parted by rank where there are several."""
     frame, start = trace.tables[form.table], 0
+    collectives = recorded_collectives(trace)
     while (batch := frame.slice(start, BATCH_ROWS).collect()).height:
         start += BATCH_ROWS
+        if form.table == "launches":
+            batch = join_collectives(batch.lazy(), collectives).collect()
         if form.rows is not None:
             batch = batch.filter(form.rows)
         parts: dict[Any, pl.DataFrame] = {(ranks[0],): batch}

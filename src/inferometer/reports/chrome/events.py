@@ -25,6 +25,23 @@ _LAUNCH_ARGS = (
     ("graph node id", "graph_node_id"),
     ("bytes", "bytes"),
 )
+_COLLECTIVE_NUMBERS = (
+    ("In msg nelems", "elements_in"),
+    ("Out msg nelems", "elements_out"),
+    ("Group size", "group_size"),
+    ("Src Rank", "source_rank"),
+    ("Dst Rank", "destination_rank"),
+    ("Seq", "sequence_number"),
+)
+_COLLECTIVE_TEXTS = (
+    ("Collective name", "collective"),
+    ("dtype", "dtype"),
+    ("In split size", "splits_in"),
+    ("Out split size", "splits_out"),
+    ("Process Group Name", "group"),
+    ("Process Group Description", "group_description"),
+    ("Process Group Ranks", "group_ranks"),
+)
 _CALL_ARGS = (
     ("External id", "external_id"),
     ("correlation", "correlation_id"),
@@ -59,6 +76,7 @@ class Form:
 
 
 def _launch(processes: Places, threads: Places) -> pl.Expr:
+    """A launch, with what `join_collectives` adds to it."""
     kind = pl.col("kind")
     category = pl.when(kind.is_in(("memcpy", "memset"))).then("gpu_" + kind).otherwise(pl.lit("kernel"))
     occupancy = (pl.col("occupancy") * 100).round(12)  # what is 0.57 was 57
@@ -74,6 +92,8 @@ def _launch(processes: Places, threads: Places) -> pl.Expr:
             _triple("block"),
             _text("kind", pl.when(kind == "graph").then(kind)),
             _arg("est. achieved occupancy %", _float(occupancy)),
+            *(_text(name, pl.col(column)) for name, column in _COLLECTIVE_TEXTS),
+            *_numbers(_COLLECTIVE_NUMBERS),
         ],
     )
 

@@ -2,8 +2,8 @@
 
 Source: `trace_packet.proto` and `track_event.proto` of Perfetto 59. Every row of launches, calls, ops, frames, spans,
 host_events and steps is one slice with its columns as arguments (an instant where it takes 0 ns; none for a step whose
-times aren't known), every finite value of counters a sample, and a launch whose call is there gets an arrow from it.
-All ranks stand in one file. Perfetto's times can't be negative: a trace that begins before 0 is moved to begin there.
+times aren't known; collectives are arguments of their launch), every finite value of counters a sample, and a launch
+whose call is there gets an arrow from it. All ranks stand in one file. Perfetto's times can't be negative: a trace that begins before 0 is moved to begin there.
 
 Perfetto sorts packets by time and keeps the file's order among equal times. So all ends are written before all
 beginnings, and these from the outermost table to the innermost. In memory are the times of all slices and the table
@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.analyses.collectives import join_collectives, recorded_collectives
 from inferometer.reports.perfetto.lanes import assign_lanes
 from inferometer.reports.perfetto.protobuf import (
     Columns,
@@ -81,6 +82,7 @@ class _Writer:
         self._tracks = Tracks(trace.facts)
         self._categories, self._names, self._arguments, self._texts = _Names(1), _Names(2), _Names(3), _Names(29)
         self._slices = [slices for slices in OUTER_FIRST if slices.table in trace.scope]
+        self._recorded = recorded_collectives(trace)
         window = trace.window()
         self._first_ns = window[0] if window else 0
         self._shift_ns = max(0, -self._first_ns)
@@ -96,6 +98,8 @@ class _Writer:
         for slices, own in zip(self._slices, uuids, strict=True):
             self._write_begins(slices, own, flows.get(slices.table))
         rows = {slices.table: len(own) for slices, own in zip(self._slices, uuids, strict=True)}
+        if {"launches", "collectives"} <= self._trace.scope:
+            rows["collectives"] = int(self._ordered("launches").select(pl.col("is_collective").sum()).collect().item())
         return {table: n for table, n in (rows | {"counters": self._write_counters(counters)}).items() if n}
 
     def _place(self, slices: Slices) -> tuple[Integers, Integers, Integers]:
@@ -115,6 +119,8 @@ class _Writer:
     def _ordered(self, table: str) -> pl.LazyFrame:
         placed = pl.col("start_ns").is_not_null() & pl.col("dur_ns").is_not_null()  # a step's times may be unknown
         rows = self._trace.tables[table]
+        if table == "launches":
+            rows = join_collectives(rows, self._recorded)
         by_time = rows.filter(placed) if table == "steps" else rows
         return by_time.sort("start_ns", "dur_ns", descending=[False, True], maintain_order=True)
 

@@ -104,7 +104,9 @@ OUTER_FIRST = (
         numbers=(
             *("process", "context", "queued_ns", "correlation_id", "external_id", "graph_id", "graph_node_id"),
             *("registers", "shared_bytes", "bytes"),
+            *("elements_in", "elements_out", "group_size", "source_rank", "destination_rank", "sequence_number"),
         ),
+        texts=(*("collective", "dtype", "group", "group_description", "group_ranks", "splits_in", "splits_out"),),
         doubles=("occupancy",),
         triples=True,
     ),
