@@ -99,7 +99,7 @@ def test_what_cannot_be_matched_is_not_compared(launches: list[dict[str, Any]], 
     found = find_timeline(trace_of(launches))
     assert found.ranks.collectives.select("compared", "waited_ns", "not_compared").rows() == [(None, None, why)]
     assert found.ranks.frame["last"].to_list() == [None, None]
-    said = "1 kernel of communication can't be matched across ranks; the table of collectives says why."
+    said = "1 kind of communication can't be matched across ranks; the table of collectives says why."
     assert (said in found.remarks()) is (why != "on one rank only")
 
 

@@ -251,7 +251,7 @@ def test_json_holds_everything_exactly() -> None:
     data = msgspec.json.decode(msgspec.json.encode(found.as_json()))
     assert list(data) == [
         *("source", "origin_ns", "launch_gap_limit_ns", "devices", "streams", "idle_causes", "gaps", "ranks"),
-        *("compute_imbalance", "collectives", "strip", "remarks", "losses"),
+        *("messages", "compute_imbalance", "collectives", "strip", "remarks", "losses"),
     ]
     assert data["origin_ns"] == 0
     assert [gap["at_ns"] for gap in data["gaps"]] == [150]

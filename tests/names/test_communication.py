@@ -2,7 +2,7 @@
 
 import pytest
 
-from inferometer.names.communication import find_collective
+from inferometer.names.communication import find_collective, read_collective
 
 COMMUNICATION = [
     ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "all_reduce"),
@@ -99,3 +99,18 @@ def test_kernels_that_communicate_are_known_by_name(name: str, collective: str) 
 @pytest.mark.parametrize("name", COMPUTE)
 def test_kernels_that_only_sound_so_compute(name: str) -> None:
     assert find_collective(name) is None
+
+
+@pytest.mark.parametrize(
+    ("recorded", "collective"),
+    [
+        *(("allreduce", "all_reduce"), ("allreduce_coalesced", "all_reduce"), ("_allgather_base", "all_gather")),
+        *(("all_gather", "all_gather"), ("allgather_into_tensor_coalesced", "all_gather")),
+        *(("_reduce_scatter_base", "reduce_scatter"), ("reduce_scatter_tensor_coalesced", "reduce_scatter")),
+        *(("all_to_all", "all_to_all"), ("all_to_allv", "all_to_all"), ("send", "send_recv"), ("recv", "send_recv")),
+        *(("broadcast", "broadcast"), ("_broadcast_oop", "broadcast"), ("_reduce_oop", "reduce")),
+        *(("barrier", "other"), ("gather", "other"), ("scatter", "other"), ("", "other")),
+    ],
+)
+def test_what_pytorch_calls_a_collective_is_read(recorded: str, collective: str) -> None:
+    assert read_collective(recorded) == collective

@@ -80,3 +80,25 @@ def bytes_per_s() -> pl.Expr:
     """Algorithm bandwidth of rows with `message_bytes` each, `count` launches and their summed `dur_ns`."""
     moved = pl.col("message_bytes") * pl.col("count")
     return pl.when((pl.col("dur_ns") > 0) & (moved > 0)).then(moved / pl.col("dur_ns") * 1e9)
+
+
+def sum_messages(work: Work, recorded: pl.DataFrame) -> pl.DataFrame:
+    """One row a place, collective, message and kernel, the most time first; none where no message is recorded.
+
+    Args:
+        work: The launches; in a window, those count that run in it whole.
+        recorded: As `recorded_collectives` gives it.
+
+    Returns:
+        `rank`, `device`, `collective`, `dtype`, `message_bytes`, `group`, `group_size`, `kernel`, `count`, `dur_ns`
+        (summed) and `bytes_per_s`, the algorithm bandwidth. Of launches without a record, `ABOUT` are null.
+    """
+    by = ["rank", "device", "collective", *ABOUT, "kernel"]
+    known = work_collectives(work, recorded)
+    if not any(known[name].count() for name in ABOUT):
+        known = known.clear()
+    if work.window_ns is not None:
+        known = known.filter(pl.col("start_ns") >= work.window_ns[0], pl.col("end_ns") <= work.window_ns[1])
+    sums = known.group_by(by).agg(pl.len().cast(pl.Int64).alias("count"), pl.col("dur_ns").sum())
+    rates = sums.with_columns(bytes_per_s().alias("bytes_per_s"))
+    return rates.sort("dur_ns", *by, descending=[True, *(False for _ in by)])

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.collectives import recorded_collectives, sum_messages
 from inferometer.analyses.exposure import device_exposure, stream_times
 from inferometer.analyses.gaps import LAUNCH_GAP_NS, find_gaps, sum_causes
 from inferometer.analyses.ranks import Ranks, compare_ranks
@@ -25,6 +26,7 @@ from inferometer.trace.trace import Trace
 from inferometer.units import format_duration
 
 _LANES = 40  # lines of the strip; more hide each other
+_MESSAGES = 12  # rows of the table; expert parallelism has a size a step
 _RANK = Field("rank", "Rank", "number")
 _DEVICE = Field("device", "Device", "text")
 _STREAM = Field("stream", "Stream", "number")
@@ -87,8 +89,23 @@ _RANK_FIELDS = (
     Field("waited_ns", "Waited", "ns"),
     Field("kept_waiting_ns", "Kept others waiting", "ns"),
 )
+_MESSAGE_FIELDS = (
+    _RANK,
+    _DEVICE,
+    Field("collective", "Collective", "text"),
+    Field("message_bytes", "Message", "bytes"),
+    Field("dtype", "Type", "text"),
+    Field("group", "Group", "text", spare=4),
+    Field("group_size", "Of ranks", "count"),
+    Field("count", "Launches", "count"),
+    Field("dur_ns", "Summed", "ns"),
+    Field("mean_ns", "Mean", "ns", spare=1),
+    Field("bytes_per_s", "Bytes/s", "bytes"),
+    Field("kernel", "Kernel", "name", spare=5),
+)
 _COLLECTIVE_FIELDS = (
     Field("collective", "Collective", "text"),
+    Field("group", "Group", "text", spare=2),
     Field("ranks", "Ranks", "count", spare=3),
     Field("most", "A rank", "count", spare=4),
     Field("compared", "Compared", "count", spare=1),
@@ -102,7 +119,8 @@ _COLLECTIVE_FIELDS = (
 class Timeline(Result):
     """Frames with exact times in ns; `at_ns` counts from `origin_ns`, the trace's earliest time, as `--between` does.
 
-    `devices` is the main table. `gaps` are the longest only; `causes` sums up all.
+    `devices` is the main table. `gaps` are the longest only; `causes` sums up all. `messages`: what collectives
+    exchange, where the source records it; columns of `collectives.sum_messages`.
     """
 
     source: str
@@ -112,6 +130,7 @@ class Timeline(Result):
     causes: pl.DataFrame
     gaps: pl.DataFrame
     ranks: Ranks
+    messages: pl.DataFrame
     strip: Strip
     limits: str
     notable: tuple[str, ...]
@@ -135,6 +154,8 @@ class Timeline(Result):
             sections.append(_section("Idle by cause", _CAUSE_FIELDS, self.causes, note))
             gaps = _renamed(self.gaps, demangle, "kernel", "after").pipe(_renamed, canonical_api, "api")
             sections.append(_section("Longest gaps", _GAP_FIELDS, gaps))
+        if not self.messages.is_empty():
+            sections.append(self._message_section())
         if not self.ranks.frame.is_empty():
             sections.append(_section("Ranks", _RANK_FIELDS, self.ranks.frame))
         if not self.ranks.collectives.is_empty():
@@ -155,12 +176,23 @@ class Timeline(Result):
             "idle_causes": self.causes.to_dicts(),
             "gaps": self.gaps.to_dicts(),
             "ranks": self.ranks.frame.to_dicts(),
+            "messages": self.messages.to_dicts(),
             "compute_imbalance": self.ranks.imbalance,
             "collectives": self.ranks.collectives.to_dicts(),
             "strip": self.strip.as_json(),
             "remarks": list(self.notable),
             "losses": self.losses.as_dict(),
         }
+
+    def _message_section(self) -> Section:
+        frame = self.messages.with_columns((pl.col("dur_ns") / pl.col("count")).alias("mean_ns"))
+        notes = [
+            "Message: the larger of what a rank puts in and gets out.",
+            "Bytes/s: that over the kernel's time, in which it may also have waited for other ranks.",
+        ]
+        if frame.height > _MESSAGES:
+            notes.append(f"{frame.height - _MESSAGES:,} more that take less time: --json has all.")
+        return _section("Messages", _MESSAGE_FIELDS, _renamed(frame.head(_MESSAGES), demangle, "kernel"), *notes)
 
     def _strip_section(self) -> Section:
         stream = pl.when("whole").then(pl.lit("all")).otherwise(pl.col("stream").cast(pl.String))
@@ -191,8 +223,8 @@ def find_timeline(
     """The time line of a trace, or of a selection of its launches.
 
     Args:
-        trace: Needs `launches` and `calls`; all tables where the selection has a window. Where the source recorded no
-            calls, causes of gaps are `unknown`.
+        trace: Needs `launches` and `calls`, and `collectives` to say what is exchanged; all tables where the selection
+            has a window. Where the source recorded no calls, causes of gaps are `unknown`.
         selection: Which launches count. Of one stream, idle is when that stream runs nothing. A window cuts the
             launches that reach into it.
         top: Longest gaps to list.
@@ -209,7 +241,8 @@ def find_timeline(
     devices = device_exposure(work, cut)
     gaps = find_gaps(trace, work)
     causes = sum_causes(gaps)
-    ranks = compare_ranks(work, devices)
+    recorded = recorded_collectives(trace)
+    ranks = compare_ranks(work, devices, recorded)
     origin_ns = (trace.window() or (0, 0))[0]
     longest = _longest(gaps, origin_ns, top)
     return Timeline(
@@ -220,6 +253,7 @@ def find_timeline(
         causes=causes,
         gaps=longest,
         ranks=ranks,
+        messages=sum_messages(work, recorded),
         strip=cut_strip(work, cut, width),
         limits=_limits(selection, work, origin_ns),
         notable=tuple(find_remarks(trace, devices, gaps, ranks)),

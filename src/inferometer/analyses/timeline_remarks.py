@@ -124,5 +124,5 @@ def _stragglers(ranks: Ranks) -> Iterator[str]:
         )
     apart = ranks.collectives.filter(pl.col("not_compared").is_not_null(), pl.col("ranks") > 1)
     if not apart.is_empty():
-        n = "1 kernel" if apart.height == 1 else f"{apart.height} kernels"
+        n = "1 kind" if apart.height == 1 else f"{apart.height} kinds"
         yield f"{n} of communication can't be matched across ranks; the table of collectives says why."

@@ -3,7 +3,8 @@
 Source: `trace_packet.proto` and `track_event.proto` of Perfetto 59. Every row of launches, calls, ops, frames, spans,
 host_events and steps is one slice with its columns as arguments (an instant where it takes 0 ns; none for a step whose
 times aren't known; collectives are arguments of their launch), every finite value of counters a sample, and a launch
-whose call is there gets an arrow from it. All ranks stand in one file. Perfetto's times can't be negative: a trace that begins before 0 is moved to begin there.
+whose call is there gets an arrow from it. All ranks stand in one file. Perfetto's times can't be negative: a trace that
+begins before 0 is moved to begin there.
 
 Perfetto sorts packets by time and keeps the file's order among equal times. So all ends are written before all
 beginnings, and these from the outermost table to the innermost. In memory are the times of all slices and the table
