@@ -4,11 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.findings.kernel_traces import HEALTHY, ask, generated, layers
+from tests.findings.kernel_traces import HEALTHY, KERNELS, ask, generated, layers
+from tests.findings.rule_traces import frame, launched, op, trace_with
 from tests.traces import trace_of
 
 import inferometer
 from inferometer.findings.casts_and_copies import RULE
+from inferometer.findings.causes import explain
+from inferometer.findings.unfused_elementwise import RULE as UNFUSED
 
 
 def test_casts_before_and_behind_products_count() -> None:
@@ -52,7 +55,56 @@ def test_bytes_of_copies_are_told_where_they_are_recorded() -> None:
 
     finding = ask(RULE, trace_of(rows))[0]
 
-    assert finding.evidence[-1] == "Copies from device to device moved 8.000 MB in the run."
+    said = "Of them, 7 copies from device to device are known to move 7.000 MB."  # the last leads to no product
+    assert finding.evidence[-1] == said
+
+
+def test_bytes_are_those_of_the_copies_that_count() -> None:
+    rows: list[dict[str, Any]] = []
+    copy = {"kind": "memcpy", "kernel": "Memcpy DtoD (Device -> Device)", "dur_ns": 10_000}
+    for n in range(8):
+        start = n * 1_000_000
+        rows.append({"kernel": "nvjet_tst_192x32_64x8_2x1_v_bz_TNT", "start_ns": start, "dur_ns": 10_000})
+        rows.append(copy | {"start_ns": start + 12_000, "bytes": 1_000_000})
+        rows.append(copy | {"start_ns": start + 500_000, "bytes": 5_000_000})  # after a pause: of something else
+    assert "8 copies from device to device are known to move 8.000 MB" in ask(RULE, trace_of(rows))[0].evidence[-1]
+
+
+@pytest.mark.parametrize(
+    ("caller", "counts"),
+    [
+        ({"ops": "symm_mem::one_shot_all_reduce"}, False),
+        ({"ops": "c10d::allreduce_"}, False),
+        ({"frames": "vllm/distributed/device_communicators/custom_all_reduce.py(228): all_reduce"}, False),
+        ({"ops": "torch.distributed.ddp.reducer::copy_bucket_to_grad"}, False),
+        ({"frames": "vllm/distributed/all_reduce_tests.py(9): forward"}, True),
+        ({"ops": "aten::copy_"}, True),
+    ],
+)
+def test_copies_that_stage_an_exchange_belong_to_it(caller: dict[str, str], counts: bool) -> None:
+    rows = []
+    for n in range(8):
+        rows.append(launched(100 * n, 100 * n + 10, 10, kernel=KERNELS["gemm"]))
+        rows.append(launched(100 * n + 20, 100 * n + 30, 10, kernel=KERNELS["to_bf16"]))
+    (table, name), *_ = caller.items()
+    make = op if table == "ops" else frame
+    around: dict[str, Any] = {table: [make(name, 100 * n + 15, 100 * n + 25) for n in range(8)]}
+    assert bool(ask(RULE, trace_with(rows, **around))) == counts
+
+
+@pytest.mark.parametrize(
+    ("words", "explained"),
+    [
+        (("gemm", "add", "to_fp32", "pow", "to_bf16", "mul", "attention"), True),
+        (("gemm", "add", "mul", "pow", "rsqrt", "attention", "to_bf16"), False),
+    ],
+)
+def test_a_chain_explains_only_casts_that_are_in_it(words: tuple[str, ...], explained: bool) -> None:
+    trace = layers(*words, times=8)
+    ordered = explain([*ask(UNFUSED, trace), *ask(RULE, trace)])
+    by_rule = {finding.rule: finding for finding in ordered}
+    assert set(by_rule) == {"unfused_elementwise", "casts_and_copies"}
+    assert by_rule["casts_and_copies"].explained_by == ("unfused_elementwise" if explained else None)
 
 
 @pytest.mark.parametrize("options", HEALTHY)

@@ -35,6 +35,32 @@ def test_a_copy_alone_is_told_with_its_rate() -> None:
     assert "pin_memory=True" in finding.next
 
 
+def sited(*sites: tuple[str, int], kernel: str = "Memcpy DtoD (Device -> Device)") -> Any:
+    """Copies of 400 μs a ms, alone on the device, of this op and so many bytes, ten times."""
+    rows, ops = [launched(0, 0, 1)], []
+    for i in range(10):
+        for k, (name, size) in enumerate(sites):
+            at = 1000 * (len(sites) * i + k) + 100
+            rows.append(launched(at + 2, at + 10, 400, kind="memcpy", kernel=kernel, bytes=size))
+            ops.append(op(name, at, at + 8))
+    return trace_with(rows, ops=ops)
+
+
+def test_bytes_are_those_of_the_row() -> None:
+    finding = only(sited(("aten::a", 3_000_000), ("aten::b", 2_000)), RULE)
+    assert finding.title.endswith("the most of it in Memcpy DtoD (Device -> Device) by aten::a")
+    assert finding.evidence[1].endswith(
+        "by aten::a: 10 times, exposed for 4.000 ms; they move 30.000 MB at 7.500 GB/s."
+    )
+    assert finding.evidence[2].endswith("by aten::b: 10 times, exposed for 4.000 ms; they move 20.000 kB.")
+
+
+def test_copies_of_an_exchange_are_said_to_be_of_communication() -> None:
+    finding = only(sited(("torch.distributed.ddp.reducer::copy_bucket_to_grad", 2_000)), RULE)
+    assert "copy_bucket_to_grad, part of communication: 10 times" in finding.evidence[1]
+    assert "gradient_as_bucket_view=True" in finding.next
+
+
 def test_a_copy_behind_a_kernel_costs_nothing() -> None:
     assert not findings(copies(stream=21, start_us=60), RULE)
 

@@ -1,10 +1,11 @@
-"""Chains of small kernels that could be one: found where they repeat, and nowhere else."""
+"""Chains of kernels that could be one: found where they repeat, and nowhere else."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.findings.kernel_traces import HEALTHY, ask, generated, launches, layers
+from tests.findings.kernel_traces import HEALTHY, KERNELS, ask, generated, launches, layers
+from tests.findings.rule_traces import launched, op, trace_with
 from tests.traces import trace_of
 
 import inferometer
@@ -23,6 +24,23 @@ def test_a_norm_in_pieces_is_a_chain() -> None:
     assert finding.share == pytest.approx(5 / 7)
     assert "6 chains of 5 launches in a row, 30 launches in all, take 300.000 μs" in finding.evidence[0]
     assert "240.000 μs would be saved" in finding.evidence[-1]  # all but the longest of each
+
+
+def test_a_chain_of_long_kernels_is_not_called_small() -> None:
+    long = [(word, {"dur_ns": 800_000}) for word in NORM]
+    finding = ask(RULE, layers("gemm", *long, "attention", times=6))[0]
+    assert finding.title.startswith("chains of unfused kernels (element-wise, norms, copies) take 99.5 %")
+
+
+def test_a_place_has_its_share_of_all_chains_of_a_kind() -> None:
+    rows, ops = [], []
+    for n in range(8):
+        rows += [launched(100 * n + 2 * k, 100 * n + 10 * k, 10, kernel=KERNELS[word]) for k, word in enumerate(NORM)]
+        rows.append(launched(100 * n + 20, 100 * n + 60, 10, kernel=KERNELS["gemm"]))
+        ops.append(op("norm" if n < 6 else "other", 100 * n - 1, 100 * n + 15))
+    finding = ask(RULE, trace_with(rows, ops=ops))[0]
+    assert finding.evidence[1].endswith("; 75.0 % of it in norm.")
+    assert finding.next.endswith(": look at norm first.")
 
 
 def test_two_in_a_row_are_no_chain() -> None:

@@ -129,7 +129,7 @@ def _why_not() -> pl.Expr:
 
 
 def _waits(matched: pl.DataFrame) -> pl.DataFrame:
-    """By place: collectives `compared` and their time, how often it was `last`, how long it waited and was waited for."""
+    """By place: collectives `compared` and their time, how often it was `last`, how long it and others waited."""
     others = pl.when(pl.col("last")).then(pl.col("wait_ns").sum().over(_OF)).otherwise(0)
     return (
         matched.with_columns(others.alias("others_ns"))

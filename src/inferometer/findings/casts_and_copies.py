@@ -2,13 +2,14 @@
 
 Counts launches of casts, plain copies and transposes (copies from device to device, too), where one holds:
 
-- A row of them stands directly before or behind a matrix product, a convolution or attention on one stream.
+- A row of them stands directly before or after a matrix product, a convolution or attention on one stream.
 - In a chain of element-wise kernels, something is cast to fp32 and later something is cast back. Norms of eager
   Hugging Face models do that.
 
 Left out is what a pass does once: engines cast logits to fp32 before they sample, which is by design. Such casts have
 more than one attention kernel (or, without attention, more than eight products) between one occurrence and the next,
-or lead to sampling. One that has 10 % of the GPU time before a product counts all the same: it may be a weight.
+or lead to sampling. One that has 10 % of the GPU time before a product counts all the same: it may be a weight. Copies
+that calls of communication make stage what is exchanged and belong to that.
 
 Severity is the share of all GPU time: from 2 % `low`, from 8 % `medium`, from 20 % `high`. Engines that keep their
 types have none; eager Hugging Face models had 7 and 16 % in recorded runs.
@@ -20,10 +21,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from inferometer.findings.communication import serves
+from inferometer.findings.exposed_time import copied_bytes
 from inferometer.findings.finding import Finding, Scale
-from inferometer.findings.kernel_rows import ATTENTION, PRODUCTS, Bools, KernelRows
+from inferometer.findings.kernel_rows import ATTENTION, PRODUCTS, Bools, Ints, KernelRows
 from inferometer.findings.rule import Evidence, Rule
-from inferometer.findings.unfused_elementwise import is_small
+from inferometer.findings.unfused_elementwise import find_chains, is_fusible, members
 from inferometer.names import KernelName
 from inferometer.units import format_bytes, format_duration, format_share
 
@@ -38,7 +41,12 @@ _PRODUCTS_A_LAYER = 8  # at most: of query, key, value and output, gate, up and 
 _LARGE_ONCE = 0.10
 _SHOWN = 3
 _LEADS_TO = 3  # launches from the logits' cast to the one that samples
-_REASONS = ("before a product or attention", "behind one", "to fp32 and back")
+_REASONS = (
+    "before a product, convolution or attention",
+    "after a product, convolution or attention",
+    "to fp32 and back",
+)
+_PART = 0.5  # of the time: with less in chains, fusing these is no answer to it
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
@@ -54,13 +62,14 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     share = size_ns / launches.total_ns
     where = launches.origins
     first = next(found.iter_rows(named=True))
+    chosen = np.concatenate([np.asarray(group, dtype=np.int64) for group in found["rows"]])
     yield Finding(
         rule=RULE.name,
         severity=severity,
         title=f"casts and copies take {format_share(share)} of the GPU time",
         evidence=(
             (
-                f"{int(found['count'].sum()):,} launches that only change a type or a layout take "
+                f"{len(chosen):,} launches that only change a type or a layout take "
                 f"{format_duration(size_ns)}{launches.a_step(size_ns)}."
             ),
             *(
@@ -70,7 +79,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
                 )
                 for group in found.head(_SHOWN).iter_rows(named=True)
             ),
-            *_bytes(launches, rows, found),
+            *_bytes(launches, rows, chosen),
         ),
         size_ns=size_ns,
         share=share,
@@ -78,6 +87,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
             "Keep tensors in the type and layout that their kernels read, or let the kernel before write them so"
             f"{where.said(first['place'])}."
         ),
+        not_explained_by=frozenset() if _in_chains(launches, chosen) else frozenset({"unfused_elementwise"}),
     )
 
 
@@ -91,14 +101,15 @@ def is_cast_or_copy(name: str, known: KernelName) -> bool:
 
 
 def _groups(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
-    """One row a kernel, place and reason, the most time first: `count`, `total_ns`."""
-    reason, logits = _reasons(rows)
+    """One row a kernel, place and reason, the most time first: `count`, `total_ns`, `rows` (places in `rows`)."""
+    reason, logits = _reasons(rows, rows.each(is_cast_or_copy) & ~serves(launches, rows.node))
     chosen = np.flatnonzero(reason >= 0)
     attention = rows.of_family(*ATTENTION)
     by_attention = bool(attention.any())
     seen = np.cumsum(attention if by_attention else rows.of_family(*PRODUCTS))
     frame = pl.DataFrame(
         {
+            "row": chosen,
             "kernel": rows.kernel[chosen],
             "place": launches.origins.codes(rows.node[chosen]),
             "reason": reason[chosen],
@@ -113,6 +124,7 @@ def _groups(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
         pl.col("dur_ns").sum().alias("total_ns"),
         between.filter(between > 0).median().fill_null(float("inf")).alias("between"),
         pl.col("logits").mean(),
+        pl.col("row").alias("rows"),
     )
     each_layer = (pl.col("between") <= (1.5 if by_attention else _PRODUCTS_A_LAYER)) & (pl.col("logits") < 0.5)
     large = (pl.col("reason") == 0) & (pl.col("total_ns") >= _LARGE_ONCE * launches.total_ns)
@@ -120,9 +132,8 @@ def _groups(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
     return kept.sort("total_ns", "kernel", "place", "reason", descending=[True, False, False, False])
 
 
-def _reasons(rows: KernelRows) -> tuple[np.ndarray, Bools]:
+def _reasons(rows: KernelRows, cast: Bools) -> tuple[np.ndarray, Bools]:
     """Of each launch, the number of the reason that it counts for, or -1; and whether it leads to sampling."""
-    cast = rows.each(is_cast_or_copy)
     product = rows.of_family(*PRODUCTS, *ATTENTION, "gemm_epilogue", "attention_combine")
     first, end = rows.runs(cast)
     before, behind = np.zeros(len(cast), dtype=np.bool_), np.zeros(len(cast), dtype=np.bool_)
@@ -150,7 +161,7 @@ def _round_trips(rows: KernelRows) -> Bools:
     """Casts to fp32, and casts from it, of chains that have the one before the other."""
     up = rows.each(lambda name, known: is_cast_or_copy(name, known) and _casts_up(known))
     down = rows.each(lambda name, known: is_cast_or_copy(name, known) and (known.dtype or "").startswith("fp32>"))
-    first, end = rows.runs(rows.each(lambda name, known: is_small(name, known) or known.family == "softmax"))
+    first, end = rows.runs(rows.each(lambda name, known: is_fusible(name, known) or known.family == "softmax"))
     if not len(first):
         return up
     ups, downs = (np.concatenate([[0], np.cumsum(each)]) for each in (up, down))
@@ -167,14 +178,26 @@ def _casts_up(known: KernelName) -> bool:
     return dtype.endswith(">fp32") or (dtype == "fp32" and "cast" in known.short_name)
 
 
-def _bytes(launches: "LaunchEvidence", rows: KernelRows, found: pl.DataFrame) -> Iterator[str]:
-    """What copies from device to device moved, where that is recorded; no kernel says it."""
-    names = [rows.names[kernel] for kernel in found["kernel"].unique() if rows.known[kernel].family == "memory"]
-    if names:
-        copies = launches.trace.launches.filter(pl.col("kernel").is_in(names))
-        moved = copies.select(pl.col("bytes").sum()).collect().item()
-        if moved:
-            yield f"Copies from device to device moved {format_bytes(moved)} in the run."
+def _in_chains(launches: "LaunchEvidence", chosen: Ints) -> bool:
+    """Whether most of their time lies in the chains that `unfused_elementwise` reports."""
+    rows, inside = launches.rows, np.zeros(len(launches.rows.kernel), dtype=np.bool_)
+    for chain in find_chains(launches).iter_rows(named=True):
+        inside[members(chain)] = True
+    dur_ns = rows.dur_ns[chosen]
+    return bool(dur_ns[inside[chosen]].sum() >= _PART * dur_ns.sum())
+
+
+def _bytes(launches: "LaunchEvidence", rows: KernelRows, chosen: Ints) -> Iterator[str]:
+    """What those of them moved that copy from device to device, where it is recorded; no kernel says it."""
+    copies = chosen[rows.of_family("memory")[chosen]]
+    if not len(copies):
+        return
+    of_copies = launches.work.filter(pl.col("kind").cast(pl.String) != "memset")[copies]
+    moved = copied_bytes(launches, of_copies)
+    if moved.sum():
+        yield (
+            f"Of them, {moved.count():,} copies from device to device are known to move {format_bytes(moved.sum())}."
+        )
 
 
 RULE = Rule("casts_and_copies", _find)

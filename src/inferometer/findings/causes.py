@@ -4,7 +4,8 @@ Rules look at the same time from several sides: where each layer waits for a num
 (`idle_device`), its kernels start late (`launch_bound`), and the call that waits is known (`sync_points`). All three
 are true; the last says what to change. It explains the others where its time is half of theirs or more: with less,
 most of their time has another cause; and only where both speak of the same rows of the device-time budget, if they
-name any.
+name any. A rule that can tell how much of its time lies in another's finding says where it is little
+(`not_explained_by`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,6 +55,7 @@ def _cause(finding: Finding, findings: Sequence[Finding]) -> int | None:
         place
         for place, other in enumerate(findings)
         if finding.rule in EXPLAINS.get(other.rule, ())
+        and other.rule not in finding.not_explained_by
         and other.severity != "info"
         and other.size_ns is not None
         and other.size_ns >= least

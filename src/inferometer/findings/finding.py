@@ -20,6 +20,7 @@ class Finding:
             the matter is no time.
         share: That time of what it belongs to: GPU time of the phase, wall time, time to the first token.
         next: One thing to do.
+        not_explained_by: Rules that may name the cause of such findings, but have little of this one's time.
         explained_by: The rule whose finding, further up, names the cause of this one; None where none does.
         idle_ns: Idle time of devices that this finding alone accounts for: of all findings of a trace, these never
             overlap. None where it isn't about idle time, or looks at a part that another one accounts for.
@@ -33,6 +34,7 @@ class Finding:
     size_ns: int | None = None
     share: float | None = None
     next: str
+    not_explained_by: frozenset[str] = frozenset()
     explained_by: str | None = None
     idle_ns: int | None = None
     parts: tuple[str, ...] = ()

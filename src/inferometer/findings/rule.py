@@ -27,7 +27,7 @@ WARNINGS = ("warning", "warn")
 NEEDED = frozenset(  # the tables that rules read
     {
         *("totals", "steps", "log", "selections"),
-        *("launches", "calls", "ops", "frames", "spans", "call_paths", "graph_nodes"),
+        *("launches", "calls", "ops", "frames", "spans", "call_paths", "graph_nodes", "collectives"),
     }
 )
 _FUSED = "fused"  # in a label it says that several operators are one kernel
