@@ -52,7 +52,8 @@ _UNKNOWN_SIZE = (
 _NEXT = {
     "all_reduce": (
         "Let it run while something still computes (data parallel: smaller buckets, bucket_cap_mb), or send fewer "
-        "bytes; nccl-tests says what rate the links reach at this size."
+        "bytes. nccl-tests says what rate the links reach at this size, nvidia-smi topo -m or rocm-smi --showtopo "
+        "which links there are."
     ),
     "reduce_scatter": (
         "Let it run while something still computes (FSDP: reduce in groups as gradients come), or send fewer bytes; "
@@ -142,15 +143,15 @@ def _is_by_caller(row: dict[str, Any]) -> bool:
     return all(row[name] is None for name in ABOUT) and find_collective(row["kernel"]) != row["collective"]
 
 
-def _waited(ranks: Ranks, place: Place, total_ns: int) -> tuple[str, float]:
-    """What of the collectives' time is waiting for other ranks, in words and as a share of all their time."""
+def _waited(ranks: Ranks, place: Place, total_ns: int) -> tuple[str, float | None]:
+    """What of the collectives' time is waiting for other ranks, in words and as a share of all their time, if known."""
     rows = at_place(ranks.frame, place.rank, place.device)
     if rows.is_empty():
-        return "Other ranks aren't in the trace: whether it waits for them or moves data isn't known.", 0.0
+        return "Other ranks aren't in the trace: whether it waits for them or moves data isn't known.", None
     if not rows["compared"][0]:
         return (
             "None of it could be matched with other ranks': whether it waits for them or moves data isn't known.",
-            0.0,
+            None,
         )
     waited_ns, compared_ns, compared = (int(rows[name][0]) for name in ("waited_ns", "compared_ns", "compared"))
     of_them = waited_ns / compared_ns if compared_ns else 0.0
@@ -177,9 +178,12 @@ def _staging(launches: LaunchEvidence, place: Place, exposed_ns: int) -> Iterato
         )
 
 
-def _next(messages: pl.DataFrame, waited_share: float) -> str:
-    """One thing to do about the collective that is exposed the longest; `messages` are its rows."""
-    if waited_share >= _MOSTLY:
+def _next(messages: pl.DataFrame, waited_share: float | None) -> str:
+    """One thing to do about the collective that is exposed the longest; `messages` are its rows.
+
+    `waited_share`: None where it isn't known.
+    """
+    if waited_share is not None and waited_share >= _MOSTLY:
         return f"Find out why a rank comes late before the exchange is tuned: {_TOGETHER}."
     collective = str(messages["collective"][0])
     if collective != "all_reduce":
@@ -194,7 +198,7 @@ def _next(messages: pl.DataFrame, waited_share: float) -> str:
         if small_ns > short_ns:
             return f"Check that all-reduces of 512 KiB and less {_ONE_SHOT}"
         return f"Their size isn't recorded, but they are short: check that all-reduces of 512 KiB and less {_ONE_SHOT}"
-    return _UNKNOWN_SIZE if unknown_ns > _MOSTLY * all_ns else _NEXT[collective]
+    return _UNKNOWN_SIZE if waited_share is None and unknown_ns > _MOSTLY * all_ns else _NEXT[collective]
 
 
 RULE = Rule("exposed_collectives", _find)
