@@ -121,7 +121,7 @@ def test_ranks_are_compared_within_a_group_and_collective() -> None:
             ):
                 at, late = step * 100_000 + place * 20_000, 2_000 * rank
                 launches.append(launch(at + late, rank=rank, dur_ns=10_000 - late, device=f"gpu:{rank}"))
-                of = {"rank": rank, "device": f"gpu:{rank}", "collective": name, "group": group}
+                of: dict[str, Any] = {"rank": rank, "device": f"gpu:{rank}", "collective": name, "group": group}
                 records.append(record(at + late, **of))
     ranks = find_timeline(trace_of(launches, collectives=records)).ranks
     assert ranks.collectives.select("collective", "group", "ranks", "waited_ns", "not_compared").rows() == [

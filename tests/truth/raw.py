@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 from tests.kineto_files import exact_ns
@@ -33,6 +33,7 @@ SERVES = re.compile(
     re.IGNORECASE,
 )
 PAUSE_NS = 200_000
+G = TypeVar("G", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -145,21 +146,23 @@ def _find_callers(calls: Mapping[Any, Any], around: Mapping[Any, Any]) -> dict[A
     return found
 
 
-def exposed(hiding: Iterable[Launch], groups: Mapping[Hashable, list[Launch]]) -> dict[Hashable, int]:
+def exposed(hiding: Iterable[Launch], groups: Mapping[G, list[Launch]]) -> dict[G, int]:
     """How long at least one launch of each group runs and none of `hiding` does: from moment to moment."""
-    moments = []
-    for group, members in [(None, hiding), *groups.items()]:
+    moments: list[tuple[int, int, G | None]] = [
+        moment for each in hiding for moment in ((each.start_ns, 1, None), (each.end_ns, -1, None))
+    ]
+    for group, members in groups.items():
         for each in members:
             moments += [(each.start_ns, 1, group), (each.end_ns, -1, group)]
     moments.sort(key=lambda moment: moment[0])
-    is_open: dict[Any, int] = defaultdict(int)
-    times: dict[Hashable, int] = dict.fromkeys(groups, 0)
+    is_open: dict[G | None, int] = defaultdict(int)
+    times: dict[G, int] = dict.fromkeys(groups, 0)
     before_ns = 0
-    for time_ns, change, group in moments:
+    for time_ns, change, changed in moments:
         if not is_open[None]:
             for other in [name for name, count in is_open.items() if count and name is not None]:
                 times[other] += time_ns - before_ns
-        is_open[group] += change
+        is_open[changed] += change
         before_ns = time_ns
     return times
 

@@ -193,11 +193,10 @@ def _bytes(launches: "LaunchEvidence", rows: KernelRows, chosen: Ints) -> Iterat
     if not len(copies):
         return
     of_copies = launches.work.filter(pl.col("kind").cast(pl.String) != "memset")[copies]
-    moved = copied_bytes(launches, of_copies)
-    if moved.sum():
-        yield (
-            f"Of them, {moved.count():,} copies from device to device are known to move {format_bytes(moved.sum())}."
-        )
+    known = copied_bytes(launches, of_copies).drop_nulls()
+    moved = int(known.sum())
+    if moved:
+        yield f"Of them, {len(known):,} copies from device to device are known to move {format_bytes(moved)}."
 
 
 RULE = Rule("casts_and_copies", _find)

@@ -115,7 +115,7 @@ def _copies(launches: LaunchEvidence, place: Place) -> pl.DataFrame:
 
 def _name(row: dict[str, Any]) -> str:
     site = describe_site(row["op"], row["user_frame"])
-    return row["kernel"] + (f" by {site}" if site else "")
+    return f"{row['kernel']} by {site}" if site else str(row["kernel"])
 
 
 def _copy(row: dict[str, Any]) -> str:

@@ -108,7 +108,7 @@ class Columns:
         naming = [COLLECTIVE_SIGN in bytes(event.args) for event in events]
         if not any(naming):
             return
-        named, of_launches = (list(compress(each, naming)) for each in (events, launch_args))
+        named, of_launches = list(compress(events, naming)), list(compress(launch_args, naming))
         args = self._collective_args.decode(named, category)
         self._out.add(
             "collectives",
