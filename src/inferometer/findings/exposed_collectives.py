@@ -22,6 +22,7 @@ import polars as pl
 
 from inferometer.analyses.collectives import ABOUT, bytes_per_s, work_collectives
 from inferometer.analyses.ranks import Ranks, compare_ranks
+from inferometer.analyses.time_budget import COMMUNICATION, part_key
 from inferometer.analyses.work import at_place
 from inferometer.findings.casts_and_copies import is_cast_or_copy
 from inferometer.findings.communication import serves, told_collectives
@@ -117,6 +118,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         size_ns=exposed_ns,
         share=share,
         next=_next(messages.filter(pl.col("collective") == first["collective"]), waited_share),
+        parts=(part_key(COMMUNICATION),),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.time_budget import COPIES, part_key
 from inferometer.findings.communication import serves
 from inferometer.findings.exposed_time import copied_bytes, sum_exposed
 from inferometer.findings.finding import Finding, Scale
@@ -80,6 +81,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         size_ns=exposed_ns,
         share=share,
         next=_next(first),
+        parts=(part_key(COPIES),),
     )
 
 

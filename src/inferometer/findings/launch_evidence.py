@@ -169,9 +169,10 @@ class LaunchEvidence:
     @made_once
     def ranks(self) -> "Ranks":
         """Who keeps whom waiting in collectives; empty frames where there is one place only."""
+        from inferometer.analyses.collectives import recorded_collectives
         from inferometer.analyses.ranks import compare_ranks
 
-        return compare_ranks(self.device_work, self.devices)
+        return compare_ranks(self.device_work, self.devices, recorded_collectives(self.trace))
 
     @made_once
     def gaps(self) -> pl.DataFrame:
