@@ -54,7 +54,7 @@ def test_the_code_that_ran_meanwhile_is_named_with_its_time_a_step() -> None:
 def test_without_frames_what_it_launched_next_is_named_and_the_next_step_is_to_record_them() -> None:
     ops = [op("aten::mm", 1000 * i - 1, 1000 * i + 6) for i in range(10)]
     finding = only(trace_with(LATE, ops=ops), RULE)
-    assert finding.title.endswith("for the host, before it launches aten::mm")
+    assert finding.title.endswith("for the host, mostly before it launches aten::mm")
     assert "with_stack=True" in finding.next
 
 
@@ -128,7 +128,7 @@ def test_work_that_was_queued_and_does_not_begin_is_a_finding_of_its_own() -> No
         "cudaDeviceSynchronize"
     )
     assert finding.evidence[0] == "Work had been queued and did not begin for 1.000 ms of 1.300 ms in 1 gap."
-    assert finding.evidence[1] == "Most of it ends with waits (1.000 ms, 1 time)."
+    assert finding.evidence[1] == "The most time is lost before waits (1.000 ms, 1 time)."
     assert finding.evidence[2].startswith(
         "For 995.000 μs of that (99.5 %) the host was in cudaDeviceSynchronize (1 call)"
     )

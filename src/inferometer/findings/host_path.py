@@ -5,6 +5,7 @@ gaps. Those that were open for more than half of the time are a path, the outerm
 before it. Ranges that users name are left out: their names differ from step to step.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +23,7 @@ from inferometer.trace.trace import Trace
 _MOST: Final = 0.5  # of the time: what is open for no more is no answer
 _OUTSIDE: Final = 0.01  # of the time, that a callee may be open outside of its caller: recorded times are rounded
 _SHOWN: Final = 3  # links of the path, the innermost
+_COLUMNS: Final = {"frames": ("frame", "module"), "ops": ("op",)}
 _LINKS: Final = 64  # names, those open the longest; deeper stacks are cut
 
 
@@ -79,6 +81,20 @@ def find_host_path(trace: Trace, gaps: pl.DataFrame, called: pl.DataFrame) -> Ho
     return HostPath(last.name, " > ".join(link.name for link in shown[-_SHOWN:]), last.open_ns, total_ns, inside)
 
 
+def longest_ops(trace: Trace, gaps: pl.DataFrame, count: int) -> list[tuple[str, int]]:
+    """The ops that were open the longest in these gaps on the threads that launched what ended them, with that time.
+
+    Of ops that contain each other, each counts.
+    """
+    threads = gaps.drop_nulls("thread").select(THREAD).unique(maintain_order=True).with_row_index("lane")
+    if threads.is_empty():
+        return []
+    lanes = _Lanes(threads, gaps)
+    start, length = lanes.place(gaps, "gap_start_ns"), lanes.known(gaps)["gap_ns"].to_numpy()
+    links = _links(trace, "ops", lanes, Cover.of(start, start + length), 0)
+    return sorted(((link.name, link.open_ns) for link in links), key=lambda each: (-each[1], each[0]))[:count]
+
+
 class _Lanes:
     """One time for all threads: each thread's times are moved behind those of the threads before it."""
 
@@ -100,21 +116,26 @@ class _Lanes:
 
 def _open_links(trace: Trace, lanes: _Lanes, within: Cover, total_ns: int) -> list[_Link]:
     """Every name that was open for more than half of the time, the longest first."""
-    links: list[_Link] = []
-    for table, columns in (("frames", ("frame", "module")), ("ops", ("op",))):
-        rows = trace.tables[table].filter(pl.col("dur_ns") > 0).select(*THREAD, *columns, "start_ns", "dur_ns")
-        ranges = lanes.known(rows.with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns")).collect())
-        start, end = lanes.place(ranges.drop("lane"), "start_ns"), lanes.place(ranges.drop("lane"), "end_ns")
-        own = within.within(start, end)
-        ranges = ranges.select(columns).with_columns(pl.Series("own_ns", own, dtype=pl.Int64)).with_row_index("row")
-        sums = ranges.filter(pl.col("own_ns") > 0).group_by(columns).agg(pl.col("own_ns").sum(), "row")
-        for *name, _, found in sums.filter(pl.col("own_ns") > _MOST * total_ns).iter_rows():
-            cover = Cover.of(start[found], end[found])
-            open_ns = int(cover.within(within.start_ns, within.end_ns).sum())
-            if open_ns > _MOST * total_ns:
-                label = name_frame(*name) if table == "frames" else str(name[0])
-                links.append(_Link(label, table == "frames", cover, open_ns))
+    least_ns = _MOST * total_ns
+    links = [link for table in _COLUMNS for link in _links(trace, table, lanes, within, least_ns)]
     return sorted(links, key=lambda link: (-link.open_ns, -int((link.cover.end_ns - link.cover.start_ns).sum())))
+
+
+def _links(trace: Trace, table: str, lanes: _Lanes, within: Cover, least_ns: float) -> Iterator[_Link]:
+    """Names of a table that were open for more than `least_ns`."""
+    columns = _COLUMNS[table]
+    rows = trace.tables[table].filter(pl.col("dur_ns") > 0).select(*THREAD, *columns, "start_ns", "dur_ns")
+    ranges = rows.with_columns(end_ns=pl.col("start_ns") + pl.col("dur_ns")).collect()
+    start, end = lanes.place(ranges, "start_ns"), lanes.place(ranges, "end_ns")
+    own = pl.Series("own_ns", within.within(start, end), dtype=pl.Int64)
+    known = lanes.known(ranges).select(columns).with_columns(own).with_row_index("row")
+    sums = known.filter(pl.col("own_ns") > 0).group_by(columns).agg(pl.col("own_ns").sum(), "row")
+    for *name, _, found in sums.filter(pl.col("own_ns") > least_ns).iter_rows():
+        cover = Cover.of(start[found], end[found])
+        open_ns = int(cover.within(within.start_ns, within.end_ns).sum())
+        if open_ns > least_ns:
+            label = name_frame(*name) if table == "frames" else str(name[0])
+            yield _Link(label, table == "frames", cover, open_ns)
 
 
 def _path(links: list[_Link], total_ns: int) -> list[_Link]:

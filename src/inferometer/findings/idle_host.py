@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from inferometer.analyses.host_activity import HostActivity, find_activity
-from inferometer.findings.host_path import HostPath, describe_site, find_host_path
+from inferometer.findings.host_path import HostPath, describe_site, find_host_path, longest_ops
 from inferometer.findings.idle_words import MOSTLY, Words, describe_activity, describe_size
 from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.findings.places import Place
@@ -49,6 +49,7 @@ def describe_host(evidence: Evidence, launches: LaunchEvidence, place: Place, ga
             _size(launches, place, gaps),
             *describe_activity(activity),
             *_path(path),
+            *([] if path else _ops(evidence, gaps)),
             *_ended(sites, activity.total_ns),
         ),
         _next(evidence, activity, path, place),
@@ -79,8 +80,8 @@ def _where(activity: HostActivity, path: HostPath | None, sites: list[tuple[str 
             return f", which is mostly in {_first_api(activity, kind)}"
     if path is not None and path.launches < MOSTLY:
         return f", which is in {path.name}"
-    known = next((site for site, _ in sites if site), None)
-    return f", before it launches {known}" if known else ""
+    site, site_ns = next(iter(sites), (None, 0))
+    return f", mostly before it launches {site}" if site and site_ns > least else ""
 
 
 def _slow_words(activity: HostActivity) -> str:
@@ -101,6 +102,18 @@ def _path(path: HostPath | None) -> Iterator[str]:
             f"For {format_duration(path.open_ns)} of these {format_duration(path.total_ns)} "
             f"({format_share(path.open_ns / path.total_ns)}) it was in {path.text}."
         )
+
+
+def _ops(evidence: Evidence, gaps: pl.DataFrame) -> Iterator[str]:
+    """Where nothing was open for most of the time, the ops that were open the longest."""
+    total_ns = int(gaps["gap_ns"].sum())
+    told = [
+        f"{name} ({format_duration(open_ns)})"
+        for name, open_ns in longest_ops(evidence.trace, gaps, _SITES)
+        if open_ns >= _SITE_SHARE * total_ns
+    ]
+    if told:
+        yield f"The ops that were open the longest meanwhile: {', '.join(told)}."
 
 
 def _sites(launches: LaunchEvidence, gaps: pl.DataFrame) -> list[tuple[str | None, int]]:

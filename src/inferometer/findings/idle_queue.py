@@ -67,7 +67,7 @@ def _ended(gaps: pl.DataFrame, idle_ns: int) -> Iterator[str]:
         if kernel and ns >= _SAID_SHARE * idle_ns
     ]
     if told:
-        yield f"Most of it ends with {', '.join(told)}."
+        yield f"The most time is lost before {', '.join(told)}."
 
 
 def _blocked(trace: Trace, gaps: pl.DataFrame) -> _Blocked | None:

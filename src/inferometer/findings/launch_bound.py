@@ -129,7 +129,7 @@ def _late_elsewhere(launches: LaunchEvidence, place: Place, late: pl.DataFrame) 
 def _lost(launches: LaunchEvidence, found: _Launching) -> str:
     count, longest_ns = count_gaps(found.late)
     of_tiny = (
-        f"{found.tiny.height:,} kernels below {format_duration(_TINY_NS)} take "
+        f"kernels below {format_duration(_TINY_NS)} ({found.tiny.height:,} of them) take "
         f"{format_duration(int(found.tiny['dur_ns'].sum()))}, pauses of the device before them "
         f"{format_duration(int(found.pauses['gap_ns'].sum()))}"
     )
