@@ -13,6 +13,8 @@ from inferometer.units import format_count, format_duration, format_share
 
 _TABLES: Final = ("launches", "calls", "ops", "frames", "spans", "steps", "totals", "log")
 
+_ONE: Final = {"launches": "launch", "calls": "call", "ops": "op", "frames": "frame", "spans": "span", "steps": "step"}
+
 
 @dataclass(frozen=True)
 class Examined:
@@ -49,7 +51,7 @@ class Examined:
     def sentences(self, *, found: bool) -> Iterator[str]:
         """What was examined, and the idle time; `found`: whether there are findings."""
         rows = ", ".join(
-            f"{format_count(n)} {table.removesuffix('s') if n == 1 else table}" for table, n in self.rows.items() if n
+            f"{format_count(n)} {_ONE.get(table, table) if n == 1 else table}" for table, n in self.rows.items() if n
         )
         of = f" on {self.devices:,} device{'' if self.devices == 1 else 's'}" if self.devices else ""
         asked = "1 rule" if self.rules == 1 else f"{self.rules:,} rules"

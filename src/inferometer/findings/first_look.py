@@ -61,7 +61,7 @@ class FirstLook(Result):
 
     def sections(self) -> Sequence[Section]:
         """The first findings, or that there are none; the device-time budget; phases and classes of steps; kernels."""
-        first = [self.findings.first(_FIRST), *self._budget()]
+        first = [self.findings.first(_FIRST), *filter(None, [self.time_budget()])]
         if self.steps is None:
             return [*first, *self.summary.sections()]
         phases, *others = self.steps.sections()
@@ -70,9 +70,10 @@ class FirstLook(Result):
         largest = others[-1].frame.sort("total_ns", descending=True, maintain_order=True).head(self.top)
         return [*first, phases, replace(others[-1], title="Top classes of kernels", frame=largest)]
 
-    def _budget(self) -> list[Section]:
+    def time_budget(self) -> Section | None:
+        """Where the devices' time went, with numbers of the first findings; None where no launches were looked at."""
         budget = self.findings.budget
-        return [] if budget.is_empty() else [budget_section(budget, self.findings.by_part(_FIRST))]
+        return None if budget.is_empty() else budget_section(budget, self.findings.by_part(_FIRST))
 
     def remarks(self) -> Sequence[str]:
         """The summary's, but what a finding says better."""

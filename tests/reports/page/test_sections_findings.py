@@ -7,7 +7,7 @@ from tools.kineto_maker import Options, write_trace
 
 import inferometer
 from inferometer import Trace
-from inferometer.reports.page.blocks import Block, Points
+from inferometer.reports.page.blocks import Block, Points, Words
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sections import findings
 
@@ -40,8 +40,12 @@ def test_what_one_run_has_alone_stands_under_it() -> None:
 
 def test_runs_without_anything_say_so_each() -> None:
     quiet = trace_of([{"kernel": "gemm", "start_ns": 0, "dur_ns": 90}])
-    nothing = ["Nothing stands out that a rule knows of."]
-    assert lists(quiet, quiet) == {"Base": nothing, "Candidate": nothing}
+    assert lists(quiet, quiet) == {}
+    block = findings.SECTION.build(Look(quiet, quiet))
+    assert isinstance(block, Block)
+    told = [part.text for part in block.parts if isinstance(part, Words)]
+    assert [text.partition(": ")[0] for text in told] == ["Base", "Candidate"]
+    assert all("looked at 1 launch on 1 device: nothing is above their thresholds." in text for text in told)
 
 
 def test_a_finding_that_another_explains_names_it(tmp_path: Path) -> None:

@@ -5,27 +5,31 @@ from collections.abc import Mapping
 from inferometer.findings.engine import TITLE
 from inferometer.findings.finding import Finding
 from inferometer.findings.first_look import FirstLook
-from inferometer.reports.page.blocks import Block, Point, Points
+from inferometer.reports.page.blocks import Block, Part, Point, Points, Words
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.section import PageSection
 from inferometer.units import format_duration, format_share
 
 _TONES = {"high": "bad", "medium": "warning", "low": "low", "info": "plain"}
-_NOTHING = "Nothing stands out that a rule knows of."
 
 
 def _build(look: Look) -> Block:
     base = _points(look.first)
     if look.second is None:
-        return Block("findings", TITLE, [Points(base or [Point(_NOTHING)])])
+        return Block("findings", TITLE, [*([Points(base)] if base else []), _examined(look.first)])
     candidate = _points(look.second)
     both = [point for point in base if point in candidate]
-    own = ([point for point in points if point not in both] for points in (base, candidate))
-    lists = zip(("Base", "Candidate"), own, strict=True)
-    if not both:
-        return Block("findings", TITLE, [Points(points or [Point(_NOTHING)], title) for title, points in lists])
-    told = [Points(points, title) for title, points in lists if points]
-    return Block("findings", TITLE, [*told, Points(both, "Both runs")])
+    parts: list[Part] = []
+    for title, run, points in (("Base", look.first, base), ("Candidate", look.second, candidate)):
+        own = [point for point in points if point not in both]
+        parts += [*([Points(own, title)] if own else []), _examined(run, f"{title}: ")]
+    return Block("findings", TITLE, [*parts, *([Points(both, "Both runs")] if both else [])])
+
+
+def _examined(run: FirstLook, whose: str = "") -> Words:
+    """What was looked at, and the idle time that no finding is about."""
+    sentences = run.findings.examined.sentences(found=bool(run.findings.findings))
+    return Words(f"{whose}{' '.join(sentences)}", "note")
 
 
 def _points(run: FirstLook) -> list[Point]:

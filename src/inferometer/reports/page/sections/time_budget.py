@@ -1,0 +1,23 @@
+"""Where the device's time went: the rows that add up to its window, and which findings speak of them."""
+
+from dataclasses import replace
+
+from inferometer.analyses.time_budget import TITLE
+from inferometer.reports.page.blocks import Block, Grid
+from inferometer.reports.page.look import Look
+from inferometer.reports.page.section import PageSection
+
+_LACKING = "The trace would need single launches with their times: the source holds none."
+_SUMS = ("time_ns", "share", "count")
+
+
+def _build(look: Look) -> Block:
+    runs = {"Parts of the window": look.first}
+    if look.second is not None:
+        runs = {"Base": look.first, "Candidate": look.second}
+    tables = {title: run.time_budget() for title, run in runs.items()}
+    parts = [Grid(replace(table, title=title), sums=_SUMS) for title, table in tables.items() if table is not None]
+    return Block("time_budget", TITLE, parts) if parts else Block("time_budget", TITLE, lacking=_LACKING)
+
+
+SECTION = PageSection("time_budget", 12, _build)
