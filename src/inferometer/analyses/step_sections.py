@@ -85,6 +85,7 @@ _TREND_FIELDS = (
 _STEP_FIELDS = (
     _STEP,
     _PHASE,
+    Field("batch", "Batch", "count", spare=8),
     _TOKENS,
     Field("context_len", "Context", "count", spare=3),
     Field("wall_ns", "Wall", "ns"),
@@ -115,7 +116,7 @@ def step_sections(table: "StepTable") -> Iterator[Section]:
     """Phases first and classes of kernels last; what the run doesn't have is left out."""
     notes = ("Of used steps; MAD is the median absolute deviation, not scaled.",)
     yield Section("Steps per phase", _PHASE_FIELDS, _named(table.phases), notes)
-    if not table.growth.is_empty():
+    if table.growth["slope_ns"].count():
         half = ((pl.col("high_ns") - pl.col("low_ns")) / 2).alias("half_ns")
         growth = table.growth.with_columns(half, pl.col("r2").round(5)).pipe(_demangled)
         yield Section("Growth with context, decode", _GROWTH_FIELDS, growth)

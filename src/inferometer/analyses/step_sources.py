@@ -1,16 +1,17 @@
 """The steps of one run as its source recorded them.
 
 Steps are the table `steps` where it has rows (an engine's log, cycles), else marks among the host's spans: those of
-vLLM and SGLang, which tell the phase and the tokens, else `ProfilerStep#N`, else ranges that a user named
+engines (`engine_marks.py`), which tell the phase and the tokens, else `ProfilerStep#N`, else ranges that a user named
 (`found_steps/ranges.py`). Without any, they are found in the order of kernels (`found_steps/finding.py`).
 `step_class_times` says what classes of kernels took in each.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import polars as pl
 
+from inferometer.analyses.engine_marks import MarkedStep, read_mark
 from inferometer.analyses.found_steps.finding import FoundSteps, find_steps
 from inferometer.analyses.found_steps.of_runs import about_steps, choose_devices
 from inferometer.analyses.found_steps.ranges import find_marks
@@ -34,7 +35,7 @@ STEPS = pl.Schema(
     {
         **dict.fromkeys(("step", "run"), pl.Int64()),
         "phase": pl.String(),
-        **dict.fromkeys(("tokens", "prefill_tokens", "decode_tokens", "context_len"), pl.Int64()),
+        **dict.fromkeys(("batch", "tokens", "prefill_tokens", "decode_tokens", "context_len"), pl.Int64()),
         "mean_kv": pl.Float64(),
         **dict.fromkeys(("start_ns", "wall_ns", "gpu_busy_ns", "gap_ns"), pl.Int64()),
         **dict.fromkeys(("is_partial", "is_warm_up"), pl.Boolean()),
@@ -44,15 +45,19 @@ STEPS = pl.Schema(
 )
 _UNTOLD = ("batch", "prefill_tokens", "decode_tokens", "gpu_busy_ns", "context_len")
 FOUND = "the order of kernels"  # the anchor of steps that nothing marks
+_TOLD = pl.Schema(  # by a mark's name
+    {
+        "step": pl.Int64(),
+        "phase": pl.String(),
+        **dict.fromkeys(("batch", "prefill_tokens", "decode_tokens", "context_len"), pl.Int64()),
+    }
+)
 _STARTS_NO_DEVICE = pl.col("device").is_null() & pl.col("stream").is_null()
 _PROFILER = re.compile(r"ProfilerStep#(?P<step>\d{1,18})")
-_VLLM = re.compile(
-    r"execute_context_(?P<prefills>\d{1,9})\((?P<prefill>\d{1,9})\)_generation_(?P<decodes>\d{1,9})\((?P<decode>\d{1,9})\)(?:\W.*)?"
-)
-_SGLANG = re.compile(r"step\[(?P<mode>[A-Z_]+) bs=(?P<batch>\d{1,9})(?: toks=(?P<tokens>\d{1,9}))?\b[^\]]*\]")
 _NO_STEPS = (
-    "In PyTorch, call profiler.step() once a step; vLLM and SGLang name their steps while they are profiled; a WebGPU "
-    "engine's log has them where it prints a profile report a step. Without steps: inferometer kernels, timeline."
+    "In PyTorch, call profiler.step() once a step; vLLM, SGLang and TensorRT-LLM name their steps while they are "
+    "profiled; a WebGPU engine's log has them where it prints a profile report a step. Without steps: inferometer "
+    "kernels, timeline."
 )
 
 
@@ -96,7 +101,7 @@ def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
     times = find_class_times(trace, own, on_device=found is not None)
     own = own.join(times.busy, on="step", how="left", maintain_order="left")
     anchors = own["anchor"].drop_nulls().unique(maintain_order=True)
-    steps = _filled(_with_gaps(own.with_columns(pl.coalesce("gpu_busy_ns", "busy_ns").alias("gpu_busy_ns"))), STEPS)
+    steps = _filled(_with_tokens(_with_gaps(own)), STEPS)
     phases = steps.select("step", "phase")
     placed = times.classes.join(phases, on="step", maintain_order="left").sort("step", maintain_order=True)
     rank, process = own.select(OWNER).row(0)
@@ -138,14 +143,16 @@ def _marked(trace: Trace) -> pl.DataFrame:
         return pl.DataFrame()
     spans = trace.spans.filter(_STARTS_NO_DEVICE).select("span", *OWNER, "start_ns", "dur_ns").collect()
     names = spans["span"].unique(maintain_order=True)
-    for reading, anchor in ((_read_engine, "the engine's marks"), (_read_profiler, "ProfilerStep")):
-        read = [{"span": name} | found for name in names if (found := reading(name))]
+    for reading, anchor in ((read_mark, "the engine's marks"), (_read_profiler, "ProfilerStep")):
+        read = [(name, *found) for name in names if (found := reading(name))]
         if read:
-            numbers = ("step", "batch", "prefill_tokens", "decode_tokens")
-            schema = {"span": pl.String, "phase": pl.String, **dict.fromkeys(numbers, pl.Int64)}
-            marks = spans.join(pl.DataFrame(read, schema=schema), on="span").rename({"dur_ns": "wall_ns"})
-            lacking = [pl.lit(None, dtype=pl.Int64).alias(name) for name in ("gpu_busy_ns", "context_len")]
-            return marks.with_columns(*lacking, pl.lit(anchor).alias("anchor"))
+            told = pl.DataFrame(
+                [{"span": name, "form": form} | asdict(step) for name, form, step in read],
+                schema={"span": pl.String, "form": pl.Int64, **_TOLD},
+            )
+            marks = spans.join(told, on="span").rename({"dur_ns": "wall_ns"})
+            marks = marks.filter(pl.col("form") == pl.col("form").min().over(OWNER)).drop("form")
+            return marks.with_columns(pl.lit(None, dtype=pl.Int64).alias("gpu_busy_ns"), pl.lit(anchor).alias("anchor"))
     return pl.DataFrame()
 
 
@@ -175,25 +182,9 @@ def _no_steps(found: FoundSteps | None) -> str:
     return "\n".join((_NO_STEPS, *why))
 
 
-def _read_profiler(name: str) -> dict[str, int | str | None] | None:
+def _read_profiler(name: str) -> tuple[int, MarkedStep] | None:
     match = _PROFILER.fullmatch(name)
-    return {"step": int(match["step"])} if match else None
-
-
-def _read_engine(name: str) -> dict[str, int | str | None] | None:
-    """Phase and tokens as vLLM's and SGLang's marks tell them; they have no number."""
-    if match := _VLLM.fullmatch(name):
-        prefill, decode = int(match["prefill"]), int(match["decode"])
-        phase = "mixed" if prefill and decode else "prefill" if prefill else "decode"
-        batch = int(match["prefills"]) + int(match["decodes"])
-        return {"phase": phase, "batch": batch, "prefill_tokens": prefill, "decode_tokens": decode}
-    if match := _SGLANG.fullmatch(name):
-        batch, tokens = int(match["batch"]), match["tokens"] and int(match["tokens"])
-        if match["mode"] == "DECODE":
-            return {"phase": "decode", "batch": batch, "prefill_tokens": 0, "decode_tokens": batch}
-        other = {"EXTEND": "prefill", "MIXED": "mixed"}.get(match["mode"])
-        return {"phase": other, "batch": batch, "prefill_tokens": tokens if other == "prefill" else None}
-    return None
+    return (0, MarkedStep(step=int(match["step"]))) if match else None
 
 
 def _run_numbers(steps: pl.DataFrame, *, is_printed: bool) -> pl.Series:
@@ -215,18 +206,32 @@ def _in_order(steps: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _with_gaps(steps: pl.DataFrame) -> pl.DataFrame:
-    """With the tokens, the gap, and the mean number of KV positions that a token of a decode step attends to.
+    busy = pl.coalesce("gpu_busy_ns", "busy_ns")
+    return steps.with_columns(busy.alias("gpu_busy_ns"), (pl.col("wall_ns") - busy).alias("gap_ns"))
 
-    Of N tokens in a row behind a context of C the k-th attends to C + k positions, itself among them.
+
+def _with_tokens(steps: pl.DataFrame) -> pl.DataFrame:
+    """With the tokens of both phases, and the mean number of KV positions that a token of a decode step attends to.
+
+    Of N tokens in a row behind a context of C the k-th attends to C + k positions, itself among them. A step whose
+    phase is known has no tokens of the other one where nothing is said of them.
     """
-    tokens = pl.col("prefill_tokens").fill_null(0) + pl.col("decode_tokens").fill_null(0)
-    known = pl.col("prefill_tokens").is_not_null() | pl.col("decode_tokens").is_not_null()
+    prefill, decode, phase = pl.col("prefill_tokens"), pl.col("decode_tokens"), pl.col("phase")
+    has_prefill, has_decode = prefill.is_not_null(), decode.is_not_null()
+    is_known = (
+        pl.when(phase == "decode")
+        .then(has_decode)
+        .when(phase == "prefill")
+        .then(has_prefill)
+        .when(phase == "mixed")
+        .then(has_prefill & has_decode)
+        .otherwise(has_prefill | has_decode)
+    )
     sequences = pl.max_horizontal(pl.col("batch").fill_null(1), 1)
-    mean_kv = pl.col("context_len") / sequences + (pl.col("decode_tokens") / sequences + 1) / 2
+    mean_kv = pl.col("context_len") / sequences + (decode / sequences + 1) / 2
     return steps.with_columns(
-        pl.when(known).then(tokens).alias("tokens"),
-        pl.when(pl.col("phase") == "decode").then(mean_kv).alias("mean_kv"),
-        (pl.col("wall_ns") - pl.col("gpu_busy_ns")).alias("gap_ns"),
+        pl.when(is_known).then(prefill.fill_null(0) + decode.fill_null(0)).alias("tokens"),
+        pl.when(phase == "decode").then(mean_kv).alias("mean_kv"),
     )
 
 

@@ -38,7 +38,8 @@ NEEDED = {  # the columns of each table that the question touches
     for table in (*SOURCES_NEEDED, *LAUNCHES_NEEDED)
 }
 _COLUMNS = (
-    *("step", "run", "phase", "tokens", "context_len", "mean_kv", "start_ns", "wall_ns", "gpu_busy_ns", "gap_ns"),
+    *("step", "run", "phase", "batch", "tokens", "prefill_tokens", "decode_tokens", "context_len", "mean_kv"),
+    *("start_ns", "wall_ns", "gpu_busy_ns", "gap_ns"),
     *("disturbed", "excess_ns", "gap_excess_ns", "why", *LAUNCHED),
     *("is_partial", "is_warm_up", "confidence", "layers"),
 )
@@ -233,7 +234,7 @@ def _phases(steps: pl.DataFrame) -> pl.DataFrame:
     return steps.group_by("phase", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("steps"),
         pl.col("used").sum().cast(pl.Int64),
-        pl.when(pl.col("tokens").count() > 0).then(pl.col("tokens").sum()).alias("tokens"),
+        pl.when(pl.col("tokens").null_count() == 0).then(pl.col("tokens").sum()).alias("tokens"),
         *statistics,
         pl.col("gap_ns").filter("used").median().alias("gap_median_ns"),
         *per_token,

@@ -27,8 +27,8 @@ _PHASES = 4
 _FAR = 20  # times the median, from which on a linear axis would hide the usual steps
 _TITLE = "Steps"
 _LACKING = (
-    "The trace would need its steps. In PyTorch, call profiler.step() once a step; vLLM and SGLang name their steps "
-    "while they are profiled; a WebGPU engine's log has them where it prints a profile report a step."
+    "The trace would need its steps. In PyTorch, call profiler.step() once a step; vLLM, SGLang and TensorRT-LLM name "
+    "their steps while they are profiled; a WebGPU engine's log has them where it prints a profile report a step."
 )
 _ELSEWHERE = ("Steps", "Classes of kernels")  # in charts, and in a section of their own
 _SERIES = (("wall_ns", "wall", "var(--ink)"), ("gpu_busy_ns", "GPU busy", color(0)), ("gap_ns", "gap", color(1)))
