@@ -47,15 +47,15 @@ def test_idle_time_until_the_call_that_queues_the_next_work_returns_is_launch_bo
 
 def test_work_that_is_queued_in_time_is_not_launch_bound_however_late_it_begins() -> None:
     launches = [run(1, 0, 300), run(2, 500, 500)]
-    assert bound(launches, [call(1, -100, 10), call(2, 20, 10)]) == [0]
+    assert bound(launches, [call(1, 0, 0), call(2, 20, 10)]) == [0]
 
 
 def test_a_kernel_shorter_than_its_call_is_launch_bound_where_the_device_runs_dry_with_its_end() -> None:
-    calls = [call(1, -100, 90), call(2, 20, 100), call(3, 200, 100)]
-    short = [run(1, 0, 50), run(2, 120, 60), run(3, 310, 690)]
-    assert bound(short, calls) == [50 + 70 + 60 + 120]
-    longer = [run(1, 0, 95), run(2, 120, 60), run(3, 310, 690)]  # the first takes longer than its call
-    assert bound(longer, calls) == [25 + 60 + 120]
+    calls = [call(1, 0, 90), call(2, 110, 100), call(3, 290, 100)]
+    short = [run(1, 90, 50), run(2, 210, 60), run(3, 400, 600)]
+    assert bound(short, calls) == [90 + 50 + 70 + 60 + 120]
+    longer = [run(1, 90, 95), run(2, 210, 60), run(3, 400, 600)]  # the first takes longer than its call
+    assert bound(longer, calls) == [90 + 25 + 60 + 120]
 
 
 def test_the_nodes_of_a_graph_were_queued_together() -> None:
@@ -65,7 +65,7 @@ def test_the_nodes_of_a_graph_were_queued_together() -> None:
 
 def test_other_streams_keep_the_device_busy() -> None:
     launches = [run(1, 0, 100), run(2, 50, 900, stream=9), run(3, 400, 100)]
-    assert bound(launches, [call(1, -100, 10), call(2, -80, 10), call(3, 300, 100)]) == [50]
+    assert bound(launches, [call(1, 0, 0), call(2, 10, 10), call(3, 300, 100)]) == [50]
 
 
 def test_a_host_that_runs_ahead_is_never_waited_for() -> None:
@@ -80,7 +80,14 @@ def test_a_host_that_runs_ahead_is_never_waited_for() -> None:
 def test_without_calls_nobody_knows() -> None:
     assert bound([run(None, 100, 100)], []) == [None]
     some = [run(1, 0, 990), run(None, 995, 5)]  # 5 ns of idle time of unknown cause in 1,000
-    assert bound(some, [call(1, -9, 3)]) == [0]
+    assert bound(some, [call(1, 0, 0)]) == [0]
+
+
+def test_a_step_is_bound_until_its_work_has_ended_though_its_mark_ends_before() -> None:
+    mark = {"span": "execute_context_0(0)_generation_1(1)", "start_ns": 0, "dur_ns": 100}
+    launches, calls = [run(1, 120, 300), run(2, 460, 40)], [call(1, 20, 100), call(2, 90, 350)]
+    # Idle from 0 to 120, queued then; from 420 to 460, queued at 440; the kernel of 40 ns is not the last to wait for.
+    assert bound(launches, calls, mark) == [120 + 20]
 
 
 def test_a_step_counts_the_launches_that_it_queued_and_sources_without_launches_have_none() -> None:

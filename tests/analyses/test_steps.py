@@ -96,6 +96,7 @@ def test_statistics_are_exact_and_by_phase() -> None:
         "gpu_median_ns": 104 * MS,
         "gpu_p95_ns": pytest.approx(108.4 * MS),
         "gpu_mad_ns": 3 * MS,
+        "window_median_ns": 114 * MS,
         "gap_median_ns": 10 * MS,
         "wall_per_token_ns": 28.5 * MS,
         "gpu_per_token_ns": 26 * MS,
@@ -389,21 +390,79 @@ MARKS = [
 
 def test_launches_belong_to_the_marked_step_that_queued_them(read: Callable[..., Trace]) -> None:
     table = step_table(read(write_file(MARKS)))
-    assert table.steps.select("step", "phase", "wall_ns", "gpu_busy_ns", "gap_ns").rows() == [
-        (3, None, 50_000, 50_000, 0),
-        (4, None, 50_000, 10_000, 40_000),
+    times = ("wall_ns", "window_ns", "gpu_busy_ns", "gap_ns")
+    assert table.steps.select("step", "phase", *times).rows() == [
+        (3, None, 50_000, 135_000, 50_000, 85_000),  # until its work ended at 235: the device ran from 120, 205 and 225
+        (4, None, 50_000, 15_000, 10_000, 15_000),  # from there until its mark ends
     ]
     assert table.class_steps.select("step", "class", "total_ns").rows() == [(3, "gemm", 50_000), (4, "copy", 10_000)]
     assert table.anchor == "ProfilerStep"
-    assert "1 of 4 launches are in no step and are left out." in table.remarks()
+    outside = "1 of 4 launches are in no step and are left out, since their host calls are not in the file."
+    assert outside in table.remarks()
 
 
-def test_launches_without_calls_belong_to_the_step_in_which_they_begin() -> None:
+def test_launches_without_calls_are_in_no_step() -> None:
     spans = [{"span": f"ProfilerStep#{k}", "start_ns": 100 * k, "dur_ns": 50} for k in (1, 2)]
     launches = [{"start_ns": 110, "dur_ns": 20}, {"start_ns": 120, "dur_ns": 20, "stream": 9}, {"start_ns": 149}]
     table = step_table(trace_of(launches, spans=spans))
-    assert table.steps.select("step", "gpu_busy_ns").rows() == [(1, 31), (2, 0)]
-    assert any("belong to the step in which they began" in remark for remark in table.remarks())
+    columns = ("step", "launches", "gpu_busy_ns", "window_ns", "gap_ns")
+    assert table.steps.select(columns).rows() == [(1, None, None, 50, 19), (2, None, None, 50, 50)]
+    untold = "No host call of the 3 launches is in the file: which step they are of can't be told."
+    assert untold in table.remarks()
+
+
+def test_work_that_was_queued_before_the_first_mark_is_none_of_its_own() -> None:
+    spans = [{"span": f"ProfilerStep#{k}", "start_ns": 100 * k, "dur_ns": 100} for k in (1, 2)]
+    calls = [{"api": "cudaLaunchKernel", "start_ns": at, "dur_ns": 1, "correlation_id": at} for at in (60, 110, 210)]
+    late = {"start_ns": 90, "dur_ns": 30, "correlation_id": 7}  # its call is not in the file
+    early = {"start_ns": 120, "dur_ns": 20, "correlation_id": 60}  # called before the first mark
+    own = [
+        {"start_ns": 150, "dur_ns": 60, "correlation_id": 110},
+        {"start_ns": 215, "dur_ns": 5, "correlation_id": 210},
+    ]
+    table = step_table(trace_of([late, early, *own], calls=calls, spans=spans))
+    columns = ("step", "launches", "wall_ns", "window_ns", "gpu_busy_ns", "gap_ns")
+    assert table.steps.select(columns).rows() == [
+        (1, 1, 100, 70, 60, 10),  # from 140, when what was queued before has ended, to 210
+        (2, 1, 100, 90, 5, 85),  # from 210 to 300
+    ]
+    said = "2 of 4 launches are in no step and are left out, 1 of them since their host calls are not in the file."
+    assert said in table.remarks()
+
+
+def test_launches_of_another_process_are_said() -> None:
+    span = {"span": "ProfilerStep#1", "start_ns": 0, "dur_ns": 50, "process": 1}
+    table = step_table(trace_of([{"start_ns": 10, "process": 2}], spans=[span]))
+    assert "None of the 1 launches in the file is of the process whose steps these are." in table.remarks()
+    assert table.steps.select("launches", "gpu_busy_ns", "gap_ns").rows() == [(None, None, None)]
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 60)] * 3, st.booleans()), min_size=1, max_size=12), st.integers(1, 4))
+@examples(100)
+def test_windows_do_not_overlap_and_hold_as_much_idle_time_as_a_slow_count_finds(
+    rows: list[tuple[int, int, int, bool]], length: int
+) -> None:
+    spans = [{"span": f"ProfilerStep#{k}", "start_ns": 20 * k, "dur_ns": 20} for k in range(length)]
+    calls = [
+        {"api": "cudaLaunchKernel", "start_ns": at, "dur_ns": 1, "correlation_id": i} for i, (at, *_) in enumerate(rows)
+    ]
+    launches = [
+        {"start_ns": at + lag, "dur_ns": dur, "correlation_id": i if known else 99}
+        for i, (at, lag, dur, known) in enumerate(rows)
+    ]
+    found = read_steps(trace_of(launches, calls=calls, spans=spans)).steps
+    running = {t for one in launches for t in range(one["start_ns"], one["start_ns"] + one["dur_ns"])}
+    ended = 0
+    for start, window, gap in found.select("window_start_ns", "window_ns", "gap_ns").iter_rows():
+        assert start >= ended
+        ended = start + window
+        assert gap == window - sum(start <= t < ended for t in running)
+    by_step = [
+        [one for one, (at, *_, known) in zip(launches, rows, strict=True) if known and at // 20 == k]
+        for k in range(length)
+    ]
+    busy = [len({t for one in own for t in range(one["start_ns"], one["start_ns"] + one["dur_ns"])}) for own in by_step]
+    assert found["gpu_busy_ns"].to_list() == (busy if any(known for *_, known in rows) else [None] * length)
 
 
 @pytest.mark.parametrize(
@@ -415,6 +474,7 @@ def test_launches_without_calls_belong_to_the_step_in_which_they_begin() -> None
         ("step[DECODE bs=16]", "decode", 16),
         ("step[EXTEND bs=2 toks=500]", "prefill", 500),
         ("step[IDLE bs=0]", None, None),
+        ("[Executor] _forward_step 0: 0 ctx reqs, 8 gen reqs", "decode", None),
     ],
 )
 def test_marks_of_engines_tell_phase_and_tokens(name: str, phase: str | None, tokens: int | None) -> None:
@@ -426,19 +486,29 @@ def test_marks_of_engines_tell_phase_and_tokens(name: str, phase: str | None, to
     ]
 
 
+def test_of_marks_around_one_step_those_that_tell_more_count() -> None:
+    outer = "execute_2_context_0(sq0sk0sqsq0sqsk0)_generation_2(sq2sk30sqsq2sqsk30)"
+    spans = [{"span": outer, "start_ns": 0, "dur_ns": 99}, {"span": "step[DECODE bs=2]", "start_ns": 10, "dur_ns": 50}]
+    table = step_table(trace_of(spans=spans))
+    columns = ("phase", "batch", "tokens", "context_len", "mean_kv", "wall_ns")
+    assert table.steps.select(columns).rows() == [("decode", 2, 2, 28, 15.0, 99)]
+
+
 def test_a_host_that_runs_ahead_has_no_gap_to_judge() -> None:
     steps = [step(k, dur_ns=(5 if k != 9 else 80) * MS) for k in range(20)]
     table = step_table(trace_of(steps=steps))
     assert table.disturbed == []
-    assert any("the host runs ahead" in remark for remark in table.remarks())
+    assert table.steps["gap_ns"].null_count() == 20
+    ahead = "The host runs ahead: 20 decode steps last 175.000 ms there, and keep the device busy for 2.000 s."
+    assert ahead in table.remarks()
 
 
 def test_steps_of_other_work_are_not_judged() -> None:
     spans = [{"span": f"ProfilerStep#{k}", "start_ns": 1_000 * k, "dur_ns": 1_000} for k in range(1, 13)]
-    launches = [
-        {"start_ns": 1_000 * k + 50 * i, "dur_ns": 40} for k in range(1, 13) for i in range(20 if k == 5 else 10)
-    ]
-    table = step_table(trace_of(launches, spans=spans))
+    starts = [1_000 * k + 50 * i for k in range(1, 13) for i in range(20 if k == 5 else 10)]
+    calls = [{"api": "cudaLaunchKernel", "start_ns": at, "dur_ns": 9, "correlation_id": at} for at in starts]
+    launches = [{"start_ns": at, "dur_ns": 40, "correlation_id": at} for at in starts]
+    table = step_table(trace_of(launches, calls=calls, spans=spans))
     assert table.disturbed == []
     assert table.steps.filter(pl.col("excess_ns").is_null())["step"].to_list() == [5]
 

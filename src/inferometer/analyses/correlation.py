@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from inferometer.trace.trace import Trace
+
 NO_CALL = -1
 _SAMPLES = 1_000  # of ids, for the middle one
 _OWNER = ["rank", "process"]
@@ -49,6 +51,22 @@ def find_calls(launches: pl.DataFrame, calls: pl.DataFrame) -> Rows:
             in_time = _in_time(calls["start_ns"].to_numpy(), owners[owner])
             found[rows] = _first(own[in_time], in_time, wanted[rows])
     return found
+
+
+def when_asked(launches: pl.DataFrame, trace: Trace) -> pl.Series:
+    """When the host asked for each launch: when its call began, or on the CPU, which queues nothing, its own start.
+
+    Null where the call is not in the file, or calls were not read.
+
+    Args:
+        launches: Has `device` and `start_ns` beside the columns of `CALL_KEY`, in any order.
+        trace: Of which these are launches.
+    """
+    asked = launches.select(pl.when(pl.col("device") == "cpu").then("start_ns")).to_series()
+    if "calls" in trace.scope:
+        calls = trace.calls.select(*CALL_KEY, "start_ns").collect()
+        asked = gather_known(calls.select("start_ns"), find_calls(launches, calls)).to_series().fill_null(asked)
+    return asked.alias("asked_ns")
 
 
 def gather_known(rows: pl.DataFrame, at: Rows) -> pl.DataFrame:

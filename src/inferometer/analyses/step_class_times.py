@@ -1,8 +1,9 @@
 """The device time of each class of kernels in each step of a run.
 
 Times are sums that the source printed by step, else its function times, else launches: a launch belongs to the step in
-which its host call began, or where calls are unknown to that in which it began itself. Steps that were found in the
-order of kernels have the device's times, and there each launch belongs to the step in which it began.
+which its host call began, whenever it ran. One whose call is not in the file, as of what was queued before the
+recording, belongs to none. Steps that were found in the order of kernels have the device's times, and there each launch
+belongs to the step in which it began.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.correlation import CALL_KEY, find_calls, gather_known
+from inferometer.analyses.correlation import when_asked
+from inferometer.analyses.cover import Cover
 from inferometer.analyses.intervals import busy_sums
 from inferometer.analyses.labels import label_names
 from inferometer.analyses.nesting import Numbers, find_innermost
@@ -27,6 +29,8 @@ CLASS_STEPS = pl.Schema(
         **dict.fromkeys(("total_ns", "layers", "calls"), pl.Int64()),
     }
 )
+_BUSY = ("busy_ns", "from_ns", "lasting_ns", "idle_ns")
+_LONG_AGO = -(1 << 63)
 _SUMMED = "Device times of classes are sums over all streams; the source doesn't record how long the GPU was busy."
 
 
@@ -35,14 +39,16 @@ def _no_classes() -> pl.DataFrame:
 
 
 def _no_busy() -> pl.DataFrame:
-    return pl.DataFrame(schema={"step": pl.Int64, "busy_ns": pl.Int64})
+    return pl.DataFrame(schema=dict.fromkeys(("step", *_BUSY), pl.Int64))
 
 
 @dataclass(frozen=True)
 class ClassTimes:
-    """`classes`: columns of `CLASS_STEPS` but `phase`. `busy`: `step` and `busy_ns`, where launches tell that.
+    """`classes`: columns of `CLASS_STEPS` but `phase`. `notes`: what to know of both.
 
-    `notes`: what to know of both.
+    `busy`: where launches tell them, of each `step` how long its own launches ran (`busy_ns`, null where no launch can
+    be told to a step), where its window begins and how long it lasts (`from_ns`, `lasting_ns`; see
+    `step_sources.RunSteps`), and in how much of that no launch of the run was running (`idle_ns`).
     """
 
     classes: pl.DataFrame = field(default_factory=_no_classes)
@@ -67,7 +73,7 @@ def find_class_times(trace: Trace, steps: pl.DataFrame, *, on_device: bool = Fal
     )
     for source in sources:
         found = source(trace, steps)
-        if found is not None and not found.classes.is_empty():
+        if found is not None:
             return found
     return ClassTimes()
 
@@ -77,6 +83,8 @@ def _from_totals(trace: Trace, steps: pl.DataFrame) -> ClassTimes | None:
         return None
     rows = printed_of_run(trace, *steps.select(OWNER).row(0))
     found = rows.select("step", "kernel", "layer", "count", "total_ns").collect()
+    if found.is_empty():
+        return None
     classes = {label: class_of_label(label) for label in found["kernel"].unique()}
     sums = found.group_by("step", pl.col("kernel").replace_strict(classes).alias("class"), maintain_order=True).agg(
         pl.col("total_ns").sum(),
@@ -91,6 +99,8 @@ def _from_functions(trace: Trace, steps: pl.DataFrame) -> ClassTimes | None:
         return None
     rows = trace.function_times.filter(pl.col("device") != "host", *_of_owner(steps))
     found = rows.select("cycle", "function", "dur_ns", "calls").collect()
+    if found.is_empty():
+        return None
     labels = label_names(found["function"].unique(), "name")
     sums = found.group_by(
         pl.col("cycle").alias("step"), pl.col("function").replace(labels).alias("class"), maintain_order=True
@@ -108,27 +118,67 @@ def _of_owner(steps: pl.DataFrame) -> list[pl.Expr]:
 
 
 def _from_launches(trace: Trace, steps: pl.DataFrame, *, on_device: bool = False) -> ClassTimes | None:
-    timed = steps.filter(pl.col("start_ns").is_not_null(), pl.col("wall_ns").is_not_null())
+    timed = steps.filter(pl.col("start_ns").is_not_null(), pl.col("wall_ns").is_not_null()).sort("start_ns")
     if "launches" not in trace.scope or timed.is_empty():
         return None
     launches = _of_device(trace, timed) if on_device else _called(trace, *timed.select(OWNER).row(0))
+    if launches.is_empty():
+        return ClassTimes(notes=tuple(_of_others(trace)))
     start, wall = (timed[name].to_numpy() for name in ("start_ns", "wall_ns"))
-    inside = (_placed if on_device else _innermost)(start, start + wall, _when(launches))
-    if (inside < 0).any():
-        placed, inside = launches.filter(pl.Series(inside >= 0)), inside[inside >= 0]
+    marks = start, start + wall
+    if on_device:
+        is_known = np.ones(launches.height, dtype=bool)
+        inside = _placed(*marks, launches["start_ns"].to_numpy())
     else:
-        placed = launches
-    began = placed["start_ns"].to_numpy()
-    busy = busy_sums(inside, began, began + placed["dur_ns"].to_numpy(), timed.height)
-    notes = _about_launches(launches, placed, on_device=on_device)
-    by_step = pl.DataFrame({"step": timed["step"].cast(pl.Int64), "busy_ns": busy})
-    return ClassTimes(_by_class(timed["step"], inside, placed), by_step, tuple(notes))
+        is_known = launches["asked_ns"].is_not_null().to_numpy()
+        inside = np.full(launches.height, -1)
+        inside[is_known] = _innermost(*marks, launches["asked_ns"].drop_nulls().to_numpy())
+    placed = launches.filter(pl.Series(inside >= 0))
+    by_step = _busy(launches, inside, marks if on_device else _windows(launches, inside, *marks))
+    if not is_known.any():
+        by_step = by_step.with_columns(pl.lit(None, dtype=pl.Int64).alias("busy_ns"))
+    notes = _about_launches(launches.height, int(is_known.sum()), placed.height)
+    return ClassTimes(
+        _by_class(timed["step"], inside[inside >= 0], placed),
+        by_step.with_columns(timed["step"].cast(pl.Int64)),
+        tuple(notes),
+    )
 
 
-def _when(launches: pl.DataFrame) -> Numbers:
-    """When each launch was called for, or began where that isn't known."""
-    called = launches["called_ns"]
-    return (called.fill_null(launches["start_ns"]) if called.null_count() else called).to_numpy()
+def _busy(launches: pl.DataFrame, inside: Numbers, windows: tuple[Numbers, Numbers]) -> pl.DataFrame:
+    """Busy times of steps by `inside`, the step of each launch, and in how much of its window none was running."""
+    since, until = windows
+    began = launches["start_ns"].to_numpy()
+    ended = began + launches["dur_ns"].to_numpy()
+    own = inside >= 0
+    running = Cover.of(began, ended).within(since, until)
+    busy = busy_sums(inside[own], began[own], ended[own], len(since))
+    columns = (busy, since, until - since, until - since - running)
+    return pl.DataFrame(dict(zip(_BUSY, columns, strict=True)), schema=dict.fromkeys(_BUSY, pl.Int64))
+
+
+def _windows(launches: pl.DataFrame, inside: Numbers, start: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
+    """From when to when each mark's step lasts: until its mark and its work have ended.
+
+    It begins with its mark, or when all that was queued before has ended, where that is later.
+    """
+    own = launches.filter(pl.Series(inside >= 0))
+    until = end.copy()
+    np.maximum.at(until, inside[inside >= 0], (own["start_ns"] + own["dur_ns"]).to_numpy())
+    until = np.maximum.accumulate(until)
+    others = _queued(launches).filter(pl.Series(inside < 0)).drop_nulls("queued_ns").sort("queued_ns")
+    ended = np.maximum.accumulate((others["start_ns"] + others["dur_ns"]).to_numpy())
+    before = np.searchsorted(others["queued_ns"].to_numpy(), start)
+    since = np.maximum(start, np.concatenate((start[:1], until[:-1])))
+    since[before > 0] = np.maximum(since[before > 0], ended[before[before > 0] - 1])
+    return np.minimum(since, until), until
+
+
+def _queued(launches: pl.DataFrame) -> pl.DataFrame:
+    """With `queued_ns`: long ago for what a stream ran before all launches with calls, null for others without."""
+    first_ns = pl.col("start_ns").filter(pl.col("asked_ns").is_not_null()).min().over("device", "stream")
+    before = pl.when(pl.col("start_ns") < first_ns).then(pl.lit(_LONG_AGO, dtype=pl.Int64))
+    return launches.with_columns(pl.coalesce("asked_ns", before).alias("queued_ns"))
 
 
 def _by_class(number: pl.Series, inside: Numbers, placed: pl.DataFrame) -> pl.DataFrame:
@@ -177,28 +227,31 @@ def _of_device(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
     launches = trace.compact("launches").filter(
         _of_owner(steps), pl.col("device").eq_missing(pl.lit(steps["device"][0]))
     )
-    launches = launches.select("kernel", "start_ns", "dur_ns")
-    return launches.with_columns(pl.lit(None, dtype=pl.Int64).alias("called_ns")).collect()
+    return launches.select("kernel", "start_ns", "dur_ns").collect()
 
 
 def _called(trace: Trace, rank: int | None, process: int | None) -> pl.DataFrame:
-    """The launches of a run with `called_ns`; those of an unknown process count where only its rank tells."""
+    """The launches of a run with `asked_ns`; those of an unknown process count where only its rank tells."""
     launches = trace.compact("launches").filter(pl.col("rank").eq_missing(rank))
     if process is not None:
         launches = launches.filter(pl.col("process").is_null() | (pl.col("process") == process))
-    launches = launches.select("kernel", *OWNER, "start_ns", "dur_ns", "correlation_id")
-    if "calls" not in trace.scope:
-        return launches.with_columns(pl.lit(None, dtype=pl.Int64).alias("called_ns")).collect()
-    calls = trace.calls.select(*CALL_KEY, "start_ns").collect()
-    rows = launches.collect()
-    return rows.hstack(gather_known(calls.select(called_ns="start_ns"), find_calls(rows, calls)))
+    columns = ("kernel", "device", "stream", *OWNER, "start_ns", "dur_ns", "correlation_id")
+    queued = launches.select(columns).collect()
+    return queued.with_columns(when_asked(queued, trace))
 
 
-def _about_launches(launches: pl.DataFrame, placed: pl.DataFrame, *, on_device: bool) -> list[str]:
-    notes = []
-    if outside := launches.height - placed.height:
-        notes.append(f"{outside:,} of {launches.height:,} launches are in no step and are left out.")
-    if (uncalled := placed["called_ns"].null_count()) and not on_device:
-        which = "Launches" if uncalled == placed.height else f"{uncalled:,} of {placed.height:,} launches"
-        notes.append(f"{which} have no host call in the file: they belong to the step in which they began.")
-    return notes
+def _about_launches(launches: int, known: int, placed: int) -> list[str]:
+    """What is in no step, and why; `known` is how many launches have a time that could tell their step."""
+    if not known:
+        return [f"No host call of the {launches:,} launches is in the file: which step they are of can't be told."]
+    outside, uncalled = launches - placed, launches - known
+    if not outside:
+        return []
+    why = "" if not uncalled else ", since" if uncalled == outside else f", {uncalled:,} of them since"
+    why += " their host calls are not in the file" if uncalled else ""
+    return [f"{outside:,} of {launches:,} launches are in no step and are left out{why}."]
+
+
+def _of_others(trace: Trace) -> list[str]:
+    count = trace.launches.select(pl.len()).collect().item()
+    return [f"None of the {count:,} launches in the file is of the process whose steps these are."] if count else []

@@ -1,6 +1,6 @@
 """How much of each step is bound by launches: the device waits for the host to queue its next work.
 
-The launch-bound time of a step is that part of its wall time in which
+The launch-bound time of a step is that part of its window (`step_sources.RunSteps`) in which
 
 - the device ran nothing, and the call that queued what it ran next had not returned: whether the host was launching,
   computing or waiting for a result itself; or
@@ -45,12 +45,13 @@ def with_launches(
 ) -> pl.DataFrame:
     """`steps` with the columns `LAUNCHED`; all null where the trace has no launches.
 
-    `launches`: launches in the step, copies and sets among them. `launch_bound_ns` and its share of the wall time are
-    null where the wall time, or too many of the calls, aren't known, and in steps without launches.
+    `launches`: launches in the step, copies and sets among them; null where none can be told to a step.
+    `launch_bound_ns` and its share of the window are null where the window, or too many of the calls, aren't known, and
+    in steps without launches.
 
     Args:
         trace: May have `launches` and `calls`.
-        steps: Of one run: `step`, `start_ns`, `wall_ns`.
+        steps: Of one run: `step`, `gpu_busy_ns`, `window_start_ns`, `window_ns`.
         class_steps: `step` and `calls`, as `step_class_times` has it.
         rank: Whose launches, as is `process`; those of an unknown process count where only its rank tells.
         process: The same.
@@ -59,8 +60,9 @@ def with_launches(
         return steps.with_columns(pl.lit(None, dtype=dtype).alias(name) for name, dtype in LAUNCHED.items())
     counted = steps.join(_counts(class_steps), on="step", how="left", maintain_order="left")
     if class_steps.is_empty() or class_steps["calls"].count():
-        counted = counted.with_columns(pl.col("launches").fill_null(0))
-    share = pl.col("launch_bound_ns") / pl.when(pl.col("wall_ns") > 0).then(pl.col("wall_ns"))
+        none = pl.when(pl.col("gpu_busy_ns").is_not_null()).then(pl.lit(0, dtype=pl.Int64))
+        counted = counted.with_columns(pl.col("launches").fill_null(none))
+    share = pl.col("launch_bound_ns") / pl.when(pl.col("window_ns") > 0).then(pl.col("window_ns"))
     bound = counted.with_columns(_bound_by_step(_Queued.read(trace, rank, process), counted))
     return bound.with_columns(share.alias("launch_bound_share"))
 
@@ -136,13 +138,15 @@ def _is(value: int | None, column: str) -> pl.Expr:
 
 def _bound_by_step(work: _Queued | None, steps: pl.DataFrame) -> pl.Series:
     """Launch-bound time of each step, null where it can't be told."""
-    timed = (steps["start_ns"].is_not_null() & steps["wall_ns"].is_not_null() & (steps["launches"] != 0)).to_numpy()
+    windows = ("window_start_ns", "window_ns")
+    is_timed = pl.all_horizontal(pl.col(name).is_not_null() for name in windows) & (pl.col("launches") != 0)
+    timed = steps.select(is_timed.fill_null(value=False)).to_series().to_numpy()
     found: list[int | None] = [None] * steps.height
     if work is not None and timed.any():
-        start, wall = (steps[name].filter(pl.Series(timed)).to_numpy() for name in ("start_ns", "wall_ns"))
-        covers = work.bound(int(start.min()), int((start + wall).max()))
-        bound_ns, unknown_ns = (cover.within(start, start + wall) for cover in covers)
-        told = unknown_ns <= UNKNOWN_IDLE * wall
+        start, length = (steps[name].filter(pl.Series(timed)).to_numpy() for name in windows)
+        covers = work.bound(int(start.min()), int((start + length).max()))
+        bound_ns, unknown_ns = (cover.within(start, start + length) for cover in covers)
+        told = unknown_ns <= UNKNOWN_IDLE * length
         for i, ns, is_told in zip(np.flatnonzero(timed).tolist(), bound_ns.tolist(), told.tolist(), strict=True):
             found[i] = ns if is_told else None
     return pl.Series("launch_bound_ns", found, dtype=pl.Int64)

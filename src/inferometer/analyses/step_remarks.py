@@ -35,6 +35,7 @@ def find_remarks(
     yield from _growth(steps, growth)
     yield from _disturbed(steps, differences)
     yield from _gaps(phases)
+    yield from _ahead(steps)
     yield from _launch_bound(phases)
     yield from _trends(trends)
     yield from _first_gaps(steps)
@@ -112,20 +113,32 @@ def _signed(ns: float) -> str:
 
 def _gaps(phases: pl.DataFrame) -> Iterator[str]:
     for row in phases.iter_rows(named=True):
-        gap, wall = row["gap_median_ns"], row["wall_median_ns"]
-        if gap is None or not wall or abs(gap) < _SAID_GAP * wall:
-            continue
-        what = f"{_phase_name(row['phase'])}step".strip()
-        if gap < 0:
+        gap, window = row["gap_median_ns"], row["window_median_ns"]
+        if gap is not None and window and gap >= _SAID_GAP * window:
+            what = f"{_phase_name(row['phase'])}step"
             yield (
-                f"The GPU works for {format_duration(-gap)} longer than a {what} lasts: the host runs ahead, so its "
-                "gap says nothing."
+                f"Outside device work, a {what} takes {format_duration(gap)}, {format_share(gap / window)} of "
+                f"{_window_name(row)} (medians)."
             )
-        else:
+
+
+def _ahead(steps: pl.DataFrame) -> Iterator[str]:
+    """Where marks are shorter than the device's work, as of a host that only replays graphs."""
+    known = steps.drop_nulls(["wall_ns", "gpu_busy_ns"])
+    for own in known.partition_by("phase", maintain_order=True):
+        wall_ns, busy_ns = (int(own[name].sum()) for name in ("wall_ns", "gpu_busy_ns"))
+        if busy_ns > wall_ns:
+            what = f"{_phase_name(own['phase'][0])}step"
             yield (
-                f"Outside device work, a {what} takes {format_duration(gap)}, {format_share(gap / wall)} of its wall "
-                "time."
+                f"The host runs ahead: {own.height:,} {what}{'s last' if own.height > 1 else ' lasts'} "
+                f"{format_duration(wall_ns)} there, and {'keep' if own.height > 1 else 'keeps'} the device busy for "
+                f"{format_duration(busy_ns)}."
             )
+
+
+def _window_name(row: dict[str, Any]) -> str:
+    is_wall = row["window_median_ns"] == row["wall_median_ns"]
+    return "its wall time" if is_wall else "its window"
 
 
 def _launch_bound(phases: pl.DataFrame) -> Iterator[str]:
@@ -133,9 +146,9 @@ def _launch_bound(phases: pl.DataFrame) -> Iterator[str]:
         share = row["launch_bound_share"]
         if share is not None and share >= _SAID_LAUNCH_BOUND:
             yield (
-                f"A {_phase_name(row['phase'])}step is launch-bound for {format_share(share)} of its wall time: the "
-                "device had run dry and the host had not queued its next work, or ran kernels shorter than their "
-                "launch."
+                f"A {_phase_name(row['phase'])}step is launch-bound for {format_share(share)} of {_window_name(row)} "
+                "(median): the device had run dry and the host had not queued its next work, or ran kernels shorter "
+                "than their launch."
             )
 
 

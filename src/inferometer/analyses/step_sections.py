@@ -31,6 +31,7 @@ _PHASE_FIELDS = (
     Field("gpu_median_ns", "GPU Med", "ns"),
     Field("gpu_p95_ns", "GPU p95", "ns", spare=3),
     Field("gpu_mad_ns", "GPU MAD", "ns", spare=8),
+    Field("window_median_ns", "Window Med", "ns", spare=6),
     Field("gap_median_ns", "Gap Med", "ns", spare=1),
     Field("wall_per_token_ns", "Wall a token", "ns", spare=2),
     Field("gpu_per_token_ns", "GPU a token", "ns", spare=9),
@@ -38,6 +39,10 @@ _PHASE_FIELDS = (
     replace(_LAUNCH_BOUND, spare=3),
 )
 _PARTS = ("Parts of a step add up to what it took beyond the usual; the rest is small parts, less what ran at once.",)
+_WINDOW = (
+    "A step's window begins with its mark, or when the work before has ended, and lasts until its mark and its own "
+    "work have ended."
+)
 _SLOPES = (
     "Of like steps, undisturbed ones. Over time: with the position in the decode run, or the context, held equal.",
 )
@@ -89,6 +94,7 @@ _STEP_FIELDS = (
     _TOKENS,
     Field("context_len", "Context", "count", spare=3),
     Field("wall_ns", "Wall", "ns"),
+    Field("window_ns", "Window", "ns", spare=7),
     replace(_BUSY, spare=1),
     Field("gap_ns", "Gap", "ns", spare=2),
     Field("excess_ns", "Beyond usual", "ns", spare=4),
@@ -114,8 +120,13 @@ _CLASS_FIELDS = (
 
 def step_sections(table: "StepTable") -> Iterator[Section]:
     """Phases first and classes of kernels last; what the run doesn't have is left out."""
-    notes = ("Of used steps; MAD is the median absolute deviation, not scaled.",)
-    yield Section("Steps per phase", _PHASE_FIELDS, _named(table.phases), notes)
+    notes = ["Of used steps; MAD is the median absolute deviation, not scaled."]
+    phases, steps = table.phases, table.steps
+    if steps["window_ns"].equals(steps["wall_ns"]):
+        phases, steps = (_without_window(frame) for frame in (phases, steps))
+    else:
+        notes.append(_WINDOW)
+    yield Section("Steps per phase", _PHASE_FIELDS, _named(phases), tuple(notes))
     if table.growth["slope_ns"].count():
         half = ((pl.col("high_ns") - pl.col("low_ns")) / 2).alias("half_ns")
         growth = table.growth.with_columns(half, pl.col("r2").round(5)).pipe(_demangled)
@@ -126,7 +137,7 @@ def step_sections(table: "StepTable") -> Iterator[Section]:
         yield Section("Over the run", _TREND_FIELDS, _trend_rows(trends), _SLOPES)
     if table.serving is not None:
         yield table.serving.section()
-    yield Section("Steps", _STEP_FIELDS, _named(table.steps).head(_rows(table)))
+    yield Section("Steps", _STEP_FIELDS, _named(steps).head(_rows(table)))
     if not table.classes.is_empty():
         yield Section("Classes of kernels", _CLASS_FIELDS, _demangled(_named(table.classes)).head(_rows(table)))
 
@@ -156,6 +167,11 @@ def _disturbed(table: "StepTable") -> Iterator[Section]:
 def _rows(table: "StepTable") -> int:
     """Of the longer tables."""
     return table.steps.height + table.classes.height + table.differences.height if table.top is None else table.top
+
+
+def _without_window(frame: pl.DataFrame) -> pl.DataFrame:
+    """For people: where each window is the step's wall time, it isn't shown twice."""
+    return frame.with_columns(pl.lit(None, dtype=pl.Int64).alias(name) for name in frame.columns if "window" in name)
 
 
 def _named(frame: pl.DataFrame) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 Steps are the table `steps` where it has rows (an engine's log, cycles), else marks among the host's spans: those of
 engines (`engine_marks.py`), which tell the phase and the tokens, else `ProfilerStep#N`, else ranges that a user named
 (`found_steps/ranges.py`). Without any, they are found in the order of kernels (`found_steps/finding.py`).
-`step_class_times` says what classes of kernels took in each.
+`step_class_times` says what classes of kernels took in each, and how long the device worked and idled.
 """
 
 import re
@@ -37,7 +37,7 @@ STEPS = pl.Schema(
         "phase": pl.String(),
         **dict.fromkeys(("batch", "tokens", "prefill_tokens", "decode_tokens", "context_len"), pl.Int64()),
         "mean_kv": pl.Float64(),
-        **dict.fromkeys(("start_ns", "wall_ns", "gpu_busy_ns", "gap_ns"), pl.Int64()),
+        **dict.fromkeys(("start_ns", "wall_ns", "window_start_ns", "window_ns", "gpu_busy_ns", "gap_ns"), pl.Int64()),
         **dict.fromkeys(("is_partial", "is_warm_up"), pl.Boolean()),
         "confidence": pl.Float64(),
         "layers": pl.Int64(),
@@ -65,8 +65,13 @@ _NO_STEPS = (
 class RunSteps:
     """One run of the trace. `steps` in order of time; `class_steps` with `calls` where they are known.
 
-    Of `steps`, `is_partial`, `is_warm_up`, `confidence` and `layers` are null unless they were found in the order of
-    kernels; `start_ns` and `wall_ns` are then the device's, from the first launch of a step to the end of its last.
+    Of `steps`, `wall_ns` is how long the mark lasts, on the host. The window of a step begins with its mark, or when
+    the work before it has ended, and lasts until the mark and all work that was queued in it have ended: so it holds
+    what the host queued ahead, and windows don't overlap. `gap_ns` is the time of the window in which the device ran
+    nothing. Where the source tells how long the GPU was busy, and not when, the window is the wall time and the gap
+    the rest of it, null where the busy time is the longer one. `is_partial`, `is_warm_up`, `confidence` and `layers`
+    are null unless steps were found in the order of kernels; `start_ns` and `wall_ns` are then the device's, from the
+    first launch of a step to the end of its last.
 
     `runs`: how many steps each run of the trace has. `rank` and `process`: whose steps they are, as the tables have it.
     `anchor`: what delimits the steps.
@@ -206,8 +211,15 @@ def _in_order(steps: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _with_gaps(steps: pl.DataFrame) -> pl.DataFrame:
-    busy = pl.coalesce("gpu_busy_ns", "busy_ns")
-    return steps.with_columns(busy.alias("gpu_busy_ns"), (pl.col("wall_ns") - busy).alias("gap_ns"))
+    """With windows and gaps: of launches where these tell how long the device was busy, else of the wall time."""
+    wall, recorded = pl.col("wall_ns"), pl.col("gpu_busy_ns")
+    is_of_launches = recorded.is_null() & pl.col("from_ns").is_not_null()
+    return steps.with_columns(
+        pl.when(is_of_launches).then("from_ns").otherwise("start_ns").alias("window_start_ns"),
+        pl.when(is_of_launches).then("lasting_ns").otherwise(wall).alias("window_ns"),
+        pl.when(is_of_launches).then("idle_ns").when(recorded <= wall).then(wall - recorded).alias("gap_ns"),
+        pl.coalesce(recorded, "busy_ns").alias("gpu_busy_ns"),
+    )
 
 
 def _with_tokens(steps: pl.DataFrame) -> pl.DataFrame:

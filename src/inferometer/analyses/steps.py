@@ -39,7 +39,7 @@ NEEDED = {  # the columns of each table that the question touches
 }
 _COLUMNS = (
     *("step", "run", "phase", "batch", "tokens", "prefill_tokens", "decode_tokens", "context_len", "mean_kv"),
-    *("start_ns", "wall_ns", "gpu_busy_ns", "gap_ns"),
+    *("start_ns", "wall_ns", "window_ns", "gpu_busy_ns", "gap_ns"),
     *("disturbed", "excess_ns", "gap_excess_ns", "why", *LAUNCHED),
     *("is_partial", "is_warm_up", "confidence", "layers"),
 )
@@ -49,9 +49,11 @@ _COLUMNS = (
 class StepTable(Result):
     """One run's steps; times in ns, exact, and a null phase is unknown.
 
-    What a row is, of `steps`: a step. `mean_kv` is the mean number of KV positions that a token of it attends to,
-    `gap_ns` wall - busy, `excess_ns` what the busy time has beyond the usual at this context (of a source that tells no
-    busy time, the wall time), null where nobody can say what is usual; `why` says what was slow.
+    What a row is, of `steps`: a step. `mean_kv` is the mean number of KV positions that a token of it attends to.
+    `wall_ns` is the mark's, on the host; `gap_ns` is the time within `window_ns`, until its work has ended, in which
+    the device ran nothing (`step_sources.RunSteps`). `excess_ns` is what the busy time has beyond the usual at this
+    context (of a source that tells no busy time, the wall time), null where nobody can say what is usual; `why` says
+    what was slow.
     `launches` and `launch_bound_ns`, with its share of the wall time, are of `step_launches`, null where no launches or
     calls were recorded. `is_partial`, `is_warm_up`, `confidence` and `layers` are of steps found in the order of
     kernels, else null; partial and warm-up steps are never used for statistics.
@@ -236,6 +238,7 @@ def _phases(steps: pl.DataFrame) -> pl.DataFrame:
         pl.col("used").sum().cast(pl.Int64),
         pl.when(pl.col("tokens").null_count() == 0).then(pl.col("tokens").sum()).alias("tokens"),
         *statistics,
+        pl.col("window_ns").filter("used").median().alias("window_median_ns"),
         pl.col("gap_ns").filter("used").median().alias("gap_median_ns"),
         *per_token,
         pl.col("launches").filter("used").median().round().cast(pl.Int64).alias("launches_median"),

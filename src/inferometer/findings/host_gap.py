@@ -1,9 +1,10 @@
-"""Wall time of the steps in which the GPU did nothing of them; of runs on a CPU, in which no op did.
+"""Wall time of the steps in which the GPU did nothing; of runs on a CPU, in which no op did.
 
-Fires when, over all decode steps, wall time minus GPU time is 3 % of the wall time or more: `low`; from 5 % `medium`,
-from 25 % `high`. Engines that keep the queue filled stay below 3 %. Sums that a source prints may hold work that
-overlaps; then the gap is a lower limit. Whether the gap grows with the GPU's work tells what it is: one that doesn't
-is paid once a step.
+Fires when, over all decode steps, the gaps are 3 % of the wall time or more: `low`; from 5 % `medium`, from 25 %
+`high`. Engines that keep the queue filled stay below 3 %. Where launches tell, the wall time of a step is its window,
+until its work has ended, whenever its mark ends on the host (`step_sources.RunSteps`). Sums that a source prints may
+hold work that overlaps; then the gap is a lower limit. Whether the gap grows with the GPU's work tells what it is: one
+that doesn't is paid once a step.
 """
 
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ class _Words(NamedTuple):
     """What the work is called where a GPU does it, and where ops on the CPU are all that was recorded."""
 
     title: str
-    work: str
+    outside: str
     whose: str
     next: str
     next_if_fixed: str
@@ -33,14 +34,14 @@ class _Words(NamedTuple):
 
 _OF_GPU = _Words(
     title="the GPU waits for {} of decode's wall time",
-    work="GPU time",
+    outside="Outside GPU work",
     whose="the GPU's work",
     next="Record the host's side of a step, and see what it does while the GPU waits.",
     next_if_fixed="Put more tokens into a step, or queue the next step before reading the last one back.",
 )
 _OF_CPU = _Words(
     title="{} of decode's wall time is between the CPU's ops",
-    work="time in ops",
+    outside="Outside ops",
     whose="the ops' time",
     next="See which modules it is in: inferometer tree.",
     next_if_fixed="Put more tokens into a step, or compile the model: it is time of Python and the framework.",
@@ -51,8 +52,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     steps = evidence.decode_steps
     if "gap_ns" not in steps.columns:
         return
-    steps = steps.drop_nulls(["gap_ns", "wall_ns", "gpu_busy_ns"])
-    wall_ns, gap_ns = int(steps["wall_ns"].sum()), int(steps["gap_ns"].sum())
+    steps = steps.drop_nulls(["gap_ns", "window_ns", "gpu_busy_ns"])
+    wall_ns, gap_ns = int(steps["window_ns"].sum()), int(steps["gap_ns"].sum())
     severity = _SCALE.severity(gap_ns / wall_ns) if wall_ns > 0 else None
     if severity is None:
         return
@@ -62,7 +63,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     share = gap_ns / wall_ns
     words = _OF_CPU if evidence.is_on_cpu else _OF_GPU
     gaps = (
-        f"Wall minus {words.work}: median {format_duration(middle)} a step ({format_duration(low)} to "
+        f"{words.outside}: median {format_duration(middle)} a step ({format_duration(low)} to "
         f"{format_duration(high)} over {quiet.height:,} undisturbed decode steps)"
     )
     a_token = (quiet["gap_ns"] / quiet["tokens"]).median() if quiet["tokens"].null_count() == 0 else None
