@@ -28,19 +28,25 @@ def kernel_run(
     layer: Kernels = LAYER, head: Kernels = HEAD, *, steps: int = 10, layers: int = 4, gap_ns: int = 1_000,
     noise: float = 0.01, seed: int = 0, marked: bool = True, **place: Any,
 ) -> Trace:  # fmt: skip
-    """Steps of `layers` layers and a head on one stream, each step a `ProfilerStep` when `marked`."""
+    """Steps of `layers` layers and a head on one stream, each step a `ProfilerStep` when `marked`.
+
+    Each kernel is called for as it begins, `gap_ns` after the one before.
+    """
     rows: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
     spans: list[dict[str, Any]] = []
+    owner: dict[str, Any] = {key: place[key] for key in ("process", "rank") if key in place}
     rng, now = np.random.default_rng(seed), 0
     for step in range(steps):
         begin = now
         for kernel, dur_ns in [*list(layer) * layers, *head]:
             took = max(round(dur_ns * (1 + noise * rng.standard_normal())), 1)
-            rows.append({"kernel": kernel, "start_ns": now, "dur_ns": took, **place})
+            called = {"start_ns": now + gap_ns, "correlation_id": len(rows), **owner}
+            calls.append({"api": "cudaLaunchKernel", "dur_ns": 1, **called})
+            rows.append({"kernel": kernel, "dur_ns": took, **called, **place})
             now += took + gap_ns
-        owner: dict[str, Any] = {key: place[key] for key in ("process", "rank") if key in place}
         spans.append({"span": f"ProfilerStep#{step}", "start_ns": begin, "dur_ns": now - begin, **owner})
-    return trace_of(rows, spans=spans if marked else [])
+    return trace_of(rows, calls=calls, spans=spans if marked else [])
 
 
 def timed_run(

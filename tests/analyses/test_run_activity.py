@@ -98,31 +98,62 @@ def test_a_launch_is_in_the_step_that_called_for_it():
     run = activity(trace_of(launches, calls=calls, spans=spans))
     assert run.functions.select("cycle", "calls").rows() == [(1, 1), (2, 1), (3, 1), (4, 1)]
     assert run.cycles.select("cycle", "dur_ns", "idle_ns", "complete").rows() == [
-        (1, 20, 0, False),  # the gap before the first launch is not known
+        (1, 115, 95, True),  # before the first launch the device was idle from the mark on
         (2, 100, 80, True),
         (3, 100, 80, True),
         (4, 100, 80, True),
     ]
 
 
+def called(start_ns, number, **more):
+    """A launch that begins as it is called for, and its call."""
+    both = {"start_ns": start_ns, "correlation_id": number, **more}
+    return both, {"api": "cudaLaunchKernel", "dur_ns": 1, **both}
+
+
 def test_recorded_steps_count_before_profiler_steps():
     steps = [{"step": k, "start_ns": 100 * k, "dur_ns": 100, "source": "recorded"} for k in (7, 8)]
     spans = [{"span": "ProfilerStep#1", "start_ns": 0, "dur_ns": 2_000}]
-    run = activity(trace_of([{"start_ns": 710}, {"start_ns": 820}], steps=steps, spans=spans))
+    launches, calls = zip(called(710, 1), called(820, 2), strict=True)
+    run = activity(trace_of(launches, calls=calls, steps=steps, spans=spans))
     assert run.functions["cycle"].to_list() == [7, 8]
 
 
 def test_launches_outside_of_all_steps_are_left_out_and_said():
     spans = [{"span": "ProfilerStep#1", "start_ns": 100, "dur_ns": 100}]
-    run = activity(trace_of([{"start_ns": 0}, {"start_ns": 150}, {"start_ns": 999}], spans=spans))
+    launches, calls = zip(called(0, 1), called(150, 2), called(999, 3), strict=True)
+    run = activity(trace_of(launches, calls=calls, spans=spans))
     assert run.functions["calls"].sum() == 1
     assert run.notes == ("2 of 3 launches are in no step and are left out.",)
-    assert activity(trace_of([{"start_ns": 0}], spans=spans)).functions.is_empty()
+    assert activity(trace_of(launches[:1], calls=calls[:1], spans=spans)).functions.is_empty()
+
+
+def test_a_launch_whose_call_is_not_in_the_file_is_in_no_step():
+    spans = [{"span": f"ProfilerStep#{k}", "start_ns": 100 * k, "dur_ns": 100} for k in (1, 2)]
+    launches, calls = zip(called(150, 1), called(250, 2), strict=True)
+    earlier = {"start_ns": 110, "correlation_id": 99}  # queued before the recording
+    run = activity(trace_of([earlier, *launches], calls=calls, spans=spans))
+    assert run.functions.select("cycle", "calls").rows() == [(1, 1), (2, 1)]
+    assert run.cycles["complete"].to_list() == [True, True]
+    assert run.notes == ("1 of 3 launches are in no step and are left out.",)
+
+
+def test_a_run_without_any_call_is_one_window():
+    spans = [{"span": f"ProfilerStep#{k}", "start_ns": 100 * k, "dur_ns": 100} for k in (1, 2)]
+    run = activity(trace_of([{"start_ns": 150}, {"start_ns": 250}], spans=spans))
+    assert run.functions.select("cycle", "calls").rows() == [(1, 2)]
+
+
+def test_work_on_a_cpu_is_in_the_step_in_which_it_runs():
+    spans = [{"span": f"ProfilerStep#{k}", "start_ns": 100 * k, "dur_ns": 100} for k in (1, 2)]
+    run = activity(trace_of([{"start_ns": 150, "device": "cpu"}, {"start_ns": 250, "device": "cpu"}], spans=spans))
+    assert run.functions["cycle"].to_list() == [1, 2]
 
 
 def test_steps_of_another_rank_are_not_this_rank_s():
     spans = [{"span": "ProfilerStep#1", "rank": 0, "start_ns": 0, "dur_ns": 100}]
-    run = activity(trace_of([{"rank": 0, "start_ns": 5}, {"rank": 1, "start_ns": 5}], spans=spans))
+    launches, calls = zip(called(5, 1, rank=0), called(5, 1, rank=1), strict=True)
+    run = activity(trace_of(launches, calls=calls, spans=spans))
     assert run.functions["rank"].to_list() == [0]
 
 

@@ -1,13 +1,16 @@
 """What a run did, from its launches: sums by function and cycle, gaps and overlaps, and samples for intervals.
 
-A cycle is a step as `inferometer steps` has it (`change_marks`). A launch belongs to the step in which its host call
-began, or where calls are unknown, or steps are the device's own, to that in which it began itself; without steps the
-whole window is cycle 1. A cycle of a lane runs from the end of the work before it to the end of its own last work, so
-cycles neither overlap nor leave time out: each launch brings its duration, less what overlaps with work begun before,
-and the gap in front of it. The first cycle of a recording lacks its gap, so of three or more it counts as partial.
+A cycle is a step as `inferometer steps` has it (`change_marks`). A launch belongs to the marked step in which its host
+call began, and to none where the call is not in the file; to the step in which it began itself where steps are the
+device's own; without steps the whole window is cycle 1. A cycle of a lane runs from the end of the work before it to
+the end of its own last work, so cycles neither overlap nor leave time out: each launch brings its duration, less what
+overlaps with work begun before, and the gap in front of it.
+
+The gap in front of the first launch of a recording runs from the mark that it was queued in. The first of steps that
+were found lacks its gap, so of three or more it counts as partial.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -15,7 +18,7 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.change_marks import Marks, find_marks
 from inferometer.analyses.compare_limits import BLOCKS, IN_ORDER
-from inferometer.analyses.correlation import CALL_KEY, find_calls
+from inferometer.analyses.correlation import when_asked
 from inferometer.analyses.nesting import find_innermost
 from inferometer.analyses.run_activity import (
     BLOCKS_SCHEMA,
@@ -34,6 +37,9 @@ from inferometer.trace.trace import Trace
 
 _STRETCHES = 8
 _ENOUGH_CYCLES = 3
+_NEVER = -(1 << 63)
+_IN_STEP = pl.Schema({"cycle": pl.Int64(), "phase": pl.String(), "step_start_ns": pl.Int64()})
+_UNCALLED = "No host call of a launch is in the file, so none can be told to a step: the whole recording is compared."
 
 
 @dataclass(frozen=True)
@@ -88,8 +94,10 @@ def activity_of_launches(trace: Trace) -> Activity:
 
 def read_launches(trace: Trace, marks: Marks) -> LaunchedRun:
     """The launches of a trace in these steps."""
-    is_called = not (marks.steps.is_empty() or marks.looked_for)
-    launches, lanes = _in_lanes(_launches(trace, with_calls=is_called))
+    is_marked = not (marks.steps.is_empty() or marks.looked_for)
+    launches, lanes = _in_lanes(_launches(trace, with_calls=is_marked))
+    if is_marked and launches["asked_ns"].null_count() == launches.height:
+        marks = replace(marks, steps=marks.steps.clear(), notes=(*marks.notes, _UNCALLED))
     names = launches.group_by("kernel").agg(pl.col("kind").first()).cast({"kernel": pl.String, "kind": pl.String})
     classes = names.select(
         pl.col("kernel").alias("function"),
@@ -107,15 +115,13 @@ def _notes(launches: int, outside: int, bystanders: int) -> list[str]:
 
 
 def _launches(trace: Trace, *, with_calls: bool) -> pl.DataFrame:
-    """The launches, with `called_ns` where their calls are known and asked for."""
+    """The launches, with `asked_ns`, which tells their step: when the host asked for them, or when they began."""
     columns = ["kind", "kernel", *LANE, "stream", "start_ns", "dur_ns"]
     launches = trace.compact("launches")
-    if not (with_calls and "calls" in trace.scope):
-        return launches.select(*columns, pl.lit(None, dtype=pl.Int64).alias("called_ns")).collect()
+    if not with_calls:
+        return launches.select(*columns, pl.col("start_ns").alias("asked_ns")).collect()
     queued = launches.select(*columns, "correlation_id").collect()
-    calls = trace.calls.select(*CALL_KEY, "start_ns").sort("start_ns", maintain_order=True).collect()
-    at = pl.Series(find_calls(queued, calls)).replace(-1, None)
-    return queued.select(*columns, calls["start_ns"].gather(at).alias("called_ns"))
+    return queued.select(*columns, when_asked(queued, trace))
 
 
 def _in_lanes(launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -135,13 +141,13 @@ def _in_steps(launches: pl.DataFrame, lanes: pl.DataFrame, steps: pl.DataFrame) 
     left_out = [pl.DataFrame(schema={"lane": pl.UInt32, "cycle": pl.Int64})]
     if steps.is_empty():
         cycle = pl.lit(1, dtype=pl.Int64).alias("cycle")
-        return launches.with_columns(cycle, pl.lit(None, dtype=pl.String).alias("phase")), left_out[0]
-    times = launches.select("lane", pl.col("called_ns").fill_null(pl.col("start_ns")).alias("time_ns"))
-    found = [pl.DataFrame(schema={"cycle": pl.Int64, "phase": pl.String})]
+        nothing = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in _IN_STEP.items() if name != "cycle"]
+        return launches.with_columns(cycle, *nothing), left_out[0]
+    found = [pl.DataFrame(schema=_IN_STEP)]
     for lane, process, rank, device in lanes.iter_rows():
         own = _steps_of(steps, process, rank, device)
-        at = _step_at(own, times.filter(pl.col("lane") == lane)["time_ns"].to_numpy())
-        found.append(own.select(pl.col("cycle", "phase").gather(at)))
+        at = _step_at(own, launches.filter(pl.col("lane") == lane)["asked_ns"].fill_null(_NEVER).to_numpy())
+        found.append(own.select(*_IN_STEP).select(pl.all().gather(at)))
         number = pl.lit(lane, dtype=pl.UInt32).alias("lane")
         left_out.append(own.filter("left_out").select(number, "cycle"))
     return pl.concat([launches, pl.concat(found)], how="horizontal"), pl.concat(left_out)
@@ -152,7 +158,8 @@ def _steps_of(steps: pl.DataFrame, process: int | None, rank: int | None, device
     own = steps.filter(pl.col("rank").eq_missing(rank), pl.col("device").is_null() | (pl.col("device") == device))
     if process is not None and own["process"].null_count() < own.height:
         own = own.filter(pl.col("process") == process)
-    return own.sort("start_ns", "end_ns").unique("cycle", keep="first", maintain_order=True)
+    ordered = own.sort("start_ns", "end_ns").unique("cycle", keep="first", maintain_order=True)
+    return ordered.with_columns(pl.col("start_ns").alias("step_start_ns"))
 
 
 def _step_at(steps: pl.DataFrame, times_ns: NDArray[np.int64]) -> pl.Series:
@@ -172,7 +179,8 @@ def _with_gaps(launches: pl.DataFrame) -> pl.DataFrame:
     """With `gap_ns` in front of each launch and its `overlap_ns` with work begun before, of one lane."""
     start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("dur_ns")
     fresh = (end - pl.max_horizontal(start, pl.col("open_until"))).clip(lower_bound=0)
-    return launches.with_columns(end.cum_max().shift(1).over("lane").alias("open_until")).with_columns(
+    before = pl.coalesce(end.cum_max().shift(1).over("lane"), "step_start_ns")
+    return launches.with_columns(before.alias("open_until")).with_columns(
         (start - pl.col("open_until")).clip(lower_bound=0).fill_null(0).alias("gap_ns"),
         (pl.col("dur_ns") - fresh).alias("overlap_ns"),
     )
@@ -219,8 +227,10 @@ def _shortest(inside: pl.DataFrame, classes: pl.DataFrame) -> pl.DataFrame:
 def _cycles(run: LaunchedRun, inside: pl.DataFrame, lanes: pl.DataFrame, functions: pl.DataFrame) -> pl.DataFrame:
     """One row a cycle and lane; partial ones only at the ends, since launches between them are all there.
 
-    Which found steps are whole is known already, by what begins and ends them and not by how many launches they have.
+    A marked step began in the recording, so at most the last is cut. Which found steps are whole is known already, by
+    what begins and ends them and not by how many launches they have.
     """
+    is_marked = not (run.marks.looked_for or run.marks.steps.is_empty())
     step = pl.col("dur_ns") - pl.col("overlap_ns") + pl.col("gap_ns")
     sums = (
         inside.group_by("cycle", "lane")
@@ -234,14 +244,14 @@ def _cycles(run: LaunchedRun, inside: pl.DataFrame, lanes: pl.DataFrame, functio
         .sort("lane", "start_ns", "cycle")
     )
     checked = with_completeness(filled(sums, CYCLES), functions).with_columns(sums["lane"])
-    if run.marks.looked_for and not run.marks.steps.is_empty():
+    if run.marks.looked_for:
         checked = checked.with_columns(pl.lit(value=True).alias("complete"))
-    begins = run.work.group_by("lane").agg(pl.col("cycle").first().alias("begins_in"))
-    is_first = (pl.col("cycle") == pl.col("begins_in")) & (pl.len().over("lane") >= _ENOUGH_CYCLES)
-    checked = checked.join(begins, on="lane", how="left", maintain_order="left").with_columns(
-        (pl.col("complete") & ~is_first.fill_null(value=False)).alias("complete")
-    )
-    begun = pl.col("complete").cum_max().over("lane")
+        begins = run.work.group_by("lane").agg(pl.col("cycle").first().alias("begins_in"))
+        is_first = (pl.col("cycle") == pl.col("begins_in")) & (pl.len().over("lane") >= _ENOUGH_CYCLES)
+        checked = checked.join(begins, on="lane", how="left", maintain_order="left").with_columns(
+            (pl.col("complete") & ~is_first.fill_null(value=False)).alias("complete")
+        )
+    begun = pl.lit(is_marked) | pl.col("complete").cum_max().over("lane")
     goes_on = pl.col("complete").cum_max(reverse=True).over("lane")
     checked = checked.with_columns((begun & goes_on & (pl.col("dur_ns") > 0)).alias("complete"))
     if run.left_out.height:

@@ -114,8 +114,9 @@ def read_sides(base: Trace, candidate: Trace) -> Sides:
     """What both runs did: phase by phase where both have launches in steps that tell their phases."""
     if not (_has_launches(base) and _has_launches(candidate)):
         return _as_recorded(base, candidate)
-    marks = shared_marks(base, candidate)
-    runs = read_launches(base, marks[0]), read_launches(candidate, marks[1])
+    found = shared_marks(base, candidate)
+    runs = read_launches(base, found[0]), read_launches(candidate, found[1])
+    marks = runs[0].marks, runs[1].marks
     phases = [run.phases() for run in marks]
     shared = [phase for phase in phases[0] if min(counts.get(phase, 0) for counts in phases) >= FEWEST_OF_PHASE]
     if not any(shared):  # none but the unknown
