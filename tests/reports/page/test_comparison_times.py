@@ -54,7 +54,7 @@ def test_the_verdict_stands_first_with_the_steps_and_their_interval() -> None:
     assert lines["Of the base's step"][1] == (
         f"{found.changes.step_ratio:.3f} times (95 %: {interval[0]:.3f} to {interval[1]:.3f})"
     )
-    assert lines["Steps compared"] == ["9", "9"]
+    assert lines["Steps compared"] == ["10", "10"]
     assert "Comparable as recorded: Same functions, called as often in a step." in words(block, "plain")
     assert any("gpu_clock" in text for text in words(block, "note"))
 
