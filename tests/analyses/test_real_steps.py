@@ -55,6 +55,9 @@ def recount(events: list[dict[str, Any]]) -> list[tuple[int, int, int, int]]:
             begins[event["tid"]] = min(begins.get(event["tid"], ns(event)[0]), ns(event)[0])
     of_mark = re.compile(r"ProfilerStep#\d+|execute_.*")
     marks = sorted(ns(e) for e in events if e.get("cat") == "user_annotation" and of_mark.fullmatch(e["name"]))
+    at, event = min(work, key=lambda each: ns(each[1])[0])
+    begun = ns(event)[0]
+    hidden = 0 if at is not None and begun - at < 500_000 else begun  # nothing is known of the device before
     found, ended = [], 0
     for start, end in marks:
         own = [ns(event) for at, event in work if at is not None and start <= at < end]
@@ -64,7 +67,7 @@ def recount(events: list[dict[str, Any]]) -> list[tuple[int, int, int, int]]:
             if (at is not None and at < start) or (at is None and ns(event)[0] < begins.get(event["tid"], 0))
         ]
         until = max([ended, end, *(last for _, last in own)])
-        since = max([start, ended, *(last for last in before if last <= until)])
+        since = max([start, ended, hidden, *(last for last in before if last <= until)])
         running = union([ns(event) for _, event in work], since, until)
         found.append((len(own), union(own, 0, until), until - since, until - since - running))
         ended = until

@@ -138,6 +138,14 @@ def test_a_launch_whose_call_is_not_in_the_file_is_in_no_step():
     assert run.notes == ("1 of 3 launches are in no step and are left out.",)
 
 
+def test_the_gap_before_a_first_launch_that_had_to_wait_is_not_counted():
+    spans = [{"span": f"ProfilerStep#{k}", "start_ns": 10**6 * k, "dur_ns": 10**6} for k in (1, 2)]
+    launches, calls = zip(called(1_100_000, 1), called(2_100_000, 2), strict=True)
+    waited = [launch | {"start_ns": launch["start_ns"] + 700_000, "dur_ns": 9} for launch in launches]
+    run = activity(trace_of(waited, calls=calls, spans=spans))
+    assert run.cycles.select("dur_ns", "idle_ns", "complete").rows() == [(9, 0, True), (10**6, 999_991, True)]
+
+
 def test_a_run_without_any_call_is_one_window():
     spans = [{"span": f"ProfilerStep#{k}", "start_ns": 100 * k, "dur_ns": 100} for k in (1, 2)]
     run = activity(trace_of([{"start_ns": 150}, {"start_ns": 250}], spans=spans))

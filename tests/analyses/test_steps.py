@@ -406,7 +406,7 @@ def test_launches_without_calls_are_in_no_step() -> None:
     launches = [{"start_ns": 110, "dur_ns": 20}, {"start_ns": 120, "dur_ns": 20, "stream": 9}, {"start_ns": 149}]
     table = step_table(trace_of(launches, spans=spans))
     columns = ("step", "launches", "gpu_busy_ns", "window_ns", "gap_ns")
-    assert table.steps.select(columns).rows() == [(1, None, None, 50, 19), (2, None, None, 50, 50)]
+    assert table.steps.select(columns).rows() == [(1, None, None, 40, 9), (2, None, None, 50, 50)]
     untold = "No host call of the 3 launches is in the file: which step they are of can't be told."
     assert untold in table.remarks()
 
@@ -428,6 +428,15 @@ def test_work_that_was_queued_before_the_first_mark_is_none_of_its_own() -> None
     ]
     said = "2 of 4 launches are in no step and are left out, 1 of them since their host calls are not in the file."
     assert said in table.remarks()
+
+
+@pytest.mark.parametrize(("late_ns", "window"), [(500_000, (900_000, 800_000)), (500_001, (299_999, 199_999))])
+def test_what_came_before_a_first_launch_that_had_to_wait_is_not_known(late_ns: int, window: tuple[int, int]) -> None:
+    span = {"span": "ProfilerStep#1", "start_ns": 100_000, "dur_ns": 900_000}
+    queued = {"api": "cudaLaunchKernel", "start_ns": 200_000, "dur_ns": 9, "correlation_id": 1}
+    launch = {"start_ns": 200_000 + late_ns, "dur_ns": 100_000, "correlation_id": 1}
+    table = step_table(trace_of([launch], calls=[queued], spans=[span]))
+    assert table.steps.select("window_ns", "gap_ns").rows() == [window]
 
 
 def test_launches_of_another_process_are_said() -> None:

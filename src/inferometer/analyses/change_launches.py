@@ -6,8 +6,9 @@ device's own; without steps the whole window is cycle 1. A cycle of a lane runs 
 the end of its own last work, so cycles neither overlap nor leave time out: each launch brings its duration, less what
 overlaps with work begun before, and the gap in front of it.
 
-The gap in front of the first launch of a recording runs from the mark that it was queued in. The first of steps that
-were found lacks its gap, so of three or more it counts as partial.
+The gap in front of the first launch of a recording runs from the mark that it was queued in, if it found the device
+idle; else it isn't known, and not counted. The first of steps that were found lacks its gap, so of three or more it
+counts as partial.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from inferometer.analyses.change_marks import Marks, find_marks
 from inferometer.analyses.compare_limits import BLOCKS, IN_ORDER
-from inferometer.analyses.correlation import when_asked
+from inferometer.analyses.correlation import FOUND_IDLE_NS, when_asked
 from inferometer.analyses.nesting import find_innermost
 from inferometer.analyses.run_activity import (
     BLOCKS_SCHEMA,
@@ -179,7 +180,8 @@ def _with_gaps(launches: pl.DataFrame) -> pl.DataFrame:
     """With `gap_ns` in front of each launch and its `overlap_ns` with work begun before, of one lane."""
     start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("dur_ns")
     fresh = (end - pl.max_horizontal(start, pl.col("open_until"))).clip(lower_bound=0)
-    before = pl.coalesce(end.cum_max().shift(1).over("lane"), "step_start_ns")
+    found_idle = pl.when(start - pl.col("asked_ns") <= FOUND_IDLE_NS).then("step_start_ns")
+    before = pl.coalesce(end.cum_max().shift(1).over("lane"), found_idle)
     return launches.with_columns(before.alias("open_until")).with_columns(
         (start - pl.col("open_until")).clip(lower_bound=0).fill_null(0).alias("gap_ns"),
         (pl.col("dur_ns") - fresh).alias("overlap_ns"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.correlation import when_asked
+from inferometer.analyses.correlation import FOUND_IDLE_NS, when_asked
 from inferometer.analyses.cover import Cover
 from inferometer.analyses.intervals import busy_sums
 from inferometer.analyses.labels import label_names
@@ -160,7 +160,8 @@ def _busy(launches: pl.DataFrame, inside: Numbers, windows: tuple[Numbers, Numbe
 def _windows(launches: pl.DataFrame, inside: Numbers, start: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
     """From when to when each mark's step lasts: until its mark and its work have ended.
 
-    It begins with its mark, or when all that was queued before has ended, where that is later.
+    It begins with its mark, or when all that was queued before has ended, where that is later; and not before the
+    first launch where that waited for something that is not in the file.
     """
     own = launches.filter(pl.Series(inside >= 0))
     until = end.copy()
@@ -171,6 +172,9 @@ def _windows(launches: pl.DataFrame, inside: Numbers, start: Numbers, end: Numbe
     before = np.searchsorted(others["queued_ns"].to_numpy(), start)
     since = np.maximum(start, np.concatenate((start[:1], until[:-1])))
     since[before > 0] = np.maximum(since[before > 0], ended[before[before > 0] - 1])
+    first = launches.select(pl.col("start_ns", "asked_ns").sort_by("start_ns").first()).row(0, named=True)
+    if first["asked_ns"] is None or first["start_ns"] - first["asked_ns"] > FOUND_IDLE_NS:
+        since = np.maximum(since, first["start_ns"])
     return np.minimum(since, until), until
 
 

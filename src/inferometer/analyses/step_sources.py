@@ -67,11 +67,12 @@ class RunSteps:
 
     Of `steps`, `wall_ns` is how long the mark lasts, on the host. The window of a step begins with its mark, or when
     the work before it has ended, and lasts until the mark and all work that was queued in it have ended: so it holds
-    what the host queued ahead, and windows don't overlap. `gap_ns` is the time of the window in which the device ran
-    nothing. Where the source tells how long the GPU was busy, and not when, the window is the wall time and the gap
-    the rest of it, null where the busy time is the longer one. `is_partial`, `is_warm_up`, `confidence` and `layers`
-    are null unless steps were found in the order of kernels; `start_ns` and `wall_ns` are then the device's, from the
-    first launch of a step to the end of its last.
+    what the host queued ahead, and windows don't overlap. The first doesn't begin before the first launch where that
+    waited for something that is not in the file. `gap_ns` is the time of the window in which the device ran nothing.
+    Where the source tells how long the GPU was busy, and not when, the window is the wall time and the gap the rest of
+    it, null where the busy time is the longer one. `is_partial`, `is_warm_up`, `confidence` and `layers` are null
+    unless steps were found in the order of kernels; `start_ns` and `wall_ns` are then the device's, from the first
+    launch of a step to the end of its last.
 
     `runs`: how many steps each run of the trace has. `rank` and `process`: whose steps they are, as the tables have it.
     `anchor`: what delimits the steps.
