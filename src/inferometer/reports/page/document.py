@@ -31,7 +31,7 @@ MOST_BYTES = 8_000_000
 LACKING = "What this page can't show"
 _TEXT_BYTES = 1_500_000  # of tables and texts: where they take more, they are cut shorter, for charts to have room
 _LIMITS = (Limits(), Limits(200, 1_000), Limits(50, 250), Limits(10, 100))
-_FIRST = frozenset({"facts", "verdict", "findings", "losses"})  # above the list of contents
+_FIRST = frozenset({"facts", "verdict", "findings", "time_budget", "losses"})  # above the list of contents
 
 
 @dataclass(frozen=True)
