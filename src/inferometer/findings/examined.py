@@ -11,9 +11,16 @@ from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.trace.trace import Trace
 from inferometer.units import format_count, format_duration, format_share
 
-_TABLES: Final = ("launches", "calls", "ops", "frames", "spans", "steps", "totals", "log")
-
-_ONE: Final = {"launches": "launch", "calls": "call", "ops": "op", "frames": "frame", "spans": "span", "steps": "step"}
+_TABLES: Final = {  # with a row of each in words
+    "launches": ("launch", "launches"),
+    "calls": ("call", "calls"),
+    "ops": ("op", "ops"),
+    "frames": ("frame", "frames"),
+    "spans": ("span", "spans"),
+    "steps": ("step", "steps"),
+    "totals": ("sum", "sums"),
+    "log": ("line of the log", "lines of the log"),
+}
 
 
 @dataclass(frozen=True)
@@ -50,9 +57,7 @@ class Examined:
 
     def sentences(self, *, found: bool) -> Iterator[str]:
         """What was examined, and the idle time; `found`: whether there are findings."""
-        rows = ", ".join(
-            f"{format_count(n)} {_ONE.get(table, table) if n == 1 else table}" for table, n in self.rows.items() if n
-        )
+        rows = ", ".join(f"{format_count(n)} {_TABLES[table][n != 1]}" for table, n in self.rows.items() if n)
         of = f" on {self.devices:,} device{'' if self.devices == 1 else 's'}" if self.devices else ""
         asked = "1 rule" if self.rules == 1 else f"{self.rules:,} rules"
         nothing = "" if found else ": nothing is above their thresholds"
