@@ -125,8 +125,9 @@ def bars(said: Sequence[Said], verdicts: Iterable[Verdict], losses: Iterable[Los
         met = counts["false"] == 0 and share <= MOST_MISLEADING and len(own) == asked
         good &= met
         lines.append(
-            f"{command}: {asked} texts, {counts['true']} true, {counts['misleading']} misleading ({100 * share:.1f} %), "
-            f"{counts['false']} false, {asked - len(own)} without a verdict: {'met' if met else 'NOT met'}."
+            f"{command}: {asked} texts, {counts['true']} true, {counts['misleading']} misleading "
+            f"({100 * share:.1f} %), {counts['false']} false, {asked - len(own)} without a verdict: "
+            f"{'met' if met else 'NOT met'}."
         )
     for loss in losses:
         place = place_of(loss, said)
