@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.analyses.found_steps.made import GEMM, NORM, serve, traced
 from tests.effort import examples
 from tests.traces import trace_of
 
@@ -116,6 +117,24 @@ def test_kernels_side_by_side_are_evened_out_by_the_rest() -> None:
         spans.append({"span": "step[DECODE bs=4]", "process": 1, "start_ns": at, "dur_ns": 1_200 * US + more})
     table = step_table(trace_of(launches, calls=calls, spans=spans))
     assert parts(table) == [("slower", "k7", 500 * US), ("slower", "k9", 500 * US), ("rest", None, -500 * US)]
+
+
+@pytest.mark.parametrize("slow_before", [1, 50])
+def test_steps_that_the_recording_cuts_teach_nothing_of_the_usual(slow_before: int) -> None:
+    """Found steps: the first lacks its beginning, the last its end, and in one of twelve between a kernel is slow."""
+    rows, of = serve(["decode"] * 14)
+    at, late = next(k for k, row in enumerate(rows) if of[k] == AT and row["kernel"] == NORM), 0
+    for k, row in enumerate(rows):
+        row["start_ns"] += late
+        more = 600 * US if k == at else row["dur_ns"] * (slow_before - 1) if of[k] == 0 else 0
+        row["dur_ns"] += more
+        late += more
+    table = step_table(traced(rows[12:-9]))
+    assert table.steps.filter("is_partial")["step"].to_list() == [0, 13]
+    assert table.disturbed == [AT]
+    assert parts(table) == [("slower", NORM, 600 * US), ("rest", None, 0)]
+    assert table.differences["usual_ns"][0] == 7 * 3 * US  # of seven norms a step, 3 μs each
+    assert set(table.class_steps.filter(pl.col("class") == GEMM)["step"]) == set(range(14))
 
 
 def test_no_disturbed_steps_no_differences() -> None:

@@ -189,16 +189,12 @@ def judged_together(steps: pl.DataFrame, class_steps: pl.DataFrame) -> Iterator[
     Where several numbers of tokens have `FEWEST` steps or more, as batches that an engine has graphs for, each of them
     is judged by itself; rare ones stay with the most frequent.
     """
-    for (phase,), own in steps.filter(is_whole()).partition_by("phase", as_dict=True, maintain_order=True).items():
-        classes = class_steps.filter(pl.col("phase").eq_missing(phase))
+    for own in steps.filter(is_whole()).partition_by("phase", maintain_order=True):
         counts = own.filter(pl.col("tokens").is_not_null()).group_by("tokens").len().filter(pl.col("len") >= FEWEST)
         others = counts.sort("len", "tokens", descending=True)["tokens"][1 : 1 + ALONE]
-        if others.is_empty():
-            yield own, classes
-            continue
-        alone = [own.filter(pl.col("tokens") == tokens) for tokens in others]
-        for part in (own.filter(~pl.col("tokens").is_in(others.to_list()).fill_null(value=False)), *alone):
-            yield part, classes.join(part.select("step"), on="step", how="semi")
+        usual = own.filter(~pl.col("tokens").is_in(others.to_list()).fill_null(value=False))
+        for part in (usual, *(own.filter(pl.col("tokens") == tokens) for tokens in others)):
+            yield part, class_steps.join(part.select("step"), on="step", how="semi", maintain_order="left")
 
 
 def _judge(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame:

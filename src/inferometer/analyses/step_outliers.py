@@ -88,7 +88,7 @@ def _class_parts(steps: pl.DataFrame, class_steps: pl.DataFrame) -> dict[int, li
     whole = int(class_steps["total_ns"].sum())
     parts: dict[int, list[dict[str, Any]]] = {step: [] for step in steps.filter("disturbed")["step"]}
     ran = class_steps.filter(pl.col("class").is_in(_classes_to_ask(steps, class_steps, whole)))
-    numbered = ran.join(steps.select("step").with_row_index("row"), on="step", how="left")
+    numbered = ran.join(steps.select("step").with_row_index("row"), on="step")
     for (name,), own in sorted(numbered.partition_by("class", as_dict=True).items()):
         at = own["row"].to_numpy()
         times = _spread(at, numbers(own["total_ns"]), steps.height)
