@@ -43,6 +43,13 @@ def test_the_window_spans_every_table_with_a_time() -> None:
     assert trace.window() == (50, 900)
 
 
+@pytest.mark.parametrize(("dur_ns", "end_ns"), [(7, 37), (None, 30)])
+def test_what_lasts_for_an_unknown_time_reaches_as_far_as_its_start(dur_ns: int | None, end_ns: int) -> None:
+    steps = [{"step": k, "start_ns": 10 * k, "dur_ns": None, "source": "recorded"} for k in range(3)]
+    steps.append({"step": 3, "start_ns": 30, "dur_ns": dur_ns, "source": "recorded"})
+    assert trace_of(steps=steps).window() == (0, end_ns)
+
+
 @pytest.mark.parametrize("tables", [None, {"call_paths"}, {"launches"}])
 def test_without_times_there_is_no_window(tables: set[str] | None) -> None:
     assert trace_of(tables=tables).window() is None

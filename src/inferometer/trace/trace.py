@@ -76,13 +76,16 @@ class Trace:
         return {name: count.item() for name, count in zip(self.tables, counts, strict=True)}
 
     def window(self) -> tuple[int, int] | None:
-        """Earliest start and latest end over the tables that were read, ns; None when nothing has a time."""
+        """Earliest start and latest end over the tables that were read, ns; None when nothing has a time.
+
+        What lasted for an unknown time, such as an engine's step, reaches as far as its start.
+        """
         bounds = []
         for name, frame in self.tables.items():
             time = TABLES[name].time
             if time:
                 start = pl.col(time)
-                end = start + pl.col("dur_ns") if "dur_ns" in TABLES[name].schema else start
+                end = start + pl.col("dur_ns").fill_null(0) if "dur_ns" in TABLES[name].schema else start
                 bounds.append(frame.select(start.min().alias("start_ns"), end.max().alias("end_ns")))
         if not bounds:
             return None
