@@ -219,6 +219,16 @@ def test_a_step_out_of_line_is_disturbed_and_left_out_of_the_medians(changed: di
     assert (kept.disturbed, kept.phases["used"].to_list()) == ([7], [20])
 
 
+@pytest.mark.parametrize(
+    ("classes", "reason"), [({}, "GPU busy +30.000 ms"), ({"sort": 25 * MS, "fill": 1}, "sort +25.000 ms")]
+)
+def test_where_no_time_is_usual_the_reason_is_by_how_much_it_was_more(classes: dict[str, int], reason: str) -> None:
+    """No ratio of 0 ns: all steps but one have an idle GPU, and kernels of 0 ns."""
+    steps = [step(k, gpu_busy_ns=30 * MS if k == 7 else 0, dur_ns=110 * MS) for k in range(12)]
+    trace = steps_of(steps, lambda number: classes if number == 7 else dict.fromkeys(classes, 0))
+    assert why(step_table(trace)) == {7: reason}
+
+
 def test_every_size_of_batch_has_a_usual_time_of_its_own() -> None:
     times = {1: 60 * MS, 8: 70 * MS, 32: 100 * MS}
     steps = []

@@ -131,6 +131,12 @@ class Usual:
         spread = np.median(np.abs(least[known])) if known.any() else 0.0
         return cls(expected, times_ns - expected, least, phase.judged & (least > FAR * spread))
 
+    @property
+    def ratios(self) -> Values:
+        """How many times the expected time it took; NaN where that isn't known, or none is expected."""
+        took_ns, nothing = self.expected_ns + self.excess_ns, np.full(len(self.expected_ns), np.nan)
+        return np.asarray(np.divide(took_ns, self.expected_ns, out=nothing, where=self.expected_ns > 0))
+
     def is_beyond(self, part: float, of_ns: Values) -> Flags:
         """Where it is out of line, by more than this part of `of_ns`."""
         return np.asarray(self.is_far & (self.least_ns > part * of_ns))
@@ -155,9 +161,15 @@ class _Classes:
         ratios, excess = self.ratios[step], np.nan_to_num(self.excess_ns[step])
         named = [i for i in np.argsort(-ratios, kind="stable") if self.slow[step, i]]
         if not named and excess.max(initial=0) > excess_ns / 2:
-            return f"{self.names[excess.argmax()]} {ratios[excess.argmax()]:.2f}×"
+            largest = int(excess.argmax())
+            return _beyond(self.names[largest], ratios[largest], excess[largest], digits=2)
         more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-        return ", ".join(f"{self.names[i]} {ratios[i]:.1f}×" for i in named[:_NAMED]) + more
+        return ", ".join(_beyond(self.names[i], ratios[i], excess[i], digits=1) for i in named[:_NAMED]) + more
+
+
+def _beyond(name: str, ratio: float, excess_ns: float, *, digits: int) -> str:
+    """`gemm 2.1×`; where none of its time is expected, by how much it took more: `gemm +2.100 ms`."""
+    return f"{name} +{format_duration(excess_ns)}" if np.isnan(ratio) else f"{name} {ratio:.{digits}f}×"
 
 
 def find_disturbed(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame:
@@ -214,8 +226,9 @@ def _judge(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame:
     is_slow = busy.is_beyond(MUCH, busy.expected_ns) | (classes.together & is_behind)
     disturbed = _until_usual(is_slow | has_long_gap, is_behind | is_late)
     why: list[str | None] = [None] * steps.height
+    name, ratios = "GPU busy" if has_busy else "wall", busy.ratios
     for i in np.flatnonzero(disturbed).tolist():
-        whole = f"{'GPU busy' if has_busy else 'wall'} {times[i] / busy.expected_ns[i]:.2f}×"
+        whole = _beyond(name, ratios[i], busy.excess_ns[i], digits=2)
         slow = classes.reason(i, busy.excess_ns[i]) or whole if is_behind[i] else None
         late = f"host gap +{format_duration(gap.excess_ns[i])}" if is_late[i] else None
         why[i] = "; ".join(filter(None, (slow, late)))
@@ -253,8 +266,8 @@ def _read_classes(steps: pl.DataFrame, class_steps: pl.DataFrame, phase: Phase) 
         own = class_steps.filter(pl.col("class") == name).select("step", "total_ns")
         times = numbers(steps.select("step").join(own, on="step", how="left", maintain_order="left")["total_ns"])
         usual = Usual.of(times, phase)
-        ratios[:, i] = np.divide(times, usual.expected_ns, out=ratios[:, i], where=usual.expected_ns > 0)
-        excess[:, i], slow[:, i] = usual.excess_ns, usual.is_beyond(SLOW - 1, usual.expected_ns)
+        ratios[:, i], excess[:, i] = usual.ratios, usual.excess_ns
+        slow[:, i] = usual.is_beyond(SLOW - 1, usual.expected_ns)
     return _Classes(names, ratios, excess, slow)
 
 
