@@ -144,15 +144,24 @@ def test_graph_launches_of_several_processes_are_counted_apart() -> None:
 
 def test_work_queued_before_the_window_and_suspect_times_are_remarked() -> None:
     trace = trace_of([{}])
-    assert remarks(trace, "before the profiling window") == remarks(trace, "distrust") == []
+    assert remarks(trace, "before the profiling window") == remarks(trace, "outlast") == []
     trace.losses.count("launch_before_window", 1436, category="launches")
     trace.losses.count("overflows_stream", 2, category="launches", example="giant: 1,600 ns")
     assert remarks(trace, "before") == [
         "1,436 launches were queued before the profiling window: their host calls are not in the file."
     ]
-    assert remarks(trace, "distrust") == [
-        "2 launches outlast later work on their own stream (giant: 1,600 ns): distrust their times."
-    ]
+    (suspect,) = remarks(trace, "outlast")
+    assert suspect == (
+        "2 launches outlast two or more later ones on their own stream (giant: 1,600 ns): their ends are wrong, or the "
+        "profiler reports several queues as one stream. Durations and busy time depend on which it is."
+    )
+
+
+def test_one_launch_with_a_suspect_end_is_one() -> None:
+    trace = trace_of([{}])
+    trace.losses.count("overflows_stream", category="launches", example="giant: 1,600 ns")
+    (remark,) = remarks(trace, "outlast")
+    assert remark.startswith("One launch outlasts two or more later ones on its own stream (giant: 1,600 ns): its end")
 
 
 def test_a_trace_without_kernels_says_so_and_nothing_else() -> None:

@@ -178,9 +178,11 @@ def _before_window(trace: Trace) -> Iterator[str]:
 def _suspect_times(trace: Trace) -> Iterator[str]:
     for loss in trace.losses:
         if loss.name == "overflows_stream":
+            launches = "One launch outlasts" if loss.count == 1 else f"{loss.count:,} launches outlast"
+            its, end = ("its", "its end is") if loss.count == 1 else ("their", "their ends are")
             yield (
-                f"{loss.count:,} launches outlast later work on their own stream ({loss.example}): "
-                "distrust their times."
+                f"{launches} two or more later ones on {its} own stream ({loss.example}): {end} wrong, or the "
+                f"profiler reports several queues as one stream. Durations and busy time depend on which it is."
             )
 
 

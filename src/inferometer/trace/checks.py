@@ -3,42 +3,18 @@
 import polars as pl
 
 from inferometer.trace.builder import TraceBuilder
+from inferometer.trace.overlaps import count_overlaps
 
-_LANE = ("rank", "process", "device", "context", "stream")
 _ROUNDING_NS = 1  # start and duration are rounded apart, so neighbours may seem to overlap by this much
 
 
 def check_launches(out: TraceBuilder) -> None:
-    """Count device work of 0 ns, and work that overlaps its successors on one in-order stream."""
+    """Count device work of 0 ns, and work that overlaps later work on its stream."""
     if not out.rows("launches"):
         return
-    launches = out.frame("launches")
-    zero = launches.filter(pl.col("dur_ns") == 0).select(pl.len()).collect().item()
+    zero = out.frame("launches").filter(pl.col("dur_ns") == 0).select(pl.len()).collect().item()
     out.losses.count("zero_duration_launch", zero, category="launches")
-    differ = launches.select(pl.col(_LANE).n_unique()).collect().row(0)
-    lane = [column for column, n in zip(_LANE, differ, strict=True) if n > 1 or column == "stream"]
-    start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("dur_ns")
-    rows = (
-        launches.select(*lane, "start_ns", "dur_ns")
-        .with_row_index("row")
-        .filter(pl.col("stream").is_not_null())
-        .sort(*lane, "start_ns", "dur_ns")
-        .select("row", "start_ns", "dur_ns", pl.struct(lane).rle_id().alias("lane"))
-        .with_columns(
-            overlaps=(end - _ROUNDING_NS > start.shift(-1)) & (pl.col("lane") == pl.col("lane").shift(-1)),
-            overflows=(end - _ROUNDING_NS > start.shift(-2)) & (pl.col("lane") == pl.col("lane").shift(-2)),
-        )
-        .filter(pl.col("overlaps"))
-        .collect()
-    )
-    overflowing = rows.filter(pl.col("overflows"))
-    count = out.losses.count
-    count("overlaps_in_stream", rows.height - overflowing.height, category="launches")
-    if overflowing.height:
-        longest = overflowing.sort("dur_ns").row(-1, named=True)
-        name = launches.select("kernel").slice(longest["row"], 1).collect().item()
-        example = f"{name[:60]}: {longest['dur_ns']:,} ns"
-        count("overflows_stream", overflowing.height, category="launches", example=example)
+    count_overlaps(out)
 
 
 def check_calls(out: TraceBuilder) -> None:

@@ -137,9 +137,22 @@ KINDS: dict[str, Kind] = {
         Kind("unknown_unit", "info", "A metric whose unit is not known: its values are as recorded."),
         Kind("zero_length_cycle", "info", "A cycle of 0 ns."),
         Kind("zero_duration_launch", "info", "Device work of 0 ns."),
-        Kind("overlaps_in_stream", "warning", "Device work that begins before the previous one on its stream ended."),
         Kind(
-            "overflows_stream", "warning", "Device work that outlasts two later ones on its stream: its end is wrong."
+            "overlaps_in_graph",
+            "info",
+            "Device work that overlaps later work of the same call on its stream, as branches of a graph launch do.",
+        ),
+        Kind(
+            "overlaps_in_stream",
+            "info",
+            "Device work still running when a later call's work began on its stream: an early start by design "
+            "(programmatic dependent launch), coarse times, or several queues reported as one stream.",
+        ),
+        Kind(
+            "overflows_stream",
+            "warning",
+            "Device work that outlasts two or more later launches on its stream from start to end: its end is wrong, "
+            "or several queues are reported as one stream.",
         ),
         Kind("overlapping_profiler_steps", "warning", "ProfilerStep marks that overlap on one thread."),
         Kind("correlation_in_several_processes", "info", "One correlation id used by several processes."),
