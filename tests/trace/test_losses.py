@@ -32,6 +32,35 @@ def test_the_first_example_is_kept() -> None:
     assert [loss.example for loss in example()] == ["at byte 7", "first", None, None]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("two\nlines\r\n\tand  spaces", "two lines and spaces"),
+        ("\x1b[2Jcleared\u202e", "[2Jcleared"),
+        ("x" * 120, "x" * 120),
+        ("x" * 121, "x" * 119 + "…"),
+        ("HF_HOME=/cache HF_TOKEN=hf_madeUpForThisTest0", "HF_HOME=/cache HF_TOKEN=[hidden]"),
+        ('{"api_key": "made-up", "n": 1}', '{"api_key": [hidden]", "n": 1}'),
+        ("at hf_madeUpForThisTest0: expected }", "at [hidden]: expected }"),
+        ("Authorization: Bearer made.up.for.this", "Authorization: Bearer [hidden]"),
+        ("https://me:made-up@host/x", "https://[hidden]@host/x"),
+        ("token_embedding_kernel<float>: 1,600 ns", "token_embedding_kernel<float>: 1,600 ns"),
+        ("max_tokens: 5", "max_tokens: 5"),
+    ],
+)
+def test_an_example_is_one_short_line_without_secrets(text: str, shown: str) -> None:
+    losses = Losses()
+    losses.count("trailing_data", example=text)
+    assert [loss.example for loss in losses] == [shown]
+    assert [loss.example for loss in Losses.from_dict(losses.as_dict())] == [shown]
+
+
+def test_a_secret_that_is_cut_in_two_is_hidden() -> None:
+    losses = Losses()
+    losses.count("trailing_data", example="x" * 100 + " hf_" + "s" * 40)
+    assert [loss.example for loss in losses] == ["x" * 100 + " [hidden]"]
+
+
 def test_totals_by_name_and_by_category() -> None:
     losses = example()
     assert (losses.total(), losses.total("without_duration"), losses.total(category="kernel")) == (14, 4, 3)

@@ -5,11 +5,26 @@ event has no row in the trace; any other loss is a repair or a remark about rows
 the names once; docs/reference/losses.md is made from it.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from inferometer.errors import clean
+
+_LONGEST_EXAMPLE = 120
+_LOOKED_AT = 4_000  # characters of an example's text; a file may give any length
+_HIDDEN = "[hidden]"
+_SECRETS = (  # what access tokens look like, and what stands after the name of one
+    re.compile(r"\b(?:hf_|sk-|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|eyJ)[\w.~+/=-]{8,}"),
+    re.compile(r"(?<=://)[^/@\s]+(?=@)"),
+    re.compile(r"(?i)(?<=\bbearer )[\w.~+/=-]{8,}"),
+    re.compile(
+        r"(?i)(?<![a-z])(?P<name>(?:\w*_)?(?:access_?key|api_?key|auth|authorization|credentials?|passw(?:or)?d|"
+        r"secret(?:_?key)?|token)[\"\\']*\s*[:=]\s*)(?!bearer )[\"\\']*[^\s\"\\',;&}]+"
+    ),
+)
 Severity = Literal["info", "warning", "error"]
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
@@ -163,7 +178,11 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Loss:
-    """One counted name within one category; `example` is a place in the file or the first text met."""
+    """One counted name within one category.
+
+    `example` is a place in the file or the first text met: one line, cut, with control characters and what looks
+    like an access token or password left out.
+    """
 
     name: str
     severity: Severity
@@ -208,7 +227,7 @@ class Losses:
             self._kinds[name] = kind or KINDS[name]
         self._counts[name, category] += n
         if example is not None:
-            self._examples.setdefault((name, category), example)
+            self._examples.setdefault((name, category), _as_line(example))
 
     def add(self, other: "Losses", source: str | None = None) -> None:
         """Add what another file lost and saw; an example says which file it is from, where `source` does."""
@@ -290,3 +309,11 @@ class Losses:
                 entry["name"], entry["count"], category=entry["category"], example=entry["example"], kind=known
             )
         return losses
+
+
+def _as_line(text: str) -> str:
+    """What can be shown and passed on of a text that a file gave."""
+    line = " ".join(clean(text[:_LOOKED_AT]).split())
+    for secret in _SECRETS:
+        line = secret.sub(lambda found: f"{found.groupdict().get('name', '')}{_HIDDEN}", line)
+    return line if len(line) <= _LONGEST_EXAMPLE else f"{line[: _LONGEST_EXAMPLE - 1]}…"
