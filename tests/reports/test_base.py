@@ -18,7 +18,8 @@ def test_examples_cannot_drive_a_terminal() -> None:
 
 def test_a_part_says_that_it_is_one() -> None:
     assert scope_line(Losses(ALL_TABLES)) is None
-    assert scope_line(Losses({"ops", "launches"})) == "Only launches, ops were read; losses count those alone."
+    assert scope_line(Losses({"launches"})) == "Read only launches; loss counts cover only that table."
+    assert scope_line(Losses({"ops", "launches"})) == "Read only launches and ops; loss counts cover only those tables."
 
 
 def test_a_column_that_can_be_spared_and_holds_nothing_is_not_shown() -> None:

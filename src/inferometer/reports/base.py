@@ -72,4 +72,7 @@ def scope_line(losses: Losses) -> str | None:
 
     if losses.scope == ALL_TABLES:
         return None
-    return f"Only {', '.join(sorted(losses.scope))} were read; losses count those alone."
+    tables = sorted(losses.scope)
+    read = " and ".join(filter(None, (", ".join(tables[:-1]), *tables[-1:])))
+    cover = "only that table" if len(tables) == 1 else "only those tables"
+    return f"Read only {read}; loss counts cover {cover}."
