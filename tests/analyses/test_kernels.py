@@ -154,7 +154,7 @@ def test_demangled_names_join_rows_and_raw_ones_do_not() -> None:
 
 def test_no_launches_are_an_empty_table_that_says_so() -> None:
     table = kernel_table(trace_of())
-    assert (table.frame.height, table.total_ns, table.remarks()) == (0, 0, ["No device work in the selection."])
+    assert (table.frame.height, table.total_ns, table.remarks()) == (0, 0, ["No kernels in the file."])
     assert table.as_json()["rows"] == []
 
 

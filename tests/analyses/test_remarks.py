@@ -166,11 +166,12 @@ def test_one_launch_with_a_suspect_end_is_one() -> None:
 
 def test_a_trace_without_kernels_says_so_and_nothing_else() -> None:
     copies = [{"kind": "memcpy", "dur_ns": 100}, {"kind": "memcpy", "start_ns": 10_000}]
-    assert remarks(trace_of(copies)) == ["No kernels in the file."]
+    assert remarks(trace_of(copies)) == ["No kernels: all device work in the file is 2 copies."]
+    assert remarks(trace_of()) == ["No kernels in the file."]
     assert remarks(trace_of(facts={"framework": "PyTorch"}))[0].startswith("No kernels: only the host was recorded")
     cut = trace_of()
     cut.losses.count("truncated")
-    assert remarks(cut) == ["No kernels: the file breaks off before the first one."]
+    assert remarks(cut) == ["No kernels before the place where the file breaks off."]
 
 
 def test_kernels_of_no_time_are_kernels() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.co_launch import Group, Refusal, with_asked
 from inferometer.analyses.count_relations import share_followers
 from inferometer.analyses.group_launches import groups_of_launches
@@ -51,7 +52,8 @@ class Groups(Result):
 
     From launches: `launches` selected, of which `with_op` have a known op, `in_graph` came from graph replays and
     `captured` are known by their host calls alone; `in_submits`: no graphs, but lists, as WebGPU's queue takes.
-    `teachers`: files to learn from, `idle_teachers` those that taught nothing.
+    `teachers`: files to learn from, `idle_teachers` those that taught nothing. `why_none` says why there are no
+    launches, where there are none.
     """
 
     source: str
@@ -68,6 +70,7 @@ class Groups(Result):
     teachers: tuple[str, ...]
     idle_teachers: tuple[str, ...]
     losses: Losses
+    why_none: str = ""
 
     def sections(self) -> Sequence[Section]:
         sections = [group_section(group) for group in self.groups] or [NO_GROUPS]
@@ -95,7 +98,7 @@ class Groups(Result):
             yield "Only sums by kernel are in the file: groups are by counts only. Launches with ops would prove them."
             return
         if not self.launches:
-            yield "No device work in the selection."
+            yield self.why_none
         elif not self.with_call:
             yield "No launch can be tied to a host call: which of them one call launched together can't be told."
         elif not self.with_op and not self.in_submits:
@@ -212,6 +215,7 @@ def _result(
         teachers=tuple(teachers),
         idle_teachers=tuple(teacher for teacher in teachers if teacher not in taught),
         losses=trace.losses,
+        why_none="" if work is not None and len(work.lane) else say_why_none(trace, "launches"),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.labels import By, label_names, relabel
 from inferometer.analyses.result import Field, Result, Section
 from inferometer.analyses.rows import (
@@ -42,7 +43,8 @@ class KernelTable(Result):
 
     `total_ns` is the sum over everything selected; `shown_ns` over the rows of `frame`. `basis` says what the rows were
     made from. `whole_graphs` counts graph launches that were recorded as one piece: their kernels are not in the table.
-    `notes` are the trace's, for a table without rows. `steps`: how many steps a section was printed in, 0 for one sum.
+    `notes` are the trace's and `why_none` a sentence, for a table without rows. `steps`: how many steps a section was
+    printed in, 0 for one sum.
     From totals, a statistic that was not printed is null, `frame` has `resolution_ns` too, and `others` are
     the tables of the other sections.
     """
@@ -62,6 +64,7 @@ class KernelTable(Result):
     whole_graphs_ns: int = 0
     notes: tuple[str, ...] = ()
     steps: int = 0
+    why_none: str = "No kernels in the file."
 
     def sections(self) -> Sequence[Section]:
         return [Section(table.title(), table.fields(), table.frame) for table in (self, *self.others)]
@@ -77,7 +80,7 @@ class KernelTable(Result):
 
     def remarks(self) -> Sequence[str]:
         if self.kernels == 0:
-            return ["No device work in the selection.", *self.what_is_hidden(), *self.notes]
+            return [self.why_none, *self.what_is_hidden(), *self.notes]
         return [*self._what_is_shown(), *self.what_is_hidden(), *self.where_from()]
 
     def what_is_hidden(self) -> Iterable[str]:
@@ -218,6 +221,7 @@ def _from_launches(trace: Trace, selection: Selection, show: _Show, *, copies: b
         whole_graphs=0 if copies else int(graphs["count"].sum()),
         whole_graphs_ns=0 if copies else int(graphs["total_ns"].sum()),
         notes=trace.facts.notes,
+        why_none="" if rows.height else say_why_none(trace, "launches" if copies else "kernels"),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.gaps import find_gaps
 from inferometer.analyses.kernels import KernelTable
 from inferometer.analyses.work import arrange_work, at_place, place_name
@@ -33,7 +34,7 @@ def find_remarks(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> I
 
 def _about_launches(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> Iterator[str]:
     if devices.is_empty() or (kernels.kernels == 0 and not kernels.whole_graphs):
-        yield _no_kernels(trace)
+        yield say_why_none(trace, "kernels")
         return
     yield from _idle(trace, devices)
     yield from kernels.what_is_hidden()
@@ -68,17 +69,6 @@ def _named_kernels(trace: Trace) -> Iterator[str]:
     if n:
         lines = "One line of text names" if n == 1 else f"{n:,} lines of text name"
         yield f"{lines} kernels of the tables: --json has the lines with the names in full, under log."
-
-
-def _no_kernels(trace: Trace) -> str:
-    if any(trace.losses.total(name) for name in ("truncated", "broken_compression")):
-        return "No kernels: the file breaks off before the first one."
-    if trace.facts.framework != "PyTorch":
-        return "No kernels in the file."
-    return (
-        "No kernels: only the host was recorded, or recording the device failed. "
-        "Record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
-    )
 
 
 def _idle(trace: Trace, devices: pl.DataFrame) -> Iterator[str]:

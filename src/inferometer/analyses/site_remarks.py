@@ -49,7 +49,7 @@ def site_remarks(found: Attribution, by: By | None) -> Iterator[str]:
     """Sentences about an attribution, as far as they matter to keys of this kind; None for all kinds."""
     work = found.launches
     if not work.height:
-        yield _ONLY_SUMS if found.has_totals else "No device work in the selection."
+        yield _ONLY_SUMS if found.has_totals else found.why_none
         return
     yield from _fits(found)
     yield from _replays(work)

@@ -3,6 +3,7 @@
 Nothing is lost: a value on which files differ becomes a note that says who says what.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -61,6 +62,7 @@ def combine_facts(
         engine_metrics=_metrics(parts),
         notes=(*notes, *differing, *_notes(parts)),
         rank_files=tuple(sorted(files, key=lambda file: file.rank)),
+        other_events=dict(sum((Counter(each.other_events) for each in about), Counter[str]())),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.call_sites.created_nodes import attribute_nodes
 from inferometer.analyses.call_sites.host_side import THREAD, lanes_of
 from inferometer.analyses.call_sites.launched import find_launched
@@ -31,7 +32,7 @@ class Attribution:
     """`launches`: a row a launch, of `launched.find_launched`. `sites`: a row a node of `tree`, of `sites.find_sites`.
 
     `fits`: what each capture gave to replays; `unfitted`: replays that fit none. `has_totals`: the source has sums by
-    kernel.
+    kernel. `why_none` says why there is no launch, where there is none.
     """
 
     source: str
@@ -43,6 +44,7 @@ class Attribution:
     has_totals: bool
     fits: tuple[ReplayFit, ...] = ()
     unfitted: int = 0
+    why_none: str = ""
 
     def each(self) -> pl.DataFrame:
         """A row a launch, in order of time, with all that is known of who launched it.
@@ -95,6 +97,7 @@ def attribute(
         has_totals=trace.totals.head(1).collect().height > 0,
         fits=replays.fits,
         unfitted=replays.unfitted,
+        why_none="" if replays.work.height else say_why_none(trace, "launches"),
     )
 
 

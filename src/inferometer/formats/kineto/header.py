@@ -1,5 +1,6 @@
 """What stands beside the events in a Kineto file: devices, ranks, versions, the clock's base."""
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -44,6 +45,7 @@ class Header:
         self.processes: dict[int | None, NamedId] = {}
         self.threads: dict[tuple[int | None, int | None], NamedId] = {}
         self.hosts: set[str] = set()
+        self.others: Counter[str] = Counter()  # events by category that are neither launches nor of the host
 
     @property
     def is_kineto(self) -> bool:
@@ -86,8 +88,8 @@ class Header:
         if "nccl_version" in value:
             self._versions["nccl"] = str(value["nccl_version"])
 
-    def facts(self, source: str, format_name: str) -> Facts:
-        """Everything as facts of the trace."""
+    def facts(self, source: str, format_name: str, *, has_launches: bool) -> Facts:
+        """Everything as facts of the trace; what else there was, where there are no launches."""
         kineto = self.is_kineto
         return Facts(
             format=format_name,
@@ -104,6 +106,7 @@ class Header:
             clock_base_ns=self._clock_base_ns,
             recorded=self._recorded,
             versions=self._versions,
+            other_events={} if has_launches else dict(self.others),
         )
 
 

@@ -42,7 +42,8 @@ def _read(source: Source, out: TraceBuilder, *, scan: bool) -> Facts:
     check_launches(out)
     check_calls(out)
     check_spans(out)
-    return document.header.facts(source.name, NAME)
+    has_launches = not out.wants("launches") or out.rows("launches") > 0
+    return document.header.facts(source.name, NAME, has_launches=has_launches)
 
 
 class _Document:

@@ -18,11 +18,15 @@ _FLUSH_BYTES = 16 << 20
 _FLOWS = frozenset("stf")
 _PAIRED = frozenset("BE")
 _INSTANTS = frozenset("iIR")
-_CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime")
+_CALLS = (
+    *("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "glow_runtime", "mtia_runtime"),
+    *("privateuse1_runtime", "privateuse1_driver", "xpu_runtime", "xpu_driver"),
+)
 _OPS = ("cpu_op", "operator")
 _FRAMES = ("python_function", "python")
 _HOST_SPANS = ("user_annotation", "trace", "overhead")
 _DEVICE_SPANS = ("gpu_user_annotation", "cuda_sync")
+_OF_HOST = frozenset({"", *_CALLS, *_OPS, *_FRAMES, *_HOST_SPANS})
 
 Tables = tuple[str, ...]
 Handler = Callable[[list[Event], str], None]
@@ -98,6 +102,8 @@ class Sorter:
     def _complete(self, category: str, label: str, events: list[Event]) -> None:
         """Complete events: to their table, or counted as unknown."""
         known = self._handlers.get(category.lower())
+        if category.lower() not in _OF_HOST and category.lower() not in LAUNCH_KINDS:
+            self._header.others[label] += len(events)
         if known is None:
             if self._everything:
                 self._out.losses.count("unknown_category", len(events), category=label, example=events[0].name)
