@@ -6,7 +6,7 @@ never through a float. What is printed has three decimals, as Nsight Systems pri
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -109,6 +109,11 @@ def format_count(count: int | None) -> str:
 def format_share(share: float | None) -> str:
     """A share of 1 as a percentage with one decimal: 0.57 is `57.0 %`. Shares outside 0..1 aren't clipped."""
     return MISSING if share is None else f"{share * 100:.1f} %"
+
+
+def format_list(texts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
 
 
 def format_sample(value: float) -> str:

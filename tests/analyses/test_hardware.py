@@ -4,8 +4,9 @@ import msgspec
 import pytest
 from tests.traces import trace_of
 
-from inferometer.analyses.hardware import describe_device, find_traced_devices, list_devices
+from inferometer.analyses.hardware import describe_device, device_of, find_traced_devices, list_devices
 from inferometer.hardware import Device, Quantity, devices, find_device
+from inferometer.reports.base import shown_fields
 from inferometer.trace.facts import Device as TracedDevice
 
 H100 = TracedDevice("gpu:0", "NVIDIA H100 80GB HBM3", 85_018_279_936, 132)
@@ -75,9 +76,49 @@ def test_what_a_trace_leaves_open_is_said() -> None:
         'There is no data of "AMD Radeon Graphics": --device-file takes yours.',
         '"AMD Instinct MI300X" with 38 multiprocessors and 24.000 GiB isn\'t MI300X: a part of one?',
         '"Apple M3 Max" may be several devices: Apple M3 Max 30-core, Apple M3 Max 40-core.',
-        "The trace doesn't say what gpu:9 is.",
-        "1 launches don't say on which device they ran.",
+        "The file doesn't say what gpu:9 is. If you know: inferometer hardware NAME",
+        "1 launch doesn't say on which device it ran.",
     )
+
+
+def unnamed(device: str, **others: object) -> TracedDevice:
+    return TracedDevice(device, **({"multiprocessors": 304, "compute_capability": "9.4"} | others))  # type: ignore[arg-type]
+
+
+def test_a_device_without_a_name_is_inferred_in_words_and_never_taken_for_a_fact() -> None:
+    devices = tuple(unnamed(f"gpu:{n}", memory_bytes=206_141_652_992, warp_size=64) for n in (0, 1))
+    result = find_traced_devices(trace_of([{}], facts={"devices": devices}))
+    assert result.frame["device"].to_list() == [None, None]
+    assert [device_of(device) for device in devices] == [None, None]
+    assert [(row["device"], row["inferred"]) for row in result.as_json()["devices"]] == [(None, ["MI300X"])] * 2
+    assert result.remarks() == (
+        "The file gives no name for gpu:0 and gpu:1: with 304 multiprocessors, compute 9.4, warp size 64, 191.984 GiB "
+        "they look like MI300X (inferred). What that can do: inferometer hardware MI300X",
+    )
+
+
+def test_several_devices_that_fit_are_all_named() -> None:
+    device = TracedDevice("gpu:0", "AMD Radeon Graphics", 68_702_699_520, 104, "9.0", 64)
+    (remark,) = find_traced_devices(trace_of([{}], facts={"devices": (device,)})).remarks()
+    assert remark == (
+        '"AMD Radeon Graphics" may be several devices: with 104 multiprocessors, compute 9.0, warp size 64, 63.984 GiB '
+        "it looks like MI210 or MI250 GCD (inferred). What that can do: inferometer hardware NAME"
+    )
+
+
+def test_no_column_of_dashes_is_shown() -> None:
+    device = TracedDevice("gpu:0", "Tesla V100-SXM2-16GB", 16_945_512_448, 80, "7.0", 32)
+    result = find_traced_devices(trace_of([{}], facts={"devices": (device,)}))
+    (section,) = result.sections()
+    shown = [field.title for field in shown_fields(section)]
+    assert shown == ["Device", "Launches", "Name", "Multiprocessors", "Compute", "Usable (GiB)"]
+    assert section.frame.select(field.column for field in shown_fields(section)).row(0)[3:] == (80, "7.0", 15.8)
+    assert section.notes == ()
+
+
+def test_one_described_device_is_the_one_that_was_launched_on() -> None:
+    trace = trace_of([{"device": "gpu:9"}], facts={"devices": (H100,)})
+    assert find_traced_devices(trace).frame.select("traced", "launches", "device").rows() == [("gpu:9", 1, "H100 SXM")]
 
 
 def test_ranks_may_have_devices_of_their_own() -> None:
@@ -89,7 +130,9 @@ def test_ranks_may_have_devices_of_their_own() -> None:
 
 
 def test_a_trace_without_devices_has_no_rows() -> None:
-    assert find_traced_devices(trace_of()).frame.is_empty()
+    result = find_traced_devices(trace_of())
+    assert result.frame.is_empty()
+    assert result.remarks() == ("The file names no device, and no launches ran on one.",)
 
 
 def test_the_user_s_own_devices_are_looked_through_instead() -> None:

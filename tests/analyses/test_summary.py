@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.traces import trace_of
 
-from inferometer.analyses.summary import DEVICE_COLUMNS, device_times, name_devices, summarize
+from inferometer.analyses.device_names import name_devices
+from inferometer.analyses.summary import DEVICE_COLUMNS, device_times, summarize
 from inferometer.errors import InputError
 from inferometer.trace.facts import Device, Facts
 from inferometer.trace.tables import TABLES

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import inferometer
 from inferometer.errors import InputError, UnknownName
 from inferometer.hardware import Device, devices, find_candidates, find_device
-from inferometer.hardware.known import plain_name, require_device, with_own
+from inferometer.hardware.known import infer_devices, plain_name, require_device, with_own
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 
@@ -137,3 +138,21 @@ def test_a_device_of_the_user_comes_first_and_takes_the_place_of_ours() -> None:
     assert len(known) == len(devices())
     assert find_device("NVIDIA H100 80GB HBM3", among=known) is own
     assert find_device("H100 PCIe", among=known) is find_device("H100 PCIe")
+
+
+@pytest.mark.parametrize(
+    ("told", "names"),
+    [
+        ({"multiprocessors": 304, "compute_capability": "9.4", "memory_bytes": 206_141_652_992}, ["MI300X"]),
+        ({"multiprocessors": 304, "compute_capability": "9.4"}, ["MI300X", "MI325X"]),
+        ({"multiprocessors": 256, "compute_capability": "9.5", "warp_size": 64}, ["MI350X", "MI355X"]),
+        ({"multiprocessors": 148, "compute_capability": "10.0", "warp_size": 32}, ["B200"]),
+        ({"multiprocessors": 304, "compute_capability": "9.0"}, []),  # another generation
+        ({"multiprocessors": 304, "compute_capability": "9.4", "warp_size": 32}, []),
+        ({"multiprocessors": 38, "compute_capability": "9.4"}, []),  # a part of one
+        ({"multiprocessors": 304}, []),  # one property is no likeness
+        ({"multiprocessors": None, "compute_capability": "9.4"}, []),
+    ],
+)
+def test_a_device_without_a_name_is_like_those_with_its_properties(told: dict[str, Any], names: list[str]) -> None:
+    assert [device.name for device in infer_devices(**told)] == names

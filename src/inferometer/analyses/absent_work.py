@@ -1,9 +1,10 @@
 """Why a trace shows no kernels or no launches at all, and what it has instead: one sentence for every analysis."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal
 
 from inferometer.trace.trace import Trace
+from inferometer.units import format_list
 
 _LISTED = 5
 _LONGEST_NAME = 60
@@ -28,7 +29,9 @@ def say_why_none(trace: Trace, what: Literal["kernels", "launches"]) -> str:
     if "kernel" in kinds:
         return "No kernels in the selection."
     if kinds:
-        return f"No {what}: all device work in the file is {_list([_count(kind, n) for kind, n in kinds.items()])}."
+        return (
+            f"No {what}: all device work in the file is {format_list([_count(kind, n) for kind, n in kinds.items()])}."
+        )
     if any(trace.losses.total(name) for name in ("truncated", "broken_compression")):
         return f"No {what} before the place where the file breaks off."
     if trace.facts.other_events:
@@ -56,11 +59,7 @@ def _list_events(events: Mapping[str, int]) -> str:
     rest = ordered[_LISTED:]
     if rest:
         texts.append(f"{sum(n for _, n in rest):,} events of {len(rest):,} other categories")
-    return _list(texts)
-
-
-def _list(texts: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+    return format_list(texts)
 
 
 def _cut(name: str) -> str:

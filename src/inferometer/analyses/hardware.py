@@ -3,14 +3,17 @@
 People read scaled units (GB/s, TFLOP/s), which the columns name; `as_json` has the values as the device files do.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 import polars as pl
+from msgspec import structs
 
+from inferometer.analyses.device_names import describe_devices, infer_traced, say_properties
 from inferometer.analyses.result import Field, Result, Section
 from inferometer.hardware.device import Device, Quantity
 from inferometer.hardware.known import find_candidates
@@ -18,9 +21,10 @@ from inferometer.trace.facts import Device as TracedDevice
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 from inferometer.trace.trace import Trace
-from inferometer.units import format_bytes, format_count
+from inferometer.units import format_bytes, format_count, format_list
 
 NEEDED = frozenset({"launches"})
+_Found = tuple[TracedDevice, tuple[Device, ...]]
 _VALUES = (  # column, title, what the device files call it, what 1 is, and what can be spared first
     ("memory_gib", "Memory (GiB)", "memory", 2**30, 0),
     ("bandwidth_gb_per_s", "Bandwidth (GB/s)", "memory_bandwidth", 10**9, 0),
@@ -31,6 +35,12 @@ _VALUES = (  # column, title, what the device files call it, what 1 is, and what
     ("pcie_gb_per_s", "PCIe (GB/s)", "pcie", 10**9, 4),
 )
 _FIELDS = tuple(Field(column, title, "number", spare) for column, title, _, _, spare in _VALUES)
+_TRACED_FIELDS = (  # as the file has them, where it names no device of ours
+    Field("multiprocessors", "Multiprocessors", "count", spare=1),
+    Field("compute", "Compute", "text", spare=1),
+    Field("usable_gib", "Usable (GiB)", "number", spare=1),
+)
+_TRACED_SCHEMA = {"multiprocessors": pl.Int64, "compute": pl.String, "usable_gib": pl.Float64}
 _SCHEMA = {column: pl.Float64 for column, *_ in _VALUES}
 _NOTES = (
     "Peaks are dense: BF16 and FP8 of the matrix units, FP32 of the vector units. Links and PCIe are per direction.",
@@ -104,12 +114,14 @@ class DeviceSheet(Result):
 class TracedDevices(Result):
     """One row a device of a trace: what the trace calls it, which of ours that is (null: not sure), its values.
 
-    `found` has what the trace says of each, and the devices that may be meant: one where it is sure.
+    `found` has what the trace says of each, and the devices that may be meant: one where it is sure. `inferred` names
+    those that one without a name looks like.
     """
 
     source: str
-    found: tuple[tuple[TracedDevice, tuple[Device, ...]], ...]
+    found: tuple[_Found, ...]
     frame: pl.DataFrame
+    inferred: tuple[tuple[str, ...], ...]
     notable: tuple[str, ...]
     losses: Losses
 
@@ -117,13 +129,16 @@ class TracedDevices(Result):
         return (("File", self.source),)
 
     def sections(self) -> Sequence[Section]:
+        is_known = self.frame["device"].is_not_null()
         fields = [
             *(Field("traced", "Device", "text"), Field("launches", "Launches", "count")),
-            *(Field("name", "Name", "text"), Field("device", "Known as", "text"), *_FIELDS),
+            *(Field("name", "Name", "text", spare=1), Field("device", "Known as", "text", spare=1)),
+            *(() if is_known.all() else _TRACED_FIELDS),
+            *(replace(field, spare=field.spare or 1) for field in _FIELDS),
         ]
         if self.frame["rank"].null_count() < self.frame.height:
             fields.insert(0, Field("rank", "Rank", "number"))
-        return (Section("Devices", fields, self.frame, _NOTES if self.found else ()),)
+        return (Section("Devices", fields, self.frame, _NOTES if is_known.any() else ()),)
 
     def remarks(self) -> Sequence[str]:
         return self.notable
@@ -135,8 +150,11 @@ class TracedDevices(Result):
                 "launches": launches,
                 "device": msgspec.to_builtins(devices[0]) if len(devices) == 1 else None,
                 "candidates": [device.name for device in devices],
+                "inferred": list(inferred),
             }
-            for (traced, devices), launches in zip(self.found, self.frame["launches"], strict=True)
+            for (traced, devices), inferred, launches in zip(
+                self.found, self.inferred, self.frame["launches"], strict=True
+            )
         ]
         return {"source": self.source, "devices": rows, "remarks": list(self.notable), "losses": self.losses.as_dict()}
 
@@ -165,17 +183,27 @@ def find_traced_devices(trace: Trace, among: Sequence[Device] | None = None) -> 
     trace.require(NEEDED)
     launches = _count_launches(trace)
     found = tuple((traced, _candidates(traced, among)) for traced in _traced(trace, launches))
+    inferred = tuple(tuple(known.name for known in infer_traced(traced, among)) for traced, _ in found)
     rows = []
     for traced, devices in found:
         count = sum(n for (device, rank), n in launches.items() if device == traced.device and _is_of(traced, rank))
         known = devices[0] if len(devices) == 1 else None
-        rows.append((traced.rank, traced.device, count, traced.name, *_row(known)))
-    names = {"traced": pl.String, "launches": pl.Int64, "name": pl.String, "device": pl.String}
+        usable_gib = None if traced.memory_bytes is None else round(traced.memory_bytes / 2**30, 1)
+        told = (traced.multiprocessors, traced.compute_capability, usable_gib)
+        rows.append((traced.rank, traced.device, count, traced.name, *told, *_row(known)))
+    names = {"traced": pl.String, "launches": pl.Int64, "name": pl.String, **_TRACED_SCHEMA, "device": pl.String}
     frame = pl.DataFrame(rows, schema={"rank": pl.Int64, **names, **_SCHEMA}, orient="row")
-    notable = dict.fromkeys(_doubt(traced, devices, among) for traced, devices in found if len(devices) != 1)
+    notable = list(_doubts(found, among))
     if nowhere := sum(count for (device, _), count in launches.items() if device is None):
-        notable[f"{format_count(nowhere)} launches don't say on which device they ran."] = None
-    return TracedDevices(trace.facts.source, found, frame, tuple(notable), trace.losses)
+        what = (
+            "1 launch doesn't say on which device it"
+            if nowhere == 1
+            else (f"{format_count(nowhere)} launches don't say on which device they")
+        )
+        notable.append(f"{what} ran.")
+    if not found and not nowhere:
+        notable.append("The file names no device, and no launches ran on one.")
+    return TracedDevices(trace.facts.source, found, frame, inferred, tuple(notable), trace.losses)
 
 
 def _count_launches(trace: Trace) -> dict[tuple[str | None, int | None], int]:
@@ -185,11 +213,18 @@ def _count_launches(trace: Trace) -> dict[tuple[str | None, int | None], int]:
 
 def _traced(trace: Trace, launches: Iterable[tuple[str | None, int | None]]) -> list[TracedDevice]:
     """Those that the facts describe, then those that were only launched on."""
-    described = list(trace.facts.devices)
+    described = _renumbered(trace, launches)
     for device, rank in launches:
         if device is not None and not any(each.device == device and _is_of(each, rank) for each in described):
             described.append(TracedDevice(device=device))
     return described
+
+
+def _renumbered(trace: Trace, launches: Iterable[tuple[str | None, int | None]]) -> list[TracedDevice]:
+    """The devices described; a single one under the number that launches carry (ROCm's differ)."""
+    used = [device for device, _ in launches]
+    numbers = {device.device: text for text, device in describe_devices(trace.facts, used).items()}
+    return [structs.replace(each, device=numbers.get(each.device, each.device)) for each in trace.facts.devices]
 
 
 def _is_of(traced: TracedDevice, rank: int | None) -> bool:
@@ -236,15 +271,41 @@ def name_fact(fact: str) -> str:
     return f"{dtype} peak, {group} units" if dtype else _TITLES.get(group, group.replace("_", " "))
 
 
-def _doubt(traced: TracedDevice, devices: Sequence[Device], among: Sequence[Device] | None) -> str:
+def _doubts(found: Sequence[_Found], among: Sequence[Device] | None) -> Iterator[str]:
+    """What isn't known of devices, once for those that are alike, and what to do about it."""
+    alike: dict[TracedDevice, list[_Found]] = {}
+    for one in found:
+        if len(one[1]) != 1:
+            alike.setdefault(structs.replace(one[0], device="", rank=None), []).append(one)
+    for traced, those in alike.items():
+        texts = list(dict.fromkeys(each.device for each, _ in those))
+        yield _doubt_unnamed(traced, texts, among) or _doubt(traced, those[0][1], among)
+
+
+def _doubt_unnamed(traced: TracedDevice, texts: Sequence[str], among: Sequence[Device] | None) -> str | None:
+    """What to say of devices (`texts`) whose name is missing or stands for several; None where they have one."""
+    if names := [device.name for device in infer_traced(traced, among)]:
+        no_name = f"The file gives no name for {format_list(texts)}"
+        who = no_name if traced.name is None else f'"{traced.name}" may be several devices'
+        looks = "it looks" if len(texts) == 1 else "they look"
+        alike = f"with {say_properties(traced)} {looks} like {' or '.join(names)} (inferred)"
+        return (
+            f"{who}: {alike}. What that can do: inferometer hardware {'NAME' if names[1:] else shlex.quote(names[0])}"
+        )
     if traced.name is None:
-        return f"The trace doesn't say what {traced.device} is."
+        verb = "is" if len(texts) == 1 else "are"
+        return f"The file doesn't say what {format_list(texts)} {verb}. If you know: inferometer hardware NAME"
+    return None
+
+
+def _doubt(traced: TracedDevice, devices: Sequence[Device], among: Sequence[Device] | None) -> str:
+    name = traced.name or ""
     if devices:
-        return f'"{traced.name}" may be several devices: {_names(devices)}.'
-    if alike := find_candidates(traced.name, among=among):
+        return f'"{name}" may be several devices: {_names(devices)}.'
+    if alike := find_candidates(name, among=among):
         count, memory = format_count(traced.multiprocessors), format_bytes(traced.memory_bytes, binary=True)
-        return f'"{traced.name}" with {count} multiprocessors and {memory} isn\'t {_names(alike)}: a part of one?'
-    return f'There is no data of "{traced.name}": --device-file takes yours.'
+        return f'"{name}" with {count} multiprocessors and {memory} isn\'t {_names(alike)}: a part of one?'
+    return f'There is no data of "{name}": --device-file takes yours.'
 
 
 def _names(devices: Sequence[Device]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from inferometer.analyses.device_names import describe_devices, name_devices, say_unnamed
 from inferometer.analyses.intervals import busy_by
 from inferometer.analyses.kernels import KernelTable, kernel_table
 from inferometer.analyses.remarks import find_remarks
@@ -183,23 +184,13 @@ def _names(about: Facts, places: pl.DataFrame) -> list[str | None]:
     return [names[rank].get(device) for rank, device in places.select("rank", "device").iter_rows()]
 
 
-def name_devices(about: Facts, used: Sequence[str | None], rank: int | None = None) -> dict[str, str | None]:
-    """Product names of the devices of `rank`.
-
-    A file with one device names it whatever number its launches carry (ROCm's differ).
-    """
-    names = {device.device: device.name for device in about.devices if device.rank in (None, rank)}
-    strangers = {device for device in used if device is not None} - set(names)
-    if len(names) == len(strangers) == 1 and not set(names) & set(used):
-        names = dict.fromkeys(strangers, next(iter(names.values())))
-    return names
-
-
 def _gpus(about: Facts, used: pl.DataFrame) -> str:
     """`NVIDIA H100 80GB HBM3 (gpu:0; 1 of 8)`."""
     by_name: dict[str, list[str]] = {}
+    described = describe_devices(about, used["device"].to_list())
     for device, name in used.select("device", "name").unique(maintain_order=True).iter_rows():
-        by_name.setdefault(name or "unnamed", []).append(device or "no number")
+        shown = name or say_unnamed(described.get(device or ""))
+        by_name.setdefault(shown, []).append(device or "no number")
     known = {device.device for device in about.devices}
     of = f"; {used['device'].n_unique()} of {len(known)}" if len(known) > 1 else ""
     return ", ".join(f"{name} ({', '.join(devices)}{of})" for name, devices in by_name.items())

@@ -17,6 +17,7 @@ _ANGLE = re.compile(
     r"ANGLE \([^,]+, (?:ANGLE Metal Renderer: )?(?P<name>.+?)(?: \(0x[0-9A-Fa-f]+\))?(?: Direct3D.*)?, .*\)"
 )
 _MARK = re.compile(r"\((?:r|tm)\)|®|™", re.IGNORECASE)
+_TARGET = re.compile(r"sm_(?P<sm>\d+)(?P<sm_minor>\d)|gfx(?P<gfx>\d+)(?P<gfx_minor>[0-9a-f])[0-9a-f]")
 _LEAST_USABLE = 0.9  # of the capacity; the driver and error correction keep some of it to themselves
 _MOST_USABLE = 1.01
 
@@ -64,6 +65,42 @@ def find_candidates(
     found = [device for device in known if _has(wanted, (device.name, *device.aliases))]
     found = found or [device for device in known if _has(wanted, device.shared_names)]
     return tuple(device for device in found if _agrees(device, multiprocessors, memory_bytes))
+
+
+def infer_devices(
+    *,
+    multiprocessors: int | None,
+    memory_bytes: int | None = None,
+    compute_capability: str | None = None,
+    warp_size: int | None = None,
+    among: Sequence[Device] | None = None,
+) -> tuple[Device, ...]:
+    """Every device with these properties, for one that has no name: a guess to be named as one, never a fact.
+
+    Multiprocessors and one more property must be told and agree; none may differ.
+    """
+    if multiprocessors is None or (memory_bytes is None and compute_capability is None):
+        return ()
+    known = devices() if among is None else among
+    return tuple(
+        device
+        for device in known
+        if device.multiprocessors is not None
+        and (device.memory is not None or memory_bytes is None)
+        and _agrees(device, multiprocessors, memory_bytes)
+        and compute_capability in (None, (target := _of_target(device.arch))[0])
+        and warp_size in (None, target[1])
+    )
+
+
+def _of_target(arch: str | None) -> tuple[str | None, int | None]:
+    """Compute capability and threads a warp that a compiler's target stands for: `gfx942` is 9.4 with 64."""
+    found = _TARGET.fullmatch(arch or "")
+    if found is None:
+        return None, None
+    if found["sm"]:
+        return f"{found['sm']}.{found['sm_minor']}", 32
+    return f"{found['gfx']}.{int(found['gfx_minor'], 16)}", 64 if int(found["gfx"]) <= 9 else 32
 
 
 def require_device(name: str, *, among: Sequence[Device] | None = None) -> Device:

@@ -6,7 +6,7 @@ from typing import Any
 from inferometer.analyses.result import Field, Kind, Section
 from inferometer.errors import clean
 from inferometer.trace.losses import Loss, Losses
-from inferometer.units import format_bytes, format_count, format_duration, format_sample, format_share
+from inferometer.units import format_bytes, format_count, format_duration, format_list, format_sample, format_share
 
 
 def _format_ns(ns: float) -> str:
@@ -72,7 +72,5 @@ def scope_line(losses: Losses) -> str | None:
 
     if losses.scope == ALL_TABLES:
         return None
-    tables = sorted(losses.scope)
-    read = " and ".join(filter(None, (", ".join(tables[:-1]), *tables[-1:])))
-    cover = "only that table" if len(tables) == 1 else "only those tables"
-    return f"Read only {read}; loss counts cover {cover}."
+    cover = "only that table" if len(losses.scope) == 1 else "only those tables"
+    return f"Read only {format_list(sorted(losses.scope))}; loss counts cover {cover}."

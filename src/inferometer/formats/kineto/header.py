@@ -123,7 +123,7 @@ def _device(position: int, properties: dict[str, Any]) -> Device:
     major, minor = number("computeMajor"), number("computeMinor")
     return Device(
         device=f"gpu:{position if number_of is None else number_of}",
-        name=name if isinstance(name, str) else None,
+        name=name if isinstance(name, str) and name.strip() else None,
         memory_bytes=number("totalGlobalMem"),
         multiprocessors=number("numSms"),
         compute_capability=None if major is None or minor is None else f"{major}.{minor}",
