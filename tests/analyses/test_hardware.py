@@ -91,9 +91,10 @@ def test_a_device_without_a_name_is_inferred_in_words_and_never_taken_for_a_fact
     assert result.frame["device"].to_list() == [None, None]
     assert [device_of(device) for device in devices] == [None, None]
     assert [(row["device"], row["inferred"]) for row in result.as_json()["devices"]] == [(None, ["MI300X"])] * 2
-    assert result.remarks() == (
+    (remark,) = result.remarks()
+    assert remark == (
         "The file gives no name for gpu:0 and gpu:1: with 304 multiprocessors, compute 9.4, warp size 64, 191.984 GiB "
-        "they look like MI300X (inferred). What that can do: inferometer hardware MI300X",
+        "they look like MI300X (inferred). What that can do: inferometer hardware MI300X"
     )
 
 

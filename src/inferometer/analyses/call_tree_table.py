@@ -68,7 +68,8 @@ class CallTreeTable(Result):
         if self.shown.height < self.frame.height:
             yield f"{self.shown.height:,} of {self.frame.height:,} nodes shown: --min-share 0 shows all."
         if self.total_ns:
-            yield f"{format_share(self.attributed_ns / self.total_ns)} of the device time is attributed."
+            share = format_share(self.attributed_ns / self.total_ns)
+            yield f"{share} of the device time is attributed to who launched it."
         yield from self.said
 
     def as_json(self) -> dict[str, Any]:

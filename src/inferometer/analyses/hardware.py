@@ -289,9 +289,8 @@ def _doubt_unnamed(traced: TracedDevice, texts: Sequence[str], among: Sequence[D
         who = no_name if traced.name is None else f'"{traced.name}" may be several devices'
         looks = "it looks" if len(texts) == 1 else "they look"
         alike = f"with {say_properties(traced)} {looks} like {' or '.join(names)} (inferred)"
-        return (
-            f"{who}: {alike}. What that can do: inferometer hardware {'NAME' if names[1:] else shlex.quote(names[0])}"
-        )
+        name = "NAME" if len(names) > 1 else shlex.quote(names[0])
+        return f"{who}: {alike}. What that can do: inferometer hardware {name}"
     if traced.name is None:
         verb = "is" if len(texts) == 1 else "are"
         return f"The file doesn't say what {format_list(texts)} {verb}. If you know: inferometer hardware NAME"

@@ -14,7 +14,7 @@ from inferometer.analyses.call_sites.attribution import Attribution
 from inferometer.analyses.call_sites.sites import BY_COLUMN, By
 from inferometer.analyses.result import Field, Result, Section
 from inferometer.analyses.rows import compile_match, matching, ordered
-from inferometer.analyses.site_remarks import has_any, site_remarks
+from inferometer.analyses.site_remarks import WORDS, has_any, site_remarks
 from inferometer.trace.losses import Losses
 from inferometer.units import format_share
 
@@ -96,7 +96,8 @@ class LaunchSites(Result):
         if self.frame.height < self.keys:
             yield f"{self.frame.height:,} of {self.keys:,} rows shown."
         if self.total_ns:
-            yield f"{format_share(self.attributed_ns / self.total_ns)} of the device time is attributed."
+            share = format_share(self.attributed_ns / self.total_ns)
+            yield f"{share} of the device time is attributed to {WORDS[self.by]}."
         yield from self.said
 
     def as_json(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from inferometer.analyses.kernels import KernelTable
 from inferometer.analyses.work import arrange_work, at_place, place_name
 from inferometer.names.apis import api_kind
 from inferometer.trace.trace import Trace
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_count, format_duration, format_share
 
 _CALL = ("rank", "process", "correlation_id")
 _IDLE_SHARE = 0.2
@@ -89,7 +89,7 @@ def _place(row: Mapping[str, Any], devices: pl.DataFrame) -> str:
 
 
 def _why_idle(gaps: pl.DataFrame) -> str:
-    """How much of the idle time ended with work that the host queued only after the device had run dry."""
+    """How much of the idle time ended with work that the host queued only after the device had gone idle."""
     if not gaps.height:
         return ""
     idle_ns = int(gaps["gap_ns"].sum())
@@ -100,7 +100,8 @@ def _why_idle(gaps: pl.DataFrame) -> str:
     longest = gaps.sort("gap_ns", descending=True).row(0, named=True)
     return (
         f" For {format_share(late_ns / idle_ns)} of that the host was late: it queued the next work only after the "
-        f"device had run dry. Longest gap: {format_duration(longest['gap_ns'])}, ended by {_short(longest['kernel'])}."
+        "device had gone idle. "
+        f"Longest gap: {format_duration(longest['gap_ns'])}, ended by {_short(longest['kernel'])}."
     )
 
 
@@ -111,7 +112,7 @@ def _short_kernels(trace: Trace) -> Iterator[str]:
     if n >= 100 and n_short / n > _SHORT_SHARE:
         yield (
             f"{format_share(n_short / n)} of {n:,} kernels take less than {_SHORT_NS // 1000} μs (median "
-            f"{format_duration(median)}): launch cost may count; CUDA graphs or fusion would help."
+            f"{format_duration(median)}): the cost of launches may matter, which CUDA graphs or fusion reduce."
         )
 
 
@@ -128,7 +129,7 @@ def _dominant(kernels: KernelTable) -> Iterator[str]:
         return
     first = kernels.frame.row(0, named=True)
     if (first["share"] or 0) > _DOMINANT_SHARE and kernels.kernels > 1:
-        launches = "" if first["count"] is None else f" in {first['count']:,} launches"
+        launches = {None: "", 1: " in 1 launch"}.get(first["count"], f" in {format_count(first['count'])} launches")
         yield f"{_short(first['kernel'])} takes {format_share(first['share'])} of the kernel time{launches}."
 
 
@@ -145,8 +146,8 @@ def _graphs(trace: Trace) -> Iterator[str]:
     if replays["calls"]:
         calls = "one graph launch" if replays["calls"] == 1 else f"{replays['calls']:,} graph launches"
         yield (
-            f"{replays['kernels']:,} kernels come from {calls}: no framework op stands behind each of them. A "
-            "capture or an eager run tells it: inferometer launches --capture."
+            f"{replays['kernels']:,} kernels come from {calls}, so no framework op is recorded for each. A profile of "
+            "the graph's capture or of an eager run has these: inferometer launches --capture."
         )
 
 
@@ -161,7 +162,9 @@ def _submits(trace: Trace) -> pl.LazyFrame:
 
 def _before_window(trace: Trace) -> Iterator[str]:
     n = trace.losses.total("launch_before_window")
-    if n:
+    if n == 1:
+        yield "1 launch was queued before the profiling window: its host call is not in the file."
+    elif n:
         yield f"{n:,} launches were queued before the profiling window: their host calls are not in the file."
 
 

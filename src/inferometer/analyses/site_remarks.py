@@ -26,7 +26,7 @@ _NSYS = {
     "span": "With Nsight Systems, name ranges with NVTX (torch.cuda.nvtx.range) and record --trace=cuda,nvtx.",
     "region": _TORCH["region"],
 }
-_WORDS: dict[By, str] = {
+WORDS: dict[By, str] = {
     "op": "framework ops",
     "module": "modules",
     "frame": "frames",
@@ -35,7 +35,7 @@ _WORDS: dict[By, str] = {
     "region": "compiled regions",
 }
 _CAPTURE = (
-    "--capture FILE tells them: a profile of the graph's capture where its calls name their kernels (ROCm), or of an "
+    "--capture FILE finds them: a profile of the graph's capture where its calls name their kernels (ROCm), or of an "
     "eager run of the same batch (SGLang --disable-cuda-graph, vLLM --enforce-eager)."
 )
 
@@ -90,8 +90,10 @@ def _fits(found: Attribution) -> Iterator[str]:
 def _replays(work: pl.DataFrame) -> Iterator[str]:
     left = work.filter(pl.col("is_replay") & ~pl.col("how").is_in(["graph_alignment", "graph_node", "node_creation"]))
     if left.height:
-        share = _share(left, work)
-        yield f"{left.height:,} launches{share} come from graph replays, which have no ops or modules. {_CAPTURE}"
+        yield (
+            f"{left.height:,} launches{_share(left, work)} come from graph replays, whose kernels have no ops or "
+            f"modules of their own. {_CAPTURE}"
+        )
 
 
 def _before(work: pl.DataFrame) -> Iterator[str]:
@@ -112,11 +114,11 @@ def _lacking(found: Attribution, by: By | None) -> Iterator[str]:
     advice = _NSYS if found.format.startswith("nsys") else _TORCH
     if by is not None:
         if not has_any(found, by):
-            yield f"No {_WORDS[by]} stand around the launches of this file. {advice[by]}"
+            yield f"No {WORDS[by]} stand around the launches of this file. {advice[by]}"
         return
     ops, spans = has_any(found, "op"), has_any(found, "span")
     if not ops and not spans:
-        yield f"No {_WORDS['op']} stand around the launches of this file. {advice['op']}"
+        yield f"No {WORDS['op']} stand around the launches of this file. {advice['op']}"
     if (ops or not spans) and not has_any(found, "module") and not has_any(found, "user-frame"):
         yield f"No modules or frames stand around the launches of this file. {advice['module']}"
 

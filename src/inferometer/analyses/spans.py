@@ -106,7 +106,7 @@ class SpanTable(Result):
             n = f"{unplaced['launches']:,} of {self.launches:,}"
             yield f"Launches without a call in the file: {n}. Which range queued them can't be told."
         if self.on_device:
-            yield f"Spans on device tracks: {self.on_device:,}, left out since they are no ranges of the host."
+            yield f"Spans on device tracks: {self.on_device:,}, left out because they are not ranges of the host."
 
     def as_json(self) -> dict[str, Any]:
         outside, unplaced = self.rest.select("launches", "summed_ns", "busy_ns").iter_rows(named=True)

@@ -128,7 +128,7 @@ def test_work_queued_before_the_window_and_the_device_are_told(
 def test_a_graph_replay_is_one_call_for_many_kernels(shared_data: Path) -> None:
     trace = inferometer.open(shared_data / "traces" / "kineto" / "mi300_sglang_qwen3-8b_decode.json.gz")
     (said,) = [remark for remark in inferometer.summarize(trace).remarks() if "one graph launch" in remark]
-    assert said.startswith("544 kernels come from one graph launch: no framework op stands behind each of them.")
+    assert said.startswith("544 kernels come from one graph launch, so no framework op is recorded for each.")
 
 
 def test_ranks_are_those_of_the_files(shared_data: Path) -> None:

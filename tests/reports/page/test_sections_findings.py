@@ -23,7 +23,7 @@ def busy(kernel: str) -> Trace:
 
 
 def test_of_one_run_there_is_one_list() -> None:
-    assert lists(busy("gemm")) == {"": ["gemm takes 90.0 % of the kernel time in 1 launches."]}
+    assert lists(busy("gemm")) == {"": ["gemm takes 90.0 % of the kernel time in 1 launch."]}
 
 
 def test_what_two_runs_share_is_said_once() -> None:
@@ -33,7 +33,7 @@ def test_what_two_runs_share_is_said_once() -> None:
 def test_what_one_run_has_alone_stands_under_it() -> None:
     found = lists(busy("gemm"), trace_of())
     assert found == {
-        "Base": ["gemm takes 90.0 % of the kernel time in 1 launches."],
+        "Base": ["gemm takes 90.0 % of the kernel time in 1 launch."],
         "Candidate": ["No kernels in the file."],
     }
 

@@ -88,7 +88,7 @@ class Header:
         if "nccl_version" in value:
             self._versions["nccl"] = str(value["nccl_version"])
 
-    def facts(self, source: str, format_name: str, *, has_launches: bool) -> Facts:
+    def facts(self, source: str, format_name: str, *, has_launches: bool = True) -> Facts:
         """Everything as facts of the trace; what else there was, where there are no launches."""
         kineto = self.is_kineto
         return Facts(
