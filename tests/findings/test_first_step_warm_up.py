@@ -79,7 +79,7 @@ def test_tuning_is_found_in_a_generated_run(steps: int, tmp_path: Path) -> None:
     finding = ask(RULE, generated(tmp_path, steps=steps, fault="warm-up"))[0]
 
     assert finding.severity == "low"
-    assert any("compiling" in sentence for sentence in finding.evidence)
+    assert any("Compiling takes" in sentence for sentence in finding.evidence)
 
 
 def test_tuning_is_found_without_marks_and_stacks(tmp_path: Path) -> None:

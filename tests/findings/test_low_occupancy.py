@@ -26,7 +26,10 @@ def test_attention_with_few_blocks_should_be_split() -> None:
 
     assert finding.severity == "high"
     assert finding.size_ns == 6 * 50_000
-    assert "8 blocks for 132 multiprocessors" in finding.evidence[0]
+    assert (
+        "8 blocks for 132 multiprocessors, 128 threads in a block, 6 launches, median 50.000 μs" in finding.evidence[0]
+    )
+    assert finding.evidence[-1] == ("Multiprocessors that have no block meanwhile stand for 47.0 % of the GPU time.")
     assert "split-KV" in finding.next
 
 
@@ -41,7 +44,9 @@ def test_few_warps_of_a_kernel_that_streams_are_told() -> None:
     finding = ask(RULE, trace)[0]
 
     assert finding.size_ns == 6 * 50_000
-    assert "6.0 % occupancy" in finding.evidence[0]
+    assert "6.0 % occupancy by the profiler's estimate" in finding.evidence[0]
+    assert "the trace doesn't tell" in finding.evidence[-1]
+    assert finding.next.startswith("Compare the bytes")
 
 
 @pytest.mark.parametrize(
@@ -72,4 +77,4 @@ def test_sampling_by_one_block_is_found_in_a_generated_run(mode: str, tmp_path: 
     finding = ask(RULE, generated(tmp_path, mode=mode, fault="low-occupancy"))[0]
 
     assert finding.severity != "info"
-    assert "1 blocks for 132 multiprocessors" in finding.evidence[0]
+    assert "1 block for 132 multiprocessors" in finding.evidence[0]

@@ -18,7 +18,14 @@ def test_a_loop_of_equal_launches_could_be_one() -> None:
     assert "4 loops of 16 to 16 turns, 128 launches" in finding.evidence[0]
     assert finding.severity == "high"
     assert finding.size_ns == 4 * (32 * 11_000 - 1_000)
-    assert "and the kernel behind it" in finding.evidence[1]
+    assert "and the kernel after it" in finding.evidence[1]
+
+
+def test_launches_over_lists_of_tensors_are_batched_already() -> None:
+    optimizer = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<4> >(int)"
+    step = (*LAYER * 4, *(("pow", {"kernel": optimizer}),) * 16)
+    assert not ask(RULE, layers(*step, times=4))
+    assert ask(RULE, layers(*LAYER * 4, *("pow",) * 16, times=4))
 
 
 def test_other_grids_are_other_work() -> None:

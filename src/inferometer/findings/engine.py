@@ -215,7 +215,7 @@ def find_findings(
         source=trace.facts.source,
         findings=tuple(named),
         losses=trace.losses,
-        examined=examine(trace, len(asked), looked_at, named),
+        examined=examine(trace, len(asked), looked_at, named, of_all_rules=not rules),
         budget=pl.concat([pl.DataFrame(schema=BUDGET), *(each.budget for each in looked_at if each is not None)]),
     )
 

@@ -25,10 +25,10 @@ _TABLES: Final = {  # with a row of each in words
 
 @dataclass(frozen=True)
 class Examined:
-    """`rules`: how many were asked. `rows`: of each table. The times are sums over all devices, ns.
+    """What rules looked at. The times are sums over all devices, ns.
 
-    `idle_ns` of the devices' `window_ns` was idle; findings account for `explained_ns` of it. None where no single
-    launches were looked at.
+    `rules`: how many were asked; `of_all_rules`: whether that is all. `rows`: of each table. `idle_ns` of the devices'
+    `window_ns` was idle; findings account for `explained_ns` of it. None where no single launches were looked at.
     """
 
     rules: int
@@ -37,6 +37,7 @@ class Examined:
     window_ns: int | None
     idle_ns: int | None
     explained_ns: int | None
+    of_all_rules: bool = True
 
     @property
     def unexplained_ns(self) -> int | None:
@@ -56,13 +57,13 @@ class Examined:
         }
 
     def sentences(self, *, found: bool) -> Iterator[str]:
-        """What was examined, and the idle time; `found`: whether there are findings."""
+        """What was examined and, where all rules were asked, the idle time; `found`: whether there are findings."""
         rows = ", ".join(f"{format_count(n)} {_TABLES[table][n != 1]}" for table, n in self.rows.items() if n)
         of = f" on {self.devices:,} device{'' if self.devices == 1 else 's'}" if self.devices else ""
         asked = "1 rule" if self.rules == 1 else f"{self.rules:,} rules"
         nothing = "" if found else ": nothing is above their thresholds"
         yield f"{asked} looked at {rows or 'no rows'}{of}{nothing}."
-        if self.window_ns and self.idle_ns is not None and self.explained_ns is not None:
+        if self.of_all_rules and self.window_ns and self.idle_ns is not None and self.explained_ns is not None:
             yield self._idle(self.window_ns, self.idle_ns, self.idle_ns - self.explained_ns)
 
     def _idle(self, window_ns: int, idle_ns: int, rest_ns: int) -> str:
@@ -82,7 +83,12 @@ class Examined:
 
 
 def examine(
-    trace: Trace, rules: int, launches: Sequence[LaunchEvidence | None], findings: Sequence[Finding]
+    trace: Trace,
+    rules: int,
+    launches: Sequence[LaunchEvidence | None],
+    findings: Sequence[Finding],
+    *,
+    of_all_rules: bool,
 ) -> Examined:
     """What was looked at.
 
@@ -91,6 +97,7 @@ def examine(
         rules: How many were asked.
         launches: Of each run; None where its launches were not looked at.
         findings: All of them.
+        of_all_rules: Whether these are all rules there are.
     """
     tables: list[str] = [name for name in _TABLES if name in trace.scope]
     counted = pl.collect_all([trace.tables[name].select(pl.len()) for name in tables])
@@ -101,4 +108,4 @@ def examine(
     )
     explained_ns = sum(finding.idle_ns or 0 for finding in findings) if known else None
     devices = sum(frame.height for frame in known)
-    return Examined(rules, rows, devices, window_ns, idle_ns, explained_ns)
+    return Examined(rules, rows, devices, window_ns, idle_ns, explained_ns, of_all_rules)

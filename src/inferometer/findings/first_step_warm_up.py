@@ -187,9 +187,11 @@ def _reasons(prepared: pl.DataFrame, steps: list[dict[str, Any]]) -> Iterator[st
     for (what,), rows in own.sort("what").partition_by("what", as_dict=True, maintain_order=True).items():
         named = rows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("dur_ns"))
         longest = named.sort("dur_ns", descending=True).row(0, named=True)
+        covered_ns = sum(_covered_ns(rows, step) for step in steps)
+        calls = "1 call," if rows.height == 1 else f"{rows.height:,} calls,"
         yield (
-            f"{rows.height:,} calls in them are for {what}; the longest, {longest['name']}, takes "
-            f"{format_duration(longest['dur_ns'])}."
+            f"{str(what).capitalize()} takes {format_duration(covered_ns)} of them, in {calls} of which the longest, "
+            f"{longest['name']}, takes {format_duration(longest['dur_ns'])}."
         )
 
 

@@ -28,7 +28,8 @@ Bools = NDArray[np.bool_]
 _PAUSE_NS = 200_000  # eager launches follow each other within 5 to 50 μs, steps and requests do not
 _DEVICE = ("rank", "device")
 _WORK = ("kernel", *_DEVICE, "stream", "process", "correlation_id", "is_replay", "grid_hash", "block_hash")
-_PLACE = ("module_pooled", "op", "user_frame", "frame", "span")  # the first that is known
+_PLACE = ("module_pooled", "op", "user_frame", "frame")  # the first that is known, or else a range
+_STEP_MARK = "ProfilerStep"  # a range that says when, not where
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ class Origins:
     """Where launches come from, as people call it: module with layers pooled, else op, frame or range."""
 
     def __init__(self, sites: pl.DataFrame) -> None:
-        told = sites.select(pl.coalesce(*_PLACE).alias("place"))["place"]
+        span = pl.when(~pl.col("span").str.starts_with(_STEP_MARK)).then("span")
+        told = sites.select(pl.coalesce(*_PLACE, span).alias("place"))["place"]
         self.texts = [*told.drop_nulls().unique(maintain_order=True).to_list(), UNKNOWN_PLACE]
         numbers = {text: number for number, text in enumerate(self.texts)}
         nobody = len(self.texts) - 1

@@ -2,8 +2,9 @@
 
 Launches are equal by kernel, grid and block. A loop over sequences or heads (sampling row by row) looks so; layers of a
 model have more kernels. A loop that occurs once or twice is left out, as tuners make them that time one kernel after
-the other; so are copies, which may have to wait for the host each time, and what alternates with work on other streams:
-there, a layer's few kernels look like a loop.
+the other; so are copies, which may have to wait for the host each time, and what alternates with work on other
+streams: there, a layer's few kernels look like a loop. Launches over lists of tensors (`multi_tensor_apply`) are
+batched already: a launch takes as many tensors as its arguments hold.
 """
 
 import numpy as np
@@ -11,6 +12,7 @@ import polars as pl
 
 from inferometer.findings.kernel_rows import Bools, Ints, KernelRows
 
+_OF_LISTS = "multi_tensor_apply"
 _TURNS = 8
 _TIMES = 3
 _OTHERS = 0.5  # launches on other streams for one of the loop, at most
@@ -24,7 +26,7 @@ def find_loops(rows: KernelRows) -> pl.DataFrame:
     time of a turn (mean).
     """
     sign = _signs(rows)
-    taken = rows.of_family("memory", "collective")
+    taken = rows.of_family("memory", "collective") | rows.each(lambda name, _: _OF_LISTS in name)
     stretch = np.cumsum(rows.begins)
     found = [_frame(rows, np.zeros(0, np.int64), np.zeros(0, np.int64), 1)]
     for length in range(1, min(_LONGEST, len(sign) - 1) + 1):

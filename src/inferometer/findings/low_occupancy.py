@@ -1,4 +1,4 @@
-"""Long kernels that leave most of the GPU idle: fewer blocks than multiprocessors, or few warps on each.
+"""Long kernels that can't fill the GPU: fewer blocks than multiprocessors, or few warps on each.
 
 Fires on a kernel of 10 μs or more (median) that has fewer blocks than 40 % of the device's multiprocessors (half of
 them can still ask for most of the memory's bandwidth), or, of a kernel that streams data (element-wise work, norms,
@@ -10,9 +10,13 @@ which leave room for others; preparation of attention; sampling, softmax, scans 
 block's work, if they have 16 blocks or take less than 100 μs; and the occupancy of matrix products and attention,
 whose large tiles leave room for few warps.
 
-Severity is the part of the GPU that they leave idle, times their share of all GPU time: from 3 % `low`, from 10 %
-`medium`, from 25 % `high`. In healthy traces, whose products and attention are split to fill the device, none is
-left.
+Multiprocessors without a block have nothing to do, and that is counted. Few warps on each prove nothing: a kernel may
+reach the memory's bandwidth with them; the finding says so. The profiler's occupancy is its own estimate, from grid,
+block and resources.
+
+Severity is their share of all GPU time, times the part of the multiprocessors without a block or of the warps that
+could be resident and aren't: from 3 % `low`, from 10 % `medium`, from 25 % `high`. In healthy traces, whose products
+and attention are split to fill the device, none is left.
 """
 
 from collections.abc import Iterator
@@ -55,21 +59,31 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     share = size_ns / launches.total_ns
     first = next(found.iter_rows(named=True))
     name, place = decode(first["kernel"]).short_name, _place(launches, first)
+    few = "fewer blocks than multiprocessors" if first["few"] else "few warps"
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"kernels that leave most of the GPU idle take {format_share(share)} of its time: {name}",
+        title=f"long kernels of few blocks or warps take {format_share(share)} of the GPU time: {name} has {few}",
         evidence=(
             *(_sentence(launches, row) for row in found.head(_SHOWN).iter_rows(named=True)),
-            (
-                f"Together {format_duration(size_ns)}{launches.a_step(size_ns)}; "
-                f"{format_share(idle_ns / launches.total_ns)} of the GPU's time is left idle in them."
-            ),
+            *_together(launches, found),
         ),
         size_ns=size_ns,
         share=share,
-        next=f"{_advice(first)}{place}.",
+        next=_advice(first, place),
     )
+
+
+def _together(launches: "LaunchEvidence", found: pl.DataFrame) -> Iterator[str]:
+    """All of them, and what of the multiprocessors' time had no block; what few warps cost isn't known."""
+    size_ns = int(found["total_ns"].sum())
+    yield f"Together {format_duration(size_ns)}{launches.a_step(size_ns)}."
+    few = found.filter("few")
+    if few.height:
+        without = float((few["total_ns"] * (1 - few["used"])).sum()) / launches.total_ns
+        yield f"Multiprocessors that have no block meanwhile stand for {format_share(without)} of the GPU time."
+    if few.height < found.height:
+        yield "Whether few warps slow a kernel down, the trace doesn't tell: they may do for the memory's bandwidth."
 
 
 def _underused(launches: "LaunchEvidence") -> pl.DataFrame:
@@ -138,13 +152,14 @@ def _units(launches: "LaunchEvidence", kernels: pl.DataFrame) -> pl.Series:
 def _sentence(launches: "LaunchEvidence", row: dict[str, Any]) -> str:
     name = decode(str(row["kernel"])).short_name
     if row["few"]:
-        why = f"{row['blocks']:,} blocks for {row['units']:,} multiprocessors"
+        blocks = "1 block" if row["blocks"] == 1 else f"{row['blocks']:,} blocks"
+        why = f"{blocks} for {row['units']:,} multiprocessors"
     else:
-        why = f"{format_share(row['occupancy'])} occupancy as the profiler estimates it"
-    return (
-        f"{name}{_place(launches, row)}: {why}, {row['threads']:,} threads a block, {row['count']:,} launches of "
-        f"{format_duration(row['median_ns'])} (median), {format_duration(row['total_ns'])} together."
-    )
+        why = f"{format_share(row['occupancy'])} occupancy by the profiler's estimate"
+    threads = "1 thread" if row["threads"] == 1 else f"{row['threads']:,} threads"
+    times = "once" if row["count"] == 1 else f"{row['count']:,} launches, median {format_duration(row['median_ns'])}"
+    size = f"{threads} in a block, {times}, {format_duration(row['total_ns'])} in all"
+    return f"{name}{_place(launches, row)}: {why}, {size}."
 
 
 def _place(launches: "LaunchEvidence", row: dict[str, Any]) -> str:
@@ -154,14 +169,17 @@ def _place(launches: "LaunchEvidence", row: dict[str, Any]) -> str:
     return launches.origins.said_of(usual.sort()[0]) if len(usual) else ""
 
 
-def _advice(row: dict[str, Any]) -> str:
+def _advice(row: dict[str, Any], place: str) -> str:
     if not row["few"]:
-        return "Give a block fewer registers and less shared memory, or more threads"
+        return (
+            f"Compare the bytes that it moves with the memory's bandwidth{place}; if it is far below, give a block "
+            "fewer registers, less shared memory or more threads."
+        )
     if row["family"] in ATTENTION:
-        return "Split the KV cache over more blocks (split-KV, flash decoding)"
+        return f"Split the KV cache over more blocks (split-KV, flash decoding){place}."
     if row["family"] in PRODUCTS:
-        return "Split the sum over more blocks (split-K, stream-K), or take a smaller tile"
-    return "Spread the work over more blocks"
+        return f"Split the sum over more blocks (split-K, stream-K), or take a smaller tile{place}."
+    return f"Spread the work over more blocks{place}, if it has as much."
 
 
 RULE = Rule("low_occupancy", _find)

@@ -1,7 +1,7 @@
 """The same work over and over: loops of equal launches, and what every layer of a step does again.
 
 - Loops (`launch_loops`): up to three kernels, eight times or more in a row. The size is their wall time, gaps
-  included; batching is taken to need one turn at least, which is an estimate. Severity is what that saves, as a share
+  included; batching needs one turn at least, so what it can save is bounded. Severity is that bound, as a share
   of the wall time of all devices: from 0.5 % `low`, from 5 % `medium`, from 20 % `high`. A trace of which 90 % is one
   such loop is a benchmark of a kernel, and is passed over.
 - Work of the batch in every layer: kernels that prepare attention, or compute with whole numbers (positions, lengths,
@@ -69,13 +69,16 @@ def _in_loops(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding]
             ),
             *(_sentence(rows, where.said(kind["place"]), kind) for kind in kinds.head(_SHOWN).iter_rows(named=True)),
             (
-                "An estimate: one batched launch needs one turn of its loop at least. Then up to "
-                f"{format_duration(saved_ns)} would be saved, {format_share(saved_ns / wall_ns)} of the wall time."
+                "One batched launch needs at least as long as a turn of its loop: at most "
+                f"{format_duration(saved_ns)} can be saved, {format_share(saved_ns / wall_ns)} of the wall time."
             ),
         ),
         size_ns=size_ns,
         share=size_ns / wall_ns,
-        next=f"Replace the loop by one batched launch{where.said(kinds['place'][0])}.",
+        next=(
+            f"See whether the turns are independent{where.said(kinds['place'][0])}; then one batched launch "
+            "can replace the loop."
+        ),
     )
 
 
@@ -90,10 +93,11 @@ def _kinds(launches: "LaunchEvidence", rows: KernelRows, loops: pl.DataFrame) ->
 
 
 def _sentence(rows: KernelRows, place: str, kind: dict[str, int]) -> str:
-    others = {1: "", 2: " and the kernel behind it", 3: " and the two kernels behind it"}[kind["length"]]
+    others = {1: "", 2: " and the kernel after it", 3: " and the two kernels after it"}[kind["length"]]
+    loops = "1 loop" if kind["loops"] == 1 else f"{kind['loops']:,} loops"
     return (
-        f"{rows.known[kind['kernel']].short_name}{others}{place}: {kind['loops']:,} loops of {kind['turns']:,.0f} "
-        f"turns (median), {format_duration(kind['wall_ns'])}."
+        f"{rows.known[kind['kernel']].short_name}{others}{place}: {loops} of {kind['turns']:,.0f} turns"
+        f"{' (median)' if kind['loops'] > 1 else ''}, {format_duration(kind['wall_ns'])}."
     )
 
 

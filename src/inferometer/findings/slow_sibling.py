@@ -92,7 +92,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         ),
         size_ns=size_ns,
         share=size_ns / launches.total_ns,
-        next=_next(rows, first),
+        next=_next(rows, first, is_once=max(each.count for each in odd) < _TURNS),
     )
 
 
@@ -221,7 +221,13 @@ def _packed(*parts: Ints) -> Ints:
 def _place(rows: KernelRows, sites: pl.DataFrame, odd: _Odd) -> str:
     node = int(rows.node[odd.row])
     module = sites["module"][node] if node >= 0 else None
-    return str(module) if module is not None else f"place {odd.place + 1} of its kind in a pass"
+    return str(module) if module is not None else f"the {_ordinal(odd.place + 1)} of its like in a pass"
+
+
+def _ordinal(number: int) -> str:
+    """`1st`, `2nd`, `3rd`, `11th`."""
+    ends = {1: "st", 2: "nd", 3: "rd"}
+    return f"{number:,}{'th' if number % 100 in (11, 12, 13) else ends.get(number % 10, 'th')}"
 
 
 def _sentence(rows: KernelRows, sites: pl.DataFrame, odd: _Odd) -> str:
@@ -230,13 +236,16 @@ def _sentence(rows: KernelRows, sites: pl.DataFrame, odd: _Odd) -> str:
     node = int(rows.node[odd.row])
     called = next((sites[name][node] for name in ("user_frame", "op") if node >= 0 and sites[name][node]), None)
     by = f", launched by {called}" if called else ""
+    times = "1 launch" if odd.count == 1 else f"{odd.count:,} launches"
     return (
-        f"{_place(rows, sites, odd)}: {own}{instead}, {odd.ratio:.2f}x the time of {odd.siblings:,} siblings in "
-        f"{odd.count:,} launches, {format_duration(odd.total_ns)} together{by}."
+        f"{_place(rows, sites, odd)}: {own}{instead}{by}, {times}, {format_duration(odd.total_ns)} in all, "
+        f"{odd.ratio:.2f}x as long as the usual one of {odd.siblings:,} siblings."
     )
 
 
-def _next(rows: KernelRows, odd: _Odd) -> str:
+def _next(rows: KernelRows, odd: _Odd, *, is_once: bool) -> str:
+    if is_once:
+        return "Record more passes: one or two slow launches may be chance, or the first one after a pause."
     if rows.kernel[odd.row] != rows.kernel[odd.usual]:
         return "See why another kernel was chosen there: shapes, strides and alignment of its inputs."
     return "Compare the inputs there with those of a sibling: shapes, strides, where they lie in memory."
