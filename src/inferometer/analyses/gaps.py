@@ -3,18 +3,20 @@
 A gap lasts from when the last open launch ended to the start of the next, on whatever stream. Its cause is told from
 the host call that queued the next work, never guessed:
 
-- `host_late`: the call had not finished when the device ran dry.
-- `sync`: the same, and when the device ran dry the calling thread was waiting for the device (in a synchronising call,
-  or a copy that blocks) and queued on only then.
+- `host_late`: the call had not returned when the device went idle. What the work then took to begin, up to `BEGIN_NS`,
+  belongs to that.
+- `sync`: the same, and when the device went idle the calling thread was waiting for the device (in a synchronising
+  call, or a copy that blocks) and queued on only then.
 - `graph`: one call queued this work and work that ran before the gap: a graph replay between its nodes.
 - `launch_gap`: the work was queued in time and began within `LAUNCH_GAP_NS`: what a device takes between kernels.
-- `dependency`: it was queued and began later than that: it waited for an event of another stream, for another rank, or
-  for the device's own front end. Which of them, a trace doesn't tell.
+- `dependency`: it was queued and began later than that. What it waited for, a trace doesn't tell: an event of another
+  stream, another rank, the device's own front end, or work that the file doesn't hold.
 - `unknown`: no call is recorded for it, or a window begins before the first or ends after the last work.
 
 A gap may be several rows, one after the other, so that each cause has its own time: where the host took longer than
-`LAUNCH_GAP_NS` from the end of its wait to the call, the rest is `host_late`; where the work then waited in turn, what
-follows the call is `dependency`. The clocks of host and device agree only as well as the profiler aligned them.
+`LAUNCH_GAP_NS` from the end of its wait to the call, the rest is `host_late`; where the work then waited for more than
+`BEGIN_NS`, what follows the call is `dependency`. The clocks of host and device agree only as well as the profiler
+aligned them.
 """
 
 from collections.abc import Sequence
@@ -24,13 +26,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.correlation import CALL_KEY, NO_CALL, Rows, find_calls, gather_known
-from inferometer.analyses.waits import keep_waiting
+from inferometer.analyses.waits import waiting_calls
 from inferometer.analyses.work import PLACE, Work
-from inferometer.names.apis import api_kind, canonical_api
+from inferometer.names.apis import canonical_api
 from inferometer.trace.trace import Trace
 
 LAUNCH_GAP_NS = 5_000
 """Queued neighbours follow each other in 1 to 3 μs in captures from A100 and H100; longer is a wait for something."""
+
+BEGIN_NS = 50_000
+"""From the end of a late call to its work: 1 to 4 μs in captures from A100 and H100, 5 to 25 μs in most from MI250 and
+MI300, where one in twenty of a run takes 55 μs."""
 
 CAUSES = ("host_late", "sync", "dependency", "launch_gap", "graph", "unknown")
 COLUMNS = (
@@ -105,7 +111,7 @@ def _part_waits(gaps: pl.DataFrame) -> pl.DataFrame:
 
 def _part_late(gaps: pl.DataFrame) -> pl.DataFrame:
     """Gaps in which the host was late and the work then waited in turn, as two rows each."""
-    waits = pl.col("cause").is_in(["host_late", "sync"]) & (pl.col("start_ns") - pl.col("call_end_ns") > LAUNCH_GAP_NS)
+    waits = pl.col("cause").is_in(["host_late", "sync"]) & (pl.col("start_ns") - pl.col("call_end_ns") > BEGIN_NS)
     late = pl.when(waits).then(pl.col("call_end_ns")).otherwise(pl.col("start_ns"))
     rest = gaps.filter(waits).with_columns(
         pl.col("call_end_ns").alias("dry_ns"),
@@ -206,20 +212,13 @@ def _with_waits(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
 
 def _find_waits(trace: Trace) -> pl.DataFrame:
     """Calls that wait for the device (see `waits`): `waited_in`, `wait_ns`, `wait_end_ns`; of nested ones the outer."""
-    names = trace.calls.select(pl.col("api").unique()).collect()["api"]
-    able = [name for name in names if api_kind(name) in ("wait", "copy")]
-    ended = (
-        trace.launches.filter((pl.col("kind") != "kernel") & pl.col("correlation_id").is_not_null())
-        .group_by(CALL_KEY)
-        .agg((pl.col("start_ns") + pl.col("dur_ns")).max().alias("ended_ns"))
-    )
-    calls = trace.calls.filter(pl.col("api").is_in(able)).select(*CALL_KEY, "thread", "api", "start_ns", "dur_ns")
-    waits = keep_waiting(calls.join(ended, on=CALL_KEY, how="left", nulls_equal=True).collect()).sort("start_ns")
+    waits = waiting_calls(trace).sort("start_ns")
+    names = {name: canonical_api(name) for name in waits["api"].unique()}
     waits = waits.with_columns((pl.col("start_ns") + pl.col("dur_ns")).alias("wait_end_ns"))
     outlasts = pl.col("wait_end_ns") > pl.col("wait_end_ns").cum_max().shift(1).over(_THREAD)
     return waits.filter(outlasts.fill_null(value=True)).select(
         *_THREAD,
-        pl.col("api").replace({name: canonical_api(name) for name in able}).alias("waited_in"),
+        pl.col("api").replace(names).alias("waited_in"),
         pl.col("start_ns").alias("wait_ns"),
         "wait_end_ns",
     )

@@ -13,8 +13,10 @@ device is idle when no launch runs on any device of its process: intersected int
 
 import polars as pl
 
+from inferometer.analyses.correlation import CALL_KEY
 from inferometer.analyses.cover import Cover
 from inferometer.names.apis import api_kind, is_blocking_copy
+from inferometer.trace.trace import Trace
 
 SCHEMA = {
     "api": pl.String,
@@ -54,6 +56,19 @@ def find_waits(calls: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
         .sort("total_ns", "api", descending=[True, False])
         .select(pl.col(name).cast(dtype) for name, dtype in SCHEMA.items())
     )
+
+
+def waiting_calls(trace: Trace) -> pl.DataFrame:
+    """The calls of a trace that waited: `rank`, `process`, `thread`, `correlation_id`, `api`, `start_ns`, `dur_ns`."""
+    names = trace.calls.select(pl.col("api").unique()).collect()["api"]
+    able = [name for name in names if api_kind(name) in ("wait", "copy")]
+    ended = (
+        trace.launches.filter((pl.col("kind") != "kernel") & pl.col("correlation_id").is_not_null())
+        .group_by(CALL_KEY)
+        .agg((pl.col("start_ns") + pl.col("dur_ns")).max().alias("ended_ns"))
+    )
+    calls = trace.calls.filter(pl.col("api").is_in(able)).select(*CALL_KEY, "thread", "api", "start_ns", "dur_ns")
+    return keep_waiting(calls.join(ended, on=CALL_KEY, how="left", nulls_equal=True).collect())
 
 
 def keep_waiting(calls: pl.DataFrame) -> pl.DataFrame:

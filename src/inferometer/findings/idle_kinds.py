@@ -1,13 +1,12 @@
 """Idle time by what it takes to end it: each idle gap belongs to one kind, so the kinds add up to the idle time.
 
-- `launching`: the rhythm of launching kernels one by one. The host's next launch came after the device had run dry, by
-  no more than is usual between launches. Usual is 50 μs. Where half or more of
+- `launching`: the rhythm of launching kernels one by one. The host's next launch came after the device had gone idle,
+  and no more time passed than is usual between launches. Usual is 50 μs. Where half or more of
   the kernels that were launched one by one found the device idle, it is four times the median time between launches
   if that is longer: then the host is slower than the device, and its rhythm is what the device waits for. Fewer than
   50 kernels are no rhythm: there all lateness is of the next kind.
 - `host`: the host was late by more than that, or had waited for the device.
-- `queued`: the work had been queued and did not begin. What a late launch then takes to begin, up to 50 μs, belongs to
-  the lateness.
+- `queued`: the work had been queued and did not begin.
 - `graph`: between launches that one call queued together.
 - `unknown`: the call that queued the work isn't in the file.
 """
@@ -63,14 +62,7 @@ def with_kinds(gaps: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     short = pl.col("gap_ns") <= pl.col("limit_ns").fill_null(0)
     of_cause = pl.col("cause").cast(pl.String).replace_strict(_OF_CAUSE, return_dtype=pl.String)
     kind = pl.when(is_late & short).then(pl.lit("launching")).otherwise(of_cause)
-    told = limited.with_columns(kind.alias("kind"))
-    begun_late = (pl.col("cause") == "dependency") & ~starts & pl.col("cause").shift(1).is_in(["host_late", "sync"])
-    taken = (
-        pl.when(begun_late & (pl.col("gap_ns") <= LONG_GAP_NS) & ~_is_replay())
-        .then(pl.col("kind").shift(1))
-        .otherwise(pl.col("kind"))
-    )
-    return told.with_columns(taken.cast(pl.Enum(KINDS)).alias("kind")).drop("limit_ns")
+    return limited.with_columns(kind.cast(pl.Enum(KINDS)).alias("kind")).drop("limit_ns")
 
 
 def _is_replay() -> pl.Expr:
