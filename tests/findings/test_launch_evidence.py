@@ -78,3 +78,29 @@ def test_work_is_in_the_order_of_streams_and_sizes_have_numbers(streams: int) ->
     kernels = work.filter(pl.col("kind") == "kernel")
     assert kernels["grid_hash"].n_unique() == 4
     assert kernels["block_hash"].n_unique() == 1
+
+
+def stepping(*launched_ns: int) -> LaunchEvidence:
+    """Launches whose calls began then, in steps from 0 to 300 ns."""
+    call = {"api": "cudaLaunchKernel", "process": 1, "thread": 2, "dur_ns": 1}
+    calls = [call | {"correlation_id": i, "start_ns": ns} for i, ns in enumerate(launched_ns, start=1)]
+    rows = [
+        {"process": 1, "correlation_id": i, "start_ns": ns + 40, "dur_ns": 1} for i, ns in enumerate(launched_ns, 1)
+    ]
+    marks = [
+        {"span": f"ProfilerStep#{n}", "start_ns": 100 * n, "dur_ns": 100, "process": 1, "thread": 2} for n in range(3)
+    ]
+    return LaunchEvidence(trace_of(rows, calls=calls, spans=marks))
+
+
+def test_a_time_is_shared_by_the_steps_that_launch_something() -> None:
+    assert stepping(0, 10, 110).a_step(60) == ", 30 ns a step over 2 steps"
+    assert stepping(0, 110, 210, 299).a_step(60) == ", 20 ns a step over 3 steps"  # which begins when no step is open
+    assert stepping(0, 10).a_step(60) == ""
+
+
+def test_it_is_not_where_launches_lie_outside_of_steps() -> None:
+    assert stepping(-10, 10, 110).a_step(60) == ""
+    assert stepping(10, 110, 301).a_step(60) == ""
+    assert stepping(*range(99), 110, 111, -1, -2).a_step(60) == ", 30 ns a step over 2 steps"
+    assert stepping(*range(99), 110, -1, -2, -3).a_step(60) == ""

@@ -69,7 +69,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Capture:
-    """The launches of a file in the order of time, and how many steps it marks."""
+    """The launches of a file in the order of time, and how many marked steps share all but a fiftieth of them, or 0."""
 
     path: Path
     launches: tuple[Launch, ...]
@@ -109,8 +109,21 @@ def capture(path: Path) -> Capture:
             around[each["pid"], each["tid"]].append(row)
     callers = _find_callers(calls, around)
     launches = [_launch(each, callers) for each in timed if each["cat"].lower() in KINDS]
-    marks = {each["name"] for each in timed if each["name"].startswith("ProfilerStep#")}
-    return Capture(path, tuple(sorted(launches, key=lambda each: each.start_ns)), len(marks))
+    called = [exact_ns(calls[number]["ts"]) for number in correlations(timed) if number in calls]
+    return Capture(path, tuple(sorted(launches, key=lambda each: each.start_ns)), _steps(timed, called, len(launches)))
+
+
+def correlations(timed: Iterable[Mapping[str, Any]]) -> Iterable[Any]:
+    """The id of each launch's call."""
+    return (each["args"].get("correlation") for each in timed if each["cat"].lower() in KINDS)
+
+
+def _steps(timed: Iterable[Mapping[str, Any]], called_ns: Iterable[int], launches: int) -> int:
+    marks = [each for each in timed if each["name"].startswith("ProfilerStep#") and each["cat"] == "user_annotation"]
+    starts = sorted(exact_ns(each["ts"]) for each in marks)
+    ends = max((exact_ns(each["ts"]) + exact_ns(each["dur"]) for each in marks), default=0)
+    inside = [sum(start <= each for start in starts) for each in called_ns if starts and starts[0] <= each <= ends]
+    return len(set(inside)) if len(inside) >= 0.98 * launches else 0
 
 
 def _launch(each: Mapping[str, Any], callers: Mapping[Any, tuple[tuple[str, str], ...]]) -> Launch:

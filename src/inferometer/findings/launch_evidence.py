@@ -38,6 +38,7 @@ _DEVICE_WORK = (*_KINDS, *_LANE, "process", "correlation_id", "start_ns", "dur_n
 _GAPS = (*_PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "called_ns", "waited_in", "wait_end_ns")
 _LARGE = ("grid", "block", "external_id", "graph_id", "graph_node_id")  # columns of launches that no rule needs
 _FEW = 2**16
+_NEARLY_ALL = 0.98  # of the launches: a mean over steps is off by the rest
 _SHARED = frozenset({"trace", "attribution", "steps"})  # what others than rules ask for
 
 
@@ -208,9 +209,31 @@ class LaunchEvidence:
         """The place in `step_starts_ns` of the step begun last at each of these times; -1 before the first."""
         return np.searchsorted(self.step_starts_ns, times_ns, side="right") - 1
 
+    @made_once
+    def shared_by_steps(self) -> int:
+        """How many steps have launches, where these are all but a fiftieth of the window's; else 0.
+
+        A step's launches are those called for from its start to the next one's, and by its end if it is the last. Where
+        steps were found on the device, or no call is in the file, it is when a launch began.
+        """
+        from inferometer.analyses.step_sources import FOUND
+
+        starts = self.step_starts_ns
+        if self.steps is None or not len(starts) or not self.work.height:
+            return 0
+        last = self.steps.steps.select("start_ns", "wall_ns").drop_nulls("start_ns").sort("start_ns").row(-1)
+        called = self.work["called_ns"]
+        by_call = self.steps.anchor != FOUND and called.null_count() < called.len()
+        times = (called.drop_nulls() if by_call else self.work["start_ns"]).to_numpy()
+        inside = times if last[1] is None else times[times <= last[0] + last[1]]
+        steps = self.step_of(inside)
+        if np.count_nonzero(steps >= 0) < _NEARLY_ALL * self.work.height:
+            return 0
+        return len(np.unique(steps[steps >= 0]))
+
     def a_step(self, time_ns: float) -> str:
-        """`, 5.200 ms a step over 6 steps`; nothing where steps aren't known."""
-        steps = len(self.step_starts_ns)
+        """`, 5.200 ms a step over 6 steps`; nothing where steps aren't known, or share less than the whole window."""
+        steps = self.shared_by_steps
         return f", {format_duration(time_ns / steps)} a step over {steps:,} steps" if steps > 1 else ""
 
 
