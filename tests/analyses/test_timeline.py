@@ -349,7 +349,7 @@ def test_remarks_put_idle_time_first_then_exposure() -> None:
     assert list(find_timeline(trace_of(launches, calls=calls)).remarks()) == [
         (
             "gpu:0 is idle 80.0 % of its window (8.000 μs of 10.000 μs). For 100.0 % of that the host was late: "
-            "the device had run dry before the work was queued."
+            "its call for the next work returned only after the device had gone idle."
         ),
         "Communication is exposed for 500 ns on gpu:0: 5.0 % of its window, 100.0 % of its communication.",
     ]
@@ -367,7 +367,7 @@ def test_of_many_idle_devices_the_idlest_are_named() -> None:
         for start, dur in ((0, 50 - i), (99, 1))
     ]
     first, *_, last = find_timeline(trace_of(launches)).remarks()
-    assert first.startswith("gpu:4 is idle 53.0 % of its window (53 ns of 100 ns). For 100.0 % of that no host call")
+    assert first.startswith("gpu:4 is idle 53.0 % of its window (53 ns of 100 ns). For 100.0 % of that the call")
     assert "2 more: idle for at least 49.0 % of their windows." in find_timeline(trace_of(launches)).remarks()
     assert last.startswith("Compute is uneven: gpu:0 computes for 51 ns")
 

@@ -39,8 +39,8 @@ def test_the_code_that_ran_meanwhile_is_named_with_its_time_a_step() -> None:
     assert finding.share == pytest.approx(4.5 / 9.5)
     assert finding.parts == ("idle.host_late",)
     assert finding.evidence[0] == (
-        "Idle for 4.500 ms of 9.500 ms in 9 gaps, the longest 500.000 μs, because the next work was queued only after "
-        "the device had run dry, 450.000 μs a step over 10 steps."
+        "Idle for 4.500 ms of 9.500 ms in 9 gaps, the longest 500.000 μs, 450.000 μs a step over 10 steps, because the "
+        "call for the next work returned only after the device had gone idle."
     )
     assert finding.evidence[1] == (
         "Of these 4.500 ms, the launching thread spent 4.464 ms (99.2 %) in Python outside of ops."
@@ -129,18 +129,35 @@ def test_work_that_was_queued_and_does_not_begin_is_a_finding_of_its_own() -> No
     )
     assert finding.evidence[0] == "Work had been queued and did not begin for 1.000 ms of 1.300 ms in 1 gap."
     assert finding.evidence[1] == "The most time is lost before waits (1.000 ms, 1 time)."
-    assert finding.evidence[2].startswith(
-        "For 995.000 μs of that (99.5 %) the host was in cudaDeviceSynchronize (1 call)"
+    assert finding.evidence[2] == (
+        "For 995.000 μs of that (99.5 %) the host was in cudaDeviceSynchronize (1 call), which waited for the device, "
+        "too."
     )
     assert finding.parts == ("idle.dependency",)
-    assert finding.next.startswith("One gap is most of it")
+    assert finding.next.startswith("One gap is most of it: see what stands around it (inferometer timeline")
+
+
+def test_a_long_call_that_is_no_wait_is_something_to_look_at() -> None:
+    rows = [launched(0, 5, 100), launched(10, 1_105, 100, kernel="void waits()"), launched(20, 1_205, 100)]
+    finding = only(trace_with(rows, calls=[called("cudaMallocAsync", 50, 1_100)]), RULE)
+    assert "the host was in cudaMallocAsync (1 call)." in said(finding)
+    assert "and what cudaMallocAsync does there" in finding.next
+
+
+def test_the_usual_pauses_between_launches_are_told_apart() -> None:
+    rows = [launched(0.1 * i, 10 + 13 * i, 10, call_us=0.1) for i in range(20)]  # 3 μs between queued neighbours
+    finding = only(trace_with([*rows, launched(3, 320, 10)]), RULE)
+    assert finding.evidence[0] == (
+        "Work had been queued and did not begin for 110.000 μs of 320.000 μs in 20 gaps, the longest 53.000 μs. "
+        "57.000 μs of it are 19 pauses of up to 5.000 μs."
+    )
 
 
 def test_gaps_between_what_one_call_launched_are_named() -> None:
     rows = [launched(0, 10 + 100 * k, 50, api="cudaGraphLaunch", correlation_id=1, graph_node_id=k) for k in range(10)]
     trace = trace_with([{**row, "call": {**row["call"], "correlation_id": 1}} for row in rows])
     finding = only(trace, RULE)
-    assert finding.title == "gpu:0 idles 47.4 % of its time between the launches of one graph replay"
+    assert finding.title == "gpu:0 idles 47.4 % of its time between the nodes of graph replays"
     assert finding.size_ns == 9 * 50_000
 
 

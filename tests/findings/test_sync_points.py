@@ -45,6 +45,15 @@ def test_waits_are_counted_by_step_and_named_by_their_code() -> None:
     assert "set_sync_debug_mode" in finding.next
 
 
+def test_one_wait_is_told_as_one() -> None:
+    rows = [launched(0, 5, 900), launched(935, 940, 50), launched(960, 995, 5)]
+    waits = [called("cudaStreamSynchronize", 10, 930), called("cudaStreamSynchronize", 991, 1_001)]
+    finding = only(trace_with(rows, calls=waits, spans=marked([-1], 1_100)), RULE)
+    assert finding.evidence[0] == "1 wait leaves the device without work for 35.000 μs."
+    assert ": 1 time, 35.000 μs idle after it." in finding.evidence[1]
+    assert finding.evidence[-1] == "The last wait of each step isn't counted: a step may need one, to read its result."
+
+
 def test_the_wait_that_reads_the_tokens_is_no_fault() -> None:
     assert not findings(steps(items=0), RULE)
 

@@ -8,13 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.gaps import find_gaps
 from inferometer.analyses.kernels import KernelTable
 from inferometer.analyses.work import arrange_work, at_place, place_name
 from inferometer.names.apis import api_kind
 from inferometer.trace.trace import Trace
-from inferometer.units import format_count, format_duration, format_share
+from inferometer.units import format_duration, format_share
 
 _CALL = ("rank", "process", "correlation_id")
 _IDLE_SHARE = 0.2
@@ -34,7 +33,7 @@ def find_remarks(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> I
 
 def _about_launches(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> Iterator[str]:
     if devices.is_empty() or (kernels.kernels == 0 and not kernels.whole_graphs):
-        yield say_why_none(trace, "kernels")
+        yield _no_kernels(trace)
         return
     yield from _idle(trace, devices)
     yield from kernels.what_is_hidden()
@@ -71,6 +70,17 @@ def _named_kernels(trace: Trace) -> Iterator[str]:
         yield f"{lines} kernels of the tables: --json has the lines with the names in full, under log."
 
 
+def _no_kernels(trace: Trace) -> str:
+    if any(trace.losses.total(name) for name in ("truncated", "broken_compression")):
+        return "No kernels: the file breaks off before the first one."
+    if trace.facts.framework != "PyTorch":
+        return "No kernels in the file."
+    return (
+        "No kernels: only the host was recorded, or recording the device failed. "
+        "Record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
+    )
+
+
 def _idle(trace: Trace, devices: pl.DataFrame) -> Iterator[str]:
     idle = devices.filter(pl.col("window_ns") > 0, pl.col("idle_ns") / pl.col("window_ns") >= _IDLE_SHARE)
     if idle.is_empty():
@@ -89,19 +99,22 @@ def _place(row: Mapping[str, Any], devices: pl.DataFrame) -> str:
 
 
 def _why_idle(gaps: pl.DataFrame) -> str:
-    """How much of the idle time ended with work that the host queued only after the device had gone idle."""
+    """How much of the idle time the host was late, if that is most of it; and the longest gap, whatever its causes."""
     if not gaps.height:
         return ""
     idle_ns = int(gaps["gap_ns"].sum())
-    late = gaps.filter(pl.col("called_ns") > pl.col("gap_start_ns"))
-    late_ns = int(late["gap_ns"].sum())
+    late_ns = int(gaps.filter(pl.col("cause").is_in(["host_late", "sync"]))["gap_ns"].sum())
     if late_ns < 0.5 * idle_ns:
         return ""
-    longest = gaps.sort("gap_ns", descending=True).row(0, named=True)
+    begins = pl.col("gap_start_ns") != (pl.col("gap_start_ns") + pl.col("gap_ns")).shift(1, fill_value=-1)
+    whole = gaps.group_by(begins.cum_sum().alias("gap"), maintain_order=True).agg(
+        pl.col("gap_ns").sum(), pl.col("kernel").last()
+    )
+    longest = whole.sort("gap_ns", descending=True, maintain_order=True).row(0, named=True)
     return (
-        f" For {format_share(late_ns / idle_ns)} of that the host was late: it queued the next work only after the "
-        "device had gone idle. "
-        f"Longest gap: {format_duration(longest['gap_ns'])}, ended by {_short(longest['kernel'])}."
+        f" For {format_share(late_ns / idle_ns)} of that the host was late: its call for the next work returned only "
+        f"after the device had gone idle. Longest gap: {format_duration(longest['gap_ns'])}, ended by "
+        f"{_short(longest['kernel'])}."
     )
 
 
@@ -112,7 +125,7 @@ def _short_kernels(trace: Trace) -> Iterator[str]:
     if n >= 100 and n_short / n > _SHORT_SHARE:
         yield (
             f"{format_share(n_short / n)} of {n:,} kernels take less than {_SHORT_NS // 1000} μs (median "
-            f"{format_duration(median)}): the cost of launches may matter, which CUDA graphs or fusion reduce."
+            f"{format_duration(median)}): launch cost may count; CUDA graphs or fusion would help."
         )
 
 
@@ -129,7 +142,7 @@ def _dominant(kernels: KernelTable) -> Iterator[str]:
         return
     first = kernels.frame.row(0, named=True)
     if (first["share"] or 0) > _DOMINANT_SHARE and kernels.kernels > 1:
-        launches = {None: "", 1: " in 1 launch"}.get(first["count"], f" in {format_count(first['count'])} launches")
+        launches = "" if first["count"] is None else f" in {first['count']:,} launches"
         yield f"{_short(first['kernel'])} takes {format_share(first['share'])} of the kernel time{launches}."
 
 
@@ -146,8 +159,8 @@ def _graphs(trace: Trace) -> Iterator[str]:
     if replays["calls"]:
         calls = "one graph launch" if replays["calls"] == 1 else f"{replays['calls']:,} graph launches"
         yield (
-            f"{replays['kernels']:,} kernels come from {calls}, so no framework op is recorded for each. A profile of "
-            "the graph's capture or of an eager run has these: inferometer launches --capture."
+            f"{replays['kernels']:,} kernels come from {calls}: no framework op stands behind each of them. A "
+            "capture or an eager run tells it: inferometer launches --capture."
         )
 
 
@@ -162,20 +175,16 @@ def _submits(trace: Trace) -> pl.LazyFrame:
 
 def _before_window(trace: Trace) -> Iterator[str]:
     n = trace.losses.total("launch_before_window")
-    if n == 1:
-        yield "1 launch was queued before the profiling window: its host call is not in the file."
-    elif n:
+    if n:
         yield f"{n:,} launches were queued before the profiling window: their host calls are not in the file."
 
 
 def _suspect_times(trace: Trace) -> Iterator[str]:
     for loss in trace.losses:
         if loss.name == "overflows_stream":
-            launches = "One launch outlasts" if loss.count == 1 else f"{loss.count:,} launches outlast"
-            its, end = ("its", "its end is") if loss.count == 1 else ("their", "their ends are")
             yield (
-                f"{launches} two or more later ones on {its} own stream ({loss.example}): {end} wrong, or the "
-                f"profiler reports several queues as one stream. Durations and busy time depend on which it is."
+                f"{loss.count:,} launches outlast later work on their own stream ({loss.example}): "
+                "distrust their times."
             )
 
 

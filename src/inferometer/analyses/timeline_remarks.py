@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.gaps import LAUNCH_GAP_NS
 from inferometer.analyses.ranks import Ranks
 from inferometer.analyses.work import at_place, place_name
 from inferometer.names.apis import api_kind
@@ -16,13 +17,13 @@ _CAUSE_SHARE = 0.1  # of the idle time
 _IMBALANCE = 0.02
 _PLACES = 3  # devices to say a sentence about
 _WHY = {
-    "host_late": "the host was late{waits}: the device had run dry before the work was queued",
-    "sync": "the host had waited for the device{waits} and could queue only after that",
-    "dependency": "queued work waited for something else: another stream, another rank or the device's front end",
-    "launch_gap": "queued work followed within the usual few μs",
-    "graph": "the device was between the nodes of a graph replay",
-    "submit": "the device was between the kernels of one submit",
-    "unknown": "no host call is recorded that would tell why",
+    "host_late": "the host was late{waits}: its call for the next work returned only after the device had gone idle",
+    "sync": "the host was waiting for the device{waits} when that went idle, and queued the next work only then",
+    "dependency": "work had been queued and did not begin; what it waited for, the trace doesn't tell",
+    "launch_gap": f"queued work began within {format_duration(LAUNCH_GAP_NS)}",
+    "graph": "the device was between the nodes of graph replays",
+    "submit": "the device was between the kernels of submits",
+    "unknown": "the call for the next work isn't in the file",
 }
 
 
@@ -72,12 +73,18 @@ def _whys(gaps: pl.DataFrame) -> Iterator[str]:
         if cause_ns < _CAUSE_SHARE * idle_ns:
             break
         of = gaps.filter(pl.col("cause") == cause)
-        waits = [
-            str(name) for name, time_ns in _largest(of, "waited_in") if name and time_ns >= _CAUSE_SHARE * cause_ns
-        ]
-        waited = f" ({'after ' if cause == 'host_late' else ''}{', '.join(waits)})" if waits else ""
+        waited = "".join(_waits(of, cause, cause_ns))
         words = _WHY["submit" if cause == "graph" and _are_submits(of) else cause].format(waits=waited)
         yield f"{format_share(cause_ns / idle_ns)} of that {words}"
+
+
+def _waits(gaps: pl.DataFrame, cause: str, cause_ns: int) -> Iterator[str]:
+    """` (after cudaStreamSynchronize)`, or how much of the time that is; nothing where waits count for little."""
+    waits = [(str(name), ns) for name, ns in _largest(gaps, "waited_in") if name and ns >= _CAUSE_SHARE * cause_ns]
+    when = "after" if cause == "host_late" else "in"
+    told = [f"{'' if ns == cause_ns else f'{format_duration(ns)} of it '}{when} {name}" for name, ns in waits]
+    if told:
+        yield f" ({', '.join(told)})"
 
 
 def _are_submits(gaps: pl.DataFrame) -> bool:

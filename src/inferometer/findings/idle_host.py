@@ -63,8 +63,8 @@ def _size(launches: LaunchEvidence, place: Place, gaps: pl.DataFrame) -> str:
         names = ", ".join(sorted(after["waited_in"].cast(pl.String).unique()))
         waited = f" {format_duration(int(after['gap_ns'].sum()))} of it follow a wait of the host ({names})."
     return (
-        f"Idle for {describe_size(place, gaps)}, because the next work was queued only after the device had run dry"
-        f"{launches.a_step(int(gaps['gap_ns'].sum()))}.{waited}"
+        f"Idle for {describe_size(place, gaps)}{launches.a_step(int(gaps['gap_ns'].sum()))}, because the call for the "
+        f"next work returned only after the device had gone idle.{waited}"
     )
 
 
@@ -153,6 +153,8 @@ def _next(evidence: Evidence, activity: HostActivity, path: HostPath | None, pla
             f"Find what {_first_api(activity, 'wait')} waits for while this device has no work: another device, "
             "another rank, or a host function on a stream."
         )
+    if path is None and activity.time_ns("op") > least:
+        return "See which lines call these ops: record with torch.profiler with with_stack=True, then inferometer tree."
     if path is None:
         return (
             "Record the host's side, and see what it does meanwhile: torch.profiler with with_stack=True, or nsys "

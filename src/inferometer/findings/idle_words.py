@@ -22,8 +22,8 @@ _DOING: Final = {
     "slow_call": "in calls of 1 ms or longer that neither wait nor copy",
     "allocation": "in calls that allocate or free memory",
     "launch": "in launch calls",
-    "call": "in other calls of the driver or runtime",
-    "op": "in ops outside of such calls",
+    "call": "in other driver and runtime calls",
+    "op": "in ops outside of driver and runtime calls",
     "frame": "in Python outside of ops",
     "unrecorded": "outside of all that was recorded",
 }

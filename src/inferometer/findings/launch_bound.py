@@ -2,8 +2,8 @@
 
 The time has two parts, on the device where they have the largest share of its window:
 
-- idle gaps of the rhythm of launching (`idle_kinds`): a kernel's own launch came after the device had run dry, by no
-  more than is usual between launches, and what it then took to begin. Kernels of any size may wait like this. Longer
+- idle gaps of the rhythm of launching (`idle_kinds`): the call for the next work returned after the device had
+  gone idle, and no more time passed than is usual between launches. Kernels of any size may wait like this. Longer
   gaps are `idle_device`'s matter, those after a wait of the host `sync_points`';
 - kernels below 3 μs that calls of their own launched, with the pause of the device before each. A launch takes the host
   2 to 5 μs, and a kernel that does nothing takes the device 1 to 2 μs: such kernels are launches more than work, even
@@ -135,7 +135,7 @@ def _lost(launches: LaunchEvidence, found: _Launching) -> str:
     )
     late = (
         f"It idles {format_duration(int(found.late['gap_ns'].sum()))} in {count:,} gaps of up to "
-        f"{format_duration(longest_ns)} because the next kernel was launched only after it had run dry; "
+        f"{format_duration(longest_ns)} because the call for the next work returned only after it had gone idle; "
     )
     return (
         f"{late if count else ''}{of_tiny}: {format_duration(found.size_ns)} together{launches.a_step(found.size_ns)}."
@@ -205,7 +205,8 @@ def _saving(launches: LaunchEvidence, found: _Launching) -> str:
     saved_ns = float(whole.select((pl.col("gap_ns") - gap_ns).clip(lower_bound=0).sum()).item())
     return (
         f"Estimate: a graph that leaves {format_duration(gap_ns)} between kernels ({basis}) would save about "
-        f"{format_duration(saved_ns)}{launches.a_step(saved_ns)}; the kernels' own time stays, unless they are fused."
+        f"{format_duration(saved_ns)}{launches.a_step(saved_ns)}; the kernels' own time stays, unless they are fused. "
+        "Recording slows the host down: without it the gaps are shorter."
     )
 
 

@@ -3,8 +3,8 @@
 A wait empties the queue: whatever the host does next, the device idles meanwhile. Counted is the idle time that began
 while a thread waited (`sync` of the time line) and ended with work that the same thread launched after it; where the
 host then took 50 μs or more to launch, only the time up to the end of the wait, for the rest is `idle_device`'s
-matter. The last wait of each step doesn't count: it reads the step's tokens, and some wait has to. Nor do waits
-before the first step.
+matter. The last wait of each step doesn't count: a step of an engine has to read its tokens, and some wait has to. Nor
+do waits before the first step.
 
 Where no steps are known, any wait may be the one that reads tokens: then the finding is never
 more than `low`, from 5 % of the window. With steps it fires from 1 % of the device's window: `low`; from 4 % `medium`,
@@ -57,19 +57,16 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         title=f"{place.name} idles {format_share(share)} of its time after waits of the host"
         + (f" in {named}" if named else f" in {first['waited_in']}"),
         evidence=(
-            (
-                f"{count:,} waits{_often(launches, count)} leave the device without work for {format_duration(idle_ns)}"
-                f"{launches.a_step(idle_ns)}, {format_duration(idle_ns / count)} each."
-            ),
+            _lost(launches, count, idle_ns),
             *(_site(row, launches) for row in sites.head(_SHOWN).iter_rows(named=True)),
-            "The last wait of each step isn't counted: it reads the step's tokens."
+            "The last wait of each step isn't counted: a step may need one, to read its result."
             if has_steps
-            else "Steps aren't known: one wait a step may be needed, to read its tokens.",
+            else "Steps aren't known: one wait a step may be needed, to read its result.",
         ),
         size_ns=idle_ns,
         share=share,
         next="Keep the value on the device, or copy it to pinned memory with non_blocking=True and read it a step "
-        "later; torch.cuda.set_sync_debug_mode('warn') names every such line.",
+        "later; torch.cuda.set_sync_debug_mode('warn') names the ops that wait.",
         parts=(part_key(IDLE, "sync"), part_key(IDLE, "host_late")),
     )
 
@@ -101,14 +98,23 @@ def _sites(evidence: Evidence, gaps: pl.DataFrame) -> pl.DataFrame:
     return sums.sort("idle_ns", *_SITE, descending=[True, False, False, False])
 
 
+def _lost(launches: LaunchEvidence, count: int, idle_ns: int) -> str:
+    if count == 1:
+        return f"1 wait leaves the device without work for {format_duration(idle_ns)}."
+    return (
+        f"{count:,} waits{_often(launches, count)} leave the device without work for {format_duration(idle_ns)}"
+        f"{launches.a_step(idle_ns)}, on average {format_duration(idle_ns / count)} each."
+    )
+
+
 def _site(row: dict[str, Any], launches: LaunchEvidence) -> str:
     named = describe_site(row["op_chain"], row["user_frame"]) or "code that wasn't recorded"
-    often, idle = _often(launches, row["waits"]), format_duration(row["idle_ns"])
-    return f"{row['waited_in']} by {named}: {row['waits']:,} times{often}, {idle} idle after it."
+    times = "1 time" if row["waits"] == 1 else f"{row['waits']:,} times{_often(launches, row['waits'])}"
+    return f"{row['waited_in']} by {named}: {times}, {format_duration(row['idle_ns'])} idle after it."
 
 
 def _often(launches: LaunchEvidence, count: int) -> str:
-    steps = len(launches.step_starts_ns)
+    steps = launches.shared_by_steps
     return f", {count / steps:,.1f} a step" if steps > 1 else ""
 
 
