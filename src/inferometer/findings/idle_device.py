@@ -24,9 +24,10 @@ import polars as pl
 from inferometer.analyses.time_budget import IDLE, part_key
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.idle_host import describe_host
-from inferometer.findings.idle_kinds import LAUNCHING_SCALE, IdleKind
+from inferometer.findings.idle_kinds import IdleKind
 from inferometer.findings.idle_queue import describe_queued
 from inferometer.findings.idle_words import Words, describe_size
+from inferometer.findings.launch_bound import launch_bound_places
 from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.findings.places import Place, places_of
 from inferometer.findings.rule import Evidence, Rule
@@ -62,21 +63,18 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     if launches is None:
         return
     places = places_of(launches)
-    explained: set[str] = {place.name for place in places if _is_launch_bound(launches, place)}
+    is_bound = {place.name for place in launch_bound_places(launches)}
+    explained: set[str] = set()
     for kind in _KINDS:
         idle = _idle_places(launches, places, (kind,))
         explained |= {each.place.name for each in idle}
         if idle:
-            yield _finding(evidence, launches, kind, idle)
-    rest = [place for place in places if place.name not in explained]
-    idle = _idle_places(launches, rest, ("launching", *_KINDS))
-    if idle:
-        yield _finding(evidence, launches, None, idle)
-
-
-def _is_launch_bound(launches: LaunchEvidence, place: Place) -> bool:
-    idle_ns = int(_gaps(launches, place, ("launching",))["gap_ns"].sum())
-    return LAUNCHING_SCALE.severity(idle_ns / place.window_ns) is not None
+            yield _finding(evidence, launches, (kind,), idle)
+    for bound, kinds in ((False, ("launching", *_KINDS)), (True, _KINDS)):
+        rest = [place for place in places if place.name not in explained and (place.name in is_bound) is bound]
+        idle = _idle_places(launches, rest, kinds)
+        if idle:
+            yield _finding(evidence, launches, kinds, idle)
 
 
 def _gaps(launches: LaunchEvidence, place: Place, kinds: tuple[IdleKind, ...]) -> pl.DataFrame:
@@ -94,10 +92,10 @@ def _idle_places(launches: LaunchEvidence, places: list[Place], kinds: tuple[Idl
     return sorted(found, key=lambda idle: -idle.share)
 
 
-def _finding(evidence: Evidence, launches: LaunchEvidence, kind: IdleKind | None, idle: list[_Idle]) -> Finding:
+def _finding(evidence: Evidence, launches: LaunchEvidence, kinds: tuple[IdleKind, ...], idle: list[_Idle]) -> Finding:
     worst, *others = idle
-    gaps = _gaps(launches, worst.place, (kind,) if kind else ("launching", *_KINDS))
-    words = _describe(evidence, launches, kind, worst, gaps)
+    gaps = _gaps(launches, worst.place, kinds)
+    words = _describe(evidence, launches, kinds, worst, gaps)
     return Finding(
         rule=RULE.name,
         severity=worst.severity,
@@ -112,8 +110,9 @@ def _finding(evidence: Evidence, launches: LaunchEvidence, kind: IdleKind | None
 
 
 def _describe(
-    evidence: Evidence, launches: LaunchEvidence, kind: IdleKind | None, worst: _Idle, gaps: pl.DataFrame
+    evidence: Evidence, launches: LaunchEvidence, kinds: tuple[IdleKind, ...], worst: _Idle, gaps: pl.DataFrame
 ) -> Words:
+    kind = kinds[0] if len(kinds) == 1 else None
     if evidence.is_on_cpu:
         return _on_cpu(launches, worst, gaps)
     if kind == "host":
@@ -122,7 +121,7 @@ def _describe(
         return describe_queued(evidence, launches, worst.place, gaps, inside_call=kind == "graph")
     if kind == "unknown":
         return _unrecorded(evidence, worst, gaps)
-    return _together(worst, gaps)
+    return _together(worst, gaps, beside_launching="launching" not in kinds)
 
 
 def _on_cpu(launches: LaunchEvidence, worst: _Idle, gaps: pl.DataFrame) -> Words:
@@ -148,13 +147,14 @@ def _unrecorded(evidence: Evidence, worst: _Idle, gaps: pl.DataFrame) -> Words:
     )
 
 
-def _together(worst: _Idle, gaps: pl.DataFrame) -> Words:
-    """Of all kinds, none of which is large."""
+def _together(worst: _Idle, gaps: pl.DataFrame, *, beside_launching: bool) -> Words:
+    """Of all kinds, none of which is large; late launches one by one may be another finding's."""
     sums = gaps.group_by("kind").agg(pl.col("gap_ns").sum()).sort("gap_ns", "kind", descending=[True, False])
     told = "; ".join(f"{_OF_KIND[kind]} {format_duration(ns)}" for kind, ns in sums.iter_rows())
+    beside = " beside late launches one by one" if beside_launching else ""
     return Words(
-        "is idle {share} of its time, for several reasons",
-        (f"It is idle for {describe_size(worst.place, gaps)}: {told}.",),
+        f"is idle {{share}} of its time{beside}, for several reasons",
+        (f"It is idle{beside} for {describe_size(worst.place, gaps)}: {told}.",),
         "See which gaps are the longest and what ended them: inferometer timeline.",
     )
 

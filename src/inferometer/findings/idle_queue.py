@@ -25,8 +25,8 @@ _ENDED = 2  # kernels to name
 _SAID_SHARE = 0.1
 _USUAL_SHARE = 0.01
 _UNKNOWN = (
-    "What the work waited for, the trace doesn't tell: an event of another stream, another rank or device, or work that "
-    "the file doesn't hold."
+    "What the work waited for, the trace doesn't tell: an event of another stream, another rank or device, or work "
+    "that the file doesn't hold."
 )
 
 

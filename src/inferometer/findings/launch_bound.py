@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from inferometer.analyses.call_sites.host_side import THREAD
 from inferometer.analyses.correlation import is_one
 from inferometer.analyses.time_budget import IDLE, part_key
-from inferometer.findings.finding import Finding
+from inferometer.findings.finding import Finding, Severity
 from inferometer.findings.host_path import describe_site
 from inferometer.findings.idle_kinds import FEW, LAUNCHING_SCALE, count_gaps
 from inferometer.findings.launch_evidence import LaunchEvidence
@@ -49,22 +49,25 @@ _GAPS = ("rank", "device", "gap", "gap_ns", "called_ns", "node")
 class _Launching:
     """Of one place: kernels launched one by one, the gaps before them, and of these kernels the tiny ones.
 
-    `late`: gaps of the kind `launching`; `pauses`: those before tiny kernels that were queued in time. `rhythm`: what
-    is usual of the kernels, `count` of them, in words. `late_ns`: of `late`, and of other places that have as much.
+    `late`: gaps of the kind `launching`; `pauses`: those before tiny kernels that were queued in time. `kernels`: rows
+    of those launched one by one.
     """
 
     place: Place
-    count: int
-    rhythm: str
+    kernels: NDArray[np.uint32]
     late: pl.DataFrame
     pauses: pl.DataFrame
     tiny: pl.DataFrame
-    late_ns: int
 
     @property
     def size_ns(self) -> int:
         """Of all parts."""
         return sum(int(rows[name].sum()) for rows, name in self._parts())
+
+    @property
+    def severity(self) -> Severity | None:
+        """None where it takes little of the window, or so few kernels are no rhythm."""
+        return _SCALE.severity(self.size_ns / self.place.window_ns) if len(self.kernels) >= FEW else None
 
     def times(self) -> pl.DataFrame:
         """`node` and `ns` of every part."""
@@ -77,26 +80,43 @@ class _Launching:
 def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     found = _launching(launches) if launches is not None else None
-    if launches is None or found is None or found.count < FEW:
+    if launches is None or found is None or found.severity is None:
         return
     share = found.size_ns / found.place.window_ns
-    severity = _SCALE.severity(share)
-    if severity is None:
-        return
     site = _site(launches, found.times())
     late_ns = int(found.late["gap_ns"].sum())
     yield Finding(
         rule=RULE.name,
-        severity=severity,
+        severity=found.severity,
         title=f"launching kernels one by one takes {format_share(share)} of the time of {found.place.name}"
         + (f", mostly in {site}" if site else ""),
-        evidence=(found.rhythm, _lost(launches, found), _saving(launches, found)),
+        evidence=(_rhythm(launches.work, found.kernels), _lost(launches, found), _saving(launches, found)),
         size_ns=found.size_ns,
         share=share,
         next=_next(is_late=late_ns >= _MOSTLY * found.size_ns),
-        idle_ns=found.late_ns,
+        idle_ns=sum(int(_late(launches, place)["gap_ns"].sum()) for place in _bound_places(launches, found)),
         parts=(part_key(IDLE, "host_late"),),
     )
+
+
+def launch_bound_places(launches: LaunchEvidence) -> list[Place]:
+    """The places whose late launches this rule accounts for: that of its finding, others where these alone are many."""
+    found = _launching(launches)
+    return [] if found is None or found.severity is None else _bound_places(launches, found)
+
+
+def _bound_places(launches: LaunchEvidence, found: _Launching) -> list[Place]:
+    own = (found.place.rank, found.place.device)
+    return [place for place in places_of(launches) if (place.rank, place.device) == own or _is_late(launches, place)]
+
+
+def _is_late(launches: LaunchEvidence, place: Place) -> bool:
+    late_ns = int(_late(launches, place)["gap_ns"].sum())
+    return _SCALE.severity(late_ns / place.window_ns) is not None
+
+
+def _late(launches: LaunchEvidence, place: Place) -> pl.DataFrame:
+    return place.of(launches.gaps.filter(pl.col("kind") == "launching").select(_GAPS))
 
 
 def _launching(launches: LaunchEvidence) -> _Launching | None:
@@ -113,17 +133,7 @@ def _launching(launches: LaunchEvidence) -> _Launching | None:
         return None
     place = worst[0]
     kernels = place.of(work.select("rank", "device", launches.is_alone).with_row_index("row")).filter("is_alone")
-    told = _rhythm(work, kernels["row"].to_numpy())
-    own = place.of(late)
-    bound = _late_elsewhere(launches, place, late) + int(own["gap_ns"].sum())
-    return _Launching(place, kernels.height, told, own, place.of(pauses), place.of(tiny), bound)
-
-
-def _late_elsewhere(launches: LaunchEvidence, place: Place, late: pl.DataFrame) -> int:
-    """Time of late launches on the other places where it alone is on the scale."""
-    others = [other for other in places_of(launches) if (other.rank, other.device) != (place.rank, place.device)]
-    times = [(int(other.of(late)["gap_ns"].sum()), other.window_ns) for other in others]
-    return sum(late_ns for late_ns, window_ns in times if _SCALE.severity(late_ns / window_ns) is not None)
+    return _Launching(place, kernels["row"].to_numpy(), place.of(late), place.of(pauses), place.of(tiny))
 
 
 def _lost(launches: LaunchEvidence, found: _Launching) -> str:
