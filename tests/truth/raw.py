@@ -33,6 +33,12 @@ SERVES = re.compile(
     re.IGNORECASE,
 )
 PAUSE_NS = 200_000
+FILES = (
+    *("a100_event_sync", "a100_idle_64", "a100_nccl", "a100_simple_add", "cpu_only", "h100_qwen1.5-0.5b", "h100_vit"),
+    *("mi250_minitoy", "mi300_qwen1.5-0.5b", "mi300_resnet_ddp", "mi300_sglang_qwen3-8b_decode"),
+    *("mi300_sglang_qwen3-8b_graph_capture_bs32", "mi300_vit", "mi300_vllm_gpt-oss_decode"),
+    *("mi300_vllm_gpt-oss_graph_capture", "rank0_sampled", "rank1_sampled", "triton_example", "v100_graph_branches"),
+)
 G = TypeVar("G", bound=Hashable)
 
 
@@ -52,6 +58,10 @@ class Launch:
     @property
     def dur_ns(self) -> int:
         return self.end_ns - self.start_ns
+
+    @property
+    def key(self) -> tuple[str, int, int, int | None]:
+        return self.name, self.stream, self.start_ns, self.args.get("correlation")
 
     @property
     def is_communication(self) -> bool:
@@ -92,12 +102,18 @@ class Capture:
         return f", {duration(Fraction(time_ns, self.steps))} a step over {self.steps} steps" if self.steps > 1 else ""
 
 
+@lru_cache(maxsize=2)
+def timed_events(path: Path) -> list[dict[str, Any]]:
+    """Those that last, as they stand in a file."""
+    with gzip.open(path) as file:
+        events = json.load(file, parse_float=str, parse_int=int)["traceEvents"]
+    return [each for each in events if each.get("ph") == "X" and "dur" in each]
+
+
 @lru_cache(maxsize=4)
 def capture(path: Path) -> Capture:
     """Read a file."""
-    with gzip.open(path) as file:
-        events = json.load(file, parse_float=str, parse_int=int)["traceEvents"]
-    timed = [each for each in events if each.get("ph") == "X" and "dur" in each]
+    timed = timed_events(path)
     calls, around = {}, defaultdict(list)
     for number, each in enumerate(timed):
         category = each["cat"].lower()
@@ -180,13 +196,19 @@ def exposed(hiding: Iterable[Launch], groups: Mapping[G, list[Launch]]) -> dict[
     return times
 
 
+@lru_cache(maxsize=4)
+def table_order(path: Path) -> dict[tuple[str, int, int, int | None], int]:
+    """By name, stream, start and id: of launches that begin at the same time, which one counts as the first."""
+    with inferometer.open(path, NEEDED) as trace:
+        table = trace.launches.select("kernel", "stream", "start_ns", "correlation_id").collect().rows()
+    return {row: number for number, row in enumerate(table)}
+
+
 def stretches(found: Capture) -> list[list[Launch]]:
     """Launches but sets of memory, by device, stream and start, parted where a stream pauses."""
-    with inferometer.open(found.path, {"launches"}) as trace:
-        table = trace.launches.select("kernel", "stream", "start_ns").collect().rows()
-    order = {row: number for number, row in enumerate(table)}  # of those that begin at the same time
+    order = table_order(found.path)
     rows = [each for each in found.launches if each.kind != "memset"]
-    rows.sort(key=lambda each: (each.device, each.stream, each.start_ns, order[each.name, each.stream, each.start_ns]))
+    rows.sort(key=lambda each: (each.device, each.stream, each.start_ns, order[each.key]))
     parts: list[list[Launch]] = []
     for each in rows:
         last = parts[-1][-1] if parts else None

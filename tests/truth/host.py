@@ -1,0 +1,153 @@
+"""The host's side of captures as plain rows, and what a thread did in stretches of time, moment by moment."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from tests.kineto_files import exact_ns
+from tests.truth.raw import KINDS, timed_events
+
+from inferometer.names.compilers import is_compiling
+
+WAIT = re.compile(r"(cuda|cu|hip)(Device|Thread|Ctx|Stream|Event)Synchronize(_v\d+)?")
+COPY = re.compile(r"(cuda|cu|hip)(Drv)?Memcpy")
+LAUNCH = re.compile(r"(cuda|cu|hip)(Ext|Hcc)?(Module)?(Graph)?Launch(?!HostFunc)")
+ALLOCATION = re.compile(r"(cuda|hip|cu)(Ext)?(Malloc|Free|Mem(Host)?Alloc|MemFree|Host(Alloc|Malloc|Free))(?!.*Async)")
+ACTIVITIES = ("capture", "compiling", "wait", "copy", "slow_call", "allocation", "launch", "call", "op", "frame")
+Thread = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A call, op or frame."""
+
+    name: str
+    thread: Thread
+    start_ns: int
+    end_ns: int
+    correlation: int | None = None
+    kernel: str | None = None
+
+
+@dataclass(frozen=True)
+class Host:
+    """All in the order of time. `waits`: calls that returned when the device had done something."""
+
+    calls: tuple[Span, ...]
+    ops: tuple[Span, ...]
+    frames: tuple[Span, ...]
+    waits: tuple[Span, ...]
+    captured: tuple[Span, ...]
+    rows: dict[str, int]
+    by_correlation: dict[int, Span]
+
+    def call_of(self, correlation: int | None) -> Span | None:
+        return None if correlation is None else self.by_correlation.get(correlation)
+
+
+@lru_cache(maxsize=4)
+def host(path: Path) -> Host:
+    """Read a file."""
+    timed = timed_events(path)
+    tables: dict[str, list[Span]] = defaultdict(list)
+    rows: dict[str, int] = defaultdict(int)
+    ended: dict[int, int] = defaultdict(int)
+    queued = set()
+    for each in timed:
+        category, args = each["cat"].lower(), each.get("args", {})
+        start_ns = exact_ns(each["ts"])
+        end_ns = start_ns + exact_ns(each["dur"])
+        table = {
+            **dict.fromkeys(KINDS, "launches"),
+            **dict.fromkeys(("cuda_runtime", "cuda_driver"), "calls"),
+            **{"cpu_op": "ops", "python_function": "frames"},
+        }.get(category)
+        if table is None:
+            continue
+        rows[table] += 1
+        if table == "launches":
+            queued.add(args.get("correlation"))
+            if category != "kernel" and "correlation" in args:
+                ended[args["correlation"]] = max(ended[args["correlation"]], end_ns)
+        else:
+            thread = (str(each["pid"]), str(each["tid"]))
+            name = (args.get("kernel") or None) if table == "calls" else None
+            tables[table].append(Span(each["name"], thread, start_ns, end_ns, args.get("correlation"), name))
+    sort = {name: tuple(sorted(spans, key=lambda each: each.start_ns)) for name, spans in tables.items()}
+    calls = sort.get("calls", ())
+    waits = tuple(
+        each
+        for each in calls
+        if WAIT.fullmatch(each.name)
+        or (
+            COPY.match(each.name)
+            and (each.end_ns >= ended[each.correlation] if each.correlation in ended else "Async" not in each.name)
+        )
+    )
+    first = {each.correlation: each for each in reversed(calls) if each.correlation is not None}
+    captured = tuple(each for each in calls if each.kernel and each.correlation not in queued)
+    return Host(calls, sort.get("ops", ()), sort.get("frames", ()), waits, captured, dict(rows), first)
+
+
+def overlap(first: tuple[int, int], second: tuple[int, int]) -> int:
+    return max(0, min(first[1], second[1]) - max(first[0], second[0]))
+
+
+def union(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Disjoint, in the order of time."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        elif end > start:
+            found.append((start, end))
+    return found
+
+
+def shared_ns(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> int:
+    """How long both are open; each disjoint."""
+    return sum(overlap(a, b) for a in first for b in second)
+
+
+def activity_of(call: Span) -> str:
+    """What sort of call it is."""
+    if WAIT.fullmatch(call.name):
+        return "wait"
+    if COPY.match(call.name):
+        return "copy"
+    if call.end_ns - call.start_ns >= 1_000_000:
+        return "slow_call"
+    return "allocation" if ALLOCATION.match(call.name) else "launch" if LAUNCH.match(call.name) else "call"
+
+
+def activities(found: Host, thread: Thread, stretch: tuple[int, int]) -> list[tuple[str, int, int]]:
+    """What the thread did at some time of the stretch: activity, start and end."""
+    rows = [
+        *((activity_of(each), each) for each in found.calls),
+        *(("op", each) for each in found.ops),
+        *(("compiling" if is_compiling(each.name) else "frame", each) for each in found.frames),
+    ]
+    inside = [
+        (name, each.start_ns, each.end_ns)
+        for name, each in rows
+        if each.thread == thread and overlap((each.start_ns, each.end_ns), stretch)
+    ]
+    own = [
+        each.start_ns for each in found.captured if each.thread == thread and stretch[0] <= each.start_ns < stretch[1]
+    ]
+    return [*inside, *([("capture", own[0], own[-1])] if own else [])]
+
+
+def parts(found: Host, pieces: Iterable[tuple[Thread | None, int, int]]) -> dict[str, int]:
+    """How long each activity is the first of its order, moment by moment; the rest is unrecorded."""
+    sums: dict[str, int] = defaultdict(int)
+    for thread, start, end in pieces:
+        rows = activities(found, thread, (start, end)) if thread else []
+        moments = sorted({start, end, *(time for _, *times in rows for time in times if start < time < end)})
+        for first, last in zip(moments, moments[1:], strict=False):
+            names = {name for name, begin, stop in rows if begin <= first and last <= stop}
+            sums[next((name for name in ACTIVITIES if name in names), "unrecorded")] += last - first
+    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
