@@ -114,7 +114,7 @@ def test_many_short_kernels_are_remarked(n: int, dur_ns: int, said: bool) -> Non
 def test_short_kernels_are_remarked_with_their_median() -> None:
     trace = trace_of([{"start_ns": i * 6_000, "dur_ns": 2_000 if i % 4 else 9_000} for i in range(400)])
     (remark,) = remarks(trace, "take less")
-    assert remark.startswith("75.0 % of 400 kernels take less than 5 μs (median 2.000 μs): launch cost may count;")
+    assert remark.startswith("75.0 % of 400 kernels take less than 5 μs (median 2.000 μs): the cost of launches may")
 
 
 @pytest.mark.parametrize(("copy_ns", "said"), [(51, False), (60, True)])
@@ -152,24 +152,34 @@ def test_graph_launches_of_several_processes_are_counted_apart() -> None:
 
 def test_work_queued_before_the_window_and_suspect_times_are_remarked() -> None:
     trace = trace_of([{}])
-    assert remarks(trace, "before the profiling window") == remarks(trace, "distrust") == []
+    assert remarks(trace, "before the profiling window") == remarks(trace, "outlast") == []
     trace.losses.count("launch_before_window", 1436, category="launches")
     trace.losses.count("overflows_stream", 2, category="launches", example="giant: 1,600 ns")
     assert remarks(trace, "before") == [
         "1,436 launches were queued before the profiling window: their host calls are not in the file."
     ]
-    assert remarks(trace, "distrust") == [
-        "2 launches outlast later work on their own stream (giant: 1,600 ns): distrust their times."
-    ]
+    (suspect,) = remarks(trace, "outlast")
+    assert suspect == (
+        "2 launches outlast two or more later ones on their own stream (giant: 1,600 ns): their ends are wrong, or the "
+        "profiler reports several queues as one stream. Durations and busy time depend on which it is."
+    )
+
+
+def test_one_launch_with_a_suspect_end_is_one() -> None:
+    trace = trace_of([{}])
+    trace.losses.count("overflows_stream", category="launches", example="giant: 1,600 ns")
+    (remark,) = remarks(trace, "outlast")
+    assert remark.startswith("One launch outlasts two or more later ones on its own stream (giant: 1,600 ns): its end")
 
 
 def test_a_trace_without_kernels_says_so_and_nothing_else() -> None:
     copies = [{"kind": "memcpy", "dur_ns": 100}, {"kind": "memcpy", "start_ns": 10_000}]
-    assert remarks(trace_of(copies)) == ["No kernels in the file."]
+    assert remarks(trace_of(copies)) == ["No kernels: all device work in the file is 2 copies."]
+    assert remarks(trace_of()) == ["No kernels in the file."]
     assert remarks(trace_of(facts={"framework": "PyTorch"}))[0].startswith("No kernels: only the host was recorded")
     cut = trace_of()
     cut.losses.count("truncated")
-    assert remarks(cut) == ["No kernels: the file breaks off before the first one."]
+    assert remarks(cut) == ["No kernels before the place where the file breaks off."]
 
 
 def test_kernels_of_no_time_are_kernels() -> None:

@@ -121,7 +121,7 @@ def test_a_file_of_the_host_alone_has_no_time_line(tmp_path: Path, capsys: pytes
     path.write_bytes(write_file([call(ts="90", correlation=1)]))
     code, out, _ = run(path, capsys=capsys)
     assert code == 0
-    assert "No launches: the file holds no device work, so there is no time line." in out
+    assert "No launches: only the host was recorded, or recording the device failed." in out
 
 
 def test_a_cut_file_says_so_beside_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

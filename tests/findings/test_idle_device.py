@@ -153,6 +153,17 @@ def test_the_usual_pauses_between_launches_are_told_apart() -> None:
     )
 
 
+def test_pauses_between_queued_launches_are_called_so() -> None:
+    finding = only(trace_with([launched(i, 1_000 + 10 * i, 6) for i in range(40)]), RULE)
+    assert finding.title == "gpu:0 pauses for 39.4 % of its time between launches that were queued in time"
+    assert finding.evidence[0] == (
+        "It is idle for 156.000 μs of 396.000 μs in 39 gaps, the longest 4.000 μs. "
+        "156.000 μs of it are 39 pauses of up to 5.000 μs."
+    )
+    assert finding.evidence[1].startswith("The median pause is 4.000 μs")
+    assert "fewer launches" in finding.next
+
+
 def test_gaps_between_what_one_call_launched_are_named() -> None:
     rows = [launched(0, 10 + 100 * k, 50, api="cudaGraphLaunch", correlation_id=1, graph_node_id=k) for k in range(10)]
     trace = trace_with([{**row, "call": {**row["call"], "correlation_id": 1}} for row in rows])

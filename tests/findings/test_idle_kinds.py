@@ -84,6 +84,7 @@ def test_what_findings_account_for_and_the_rest_are_the_time_lines_idle_time(tra
     idle = find_timeline(trace).devices
     assert found.examined.idle_ns == idle["idle_ns"].sum()
     assert found.examined.explained_ns == sum(finding.idle_ns or 0 for finding in found.findings)
+    assert found.examined.idle_ns is not None
     assert 0 <= found.examined.explained_ns <= found.examined.idle_ns
     assert found.examined.explained_ns + (found.examined.unexplained_ns or 0) == found.examined.idle_ns
     is_long = idle.filter(idle["idle_ns"] >= 0.12 * idle["window_ns"]).height

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 from tests.kineto_files import exact_ns
@@ -63,7 +64,8 @@ def host(path: Path) -> Host:
         table = {
             **dict.fromkeys(KINDS, "launches"),
             **dict.fromkeys(("cuda_runtime", "cuda_driver"), "calls"),
-            **{"cpu_op": "ops", "python_function": "frames"},
+            "cpu_op": "ops",
+            "python_function": "frames",
         }.get(category)
         if table is None:
             continue
@@ -147,7 +149,7 @@ def parts(found: Host, pieces: Iterable[tuple[Thread | None, int, int]]) -> dict
     for thread, start, end in pieces:
         rows = activities(found, thread, (start, end)) if thread else []
         moments = sorted({start, end, *(time for _, *times in rows for time in times if start < time < end)})
-        for first, last in zip(moments, moments[1:], strict=False):
+        for first, last in pairwise(moments):
             names = {name for name, begin, stop in rows if begin <= first and last <= stop}
             sums[next((name for name in ACTIVITIES if name in names), "unrecorded")] += last - first
     return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))

@@ -43,7 +43,8 @@ def parts(found: Capture) -> dict[str, int]:
 @pytest.mark.parametrize("file", FILES)
 def test_each_row_is_what_the_file_says(file: str, shared_data: Path) -> None:
     told = idle(shared_data / "traces" / "kineto" / f"{file}.json.gz")
-    causes, counts = defaultdict(int), Counter(part(each) for each in told.found.launches)
+    causes: dict[str, int] = defaultdict(int)
+    counts = Counter(part(each) for each in told.found.launches)
     for each in told.pieces:
         causes[f"idle: {each.cause}"] += each.ns
         counts[f"idle: {each.cause}"] += 1

@@ -8,12 +8,13 @@ from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.gaps import find_gaps
 from inferometer.analyses.kernels import KernelTable
 from inferometer.analyses.work import arrange_work, at_place, place_name
 from inferometer.names.apis import api_kind
 from inferometer.trace.trace import Trace
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_count, format_duration, format_share
 
 _CALL = ("rank", "process", "correlation_id")
 _IDLE_SHARE = 0.2
@@ -33,7 +34,7 @@ def find_remarks(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> I
 
 def _about_launches(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -> Iterator[str]:
     if devices.is_empty() or (kernels.kernels == 0 and not kernels.whole_graphs):
-        yield _no_kernels(trace)
+        yield say_why_none(trace, "kernels")
         return
     yield from _idle(trace, devices)
     yield from kernels.what_is_hidden()
@@ -68,17 +69,6 @@ def _named_kernels(trace: Trace) -> Iterator[str]:
     if n:
         lines = "One line of text names" if n == 1 else f"{n:,} lines of text name"
         yield f"{lines} kernels of the tables: --json has the lines with the names in full, under log."
-
-
-def _no_kernels(trace: Trace) -> str:
-    if any(trace.losses.total(name) for name in ("truncated", "broken_compression")):
-        return "No kernels: the file breaks off before the first one."
-    if trace.facts.framework != "PyTorch":
-        return "No kernels in the file."
-    return (
-        "No kernels: only the host was recorded, or recording the device failed. "
-        "Record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
-    )
 
 
 def _idle(trace: Trace, devices: pl.DataFrame) -> Iterator[str]:
@@ -125,7 +115,7 @@ def _short_kernels(trace: Trace) -> Iterator[str]:
     if n >= 100 and n_short / n > _SHORT_SHARE:
         yield (
             f"{format_share(n_short / n)} of {n:,} kernels take less than {_SHORT_NS // 1000} μs (median "
-            f"{format_duration(median)}): launch cost may count; CUDA graphs or fusion would help."
+            f"{format_duration(median)}): the cost of launches may matter, which CUDA graphs or fusion reduce."
         )
 
 
@@ -142,7 +132,7 @@ def _dominant(kernels: KernelTable) -> Iterator[str]:
         return
     first = kernels.frame.row(0, named=True)
     if (first["share"] or 0) > _DOMINANT_SHARE and kernels.kernels > 1:
-        launches = "" if first["count"] is None else f" in {first['count']:,} launches"
+        launches = {None: "", 1: " in 1 launch"}.get(first["count"], f" in {format_count(first['count'])} launches")
         yield f"{_short(first['kernel'])} takes {format_share(first['share'])} of the kernel time{launches}."
 
 
@@ -159,8 +149,8 @@ def _graphs(trace: Trace) -> Iterator[str]:
     if replays["calls"]:
         calls = "one graph launch" if replays["calls"] == 1 else f"{replays['calls']:,} graph launches"
         yield (
-            f"{replays['kernels']:,} kernels come from {calls}: no framework op stands behind each of them. A "
-            "capture or an eager run tells it: inferometer launches --capture."
+            f"{replays['kernels']:,} kernels come from {calls}, so no framework op is recorded for each. A profile of "
+            "the graph's capture or of an eager run has these: inferometer launches --capture."
         )
 
 
@@ -175,16 +165,20 @@ def _submits(trace: Trace) -> pl.LazyFrame:
 
 def _before_window(trace: Trace) -> Iterator[str]:
     n = trace.losses.total("launch_before_window")
-    if n:
+    if n == 1:
+        yield "1 launch was queued before the profiling window: its host call is not in the file."
+    elif n:
         yield f"{n:,} launches were queued before the profiling window: their host calls are not in the file."
 
 
 def _suspect_times(trace: Trace) -> Iterator[str]:
     for loss in trace.losses:
         if loss.name == "overflows_stream":
+            launches = "One launch outlasts" if loss.count == 1 else f"{loss.count:,} launches outlast"
+            its, end = ("its", "its end is") if loss.count == 1 else ("their", "their ends are")
             yield (
-                f"{loss.count:,} launches outlast later work on their own stream ({loss.example}): "
-                "distrust their times."
+                f"{launches} two or more later ones on {its} own stream ({loss.example}): {end} wrong, or the "
+                f"profiler reports several queues as one stream. Durations and busy time depend on which it is."
             )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.gaps import LAUNCH_GAP_NS
 from inferometer.analyses.ranks import Ranks
 from inferometer.analyses.work import at_place, place_name
@@ -42,7 +43,7 @@ def _nothing(trace: Trace) -> str:
         return "No device work in the selection."
     if "totals" in trace.scope and not trace.totals.head(1).collect().is_empty():
         return "No launches: the file holds times already summed by kernel, which have no time line."
-    return "No launches: the file holds no device work, so there is no time line."
+    return say_why_none(trace, "launches")
 
 
 def _idle(devices: pl.DataFrame, gaps: pl.DataFrame) -> Iterator[str]:

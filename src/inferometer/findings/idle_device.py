@@ -25,7 +25,7 @@ from inferometer.analyses.time_budget import IDLE, part_key
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.idle_host import describe_host
 from inferometer.findings.idle_kinds import IdleKind
-from inferometer.findings.idle_queue import describe_queued
+from inferometer.findings.idle_queue import are_pauses, describe_pauses, describe_queued
 from inferometer.findings.idle_words import Words, describe_size
 from inferometer.findings.launch_bound import launch_bound_places
 from inferometer.findings.launch_evidence import LaunchEvidence
@@ -39,6 +39,7 @@ _OF_KIND: Final = {
     "launching": "late launches one by one",
     "host": "the host was late",
     "queued": "queued work did not begin",
+    "pauses": "pauses between queued launches",
     "graph": "between the launches of one call",
     "unknown": "the call isn't in the file",
 }
@@ -117,6 +118,8 @@ def _describe(
         return _on_cpu(launches, worst, gaps)
     if kind == "host":
         return describe_host(evidence, launches, worst.place, gaps)
+    if kind == "queued" and are_pauses(gaps):
+        return describe_pauses(evidence, launches, worst.place, gaps)
     if kind in ("queued", "graph"):
         return describe_queued(evidence, launches, worst.place, gaps, inside_call=kind == "graph")
     if kind == "unknown":
@@ -149,7 +152,9 @@ def _unrecorded(evidence: Evidence, worst: _Idle, gaps: pl.DataFrame) -> Words:
 
 def _together(worst: _Idle, gaps: pl.DataFrame, *, beside_launching: bool) -> Words:
     """Of all kinds, none of which is large; late launches one by one may be another finding's."""
-    sums = gaps.group_by("kind").agg(pl.col("gap_ns").sum()).sort("gap_ns", "kind", descending=[True, False])
+    is_pause = pl.col("cause") == "launch_gap"
+    kind = pl.when(is_pause).then(pl.lit("pauses")).otherwise(pl.col("kind").cast(pl.String)).alias("kind")
+    sums = gaps.group_by(kind).agg(pl.col("gap_ns").sum()).sort("gap_ns", "kind", descending=[True, False])
     told = "; ".join(f"{_OF_KIND[kind]} {format_duration(ns)}" for kind, ns in sums.iter_rows())
     beside = " beside late launches one by one" if beside_launching else ""
     return Words(

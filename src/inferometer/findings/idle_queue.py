@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from inferometer.analyses.cover import Cover
@@ -24,6 +25,7 @@ _LONG_CALL_NS = 100_000  # a call of less has no part in a long wait
 _ENDED = 2  # kernels to name
 _SAID_SHARE = 0.1
 _USUAL_SHARE = 0.01
+_NEARLY_ALL = 0.8
 _UNKNOWN = (
     "What the work waited for, the trace doesn't tell: an event of another stream, another rank or device, or work "
     "that the file doesn't hold."
@@ -67,6 +69,27 @@ def describe_queued(
         sentences,
         _next(evidence.trace.facts, blocked, idle_ns, longest_ns, is_submit=is_submit, inside_call=inside_call),
     )
+
+
+def describe_pauses(evidence: Evidence, launches: LaunchEvidence, place: Place, gaps: pl.DataFrame) -> Words:
+    """The same where nearly all of it are the short pauses between launches that were queued in time."""
+    pauses = gaps.filter(pl.col("cause") == "launch_gap")
+    median_ns = float(np.median(pauses["gap_ns"].to_numpy()))
+    steps = launches.a_step(int(gaps["gap_ns"].sum()))
+    return Words(
+        "pauses for {share} of its time between launches that were queued in time",
+        (
+            f"It is idle for {describe_size(place, gaps)}{steps}.{_usual(gaps)}",
+            f"The median pause is {format_duration(median_ns)}: what this device takes between two launches.",
+        ),
+        "Have fewer launches do the same: fused kernels (torch.compile, a library's), larger batches.",
+    )
+
+
+def are_pauses(gaps: pl.DataFrame) -> bool:
+    """Whether nearly all of the time of these gaps is short pauses between launches that were queued in time."""
+    pauses_ns = int(gaps.filter(pl.col("cause") == "launch_gap")["gap_ns"].sum())
+    return pauses_ns > _NEARLY_ALL * int(gaps["gap_ns"].sum())
 
 
 def _usual(gaps: pl.DataFrame) -> str:
