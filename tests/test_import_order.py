@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = "inferometer"
 SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
-GROUND = ("errors", "units", "registry")
+GROUND = ("errors", "units", "registry", "privacy")
 ROOMS = (
     *("trace", "hardware", "names", "operators", "architectures", "formats", "analyses", "findings"),
     *("backends", "record", "engines", "bench", "fleet", "reports", "commands"),

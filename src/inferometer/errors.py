@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 from typing import ClassVar
 
+from inferometer.privacy.secrets import blank_secrets
+
 _LONGEST_LINE = 4_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -21,7 +23,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066
 class InferometerError(Exception):
     """Base of the tree; its `str` is the message, cleaned, with the hint (if any) below it, indented by two spaces.
 
-    Raised by itself only for a mistake in our own code, which is why its exit code is 70.
+    What looks like a secret is `***` there, since a message may quote the file. Raised by itself only for a mistake in
+    our own code, which is why its exit code is 70.
     """
 
     exit_code: ClassVar[int] = 70
@@ -33,7 +36,7 @@ class InferometerError(Exception):
 
     def __str__(self) -> str:
         hint = [] if self.hint is None else self.hint.split("\n")
-        return "\n".join(_cut(line) for line in (clean(self.message), *(f"  {clean(line)}" for line in hint)))
+        return "\n".join(_cut(blank_secrets(clean(line))) for line in (self.message, *(f"  {each}" for each in hint)))
 
 
 class InputError(InferometerError):

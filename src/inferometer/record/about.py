@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from inferometer.privacy.secrets import MASK, blank_secrets
+
 if TYPE_CHECKING:
     from inferometer.trace.facts import Device, Facts
 
-MASK = "***"
 _SECRET_NAME = re.compile(
     r"(?i)(?:^|[-_.])(?:api[-_]?key|key|token|hf[-_]?token|secret|passw(?:or)?d|passphrase|credentials?|auth|bearer)$"
 )
-_SECRET_VALUE = re.compile(  # prefixes that services give to their keys, a signed token, or credentials in an address
+# Prefixes that services give to their keys, a signed token, or credentials in an address. Shorter ones than in the
+# texts of a trace: here nothing is lost by a word too many.
+_SECRET_VALUE = re.compile(
     r"(?:sk|pk|rk)-[\w-]{16,}|hf_\w{16,}|gh[opsru]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{8,}"
     r"|AKIA[0-9A-Z]{12,}|AIza[\w-]{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|(?<=://)[^/@\s:]*:[^/@\s]+(?=@)"
 )
@@ -39,7 +42,7 @@ def masked(words: Sequence[str]) -> list[str]:
         elif is_secret and equals:
             shown.append(f"{name}={MASK}" if value else word)
         else:
-            shown.append(_SECRET_VALUE.sub(MASK, word))
+            shown.append(blank_secrets(_SECRET_VALUE.sub(MASK, word)))
         hides_next = is_secret and not equals
     return shown
 

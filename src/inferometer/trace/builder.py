@@ -12,9 +12,11 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
+from inferometer.privacy.metadata import Names
 from inferometer.trace import series
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
+from inferometer.trace.private import blank_batch, blank_facts
 from inferometer.trace.tables import ALL_TABLES, TABLES
 from inferometer.trace.trace import Trace
 
@@ -75,6 +77,7 @@ class TraceBuilder:
         self.tables = ALL_TABLES if tables is None else frozenset(tables)
         self.losses = Losses(self.tables)
         self.constants: dict[str, int | str | None] = {}
+        self.names = Names()
         self._columns = (
             {table: frozenset(names) for table, names in tables.items()} if isinstance(tables, Mapping) else {}
         )
@@ -104,13 +107,14 @@ class TraceBuilder:
 
         Text may come as categories, which keeps names that repeat small; the trace's tables show it as text.
         `constants` fill the columns of their names in every table that has them and isn't given them. Values that the
-        column's type can't hold become null and are counted as `wrong_type` or `number_out_of_range`.
+        column's type can't hold become null and are counted as `wrong_type` or `number_out_of_range`. What looks like
+        a secret becomes `***` and is counted.
         """
         if rows == 0 or table not in self.tables:
             return
         schema = TABLES[table].schema
         columns = {**{name: value for name, value in self.constants.items() if name in schema}, **columns}
-        batch = series.make_batch(table, rows, columns, self.losses)
+        batch = blank_batch(table, series.make_batch(table, rows, columns, self.losses), self.losses)
         self._held_bytes += self._pending[table].add(batch)
         if self._folder is not None and self._pending[table].merged_bytes > PART_BYTES:
             self._write_part(table)
@@ -141,6 +145,7 @@ class TraceBuilder:
         self.constants.clear()
         self._held_bytes = 0
         self.losses = Losses(self.tables)
+        self.names = Names()
 
     def rows(self, table: str) -> int:
         """Rows of `table` so far."""
@@ -169,7 +174,8 @@ class TraceBuilder:
         if self._folder is None and self._held_bytes > self._memory_bytes:
             self._spill()
         frames = {table: self._raw(table) for table in {*self._pending, *self._narrowed}}
-        return Trace(facts, frames, self.losses, scratch=self._scratch)
+        facts = blank_facts(facts, self.losses)
+        return Trace(facts, frames, self.losses, scratch=self._scratch, names=self.names)
 
     def parts(self) -> dict[str, tuple[int, list[Path]]]:
         """Rows and Parquet parts of each table that was written to `folder`."""

@@ -5,26 +5,18 @@ event has no row in the trace; any other loss is a repair or a remark about rows
 the names once; docs/reference/losses.md is made from it.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from inferometer.errors import clean
+from inferometer.privacy.secrets import blank_secrets
 
 _LONGEST_EXAMPLE = 120
 _LOOKED_AT = 4_000  # characters of an example's text; a file may give any length
-_HIDDEN = "[hidden]"
-_SECRETS = (  # what access tokens look like, and what stands after the name of one
-    re.compile(r"\b(?:hf_|sk-|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza|eyJ)[\w.~+/=-]{8,}"),
-    re.compile(r"(?<=://)[^/@\s]+(?=@)"),
-    re.compile(r"(?i)(?<=\bbearer )[\w.~+/=-]{8,}"),
-    re.compile(
-        r"(?i)(?<![a-z])(?P<name>(?:\w*_)?(?:access_?key|api_?key|auth|authorization|credentials?|passw(?:or)?d|"
-        r"secret(?:_?key)?|token)[\"\\']*\s*[:=]\s*)(?!bearer )[\"\\']*[^\s\"\\',;&}]+"
-    ),
-)
+
 Severity = Literal["info", "warning", "error"]
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
@@ -55,6 +47,19 @@ KINDS: dict[str, Kind] = {
         Kind(
             "several_trace_objects", "info", "The file holds an array of trace objects; all were read into one trace."
         ),
+        Kind(
+            "secret",
+            "warning",
+            "Looks like a secret. The trace and everything written from it do without it (*** in its place); "
+            "the original file still holds it.",
+        ),
+        Kind("masked_secret", "info", "Named as a secret, but the file holds only a mask."),
+        Kind(
+            "environment",
+            "info",
+            "Environment variables of the recorded process: left out of the trace, but the original file holds them.",
+        ),
+        Kind("field_not_searched", "info", "A field beside the events that is too large to be searched for secrets."),
         Kind("missing_file", "info", "A file that belongs to the recording is not there."),
         Kind("unreadable_file", "error", "A file that belongs to the recording can't be read; the others were."),
         Kind("missing_column", "warning", "A column that the format has is not in the file; read as null."),
@@ -225,9 +230,10 @@ class Losses:
             return
         if name not in self._kinds:
             self._kinds[name] = kind or KINDS[name]
+        category = None if category is None else _without_secrets(category)
         self._counts[name, category] += n
-        if example is not None:
-            self._examples.setdefault((name, category), _as_line(example))
+        if example is not None and (name, category) not in self._examples:
+            self._examples[name, category] = _as_line(example)
 
     def add(self, other: "Losses", source: str | None = None) -> None:
         """Add what another file lost and saw; an example says which file it is from, where `source` does."""
@@ -242,7 +248,7 @@ class Losses:
 
     def see(self, category: str, n: int = 1) -> None:
         """Count `n` events of the file under `category`."""
-        self.seen[category] += n
+        self.seen[_without_secrets(category)] += n
 
     def total(self, name: str | None = None, *, category: str | None = None) -> int:
         """Sum of counts, of one name or of one category where given."""
@@ -313,7 +319,11 @@ class Losses:
 
 def _as_line(text: str) -> str:
     """What can be shown and passed on of a text that a file gave."""
-    line = " ".join(clean(text[:_LOOKED_AT]).split())
-    for secret in _SECRETS:
-        line = secret.sub(lambda found: f"{found.groupdict().get('name', '')}{_HIDDEN}", line)
+    line = blank_secrets(" ".join(clean(text[:_LOOKED_AT]).split()))
     return line if len(line) <= _LONGEST_EXAMPLE else f"{line[: _LONGEST_EXAMPLE - 1]}…"
+
+
+@lru_cache(1024)
+def _without_secrets(text: str) -> str:
+    """A category is text of the file, too."""
+    return blank_secrets(text)

@@ -10,8 +10,10 @@ from types import TracebackType
 from typing import Protocol, Self
 
 import polars as pl
+from msgspec.structs import replace
 
 from inferometer.errors import InputError
+from inferometer.privacy.metadata import Names
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES, TABLES
@@ -32,7 +34,8 @@ class Trace:
     `trace.launches` and `trace.tables["launches"]` are the same LazyFrame with exactly the declared columns. A table
     that the source can't fill is there and empty; asking for one that was not *read* raises `InputError`, since an
     empty answer would be a wrong one. `scope` names those that were read; the losses of a store may count more. Close
-    it (or use `with`) to drop temporary files early.
+    it (or use `with`) to drop temporary files early. `names` are people and machines that the source named beside its
+    events: what a copy to share must not hold; they are known to who opened the source, and written nowhere.
     """
 
     def __init__(
@@ -43,9 +46,11 @@ class Trace:
         *,
         scope: frozenset[str] | None = None,
         scratch: Scratch | None = None,
+        names: Names | None = None,
     ) -> None:
         self.facts = facts
         self.losses = losses
+        self.names = names or Names()
         self.scope = losses.scope if scope is None else scope
         self.tables = _Tables(frames, self.scope, facts.source)
         self._scratch = scratch
@@ -99,6 +104,12 @@ class Trace:
 
         return write_store(self, Path(path), force=force)
 
+    def under_name(self, source: str) -> "Trace":
+        """The same trace, called `source` in results: files to share name a file, not its folders."""
+        facts = replace(self.facts, source=source)
+        frames = {name: self.tables.raw(name) for name in self.tables}
+        return Trace(facts, frames, self.losses, scope=self.scope, scratch=_Borrowed(self), names=self.names)
+
     def close(self) -> None:
         """Drop the temporary files of a trace that was too large for memory. Its tables can't be used afterwards."""
         if self._finalizer:
@@ -112,6 +123,17 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<Trace {self.facts.source} ({self.facts.format}), tables read: {', '.join(sorted(self.scope))}>"
+
+
+class _Borrowed:
+    """The temporary files of another trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def cleanup(self) -> None:
+        """Close that trace."""
+        self._trace.close()
 
 
 class _Tables(Mapping[str, pl.LazyFrame]):

@@ -100,5 +100,8 @@ def test_a_field_too_large_to_keep_is_known_to_be_there_and_counted() -> None:
     header.take("deviceProperties", None)
     header.take("experiment", None)  # a field that nothing is read from
     assert header.is_kineto
-    assert [(loss.name, loss.category, loss.count) for loss in losses] == [("unreadable_header", "deviceProperties", 1)]
+    assert [(loss.name, loss.category, loss.count) for loss in losses] == [
+        ("unreadable_header", "deviceProperties", 1),
+        ("field_not_searched", "experiment", 1),
+    ]
     assert header.facts("x", "kineto").devices == ()

@@ -5,8 +5,10 @@ from typing import Any
 
 import msgspec
 
+from inferometer.privacy.metadata import Names, is_worth_searching, join_names, search_metadata
 from inferometer.trace.facts import Device, Facts, NamedId
 from inferometer.trace.losses import Losses
+from inferometer.trace.private import count_secrets
 
 KEEP_BYTES = 4 << 20
 _RECORDED = {
@@ -46,6 +48,7 @@ class Header:
         self.threads: dict[tuple[int | None, int | None], NamedId] = {}
         self.hosts: set[str] = set()
         self.others: Counter[str] = Counter()  # events by category that are neither launches nor of the host
+        self.names = Names()
 
     @property
     def is_kineto(self) -> bool:
@@ -53,17 +56,28 @@ class Header:
         return not _SIGNS.isdisjoint(self.keys)
 
     def take(self, key: str, text: bytes | None) -> None:
-        """One field; `text` is None when it was too large to keep."""
+        """One field; `text` is None when it was too large to keep. Any field is searched for secrets."""
         self.keys.add(key)
-        if key not in KEYS:
-            return
         if text is None:
-            self._losses.count("unreadable_header", category=key, example=f"larger than {KEEP_BYTES >> 20} MiB")
+            name = "unreadable_header" if key in KEYS else "field_not_searched"
+            self._losses.count(name, category=key, example=f"larger than {KEEP_BYTES >> 20} MiB")
+            return
+        if is_worth_searching(text):
+            self._search(key, text)
+        if key not in KEYS:
             return
         try:
             self._take(key, msgspec.json.decode(text))
         except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError) as error:
             self._losses.count("unreadable_header", category=key, example=str(error)[:100])
+
+    def _search(self, key: str, text: bytes) -> None:
+        try:
+            value = msgspec.json.decode(text)
+        except (ValueError, RecursionError):
+            value = text.decode("utf-8", "replace")
+        names = count_secrets(self._losses, search_metadata(key, value))
+        self.names = join_names((self.names, names))
 
     def _take(self, key: str, value: Any) -> None:
         if key == "deviceProperties":

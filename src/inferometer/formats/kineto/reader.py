@@ -7,7 +7,7 @@ counted), async and object events (counted), counters' and spans' further argume
 from inferometer.errors import FormatError
 from inferometer.formats.kineto.ahead import is_scan
 from inferometer.formats.kineto.events import EventReader
-from inferometer.formats.kineto.header import KEEP_BYTES, KEYS, Header
+from inferometer.formats.kineto.header import KEEP_BYTES, Header
 from inferometer.formats.kineto.scan import LaunchScan, ScanFailed
 from inferometer.formats.kineto.sorting import Sorter
 from inferometer.formats.kineto.text import Text, Truncated
@@ -42,6 +42,7 @@ def _read(source: Source, out: TraceBuilder, *, scan: bool) -> Facts:
     check_launches(out)
     check_calls(out)
     check_spans(out)
+    out.names = document.header.names
     has_launches = not out.wants("launches") or out.rows("launches") > 0
     return document.header.facts(source.name, NAME, has_launches=has_launches)
 
@@ -126,8 +127,7 @@ class _Document:
         if key == "traceEvents" and text.take(ord("[")):
             self._events(bare=False)
             return
-        value = text.take_value(keep=KEEP_BYTES if key in KEYS else 0)
-        self.header.take(key, value)
+        self.header.take(key, text.take_value(keep=KEEP_BYTES))
 
     def _events(self, *, bare: bool) -> None:
         self._found_events = True

@@ -7,11 +7,13 @@ import polars as pl
 from inferometer.formats.nsys.export import Export, read_all
 from inferometer.formats.nsys.ids import Strings, process_of, thread_of
 from inferometer.formats.nsys.tracks import Tracks
+from inferometer.privacy.metadata import Search, search_metadata
 from inferometer.trace.facts import Device, Facts, NamedId
 
 _TOOL = "NVIDIA Nsight Systems"
 _TOOL_VERSIONS = ("PROFILER_VERSION", "PRODUCT_VERSION", "EXPORT_PRODUCT_VERSION")
 _VERSIONS = {"EXPORT_SCHEMA_VERSION": "export_schema", "CUDA_DRIVER_VERSION": "cuda_driver_version"}
+_ABOUT = ("META_DATA_EXPORT", "META_DATA_CAPTURE", "TARGET_INFO_SYSTEM_ENV")
 _EXPECTED = {"CUPTI_ACTIVITY_KIND_KERNEL": "kernels", "CUPTI_ACTIVITY_KIND_RUNTIME": "calls of the host"}
 _GPU_NUMBERS = ("id", "totalMemory", "smCount", "computeMajor", "computeMinor", "threadsPerWarp")
 
@@ -33,6 +35,11 @@ def read_facts(export: Export, strings: Strings, tracks: Tracks, format_name: st
         notes=tuple(_notes(export)),
         versions={ours: about[theirs] for theirs, ours in _VERSIONS.items() if theirs in about},
     )
+
+
+def find_private(export: Export) -> Search:
+    """Secrets, variables of the environment and names in what the export says of the capture and the machine."""
+    return search_metadata("", {table: _pairs(export, table) for table in _ABOUT})
 
 
 def _notes(export: Export) -> Iterator[str]:

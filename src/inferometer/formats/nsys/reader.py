@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from inferometer.errors import FormatError
 from inferometer.formats.nsys import graphs, host, launches, metrics, paths
 from inferometer.formats.nsys.export import Export
-from inferometer.formats.nsys.facts import read_facts
+from inferometer.formats.nsys.facts import find_private, read_facts
 from inferometer.formats.nsys.ids import Strings
 from inferometer.formats.nsys.parquet import ParquetExport
 from inferometer.formats.nsys.report import export_report
@@ -19,6 +19,7 @@ from inferometer.formats.source import Source
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.checks import check_calls, check_launches
 from inferometer.trace.facts import Facts
+from inferometer.trace.private import count_secrets
 from inferometer.trace.tables import ALL_TABLES, TABLES
 
 NAME = "nsys"
@@ -69,6 +70,7 @@ def _read(source: Source, export: Export, out: TraceBuilder) -> Facts:
     if out.narrow("launches") == frozenset(TABLES["launches"].schema):
         check_launches(out)
     check_calls(out)
+    out.names = count_secrets(out.losses, find_private(export))
     return read_facts(export, strings, tracks, NAME)
 
 

@@ -17,6 +17,7 @@ from inferometer.formats.ranks.remarks import count_losses, find_notes
 from inferometer.formats.ranks.skew import find_skews
 from inferometer.formats.reading import known_tables, open_store, read_source
 from inferometer.formats.source import Limits, Progress, Source, printable
+from inferometer.privacy.metadata import join_names
 from inferometer.trace.builder import MEMORY_BUDGET_BYTES, Wanted
 from inferometer.trace.combine import Part, Together, align_clocks, combine_losses, combine_tables, scope_of
 from inferometer.trace.combined_facts import combine_facts, rank_files
@@ -162,7 +163,8 @@ def _combine(
     notes = find_notes(parts, clocks, skews, listing)
     facts = combine_facts(parts, clocks, rank_files(parts, clocks, skews), name, notes)
     traces = [part.trace for part in parts]
-    return Trace(facts, frames, losses, scope=scope_of(parts), scratch=Together(*traces))
+    names = join_names(trace.names for trace in traces)
+    return Trace(facts, frames, losses, scope=scope_of(parts), scratch=Together(*traces), names=names)
 
 
 class _Total:

@@ -1,0 +1,1 @@
+"""What a file holds that nobody meant to share: secrets, and the names of people and machines."""
