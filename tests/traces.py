@@ -1,7 +1,10 @@
 """Traces made by hand, and what tests ask of any trace."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.facts import Facts
@@ -36,6 +39,11 @@ def rows(trace: Trace, table: str, *columns: str) -> list[Any]:
     """Rows of a table in order: tuples of `columns`, or plain values where there is one column only."""
     found = trace.tables[table].select(columns or list(trace.tables[table].collect_schema())).collect().rows()
     return [row[0] for row in found] if len(columns) == 1 else found
+
+
+def stored_facts(trace: Trace) -> Facts:
+    """The facts as a store keeps them: not in whose folder the file lay."""
+    return replace(trace.facts, source=Path(trace.facts.source).name)
 
 
 def counted(trace: Trace) -> dict[str, int]:

@@ -52,15 +52,20 @@ class Source:
     limited: bool = True
 
     def open(self, tables: "Wanted" = None, *, rank: int | None = None) -> "Trace":
-        """As `inferometer.open`; of a folder of ranks, only the file of `rank` is read where one is given."""
+        """As `inferometer.open`; of a folder of ranks, only the file of `rank` is read where one is given.
+
+        Markdown is for others to read: there the trace is called by the file's name, without its folders.
+        """
         from inferometer.commands.progress import reading
         from inferometer.formats.opening import open_trace
+        from inferometer.trace.facts import without_folders
 
         with reading(self.path) as progress:
             ranks = None if rank is None else {rank}
-            return open_trace(
+            trace = open_trace(
                 self.path, tables, ranks=ranks, format=self.format, limits=self.limits(), progress=progress
             )
+        return trace.under_name(without_folders(trace.facts.source)) if _asked_forms() == ["markdown"] else trace
 
     def store(self, target: str, *, force: bool) -> "Trace":
         """As `inferometer.import_trace`."""
@@ -157,13 +162,18 @@ def output_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., 
 
 def _with_output(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
-        forms = click.get_current_context().meta.get(__name__, [])
+        forms = _asked_forms()
         if len(forms) > 1:
             raise click.UsageError(f"--{forms[0]} and --{forms[1]} can't go together: choose one.")
         return function(*args, out=Output(forms[0] if forms else None), **kwargs)
 
     run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
     return run
+
+
+def _asked_forms() -> list[str]:
+    context = click.get_current_context(silent=True)
+    return [] if context is None else list(context.meta.get(__name__, []))
 
 
 def _take_form(ctx: click.Context, param: click.Parameter, value: bool) -> None:

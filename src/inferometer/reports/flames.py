@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from inferometer import __version__
 from inferometer.errors import clean
+from inferometer.trace.facts import without_folders
 
 if TYPE_CHECKING:
     from inferometer.analyses.call_tree_table import CallTreeTable
@@ -46,19 +47,20 @@ def render_speedscope(table: "CallTreeTable") -> str:
     """One `sampled` profile in nanoseconds as JSON; names stand as they are, each once among the shared frames."""
     numbers: dict[str, int] = {}
     samples, weights = [], []
+    source = without_folders(table.source)
     for path, self_ns in _stacks(table):
         samples.append([numbers.setdefault(name, len(numbers)) for name in path])
         weights.append(self_ns)
     document: dict[str, Any] = {
         "$schema": SPEEDSCOPE_SCHEMA,
         "exporter": f"inferometer@{__version__}",
-        "name": table.source,
+        "name": source,
         "activeProfileIndex": 0,
         "shared": {"frames": [{"name": name} for name in numbers]},
         "profiles": [
             {
                 "type": "sampled",
-                "name": f"{table.source}: device time by caller",
+                "name": f"{source}: device time by caller",
                 "unit": "nanoseconds",
                 "startValue": 0,
                 "endValue": sum(weights),

@@ -5,6 +5,7 @@ import re
 from inferometer.analyses.result import Result, Section
 from inferometer.errors import clean
 from inferometer.reports.base import cell, is_right, loss_lines, shown_fields
+from inferometer.trace.facts import without_folders
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
@@ -13,7 +14,9 @@ def render_markdown(result: Result) -> str:
     """Facts as a list, each section as a table, then remarks and losses."""
     blocks = []
     if result.facts():
-        blocks.append("\n".join(f"- **{label}**: {escape_markdown(text)}" for label, text in result.facts()))
+        blocks.append(
+            "\n".join(f"- **{label}**: {escape_markdown(_to_share(label, text))}" for label, text in result.facts())
+        )
     blocks += [markdown_table(section) for section in result.sections()]
     if result.remarks():
         blocks.append("\n".join(f"- {escape_markdown(remark)}" for remark in result.remarks()))
@@ -33,6 +36,11 @@ def markdown_table(section: Section, *, level: int = 3) -> str:
         "| " + " | ".join(escape_markdown(cell(field, row[field.column])) for field in fields) + " |" for row in rows
     ]
     return "\n".join([*lines, *(f"\n{escape_markdown(note)}" for note in section.notes)])
+
+
+def _to_share(label: str, text: str) -> str:
+    """What stands in a list of facts: of a file, its name without the folders of this machine."""
+    return without_folders(text) if label == "File" else text
 
 
 def escape_markdown(text: str) -> str:

@@ -1,5 +1,6 @@
 """What a file says about itself: tool, devices, processes, clock. Absent is None or empty, never guessed."""
 
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -63,7 +64,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     source doesn't say. `recorded`: what the profiler was told to record (`shapes`, `stacks`, …); of our own recordings
     also whether they `finished`. `versions`: driver and runtime versions under the source's names. `rank_files`: of a
     folder of ranks, one a rank. `other_events`: of a file without launches, the number of events of each category that
-    is not the host's: what the profiler recorded of a device instead.
+    is not the host's: what the profiler recorded of a device instead. `redacted`: of a copy to share, how many
+    different texts of each kind were blanked.
     """
 
     format: str
@@ -85,3 +87,9 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
     rank_files: tuple[RankFile, ...] = ()
     other_events: dict[str, int] = {}
+    redacted: dict[str, int] | None = None
+
+
+def without_folders(source: str) -> str:
+    """The last part of a path: what a file to share says of where it came from."""
+    return re.split(r"[\\/]", source.rstrip("\\/"))[-1] or source

@@ -16,9 +16,10 @@ from pathlib import Path
 import msgspec
 import polars as pl
 from isal import isal_zlib
+from msgspec.structs import replace
 
 from inferometer.errors import FormatError, InputError
-from inferometer.trace.facts import Facts
+from inferometer.trace.facts import Facts, without_folders
 from inferometer.trace.losses import Losses, Severity
 from inferometer.trace.parquet_pages import ImpossibleParquet, check_parquet
 from inferometer.trace.tables import ALL_TABLES, TABLES, Table
@@ -125,6 +126,8 @@ def encode_manifest(
     """The text of `facts.json`; `scope`, where `losses` count more tables."""
     stored = msgspec.convert(losses.as_dict(), _StoredLosses)
     stored.scope = sorted(losses.scope if scope is None else scope)
+    if Path(facts.source).is_absolute():  # a store may be handed on: whose folder it came from is nobody's business
+        facts = replace(facts, source=without_folders(facts.source))
     manifest = _Manifest(_MARK, SCHEMA, facts, stored, tables)
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from tests.traces import counted, rows
+from tests.traces import counted, rows, stored_facts
 
 import inferometer
 from inferometer import Trace
@@ -193,4 +193,4 @@ def test_a_text_without_the_header_is_refused(read: Read) -> None:
 def test_a_store_holds_the_same(read: Read, tmp_path: object) -> None:
     trace = read(RULED)
     again = inferometer.open(trace.save(f"{tmp_path}/a.ifm"))
-    assert (again.facts, cells(again)) == (trace.facts, cells(trace))
+    assert (again.facts, cells(again)) == (stored_facts(trace), cells(trace))

@@ -12,6 +12,7 @@ from inferometer.analyses.steps import StepTable
 from inferometer.analyses.timeline import Timeline, find_timeline
 from inferometer.findings.first_look import FirstLook, first_look
 from inferometer.findings.launch_evidence import LaunchEvidence
+from inferometer.trace.facts import without_folders
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Asked:
 class Look:
     """The run in question, opened with all tables, and the one that it is compared with, its base.
 
+    A page goes to others: it names files without their folders.
+
     Args:
         trace: The run.
         candidate: A second run: then `trace` is the base of the comparison.
@@ -44,8 +47,8 @@ class Look:
     """
 
     def __init__(self, trace: Trace, candidate: Trace | None = None, asked: Asked | None = None) -> None:
-        self.trace = trace
-        self.candidate = candidate
+        self.trace = _to_share(trace)
+        self.candidate = None if candidate is None else _to_share(candidate)
         self.asked = asked or Asked()
 
     @cached_property
@@ -111,3 +114,7 @@ class Look:
         return first_look(
             trace, top=20, model=asked.model, device=asked.device, bandwidths=asked.bandwidths, launches=launches
         )
+
+
+def _to_share(trace: Trace) -> Trace:
+    return trace.under_name(without_folders(trace.facts.source))
