@@ -118,7 +118,7 @@ def test_every_form_gives_an_account_of_every_row(to: str, tmp_path: Path) -> No
     total = {table: written.get(table, 0) + done.left_out.get(table, 0) for table in ("launches", "calls", "log")}
     assert total == {"launches": 2, "calls": 1, "log": 1}
     data = done.as_json()
-    assert set(data) == {"to", "files", "left_out", "losses"}
+    assert set(data) == {"to", "files", "left_out", "redacted", "losses"}
     assert set(data["files"][0]) == {"path", "rows", "bytes"}
 
 

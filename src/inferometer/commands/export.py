@@ -21,8 +21,12 @@ _STDOUT = "-"
     help="Write a trace for other tools: Perfetto's UI, chrome://tracing, HTA, Parquet, CSV.\n\n"
     "perfetto and chrome make one file for ui.perfetto.dev (compressed when OUT ends in .gz; a Chrome trace of several "
     "ranks is a folder with a file each). parquet and csv make a folder with a file a table, or one file when OUT ends "
-    "in .parquet or .csv and one --table is chosen. Rows without a place in the form are counted on stderr.",
-    example="inferometer export trace.json.gz --to perfetto -o trace.pftrace",
+    "in .parquet or .csv and one --table is chosen. Rows without a place in the form are counted on stderr.\n\n"
+    "--redact makes a copy to share: secrets, names of users and hosts, home folders, command lines and values of the "
+    "environment are blanked, the same text always alike (/home/alice becomes ~user-1). Kernel names, times and shapes "
+    "stay. What was blanked is listed on stderr, and in the copy where that is a Chrome trace or a folder of tables.",
+    example="inferometer export trace.json.gz --to perfetto -o trace.pftrace\n"
+    "  inferometer export trace.json.gz --to chrome --redact -o shared.json.gz",
 )
 @source_argument
 @click.option("--to", required=True, type=click.Choice(("perfetto", "chrome", "parquet", "csv")), help="The form.")
@@ -30,10 +34,18 @@ _STDOUT = "-"
               "for chrome and for csv of one table.")  # fmt: skip
 @click.option("--table", "tables", multiple=True, metavar="NAME", help="Only this table; may be given several times.")
 @rank_option()
+@click.option("--redact", is_flag=True, help="Blank what tells who and where, for a copy to share.")
 @click.option("--force", is_flag=True, help="Replace OUT if an export could have made it.")
 @output_options("json")
 def run(
-    source: Source, to: str, output: str | None, tables: tuple[str, ...], rank: int | None, force: bool, out: Output
+    source: Source,
+    to: str,
+    output: str | None,
+    tables: tuple[str, ...],
+    rank: int | None,
+    redact: bool,
+    force: bool,
+    out: Output,
 ) -> None:
     output = output or _usual_output(to, tables)
     if output == _STDOUT:
@@ -48,12 +60,12 @@ def run(
 
     if output == _STDOUT:
         try:
-            exported = write_export(trace, sys.stdout.buffer, to=to, tables=tables or None)
+            exported = write_export(trace, sys.stdout.buffer, to=to, tables=tables or None, redact=redact)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
             raise ReaderLeft from None
     else:
-        exported = export_trace(trace, output, to=to, tables=tables or None, force=force)
+        exported = export_trace(trace, output, to=to, tables=tables or None, redact=redact, force=force)
         _show(exported, out)
     _show_losses(exported)
 
@@ -87,7 +99,10 @@ def _show(exported: "Exported", out: Output) -> None:
 
 def _show_losses(exported: "Exported") -> None:
     from inferometer.reports.base import loss_lines
+    from inferometer.reports.redacted import describe_redaction
 
+    for line in describe_redaction(exported.redacted):
+        click.echo(line, err=True)
     for table, n in exported.left_out.items():
         click.echo(f"left out: {n:,} rows of {table}: {exported.to} has no place for them", err=True)
     for line in loss_lines(exported.losses):

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from msgspec.structs import replace
+
 from inferometer.errors import InputError, UnknownName
 from inferometer.formats.source import printable
 from inferometer.reports.chrome.document import find_ranks, write_chrome
 from inferometer.reports.new_files import NewFile, NewFolder
 from inferometer.reports.perfetto.packets import write_perfetto
+from inferometer.reports.redacted import redact_trace
 from inferometer.reports.table_files import ABOUT, write_about, write_csv, write_parquet
+from inferometer.trace.facts import without_folders
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES, TABLES
 from inferometer.trace.trace import Trace
@@ -36,21 +40,33 @@ class ExportedFile:
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written. `left_out`: rows of tables asked for that the form has no place for."""
+    """What was written.
+
+    `left_out`: rows of tables asked for that the form has no place for. `redacted`: of a copy to share, how many
+    different texts of each kind were blanked.
+    """
 
     to: str
     files: tuple[ExportedFile, ...]
     left_out: Rows
     losses: Losses
+    redacted: dict[str, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as plain data, stable under `--json`."""
+        """Everything as plain data, stable under `--json`; `redacted` is null where nobody asked for it."""
         files = [{"path": file.path, "rows": file.rows, "bytes": file.size_bytes} for file in self.files]
-        return {"to": self.to, "files": files, "left_out": self.left_out, "losses": self.losses.as_dict()}
+        about = {"to": self.to, "files": files, "left_out": self.left_out, "redacted": self.redacted}
+        return {**about, "losses": self.losses.as_dict()}
 
 
 def export_trace(
-    trace: Trace, path: str | Path, *, to: str, tables: Iterable[str] | None = None, force: bool = False
+    trace: Trace,
+    path: str | Path,
+    *,
+    to: str,
+    tables: Iterable[str] | None = None,
+    redact: bool = False,
+    force: bool = False,
 ) -> Exported:
     """Write the trace, or some of its tables, in a form that other tools open.
 
@@ -61,6 +77,7 @@ def export_trace(
             is a folder with a file each.
         to: `perfetto`, `chrome`, `parquet` or `csv`.
         tables: Tables to write; all that were read and have rows when None.
+        redact: Blank what tells who and where: see `redact_trace`.
         force: Replace a file, or a folder that holds nothing but such files.
 
     Raises:
@@ -69,7 +86,7 @@ def export_trace(
     """
     path = Path(path)
     rows = _rows_to_write(trace, to, tables)
-    chosen = _only(trace, rows)
+    chosen = _only(trace, rows, redact=redact)
     if to == "perfetto":
         files = [_one_file(path, force, lambda file: write_perfetto(chosen, file))]
     elif to == "chrome":
@@ -78,10 +95,12 @@ def export_trace(
         files = [_one_table(chosen, path, to, force)]
     else:
         files = _tables(chosen, path, to, force)
-    return _exported(trace, to, files, rows)
+    return _exported(chosen, to, files, rows)
 
 
-def write_export(trace: Trace, file: BinaryIO, *, to: str, tables: Iterable[str] | None = None) -> Exported:
+def write_export(
+    trace: Trace, file: BinaryIO, *, to: str, tables: Iterable[str] | None = None, redact: bool = False
+) -> Exported:
     """Write the trace into an open file: one table as `csv`, or a whole trace (of one rank) as `chrome` or `perfetto`.
 
     Raises:
@@ -89,7 +108,7 @@ def write_export(trace: Trace, file: BinaryIO, *, to: str, tables: Iterable[str]
         InputError: There is nothing to write, or it needs several files.
     """
     rows = _rows_to_write(trace, to, tables)
-    chosen = _only(trace, rows)
+    chosen = _only(trace, rows, redact=redact)
     if to == "perfetto":
         written = write_perfetto(chosen, file)
     elif to == "chrome":
@@ -99,10 +118,10 @@ def write_export(trace: Trace, file: BinaryIO, *, to: str, tables: Iterable[str]
         written = write_chrome(chosen, {ranks[0]: file})[ranks[0]]
     elif to == "csv" and len(rows) == 1:
         (table,) = rows
-        written = {table: write_csv(trace.tables[table], file)}
+        written = {table: write_csv(chosen.tables[table], file)}
     else:
         raise InputError(f"{to} needs several files here", hint="Name a folder: -o FOLDER.")
-    return _exported(trace, to, [ExportedFile("-", written, 0)], rows)
+    return _exported(chosen, to, [ExportedFile("-", written, 0)], rows)
 
 
 def _rows_to_write(trace: Trace, to: str, tables: Iterable[str] | None) -> Rows:
@@ -124,14 +143,19 @@ def _rows_to_write(trace: Trace, to: str, tables: Iterable[str] | None) -> Rows:
     return rows
 
 
-def _only(trace: Trace, tables: Iterable[str]) -> Trace:
+def _only(trace: Trace, tables: Iterable[str], *, redact: bool) -> Trace:
+    """The tables to write, of a trace called by its file's name: where that lies is nobody's business."""
     frames = {table: trace.tables[table] for table in tables}
-    return Trace(trace.facts, frames, trace.losses, scope=frozenset(frames))
+    facts = replace(trace.facts, source=without_folders(trace.facts.source))
+    chosen = Trace(facts, frames, trace.losses, scope=frozenset(frames), names=trace.names)
+    return redact_trace(chosen) if redact else chosen
 
 
 def _exported(trace: Trace, to: str, files: list[ExportedFile], rows: Rows) -> Exported:
     left_out = {table: n - sum(file.rows.get(table, 0) for file in files) for table, n in rows.items()}
-    return Exported(to, tuple(files), {table: n for table, n in left_out.items() if n}, trace.losses)
+    return Exported(
+        to, tuple(files), {table: n for table, n in left_out.items() if n}, trace.losses, trace.facts.redacted
+    )
 
 
 def _one_file(path: Path, force: bool, write: Any) -> ExportedFile:

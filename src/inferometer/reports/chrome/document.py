@@ -22,7 +22,7 @@ from inferometer.analyses.collectives import join_collectives, recorded_collecti
 from inferometer.formats.kineto.header import Header
 from inferometer.formats.kineto.ids import Ids
 from inferometer.reports.chrome.events import FORMS, Form
-from inferometer.trace.facts import Device, Facts
+from inferometer.trace.facts import Device, Facts, without_folders
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
@@ -121,7 +121,9 @@ def _head(facts: Facts, rank: Rank) -> str:
     fields["displayTimeUnit"] = "ms"
     if facts.clock_base_ns is not None:
         fields["baseTimeNanoseconds"] = facts.clock_base_ns
-    fields["exportedBy"] = {"tool": "inferometer", "source": facts.source, "recordedWith": facts.tool}
+    fields["exportedBy"] = {"tool": "inferometer", "source": without_folders(facts.source), "recordedWith": facts.tool}
+    if facts.redacted is not None:
+        fields["exportedBy"]["redacted"] = facts.redacted
     lines = [f"  {_json(key)}: {_json(value)},\n" for key, value in fields.items()]
     return "".join(["{\n", *lines, '  "traceEvents": [\n'])
 
