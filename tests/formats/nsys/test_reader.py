@@ -244,6 +244,18 @@ def test_facts(open_export: Open) -> None:
     assert rows(trace, "launches", "host") == ["node7"]
 
 
+def test_a_secret_in_what_an_export_says_of_the_capture_is_counted_with_its_place(open_export: Open) -> None:
+    trace = open_export(
+        KERNEL=[kernel(0, 1)],
+        META_DATA_CAPTURE=[{"name": "COMMAND", "value": "serve --api-key s3cr3t-w0rd"}],
+        TARGET_INFO_SYSTEM_ENV=[{"name": "Hostname", "value": "node7"}],
+    )
+    assert [loss.category for loss in trace.losses if loss.name == "secret"] == [
+        "value of an option or variable named as a secret in META_DATA_CAPTURE.COMMAND"
+    ]
+    assert trace.names.hosts == {"node7"}
+
+
 @pytest.mark.parametrize(
     ("spoiled", "loss"),
     [
