@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.findings.kernel_traces import HEALTHY, ask, generated, layers
+from tests.traces import trace_of
 
 from inferometer.findings.low_occupancy import RULE
 
@@ -29,7 +30,10 @@ def test_attention_with_few_blocks_should_be_split() -> None:
     assert (
         "8 blocks for 132 multiprocessors, 128 threads in a block, 6 launches, median 50.000 μs" in finding.evidence[0]
     )
-    assert finding.evidence[-1] == ("Multiprocessors that have no block meanwhile stand for 47.0 % of the GPU time.")
+    assert finding.evidence[-1] == (
+        "While they run, multiprocessors without any of their blocks stand for 47.0 % of the GPU time, unless another "
+        "stream uses them."
+    )
     assert "split-KV" in finding.next
 
 
@@ -38,15 +42,47 @@ def test_the_device_is_known_by_its_name() -> None:
     assert ask(RULE, layers(_launch("attention", 8), times=6, facts=facts))
 
 
+def test_a_device_that_the_trace_does_not_describe_is_as_the_others_if_these_are_alike() -> None:
+    from inferometer.trace.facts import Device
+
+    alike = [Device(device=f"gpu:{n}", multiprocessors=132) for n in (1, 2)]
+    launch = _launch("attention", 8)
+    assert ask(RULE, layers(launch, times=6, facts={"devices": tuple(alike)}))
+    unlike = (*alike, Device(device="gpu:3", multiprocessors=108))
+    assert not ask(RULE, layers(launch, times=6, facts={"devices": unlike}))
+
+
 def test_few_warps_of_a_kernel_that_streams_are_told() -> None:
     trace = layers(_launch("norm", 4_000, occupancy=0.06), _launch("gemm", 132, occupancy=0.06), times=6)
 
     finding = ask(RULE, trace)[0]
 
     assert finding.size_ns == 6 * 50_000
-    assert "6.0 % occupancy by the profiler's estimate" in finding.evidence[0]
+    assert finding.severity == "info"  # nothing proves that they cost anything
+    assert "6 % occupancy by the profiler's estimate" in finding.evidence[0]
     assert "the trace doesn't tell" in finding.evidence[-1]
     assert finding.next.startswith("Compare the bytes")
+
+
+def test_few_warps_for_want_of_blocks_get_other_advice_than_large_blocks() -> None:
+    launch = _launch("norm", 80, occupancy=0.1)
+
+    finding = ask(RULE, layers(launch, _launch("gemm", 132), times=6, facts=_facts(multiprocessors=132)))[0]
+
+    assert "80 blocks for 132 multiprocessors, 10 % occupancy" in finding.evidence[0]
+    assert finding.next.endswith("spread the work over more blocks.")
+
+
+def test_a_place_is_that_of_these_launches() -> None:
+    """Of one kernel, those of another grid come from elsewhere."""
+    rows = [{"grid": [blocks, 1, 1], "block": [128, 1, 1], "dur_ns": 50_000} for blocks in (8, 4_000)]
+    calls = [{"api": "cudaLaunchKernel", "start_ns": 100_000 * n, "dur_ns": 1_000, "correlation_id": n} for n in range(6)]
+    ops = [{"op": f"aten::{'mul' if n % 2 else 'add'}", "start_ns": 100_000 * n, "dur_ns": 2_000} for n in range(6)]
+    kernels = [row | {"start_ns": 100_000 * n + 5_000, "correlation_id": n} for n, row in enumerate(rows * 3)]
+
+    finding = ask(RULE, trace_of(kernels, calls=calls, ops=ops, facts=_facts(multiprocessors=132)))[0]
+
+    assert " in aten::add: 8 blocks" in finding.evidence[0]
 
 
 @pytest.mark.parametrize(

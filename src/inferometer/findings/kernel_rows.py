@@ -5,6 +5,7 @@ of a pause has nothing to do with each other. Fills of memory (memsets) are left
 kernel and its neighbour as they like, and they take about 1 μs.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -105,6 +106,15 @@ class Origins:
     def said_of(self, node: int) -> str:
         """The same for a node."""
         return self.said(int(self._codes[node]))
+
+    def said_of_all(self, nodes: Sequence[int]) -> str:
+        """The same for the nodes of several launches: ` mostly in …` where only more than half come from there."""
+        counts = Counter(self._codes[np.asarray(nodes, dtype=np.int64)].tolist())
+        code, most = counts.most_common(1)[0]
+        told = self.said(code)
+        if most == len(nodes) or not told:
+            return told
+        return f" mostly{told}" if 2 * most > len(nodes) else ""
 
 
 def make_rows(work: pl.DataFrame) -> KernelRows:
