@@ -1,7 +1,8 @@
 """Loops of equal launches: one to three kernels that follow each other eight times or more without a pause.
 
-Launches are equal by kernel, grid and block. A loop over sequences or heads (sampling row by row) looks so; layers of a
-model have more kernels. A loop that occurs once or twice is left out, as tuners make them that time one kernel after
+Launches are equal by kernel, grid and block. A loop over sequences or heads (sampling row by row) looks so. What holds
+a product, a convolution or attention is left out: small layers and recurrent cells look so, whose turns need each the
+one before, and nothing tells them from a loop over requests. A loop that occurs once or twice is left out, as tuners make them that time one kernel after
 the other; so are copies, which may have to wait for the host each time, and what alternates with work on other
 streams: there, a layer's few kernels look like a loop. Launches over lists of tensors (`multi_tensor_apply`) are
 batched already: a launch takes as many tensors as its arguments hold.
@@ -10,7 +11,7 @@ batched already: a launch takes as many tensors as its arguments hold.
 import numpy as np
 import polars as pl
 
-from inferometer.findings.kernel_rows import Bools, Ints, KernelRows
+from inferometer.findings.kernel_rows import ATTENTION, PRODUCTS, Bools, Ints, KernelRows
 
 _OF_LISTS = "multi_tensor_apply"
 _TURNS = 8
@@ -20,13 +21,13 @@ _LONGEST = 3  # launches a turn
 
 
 def find_loops(rows: KernelRows) -> pl.DataFrame:
-    """One row a loop: `first` (of `rows`), `length` (launches a turn), `turns`, `launches`, `wall_ns`, `turn_ns`.
+    """One row a loop: `first` (of `rows`), `length` (launches a turn), `turns`, `launches` and times.
 
-    `kernel` is the number of its first one. `wall_ns` is from the first start to the last end, `turn_ns` the device
-    time of a turn (mean).
+    `kernel` is the number of its first one. `wall_ns` is from the first start to the last end, `gaps_ns` what of it is
+    between launches, `turn_ns` the device time of a turn (mean).
     """
     sign = _signs(rows)
-    taken = rows.of_family("memory", "collective") | rows.each(lambda name, _: _OF_LISTS in name)
+    taken = rows.of_family("memory", "collective", *PRODUCTS, *ATTENTION) | rows.each(lambda name, _: _OF_LISTS in name)
     stretch = np.cumsum(rows.begins)
     found = [_frame(rows, np.zeros(0, np.int64), np.zeros(0, np.int64), 1)]
     for length in range(1, min(_LONGEST, len(sign) - 1) + 1):
@@ -46,7 +47,7 @@ def find_loops(rows: KernelRows) -> pl.DataFrame:
 
 def _frame(rows: KernelRows, first: Ints, end: Ints, length: int) -> pl.DataFrame:
     turns = (end - first) // length
-    summed = np.concatenate([[0], np.cumsum(rows.dur_ns)])
+    summed, idle = (np.concatenate([[0], np.cumsum(times)]) for times in (rows.dur_ns, _gaps(rows)))
     wall_ns = rows.end_ns[end - 1] - rows.start_ns[first] if len(first) else first
     return pl.DataFrame(
         {
@@ -55,9 +56,16 @@ def _frame(rows: KernelRows, first: Ints, end: Ints, length: int) -> pl.DataFram
             "turns": turns,
             "launches": end - first,
             "wall_ns": wall_ns,
+            "gaps_ns": idle[end] - idle[np.minimum(first + 1, end)],
             "turn_ns": (summed[end] - summed[first]) // np.maximum(turns, 1),
         }
     )
+
+
+def _gaps(rows: KernelRows) -> Ints:
+    """Time between each launch and the one before it on its stream; 0 where they overlap, and at a stream's first."""
+    before = np.concatenate([rows.start_ns[:1], rows.end_ns[:-1]])
+    return np.where(rows.begins, 0, np.maximum(0, rows.start_ns - before))
 
 
 def _runs_alone(rows: KernelRows, loops: pl.DataFrame) -> pl.Series:

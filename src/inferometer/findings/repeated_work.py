@@ -1,9 +1,10 @@
 """The same work over and over: loops of equal launches, and what every layer of a step does again.
 
 - Loops (`launch_loops`): up to three kernels, eight times or more in a row. The size is their wall time, gaps
-  included; batching needs one turn at least, so what it can save is bounded. Severity is that bound, as a share
-  of the wall time of all devices: from 0.5 % `low`, from 5 % `medium`, from 20 % `high`. A trace of which 90 % is one
-  such loop is a benchmark of a kernel, and is passed over.
+  included. Whether a turn needs the one before, a trace doesn't tell. If none does, one batched launch saves the gaps,
+  and of the rest all but one turn at most. Severity is that bound, as a share of the wall time of all devices: from
+  0.5 % `low`, from 5 % `medium`, from 20 % `high`. A trace of which 90 % is one such loop is a benchmark of a kernel,
+  and is passed over.
 - Work of the batch in every layer: kernels that prepare attention, or compute with whole numbers (positions, lengths,
   indices), of which no more than one attention kernel lies between one and the next. All layers of a step could share
   one result. Severity is the share of all GPU time: from 1 % `low`, from 5 % `medium`, from 20 % `high`. With experts
@@ -33,6 +34,7 @@ _LOOPS = Scale(low=0.005, medium=0.05, high=0.20)
 _LAYERS = Scale(low=0.01, medium=0.05, high=0.20)
 _BENCHMARK = 0.90
 _SHOWN = 3
+_TURNS = ("first", "launches", "length")
 _ON_NUMBERS = frozenset({"elementwise", "copy", "scan_sort", "reduction", "gather_scatter", "other"})
 _TIMES = 4
 _A_STEP = 1.5  # attention kernels a step from which on there are several layers
@@ -49,28 +51,32 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 def _in_loops(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding]:
     loops = find_loops(rows)
-    wall_ns = launches.window_ns * (int(rows.device.max(initial=0)) + 1)
-    size_ns, turn_ns = (int(loops[name].sum()) for name in ("wall_ns", "turn_ns"))
+    devices = int(rows.device.max(initial=0)) + 1
+    wall_ns = launches.window_ns * devices
+    size_ns, turn_ns, gaps_ns = (int(loops[name].sum()) for name in ("wall_ns", "turn_ns", "gaps_ns"))
     saved_ns = max(0, size_ns - turn_ns)
     severity = _LOOPS.severity(saved_ns / wall_ns) if wall_ns else None
     if severity is None or int(loops["launches"].sum()) >= _BENCHMARK * len(rows.kernel):
         return
     kinds = _kinds(launches, rows, loops)
+    of = "the wall time" if devices == 1 else f"the wall time of {devices:,} devices"
     where, turns = launches.origins, loops["turns"].sort()
+    between = " to ".join(f"{each:,}" for each in dict.fromkeys((turns[0], turns[-1])))
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"loops of equal launches take {format_share(size_ns / wall_ns)} of the wall time",
+        title=f"loops of equal launches take {format_share(size_ns / wall_ns)} of {of}",
         evidence=(
             (
-                f"{loops.height:,} loops of {turns[0]:,} to {turns[-1]:,} turns, "
-                f"{int(loops['launches'].sum()):,} launches in all, take {format_duration(size_ns)} with the gaps "
-                f"between them{launches.a_step(size_ns)}."
+                f"{loops.height:,} loops of {between} turns, {int(loops['launches'].sum()):,} launches in all, take "
+                f"{format_duration(size_ns)}{launches.a_step(size_ns)}; {format_duration(gaps_ns)} of that is gaps "
+                "between the launches."
             ),
             *(_sentence(rows, where.said(kind["place"]), kind) for kind in kinds.head(_SHOWN).iter_rows(named=True)),
             (
-                "One batched launch needs at least as long as a turn of its loop: at most "
-                f"{format_duration(saved_ns)} can be saved, {format_share(saved_ns / wall_ns)} of the wall time."
+                "Whether a turn needs the one before it, the trace doesn't tell. If none does, one batched launch for "
+                f"each loop saves the gaps, and at most {format_duration(saved_ns)}, {format_share(saved_ns / wall_ns)} "
+                f"of {of}, since it takes at least as long as one turn."
             ),
         ),
         size_ns=size_ns,
@@ -83,9 +89,11 @@ def _in_loops(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding]
 
 
 def _kinds(launches: "LaunchEvidence", rows: KernelRows, loops: pl.DataFrame) -> pl.DataFrame:
-    """One row a kernel that begins a loop, and place: the most time first."""
-    first = loops["first"].to_numpy()
-    named = loops.with_columns(pl.Series("place", launches.origins.codes(rows.node[first])))
+    """One row a kernel that begins the turns of loops, and the place of all of these: the most time first."""
+    codes, nobody = launches.origins.codes(rows.node), len(launches.origins.texts) - 1
+    begins = [codes[first : first + n : length] for first, n, length in loops.select(_TURNS).iter_rows()]
+    place = [int(each[0]) if (each == each[0]).all() else nobody for each in begins]
+    named = loops.with_columns(pl.Series("place", place, dtype=pl.Int64))
     sums = named.group_by("kernel", "place", "length").agg(
         pl.len().cast(pl.Int64).alias("loops"), pl.col("turns").median(), pl.col("wall_ns").sum()
     )
@@ -96,7 +104,7 @@ def _sentence(rows: KernelRows, place: str, kind: dict[str, int]) -> str:
     others = {1: "", 2: " and the kernel after it", 3: " and the two kernels after it"}[kind["length"]]
     loops = "1 loop" if kind["loops"] == 1 else f"{kind['loops']:,} loops"
     return (
-        f"{rows.known[kind['kernel']].short_name}{others}{place}: {loops} of {kind['turns']:,.0f} turns"
+        f"{rows.known[kind['kernel']].short_name}{others}{place}: {loops} of {kind['turns']:,g} turns"
         f"{' (median)' if kind['loops'] > 1 else ''}, {format_duration(kind['wall_ns'])}."
     )
 
@@ -113,11 +121,12 @@ def _in_layers(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"work of the whole batch, done again in every layer, takes {format_share(share)} of the GPU time",
+        title="kernels that prepare attention or compute with whole numbers run in every layer: "
+        f"{format_share(share)} of the GPU time",
         evidence=(
             (
-                f"{count:,} launches that prepare attention or compute with whole numbers, one or more for each "
-                f"attention kernel, take {format_duration(size_ns)}{launches.a_step(size_ns)}, with gaps around them."
+                f"{count:,} such launches, one or more for each attention kernel, take {format_duration(size_ns)}"
+                f"{launches.a_step(size_ns)}, besides the gaps around them."
             ),
             *(
                 (
@@ -129,7 +138,7 @@ def _in_layers(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding
         ),
         size_ns=size_ns,
         share=share,
-        next=f"Compute it once a step, before the layers, and hand it to them{place}.",
+        next=f"See whether it differs from layer to layer{place}; if not, compute it once a step, before the layers.",
     )
 
 
