@@ -29,7 +29,10 @@ def test_a_slow_layer_of_a_graph_stands_out() -> None:
 
     assert finding.size_ns == 4 * 60_000
     assert "6.0x as long" in finding.title
-    assert "4 launches, 240.000 μs in all, 6.00x as long as the usual one of 15 siblings" in finding.evidence[0]
+    assert (
+        "at the 6th of 16 like places in a pass: 6.00x the median of all 16; 4 launches, 240.000 μs in all"
+        in (finding.evidence[0])
+    )
 
 
 def test_without_modules_another_kernel_may_have_other_work() -> None:
@@ -60,7 +63,7 @@ def test_eager_launches_have_a_place_in_their_step() -> None:
 
     finding = ask(RULE, trace_of(rows, spans=spans))[0]
 
-    assert "the 6th of its like in a pass" in finding.title
+    assert "at the 6th of 16 like places in a pass" in finding.title
     assert finding.size_ns == 6 * 60_000
 
 

@@ -48,16 +48,18 @@ _NONE = -1
 
 @dataclass(frozen=True)
 class _Odd:
-    """A place that stands out. `row`: one of its launches; `usual`: one of a sibling's. `ratio`: to its siblings.
+    """A place that stands out. `row`: one of its launches; `usual`: one of the usual place's. `ratio`: to that.
 
-    `place`: its number among its siblings, from 0; of modules any number.
+    `place`: its number among all `places`, itself included, from 0; of modules any number. `count` launches, of which
+    `after_pause` are the first after a pause of their stream.
     """
 
     row: int
     place: int
     usual: int
     count: int
-    siblings: int
+    after_pause: int
+    places: int
     total_ns: int
     extra_ns: float
     ratio: float
@@ -82,11 +84,11 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"{name} takes {first.ratio:.1f}x as long in {_place(rows, sites, first)} as in its siblings",
+        title=f"{name} takes {first.ratio:.1f}x as long {_place(rows, sites, first)} as usual",
         evidence=(
             *(_sentence(rows, sites, each) for each in odd[:_SHOWN]),
             (
-                f"Together {format_duration(extra_ns)} beyond the siblings' time, "
+                f"Together {format_duration(extra_ns)} beyond the median, "
                 f"{format_share(extra_ns / launches.total_ns)} of the GPU time."
             ),
         ),
@@ -116,6 +118,7 @@ def _odd(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[_Odd]:
     scores = compared.group_by("group", "place").agg(
         ratio.median().alias("ratio"),
         pl.len().alias("count"),
+        pl.col("after_pause").sum(),
         pl.col("dur_ns").sum().alias("total_ns"),
         (pl.col("dur_ns") - pl.col("usual")).sum().alias("extra_ns"),
         pl.col("row").first(),
@@ -138,7 +141,8 @@ def _outliers(group: pl.DataFrame) -> Iterator[_Odd]:
             place=row["place"],
             usual=usual,
             count=row["count"],
-            siblings=group.height - int(slow.sum()),
+            after_pause=row["after_pause"],
+            places=group.height,
             total_ns=row["total_ns"],
             extra_ns=max(0.0, row["extra_ns"]),
             ratio=row["ratio"] / middle,
@@ -146,7 +150,7 @@ def _outliers(group: pl.DataFrame) -> Iterator[_Odd]:
 
 
 def _places(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
-    """One row a launch that may have siblings: `row`, `group` of siblings, `place` among them, `dur_ns`; by time."""
+    """One row a launch that may have siblings, by time: `row`, `group` of siblings, `place` among them and its own."""
     module, pooled = _modules(launches.attribution.sites)
     roles = np.unique([role_of(name).key for name in rows.names], return_inverse=True)[1]
     role = roles[rows.kernel] if len(rows.names) else rows.kernel
@@ -192,7 +196,8 @@ def _in_passes(rows: KernelRows, chosen: Ints, passes: Ints, role: Ints) -> pl.D
 
 
 def _frame(rows: KernelRows, chosen: Ints, group: Ints, place: Ints) -> pl.DataFrame:
-    return pl.DataFrame({"row": chosen, "group": group, "place": place, "dur_ns": rows.dur_ns[chosen]})
+    own = {"dur_ns": rows.dur_ns[chosen], "after_pause": rows.begins[chosen]}
+    return pl.DataFrame({"row": chosen, "group": group, "place": place, **own})
 
 
 def _modules(sites: pl.DataFrame) -> tuple[Ints, Ints]:
@@ -219,9 +224,11 @@ def _packed(*parts: Ints) -> Ints:
 
 
 def _place(rows: KernelRows, sites: pl.DataFrame, odd: _Odd) -> str:
+    """`in model.layers.7.mlp`, or `at the 7th of 36 like places in a pass`."""
     node = int(rows.node[odd.row])
     module = sites["module"][node] if node >= 0 else None
-    return str(module) if module is not None else f"the {_ordinal(odd.place + 1)} of its like in a pass"
+    nth = f"at the {_ordinal(odd.place + 1)} of {odd.places:,} like places in a pass"
+    return nth if module is None else f"in {module}"
 
 
 def _ordinal(number: int) -> str:
@@ -232,23 +239,24 @@ def _ordinal(number: int) -> str:
 
 def _sentence(rows: KernelRows, sites: pl.DataFrame, odd: _Odd) -> str:
     own, usual = (rows.known[rows.kernel[row]].short_name for row in (odd.row, odd.usual))
-    instead = f", where siblings run {usual}" if own != usual else ""
+    instead = f", where the usual is {usual}," if own != usual else ""
     node = int(rows.node[odd.row])
     called = next((sites[name][node] for name in ("user_frame", "op") if node >= 0 and sites[name][node]), None)
     by = f", launched by {called}" if called else ""
     times = "1 launch" if odd.count == 1 else f"{odd.count:,} launches"
+    first = f", {odd.after_pause:,} of them the first after a pause of the stream" if odd.after_pause else ""
     return (
-        f"{_place(rows, sites, odd)}: {own}{instead}{by}, {times}, {format_duration(odd.total_ns)} in all, "
-        f"{odd.ratio:.2f}x as long as the usual one of {odd.siblings:,} siblings."
+        f"{own}{instead} {_place(rows, sites, odd)}: {odd.ratio:.2f}x the median of all {odd.places:,}; {times}{first}, "
+        f"{format_duration(odd.total_ns)} in all{by}."
     )
 
 
 def _next(rows: KernelRows, odd: _Odd, *, is_once: bool) -> str:
     if is_once:
-        return "Record more passes: one or two slow launches may be chance, or the first one after a pause."
+        return "Record more passes: so few slow launches may be chance."
     if rows.kernel[odd.row] != rows.kernel[odd.usual]:
         return "See why another kernel was chosen there: shapes, strides and alignment of its inputs."
-    return "Compare the inputs there with those of a sibling: shapes, strides, where they lie in memory."
+    return "Compare the inputs there with those of another place: shapes, strides, where they lie in memory."
 
 
 RULE = Rule("slow_sibling", _find)
