@@ -38,6 +38,21 @@ def test_a_slow_first_step_is_a_warm_up() -> None:
     assert "cudaMalloc, takes 3.000 ms" in finding.evidence[-1]
 
 
+def test_compilers_that_call_each_other_count_once() -> None:
+    frames = [
+        {"frame": "triton/compiler/compiler.py(226): compile", "start_ns": 2 * MS, "dur_ns": 9 * MS},
+        {"frame": "triton/compiler/compiler.py(226): compile", "start_ns": 3 * MS, "dur_ns": 4 * MS},
+        {"frame": "triton/compiler/compiler.py(226): compile", "start_ns": 12 * MS, "dur_ns": 2 * MS},
+    ]
+
+    finding = ask(RULE, _steps([30, *[5] * 10], frames=[frame | {"thread": 1} for frame in frames]))[0]
+
+    assert finding.title == "the first step takes 25.000 ms beyond the usual"
+    assert finding.evidence[-1].startswith(
+        "Compiling takes 11.000 ms of them, in 2 outermost calls, of which the longest"
+    )
+
+
 def test_a_small_one_asks_for_nothing() -> None:
     assert [finding.severity for finding in ask(RULE, _steps([10, *[5] * 150]))] == ["info"]
 

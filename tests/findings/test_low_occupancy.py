@@ -76,7 +76,9 @@ def test_few_warps_for_want_of_blocks_get_other_advice_than_large_blocks() -> No
 def test_a_place_is_that_of_these_launches() -> None:
     """Of one kernel, those of another grid come from elsewhere."""
     rows = [{"grid": [blocks, 1, 1], "block": [128, 1, 1], "dur_ns": 50_000} for blocks in (8, 4_000)]
-    calls = [{"api": "cudaLaunchKernel", "start_ns": 100_000 * n, "dur_ns": 1_000, "correlation_id": n} for n in range(6)]
+    calls = [
+        {"api": "cudaLaunchKernel", "start_ns": 100_000 * n, "dur_ns": 1_000, "correlation_id": n} for n in range(6)
+    ]
     ops = [{"op": f"aten::{'mul' if n % 2 else 'add'}", "start_ns": 100_000 * n, "dur_ns": 2_000} for n in range(6)]
     kernels = [row | {"start_ns": 100_000 * n + 5_000, "correlation_id": n} for n, row in enumerate(rows * 3)]
 

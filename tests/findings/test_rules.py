@@ -63,8 +63,14 @@ PLANTED: list[tuple[str, str, dict[str, Any], str, str]] = [
     ),
     ("unlayered_kernels", "as usual", {}, "info", "attention"),
     ("reports_as_warnings", "all of them", {"profile_level": "warning"}, "info", "of 34"),
-    ("tail_step", "a normal one", {"tail": 3}, "info", "normal"),
-    ("tail_step", "a dear one", {"tail": 1, "disturbed": {16: {"matmul:ffn_up:L*": 1.6}}}, "low", "dear"),
+    ("tail_step", "a usual one", {"tail": 3}, "info", "about as long"),
+    (
+        "tail_step",
+        "an expensive one",
+        {"tail": 1, "disturbed": {16: {"matmul:ffn_up:L*": 1.6}}},
+        "low",
+        "longer than expected",
+    ),
     (
         "plan_differs_from_execution",
         "a fused kernel unsaid",
@@ -287,8 +293,10 @@ def test_a_last_step_after_too_few_known_times_for_a_line_is_held_against_those_
     assert "median of the" in find("".join([first, *cut, *others[2:]]))["tail_step"].evidence[0]
 
 
-def test_one_disturbed_step_was_and_several_were(find: Find) -> None:
-    assert " was disturbed: 6" in find(disturbed={5: {"*": 1.8}})["disturbed_steps"].title
+def test_a_disturbed_step_is_one_that_took_longer_than_its_work_explains(find: Find) -> None:
+    found = find(disturbed={5: {"*": 1.8}})["disturbed_steps"]
+    assert found.title == "1 of 17 steps took longer than their work explains: 6"
+    assert "inferometer steps" in found.next
 
 
 def test_a_query_set_that_is_too_small_for_a_single_token_asks_for_no_smaller_step(find: Find) -> None:

@@ -174,7 +174,7 @@ class TestUsersLog:
                 "15 decode steps",
                 "10 kernels",
             ),
-            "tail_step": ("normal", "197.857 ms"),
+            "tail_step": ("about as long", "197.857 ms"),
             "rate_defined_twice": ("6.33", "6.30", "256", "255"),
             "zero_byte_load": ("1.220 s", "2.000 GB", "1.955 s", "308.973 MB/s", "1.702 GB/s"),
             "pool_overhead": ("2.040 GiB", "1.862 GiB", "2.036 GiB"),

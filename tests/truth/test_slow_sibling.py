@@ -50,8 +50,6 @@ def test_a_slow_launch_of_a_replay_is_what_the_file_says(shared_data: Path) -> N
         f"{where}: {ratio:.2f}x the median of all {places}; 1 launch, {duration(first.dur_ns)} in all.",
         f"Together {duration(extra_ns)} beyond the median, {share(extra_ns / found.summed_ns)} of the GPU time.",
     ]
-    assert finding.title == (
-        f"{name} takes {ratio:.1f}x as long at the 7th of {places} like places in a pass as usual"
-    )
+    assert finding.title == (f"{name} takes {ratio:.1f}x as long at the 7th of {places} like places in a pass as usual")
     assert (finding.severity, finding.size_ns) == ("info", first.dur_ns)
     assert finding.next == "Record more passes: so few slow launches may be chance."

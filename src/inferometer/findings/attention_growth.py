@@ -83,7 +83,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         evidence=(
             *(sentence for each in growing[:2] for sentence in _sentences(rows, each, steps)),
             (
-                f"Beyond what they took at first, these launches take {format_duration(extra_ns)}, "
+                f"Beyond what they would take as at first, these launches take {format_duration(extra_ns)}, "
                 f"{format_share(share)} of the GPU time."
             ),
             *_with_context(launches, rows, first),
@@ -147,7 +147,8 @@ def _sentences(rows: KernelRows, each: _Growing, steps: int | None) -> Iterator[
         a_step = each.count / steps
         yield (
             f"If it goes on so, a launch takes twice as long as at first after {more / a_step:,.0f} steps; the run has "
-            f"{steps:,}, each longer than the one before by {format_duration(each.line.slope * a_step * a_step)}."
+            f"{steps:,}, and from one to the next these launches take "
+            f"{format_duration(each.line.slope * a_step * a_step)} longer in all."
         )
 
 

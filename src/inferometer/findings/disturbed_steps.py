@@ -31,24 +31,24 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     if severity is None:
         return
     numbers = hit["step"].to_list()
-    were = "was" if hit.height == 1 else "were"
     each = ", ".join(f"{step}: +{format_duration(ns)}" for step, ns in list(zip(numbers, lost, strict=True))[:_LISTED])
     more = f" and {len(lost) - _LISTED:,} more" if len(lost) > _LISTED else ""
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"{hit.height:,} of {steps.height:,} steps {were} disturbed: {ranges(numbers)}",
+        title=f"{hit.height:,} of {steps.height:,} steps took longer than their work explains: {ranges(numbers)}",
         evidence=(
             (
                 f"Beyond what a step of its kind takes, by step: {each}{more}; together {format_duration(lost_ns)}, "
-                f"{format_share(lost_ns / whole_ns)} of all steps."
+                f"{format_share(lost_ns / whole_ns)} of the time of all steps."
             ),
             *_reasons(hit),
-            "Medians and slopes here are without them.",
+            "Medians and slopes of the steps leave them out.",
         ),
         size_ns=lost_ns,
         share=lost_ns / whole_ns,
-        next="Measure again on a quiet machine, and compare medians, not sums.",
+        next="See what took longer in them: inferometer steps. If that is nothing of the program's own, measure again on "
+        "a quiet machine, and compare medians, not sums.",
     )
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.call_sites.host_side import THREAD
 from inferometer.analyses.intervals import Times
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
@@ -71,13 +72,10 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     if share < _WORTH_SAYING:
         return
     severity: Severity = _SCALE.severity(share) or "info"
-    which = f"{len(slow)} of the first steps are"
-    if len(slow) == 1:
-        which = "what runs before the first step is" if slow[0].step["step"] is None else "the first step is"
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"{which} a warm-up, {format_duration(extra_ns)} beyond the usual",
+        title=f"{_which(slow, first)} {format_duration(extra_ns)} beyond the usual",
         evidence=(
             *(_sentence(each) for each in slow),
             f"That is {format_share(share)} of the wall time of all {steps.height:,} steps, this included.",
@@ -85,8 +83,18 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         ),
         size_ns=round(extra_ns),
         share=share,
-        next="Leave these steps out of measurements, or warm the engine up before the profiler starts.",
+        next="Leave this out of measurements, or warm the engine up before the profiler starts.",
     )
+
+
+def _which(slow: list[_Slow], first: pl.DataFrame) -> str:
+    if len(slow) > 1:
+        return f"{len(slow)} of the first steps take"
+    number = slow[0].step["step"]
+    if number is None:
+        return "what runs before the first step takes"
+    earliest = first["step"].drop_nulls()[0]
+    return "the first step takes" if number == earliest else f"step {number}, one of the first, takes"
 
 
 def _before(launches: "LaunchEvidence", steps: pl.DataFrame) -> pl.DataFrame:
@@ -133,20 +141,27 @@ def _works_more(step: dict[str, Any], like: pl.DataFrame) -> bool:
 
 
 def _preparing(launches: "LaunchEvidence", steps: pl.DataFrame) -> pl.DataFrame:
-    """What was called in these steps that a warm engine doesn't call: `what`, `name`, `start_ns`, `end_ns`."""
+    """What was called in these steps that a warm engine doesn't call: `what`, `name`, `start_ns`, `end_ns`.
+
+    Compilers call each other: what began inside of the same on its thread is not in it.
+    """
     if steps.is_empty():
         return pl.DataFrame(schema={"what": pl.String, "name": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64})
     first, last = steps["start_ns"].min(), (steps["start_ns"] + steps["wall_ns"]).max()
     inside = (pl.col("start_ns") >= first) & (pl.col("start_ns") < last)
-    times = (pl.col("start_ns"), (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns"))
+    times = (*THREAD, "start_ns", (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns"))
     calls = launches.trace.calls.filter(inside).select(pl.col("api").alias("name"), *times).collect()
     kinds = {name: _kind(name) for name in calls["name"].unique()}
     told = calls.with_columns(pl.col("name").replace_strict(kinds, return_dtype=pl.String).alias("what"))
     frames = launches.trace.frames.filter(inside).select(pl.col("frame").alias("name"), *times).collect()
     compilers = [name for name in frames["name"].unique() if name and is_compiling(name)]
     compiling = frames.filter(pl.col("name").is_in(compilers)).with_columns(pl.lit("compiling").alias("what"))
-    columns = ("what", "name", "start_ns", "end_ns")
-    return pl.concat([told.drop_nulls("what").select(columns), compiling.select(columns)])
+    columns = ("what", "name", *THREAD, "start_ns", "end_ns")
+    every = pl.concat([told.drop_nulls("what").select(columns), compiling.select(columns)])
+    every = every.sort("what", *THREAD, "start_ns", "end_ns", descending=[*[False] * (2 + len(THREAD)), True])
+    open_until = pl.col("end_ns").cum_max().shift().over("what", *THREAD)
+    outer = every.filter((pl.col("start_ns") >= open_until).fill_null(value=True))
+    return outer.select("what", "name", "start_ns", "end_ns")
 
 
 def _kind(api: str) -> str | None:
@@ -178,7 +193,8 @@ def _sentence(each: _Slow) -> str:
         return f"{format_duration(step['wall_ns'])} pass before the first step, with launches that are of no step."
     took = f"Step {step['step']} ({step['phase'] or 'phase not known'}) takes {format_duration(step['wall_ns'])}"
     if not each.like:
-        return f"{took}, {format_duration(each.usual_ns)} of it without what prepares."
+        outside = "outside of compiling, loading code and allocating memory"
+        return f"{took}, {format_duration(each.usual_ns)} of it {outside}; too few later steps are like it."
     return f"{took}, {step['wall_ns'] / each.usual_ns:.1f}x the median of {each.like:,} like steps after it."
 
 
@@ -188,7 +204,7 @@ def _reasons(prepared: pl.DataFrame, steps: list[dict[str, Any]]) -> Iterator[st
         named = rows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("dur_ns"))
         longest = named.sort("dur_ns", descending=True).row(0, named=True)
         covered_ns = sum(_covered_ns(rows, step) for step in steps)
-        calls = "1 call," if rows.height == 1 else f"{rows.height:,} calls,"
+        calls = "1 call," if rows.height == 1 else f"{rows.height:,} outermost calls,"
         yield (
             f"{str(what).capitalize()} takes {format_duration(covered_ns)} of them, in {calls} of which the longest, "
             f"{longest['name']}, takes {format_duration(longest['dur_ns'])}."

@@ -125,15 +125,20 @@ def _eager_steps(launches: LaunchEvidence, steps: pl.DataFrame) -> Iterator[Find
                 f"the {replayed.height:,} replayed ones {format_duration(_median(replayed['wall_ns']))}."
             ),
             (
-                f"The device idles {format_duration(_median(eager['gap_ns']))} in each of them, and "
-                f"{format_duration(usual_ns)} in a replayed one: {format_duration(lost_ns)} more in all, "
-                f"{format_share(lost_ns / launches.window_ns)} of the window."
+                f"The device idles {format_duration(_median(eager['gap_ns']))} in each of them (median), and "
+                f"{format_duration(usual_ns)} in a replayed one: {_lost(lost_ns, launches.window_ns)}."
             ),
         ),
         size_ns=wall_ns,
         share=share,
         next=_CAPTURE,
     )
+
+
+def _lost(lost_ns: int, window_ns: int) -> str:
+    if lost_ns <= 0:
+        return "no more in all"
+    return f"{format_duration(lost_ns)} more in all, {format_share(lost_ns / window_ns)} of the window"
 
 
 def _batches(eager: pl.DataFrame) -> str:

@@ -3,8 +3,8 @@
 Fires when, over all decode steps, the gaps are 3 % of the wall time or more: `low`; from 5 % `medium`, from 25 %
 `high`. Engines that keep the queue filled stay below 3 %. Where launches tell, the wall time of a step is its window,
 until its work has ended, whenever its mark ends on the host (`step_sources.RunSteps`). Sums that a source prints may
-hold work that overlaps; then the gap is a lower limit. Whether the gap grows with the GPU's work tells what it is: one
-that doesn't is paid once a step.
+hold work that overlaps; then the gap is a lower limit. A gap that doesn't vary with the GPU's work and is about the
+same in each step (the middle half within a quarter of the median) is paid once a step.
 """
 
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ from inferometer.units import format_duration, format_share
 
 _SCALE = Scale(low=0.03, medium=0.05, high=0.25)
 _FEW = 5  # steps; a correlation of fewer says nothing
+_STEADY = 0.25  # of the median, between the quartiles
 _UNRELATED = 0.5  # correlation below which the work explains less than a quarter of how the gap varies
 
 
@@ -33,7 +34,7 @@ class _Words(NamedTuple):
 
 
 _OF_GPU = _Words(
-    title="the GPU waits for {} of decode's wall time",
+    title="{} of decode's wall time is outside GPU work",
     outside="Outside GPU work",
     whose="the GPU's work",
     next="Record the host's side of a step, and see what it does while the GPU waits.",
@@ -44,7 +45,7 @@ _OF_CPU = _Words(
     outside="Outside ops",
     whose="the ops' time",
     next="See which modules it is in: inferometer tree.",
-    next_if_fixed="Put more tokens into a step, or compile the model: it is time of Python and the framework.",
+    next_if_fixed="Put more tokens into a step, or compile the model if it is time of Python: inferometer tree.",
 )
 
 
@@ -85,14 +86,19 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _relation(steps: pl.DataFrame, words: "_Words") -> tuple[tuple[str, ...], bool]:
-    """Whether the gap goes with the work, in words; true where it doesn't."""
+    """Whether the gap varies with the work, or at all, in words; true where it is about the same in each step."""
+    if steps.height < _FEW:
+        return (), False
     gap, busy = steps["gap_ns"].to_numpy(), steps["gpu_busy_ns"].to_numpy()
-    if steps.height < _FEW or not (gap.std() > 0 and busy.std() > 0):
-        return (), True
-    r = float(np.corrcoef(gap, busy)[0, 1])
-    if abs(r) < _UNRELATED:
-        return (f"It doesn't go with {words.whose} (r = {r:.2f}): it is paid once a step.",), True
-    return (f"It goes with {words.whose} (r = {r:.2f}).",), False
+    varies = gap.std() > 0 and busy.std() > 0
+    r = float(np.corrcoef(gap, busy)[0, 1]) if varies else 0.0
+    if abs(r) >= _UNRELATED:
+        return (f"It varies with {words.whose} (r = {r:.2f}).",), False
+    low, middle, high = (float(each) for each in np.quantile(gap, (0.25, 0.5, 0.75)))
+    is_fixed = high - low <= _STEADY * middle
+    so = "is about the same in each step" if is_fixed else "is not the same in each step"
+    half = f"the middle half have {format_duration(low)} to {format_duration(high)}"
+    return (f"It doesn't vary with {words.whose} (r = {r:.2f}) and {so}: {half}.",), is_fixed
 
 
 RULE = Rule("host_gap", _find)

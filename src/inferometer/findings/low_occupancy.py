@@ -106,7 +106,9 @@ def _underused(launches: "LaunchEvidence") -> pl.DataFrame:
     few_blocks = (filled < _FEW_BLOCKS).fill_null(value=False)
     few_warps = ((pl.col("occupancy") <= _FEW_WARPS) & pl.col("family").is_in(sorted(_STREAMS))).fill_null(value=False)
     without = (1 - filled).clip(lower_bound=0.0).fill_null(0.0)
-    marked = known.filter(counts, few_blocks | few_warps).with_columns(without.alias("without"), few_blocks.alias("few"))
+    marked = known.filter(counts, few_blocks | few_warps).with_columns(
+        without.alias("without"), few_blocks.alias("few")
+    )
     lost = pl.col("total_ns") * pl.col("without")
     return marked.sort(lost, "total_ns", "kernel", "blocks", descending=[True, True, False, False])
 

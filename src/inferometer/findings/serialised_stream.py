@@ -36,13 +36,14 @@ _WAIT = ("cudaStreamWaitEvent", "cuStreamWaitEvent", "hipStreamWaitEvent")
 
 @dataclass(frozen=True)
 class _Second:
-    """A stream beside the first. `between_ns`: idle time of both at its turns."""
+    """A stream beside the first. `between_ns`: idle time of both at its turns; `event_waits`: of all its rank's streams."""
 
     stream: int
     first: int
     busy_ns: int
     overlap_ns: int
     turns: int
+    event_waits: int
     between_ns: int
     site: str | None
 
@@ -67,23 +68,27 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"stream {second.stream} never runs beside stream {second.first} on {place.name}: they take turns",
+        title=f"stream {second.stream} {_seldom(second)} beside stream {second.first} on {place.name}: they take turns",
         evidence=(
             (
                 f"It computes for {format_duration(second.busy_ns)}{launches.a_step(second.busy_ns)}, "
                 f"{format_share(share)} of the window; {format_duration(second.overlap_ns)} of that beside other work."
             ),
             (
-                f"The two take turns {second.turns:,} times, with waits for events between; the device idles "
-                f"{format_duration(second.between_ns)} at these turns."
+                f"The two take turns {second.turns:,} times, and idle {format_duration(second.between_ns)} where they "
+                f"do; the host queues {second.event_waits:,} waits of streams for events."
             ),
             *([f"Most of its work is launched by {second.site}."] if second.site else []),
         ),
         size_ns=second.busy_ns,
         share=share,
-        next="Take off the waits for events (torch.cuda.Stream.wait_stream, wait_event) that the data don't need; if "
-        "all are needed, launch on one stream.",
+        next="See which waits for events (torch.cuda.Stream.wait_stream, wait_event) tie the two together, and take off "
+        "those that the data don't need; if all are needed, launch on one stream.",
     )
+
+
+def _seldom(second: _Second) -> str:
+    return "hardly runs" if second.overlap_ns else "never runs"
 
 
 def _event_waits(evidence: Evidence) -> dict[int | None, int]:
@@ -113,7 +118,7 @@ def _serial(launches: LaunchEvidence, place: Place, event_waits: int) -> Iterato
         turns, between_ns = _turns(both, stream)
         if overlap_ns < _OVERLAPS * busy_ns and _TURNS <= turns <= event_waits:
             site = _site(launches, both.filter(pl.col("stream") == stream))
-            yield _Second(stream, streams[0], busy_ns, overlap_ns, turns, between_ns, site)
+            yield _Second(stream, streams[0], busy_ns, overlap_ns, turns, event_waits, between_ns, site)
 
 
 def _kernels(launches: LaunchEvidence, place: Place) -> pl.DataFrame:

@@ -43,12 +43,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     where = launches.origins
     by_place = _by_place(rows, where, reduces)
     products_ns = int(by_place["product_ns"].sum())
-    beside = f", beside {format_duration(products_ns)} of the products themselves" if products_ns else ""
+    beside = f", the products before them {format_duration(products_ns)}" if products_ns else ""
+    of = "the GPU time of their steps" if len(launches.step_starts_ns) else "the GPU time"
     place = where.said(by_place["place"][0])
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"split-K reductions take {format_share(share)} of the GPU time of their steps",
+        title=f"split-K reductions take {format_share(share)} of {of}",
         evidence=(
             (f"{len(reduces):,} reductions take {format_duration(size_ns)}{launches.a_step(size_ns)}{beside}."),
             *(_sentence(rows, where, row) for row in by_place.head(_SHOWN).iter_rows(named=True)),
@@ -92,7 +93,7 @@ def _by_place(rows: KernelRows, where: Origins, reduces: np.ndarray) -> pl.DataF
 
 
 def _sentence(rows: KernelRows, where: Origins, row: dict[str, int]) -> str:
-    product = "" if row["product"] < 0 else f" behind {rows.known[row['product']].short_name}"
+    product = "" if row["product"] < 0 else f" after {rows.known[row['product']].short_name}"
     beside = format_share(row["total_ns"] / row["product_ns"]) if row["product_ns"] else ""
     against = f", {beside} of the product's time" if beside else ""
     place, took = where.said(row["place"]), format_duration(row["total_ns"])

@@ -38,17 +38,25 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"the last step, of {tail['tokens']} tokens, is {'dear' if is_odd else 'normal'} per token",
+        title=f"the last step, of {_tokens(tail['tokens'])}, takes {_against(found / expected, is_odd)} per token",
         evidence=(
             (
                 f"Step {tail['step']}: {format_duration(found)} of the GPU a token against {format_duration(expected)} "
                 f"({how}), {format_share(abs(found / expected - 1))} "
-                f"{'more' if found > expected else 'less'}; the other steps have {usual} tokens."
+                f"{'more' if found > expected else 'less'}; most steps have {usual} tokens."
             ),
         ),
         size_ns=round(beyond) if is_odd else None,
         next="Look for work that is done once a step whatever its size." if is_odd else "Nothing.",
     )
+
+
+def _tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count:,} tokens"
+
+
+def _against(ratio: float, is_odd: bool) -> str:
+    return f"{format_share(ratio - 1)} longer than expected" if is_odd else "about as long as expected"
 
 
 def _expected(evidence: Evidence, mean_kv: float | None) -> tuple[float | None, str]:
