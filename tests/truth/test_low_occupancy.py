@@ -98,8 +98,8 @@ def test_each_sentence_is_what_the_file_says(file: str, severity: str, has: str,
     sentences = [sentence(members, found.path) for members in kinds[:3]]
     sentences.append(f"Together {duration(time_ns)}{found.a_step(time_ns)}.")
     sentences.append(
-        f"While they run, multiprocessors without any of their blocks stand for {share(without)} of the GPU time, unless "
-        "another stream uses them."
+        f"While they run, multiprocessors without any of their blocks stand for {share(without)} of the GPU time, "
+        "unless another stream uses them."
     )
     if not all(few_blocks(members[0], found.path) for members in kinds):
         sentences.append(

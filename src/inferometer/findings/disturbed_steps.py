@@ -47,8 +47,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         ),
         size_ns=lost_ns,
         share=lost_ns / whole_ns,
-        next="See what took longer in them: inferometer steps. If that is nothing of the program's own, measure again on "
-        "a quiet machine, and compare medians, not sums.",
+        next="See what took longer in them: inferometer steps. If that is nothing of the program's own, measure again "
+        "on a quiet machine, and compare medians, not sums.",
     )
 
 

@@ -149,7 +149,7 @@ def _preparing(launches: "LaunchEvidence", steps: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(schema={"what": pl.String, "name": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64})
     first, last = steps["start_ns"].min(), (steps["start_ns"] + steps["wall_ns"]).max()
     inside = (pl.col("start_ns") >= first) & (pl.col("start_ns") < last)
-    times = (*THREAD, "start_ns", (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns"))
+    times = [pl.col(*THREAD, "start_ns"), (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")]
     calls = launches.trace.calls.filter(inside).select(pl.col("api").alias("name"), *times).collect()
     kinds = {name: _kind(name) for name in calls["name"].unique()}
     told = calls.with_columns(pl.col("name").replace_strict(kinds, return_dtype=pl.String).alias("what"))

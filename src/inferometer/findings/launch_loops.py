@@ -1,11 +1,11 @@
 """Loops of equal launches: one to three kernels that follow each other eight times or more without a pause.
 
 Launches are equal by kernel, grid and block. A loop over sequences or heads (sampling row by row) looks so. What holds
-a product, a convolution or attention is left out: small layers and recurrent cells look so, whose turns need each the
-one before, and nothing tells them from a loop over requests. A loop that occurs once or twice is left out, as tuners make them that time one kernel after
-the other; so are copies, which may have to wait for the host each time, and what alternates with work on other
-streams: there, a layer's few kernels look like a loop. Launches over lists of tensors (`multi_tensor_apply`) are
-batched already: a launch takes as many tensors as its arguments hold.
+a product, a convolution or attention is left out: small layers and recurrent cells look so, too, whose turns each need
+the one before, and nothing tells them from a loop over requests. A loop that occurs once or twice is left out, as
+tuners make them that time one kernel after the other; so are copies, which may have to wait for the host each time,
+and what alternates with work on other streams: there, a layer's few kernels look like a loop. Launches over lists of
+tensors (`multi_tensor_apply`) are batched already: a launch takes as many tensors as its arguments hold.
 """
 
 import numpy as np

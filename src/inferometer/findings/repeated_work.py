@@ -75,8 +75,8 @@ def _in_loops(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding]
             *(_sentence(rows, where.said(kind["place"]), kind) for kind in kinds.head(_SHOWN).iter_rows(named=True)),
             (
                 "Whether a turn needs the one before it, the trace doesn't tell. If none does, one batched launch for "
-                f"each loop saves the gaps, and at most {format_duration(saved_ns)}, {format_share(saved_ns / wall_ns)} "
-                f"of {of}, since it takes at least as long as one turn."
+                f"each loop saves the gaps, and at most {format_duration(saved_ns)}, "
+                f"{format_share(saved_ns / wall_ns)} of {of}, since it takes at least as long as one turn."
             ),
         ),
         size_ns=size_ns,

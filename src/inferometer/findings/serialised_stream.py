@@ -36,7 +36,10 @@ _WAIT = ("cudaStreamWaitEvent", "cuStreamWaitEvent", "hipStreamWaitEvent")
 
 @dataclass(frozen=True)
 class _Second:
-    """A stream beside the first. `between_ns`: idle time of both at its turns; `event_waits`: of all its rank's streams."""
+    """A stream next to the first.
+
+    `between_ns`: idle time of both at its turns. `event_waits`: how many waits for events its rank has.
+    """
 
     stream: int
     first: int
@@ -82,8 +85,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         ),
         size_ns=second.busy_ns,
         share=share,
-        next="See which waits for events (torch.cuda.Stream.wait_stream, wait_event) tie the two together, and take off "
-        "those that the data don't need; if all are needed, launch on one stream.",
+        next="See which waits for events (torch.cuda.Stream.wait_stream, wait_event) tie the two together, and take "
+        "off those that the data don't need; if all are needed, launch on one stream.",
     )
 
 

@@ -246,8 +246,8 @@ def _sentence(rows: KernelRows, sites: pl.DataFrame, odd: _Odd) -> str:
     times = "1 launch" if odd.count == 1 else f"{odd.count:,} launches"
     first = f", {odd.after_pause:,} of them the first after a pause of the stream" if odd.after_pause else ""
     return (
-        f"{own}{instead} {_place(rows, sites, odd)}: {odd.ratio:.2f}x the median of all {odd.places:,}; {times}{first}, "
-        f"{format_duration(odd.total_ns)} in all{by}."
+        f"{own}{instead} {_place(rows, sites, odd)}: {odd.ratio:.2f}x the median of all {odd.places:,}; "
+        f"{times}{first}, {format_duration(odd.total_ns)} in all{by}."
     )
 
 
