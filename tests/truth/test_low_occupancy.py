@@ -103,7 +103,7 @@ def test_each_sentence_is_what_the_file_says(file: str, severity: str, has: str,
     )
     if not all(few_blocks(members[0], found.path) for members in kinds):
         sentences.append(
-            "Whether few warps slow a kernel down, the trace doesn't tell: they may be enough for the memory's bandwidth."
+            "Whether few warps slow a kernel down, the trace doesn't tell: few may reach the memory's rate."
         )
     assert list(finding.evidence) == sentences
     told = f"long kernels of few blocks or warps take {share(time_ns / found.summed_ns)} of the GPU time: {has}"

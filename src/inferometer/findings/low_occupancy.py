@@ -85,7 +85,7 @@ def _cost(found: pl.DataFrame, without: float) -> Iterator[str]:
             "time, unless another stream uses them."
         )
     if not found["few"].all():
-        yield "Whether few warps slow a kernel down, the trace doesn't tell: they may be enough for the memory's bandwidth."
+        yield "Whether few warps slow a kernel down, the trace doesn't tell: few may reach the memory's rate."
 
 
 def _underused(launches: "LaunchEvidence") -> pl.DataFrame:
