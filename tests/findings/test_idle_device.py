@@ -221,3 +221,11 @@ def test_the_planted_wait_for_python_is_found(tmp_path: Path) -> None:
 
 def test_a_run_of_graphs_is_healthy(tmp_path: Path) -> None:
     assert not findings(generated(tmp_path, layers=32), RULE)
+
+
+def test_work_below_one_op_is_one_place_whatever_the_op_calls() -> None:
+    rows = [launched(1000 * i, 1000 * i + 5, 500) for i in range(10)]
+    ops = [op("aten::index_put_", 1000 * i - 1, 1000 * i + 10) for i in range(10)]
+    inner = [op(f"aten::{'copy_' if i % 2 else 'sort'}", 1000 * i - 0.5, 1000 * i + 9) for i in range(10)]
+    finding = only(trace_with(rows, ops=[*ops, *inner]), RULE)
+    assert "The work that ended the gaps is launched by aten::index_put_ (4.500 ms)." in finding.evidence

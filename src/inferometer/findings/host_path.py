@@ -166,7 +166,11 @@ def find_sites_at(trace: Trace, moments: pl.DataFrame) -> pl.DataFrame:
     return placed.join(sites, on="node", how="left", maintain_order="left")
 
 
-def describe_site(op_chain: str | None, user_frame: str | None) -> str | None:
+def outermost_op(column: str) -> pl.Expr:
+    """Of a column of chains of ops."""
+    return pl.col(column).str.split(" > ").list.first()
+
+
+def describe_site(op: str | None, user_frame: str | None) -> str | None:
     """`aten::item in serving/penalties.py(31): rescore`: the outermost op and the user's frame, as far as known."""
-    op = op_chain.split(" > ")[0] if op_chain else None
     return " in ".join(part for part in (op, user_frame) if part) or None

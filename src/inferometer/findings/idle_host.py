@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from inferometer.analyses.host_activity import HostActivity, find_activity
-from inferometer.findings.host_path import HostPath, describe_site, find_host_path, longest_ops
+from inferometer.findings.host_path import HostPath, describe_site, find_host_path, longest_ops, outermost_op
 from inferometer.findings.idle_words import MOSTLY, Words, describe_activity, describe_size
 from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.findings.places import Place
@@ -118,11 +118,12 @@ def _ops(evidence: Evidence, gaps: pl.DataFrame) -> Iterator[str]:
 
 def _sites(launches: LaunchEvidence, gaps: pl.DataFrame) -> list[tuple[str | None, int]]:
     """What launched the work that ended the gaps, and the gaps' time; the most first."""
-    columns = ("op_chain", "user_frame")
-    sites = launches.attribution.sites.select("node", *columns)
+    columns = ("op", "user_frame")
+    sites = launches.attribution.sites.select("node", pl.col("op_chain").alias("op"), "user_frame")
+    sites = sites.with_columns(outermost_op("op"))
     known = gaps.select("node", "gap_ns").join(sites, on="node", how="left")
     sums = known.group_by(columns).agg(pl.col("gap_ns").sum()).sort("gap_ns", *columns, descending=[True, False, False])
-    return [(describe_site(op_chain, frame), int(ns)) for op_chain, frame, ns in sums.head(_SITES).iter_rows()]
+    return [(describe_site(op, frame), int(ns)) for op, frame, ns in sums.head(_SITES).iter_rows()]
 
 
 def _ended(sites: list[tuple[str | None, int]], idle_ns: int) -> Iterator[str]:

@@ -19,7 +19,7 @@ import polars as pl
 from inferometer.analyses.call_sites.host_side import THREAD
 from inferometer.analyses.time_budget import IDLE, part_key
 from inferometer.findings.finding import Finding, Scale
-from inferometer.findings.host_path import describe_site, find_sites_at
+from inferometer.findings.host_path import describe_site, find_sites_at, outermost_op
 from inferometer.findings.idle_kinds import LONG_GAP_NS
 from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.findings.places import grave_place
@@ -31,7 +31,7 @@ _SCALE = Scale(low=0.01, medium=0.04, high=0.15)
 _WITHOUT_STEPS = Scale(low=0.05)
 _LOOKED_AT = 4_096  # waits whose place in the code is looked up, those with the most idle time
 _SHOWN = 3
-_SITE = ("waited_in", "op_chain", "user_frame")
+_SITE = ("waited_in", "op", "user_frame")
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
@@ -50,7 +50,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     first = sites.row(0, named=True)
     share = idle_ns / place.window_ns
     count = int(sites["waits"].sum())
-    named = describe_site(first["op_chain"], first["user_frame"])
+    named = describe_site(first["op"], first["user_frame"])
     yield Finding(
         rule=RULE.name,
         severity=severity,
@@ -94,6 +94,7 @@ def _sites(evidence: Evidence, gaps: pl.DataFrame) -> pl.DataFrame:
     by_wait = gaps.group_by(*THREAD, "waited_in", "wait_end_ns").agg(pl.col("gap_ns").sum())
     longest = by_wait.top_k(_LOOKED_AT, by="gap_ns")
     known = find_sites_at(evidence.trace, longest.with_columns((pl.col("wait_end_ns") - 1).alias("called_ns")))
+    known = known.with_columns(outermost_op("op_chain").alias("op"))
     sums = known.group_by(_SITE).agg(pl.len().cast(pl.Int64).alias("waits"), pl.col("gap_ns").sum().alias("idle_ns"))
     return sums.sort("idle_ns", *_SITE, descending=[True, False, False, False])
 
@@ -108,7 +109,7 @@ def _lost(launches: LaunchEvidence, count: int, idle_ns: int) -> str:
 
 
 def _site(row: dict[str, Any], launches: LaunchEvidence) -> str:
-    named = describe_site(row["op_chain"], row["user_frame"]) or "code that wasn't recorded"
+    named = describe_site(row["op"], row["user_frame"]) or "code that wasn't recorded"
     times = "1 time" if row["waits"] == 1 else f"{row['waits']:,} times{_often(launches, row['waits'])}"
     return f"{row['waited_in']} by {named}: {times}, {format_duration(row['idle_ns'])} idle after it."
 
