@@ -1,8 +1,9 @@
 """The host's side of captures as plain rows, and what a thread did in stretches of time, moment by moment."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -94,10 +95,6 @@ def host(path: Path) -> Host:
     return Host(calls, sort.get("ops", ()), sort.get("frames", ()), waits, captured, dict(rows), first)
 
 
-def overlap(first: tuple[int, int], second: tuple[int, int]) -> int:
-    return max(0, min(first[1], second[1]) - max(first[0], second[0]))
-
-
 def union(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Disjoint, in the order of time."""
     found: list[tuple[int, int]] = []
@@ -110,8 +107,14 @@ def union(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def shared_ns(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> int:
-    """How long both are open; each disjoint."""
-    return sum(overlap(a, b) for a in first for b in second)
+    """How long both are open; each disjoint and in the order of time."""
+    sum_ns = 0
+    for start, end in first:
+        at = bisect_right(second, start, key=lambda each: each[1])
+        while at < len(second) and second[at][0] < end:
+            sum_ns += min(end, second[at][1]) - max(start, second[at][0])
+            at += 1
+    return sum_ns
 
 
 def activity_of(call: Span) -> str:
@@ -125,31 +128,38 @@ def activity_of(call: Span) -> str:
     return "allocation" if ALLOCATION.match(call.name) else "launch" if LAUNCH.match(call.name) else "call"
 
 
-def activities(found: Host, thread: Thread, stretch: tuple[int, int]) -> list[tuple[str, int, int]]:
-    """What the thread did at some time of the stretch: activity, start and end."""
-    rows = [
-        *((activity_of(each), each) for each in found.calls),
-        *(("op", each) for each in found.ops),
-        *(("compiling" if is_compiling(each.name) else "frame", each) for each in found.frames),
-    ]
-    inside = [
-        (name, each.start_ns, each.end_ns)
-        for name, each in rows
-        if each.thread == thread and overlap((each.start_ns, each.end_ns), stretch)
-    ]
-    own = [
-        each.start_ns for each in found.captured if each.thread == thread and stretch[0] <= each.start_ns < stretch[1]
-    ]
-    return [*inside, *([("capture", own[0], own[-1])] if own else [])]
+def activities(found: Host, thread: Thread, gaps: Iterable[tuple[int, int]]) -> Iterator[tuple[str, int, int]]:
+    """All that the thread did, with start and end; a capture by its calls, or by the captured launches of each gap."""
+    ends = [each.end_ns for each in found.calls if each.thread == thread and "StreamEndCapture" in each.name]
+    for each in found.calls:
+        if each.thread == thread and "StreamBeginCapture" in each.name:
+            yield "capture", each.start_ns, min(end for end in ends if end > each.start_ns)
+    yield from ((activity_of(each), each.start_ns, each.end_ns) for each in found.calls if each.thread == thread)
+    yield from (("op", each.start_ns, each.end_ns) for each in found.ops if each.thread == thread)
+    for each in found.frames:
+        if each.thread == thread:
+            yield "compiling" if is_compiling(each.name) else "frame", each.start_ns, each.end_ns
+    for start, end in gaps:
+        own = [each.start_ns for each in found.captured if each.thread == thread and start <= each.start_ns < end]
+        if own:
+            yield "capture", own[0], own[-1]
 
 
 def parts(found: Host, pieces: Iterable[tuple[Thread | None, int, int]]) -> dict[str, int]:
     """How long each activity is the first of its order, moment by moment; the rest is unrecorded."""
-    sums: dict[str, int] = defaultdict(int)
+    threads = defaultdict(list)
     for thread, start, end in pieces:
-        rows = activities(found, thread, (start, end)) if thread else []
-        moments = sorted({start, end, *(time for _, *times in rows for time in times if start < time < end)})
-        for first, last in pairwise(moments):
-            names = {name for name, begin, stop in rows if begin <= first and last <= stop}
-            sums[next((name for name in ACTIVITIES if name in names), "unrecorded")] += last - first
+        threads[thread].append((start, end))
+    sums: dict[str, int] = defaultdict(int)
+    for thread, gaps in threads.items():
+        rows = [("gap", *each) for each in gaps] + (list(activities(found, thread, gaps)) if thread else [])
+        moments = sorted(
+            [(start, 1, name) for name, start, end in rows if end > start]
+            + [(end, -1, name) for name, start, end in rows if end > start]
+        )
+        is_open: Counter[str] = Counter()
+        for (time_ns, change, name), (next_ns, *_) in pairwise(moments):
+            is_open[name] += change
+            if is_open["gap"] and next_ns > time_ns:
+                sums[next((each for each in ACTIVITIES if is_open[each]), "unrecorded")] += next_ns - time_ns
     return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))

@@ -11,6 +11,10 @@ from statistics import median
 from tests.truth.host import Host, Span, host
 from tests.truth.raw import Capture, Launch, capture, table_order
 
+import inferometer
+from inferometer.findings.engine import Findings, find_findings
+from inferometer.findings.rule import NEEDED
+
 KIND = {"host_late": "host", "sync": "host", "dependency": "queued", "launch_gap": "queued"}
 
 
@@ -61,7 +65,26 @@ def lengths(pieces: list[Piece]) -> list[int]:
     return sorted(sums.values())
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
+def findings(path: Path) -> Findings:
+    """What all rules find."""
+    with inferometer.open(path, NEEDED) as trace:
+        return find_findings(trace)
+
+
+def places_idle(file: str, shared_data: Path, folder: Path) -> tuple[Path, dict[str, Idle]]:
+    """What to open, and the devices with work by name: of one capture, or of the two ranks in one folder."""
+    captures = shared_data / "traces" / "kineto"
+    if file != "both ranks":
+        path = captures / f"{file}.json.gz"
+        return path, {told.found.device: told for told in [idle(path)] if told.found.launches}
+    ranks = [captures / f"rank{rank}_sampled.json.gz" for rank in (0, 1)]
+    for path in ranks:
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder, {f"{idle(path).found.device} of rank {rank}": idle(path) for rank, path in enumerate(ranks)}
+
+
+@lru_cache(maxsize=32)
 def idle(path: Path) -> Idle:
     """Read a file, and tell its gaps."""
     found, around, order = capture(path), host(path), table_order(path)

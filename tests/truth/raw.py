@@ -103,11 +103,15 @@ class Capture:
 
 
 @lru_cache(maxsize=2)
-def timed_events(path: Path) -> list[dict[str, Any]]:
-    """Those that last, as they stand in a file."""
+def events(path: Path) -> list[dict[str, Any]]:
+    """As they stand in a file."""
     with gzip.open(path) as file:
-        events = json.load(file, parse_float=str, parse_int=int)["traceEvents"]
-    return [each for each in events if each.get("ph") == "X" and "dur" in each]
+        return list(json.load(file, parse_float=str, parse_int=int)["traceEvents"])
+
+
+def timed_events(path: Path) -> list[dict[str, Any]]:
+    """Those that last."""
+    return [each for each in events(path) if each.get("ph") == "X" and "dur" in each]
 
 
 @lru_cache(maxsize=4)
@@ -229,6 +233,16 @@ def places(path: Path) -> dict[tuple[str, int, int], str | None]:
     names = pl.col("kernel").cast(pl.String)
     table = rows.with_columns(known.alias("place"), names).select("kernel", "stream", "start_ns", "place")
     return {(name, stream, start_ns): place for name, stream, start_ns, place in table.iter_rows()}
+
+
+@lru_cache(maxsize=4)
+def sites(path: Path) -> dict[tuple[str, int, int, int | None], tuple[str | None, str | None]]:
+    """The outermost op and the innermost frame of the user's around each launch's call, by `Launch.key`."""
+    with inferometer.open(path) as trace:
+        rows = attribute(trace).each().filter(~pl.col("is_captured"))
+    key = (pl.col("kernel").cast(pl.String), "stream", "start_ns", "correlation_id")
+    table = rows.select(*key, pl.col("op_chain").str.split(" > ").list.first(), "user_frame")
+    return {(name, *other): (op, frame) for name, *other, op, frame in table.iter_rows()}
 
 
 def ask(path: Path, rule: str) -> Finding | None:

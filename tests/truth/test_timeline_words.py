@@ -1,0 +1,79 @@
+"""What `timeline` and `summary` say about idle time of real captures, recomputed from the files' own events."""
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from tests.truth.idle import Idle, Piece, places_idle, total
+from tests.truth.raw import FILES, duration, share
+
+import inferometer
+from inferometer.analyses.summary import summarize
+from inferometer.analyses.timeline import find_timeline
+
+WHY = {
+    "host_late": "the host was late{}: its call for the next work returned only after the device had gone idle",
+    "sync": "the host was waiting for the device{} when that went idle, and queued the next work only then",
+    "dependency": "work had been queued and did not begin; what it waited for, the trace doesn't tell",
+    "launch_gap": "queued work began within 5.000 μs",
+    "graph": "the device was between the nodes of graph replays",
+    "unknown": "the call for the next work isn't in the file",
+}
+
+
+def waits(pieces: list[Piece]) -> str:
+    sums: dict[str, int] = defaultdict(int)
+    for each in pieces:
+        if each.wait:
+            sums[each.wait.name] += each.ns
+    told = sorted(((name, ns) for name, ns in sums.items() if 10 * ns >= total(pieces)), key=lambda item: -item[1])
+    words = [f"{'' if ns == total(pieces) else f'{duration(ns)} of it '}after {name}" for name, ns in told]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def sentence(name: str, told: Idle) -> str:
+    causes: dict[str, list[Piece]] = defaultdict(list)
+    for each in told.pieces:
+        causes[each.cause].append(each)
+    most = sorted(causes.items(), key=lambda item: -total(item[1]))
+    whys = [
+        f"{share(total(own) / told.idle_ns)} of that {WHY[cause].format(waits(own))}"
+        for cause, own in most
+        if 10 * total(own) >= told.idle_ns
+    ]
+    window_ns = told.found.window_ns
+    of = f"{share(told.idle_ns / window_ns)} of its window ({duration(told.idle_ns)} of {duration(window_ns)})"
+    return f"{name} is idle {of}. For {'; for '.join(whys)}."
+
+
+def late_host(told: Idle) -> str:
+    """Where most of the idle time is a late host's, how much, and the longest gap."""
+    late_ns = sum(each.ns for each in told.pieces if each.cause in ("host_late", "sync"))
+    if 2 * late_ns < told.idle_ns:
+        return ""
+    gaps: dict[int, list[Piece]] = defaultdict(list)
+    for each in told.pieces:
+        gaps[each.gap].append(each)
+    longest = max(gaps.values(), key=total)
+    kernel = longest[-1].launch.name
+    return (
+        f" For {share(late_ns / told.idle_ns)} of that the host was late: its call for the next work returned only "
+        f"after the device had gone idle. Longest gap: {duration(total(longest))}, ended by "
+        f"{kernel if len(kernel) <= 60 else kernel[:59] + '…'}."
+    )
+
+
+@pytest.mark.parametrize("file", [*FILES, "both ranks"])
+def test_each_sentence_is_what_the_file_says(file: str, shared_data: Path, tmp_path: Path) -> None:
+    path, places = places_idle(file, shared_data, tmp_path)
+    shares = {name: told.idle_ns / told.found.window_ns for name, told in places.items()}
+    with inferometer.open(path) as trace:
+        timeline, summary = find_timeline(trace).remarks(), summarize(trace).remarks()
+    lines = [sentence(name, told) for name, told in places.items() if shares[name] > 0.01]
+    none = ["No device is idle for more than 1 % of its window."] if places and not lines else []
+    assert [each for each in timeline if " is idle " in each] == [*lines, *none]
+    assert [each for each in summary if " is idle " in each] == [
+        f"{name} is idle {share(shares[name])} of its window ({duration(told.idle_ns)}).{late_host(told)}"
+        for name, told in places.items()
+        if shares[name] >= 0.2
+    ]
