@@ -104,8 +104,8 @@ def test_each_sentence_is_what_the_file_says(shared_data: Path) -> None:
         *sentences(found, loops),
         (
             "Whether a turn needs the one before it, the trace doesn't tell. If none does, one batched launch for "
-            f"each loop saves the gaps, and at most {duration(saved(loops))}, {share(saved(loops) / found.window_ns)} "
-            "of the wall time, since it takes at least as long as one turn."
+            f"each loop saves the gaps, and at most {duration(saved(loops))}, "
+            f"{share(saved(loops) / found.window_ns)} of the wall time, since it takes at least as long as one turn."
         ),
     ]
     assert finding.title == f"loops of equal launches take {share(time_ns / found.window_ns)} of the wall time"
