@@ -59,7 +59,8 @@ def log_steps(path: Path) -> tuple[Step, list[Step]]:
     """
     text = gzip.decompress(path.read_bytes()).decode()
     assert "[metrics] ttft=49.0ms prefill=47.5ms" in text
-    steps, begun, context = [], 0, 21  # tokens of the prompt
+    steps: list[Step] = []
+    begun, context = 0, 21  # tokens of the prompt
     for number, found in enumerate(_REPORT.finditer(text)):
         classes: dict[str, int] = defaultdict(int)
         total = _ROW.match(text, text.index("TOTAL", found.end()))
@@ -81,7 +82,8 @@ def recorded_steps(path: Path) -> list[Step]:
     """Steps of one token each, on a CPU; an op belongs to the step that it lies in."""
     marks = pl.read_parquet(path / "steps-*.parquet").sort("start_ns").select("step", "start_ns", "dur_ns").rows()
     ops = pl.read_parquet(path / "launches-*.parquet").sort("start_ns").select("kernel", "start_ns", "dur_ns").rows()
-    steps, at = [], 0
+    steps: list[Step] = []
+    at = 0
     for number, start, wall in marks:
         classes: dict[str, int] = defaultdict(int)
         while at < len(ops) and ops[at][1] < start + wall:

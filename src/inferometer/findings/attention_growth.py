@@ -148,7 +148,7 @@ def _sentences(rows: KernelRows, each: _Growing, steps: int | None) -> Iterator[
         yield (
             f"If it goes on so, a launch takes twice as long as at first after {more / a_step:,.0f} steps; the run has "
             f"{steps:,}, and from one to the next these launches take "
-            f"{format_duration(each.line.slope * a_step * a_step)} longer in all."
+            f"{format_duration(each.line.slope * a_step * a_step)} longer on average."
         )
 
 

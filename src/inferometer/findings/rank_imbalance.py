@@ -80,7 +80,8 @@ def _compute(against_mean: float | None, compute_ns: int) -> str:
 def _kernels(launches: LaunchEvidence) -> Iterator[str]:
     matched = launches.ranks.collectives.filter(pl.col("not_compared").is_null())
     if matched.height:
-        names = ", ".join(f"{n:,} {kind}" for kind, n in matched.select("collective", "compared").iter_rows())
+        kinds = matched.group_by("collective", maintain_order=True).agg(pl.col("compared").sum())
+        names = ", ".join(f"{n:,} {kind}" for kind, n in kinds.iter_rows())
         yield f"Matched across ranks: {names}."
 
 
