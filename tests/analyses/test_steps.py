@@ -452,7 +452,7 @@ def test_what_came_before_a_first_launch_that_had_to_wait_is_not_known(late_ns: 
 def test_launches_of_another_process_are_said() -> None:
     span = {"span": "ProfilerStep#1", "start_ns": 0, "dur_ns": 50, "process": 1}
     table = step_table(trace_of([{"start_ns": 10, "process": 2}], spans=[span]))
-    assert "None of the 1 launches in the file is of the process whose steps these are." in table.remarks()
+    assert "The one launch in the file is not of the process whose steps these are." in table.remarks()
     assert table.steps.select("launches", "gpu_busy_ns", "gap_ns").rows() == [(None, None, None)]
 
 

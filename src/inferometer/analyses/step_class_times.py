@@ -258,4 +258,6 @@ def _about_launches(launches: int, known: int, placed: int) -> list[str]:
 
 def _of_others(trace: Trace) -> list[str]:
     count = trace.launches.select(pl.len()).collect().item()
+    if count == 1:
+        return ["The one launch in the file is not of the process whose steps these are."]
     return [f"None of the {count:,} launches in the file is of the process whose steps these are."] if count else []

@@ -13,7 +13,7 @@ import polars as pl
 
 from inferometer.analyses.engine_marks import MarkedStep, read_mark
 from inferometer.analyses.found_steps.finding import FoundSteps, find_steps
-from inferometer.analyses.found_steps.of_runs import about_steps, choose_devices
+from inferometer.analyses.found_steps.of_runs import choose_devices
 from inferometer.analyses.found_steps.ranges import find_marks
 from inferometer.analyses.printed_steps import has_printed_steps
 from inferometer.analyses.step_class_times import CLASS_STEPS, OWNER, find_class_times
@@ -119,7 +119,7 @@ def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
         steps=steps,
         class_steps=_filled(placed, CLASS_STEPS),
         anchor=anchors[0] if len(anchors) else None,
-        notes=(*(() if found is None else (*found.notes, *about_steps(own))), *notes, *times.notes),
+        notes=(*(() if found is None else found.notes), *notes, *times.notes),
     )
 
 

@@ -41,7 +41,7 @@ def test_found_steps_say_how_they_were_found() -> None:
     rows, _ = serve(["decode"] * 9)
     found = read_steps(traced(rows[12:]))
     assert found.notes[0].startswith("Steps were found in the order of kernels (sampling kernels, every 3 attentions; ")
-    assert found.notes[1] == "Step 0 is cut by the recording."
+    assert not any("Step 0" in note for note in found.notes)  # the table of steps says so
     assert found.steps["is_partial"].to_list() == [True, *[False] * 8]
     assert found.steps["gpu_busy_ns"].to_list()[1:] == [26 * 3_000] * 8
 
