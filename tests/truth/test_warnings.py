@@ -119,8 +119,10 @@ def expected_waits(raw: RawTrace) -> Iterator[str]:
         copies = "returning only after the copy had ended"
         what = "waiting for the device" if name.endswith("Synchronize") else copies
         idle_ns = sum(call.dur_ns - overlap_ns(busy, call.start_ns, call.end_ns) for call in calls)
+        every = sum(call.name == name for call in raw.calls)
+        some = f", in {len(calls):,} of its {every:,} calls," if len(calls) < every else ""
         yield (
-            f"{name} takes {format_share(share)} of the call time ({format_duration(total_ns(calls))}, longest "
+            f"{name}{some} takes {format_share(share)} of the call time ({format_duration(total_ns(calls))}, longest "
             f"{format_duration(max(call.dur_ns for call in calls))}), {what}. No device of its process worked for "
             f"{format_share(idle_ns / total_ns(calls))} of that ({format_duration(idle_ns)})."
         )

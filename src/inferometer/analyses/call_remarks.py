@@ -49,8 +49,9 @@ def _waits(rows: pl.DataFrame, waits: pl.DataFrame) -> Iterator[str]:
             continue
         what = "waiting for the device" if wait["kind"] == "synchronize" else "returning only after the copy had ended"
         share = format_share(wait["total_ns"] / total_ns)
+        some = f", in {wait['count']:,} of its {wait['of_calls']:,} calls," if wait["count"] < wait["of_calls"] else ""
         yield (
-            f"{wait['api']} takes {share} of the call time ({format_duration(wait['total_ns'])}, longest "
+            f"{wait['api']}{some} takes {share} of the call time ({format_duration(wait['total_ns'])}, longest "
             f"{format_duration(wait['max_ns'])}), {what}.{_idle(wait['idle_ns'], wait['idle_share'])}"
         )
 
