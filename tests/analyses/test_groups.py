@@ -85,7 +85,65 @@ def test_a_role_that_not_every_call_has_is_optional() -> None:
         trace_with([("aten::mm", [MEMSET, SPLIT_K, REDUCE])] * 2 + [("aten::mm", [SPLIT_K, REDUCE])] * 5)
     )
     assert members(found) == [[("memset device", 2, True), ("split-K GEMM", 7, False), ("splitK reduce", 7, False)]]
-    assert "Not in every call: memset device." in said(found)
+    assert "Not every time: memset device." in said(found)
+    assert found.groups[0].call is not None
+    assert found.groups[0].call.endswith("GEMM and splitK reduce together, 1 of them not every time.")
+
+
+def test_host_gaps_are_those_of_each_kind_of_pair() -> None:
+    """Their median, 1.250 μs, would be the gap of neither kind."""
+    even = trace_with([("moe", [NORM, SPLIT_K, REDUCE])] * 3)
+    calls = even.calls.collect().to_dicts()
+    for call in calls[2::3]:
+        call["start_ns"] += 500
+    found = find_groups(trace_of(even.launches.collect().to_dicts(), calls=calls, ops=even.ops.collect().to_dicts()))
+    assert (
+        "One op launched both in 6 of all 6 pairs of such neighbours with known ops; the host goes on after 1.000 μs "
+        "to 1.500 μs (medians of 2 kinds of pairs)."
+    ) in said(found)
+
+
+def test_fills_alone_are_recognised_by_no_name() -> None:
+    found = find_groups(graph_after([("aten::sum", [MEMSET, MEMSET, NORM])] * 3, [MEMSET, MEMSET, SILU] * 4))
+    assert [(group.count, group.by_name) for group in found.groups] == [(3, 0)]
+
+
+def test_a_graph_of_one_kernel_and_one_whose_call_is_missing_are_graphs() -> None:
+    whole = graph_after([("aten::mm", [SPLIT_K, REDUCE])] * 3, [NORM])
+    lost = [{"kernel": SILU, "process": 1, "correlation_id": 5 * 10**6, "start_ns": 10**7 + at} for at in (0, 9)]
+    found = find_groups(
+        trace_of(
+            [*whole.launches.collect().to_dicts(), *lost],
+            calls=whole.calls.collect().to_dicts(),
+            ops=whole.ops.collect().to_dicts(),
+        )
+    )
+    assert "3 of 9 launches are from graph replays" in said(found)
+
+
+def test_what_a_source_declares_was_not_learned_in_the_file() -> None:
+    narrow, wide = (
+        [
+            f"void cub::DeviceScanInitKernel<cub::ScanTileState<{of}, true> >(cub::ScanTileState<{of}, true>, int)",
+            f"void cub::DeviceScanKernel<cub::AgentScanPolicy<{of}>, {of}*, cub::ScanTileState<{of}, true> >({of}*)",
+        ]
+        for of in ("int", "long")
+    )
+    found = find_groups(graph_after([("aten::cumsum", narrow)] * 3, [*wide, NORM] * 4))
+    (group,) = found.groups
+    assert (group.count, group.by_name) == (7, 4)
+    assert "source declares it" in said(found)
+    assert "4 of 7 times recognised by names alone." in said(found)
+
+
+def test_a_sequence_with_an_exception_is_nearly_always_in_order() -> None:
+    calls = [each for i in range(30) for each in (("norm", [NORM]), ("silu", [SILU]), ("x", [f"kernel_{'ab'[i % 2]}"]))]
+    found = find_groups(trace_with([*calls, ("norm", [NORM])], apart_ns=10_000))
+    (refusal,) = found.refused
+    assert refusal.why == (
+        "A sequence of 2, nearly always in this order, but each from an op of its own: one op launched both in 0 of "
+        "30 pairs, and the host took 11.000 μs between them (median)."
+    )
 
 
 def test_an_op_with_several_library_calls_is_one_group() -> None:
@@ -102,6 +160,7 @@ def test_the_same_library_call_in_two_ops_is_one_group_with_two_sites() -> None:
     found = find_groups(trace_with([("aten::mm", [SPLIT_K, REDUCE])] * 3 + [("aten::addmm", [SPLIT_K, REDUCE])] * 4))
     (group,) = found.groups
     assert [(site.op, site.count, site.of) for site in group.sites] == [("aten::addmm", 4, 7), ("aten::mm", 3, 7)]
+    assert "Site: aten::addmm (4 of 7); 1 more site\n" in said(found) + "\n"
 
 
 def test_a_role_may_repeat() -> None:

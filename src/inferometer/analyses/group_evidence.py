@@ -14,7 +14,8 @@ def evidence_of(pairs: pl.DataFrame, found: RunGroup, members: Sequence[Member])
     owned = pairs.filter(pl.col("ruling") == "library call")
     if owned.height:
         known, same = int(owned["known"].sum()), int(owned["same"].sum())
-        yield f"One op launched both in {same:,} of {known:,} pairs of neighbours with known ops{_goes_on(owned)}."
+        both = f"One op launched both in {same:,} of all {known:,} pairs of such neighbours with known ops"
+        yield f"{both}{_goes_on(owned)}."
     for source, count in _sources(pairs, "learned call", "learned_on"):
         yield f"Learned on {source}: one op launched both there; {count:,} pairs of neighbours here have their names."
     for source, count in _sources(pairs, "declared call", "declared"):
@@ -24,13 +25,11 @@ def evidence_of(pairs: pl.DataFrame, found: RunGroup, members: Sequence[Member])
         least = float(guessed.select(pl.min_horizontal(pl.col("forward").min(), pl.col("backward").min())).item())
         yield f"Ops unknown: neighbours stick together in {format_share(least)} of launches or more{_goes_on(guessed)}."
     if found.by_name and owned.height:
-        yield (
-            f"{found.by_name:,} of {found.count:,} times recognised by names alone, learned on launches whose op is "
-            "known in this file."
-        )
+        learned = ", learned on launches whose op is known in this file" if owned.height == pairs.height else ""
+        yield f"{found.by_name:,} of {found.count:,} times recognised by names alone{learned}."
     spare = [member.role for member in members if member.optional]
     if spare:
-        yield f"Not in every call: {', '.join(spare)}."
+        yield f"Not every time: {', '.join(spare)}."
 
 
 def _sources(pairs: pl.DataFrame, ruling: Verdict, column: str) -> Iterator[tuple[str, int]]:
@@ -40,5 +39,10 @@ def _sources(pairs: pl.DataFrame, ruling: Verdict, column: str) -> Iterator[tupl
 
 
 def _goes_on(pairs: pl.DataFrame) -> str:
-    gap = pairs["host_gap_ns"].drop_nulls().median()
-    return f"; the host goes on after {format_duration(float(gap))} (median)" if isinstance(gap, int | float) else ""
+    """The medians of the kinds of pairs from the shortest to the longest: a median of them is nobody's gap."""
+    gaps = pairs["host_gap_ns"].drop_nulls().sort().to_list()
+    if not gaps:
+        return ""
+    times = list(dict.fromkeys(format_duration(gap) for gap in (gaps[0], gaps[-1])))
+    kinds = "median" if len(gaps) == 1 else f"medians of {len(gaps):,} kinds of pairs"
+    return f"; the host goes on after {' to '.join(times)} ({kinds})"

@@ -51,7 +51,8 @@ def groups_of_launches(
 
 def _rare(group: Group) -> Refusal:
     kernels = tuple(kernel for member in group.members for kernel in member.kernels)
-    return Refusal(kernels, group.count, f"Seen {group.count:,} times only.", group.total_ns)
+    times = "once" if group.count == 1 else f"{group.count:,} times"
+    return Refusal(kernels, group.count, f"Seen only {times}.", group.total_ns)
 
 
 def _sites(trace: Trace, work: Ordered, runs: Runs) -> pl.DataFrame:

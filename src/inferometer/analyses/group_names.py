@@ -25,8 +25,9 @@ def call_sentence(keys: Sequence[str], members: Sequence[Member], ops: Sequence[
         ops: Framework ops that the group was seen in, the most frequent first.
     """
     call = find_call(keys)
-    seen = " or ".join(ops[:2]) + (f" (or {len(ops) - 2} more ops)" if len(ops) > 2 else "")
-    what = f"it launches {_listed([member.role for member in members])} together."
+    more = len(ops) - 2
+    seen = " or ".join(ops[:2]) + (f" (or {more} more op{'s' if more > 1 else ''})" if more > 0 else "")
+    what = f"it launches {_listed([member.role for member in members])} together{_spared(members)}."
     if call and ops:
         return f"Intercept {seen}, or below it {call.api}: {what}"
     if call:
@@ -37,4 +38,11 @@ def call_sentence(keys: Sequence[str], members: Sequence[Member], ops: Sequence[
 def _listed(words: Sequence[str]) -> str:
     if len(words) > _NAMED:
         return f"these {len(words)} kernels"
-    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else f"every {words[0]} of it"
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else f"several {words[0]}"
+
+
+def _spared(members: Sequence[Member]) -> str:
+    spare = sum(member.optional for member in members)
+    if spare == len(members):
+        return ", none of them every time"
+    return f", {spare} of them not every time" if spare else ""

@@ -59,7 +59,8 @@ def _notes(group: Group) -> Iterator[str]:
     sure = f" Confidence {group.confidence:.2f}." if group.confidence is not None else ""
     yield f"Evidence: {' '.join(group.evidence)}{sure}"
     if group.sites:
-        more = f"; {len(group.sites) - 1:,} more sites" if len(group.sites) > 1 else ""
+        others = len(group.sites) - 1
+        more = f"; {others:,} more site{'s' if others > 1 else ''}" if others else ""
         yield f"Site: {group.sites[0]}{more}"
     for line in group.asked:
         where = f" ({line['source']})" if line["source"] else ""

@@ -37,7 +37,7 @@ NEEDED = {  # the columns of each table that the question touches
         *("kind", "kernel", "device", "stream", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
         "graph_node_id",
     ),
-    "calls": ("rank", "process", "thread", "start_ns", "dur_ns", "correlation_id", "path_id", "kernel"),
+    "calls": ("rank", "process", "thread", "start_ns", "dur_ns", "correlation_id", "path_id", "kernel", "api"),
     "ops": ("op", "rank", "process", "thread", "start_ns", "dur_ns"),
     "frames": ("frame", "module", "rank", "process", "thread", "start_ns", "dur_ns"),
     "call_paths": ("path_id", "parent_id", "frame", "module"),

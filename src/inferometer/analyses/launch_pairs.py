@@ -12,9 +12,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.correlation import tie_launches
+from inferometer.analyses.correlation import CALL_KEY, tie_launches
 from inferometer.analyses.nesting import find_innermost
 from inferometer.names import decode
+from inferometer.names.apis import api_kind
 
 MOST_LAUNCHES = 32
 """Launches of one op; the largest in our traces, a fused backward of embeddings, has 17."""
@@ -22,7 +23,7 @@ MOST_LAUNCHES = 32
 NONE = -1
 _THREAD = ["rank", "process", "thread"]
 _LANE = ["rank", "device", "stream", "process", "thread"]  # the last two only without a stream: of the calls alone
-_COLUMNS = ("kernel", *_LANE, "start_ns", "dur_ns", "call", "in_graph", "is_captured")
+_COLUMNS = ("kernel", *_LANE, "start_ns", "dur_ns", "correlation_id", "call", "in_graph", "is_captured")
 Numbers = NDArray[np.int64]
 
 
@@ -31,9 +32,9 @@ class Ordered:
     """Columns of launches by stream and start; row i and i + 1 are neighbours where `lane` is the same.
 
     `fold` numbers the short names in `folded`; `kernel` the names in `kernels`. `op`, `call` and `thread` are row
-    numbers, -1 where unknown; `called_ns` and `returned_ns` are of the call. `in_graph`: one call launched several;
-    `is_captured`: known by its call alone, and took no time. `op_name` numbers the names in `ops`. `fold_of_kernel`:
-    for each of `kernels`. `calls`: the thread, `called_ns` and `path_id` of each call.
+    numbers, -1 where unknown; `called_ns` and `returned_ns` are of the call. `in_graph`: a graph launch or a call that
+    launched several; `is_captured`: known by its call alone, and took no time. `op_name` numbers the names in `ops`.
+    `fold_of_kernel`: for each of `kernels`. `calls`: the thread, `called_ns` and `path_id` of each call.
     """
 
     kernels: list[str]
@@ -65,7 +66,7 @@ def order_launches(launches: pl.LazyFrame, captured: pl.LazyFrame, calls: pl.Laz
         calls: With the columns of `groups.NEEDED`.
         ops: With the columns of `groups.NEEDED`.
     """
-    columns = (*_THREAD, "start_ns", "dur_ns", "correlation_id", "path_id")
+    columns = (*_THREAD, "start_ns", "dur_ns", "correlation_id", "path_id", "api")
     called = calls.select(columns).with_row_index("call").collect()
     threads = _numbered_threads(called, ops)
     called = called.join(threads, on=_THREAD, how="left", nulls_equal=True, maintain_order="left")
@@ -77,7 +78,7 @@ def order_launches(launches: pl.LazyFrame, captured: pl.LazyFrame, calls: pl.Laz
     tied = (
         pl.concat(both)
         .join(lanes, on=_LANE, how="left", nulls_equal=True)
-        .select("kernel", "lane", "start_ns", "dur_ns", "call", "in_graph", "is_captured")
+        .select(*CALL_KEY, "kernel", "lane", "start_ns", "dur_ns", "call", "in_graph", "is_captured")
         .sort("lane", "start_ns", maintain_order=True)
         .collect()
     )
@@ -121,7 +122,7 @@ def _with_ops(tied: pl.DataFrame, called: pl.DataFrame, ops: pl.DataFrame) -> Or
     folded = sorted(set(short))
     place = {name: i for i, name in enumerate(folded)}
     call = tied["call"].cast(pl.Int64).fill_null(NONE).to_numpy()
-    in_graph = tied["in_graph"].to_numpy() | _shared(call, called.height)
+    in_graph = tied["in_graph"].to_numpy() | _of_graphs(call, called) | _shared_without_call(tied)
     of_call = [_gather(called[column], call) for column in ("lane_of_host", "start_ns", "dur_ns")]
     op = _innermost(ops, of_call[0], of_call[1], (call != NONE) & ~in_graph)
     op_names = ops["op"].unique().sort()
@@ -159,10 +160,22 @@ def _numbered(names: pl.Series) -> tuple[list[str], Numbers]:
     return distinct["name"].cast(pl.String).to_list(), number[codes.to_numpy()]
 
 
-def _shared(call: Numbers, calls: int) -> NDArray[np.bool_]:
-    """Which launches share their call with others."""
-    counts = np.bincount(call[call != NONE], minlength=calls + 1)
-    return np.asarray((call != NONE) & (counts[call] > 1))
+def _of_graphs(call: Numbers, called: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which launches share their call with others, or have a call that launches a graph, be it of one kernel."""
+    counts = np.bincount(call[call != NONE], minlength=called.height + 1)
+    graphs = [name for name in called["api"].unique().drop_nulls() if api_kind(name) == "graph"]
+    is_graph = np.append(called["api"].is_in(graphs).fill_null(value=False).to_numpy(), False)
+    return np.asarray((call != NONE) & ((counts[call] > 1) | is_graph[call]))
+
+
+def _shared_without_call(tied: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which launches share the id of a call that is not in the file."""
+    lost = pl.col("call").is_null() & pl.col("correlation_id").is_not_null()
+    lost_rows = tied.select(*CALL_KEY, lost.alias("lost"))
+    shared = np.zeros(tied.height, dtype=np.bool_)
+    rows = lost_rows["lost"].arg_true()
+    shared[rows.to_numpy()] = lost_rows[rows].select(pl.len().over(CALL_KEY) > 1).to_series().to_numpy()
+    return shared
 
 
 def _gather(column: pl.Series, row: Numbers) -> Numbers:

@@ -70,6 +70,7 @@ def find_runs(work: Ordered, together: NDArray[np.bool_]) -> Runs:
         {"run": run, "row": rows, "kernel": work.kernel[rows], "dur_ns": work.dur_ns[rows], "op": work.op_name[rows]}
     )
     runs = launches.group_by("run", maintain_order=True).agg("kernel", pl.col("row").first(), pl.col("op").max())
+    runs = runs.filter(~_is_nameless(roles))
     kinds = (
         runs.group_by("kernel", "op")
         .agg(pl.len().alias("count"))
@@ -100,6 +101,12 @@ def _rows_of_runs(together: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArra
     after[1:] = together[:-1]
     rows = np.flatnonzero(together | after)
     return rows, np.cumsum(~after, dtype=np.int64)[rows]
+
+
+def _is_nameless(roles: Sequence[Role]) -> pl.Expr:
+    """Runs of copies and fills alone without an op: these have no names that another run could teach."""
+    moves = pl.Series([number for number, role in enumerate(roles) if role.key.startswith("runtime ")], dtype=pl.Int64)
+    return (pl.col("op") == NONE) & pl.col("kernel").list.eval(pl.element().is_in(moves.implode())).list.all()
 
 
 def _one_kind(

@@ -65,17 +65,19 @@ def _why(chain: list[dict[str, Any]]) -> str:
     known, same = sum(row["known"] for row in chain), sum(row["same"] for row in chain)
     gaps = [row["host_gap_ns"] for row in chain if row["host_gap_ns"] is not None]
     times = dict.fromkeys(format_duration(gap) for gap in (min(gaps), max(gaps))) if gaps else {}
-    between = f"the host took {' to '.join(times)} between them" if gaps else "the host's gaps are unknown"
+    medians = "median" if len(gaps) == 1 else "medians"
+    between = f"the host took {' to '.join(times)} between them ({medians})" if gaps else "the host's gaps are unknown"
+    always = "always" if all(row["count"] == row["count_a"] == row["count_b"] for row in chain) else "nearly always"
     return {
-        "own ops": f"A sequence of {n}, always in this order, but each from an op of its own: one op launched both in "
-        f"{same:,} of {known:,} pairs, and {between}.",
+        "own ops": f"A sequence of {n}, {always} in this order, but each from an op of its own: one op launched both "
+        f"in {same:,} of {known:,} pairs, and {between}.",
         "rare": f"A sequence of {n}, seen too rarely to say that one call launches it.",
         "graph": f"A sequence of {n} that one call launched with others (a graph, a submit): order only, since no op "
         "or call stands behind each kernel.",
-        "no calls": f"A sequence of {n}, always in this order; without host calls that proves no common call.",
-        "slow": f"A sequence of {n}, always in this order, but {between}: {_slow(gaps)}.",
-        "memory": f"A sequence of {n} copies or fills, always in this order: each is a call of its own.",
-        "one context": f"A sequence of {n}, always in this order, in one surrounding only: so does a layer repeat.",
+        "no calls": f"A sequence of {n}, {always} in this order; without host calls that proves no common call.",
+        "slow": f"A sequence of {n}, {always} in this order, but {between}: {_slow(gaps)}.",
+        "memory": f"A sequence of {n} copies or fills, {always} in this order: each is a call of its own.",
+        "one context": f"A sequence of {n}, {always} in this order, in one surrounding only: so does a layer repeat.",
     }[ruling]
 
 
