@@ -34,7 +34,7 @@ _CAUSES: Final = {
     "sync": "idle: after a wait of the host",
     "dependency": "idle: queued work waited",
     "launch_gap": "idle: between queued launches",
-    "graph": "idle: inside a graph replay or submit",
+    "graph": "idle: between the launches of one call",
     "unknown": "idle: no host call recorded",
 }
 SCHEMA: Final = {
