@@ -121,7 +121,7 @@ def test_an_empty_trace_has_an_empty_tree() -> None:
     table = call_tree(attribute(trace_of()))
     assert table.frame.is_empty()
     assert (table.total_ns, table.as_json()["nodes"]) == (0, [])
-    assert "No device work" in "\n".join(table.remarks())
+    assert "No launches in the file." in "\n".join(table.remarks())
 
 
 @given(traces(), st.sampled_from(FRAMES), st.sampled_from(["pooled", "apart"]))

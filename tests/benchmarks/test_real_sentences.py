@@ -23,7 +23,7 @@ from benchmarks.real_sentences import (
     unjudged,
 )
 
-JUDGED = ("calls", "groups", "steps")  # the commands whose texts all have a verdict
+JUDGED = ("calls", "findings", "groups", "steps", "summary", "timeline")
 
 IDLE = Said("a", "findings", "idle_device", "It waits.")
 CASTS = Said("a", "findings", "casts_and_copies", "It casts.")
@@ -119,3 +119,10 @@ def test_every_text_of_real_traces_is_judged_and_none_is_false(command: str, sha
     assert gone(said, verdicts) == []
     lines, good = bars(said, verdicts, [])
     assert good, lines
+
+
+def test_the_largest_loss_of_every_real_trace_is_named_first_or_second(shared_data: Path) -> None:
+    losses = read_verdicts()[1]
+    assert {loss.trace for loss in losses} == {path.name.removesuffix(".json.gz") for path in captures()}
+    places = {loss.trace: place_of(loss, every_text()) for loss in losses if loss.rules}
+    assert {trace: place for trace, place in places.items() if place not in (1, 2)} == {}

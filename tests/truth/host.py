@@ -33,6 +33,10 @@ class Span:
     correlation: int | None = None
     kernel: str | None = None
 
+    @property
+    def dur_ns(self) -> int:
+        return self.end_ns - self.start_ns
+
 
 @dataclass(frozen=True)
 class Host:
@@ -44,13 +48,13 @@ class Host:
     waits: tuple[Span, ...]
     captured: tuple[Span, ...]
     rows: dict[str, int]
-    by_correlation: dict[int, Span]
+    by_correlation: dict[int | None, Span]
 
     def call_of(self, correlation: int | None) -> Span | None:
         return None if correlation is None else self.by_correlation.get(correlation)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def host(path: Path) -> Host:
     """Read a file."""
     timed = timed_events(path)
@@ -90,7 +94,7 @@ def host(path: Path) -> Host:
             and (each.end_ns >= ended[each.correlation] if each.correlation in ended else "Async" not in each.name)
         )
     )
-    first = {each.correlation: each for each in reversed(calls) if each.correlation is not None}
+    first: dict[int | None, Span] = {each.correlation: each for each in reversed(calls) if each.correlation is not None}
     captured = tuple(each for each in calls if each.kernel and each.correlation not in queued)
     return Host(calls, sort.get("ops", ()), sort.get("frames", ()), waits, captured, dict(rows), first)
 

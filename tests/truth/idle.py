@@ -65,7 +65,7 @@ def lengths(pieces: list[Piece]) -> list[int]:
     return sorted(sums.values())
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=2)
 def findings(path: Path) -> Findings:
     """What all rules find."""
     with inferometer.open(path, NEEDED) as trace:
@@ -84,7 +84,7 @@ def places_idle(file: str, shared_data: Path, folder: Path) -> tuple[Path, dict[
     return folder, {f"{idle(path).found.device} of rank {rank}": idle(path) for rank, path in enumerate(ranks)}
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=2)
 def idle(path: Path) -> Idle:
     """Read a file, and tell its gaps."""
     found, around, order = capture(path), host(path), table_order(path)

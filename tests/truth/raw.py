@@ -60,6 +60,10 @@ class Launch:
         return self.end_ns - self.start_ns
 
     @property
+    def correlation(self) -> int | None:
+        return self.args.get("correlation")
+
+    @property
     def key(self) -> tuple[str, int, int, int | None]:
         return self.name, self.stream, self.start_ns, self.args.get("correlation")
 
@@ -114,7 +118,7 @@ def timed_events(path: Path) -> list[dict[str, Any]]:
     return [each for each in events(path) if each.get("ph") == "X" and "dur" in each]
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def capture(path: Path) -> Capture:
     """Read a file."""
     timed = timed_events(path)
@@ -200,7 +204,7 @@ def exposed(hiding: Iterable[Launch], groups: Mapping[G, list[Launch]]) -> dict[
     return times
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def table_order(path: Path) -> dict[tuple[str, int, int, int | None], int]:
     """By name, stream, start and id: of launches that begin at the same time, which one counts as the first."""
     with inferometer.open(path, NEEDED) as trace:
@@ -223,7 +227,7 @@ def stretches(found: Capture) -> list[list[Launch]]:
     return parts
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def places(path: Path) -> dict[tuple[str, int, int], str | None]:
     """Where launches come from, by name, stream and start; None where nobody knows."""
     with inferometer.open(path) as trace:
@@ -235,7 +239,7 @@ def places(path: Path) -> dict[tuple[str, int, int], str | None]:
     return {(name, stream, start_ns): place for name, stream, start_ns, place in table.iter_rows()}
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def sites(path: Path) -> dict[tuple[str, int, int, int | None], tuple[str | None, str | None]]:
     """The outermost op and the innermost frame of the user's around each launch's call, by `Launch.key`."""
     with inferometer.open(path) as trace:
@@ -247,8 +251,13 @@ def sites(path: Path) -> dict[tuple[str, int, int, int | None], tuple[str | None
 
 def ask(path: Path, rule: str) -> Finding | None:
     """What a rule finds."""
-    with inferometer.open(path, NEEDED) as trace:
-        return next(iter(known_rules()[rule].find(Evidence(trace))), None)
+    return next(iter(known_rules()[rule].find(evidence(path))), None)
+
+
+@lru_cache(maxsize=1)
+def evidence(path: Path) -> Evidence:
+    """What rules are asked about."""
+    return Evidence(inferometer.open(path, NEEDED))
 
 
 def duration(ns: float | Fraction) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.truth.idle import Idle, Piece, places_idle, total
-from tests.truth.raw import FILES, duration, share
+from tests.truth.raw import FILES, Launch, duration, exposed, share
 
 import inferometer
 from inferometer.analyses.summary import summarize
@@ -63,6 +63,35 @@ def late_host(told: Idle) -> str:
     )
 
 
+def compute(launches: tuple[Launch, ...]) -> list[Launch]:
+    return [each for each in launches if each.kind == "kernel" and not each.is_communication]
+
+
+def exposures(places: dict[str, Idle]) -> list[str]:
+    """Communication that no computing kernel hides, and copies that no kernel hides, where it is most of a window."""
+    lines = []
+    for what in ("Communication is", "Copies are"):
+        rows = []
+        for name, told in places.items():
+            kernels = [each for each in told.found.launches if each.kind == "kernel"]
+            communicates = what.startswith("Comm")
+            own = [each for each in told.found.launches if each.kind != "kernel"]
+            own = [each for each in kernels if each.is_communication] if communicates else own
+            hiding = compute(told.found.launches) if communicates else kernels
+            (bare_ns,), (all_ns,) = exposed(hiding, {"": own}).values(), exposed([], {"": own}).values()
+            if bare_ns > 0.01 * told.found.window_ns:
+                rows.append((bare_ns / told.found.window_ns, name, bare_ns, bare_ns / all_ns))
+        if rows:
+            of_window, name, bare_ns, of_own = max(rows)
+            where = f"{name}{', the most of all' if len(rows) > 1 else ''}"
+            noun = what.split()[0].lower()
+            lines.append(
+                f"{what} exposed for {duration(bare_ns)} on {where}: {share(of_window)} of its window, "
+                f"{share(of_own)} of its {noun}."
+            )
+    return lines
+
+
 @pytest.mark.parametrize("file", [*FILES, "both ranks"])
 def test_each_sentence_is_what_the_file_says(file: str, shared_data: Path, tmp_path: Path) -> None:
     path, places = places_idle(file, shared_data, tmp_path)
@@ -72,6 +101,7 @@ def test_each_sentence_is_what_the_file_says(file: str, shared_data: Path, tmp_p
     lines = [sentence(name, told) for name, told in places.items() if shares[name] > 0.01]
     none = ["No device is idle for more than 1 % of its window."] if places and not lines else []
     assert [each for each in timeline if " is idle " in each] == [*lines, *none]
+    assert [each for each in timeline if " exposed for " in each] == exposures(places)
     assert [each for each in summary if " is idle " in each] == [
         f"{name} is idle {share(shares[name])} of its window ({duration(told.idle_ns)}).{late_host(told)}"
         for name, told in places.items()

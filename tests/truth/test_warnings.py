@@ -5,13 +5,15 @@ Loops over plain rows, no table and no code of the analyses. A sentence of ours 
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from statistics import median
 
 import pytest
-from tests.truth.raw_trace import Event, RawTrace, length, overlap_ns, read_raw, union
+from tests.truth.host import Span, host, shared_ns, union
+from tests.truth.raw import FILES, Launch, capture
 
 import inferometer
 from inferometer import Trace
@@ -21,43 +23,64 @@ from inferometer.analyses.launch_sites import launch_sites
 from inferometer.analyses.summary import summarize
 from inferometer.units import format_duration, format_share
 
-NAMES = (
-    *("a100_event_sync", "a100_idle_64", "a100_nccl", "a100_simple_add", "cpu_only", "h100_qwen1.5-0.5b", "h100_vit"),
-    *("mi250_minitoy", "mi300_qwen1.5-0.5b", "mi300_resnet_ddp", "mi300_sglang_qwen3-8b_decode"),
-    *("mi300_sglang_qwen3-8b_graph_capture_bs32", "mi300_vit", "mi300_vllm_gpt-oss_decode"),
-    *("mi300_vllm_gpt-oss_graph_capture", "rank0_sampled", "rank1_sampled", "triton_example", "v100_graph_branches"),
-)
 NO_CALLS = (
     "No host calls in the selection. PyTorch's profiler records them with activities=[ProfilerActivity.CPU, "
     "ProfilerActivity.CUDA], Nsight Systems with --trace=cuda."
 )
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=FILES)
 def path(request: pytest.FixtureRequest, shared_data: Path) -> Path:
     return shared_data / "traces" / "kineto" / f"{request.param}.json.gz"
 
 
-@cache
-def raw_of(path: Path) -> RawTrace:
-    return read_raw(path)
+@dataclass(frozen=True)
+class Raw:
+    """Launches and calls by start, the call of an id and its work."""
+
+    launches: tuple[Launch, ...]
+    calls: tuple[Span, ...]
+    call_of: dict[int | None, Span]
+    work_of: dict[int | None, list[Launch]]
+
+    @property
+    def kernels(self) -> list[Launch]:
+        return [launch for launch in self.launches if launch.kind == "kernel"]
 
 
-@cache
+@lru_cache(maxsize=2)
+def raw_of(path: Path) -> Raw:
+    found, around = capture(path), host(path)
+    work: dict[int | None, list[Launch]] = {call.correlation: [] for call in around.calls}
+    for launch in found.launches:
+        if launch.correlation in around.by_correlation:
+            work[launch.correlation].append(launch)
+    return Raw(found.launches, around.calls, around.by_correlation, work)
+
+
+@lru_cache(maxsize=2)
 def trace_at(path: Path) -> Trace:
     return inferometer.open(path)
 
 
-def is_graph(call: Event) -> bool:
+def is_graph(call: Span) -> bool:
     return "GraphLaunch" in call.name
 
 
-def is_launch(call: Event) -> bool:
+def is_launch(call: Span) -> bool:
     return "Launch" in call.name and "HostFunc" not in call.name and not is_graph(call)
 
 
-def total_ns(events: list[Event]) -> int:
+def total_ns(events: Sequence[Launch | Span]) -> int:
     return sum(event.dur_ns for event in events)
+
+
+def times(events: Sequence[Launch | Span]) -> list[tuple[int, int]]:
+    return union((event.start_ns, event.end_ns) for event in events)
+
+
+def length(spans: Iterable[tuple[int, int]]) -> int:
+    return sum(end - start for start, end in spans)
 
 
 # What calls remark
@@ -68,7 +91,7 @@ def test_every_remark_about_calls_is_recomputed(path: Path) -> None:
     assert list(call_table(trace_at(path)).notable) == (list(expected_of_calls(raw)) if raw.calls else [NO_CALLS])
 
 
-def expected_of_calls(raw: RawTrace) -> Iterator[str]:
+def expected_of_calls(raw: Raw) -> Iterator[str]:
     yield from expected_waits(raw)
     yield from expected_starving(raw)
     delays = [
@@ -101,8 +124,8 @@ def expected_of_calls(raw: RawTrace) -> Iterator[str]:
         )
 
 
-def expected_waits(raw: RawTrace) -> Iterator[str]:
-    waits: dict[str, list[Event]] = {}
+def expected_waits(raw: Raw) -> Iterator[str]:
+    waits: dict[str, list[Span]] = {}
     for call in raw.calls:
         work = raw.work_of[call.correlation]
         if call.name.endswith("Synchronize"):
@@ -111,14 +134,14 @@ def expected_waits(raw: RawTrace) -> Iterator[str]:
             is_over = call.end_ns >= max(each.end_ns for each in work) if work else "Async" not in call.name
             if is_over:
                 waits.setdefault(call.name, []).append(call)
-    busy = union(raw.launches)
+    busy = times(raw.launches)
     for name, calls in sorted(waits.items(), key=lambda item: -total_ns(item[1])):
         share = total_ns(calls) / total_ns(raw.calls)
         if share < 0.1:
             continue
         copies = "returning only after the copy had ended"
         what = "waiting for the device" if name.endswith("Synchronize") else copies
-        idle_ns = sum(call.dur_ns - overlap_ns(busy, call.start_ns, call.end_ns) for call in calls)
+        idle_ns = sum(call.dur_ns - shared_ns(busy, [(call.start_ns, call.end_ns)]) for call in calls)
         every = sum(call.name == name for call in raw.calls)
         some = f", in {len(calls):,} of its {every:,} calls," if len(calls) < every else ""
         yield (
@@ -128,18 +151,19 @@ def expected_waits(raw: RawTrace) -> Iterator[str]:
         )
 
 
-def expected_starving(raw: RawTrace) -> Iterator[str]:
+def expected_starving(raw: Raw) -> Iterator[str]:
     """One device a trace: idle, and no launch between its call and its start."""
-    (device,) = {launch.place for launch in raw.launches} or {None}
-    if device is None:
+    if not raw.launches:
         return
+    (device,) = {launch.device for launch in raw.launches}
     first, last = raw.launches[0].start_ns, max(launch.end_ns for launch in raw.launches)
     waiting = [
-        Event("", "", raw.call_of[launch.correlation].start_ns, launch.start_ns, None)
+        (raw.call_of[launch.correlation].start_ns, launch.start_ns)
         for launch in raw.launches
         if launch.correlation in raw.call_of and raw.call_of[launch.correlation].start_ns < launch.start_ns
     ]
-    starved_ns = (last - first) - overlap_ns(union([*raw.launches, *waiting]), first, last)
+    filled = union([*times(raw.launches), *waiting])
+    starved_ns = (last - first) - shared_ns(filled, [(first, last)])
     most = " at most" if any(launch.correlation not in raw.call_of for launch in raw.launches) else ""
     if starved_ns >= 0.1 * (last - first):
         yield (
@@ -148,7 +172,7 @@ def expected_starving(raw: RawTrace) -> Iterator[str]:
         )
 
 
-def expected_graphs(raw: RawTrace) -> Iterator[str]:
+def expected_graphs(raw: Raw) -> Iterator[str]:
     works = [raw.work_of[call.correlation] for call in raw.calls if is_graph(call) and raw.work_of[call.correlation]]
     launches = sum(map(len, works))
     if works and launches / len(works) > 16:
@@ -156,7 +180,7 @@ def expected_graphs(raw: RawTrace) -> Iterator[str]:
         yield f"{launches:,} launches come from {'one graph launch' if len(works) == 1 else several}."
 
 
-def expected_allocations(raw: RawTrace) -> Iterator[str]:
+def expected_allocations(raw: Raw) -> Iterator[str]:
     sums: Counter[str] = Counter()
     for call in raw.calls:
         if any(word in call.name for word in ("Malloc", "Free", "Alloc")) and "Async" not in call.name:
@@ -191,29 +215,30 @@ def test_replays_and_work_from_before_the_window_are_recomputed(path: Path) -> N
     assert len(said) == len(expected)
     assert all(one.startswith(other) for one, other in zip(said, expected, strict=True))
     # ids count up: one below all of the calls' is from before these
-    assert all(launch.correlation < min(raw.call_of) for launch in lost)
+    first = min(filter(None, raw.call_of), default=0)
+    assert all(launch.correlation is not None and launch.correlation < first for launch in lost)
 
 
-def of_time(some: list[Event], raw: RawTrace) -> str:
+def of_time(some: Sequence[Launch], raw: Raw) -> str:
     return f" ({format_duration(total_ns(some))}, {format_share(total_ns(some) / total_ns(raw.launches))} of the time)"
 
 
 # What the summary remarks
 
 
-def check_idle(raw: RawTrace, found: re.Match[str]) -> str:
+def check_idle(raw: Raw, found: re.Match[str]) -> str:
     first, last = raw.launches[0].start_ns, max(launch.end_ns for launch in raw.launches)
-    idle_ns = last - first - length(union(raw.launches))
+    idle_ns = last - first - length(times(raw.launches))
     return f"is idle {format_share(idle_ns / (last - first))} of its window ({format_duration(idle_ns)})."
 
 
-def check_short(raw: RawTrace, found: re.Match[str]) -> str:
-    times = [kernel.dur_ns for kernel in raw.kernels]
-    share = format_share(sum(each < 5_000 for each in times) / len(times))
-    return f"{share} of {len(times):,} kernels take less than 5 μs (median {format_duration(median(times))})"
+def check_short(raw: Raw, found: re.Match[str]) -> str:
+    lasted = [kernel.dur_ns for kernel in raw.kernels]
+    share = format_share(sum(each < 5_000 for each in lasted) / len(lasted))
+    return f"{share} of {len(lasted):,} kernels take less than 5 μs (median {format_duration(median(lasted))})"
 
 
-def check_dominant(raw: RawTrace, found: re.Match[str]) -> str:
+def check_dominant(raw: Raw, found: re.Match[str]) -> str:
     sums = Counter[str]()
     for kernel in raw.kernels:
         sums[kernel.name] += kernel.dur_ns
@@ -223,27 +248,27 @@ def check_dominant(raw: RawTrace, found: re.Match[str]) -> str:
     return f"takes {share} of the kernel time in {count:,} launch{'' if count == 1 else 'es'}."
 
 
-def check_graphs(raw: RawTrace, found: re.Match[str]) -> str:
+def check_graphs(raw: Raw, found: re.Match[str]) -> str:
     together = Counter(kernel.correlation for kernel in raw.kernels)
     sizes = [n for n in together.values() if n > 16]
     calls = "one graph launch" if len(sizes) == 1 else f"{len(sizes):,} graph launches"
     return f"{sum(sizes):,} kernels come from {calls}, so"
 
 
-def check_before(raw: RawTrace, found: re.Match[str]) -> str:
+def check_before(raw: Raw, found: re.Match[str]) -> str:
     lost = sum(launch.correlation not in raw.call_of for launch in raw.launches)
     return f"{lost:,} launches were queued before the profiling window:"
 
 
-def check_copies(raw: RawTrace, found: re.Match[str]) -> str:
-    kernels = union(raw.kernels)
-    alone_ns = length(union(raw.launches)) - length(kernels)
+def check_copies(raw: Raw, found: re.Match[str]) -> str:
+    kernels = times(raw.kernels)
+    alone_ns = length(times(raw.launches)) - length(kernels)
     first, last = raw.launches[0].start_ns, max(launch.end_ns for launch in raw.launches)
     share = format_share(alone_ns / (last - first))
-    return f"{share} of the window of gpu:{raw.launches[0].place} ({format_duration(alone_ns)})."
+    return f"{share} of the window of gpu:{raw.launches[0].device} ({format_duration(alone_ns)})."
 
 
-CHECKS: dict[str, Callable[[RawTrace, re.Match[str]], str]] = {
+CHECKS: dict[str, Callable[[Raw, re.Match[str]], str]] = {
     r"^gpu:\d+ is idle ": check_idle,
     r" kernels take less than ": check_short,
     r" of the kernel time in ": check_dominant,

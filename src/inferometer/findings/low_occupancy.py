@@ -7,7 +7,7 @@ from the trace, or else from our file of the device; of a device that the trace 
 these are all alike (visible devices are numbered anew). Without these there is no answer.
 
 Not counted, since it is by design: persistent kernels, whose grid is the number of multiprocessors; collectives,
-which leave room for others; preparation of attention; sampling, softmax, scans and the like, of which a row is a
+which leave room for others; preparation of attention; kernels that only wait (`torch.cuda._sleep`); sampling, softmax, scans and the like, of which a row is a
 block's work, if they have 16 blocks or take less than 100 μs; and the occupancy of matrix products and attention,
 whose large tiles leave room for few warps.
 
@@ -40,6 +40,7 @@ _LEAST_SHARE = 0.005  # of all GPU time, of one kernel
 _SHOWN = 3
 _OF_A_BLOCK = "give a block fewer registers, less shared memory or more threads"
 _BY_DESIGN = frozenset({"collective", "attention_metadata", "memory"})
+_SLEEPS = "spin"  # the short name of PyTorch's
 _BY_ROW = frozenset({"sampling", "softmax", "scan_sort", "random", "moe_routing"})
 _ROWS, _SHORT_NS = 16, 100_000  # what a kernel of a block a row may have: so many rows, or else so short a time
 _STREAMS = frozenset({"elementwise", "norm", "activation", "copy", "reduction", "gather_scatter", "quantize", "rope"})
@@ -98,6 +99,9 @@ def _underused(launches: "LaunchEvidence") -> pl.DataFrame:
         pl.col("median_ns") >= _LONG_NS, pl.col("total_ns") >= _LEAST_SHARE * launches.total_ns
     )
     kernels = kernels.with_columns(pl.col("kernel").cast(pl.String))
+    kernels = kernels.filter(
+        pl.Series([decode(name).short_name != _SLEEPS for name in kernels["kernel"]], dtype=pl.Boolean)
+    )
     families = [decode(name).family for name in kernels["kernel"]]
     known = kernels.with_columns(pl.Series("family", families, dtype=pl.String), _units(launches, kernels))
     filled = pl.col("blocks") / pl.col("units")
@@ -179,7 +183,10 @@ def _advice(row: dict[str, Any], place: str) -> str:
         more = "spread the work over more blocks" if row["without"] else _OF_A_BLOCK
         return _MEASURE.format(place, more)
     if row["family"] in ATTENTION:
-        return f"Split keys and values over more blocks (split-KV, flash decoding){place}."
+        return (
+            f"Spread attention over more blocks{place}: split keys and values (flash decoding) where a sequence asks one "
+            "token a step, else take smaller tiles of queries."
+        )
     if row["family"] == "conv":
         return f"Let the library time its kernels for these shapes{place} (torch.backends.cudnn.benchmark = True)."
     if row["family"] in PRODUCTS:

@@ -39,7 +39,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     if launches is None:
         return
     is_near = (pl.col("cause") == "sync") | (pl.col("gap_ns") < LONG_GAP_NS)
-    gaps = launches.gaps.filter(pl.col("waited_in").is_not_null(), is_near)
+    after_waits = launches.gaps.filter(pl.col("waited_in").is_not_null())
+    gaps = after_waits.filter(is_near)
     has_steps = len(launches.step_starts_ns) > 0
     waits = _inside_steps(evidence, launches, gaps) if has_steps else gaps
     grave = grave_place(launches, waits, "gap_ns", _SCALE if has_steps else _WITHOUT_STEPS)
@@ -59,6 +60,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         evidence=(
             _lost(launches, count, idle_ns),
             *(_site(row, launches) for row in sites.head(_SHOWN).iter_rows(named=True)),
+            *_later(place.of(after_waits.filter(~is_near)), place.of(waits)),
             "The last wait of each step isn't counted: a step may need one, to read its result."
             if has_steps
             else "Steps aren't known: one wait a step may be needed, to read its result.",
@@ -112,6 +114,16 @@ def _site(row: dict[str, Any], launches: LaunchEvidence) -> str:
     named = describe_site(row["op"], row["user_frame"]) or "code that wasn't recorded"
     times = "1 time" if row["waits"] == 1 else f"{row['waits']:,} times{_often(launches, row['waits'])}"
     return f"{row['waited_in']} by {named}: {times}, {format_duration(row['idle_ns'])} idle after it."
+
+
+def _later(late: pl.DataFrame, waits: pl.DataFrame) -> Iterator[str]:
+    """The idle time after the same waits that is the host's work, which another finding counts."""
+    later_ns = int(late.join(waits, on=[*THREAD, "wait_end_ns"], how="semi", nulls_equal=True)["gap_ns"].sum())
+    if later_ns:
+        yield (
+            f"Not counted here but in idle_device: {format_duration(later_ns)} more after these waits, in gaps of "
+            f"{format_duration(LONG_GAP_NS)} or longer until the host's next launch."
+        )
 
 
 def _often(launches: LaunchEvidence, count: int) -> str:
