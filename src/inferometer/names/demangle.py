@@ -23,17 +23,28 @@ _ARGUMENT = re.compile(
 def strip_suffixes(name: str) -> str:
     """`name` without blanks around it and without what AMD's tools add to a kernel's symbol: `.kd`, ` [clone .kd]`."""
     name = name.strip()
-    while True:
-        if name.endswith(".kd"):
-            name = name.removesuffix(".kd")
-        elif name.endswith("(.kd)"):
-            name = name.removesuffix("(.kd)").rstrip()
-        elif name.endswith("]") and 0 <= (begin := name.rfind("[")) < name.find("]", begin) == len(name) - 1:
-            if not name.startswith(_CLONE, begin):
-                return name
-            name = name[:begin].rstrip()
-        else:
-            return name
+    end, before = len(name), -1
+    while end != before:
+        before = end
+        end = _without_suffix(name, end)
+    return name[:end]
+
+
+def _without_suffix(name: str, end: int) -> int:
+    """Where `name[:end]` ends without one such suffix: no copy, for a name may have any number of them."""
+    if name.endswith(".kd", 0, end):
+        return end - len(".kd")
+    if name.endswith("(.kd)", 0, end):
+        return _without_blanks(name, end - len("(.kd)"))
+    begin = name.rfind("[", 0, end) if name.endswith("]", 0, end) else -1
+    is_clone = begin >= 0 and name.startswith(_CLONE, begin) and name.find("]", begin) == end - 1
+    return _without_blanks(name, begin) if is_clone else end
+
+
+def _without_blanks(name: str, end: int) -> int:
+    while end and name[end - 1].isspace():
+        end -= 1
+    return end
 
 
 @lru_cache(maxsize=65_536)
