@@ -23,10 +23,10 @@ run: $(VENV)/.base ## Install, summarize the bundled sample trace, write report.
 	$(VENV)/bin/inferometer report samples/decode.json.gz -o report.html --force
 	$(VENV)/bin/inferometer compare samples/recorded/cpu_quota/normal.ifm samples/recorded/cpu_quota/fault.ifm
 
-test: $(VENV)/.dev ## Run the tests on the base installation; tests that need an extra skip
-	$(VENV)/bin/python -m pytest --numprocesses auto
+test: $(VENV)/.dev ## Run the quick tests on the base installation; tests that need an extra skip
+	$(VENV)/bin/python -m pytest --numprocesses auto --quick
 
-test-all: $(VENV_ALL)/.all ## Run the tests with every extra installed
+test-all: $(VENV_ALL)/.all ## Run all tests with every extra installed
 	$(VENV_ALL)/bin/python -m pytest --numprocesses auto
 
 check: $(VENV)/.dev ## Lint, formatting, types and the order of imports

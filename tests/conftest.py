@@ -3,12 +3,17 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.effort import LONG
 
 import inferometer
 from inferometer import Trace
+
+if TYPE_CHECKING:
+    from tests.scheduling import ByFileOrCapture
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -19,6 +24,7 @@ os.environ.setdefault("TRITON_INTERPRET", "1")  # read as Triton is imported, wh
 
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True, max_examples=60)
+settings.register_profile("quick", deadline=None, print_blob=True, derandomize=True, max_examples=15)
 settings.register_profile(
     "fuzz", deadline=None, print_blob=True, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -27,6 +33,26 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="Rewrite the golden files with today's output.")
+    parser.addoption("--quick", action="store_true", help="Leave out what tests/effort.py lists, search less.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        settings.load_profile("quick")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--quick"):
+        long = [item for item in items if any(item.path.match(pattern) for pattern in LONG)]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in set(long)]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "ByFileOrCapture":
+    from tests.scheduling import ByFileOrCapture
+
+    return ByFileOrCapture(config, log)
 
 
 @pytest.fixture(scope="session")
