@@ -1,14 +1,16 @@
-"""Whether `inferometer findings` names planted faults first, and stays quiet about healthy runs.
+"""Whether `inferometer findings` names planted faults first, stays quiet about healthy runs, and is true of real ones.
 
     python -m benchmarks.findings_truth                              all traces, in some minutes
     python -m benchmarks.findings_truth --only casts --misses
     python -m benchmarks.findings_truth --only healthy --layers 4
+    python -m benchmarks.findings_truth --only real
 
 Faulty traces are those of `tools/make_kineto.py --fault`, each fault in several traces: graphs or eager, other batches,
 models, seeds, marks. Counted is the place of the rule that should name the fault among all findings, as they are
 listed; `info`, which asks for nothing, counts as not found. Healthy traces are of engines that keep the device busy;
 every finding above `info` in one is listed as false. A run of `inferometer findings` on each file is timed, loading
-apart. JSON goes to stdout, Markdown tables to stderr.
+apart. What is said of real traces was judged by a person, text by text (`benchmarks.real_sentences`). JSON goes to
+stdout, Markdown tables to stderr.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from benchmarks import real_sentences
 from benchmarks.nsys_of_run import write_nsys
 from tools.kineto_maker import Options, write_trace
 from tools.kineto_maker.faults import FAULTS, Fault, rule_of
@@ -215,21 +218,21 @@ def _run(cases: Iterable[Case], layers: int | None) -> Iterator[Found]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="WORDS", help="a fault, words of a trace's name, or healthy")
+    parser.add_argument("--only", default="", metavar="WORDS", help="a fault, words of a trace's name, healthy or real")
     parser.add_argument("--layers", type=int, metavar="N", help="decoder layers (the model's own number)")
     parser.add_argument("--misses", action="store_true", help="tell all that was found where a fault isn't at the top")
     options = parser.parse_args(arguments)
     planted = [case for case in PLANTED if options.only in (case.fault, "") or options.only in case.name]
     healthy = [case for case in HEALTHY if options.only in ("healthy", "") or options.only in case.name]
     found, quiet = list(_run(planted, options.layers)), list(_run(healthy, options.layers))
-    print(
-        json.dumps({"planted": [asdict(each) for each in found], "healthy": [asdict(each) for each in quiet]}, indent=1)
-    )
+    real, good = real_sentences.judge() if options.only in ("real", "") else ([], True)
+    answers = {"planted": [asdict(each) for each in found], "healthy": [asdict(each) for each in quiet], "real": real}
+    print(json.dumps(answers, indent=1))
     tables = [*(planted_table(found) if found else ()), "", *(healthy_table(quiet) if quiet else ()), ""]
-    print("\n".join([*tables, *bars(found, quiet)]), file=sys.stderr)
+    print("\n".join([*tables, *bars(found, quiet), *real]), file=sys.stderr)
     if options.misses:
         print("\n".join(_misses(found)), file=sys.stderr)
-    return 0
+    return 0 if good else 1
 
 
 def _misses(found: Iterable[Found]) -> Iterator[str]:

@@ -13,7 +13,6 @@ there, too, and the rules whose finding names it, of which one has to stand firs
 from __future__ import annotations
 
 import argparse
-import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -139,6 +138,14 @@ def bars(said: Sequence[Said], verdicts: Iterable[Verdict], losses: Iterable[Los
     return lines, good
 
 
+def judge() -> tuple[list[str], bool]:
+    """`bars` of all captures; none, and good, where the checkout has no shared folder beside it."""
+    paths = captures()
+    if not paths:
+        return [f"No captures in {TRACES.relative_to(ROOT.parent)}: no sentence about real traces was read."], True
+    return bars([each for path in paths for each in said_of(path)], *read_verdicts())
+
+
 def place_of(loss: Loss, said: Iterable[Said]) -> int | None:
     """The place of the first finding that names it, from 1."""
     rules = [each.rule for each in said if (each.trace, each.command) == (loss.trace, "findings")]
@@ -184,16 +191,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--unjudged", action="store_true", help="print what has no verdict, as TOML")
     options = parser.parse_args(arguments)
-    paths = captures()
-    if not paths:
-        print(f"no traces in {TRACES.relative_to(ROOT.parent)}: nothing to read", file=sys.stderr)
-        return 0
-    said = [each for path in paths for each in said_of(path)]
-    verdicts, losses = read_verdicts() if VERDICTS.exists() else ([], [])
     if options.unjudged:
-        print("\n".join(as_toml(each) for each in unjudged(said, verdicts)))
+        said = [each for path in captures() for each in said_of(path)]
+        print("\n".join(as_toml(each) for each in unjudged(said, read_verdicts()[0])))
         return 0
-    lines, good = bars(said, verdicts, losses)
+    lines, good = judge()
     print("\n".join(lines))
     return 0 if good else 1
 
