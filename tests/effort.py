@@ -19,6 +19,10 @@ LONG: Final = {
     "tests/commands/test_hostile.py": "open hostile files, some of gigabytes",
     "tests/record/test_launching.py": "record programs that end in every way",
     "tests/record/test_journal_processes.py": "kill programs that are recorded",
+    "tests/record/test_server.py": "record servers, of which each fails in its own way",
+    "tests/commands/test_surroundings.py": "run commands in odd surroundings",
+    "tests/commands/test_chat_webgpu.py": "chat with small models, in a browser too",
+    "tests/tools/test_make_kineto.py": "make traces of every kind",
     "test_browser.py": "open pages in a browser",
 }
 """Files of tests that `make test` leaves out, and what they do: `make test-all` and CI run them, with all extras."""
