@@ -35,7 +35,7 @@ check: $(VENV)/.dev ## Lint, formatting, types and the order of imports
 	$(VENV)/bin/mypy --strict
 	$(VENV)/bin/python -m pytest --quiet tests/test_import_order.py
 
-format: $(VENV)/.dev ## Format the code and mend what the linter can
+format: $(VENV)/.dev ## Format the code and apply lint fixes
 	$(VENV)/bin/ruff format
 	$(VENV)/bin/ruff check --fix
 
