@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.effort import LONG
+from tests.effort import is_long
 
 import inferometer
 from inferometer import Trace
@@ -43,9 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--quick"):
-        long = [item for item in items if any(item.path.match(pattern) for pattern in LONG)]
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in set(long)]
+        config.hook.pytest_deselected(items=[item for item in items if is_long(item.nodeid)])
+        items[:] = [item for item in items if not is_long(item.nodeid)]
 
 
 @pytest.hookimpl(optionalhook=True)
