@@ -53,7 +53,7 @@ def find_gaps(trace: Trace, work: Work, columns: Sequence[str] = COLUMNS) -> pl.
 
     Columns: `place`, `rank`, `device`; `gap_start_ns` and `gap_ns` within the window; `cause`; `kernel` and `stream` of
     what ended it and `after`, the kernel before it; `api`, `called_ns`, `call_end_ns` of the call that queued it;
-    `waited_in`, the call in which the host was waiting when the device ran dry, and `wait_end_ns`, when it returned.
+    `waited_in`, the call in which the host was waiting when the device went idle, and `wait_end_ns`, when it returned.
     Both names of calls are categorical.
     """
     gaps = _with_waits(trace, _with_calls(trace, _between_launches(work)))
@@ -190,7 +190,7 @@ def _repeated(ids: Rows) -> NDArray[np.bool_]:
 
 
 def _with_waits(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
-    """`waited_in`: the call in which the launching thread waited for the device when that ran dry, and queued after."""
+    """`waited_in`: the call in which the launching thread waited for the device when that went idle, and queued after."""
     late = (
         gaps.select(*_THREAD, "dry_ns", "called_ns")
         .with_row_index("gap")

@@ -4,7 +4,7 @@ The launch-bound time of a step is that part of its window (`step_sources.RunSte
 
 - the device ran nothing, and the call that queued what it ran next had not returned: whether the host was launching,
   computing or waiting for a result itself; or
-- it ran a kernel that was shorter than the very call that launched it, and ran dry with its end: were the kernel
+- it ran a kernel that was shorter than the very call that launched it, and went idle with its end: were the kernel
   quicker, the device would wait that much longer.
 
 Work that was queued in time and begins late is not launch-bound, nor is idle time between the nodes of a graph, which
@@ -125,7 +125,7 @@ class _Queued:
         return bound, Cover.of(ran_dry[unknown], self.start_ns[unknown])
 
     def _hidden(self, waits: Flags, ran_dry: Times) -> Flags:
-        """Kernels shorter than the call that launched them, with whose end the device ran dry for want of a launch."""
+        """Kernels shorter than the call that launched them, with whose end the device went idle for want of a launch."""
         next_waits = np.concatenate((waits[1:], [False]))
         ends_last = np.concatenate((ran_dry[1:] == self.end_ns[:-1], [False]))
         shorter = self.known & self.alone & (self.end_ns - self.start_ns < self.call_ns)

@@ -147,7 +147,7 @@ def _launch_bound(phases: pl.DataFrame) -> Iterator[str]:
         if share is not None and share >= _SAID_LAUNCH_BOUND:
             yield (
                 f"A {_phase_name(row['phase'])}step is launch-bound for {format_share(share)} of {_window_name(row)} "
-                "(median): the device had run dry and the host had not queued its next work, or ran kernels shorter "
+                "(median): the device had gone idle and the host had not queued its next work, or ran kernels shorter "
                 "than their launch."
             )
 

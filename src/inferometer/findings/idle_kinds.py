@@ -11,16 +11,13 @@
 - `unknown`: the call that queued the work isn't in the file.
 """
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 import polars as pl
 
 from inferometer.analyses.work import PLACE
 from inferometer.findings.finding import Scale
-
-if TYPE_CHECKING:
-    from inferometer.findings.launch_evidence import LaunchEvidence
 
 IdleKind = Literal["launching", "host", "queued", "graph", "unknown"]
 KINDS: Final[tuple[IdleKind, ...]] = ("launching", "host", "queued", "graph", "unknown")
@@ -87,13 +84,6 @@ def _limits(late: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     usual = (_TIMES_USUAL * pl.col("between_ns")).clip(lower_bound=LONG_GAP_NS).cast(pl.Int64)
     of_rhythm = pl.when(is_slow).then(usual).otherwise(LONG_GAP_NS)
     return each.select(*PLACE, pl.when(pl.col("kernels") >= FEW).then(of_rhythm).otherwise(0).alias("limit_ns"))
-
-
-def idle_by_kind(evidence: "LaunchEvidence") -> pl.DataFrame:
-    """One row per place and kind: `rank`, `device`, `kind`, `idle_ns`, and the place's `window_ns`."""
-    windows = evidence.devices.select(*PLACE, "window_ns").filter(pl.col("window_ns") > 0)
-    sums = evidence.gaps.group_by(*PLACE, "kind").agg(pl.col("gap_ns").sum().alias("idle_ns"))
-    return sums.join(windows, on=PLACE, nulls_equal=True).sort(*PLACE, "kind")
 
 
 def count_gaps(rows: pl.DataFrame) -> tuple[int, int]:
