@@ -190,7 +190,7 @@ def _repeated(ids: Rows) -> NDArray[np.bool_]:
 
 
 def _with_waits(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
-    """`waited_in`: the call in which the launching thread waited for the device when that went idle, and queued after."""
+    """`waited_in`: the call in which the launching thread waited when the device went idle, and queued after."""
     late = (
         gaps.select(*_THREAD, "dry_ns", "called_ns")
         .with_row_index("gap")

@@ -125,7 +125,7 @@ class _Queued:
         return bound, Cover.of(ran_dry[unknown], self.start_ns[unknown])
 
     def _hidden(self, waits: Flags, ran_dry: Times) -> Flags:
-        """Kernels shorter than the call that launched them, with whose end the device went idle for want of a launch."""
+        """Kernels shorter than the call that launched them, after which the device went idle for want of a launch."""
         next_waits = np.concatenate((waits[1:], [False]))
         ends_last = np.concatenate((ran_dry[1:] == self.end_ns[:-1], [False]))
         shorter = self.known & self.alone & (self.end_ns - self.start_ns < self.call_ns)

@@ -7,9 +7,9 @@ from the trace, or else from our file of the device; of a device that the trace 
 these are all alike (visible devices are numbered anew). Without these there is no answer.
 
 Not counted, since it is by design: persistent kernels, whose grid is the number of multiprocessors; collectives,
-which leave room for others; preparation of attention; kernels that only wait (`torch.cuda._sleep`); sampling, softmax, scans and the like, of which a row is a
-block's work, if they have 16 blocks or take less than 100 μs; and the occupancy of matrix products and attention,
-whose large tiles leave room for few warps.
+which leave room for others; preparation of attention; kernels that only wait (`torch.cuda._sleep`); sampling, softmax,
+scans and the like, of which a row is a block's work, if they have 16 blocks or take less than 100 μs; and the occupancy
+of matrix products and attention, whose large tiles leave room for few warps.
 
 Severity is their share of all GPU time, times the part of the multiprocessors that none of their blocks is on: from
 3 % `low`, from 10 % `medium`, from 25 % `high`. Few warps on each prove nothing: a kernel may reach the memory's
@@ -184,8 +184,8 @@ def _advice(row: dict[str, Any], place: str) -> str:
         return _MEASURE.format(place, more)
     if row["family"] in ATTENTION:
         return (
-            f"Spread attention over more blocks{place}: split keys and values (flash decoding) where a sequence asks one "
-            "token a step, else take smaller tiles of queries."
+            f"Spread attention over more blocks{place}: split keys and values (flash decoding) where a sequence asks "
+            "one token a step, else take smaller tiles of queries."
         )
     if row["family"] == "conv":
         return f"Let the library time its kernels for these shapes{place} (torch.backends.cudnn.benchmark = True)."
