@@ -48,4 +48,4 @@ def test_growing_attention_is_found_in_a_generated_run(mode: str, tmp_path: Path
     finding = ask(RULE, generated(tmp_path, mode=mode, steps=24, fault="attention-growth"))[0]
 
     assert finding.severity != "info"
-    assert "steps; the run has 24" in finding.evidence[1]
+    assert "steps with such launches; the run has " in finding.evidence[1]

@@ -15,7 +15,7 @@ def test_reductions_that_take_a_quarter_are_told_with_their_products() -> None:
     assert finding.severity == "medium"
     assert finding.size_ns == 5 * 10_000
     assert "the products before them 50.000 μs" in finding.evidence[0]
-    assert "100.0 % of the product's time" in finding.evidence[1]
+    assert "100.0 % of the products' time" in finding.evidence[1]
 
 
 def test_a_usual_share_asks_for_nothing() -> None:

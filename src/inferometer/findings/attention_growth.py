@@ -6,9 +6,9 @@ a trend. A Theil-Sen line goes through them (of `analyses.step_drift`: through m
 whole 99 % interval of its slope is above 0, and the line gains 5 % or more from the first launch to the last: in
 twelve healthy runs of constant context it gained 2 % at most, and no interval left out 0.
 
-The size is what these launches take beyond their number times the line's start: what growth alone costs. Severity is
-its share of all GPU time: from 2 % `low`, from 6 % `medium`, from 15 % `high`. Reading a longer KV cache takes
-longer: some growth is normal. The evidence says when attention will have doubled, if it goes on so.
+The size is what these launches take, on their lines, beyond their number times the line's start: what growth alone
+costs. Severity is its share of all GPU time: from 2 % `low`, from 6 % `medium`, from 15 % `high`. Reading a longer KV
+cache takes longer: some growth is normal. The evidence says when attention will have doubled, if it goes on so.
 """
 
 from collections.abc import Iterator
@@ -34,6 +34,7 @@ _LAUNCHES = 400  # without steps
 _GAIN = 0.05
 _LEAST_SHARE = 0.01  # of all GPU time, of launches that are looked at
 _MOST_GROUPS = 100
+_SHOWN = 2
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,12 @@ class _Line:
 
 @dataclass(frozen=True)
 class _Growing:
-    """Alike launches, and their line over the number of the launch."""
+    """Alike launches, and their line over the number of the launch; `steps` that have any, None where none is known."""
 
     kernel: int
     node: int
     count: int
+    steps: int | None
     line: _Line
     extra_ns: float
 
@@ -68,23 +70,22 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         return
     rows = launches.rows
     attention = np.flatnonzero(rows.of_family(*_FAMILIES))
-    starts = launches.step_starts_ns if len(attention) and len(launches.step_starts_ns) else None
-    growing = sorted(_growing(launches, rows, attention, starts), key=lambda each: -each.extra_ns)
+    growing = sorted(_growing(launches, rows, attention), key=lambda each: -each.extra_ns)
     extra_ns = sum(each.extra_ns for each in growing)
     share = extra_ns / launches.total_ns
     severity = _SCALE.severity(share)
     if severity is None:
         return
-    first, steps = growing[0], None if starts is None else len(starts)
+    first = growing[0]
     yield Finding(
         rule=RULE.name,
         severity=severity,
         title=f"attention grows over the run, by {format_share(first.gain)}: {rows.known[first.kernel].short_name}",
         evidence=(
-            *(sentence for each in growing[:2] for sentence in _sentences(rows, each, steps)),
+            *(sentence for each in growing[:_SHOWN] for sentence in _sentences(rows, each)),
             (
-                f"Beyond what they would take as at first, these launches take {format_duration(extra_ns)}, "
-                f"{format_share(share)} of the GPU time."
+                f"On {_lines(len(growing))} {format_duration(extra_ns)} longer in all than if each took as long as at "
+                f"first: {format_share(share)} of the GPU time."
             ),
             *_with_context(launches, rows, first),
         ),
@@ -97,12 +98,11 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _growing(
-    launches: "LaunchEvidence", rows: KernelRows, attention: Ints, step_starts: Ints | None
-) -> Iterator[_Growing]:
-    """The groups of alike launches whose line rises beyond its noise."""
+def _growing(launches: "LaunchEvidence", rows: KernelRows, attention: Ints) -> Iterator[_Growing]:
+    """The groups of alike launches whose line rises beyond its noise, of enough steps to have a trend over these."""
     if not len(attention):
         return
+    step = launches.steps_of_rows if len(launches.step_starts_ns) else None
     like = ("rank", "device", "kernel", "grid_hash", "block_hash")
     chosen = rows.work[attention].select(like).with_columns(pl.Series("row", attention))
     sums = chosen.with_columns(pl.Series("dur_ns", rows.dur_ns[attention])).group_by(like).agg("row", pl.sum("dur_ns"))
@@ -110,19 +110,14 @@ def _growing(
     for rows_of_group in large.head(_MOST_GROUPS)["row"]:
         group = rows_of_group.to_numpy()
         group = group[np.argsort(rows.start_ns[group], kind="stable")]
-        found = _grows(rows, group) if _lasts(rows, group, step_starts) else None
+        steps = None if step is None else len(np.unique(step[group]))
+        lasts = len(group) >= _LAUNCHES if steps is None else steps >= _STEPS
+        found = _grows(rows, group, steps) if lasts else None
         if found is not None:
             yield found
 
 
-def _lasts(rows: KernelRows, group: Ints, step_starts: Ints | None) -> bool:
-    """Whether the launches are of enough steps to have a trend over these."""
-    if step_starts is None:
-        return len(group) >= _LAUNCHES
-    return len(np.unique(np.searchsorted(step_starts, rows.start_ns[group]))) >= _STEPS
-
-
-def _grows(rows: KernelRows, group: Ints) -> _Growing | None:
+def _grows(rows: KernelRows, group: Ints, steps: int | None) -> _Growing | None:
     number, dur_ns = np.arange(len(group), dtype=np.float64), rows.dur_ns[group].astype(np.float64)
     slope, low, high = slope_interval(number, dur_ns)
     start_ns = float(np.median(dur_ns - slope * number))
@@ -130,26 +125,33 @@ def _grows(rows: KernelRows, group: Ints) -> _Growing | None:
         return None
     extra_ns = slope * len(group) * (len(group) - 1) / 2
     line = _Line(start_ns, slope, low, high)
-    return _Growing(int(rows.kernel[group[0]]), int(rows.node[group[0]]), len(group), line, extra_ns)
+    return _Growing(int(rows.kernel[group[0]]), int(rows.node[group[0]]), len(group), steps, line, extra_ns)
 
 
-def _sentences(rows: KernelRows, each: _Growing, steps: int | None) -> Iterator[str]:
+def _sentences(rows: KernelRows, each: _Growing) -> Iterator[str]:
     name, end_ns = rows.known[each.kernel].short_name, each.line.start * (1 + each.gain)
     yield (
-        f"{name}: {format_duration(each.line.start)} at first, {format_duration(end_ns)} at the end of {each.count:,} "
-        f"alike launches: {format_duration(each.line.slope * 1000)} more every 1,000 launches "
+        f"{name}: a line through {each.count:,} alike launches rises from {format_duration(each.line.start)} to "
+        f"{format_duration(end_ns)}, by {format_duration(each.line.slope * 1000)} every 1,000 launches "
         f"({format_duration(each.line.low * 1000)} to {format_duration(each.line.high * 1000)}, 99 %)."
     )
-    more = each.line.start / each.line.slope
-    if steps is None:
-        yield f"If it goes on so, a launch takes twice as long as at first after {more:,.0f} launches."
+    when = "On this line" if each.gain >= 1 else "If it goes on so"
+    doubled, more = f"{when}, a launch takes twice as long as at first", each.line.start / each.line.slope
+    if each.steps is None:
+        yield f"{doubled} after {more:,.0f} launches."
     else:
-        a_step = each.count / steps
+        a_step = each.count / each.steps
         yield (
-            f"If it goes on so, a launch takes twice as long as at first after {more / a_step:,.0f} steps; the run has "
-            f"{steps:,}, and from one to the next these launches take "
-            f"{format_duration(each.line.slope * a_step * a_step)} longer on average."
+            f"{doubled} after {more / a_step:,.0f} steps with such launches; the run has {each.steps:,}, and from one "
+            f"to the next a launch takes {format_duration(each.line.slope * a_step)} longer on average."
         )
+
+
+def _lines(count: int) -> str:
+    """Of all that grow; more of them than are shown are counted."""
+    if count > _SHOWN:
+        return f"their lines, all {count:,} kinds of attention launches that grow take"
+    return "this line the launches take" if count == 1 else "these two lines the launches take"
 
 
 def _with_context(launches: "LaunchEvidence", rows: KernelRows, each: _Growing) -> Iterator[str]:

@@ -20,13 +20,13 @@ _NOBODY = -(2**63)  # stands for null where polars joins by equality only
 
 @dataclass(frozen=True)
 class Breaks:
-    """`graphs`: different pieces of code that a forward pass runs, the median; `names` of them, in order of time.
+    """`graphs`: different pieces of code that a broken forward pass runs, the median; `names`, in order of time.
 
     `idle_ns`: of `place`, in `gaps` that began before a break and ended with work called for after it.
     """
 
     place: Place
-    graphs: int
+    graphs: float
     names: tuple[str, ...]
     forwards: int
     gaps: int
@@ -49,16 +49,17 @@ def find_breaks(launches: LaunchEvidence, late: pl.DataFrame) -> Breaks | None:
     broken = forwards.filter(pl.col("graphs") > 1)
     if 2 * broken.height < forwards.height:
         return None
-    at_breaks = _at_breaks(launches, regions.join(broken, on=[*THREAD, "forward"], how="semi", nulls_equal=True), late)
+    parted = regions.join(broken, on=[*THREAD, "forward"], how="semi", nulls_equal=True)
+    at_breaks = _at_breaks(launches, parted, late)
     worst = worst_place(launches, at_breaks, "gap_ns")
     if worst is None:
         return None
     place, idle_ns = worst
-    names = regions.sort("start_ns")["op"].unique(maintain_order=True).to_list()
+    names = parted.sort("start_ns")["op"].unique(maintain_order=True).to_list()
     graphs = broken["graphs"].median()
     return Breaks(
         place=place,
-        graphs=round(graphs) if isinstance(graphs, int | float) else 0,
+        graphs=graphs if isinstance(graphs, int | float) else 0,
         names=tuple(names),
         forwards=broken.height,
         gaps=place.of(at_breaks).height,

@@ -78,8 +78,11 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         title=f"{_which(slow, first)} {format_duration(extra_ns)} beyond the usual",
         evidence=(
             *(_sentence(each) for each in slow),
-            f"That is {format_share(share)} of the wall time of all {steps.height:,} steps, this included.",
             *_reasons(prepared, [each.step for each in slow]),
+            (
+                f"The {format_duration(extra_ns)} are {format_share(share)} of the wall time of all {steps.height:,} "
+                f"steps{_and_before(slow)}."
+            ),
         ),
         size_ns=round(extra_ns),
         share=share,
@@ -155,7 +158,7 @@ def _preparing(launches: "LaunchEvidence", steps: pl.DataFrame) -> pl.DataFrame:
     told = calls.with_columns(pl.col("name").replace_strict(kinds, return_dtype=pl.String).alias("what"))
     frames = launches.trace.frames.filter(inside).select(pl.col("frame").alias("name"), *times).collect()
     compilers = [name for name in frames["name"].unique() if name and is_compiling(name)]
-    compiling = frames.filter(pl.col("name").is_in(compilers)).with_columns(pl.lit("compiling").alias("what"))
+    compiling = frames.filter(pl.col("name").is_in(compilers)).with_columns(pl.lit("compiling or tuning").alias("what"))
     columns = ("what", "name", *THREAD, "start_ns", "end_ns")
     every = pl.concat([told.drop_nulls("what").select(columns), compiling.select(columns)])
     every = every.sort("what", *THREAD, "start_ns", "end_ns", descending=[*[False] * (2 + len(THREAD)), True])
@@ -193,9 +196,10 @@ def _sentence(each: _Slow) -> str:
         return f"{format_duration(step['wall_ns'])} pass before the first step, with launches that are of no step."
     took = f"Step {step['step']} ({step['phase'] or 'phase not known'}) takes {format_duration(step['wall_ns'])}"
     if not each.like:
-        outside = "outside of compiling, loading code and allocating memory"
+        outside = "outside of compiling, tuning, loading code and allocating memory"
         return f"{took}, {format_duration(each.usual_ns)} of it {outside}; too few later steps are like it."
-    return f"{took}, {step['wall_ns'] / each.usual_ns:.1f}x the median of {each.like:,} like steps after it."
+    ratio = step["wall_ns"] / each.usual_ns
+    return f"{took}, {ratio:.1f}x the median of {each.like:,} like steps after the first {_MOST}."
 
 
 def _reasons(prepared: pl.DataFrame, steps: list[dict[str, Any]]) -> Iterator[str]:
@@ -204,11 +208,15 @@ def _reasons(prepared: pl.DataFrame, steps: list[dict[str, Any]]) -> Iterator[st
         named = rows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("dur_ns"))
         longest = named.sort("dur_ns", descending=True).row(0, named=True)
         covered_ns = sum(_covered_ns(rows, step) for step in steps)
-        calls = "1 call," if rows.height == 1 else f"{rows.height:,} outermost calls,"
-        yield (
-            f"{str(what).capitalize()} takes {format_duration(covered_ns)} of them, in {calls} of which the longest, "
-            f"{longest['name']}, takes {format_duration(longest['dur_ns'])}."
-        )
+        name, dur = longest["name"], format_duration(longest["dur_ns"])
+        many = f"{rows.height:,} outermost calls; the longest, {name}, takes {dur}"
+        calls = f"1 call of {name}" if rows.height == 1 else many
+        of = "it" if len(steps) == 1 else "these steps"
+        yield f"{format_duration(covered_ns)} of {of} went to {what}, in {calls}."
+
+
+def _and_before(slow: list[_Slow]) -> str:
+    return " and of what runs before them" if any(each.step["step"] is None for each in slow) else ""
 
 
 RULE = Rule("first_step_warm_up", _find)

@@ -64,10 +64,9 @@ def _steps(launches: LaunchEvidence) -> pl.DataFrame:
     table = launches.steps
     if table is None or not len(launches.step_starts_ns):
         return pl.DataFrame()
-    columns = ("phase", "tokens", "start_ns", "wall_ns", "gap_ns")
+    columns = ("phase", "tokens", "start_ns", "wall_ns", "window_ns", "gap_ns")
     timed = table.steps.select(columns).filter(pl.col("start_ns").is_not_null()).sort("start_ns")
-    own = pl.col("rank").eq_missing(pl.lit(table.rank, dtype=pl.Int64))
-    work = launches.work.filter(own).select("called_ns", "start_ns", "is_replay")
+    work = launches.work.filter(_is_of(launches)).select("called_ns", "start_ns", "is_replay")
     number = pl.Series("number", _step_numbers(launches, timed, work), dtype=pl.Int64)
     graph = pl.col("called_ns").filter("is_replay").drop_nulls()
     counted = (
@@ -82,6 +81,11 @@ def _steps(launches: LaunchEvidence) -> pl.DataFrame:
         )
     )
     return timed.with_row_index("number").with_columns(pl.col("number").cast(pl.Int64)).join(counted, on="number")
+
+
+def _is_of(launches: LaunchEvidence) -> pl.Expr:
+    """Whether a row is of the rank whose steps are looked at."""
+    return pl.col("rank").eq_missing(pl.lit(launches.steps.rank if launches.steps else None, dtype=pl.Int64))
 
 
 def _step_numbers(launches: LaunchEvidence, timed: pl.DataFrame, work: pl.DataFrame) -> Numbers:
@@ -109,8 +113,8 @@ def _eager_steps(launches: LaunchEvidence, steps: pl.DataFrame) -> Iterator[Find
         return
     usual_ns = _median(replayed["gap_ns"])
     lost_ns = int(eager["gap_ns"].sum()) - round(usual_ns * eager.height)
-    wall_ns = int(eager["wall_ns"].sum())
-    share = wall_ns / launches.window_ns
+    took_ns = int(eager["window_ns"].sum())
+    share = took_ns / launches.window_ns
     severity = _SCALE.severity(lost_ns / launches.window_ns) or _EAGER_SCALE.severity(share)
     if severity is None:
         return
@@ -121,15 +125,15 @@ def _eager_steps(launches: LaunchEvidence, steps: pl.DataFrame) -> Iterator[Find
         + _batches(eager),
         evidence=(
             (
-                f"They take {format_duration(wall_ns)}, {format_duration(_median(eager['wall_ns']))} each (median), "
-                f"the {replayed.height:,} replayed ones {format_duration(_median(replayed['wall_ns']))}."
+                f"They take {format_duration(took_ns)}, {format_duration(_median(eager['window_ns']))} each (median), "
+                f"the {replayed.height:,} replayed ones {format_duration(_median(replayed['window_ns']))}."
             ),
             (
                 f"The device idles {format_duration(_median(eager['gap_ns']))} in each of them (median), and "
                 f"{format_duration(usual_ns)} in a replayed one: {_lost(lost_ns, launches.window_ns)}."
             ),
         ),
-        size_ns=wall_ns,
+        size_ns=took_ns,
         share=share,
         next=_CAPTURE,
     )
@@ -162,10 +166,11 @@ def _several_graphs(launches: LaunchEvidence, steps: pl.DataFrame, late: pl.Data
     several = some.filter(pl.col("graphs") > 1).sort("first_ns")
     if not several.height or 2 * several.height < some.height:
         return
-    called = late["called_ns"].to_numpy()
+    own = late.filter(_is_of(launches))  # times of several ranks can't be compared
+    called = own["called_ns"].to_numpy()
     place = np.searchsorted(several["first_ns"].to_numpy(), called, side="left") - 1
     between = (place >= 0) & (called <= several["last_ns"].to_numpy()[place])
-    grave = grave_place(launches, late.filter(pl.Series(between)), "gap_ns", _SCALE)
+    grave = grave_place(launches, own.filter(pl.Series(between)), "gap_ns", _SCALE)
     if grave is None:
         return
     where, idle_ns, severity = grave
@@ -177,8 +182,8 @@ def _several_graphs(launches: LaunchEvidence, steps: pl.DataFrame, late: pl.Data
         title=f"{where.name} waits {format_share(share)} of its time between the graphs of a step",
         evidence=(
             (
-                f"{several.height:,} steps launch {graphs:,.0f} graphs each (median), with {eager:,.0f} launches of "
-                "their own kernels beside them."
+                f"{several.height:,} steps launch {graphs:g} graphs each (median), and {eager:g} kernels and copies "
+                "one by one (median)."
             ),
             (
                 f"Between a step's first and last graph the device idles {format_duration(idle_ns)} for the host"
@@ -202,10 +207,13 @@ def _compiled(launches: LaunchEvidence, late: pl.DataFrame) -> Iterator[Finding]
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"compiled code is broken into {found.graphs} graphs a forward pass: {found.place.name} waits "
+        title=f"compiled code is broken into {found.graphs:g} graphs a forward pass: {found.place.name} waits "
         f"{format_share(share)} of its time at the breaks",
         evidence=(
-            f"In {found.forwards:,} forward passes run {', '.join(found.names[:_SHOWN])}{more}.",
+            (
+                f"In {found.forwards:,} forward passes, of {found.graphs:g} graphs each (median), run "
+                f"{', '.join(found.names[:_SHOWN])}{more}."
+            ),
             (
                 f"The device idles {format_duration(found.idle_ns)} at the breaks{launches.a_step(found.idle_ns)}, in "
                 f"{found.gaps:,} gaps: the host leaves compiled code, runs Python and enters again."

@@ -210,6 +210,24 @@ class LaunchEvidence:
         return np.searchsorted(self.step_starts_ns, times_ns, side="right") - 1
 
     @made_once
+    def steps_of_work(self) -> "Times":
+        """The place in `step_starts_ns` of each row of `work`; -1 before the first step.
+
+        A launch belongs to the step in which it was called for. Where steps were found on the device, or its call isn't
+        in the file, it is the one in which it began.
+        """
+        from inferometer.analyses.step_sources import FOUND
+
+        began = self.work["start_ns"]
+        on_device = self.steps is None or self.steps.anchor == FOUND
+        return self.step_of((began if on_device else self.work["called_ns"].fill_null(began)).to_numpy())
+
+    @made_once
+    def steps_of_rows(self) -> "Times":
+        """The same of each of `rows`."""
+        return self.steps_of_work[(self.work["kind"] != "memset").to_numpy()]
+
+    @made_once
     def shared_by_steps(self) -> int:
         """How many steps have launches, where these are all but a fiftieth of the window's; else 0.
 

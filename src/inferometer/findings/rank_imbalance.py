@@ -2,8 +2,8 @@
 
 All ranks leave a collective together, so the rank whose kernel is the shortest came last, and the others waited by
 what theirs are longer: durations alone tell it, whatever the clocks say. The time is what the others waited for the
-one rank, on average, against the longest window of a device. Fires where one rank came last far more often than
-chance has it (four standard deviations above an even draw) and the others waited for it for 2 % of the window: `low`;
+one rank, on average; its share is of the windows of their devices. Fires where one rank came last far more often than
+chance has it (four standard deviations above an even draw) and the others waited for it for 2 % of their time: `low`;
 from 5 % `medium`, from 15 % `high`.
 
 Normal: ranks come last in turn, by a few μs. Where collectives can't be matched across ranks, the rule is silent.
@@ -14,7 +14,7 @@ from math import sqrt
 
 import polars as pl
 
-from inferometer.analyses.work import place_name
+from inferometer.analyses.work import PLACE, place_name
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.findings.rule import Evidence, Rule
@@ -22,22 +22,24 @@ from inferometer.units import format_duration, format_share
 
 _SCALE = Scale(low=0.02, medium=0.05, high=0.15)
 _DEVIATIONS = 4.0
-_UNEVEN = 0.02  # of compute above the mean: that explains a straggler
+_UNEVEN = 0.02  # of compute from the mean: above it, that explains a straggler
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
     launches = evidence.launches
     if launches is None or launches.devices.height < 2:
         return
-    frame = launches.ranks.frame.filter(pl.col("compared") > 0, pl.col("last") > 0)
-    if frame.height < 1 or not launches.window_ns:
+    windows = launches.devices.select(*PLACE, "window_ns")
+    compared = launches.ranks.frame.filter(pl.col("compared") > 0).join(windows, on=PLACE, nulls_equal=True)
+    frame = compared.filter(pl.col("last") > 0)
+    if frame.is_empty():
         return
     row = frame.sort("kept_waiting_ns", descending=True, maintain_order=True).row(0, named=True)
-    places = launches.ranks.frame.filter(pl.col("compared") > 0).height
-    if places < 2 or not _is_systematic(row["last"], row["compared"], places):
+    others, others_ns = compared.height - 1, int(compared["window_ns"].sum()) - row["window_ns"]
+    if others_ns <= 0 or not _is_systematic(row["last"], row["compared"], compared.height):
         return
-    waited_ns = row["kept_waiting_ns"] // (places - 1)
-    share = waited_ns / launches.window_ns
+    waited_ns = row["kept_waiting_ns"] // others
+    share = row["kept_waiting_ns"] / others_ns
     severity = _SCALE.severity(share)
     if severity is None:
         return
@@ -48,8 +50,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         title=f"{name} keeps the others waiting for {format_share(share)} of their time",
         evidence=(
             (
-                f"It came last in {row['last']:,} of {row['compared']:,} collectives; each other rank waited "
-                f"{format_duration(waited_ns)} for it on average{launches.a_step(waited_ns)}."
+                f"It came last in {row['last']:,} of {row['compared']:,} collectives; {_waited(others)} "
+                f"{format_duration(waited_ns)} for it{launches.a_step(waited_ns)}."
             ),
             _compute(row["against_mean"], row["compute_busy_ns"]),
             *_kernels(launches),
@@ -66,15 +68,18 @@ def _is_systematic(last: int, compared: int, places: int) -> bool:
     return last > compared * even + _DEVIATIONS * sqrt(compared * even * (1 - even))
 
 
+def _waited(others: int) -> str:
+    return "the other rank waited" if others == 1 else f"the {others:,} other ranks waited, on average,"
+
+
 def _compute(against_mean: float | None, compute_ns: int) -> str:
     if against_mean is None:
         return "What it computes isn't recorded."
+    from_mean = f"{format_share(abs(against_mean))} {'below' if against_mean < 0 else 'above'} the mean of all"
+    computes = f"It computes for {format_duration(compute_ns)}, {from_mean}"
     if against_mean > _UNEVEN:
-        return f"It computes for {format_duration(compute_ns)}, {format_share(against_mean)} above the mean of all."
-    return (
-        f"It computes no longer than the others ({format_duration(compute_ns)}, {format_share(against_mean)} against "
-        "the mean): its host is late, or it waits for something else."
-    )
+        return f"{computes}."
+    return f"{computes}: that doesn't make it late. Its host is, or it waits for something else."
 
 
 def _kernels(launches: LaunchEvidence) -> Iterator[str]:

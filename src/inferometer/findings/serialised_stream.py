@@ -16,6 +16,7 @@ or one that overlaps. By its time's share of the window `low` from 5 %, `medium`
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from inferometer.analyses.cover import Cover
@@ -38,7 +39,8 @@ _WAIT = ("cudaStreamWaitEvent", "cuStreamWaitEvent", "hipStreamWaitEvent")
 class _Second:
     """A stream next to the first.
 
-    `between_ns`: idle time of both at its turns. `event_waits`: how many waits for events its rank has.
+    `between_ns`: idle time of both where one takes over from the other. `event_waits`: how many waits for events its
+    rank has.
     """
 
     stream: int
@@ -74,12 +76,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         title=f"stream {second.stream} {_seldom(second)} beside stream {second.first} on {place.name}: they take turns",
         evidence=(
             (
-                f"It computes for {format_duration(second.busy_ns)}{launches.a_step(second.busy_ns)}, "
+                f"It works for {format_duration(second.busy_ns)}{launches.a_step(second.busy_ns)}, "
                 f"{format_share(share)} of the window; {format_duration(second.overlap_ns)} of that beside other work."
             ),
             (
-                f"The two take turns {second.turns:,} times, and idle {format_duration(second.between_ns)} where they "
-                f"do; the host queues {second.event_waits:,} waits of streams for events."
+                f"It takes over {second.turns:,} times, and at the changes to and fro both idle "
+                f"{format_duration(second.between_ns)} in all; the host queues {second.event_waits:,} waits of streams "
+                "for events."
             ),
             *([f"Most of its work is launched by {second.site}."] if second.site else []),
         ),
@@ -118,7 +121,7 @@ def _serial(launches: LaunchEvidence, place: Place, event_waits: int) -> Iterato
         busy_ns = int((busy.end_ns - busy.start_ns).sum())
         overlap_ns = int(beside.within(busy.start_ns, busy.end_ns).sum())
         both = kernels.filter(pl.col("stream").is_in([streams[0], stream])).sort("start_ns")
-        turns, between_ns = _turns(both, stream)
+        turns, between_ns = _turns(both, stream, _cover(every.filter(pl.col("stream").is_in([streams[0], stream]))))
         if overlap_ns < _OVERLAPS * busy_ns and _TURNS <= turns <= event_waits:
             site = _site(launches, both.filter(pl.col("stream") == stream))
             yield _Second(stream, streams[0], busy_ns, overlap_ns, turns, event_waits, between_ns, site)
@@ -139,14 +142,19 @@ def _cover(rows: pl.DataFrame) -> Cover:
     return Cover.of(start, start + dur)
 
 
-def _turns(both: pl.DataFrame, stream: int) -> tuple[int, int]:
-    """How often the second stream takes over from the first, and idle time of both at all changes, ns."""
+def _turns(both: pl.DataFrame, stream: int, busy: Cover) -> tuple[int, int]:
+    """How often the second stream takes over from the first, and idle time of both at all changes, ns.
+
+    `busy`: when either has any work, which may be a copy between two kernels.
+    """
     changes = both.with_columns(
         (pl.col("stream") != pl.col("stream").shift(1)).alias("is_change"),
-        (pl.col("start_ns") - (pl.col("start_ns") + pl.col("dur_ns")).cum_max().shift(1)).alias("idle_ns"),
+        (pl.col("start_ns") + pl.col("dur_ns")).cum_max().shift(1).alias("ended_ns"),
     ).filter("is_change")
-    idle_ns = changes.select(pl.col("idle_ns").clip(lower_bound=0).sum()).item()
-    return changes.filter(pl.col("stream") == stream).height, int(idle_ns)
+    start = changes["start_ns"].to_numpy()
+    ended = np.minimum(changes["ended_ns"].to_numpy(), start)
+    idle_ns = int((start - ended - busy.within(ended, start)).sum())
+    return changes.filter(pl.col("stream") == stream).height, idle_ns
 
 
 def _site(launches: LaunchEvidence, kernels: pl.DataFrame) -> str | None:
@@ -154,7 +162,7 @@ def _site(launches: LaunchEvidence, kernels: pl.DataFrame) -> str | None:
     sites = launches.attribution.sites.select("node", "user_frame")
     sums = kernels.join(sites, on="node").drop_nulls("user_frame").group_by("user_frame").agg(pl.col("dur_ns").sum())
     largest = sums.sort("dur_ns", "user_frame", descending=[True, False])
-    if largest.is_empty() or 2 * largest["dur_ns"][0] < kernels["dur_ns"].sum():
+    if largest.is_empty() or 2 * largest["dur_ns"][0] <= kernels["dur_ns"].sum():
         return None
     return describe_site(None, largest["user_frame"][0])
 

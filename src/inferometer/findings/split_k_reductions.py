@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.findings.finding import Finding, Scale, Severity
-from inferometer.findings.kernel_rows import PRODUCTS, KernelRows, Origins
+from inferometer.findings.kernel_rows import PRODUCTS, Ints, KernelRows, Origins
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names import KernelName
 from inferometer.units import format_duration, format_share
@@ -36,7 +36,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     if not len(reduces):
         return
     size_ns = int(rows.dur_ns[reduces].sum())
-    share = size_ns / max(1, _around_ns(launches, rows, reduces))
+    share = size_ns / max(1, _around_ns(launches, reduces))
     if share < _WORTH_SAYING:
         return
     severity: Severity = _SCALE.severity(share) or "info"
@@ -60,13 +60,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _around_ns(launches: "LaunchEvidence", rows: KernelRows, reduces: np.ndarray) -> int:
+def _around_ns(launches: "LaunchEvidence", reduces: Ints) -> int:
     """GPU time of the steps that have reductions; of all launches where steps aren't known."""
     if not len(launches.step_starts_ns):
         return launches.total_ns
-    step = launches.step_of(rows.start_ns) + 1
-    has_one = np.bincount(step[reduces], minlength=int(step.max()) + 1) > 0
-    return int(rows.dur_ns[has_one[step]].sum())
+    step = launches.steps_of_work + 1
+    has_one = np.bincount(launches.steps_of_rows[reduces] + 1, minlength=int(step.max()) + 1) > 0
+    return int(launches.work["dur_ns"].to_numpy()[has_one[step]].sum())
 
 
 def _is_reduction(name: str, known: KernelName) -> bool:
@@ -74,7 +74,7 @@ def _is_reduction(name: str, known: KernelName) -> bool:
     return (known.family == "gemm_epilogue" and "splitk" in words) or "PostGSU" in name
 
 
-def _by_place(rows: KernelRows, where: Origins, reduces: np.ndarray) -> pl.DataFrame:
+def _by_place(rows: KernelRows, where: Origins, reduces: Ints) -> pl.DataFrame:
     """One row a place and product: `count`, `total_ns`, `product_ns`; `product` is null where none stands before."""
     before = np.maximum(reduces - 1, 0)
     has_product = rows.before(rows.of_family(*PRODUCTS))[reduces]
@@ -95,7 +95,7 @@ def _by_place(rows: KernelRows, where: Origins, reduces: np.ndarray) -> pl.DataF
 def _sentence(rows: KernelRows, where: Origins, row: dict[str, int]) -> str:
     product = "" if row["product"] < 0 else f" after {rows.known[row['product']].short_name}"
     beside = format_share(row["total_ns"] / row["product_ns"]) if row["product_ns"] else ""
-    against = f", {beside} of the product's time" if beside else ""
+    against = f", {beside} of the products' time" if beside else ""
     place, took = where.said(row["place"]), format_duration(row["total_ns"])
     return f"{row['count']:,} reductions{product}{place}: {took}{against}."
 
