@@ -269,9 +269,9 @@ def size(count: float | Fraction) -> str:
 
 
 def _short(value: float | Fraction, units: tuple[tuple[int, str], ...], least: str) -> str:
-    """Three decimals of the largest unit that it fills."""
+    """Three decimals of the largest unit that it fills; the least has none."""
     exact = Fraction(value)
-    return next((f"{_digits(exact / each)} {unit}" for each, unit in units if exact >= each), f"{value} {least}")
+    return next((f"{_digits(exact / each)} {unit}" for each, unit in units if exact >= each), f"{round(exact)} {least}")
 
 
 def _digits(value: Fraction) -> str:

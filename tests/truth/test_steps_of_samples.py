@@ -11,6 +11,7 @@ from tests.truth.samples import SAMPLES, Step, Unusual, find_unusual, log_steps,
 import inferometer
 from inferometer.findings.finding import Finding
 
+RULES = ("disturbed_steps", "host_gap", "tail_step")
 LOG = SAMPLES / "webgpu.log.gz"
 RECORDED = sorted((SAMPLES / "recorded").glob("*/*.ifm"))
 NAMES = [f"{path.parent.name}-{path.stem}" for path in RECORDED]
@@ -18,7 +19,7 @@ NAMES = [f"{path.parent.name}-{path.stem}" for path in RECORDED]
 
 def ask(path: Path) -> dict[str, Finding]:
     with inferometer.open(path) as trace:
-        found = inferometer.find_findings(trace, rules=["disturbed_steps", "host_gap", "tail_step"]).findings
+        found = inferometer.find_findings(trace, rules=RULES).findings
     return {each.rule: each for each in found}
 
 

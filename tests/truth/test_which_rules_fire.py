@@ -1,14 +1,19 @@
-"""Of the rules about launches, streams, steps and ranks: which find something in which real capture, and no other."""
+"""Of the rules about launches, streams, steps and ranks: which find something in which real capture, and no other.
 
+What such a rule prints, a test of this folder recomputes: of real captures, or of planted faults where none has any.
+"""
+
+from importlib import import_module
 from pathlib import Path
 from shutil import copy
 
 import pytest
+from tests.findings.conftest import OF_LAUNCHES
 
 import inferometer
 from inferometer.findings.rule import NEEDED
 
-RULES = (
+ASKED = (
     *("low_occupancy", "repeated_work", "slow_sibling", "split_k_reductions", "serialised_stream", "attention_growth"),
     *("first_step_warm_up", "disturbed_steps", "tail_step", "host_gap", "graph_breaks", "rank_imbalance"),
 )
@@ -30,7 +35,7 @@ FILES = (
 
 def fire(path: Path) -> set[str]:
     with inferometer.open(path, NEEDED) as trace:
-        return {each.rule for each in inferometer.find_findings(trace, rules=RULES).findings}
+        return {each.rule for each in inferometer.find_findings(trace, rules=ASKED).findings}
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -42,3 +47,15 @@ def test_two_ranks_that_wait_for_each_other_in_turn_have_none(shared_data: Path,
     for rank in (0, 1):
         copy(shared_data / "traces" / "kineto" / f"rank{rank}_sampled.json.gz", tmp_path)
     assert fire(tmp_path) == set()
+
+
+def recomputed() -> set[str]:
+    """The rules whose complete texts the tests of this folder recompute: each names its own, `RULE` or `RULES`."""
+    modules = [import_module(f"tests.truth.{path.stem}") for path in Path(__file__).parent.glob("test_*.py")]
+    of_one = {module.RULE for module in modules if hasattr(module, "RULE")}
+    return of_one.union(*(module.RULES for module in modules if hasattr(module, "RULES")))
+
+
+def test_every_rule_about_launches_and_steps_is_recomputed() -> None:
+    """A rule that isn't in `OF_LAUNCHES` is about logs, and `tests/findings/test_rules.py` has its text."""
+    assert recomputed() == OF_LAUNCHES | {"disturbed_steps", "host_gap", "tail_step"}
