@@ -38,6 +38,27 @@ def bound(launches: list[dict[str, Any]], calls: list[dict[str, Any]], *steps: d
     return step_table(trace_of(launches, calls=calls, spans=spans)).steps["launch_bound_ns"].to_list()
 
 
+def test_a_step_in_which_a_graph_is_captured_has_no_launch_bound_time() -> None:
+    """Two steps alike; in the second, and in the next one's mark, the host captures a graph."""
+    spans = [{"process": 1, "span": f"ProfilerStep#{n}", "start_ns": 1_000 * n, "dur_ns": 1_000} for n in range(3)]
+    launches = [run(n, 1_000 * n + 150, 300) for n in range(3)]
+    calls = [call(n, 1_000 * n + 100, 40) for n in range(3)]
+    captured = call(9, 1_500, 20) | {"api": "hipStreamBeginCapture", "correlation_id": None}
+    others = captured | {"process": 2, "start_ns": 2_500}
+    found = step_table(trace_of(launches, calls=[*calls, captured, others], spans=spans))
+    assert found.steps["captures"].to_list() == [0, 1, 0]
+    assert found.steps["launch_bound_ns"].to_list() == [140 + 550, None, 690]
+    assert "Step 1 captures a graph: what is captured isn't run, so no launch-bound time is given." in found.remarks()
+
+
+def test_marks_without_launches_are_left_out_of_medians_where_others_have_some() -> None:
+    spans = [{"process": 1, "span": f"ProfilerStep#{n}", "start_ns": 1_000 * n, "dur_ns": 1_000} for n in range(2)]
+    found = step_table(trace_of([run(1, 100, 200)], calls=[call(1, 50, 10)], spans=spans))
+    assert found.phases["used"].to_list() == [1]
+    assert found.phases["gap_median_ns"].to_list() == [800]
+    assert "Step 1 is without any launch, and left out of all medians." in found.remarks()
+
+
 def test_idle_time_until_the_call_that_queues_the_next_work_returns_is_launch_bound() -> None:
     launches = [run(1, 150, 300), run(2, 620, 300)]
     calls = [call(1, 100, 40), call(2, 500, 100)]

@@ -195,6 +195,12 @@ def is_whole() -> pl.Expr:
     return ~(pl.col("is_partial").fill_null(value=False) | pl.col("is_warm_up").fill_null(value=False))
 
 
+def is_without_work() -> pl.Expr:
+    """A mark in which nothing was launched, where other steps of its phase have `launches`."""
+    launches = pl.col("launches")
+    return ((launches == 0) & (launches.max().over("phase") > 0)).fill_null(value=False)
+
+
 def judged_together(steps: pl.DataFrame, class_steps: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Whole steps, from which is learned what is usual, with the rows of their classes: phase by phase.
 

@@ -8,7 +8,8 @@ The launch-bound time of a step is that part of its window (`step_sources.RunSte
   quicker, the device would wait that much longer.
 
 Work that was queued in time and begins late is not launch-bound, nor is idle time between the nodes of a graph, which
-one call queued. A device ran something while any launch of the process ran, on any stream. The idea, to ask where the
+one call queued. A step in which a graph is captured has no launch-bound time: what it queues isn't meant to run. A
+device ran something while any launch of the process ran, on any stream. The idea, to ask where the
 launches and not the kernels take the time, is that of arXiv:2504.11750, section 3; it adds up launch and queueing times
 of all kernels, which overlap, and that is no part of a step. Recording makes calls slower, so the share is an upper
 bound of that in an unrecorded run. The clocks of host and device agree as well as the profiler aligned them.
@@ -28,15 +29,19 @@ from inferometer.trace.trace import Trace
 
 NEEDED = {  # the columns of each table that the question touches
     "launches": ("rank", "process", "start_ns", "dur_ns", "correlation_id"),
-    "calls": ("rank", "process", "start_ns", "dur_ns", "correlation_id"),
+    "calls": ("rank", "process", "start_ns", "dur_ns", "correlation_id", "api"),
 }
 UNKNOWN_IDLE = 0.01
 """A step of which more than this part is idle time that ends with work of an unknown call has no launch-bound time: a
 missing call or two of hundreds don't move the share by more than its last printed digits."""
 
 LAUNCHED = pl.Schema(
-    {"launches": pl.Int64(), "launch_bound_ns": pl.Int64(), "launch_bound_share": pl.Float64()},
+    {
+        **dict.fromkeys(("launches", "captures", "launch_bound_ns"), pl.Int64()),
+        "launch_bound_share": pl.Float64(),
+    },
 )
+_CAPTURES = r"^(?:cuda|cu|hip)StreamBeginCapture"
 Flags = NDArray[np.bool_]
 
 
@@ -46,12 +51,13 @@ def with_launches(
     """`steps` with the columns `LAUNCHED`; all null where the trace has no launches.
 
     `launches`: launches in the step, copies and sets among them; null where none can be told to a step.
+    `captures`: captures of graphs that began while it lasted on the host; null where calls were not read.
     `launch_bound_ns` and its share of the window are null where the window, or too many of the calls, aren't known, and
-    in steps without launches.
+    in steps without launches or with captures.
 
     Args:
         trace: May have `launches` and `calls`.
-        steps: Of one run: `step`, `gpu_busy_ns`, `window_start_ns`, `window_ns`.
+        steps: Of one run: `step`, `start_ns`, `wall_ns`, `gpu_busy_ns`, `window_start_ns`, `window_ns`.
         class_steps: `step` and `calls`, as `step_class_times` has it.
         rank: Whose launches, as is `process`; those of an unknown process count where only its rank tells.
         process: The same.
@@ -62,6 +68,7 @@ def with_launches(
     if class_steps.is_empty() or class_steps["calls"].count():
         none = pl.when(pl.col("gpu_busy_ns").is_not_null()).then(pl.lit(0, dtype=pl.Int64))
         counted = counted.with_columns(pl.col("launches").fill_null(none))
+    counted = counted.with_columns(_captures(trace, counted, rank, process))
     share = pl.col("launch_bound_ns") / pl.when(pl.col("window_ns") > 0).then(pl.col("window_ns"))
     bound = counted.with_columns(_bound_by_step(_Queued.read(trace, rank, process), counted))
     return bound.with_columns(share.alias("launch_bound_share"))
@@ -71,6 +78,19 @@ def _counts(class_steps: pl.DataFrame) -> pl.DataFrame:
     calls = pl.col("calls")
     counted = pl.when(calls.count() > 0).then(calls.sum()).alias("launches")
     return class_steps.group_by("step").agg(counted)
+
+
+def _captures(trace: Trace, steps: pl.DataFrame, rank: int | None, process: int | None) -> pl.Series:
+    """Captures begun in each step, by its times on the host."""
+    if "calls" not in trace.scope:
+        return pl.Series("captures", [None] * steps.height, dtype=pl.Int64)
+    begins = pl.col("api").cast(pl.String).str.contains(_CAPTURES)
+    own = [_is(rank, "rank"), *([] if process is None else [_is(process, "process")])]
+    began = trace.calls.filter(begins, *own).select("start_ns").collect()["start_ns"].sort().to_numpy()
+    start, end = steps["start_ns"], steps["start_ns"] + steps["wall_ns"]
+    first, last = (np.searchsorted(began, times.fill_null(0).to_numpy()) for times in (start, end))
+    counts = pl.Series("captures", last - first, dtype=pl.Int64)
+    return pl.select(pl.when(end.is_not_null()).then(counts).alias("captures")).to_series()
 
 
 @dataclass(frozen=True)
@@ -140,6 +160,7 @@ def _bound_by_step(work: _Queued | None, steps: pl.DataFrame) -> pl.Series:
     """Launch-bound time of each step, null where it can't be told."""
     windows = ("window_start_ns", "window_ns")
     is_timed = pl.all_horizontal(pl.col(name).is_not_null() for name in windows) & (pl.col("launches") != 0)
+    is_timed &= pl.col("captures").fill_null(0) == 0
     timed = steps.select(is_timed.fill_null(value=False)).to_series().to_numpy()
     found: list[int | None] = [None] * steps.height
     if work is not None and timed.any():

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.step_disturbances import FEWEST
+from inferometer.analyses.step_disturbances import FEWEST, is_without_work
 from inferometer.analyses.step_drift import BOTH, BUSY, CLASS, CONTEXT, GAP, POSITION, TIME, WALL
 from inferometer.analyses.step_growth import ALL, CONTEXTS, format_slope
 from inferometer.analyses.step_outliers import GAP as HOST_GAP
@@ -37,6 +37,7 @@ def find_remarks(
     yield from _gaps(phases)
     yield from _ahead(steps)
     yield from _launch_bound(phases)
+    yield from _capturing(steps)
     yield from _trends(trends)
     yield from _first_gaps(steps)
     yield from _other_tokens(steps)
@@ -220,11 +221,22 @@ def _other_tokens(steps: pl.DataFrame) -> Iterator[str]:
 
 
 def _not_whole(steps: pl.DataFrame) -> Iterator[str]:
-    for column, what in (("is_partial", "cut by the ends of the recording"), ("is_warm_up", "warming up")):
-        some = steps.filter(pl.col(column).fill_null(value=False))
+    for is_so, what in (
+        (pl.col("is_partial"), "cut by the ends of the recording"),
+        (pl.col("is_warm_up"), "warming up"),
+        (is_without_work(), "without any launch"),
+    ):
+        some = steps.filter(is_so.fill_null(value=False))
         if some.height:
             were = "Step {} is" if some.height == 1 else "Steps {} are"
             yield f"{were.format(_ranges(some, steps))} {what}, and left out of all medians."
+
+
+def _capturing(steps: pl.DataFrame) -> Iterator[str]:
+    some = steps.filter(pl.col("captures") > 0)
+    if some.height:
+        what = "Step {} captures a graph" if some.height == 1 else "Steps {} capture graphs"
+        yield f"{what.format(_ranges(some, steps))}: what is captured isn't run, so no launch-bound time is given."
 
 
 def _untold(steps: pl.DataFrame, growth: pl.DataFrame) -> Iterator[str]:

@@ -1,10 +1,11 @@
 """The steps of an engine: how long they take by phase, how they grow with context, and which of them were disturbed.
 
 Medians, the 95th percentile and the deviation (the median absolute one, not scaled) are of undisturbed steps, so that
-an episode of other load doesn't blur them. `step_sources` says what a step is, `step_class_times` what classes of
-kernels took in it, `step_disturbances` which are disturbed, `step_growth` how classes grow, `step_remarks` puts it in
-words. Of traces with launches, `step_launches` says how much of a step waited for them. `step_outliers` says what was
-different in the disturbed steps, `step_drift` whether like steps get slower over the run.
+an episode of other load doesn't blur them; marks without any launch, among steps that have some, are left out, too.
+`step_sources` says what a step is, `step_class_times` what classes of kernels took in it, `step_disturbances` which are
+disturbed, `step_growth` how classes grow, `step_remarks` puts it in words. Of traces with launches, `step_launches`
+says how much of a step waited for them. `step_outliers` says what was different in the disturbed steps, `step_drift`
+whether like steps get slower over the run.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from inferometer.analyses.result import Result, Section
-from inferometer.analyses.step_disturbances import find_disturbed, is_whole
+from inferometer.analyses.step_disturbances import find_disturbed, is_whole, is_without_work
 from inferometer.analyses.step_drift import find_trends
 from inferometer.analyses.step_growth import find_growth
 from inferometer.analyses.step_launches import LAUNCHED, with_launches
@@ -54,9 +55,9 @@ class StepTable(Result):
     the device ran nothing (`step_sources.RunSteps`). `excess_ns` is what the busy time has beyond the usual at this
     context (of a source that tells no busy time, the wall time), null where nobody can say what is usual; `why` says
     what was slow.
-    `launches` and `launch_bound_ns`, with its share of the wall time, are of `step_launches`, null where no launches or
-    calls were recorded. `is_partial`, `is_warm_up`, `confidence` and `layers` are of steps found in the order of
-    kernels, else null; partial and warm-up steps are never used for statistics.
+    `launches`, `captures` and `launch_bound_ns`, with its share of the window, are of `step_launches`, null where no
+    launches or calls were recorded. `is_partial`, `is_warm_up`, `confidence` and `layers` are of steps found in the
+    order of kernels, else null; partial and warm-up steps are never used for statistics.
     `phases`: a phase; statistics are of `used` steps, MAD is the median absolute deviation, not scaled.
     `classes`: a phase and class of kernels; `share` is of the phase's GPU time, medians are of used steps.
     `class_steps`: a step and class. `growth`: a class, of used decode steps, and `(all)`; times are of one token.
@@ -181,8 +182,8 @@ def step_table(
     found = read_steps(trace, run)
     steps = find_disturbed(found.steps, found.class_steps)
     steps = with_launches(trace, steps, found.class_steps, rank=found.rank, process=found.process)
-    used = is_whole() if keep_disturbed else is_whole() & ~pl.col("disturbed")
-    steps = steps.with_columns(used.alias("used"))
+    used = is_whole() & ~is_without_work()
+    steps = steps.with_columns((used if keep_disturbed else used & ~pl.col("disturbed")).alias("used"))
     classes, trends = found.class_steps, find_trends(steps, found.class_steps)
     if phase is not None:
         trends = trends.filter(pl.col("phase").fill_null(UNKNOWN_PHASE) == phase)
