@@ -1,7 +1,8 @@
 """Kernels launched together, from launches made by hand: what is one call's, and what only repeats in order."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -26,8 +27,18 @@ FIRST, SECOND = "my_first_kernel", "my_second_kernel"  # nobody knows them
 SILU = "void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16, &silu<float>>(int)"
 
 
-def trace_with(calls: Iterable[tuple[str | None, list[str]]], *, gap_ns: int = 1_000, apart_ns: int = 50_000) -> Trace:
-    """Each of `calls` is an op (None: not recorded) and the kernels it launches, `gap_ns` apart; 10 ns a kernel."""
+def trace_with(
+    calls: Iterable[tuple[str | None, list[str]]],
+    *,
+    gap_ns: int = 1_000,
+    apart_ns: int = 50_000,
+    nested: Mapping[str, str] = MappingProxyType({}),
+    frames: Sequence[Mapping[str, Any]] = (),
+) -> Trace:
+    """Each of `calls` is an op (None: not recorded) and the kernels it launches, `gap_ns` apart; 10 ns a kernel.
+
+    `nested`: kernels that an op within the op launches.
+    """
     launches: list[dict[str, Any]] = []
     host: list[dict[str, Any]] = []
     ops: list[dict[str, Any]] = []
@@ -41,12 +52,14 @@ def trace_with(calls: Iterable[tuple[str | None, list[str]]], *, gap_ns: int = 1
             launches.append(
                 {"kernel": kernel, "process": 1, "start_ns": now + 10, "dur_ns": 10, "correlation_id": number}
             )
+            if kernel in nested:
+                ops.append({"op": nested[kernel], "process": 1, "thread": 2, "start_ns": now - 1, "dur_ns": 102})
             now += 100 + gap_ns
         if op:
             times = {"start_ns": began, "dur_ns": now - began}
             ops.append({"op": op, "process": 1, "thread": 2, **times})
         now += apart_ns
-    return trace_of(launches, calls=host, ops=ops)
+    return trace_of(launches, calls=host, ops=ops, frames=frames)
 
 
 def members(found: Groups) -> list[list[tuple[str, int, bool]]]:
@@ -78,6 +91,31 @@ def test_a_layer_that_repeats_in_order_is_a_sequence_and_no_group() -> None:
     (refusal,) = found.refused
     assert refusal.kernels == (NORM, SILU)
     assert "each from an op of its own: one op launched both in 0 of" in refusal.why
+
+
+def test_the_site_is_the_innermost_frame_around_all_launches_of_a_call() -> None:
+    """As `sort_tokens` of triton_kernels: a function that it calls launches the first of two kernels."""
+    calls = [(op, [FIRST, SECOND]) for op in ["my::sort"] * 4]
+    rows = trace_with(calls)
+    frames = []
+    for start_ns in rows.ops.select("start_ns").collect()["start_ns"]:
+        own = {"process": 1, "thread": 2}
+        frames += [
+            own | {"frame": "serving/sort.py(9): sort_tokens", "start_ns": start_ns - 5, "dur_ns": 3_000},
+            own | {"frame": "serving/sums.py(5): sum_rows", "start_ns": start_ns - 3, "dur_ns": 200},
+            own | {"frame": "serving/sort.py(20): place", "start_ns": start_ns + 900, "dur_ns": 500},
+        ]
+    (group,) = find_groups(trace_with(calls, frames=frames)).groups
+    assert str(group.sites[0]) == "my::sort, serving/sort.py(9): sort_tokens"
+
+
+def test_two_runs_of_one_call_are_said_to_be_so() -> None:
+    """Between them a nested op launches something else, in two of five calls."""
+    whole, parted = ("my::permute", [FIRST, SECOND]), ("my::permute", [FIRST, SECOND, NORM, FIRST, SECOND])
+    found = find_groups(trace_with([whole, whole, whole, parted, parted], nested={NORM: "aten::fill_"}))
+    (group,) = found.groups
+    assert group.count == 7
+    assert "These 7 are of 5 calls of ops, some of which have several." in said(found)
 
 
 def test_a_role_that_not_every_call_has_is_optional() -> None:

@@ -27,6 +27,9 @@ def evidence_of(pairs: pl.DataFrame, found: RunGroup, members: Sequence[Member])
     if found.by_name and owned.height:
         learned = ", learned on launches whose op is known in this file" if owned.height == pairs.height else ""
         yield f"{found.by_name:,} of {found.count:,} times recognised by names alone{learned}."
+    in_ops = found.count - found.by_name
+    if 0 < found.calls < in_ops:
+        yield f"These {in_ops:,} are of {found.calls:,} calls of ops, some of which have several."
     spare = [member.role for member in members if member.optional]
     if spare:
         yield f"Not every time: {', '.join(spare)}."

@@ -14,7 +14,7 @@ from inferometer.analyses.co_launch import Group, Member, Part, Refusal, Site
 from inferometer.analyses.group_evidence import evidence_of
 from inferometer.analyses.group_names import call_sentence, group_name
 from inferometer.analyses.launch_edges import Edges, find_edges
-from inferometer.analyses.launch_pairs import NONE, Ordered, order_launches
+from inferometer.analyses.launch_pairs import NONE, Numbers, Ordered, order_launches
 from inferometer.analyses.launch_rules import GROUPED
 from inferometer.analyses.launch_runs import RunGroup, Runs, find_runs
 from inferometer.analyses.learned import Lessons
@@ -56,13 +56,19 @@ def _rare(group: Group) -> Refusal:
 
 
 def _sites(trace: Trace, work: Ordered, runs: Runs) -> pl.DataFrame:
-    """How many runs of each signature have an op, a module and a frame: `signature`, these, and `count`."""
-    call = work.call[runs.first]
-    is_known = (call != NONE) & ~work.in_graph[runs.first]
-    calls = work.calls[call[is_known]]
-    op = work.op_name[runs.first[is_known]]
+    """How many runs of each signature have an op, a module and a frame: `signature`, these, and `count`.
+
+    The module and the frame are the innermost around all launches of a run; its calls have to be known.
+    """
+    call = work.call[runs.rows]
+    is_unknown = (call == NONE) | work.in_graph[runs.rows]
+    is_known = np.bincount(runs.run[is_unknown], minlength=len(runs.signature)) == 0
+    asked = is_known[runs.run]
     tree = CallTree()
-    nodes = pl.DataFrame({"node": chains_at(trace, tree, calls, tables=("frames",))}, schema={"node": pl.Int64})
+    chains = chains_at(trace, tree, work.calls[call[asked]], tables=("frames",))
+    nodes = _around(tree, runs.run[asked], chains)
+    first = runs.rows[np.searchsorted(runs.run, np.flatnonzero(is_known))]
+    op = work.op_name[first]
     where = nodes.join(find_sites(tree, UserCode()), on="node", how="left", maintain_order="left")
     frame = pl.DataFrame(
         {
@@ -73,6 +79,14 @@ def _sites(trace: Trace, work: Ordered, runs: Runs) -> pl.DataFrame:
         }
     )
     return frame.group_by("signature", *_SITE).agg(pl.len().cast(pl.Int64).alias("count"))
+
+
+def _around(tree: CallTree, run: Numbers, node: Numbers) -> pl.DataFrame:
+    """The innermost `node` around all launches of each run, in order. Few sets of nodes are distinct."""
+    of_run = pl.DataFrame({"run": run, "node": node}).group_by("run").agg(pl.col("node").unique().sort())
+    sets = of_run.group_by("node").agg("run")
+    shared = pl.Series("node", [tree.shared(nodes) for nodes in sets["node"].to_list()], dtype=pl.Int64)
+    return sets.select("run", shared).explode("run").sort("run").select("node")
 
 
 def _group(work: Ordered, edges: Edges, runs: Runs, found: RunGroup, sites: pl.DataFrame, lessons: Lessons) -> Group:

@@ -25,13 +25,15 @@ Roles = tuple[str, ...]
 class RunGroup:
     """Runs of one kind: `roles` in order; per role, the kernels (numbers in `Ordered.kernels`) with launches and ns.
 
-    `count` runs, `by_name` of them without an op; `present`: runs that have the role; `ops` and how many runs have
-    them. `pairs` of folded names; `signatures`, rows of the frame of runs that were joined.
+    `count` runs, `by_name` of them without an op, the others of so many `calls` of ops; `present`: runs that have the
+    role; `ops` and how many runs have them. `pairs` of folded names; `signatures`, rows of the frame of runs that were
+    joined.
     """
 
     roles: Roles
     count: int = 0
     by_name: int = 0
+    calls: int = 0
     present: Counter[str] = field(default_factory=Counter)
     kernels: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     ns: Counter[int] = field(default_factory=Counter)
@@ -54,12 +56,16 @@ class RunGroup:
 
 @dataclass(frozen=True)
 class Runs:
-    """`groups`, and for the runs that they hold `signature` and `first`: the row of each run's first launch."""
+    """`groups`, and the `signature` of each run that they hold.
+
+    `rows` of all launches in runs, in order; `run` of each, a place in `signature`.
+    """
 
     groups: list[RunGroup]
     roles: dict[str, Role]
     signature: NDArray[np.int64]
-    first: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    run: NDArray[np.int64]
 
 
 def find_runs(work: Ordered, together: NDArray[np.bool_]) -> Runs:
@@ -67,9 +73,16 @@ def find_runs(work: Ordered, together: NDArray[np.bool_]) -> Runs:
     roles = [role_of(kernel) for kernel in work.kernels]
     rows, run = _rows_of_runs(together)
     launches = pl.DataFrame(
-        {"run": run, "row": rows, "kernel": work.kernel[rows], "dur_ns": work.dur_ns[rows], "op": work.op_name[rows]}
+        {
+            "run": run,
+            "row": rows,
+            "kernel": work.kernel[rows],
+            "dur_ns": work.dur_ns[rows],
+            "op": work.op_name[rows],
+            "op_row": work.op[rows],
+        }
     )
-    runs = launches.group_by("run", maintain_order=True).agg("kernel", pl.col("row").first(), pl.col("op").max())
+    runs = launches.group_by("run", maintain_order=True).agg("kernel", pl.col("op", "op_row").max())
     runs = runs.filter(~_is_nameless(roles))
     kinds = (
         runs.group_by("kernel", "op")
@@ -87,12 +100,31 @@ def find_runs(work: Ordered, together: NDArray[np.bool_]) -> Runs:
     for signature, kernel, ns in times.iter_rows():
         spent[signature][kernel] = ns
     groups = [_one_kind(work, roles, spent[kind["signature"]], **kind) for kind in kinds.iter_rows(named=True)]
+    joined = _across_ops(_joined(groups))
+    _count_calls(joined, signed)
+    placed = signed.select("run").with_row_index("place")
+    kept = launches.select("run", "row").join(placed, on="run", maintain_order="left")
     return Runs(
-        groups=_across_ops(_joined(groups)),
+        groups=joined,
         roles={role.key: role for role in roles},
         signature=signed["signature"].to_numpy(),
-        first=signed["row"].to_numpy(),
+        rows=kept["row"].cast(pl.Int64).to_numpy(),
+        run=kept["place"].cast(pl.Int64).to_numpy(),
     )
+
+
+def _count_calls(groups: Sequence[RunGroup], runs: pl.DataFrame) -> None:
+    """How many calls of ops the runs of each group are of: two runs of one call are parted by other launches."""
+    of = pl.DataFrame(
+        {
+            "signature": [signature for group in groups for signature in group.signatures],
+            "group": [number for number, group in enumerate(groups) for _ in group.signatures],
+        },
+        schema={"signature": pl.Int64, "group": pl.Int64},
+    )
+    called = runs.filter(pl.col("op_row") != NONE).join(of, on="signature")
+    for number, calls in called.group_by("group").agg(pl.col("op_row").n_unique()).iter_rows():
+        groups[number].calls = calls
 
 
 def _rows_of_runs(together: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:

@@ -4,6 +4,7 @@ Nodes and labels are numbers, so that millions of launches share a few thousand 
 tree: a capture lends its chains to the replays of its graph.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -56,6 +57,15 @@ class CallTree:
             chain.append(node)
             node = self.parent[node]
         return chain[::-1]
+
+    def shared(self, nodes: Iterable[int]) -> int:
+        """The deepest node that is on the chains of all of them; the root where none is."""
+        shared, first, *others = ROOT, *(self.chain(node) for node in nodes)
+        for depth, node in enumerate(first):
+            if any(chain[depth : depth + 1] != [node] for chain in others):
+                break
+            shared = node
+        return shared
 
     def label_of(self, node: int) -> Label:
         """What the node stands for."""
