@@ -29,7 +29,8 @@ def evidence_of(pairs: pl.DataFrame, found: RunGroup, members: Sequence[Member])
         yield f"{found.by_name:,} of {found.count:,} times recognised by names alone{learned}."
     in_ops = found.count - found.by_name
     if 0 < found.calls < in_ops:
-        yield f"These {in_ops:,} are of {found.calls:,} calls of ops, some of which have several."
+        several = f"{found.calls:,} calls of ops, some of which have several"
+        yield f"These {in_ops:,} are of {several if found.calls > 1 else 'one call of an op'}."
     spare = [member.role for member in members if member.optional]
     if spare:
         yield f"Not every time: {', '.join(spare)}."
