@@ -115,7 +115,16 @@ def test_two_runs_of_one_call_are_said_to_be_so() -> None:
     found = find_groups(trace_with([whole, whole, whole, parted, parted], nested={NORM: "aten::fill_"}))
     (group,) = found.groups
     assert group.count == 7
-    assert "These 7 are of 5 calls of ops, some of which have several." in said(found)
+    assert "These 7 are runs of launches in 5 calls of ops, some of which have several." in said(found)
+
+
+def test_what_only_some_runs_of_a_call_have_is_not_said_to_be_missing_in_some_calls() -> None:
+    parted = ("my::permute", [FIRST, SECOND, "my_third_kernel", NORM, FIRST, SECOND])
+    found = find_groups(trace_with([parted] * 4, nested={NORM: "aten::fill_"}))
+    assert [counts[1:] for counts in members(found)[0]] == [(8, False), (8, False), (4, True)]
+    assert "Not in every run: my third kernel (triton)." in said(found)
+    assert found.groups[0].call is not None
+    assert found.groups[0].call.endswith("together, 1 of them not in every run.")
 
 
 def test_a_role_that_not_every_call_has_is_optional() -> None:

@@ -27,13 +27,13 @@ def evidence_of(pairs: pl.DataFrame, found: RunGroup, members: Sequence[Member])
     if found.by_name and owned.height:
         learned = ", learned on launches whose op is known in this file" if owned.height == pairs.height else ""
         yield f"{found.by_name:,} of {found.count:,} times recognised by names alone{learned}."
-    in_ops = found.count - found.by_name
-    if 0 < found.calls < in_ops:
+    if found.is_parted:
         several = f"{found.calls:,} calls of ops, some of which have several"
-        yield f"These {in_ops:,} are of {several if found.calls > 1 else 'one call of an op'}."
+        where = several if found.calls > 1 else "one call of an op"
+        yield f"These {found.count - found.by_name:,} are runs of launches in {where}."
     spare = [member.role for member in members if member.optional]
     if spare:
-        yield f"Not every time: {', '.join(spare)}."
+        yield f"Not {'in every run' if found.is_parted else 'every time'}: {', '.join(spare)}."
 
 
 def _sources(pairs: pl.DataFrame, ruling: Verdict, column: str) -> Iterator[tuple[str, int]]:

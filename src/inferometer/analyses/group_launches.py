@@ -105,7 +105,7 @@ def _group(work: Ordered, edges: Edges, runs: Runs, found: RunGroup, sites: pl.D
         count=found.count,
         confidence=pairs["confidence"].min(),  # type: ignore[arg-type]
         evidence=tuple(evidence_of(pairs, found, members)),
-        call=call_sentence(keys, members, ops),
+        call=call_sentence(keys, members, ops, is_parted=found.is_parted),
         sites=tuple(where),
         by_name=found.by_name,
         learned_on=source,

@@ -41,6 +41,11 @@ class RunGroup:
     pairs: set[tuple[int, int]] = field(default_factory=set)
     signatures: list[int] = field(default_factory=list)
 
+    @property
+    def is_parted(self) -> bool:
+        """Whether several of its runs are of one call of an op."""
+        return 0 < self.calls < self.count - self.by_name
+
     def absorb(self, other: "RunGroup") -> None:
         """Take the runs of `other`, whose roles are among ours."""
         self.count += other.count
