@@ -356,7 +356,7 @@ def test_without_ops_neighbours_that_stick_together_at_once_are_a_wrappers_call(
         ([(None, [FIRST, SECOND]), (None, [NORM])] * 9, {}, "in one surrounding only"),
     ],
 )
-def test_without_ops_anything_less_is_refused(calls: list[Any], options: dict[str, int], why: str) -> None:
+def test_without_ops_anything_less_is_refused(calls: list[Any], options: dict[str, Any], why: str) -> None:
     found = find_groups(trace_with(calls, **options))
     assert found.groups == ()
     assert why in " ".join(refusal.why for refusal in found.refused)

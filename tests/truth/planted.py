@@ -4,6 +4,7 @@ import gzip
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,9 @@ def write_planted(folder: Path, fault: Fault, **changes: Any) -> Path:
     """A file of one rank, or the folder of all ranks' files `rank0.json.gz` and on."""
     options = replace(SMALL, fault=fault, **changes)
     for rank in range(options.world):
-        with gzip.open(folder / f"rank{rank}.json.gz", "wb", compresslevel=1) as file:
-            write_trace(replace(options, rank=rank), file)
+        file = BytesIO()
+        write_trace(replace(options, rank=rank), file)
+        (folder / f"rank{rank}.json.gz").write_bytes(gzip.compress(file.getvalue(), 1))
     return folder if options.world > 1 else folder / "rank0.json.gz"
 
 

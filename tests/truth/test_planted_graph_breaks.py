@@ -9,7 +9,7 @@ from typing import Any
 from tests.findings.rule_traces import launched, marked, op
 from tests.truth.host import Span, host
 from tests.truth.idle import Piece, idle, is_replay, total
-from tests.truth.planted import a_step, launch_call, steps_of, windows, write_planted, write_rows
+from tests.truth.planted import Step, a_step, launch_call, steps_of, windows, write_planted, write_rows
 from tests.truth.raw import ask, capture, duration, share
 
 RULE = "graph_breaks"
@@ -33,7 +33,8 @@ def test_what_is_said_of_eager_steps_is_what_the_file_says(tmp_path: Path) -> No
     options: dict[str, Any] = {"model": "llama-3.2-1b", "batches": (32, 16, 8, 4), "steps": 12, "prefill_every": 6}
     path = write_planted(tmp_path, "graph-breaks", **options)
     found, steps, finding = capture(path), steps_of(path), ask(path, RULE)
-    eager, graph = [], []
+    eager: list[tuple[Step, tuple[int, int]]] = []
+    graph: list[tuple[Step, tuple[int, int]]] = []
     decode = [
         (step, window) for step, window in zip(steps, windows(path, steps), strict=True) if step.phase == "decode"
     ]
@@ -67,9 +68,9 @@ def test_what_is_said_of_eager_steps_is_what_the_file_says(tmp_path: Path) -> No
 def test_what_is_said_of_several_graphs_a_step_is_what_the_file_says(tmp_path: Path) -> None:
     rows = []
     for i in range(6):
-        for part in range(3 + i % 2):
-            at = 1000.0 * i + 250 * part
-            rows += replayed(at, 5, 10 * i + part + 1)
+        for number in range(3 + i % 2):
+            at = 1000.0 * i + 250 * number
+            rows += replayed(at, 5, 10 * i + number + 1)
             rows.append(launched(at + 180 + i, at + 187 + i, 5))
     path = write_rows(tmp_path / "graphs.json.gz", rows, spans=marked((1000 * i - 1 for i in range(6)), 998))
     found, steps, finding = capture(path), steps_of(path), ask(path, RULE)

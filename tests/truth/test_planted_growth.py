@@ -122,7 +122,7 @@ def test_without_steps_launches_are_counted(tmp_path: Path) -> None:
     """Four kinds of launches that take turns, and grow by a seventh to a fifth."""
     rows = []
     for n in range(1_640):
-        grid = {"grid": (1 + n % 4, 1, 1)}
+        grid: dict[str, Any] = {"grid": (1 + n % 4, 1, 1)}
         rows.append(launched(50 * n, 50 * n + 5, 20 + n / (600 - 50 * (n % 4)), kernel=KERNELS["attention"], **grid))
     path = write_rows(tmp_path / "grows.json.gz", rows)
     check(path, [], "their lines, all 4 kinds of attention launches that grow take")

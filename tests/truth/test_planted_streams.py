@@ -3,6 +3,7 @@
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.findings.rule_traces import called, launched
@@ -87,7 +88,7 @@ def test_each_sentence_is_what_the_file_says(stack: bool, tmp_path: Path) -> Non
 def test_a_fill_between_two_kernels_is_no_idle_time(tmp_path: Path) -> None:
     rows = []
     for i in range(20):
-        fill = {"kind": "memset", "kernel": "Memset (Device)"}
+        fill: dict[str, Any] = {"kind": "memset", "kernel": "Memset (Device)"}
         rows += [
             launched(3 * i, 100 * i + 50, 50),
             launched(3 * i + 1, 100 * i + 101, 3, **fill),

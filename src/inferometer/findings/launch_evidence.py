@@ -225,7 +225,8 @@ class LaunchEvidence:
     @made_once
     def steps_of_rows(self) -> "Times":
         """The same of each of `rows`."""
-        return self.steps_of_work[(self.work["kind"] != "memset").to_numpy()]
+        steps: Times = self.steps_of_work[(self.work["kind"] != "memset").to_numpy()]
+        return steps
 
     @made_once
     def shared_by_steps(self) -> int:
