@@ -23,7 +23,7 @@ GOLDEN = Path(__file__).parent / "golden"
 os.environ.setdefault("TRITON_INTERPRET", "1")  # read as Triton is imported, whichever test does; 0 on a GPU
 
 settings.register_profile("dev", deadline=None, print_blob=True)
-settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True, max_examples=60)
+settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True, max_examples=30)
 settings.register_profile("quick", deadline=None, print_blob=True, derandomize=True, max_examples=15)
 settings.register_profile(
     "fuzz", deadline=None, print_blob=True, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow]

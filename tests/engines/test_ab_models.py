@@ -128,7 +128,7 @@ def test_a_planted_delay_is_the_first_path_with_its_size_and_its_callers_agree()
         held, calls = row.versus["slow"], row.arms["slow"].calls
         assert held.verdict == "slower"
         low, high = held.self_interval_ns or (0, 0)
-        assert low <= calls * usual_ns * 1.1  # a busy machine makes a delay longer, never shorter
+        assert low <= 1.5 * calls * usual_ns  # a busy machine makes a delay longer, never shorter
         assert high >= calls * DELAY_NS
         assert 0.95 * calls * DELAY_NS <= held.self_difference_ns <= 1.5 * calls * usual_ns
     assert found.rows[0].versus["slow"].verdict == "slower"
