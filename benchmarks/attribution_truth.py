@@ -27,8 +27,8 @@ from typing import Any, Final, NamedTuple
 from tools.kineto_maker import Chain, LaunchTruth, LaunchTruths, Options, write_trace
 
 import inferometer
-from inferometer.analyses.call_sites.attribution import attribute
-from inferometer.analyses.call_sites.launched import NEEDED
+from inferometer.analyses.launched_by.attribution import attribute
+from inferometer.analyses.launched_by.launched import NEEDED
 
 PARTS: Final = ("ops", "modules", "frame")
 _COLUMNS: Final = ("op_chain", "module_recorded", "frame")

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import inferometer
-from inferometer.analyses.compare import NEEDED, Comparison, compare
+from inferometer.analyses.compare.comparison import NEEDED, Comparison, compare
 
 ROOT = Path(__file__).resolve().parents[1]
 BAR = 2.5

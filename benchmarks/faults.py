@@ -129,7 +129,7 @@ def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _ours(case: Case) -> Outcome:
-    from inferometer.analyses.compare import compare  # type: ignore[import-not-found, unused-ignore]
+    from inferometer.analyses.compare.comparison import compare  # type: ignore[import-not-found, unused-ignore]
 
     return judge(case, compare)
 

@@ -25,7 +25,7 @@ import pandas as pd
 from scipy import stats
 
 import inferometer
-from inferometer.analyses.published import NEEDED, published
+from inferometer.analyses.latencyprism.comparison import NEEDED, published
 
 BAR = 1 / 5
 KEYS = ["function_name", "metric_name", "device"]

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import inferometer
-from inferometer.analyses.calls import call_table
-from inferometer.analyses.groups import find_groups
+from inferometer.analyses.groups.groups import find_groups
 from inferometer.analyses.result import Result
-from inferometer.analyses.steps import step_table
-from inferometer.analyses.timeline import find_timeline
+from inferometer.analyses.steps.table import step_table
+from inferometer.analyses.tables.calls import call_table
+from inferometer.analyses.timeline.timeline import find_timeline
 from inferometer.errors import InputError
 from inferometer.findings.engine import find_findings
 from inferometer.findings.finding import Finding

@@ -28,8 +28,8 @@ import polars as pl
 from tools.kineto_maker import Options, Truth, write_trace
 
 import inferometer
-from inferometer.analyses.found_steps.finding import FoundSteps, find_steps
-from inferometer.analyses.step_sources import NEEDED, read_steps
+from inferometer.analyses.steps.found.finding import FoundSteps, find_steps
+from inferometer.analyses.steps.sources import NEEDED, read_steps
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.facts import Facts
 from inferometer.trace.trace import Trace

@@ -10,7 +10,7 @@ from hypothesis import settings
 
 LONG: Final = {
     "tests/truth/*": "recompute sentences about real captures in plain Python",
-    "tests/analyses/*call_sites/test_truth.py::*": "recompute where launches of real captures come from",
+    "tests/analyses/launched_by/test_truth.py::*": "recompute where launches of real captures come from",
     "tests/findings/test_planted.py::*": "find every planted fault",
     "tests/faults/*": "compare pairs of runs with planted faults",
     "tests/benchmarks/*": "measure small runs, judge real captures",

@@ -68,7 +68,7 @@ while True:
 
 @dataclass(frozen=True)
 class Fault:
-    """`done`: in words. `verdict`, `cause`: what `compare` should say; `cause` is a class of `cause_roles`."""
+    """`done`: in words. `verdict`, `cause`: what `compare` should say; `cause` is a class of its `metric_roles`."""
 
     done: str
     verdict: str = "cause named"

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inferometer.analyses.ab.comparison import compare_paths as compare_paths
-    from inferometer.analyses.call_sites.attribution import attribute as attribute
-    from inferometer.analyses.call_tree_table import call_tree as call_tree
-    from inferometer.analyses.calls import call_table as call_table
-    from inferometer.analyses.compare import compare as compare
-    from inferometer.analyses.groups import find_groups as find_groups
-    from inferometer.analyses.kernels import kernel_table as kernel_table
-    from inferometer.analyses.launch_sites import launch_sites as launch_sites
-    from inferometer.analyses.model_bounds import model_bounds as model_bounds
+    from inferometer.analyses.compare.comparison import compare as compare
+    from inferometer.analyses.groups.groups import find_groups as find_groups
+    from inferometer.analyses.launched_by.attribution import attribute as attribute
+    from inferometer.analyses.launched_by.call_tree import call_tree as call_tree
+    from inferometer.analyses.launched_by.site_times import launch_sites as launch_sites
+    from inferometer.analyses.model.bounds import model_bounds as model_bounds
     from inferometer.analyses.path_table.review import review_path_table as review_path_table
-    from inferometer.analyses.spans import span_table as span_table
-    from inferometer.analyses.steps import step_table as step_table
-    from inferometer.analyses.summary import summarize as summarize
-    from inferometer.analyses.timeline import find_timeline as find_timeline
+    from inferometer.analyses.steps.table import step_table as step_table
+    from inferometer.analyses.tables.calls import call_table as call_table
+    from inferometer.analyses.tables.kernels import kernel_table as kernel_table
+    from inferometer.analyses.tables.spans import span_table as span_table
+    from inferometer.analyses.tables.summary import summarize as summarize
+    from inferometer.analyses.timeline.timeline import find_timeline as find_timeline
     from inferometer.findings.engine import find_findings as find_findings
     from inferometer.formats.opening import import_trace as import_trace
     from inferometer.formats.opening import open_trace as open
@@ -46,22 +46,22 @@ _WHERE = {
     "export": ("inferometer.reports.export", "export_trace"),
     "render_html": ("inferometer.reports.html", "render_html"),
     "render_markdown": ("inferometer.reports.markdown", "render_markdown"),
-    "attribute": ("inferometer.analyses.call_sites.attribution", "attribute"),
-    "call_tree": ("inferometer.analyses.call_tree_table", "call_tree"),
-    "launch_sites": ("inferometer.analyses.launch_sites", "launch_sites"),
-    "kernel_table": ("inferometer.analyses.kernels", "kernel_table"),
-    "call_table": ("inferometer.analyses.calls", "call_table"),
-    "model_bounds": ("inferometer.analyses.model_bounds", "model_bounds"),
-    "span_table": ("inferometer.analyses.spans", "span_table"),
+    "attribute": ("inferometer.analyses.launched_by.attribution", "attribute"),
+    "call_tree": ("inferometer.analyses.launched_by.call_tree", "call_tree"),
+    "launch_sites": ("inferometer.analyses.launched_by.site_times", "launch_sites"),
+    "kernel_table": ("inferometer.analyses.tables.kernels", "kernel_table"),
+    "call_table": ("inferometer.analyses.tables.calls", "call_table"),
+    "model_bounds": ("inferometer.analyses.model.bounds", "model_bounds"),
+    "span_table": ("inferometer.analyses.tables.spans", "span_table"),
     "step": ("inferometer.record.recorder", "step"),
-    "step_table": ("inferometer.analyses.steps", "step_table"),
-    "summarize": ("inferometer.analyses.summary", "summarize"),
-    "compare": ("inferometer.analyses.compare", "compare"),
+    "step_table": ("inferometer.analyses.steps.table", "step_table"),
+    "summarize": ("inferometer.analyses.tables.summary", "summarize"),
+    "compare": ("inferometer.analyses.compare.comparison", "compare"),
     "compare_paths": ("inferometer.analyses.ab.comparison", "compare_paths"),
     "review_path_table": ("inferometer.analyses.path_table.review", "review_path_table"),
     "find_findings": ("inferometer.findings.engine", "find_findings"),
-    "find_groups": ("inferometer.analyses.groups", "find_groups"),
-    "find_timeline": ("inferometer.analyses.timeline", "find_timeline"),
+    "find_groups": ("inferometer.analyses.groups.groups", "find_groups"),
+    "find_timeline": ("inferometer.analyses.timeline.timeline", "find_timeline"),
 }
 _ROOMS = ("names", "record")  # `record` is a folder and a function: its module can be called
 __all__ = [

@@ -7,10 +7,10 @@ from tests.traces import trace_of
 
 from inferometer import Trace
 from inferometer.analyses.absent_work import say_why_none
-from inferometer.analyses.kernels import kernel_table
-from inferometer.analyses.remarks import find_remarks
 from inferometer.analyses.selection import Selection
-from inferometer.analyses.summary import device_times
+from inferometer.analyses.tables.kernels import kernel_table
+from inferometer.analyses.tables.summary import device_times
+from inferometer.analyses.tables.summary_remarks import find_remarks
 
 Read = Callable[..., Trace]
 RANGES = """{"schemaVersion": 1, "traceEvents": [

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.traces import trace_of
 
-from inferometer.analyses.kernels import kernel_table
 from inferometer.analyses.selection import Selection
+from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.errors import InputError, UnknownName
 from inferometer.trace.trace import Trace
 

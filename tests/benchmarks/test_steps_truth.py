@@ -10,7 +10,7 @@ from benchmarks.steps_truth import CASES, Case, Score, changed, judge, main, run
 from tests.traces import trace_of
 from tools.kineto_maker import Chain, LaunchTruth, LaunchTruths, Options, StepTruth, Truth
 
-from inferometer.analyses.found_steps.finding import STEPS, FoundSteps, find_steps
+from inferometer.analyses.steps.found.finding import STEPS, FoundSteps, find_steps
 
 SMALL = Options(steps=4, layers=1, lean=True, stack=False, shapes=False)
 

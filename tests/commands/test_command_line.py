@@ -13,7 +13,7 @@ from tests.kineto_files import call, event, kernel, write_file
 
 from inferometer.analyses.labels import BY
 from inferometer.analyses.rows import SORT_KEYS
-from inferometer.analyses.spans import SPAN_SORT_KEYS
+from inferometer.analyses.tables.spans import SPAN_SORT_KEYS
 from inferometer.commands.main import cli, main
 from inferometer.registry import collect
 
@@ -228,7 +228,7 @@ def test_a_bug_of_ours_is_told_without_a_traceback(
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr("inferometer.analyses.kernels.kernel_table", fail)
+    monkeypatch.setattr("inferometer.analyses.tables.kernels.kernel_table", fail)
     code, _, err = run("kernels", trace_file, capsys=capsys)
     assert code == 70
     assert "ZeroDivisionError: planted" in err

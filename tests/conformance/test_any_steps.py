@@ -8,19 +8,19 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.analyses.found_steps.made import serve
+from tests.analyses.steps.found.made import serve
 from tests.effort import examples
 from tests.traces import trace_of
 
 import inferometer
 from inferometer.analyses.result import Result
-from inferometer.analyses.step_class_times import CLASS_STEPS
-from inferometer.analyses.step_disturbances import find_disturbed
-from inferometer.analyses.step_drift import find_trends
-from inferometer.analyses.step_growth import find_growth
-from inferometer.analyses.step_outliers import find_differences
-from inferometer.analyses.step_sources import STEPS
-from inferometer.analyses.steps import StepTable, step_table
+from inferometer.analyses.steps.class_times import CLASS_STEPS
+from inferometer.analyses.steps.disturbances import find_disturbed
+from inferometer.analyses.steps.drift import find_trends
+from inferometer.analyses.steps.growth import find_growth
+from inferometer.analyses.steps.outliers import find_differences
+from inferometer.analyses.steps.sources import STEPS
+from inferometer.analyses.steps.table import StepTable, step_table
 from inferometer.errors import InputError
 from inferometer.findings.first_look import first_look
 from inferometer.reports.delimited import render_csv

@@ -138,7 +138,7 @@ def test_stores_have_the_paths_their_sums_and_the_steps_and_compare_takes_them(t
     from tests.engines.toy_engine import ToyEngine, arm, slow
 
     import inferometer
-    from inferometer.analyses.compare import compare
+    from inferometer.analyses.compare.comparison import compare
     from inferometer.engines.ab import Plan, measure_ab
     from inferometer.engines.arms import TORCH_ONLY
 

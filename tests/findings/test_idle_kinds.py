@@ -11,7 +11,7 @@ from tests.effort import examples
 from tests.findings.rule_traces import US, called, launched, trace_with
 
 import inferometer
-from inferometer.analyses.timeline import find_timeline
+from inferometer.analyses.timeline.timeline import find_timeline
 from inferometer.findings.engine import find_findings
 from inferometer.findings.idle_kinds import count_gaps
 from inferometer.findings.launch_evidence import LaunchEvidence

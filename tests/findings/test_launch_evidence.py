@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from tests.traces import trace_of
 
-from inferometer.analyses.gaps import find_gaps
-from inferometer.analyses.work import arrange_work
+from inferometer.analyses.timeline.gaps import find_gaps
+from inferometer.analyses.timeline.work import arrange_work
 from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.trace.trace import Trace
 

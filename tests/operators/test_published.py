@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inferometer.analyses.published_operators import (
+from inferometer.analyses.operators.published import (
     PLATFORMS,
     arithmetic_intensity,
     headline,

@@ -12,12 +12,12 @@ import polars as pl
 import pytest
 
 import inferometer
-from inferometer.analyses.cause_roles import OTHERS_CPU, RUN_QUEUE, role_of_metric
-from inferometer.analyses.causes import Capacities, Cause, rank_causes
-from inferometer.analyses.compare import Comparison, compare
-from inferometer.analyses.resampling import Values
-from inferometer.analyses.run_counters import Entity
-from inferometer.analyses.step_sources import read_steps
+from inferometer.analyses.compare.causes.causes import Capacities, Cause, rank_causes
+from inferometer.analyses.compare.causes.counters import Entity
+from inferometer.analyses.compare.causes.metric_roles import OTHERS_CPU, RUN_QUEUE, role_of_metric
+from inferometer.analyses.compare.causes.resampling import Values
+from inferometer.analyses.compare.comparison import Comparison, compare
+from inferometer.analyses.steps.sources import read_steps
 from inferometer.trace.trace import Trace
 
 RECORDED = Path(__file__).parents[2] / "samples" / "recorded"

@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.call_tree_table import CallTreeTable
+from inferometer.analyses.launched_by.call_tree import CallTreeTable
 from inferometer.trace.losses import Losses
 
 Node = tuple[Any, ...]

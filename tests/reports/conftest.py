@@ -6,8 +6,8 @@ import pytest
 from tests.reports.page.browser import Tab, chromium
 from tests.traces import trace_of
 
-from inferometer.analyses.kernels import KernelTable, kernel_table
-from inferometer.analyses.summary import Summary, summarize
+from inferometer.analyses.tables.kernels import KernelTable, kernel_table
+from inferometer.analyses.tables.summary import Summary, summarize
 from inferometer.trace.facts import Device
 from inferometer.trace.trace import Trace
 

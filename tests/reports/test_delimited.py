@@ -8,9 +8,9 @@ import pytest
 from tests.reports.conftest import HOSTILE
 from tests.traces import trace_of
 
-from inferometer.analyses.kernels import KernelTable, kernel_table
 from inferometer.analyses.result import Result
-from inferometer.analyses.summary import Summary
+from inferometer.analyses.tables.kernels import KernelTable, kernel_table
+from inferometer.analyses.tables.summary import Summary
 from inferometer.reports.delimited import render_csv, render_tsv
 
 both = pytest.mark.parametrize(("render", "delimiter"), [(render_csv, ","), (render_tsv, "\t")], ids=["csv", "tsv"])

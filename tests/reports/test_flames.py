@@ -9,7 +9,7 @@ from tests.reports.call_trees import Node, tree_of
 from tests.reports.conftest import HOSTILE
 
 from inferometer import __version__
-from inferometer.analyses.call_tree_table import CallTreeTable
+from inferometer.analyses.launched_by.call_tree import CallTreeTable
 from inferometer.reports.flames import render_folded, render_speedscope
 
 LINEAR = ("op", "aten::linear", 5, ("kernel", "gemm<int, 4>", 70), ("kernel", "void add(float*)", 20))

@@ -6,7 +6,7 @@ from tests.reports.conftest import HOSTILE
 from tests.traces import trace_of
 
 import inferometer
-from inferometer.analyses.summary import Summary
+from inferometer.analyses.tables.summary import Summary
 
 
 class Page(HTMLParser):

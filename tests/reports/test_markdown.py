@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable
 
-from inferometer.analyses.kernels import KernelTable
-from inferometer.analyses.summary import Summary
+from inferometer.analyses.tables.kernels import KernelTable
+from inferometer.analyses.tables.summary import Summary
 from inferometer.reports.markdown import render_markdown
 
 

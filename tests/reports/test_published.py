@@ -13,7 +13,7 @@ from tests.latencyprism_files import perf_row, write_run
 from tests.reports.conftest import HOSTILE
 
 import inferometer
-from inferometer.analyses.published import NEEDED, Published, published
+from inferometer.analyses.latencyprism.comparison import NEEDED, Published, published
 from inferometer.reports.delimited import render_csv
 from inferometer.reports.published import render_published
 from inferometer.reports.terminal import render_terminal

@@ -4,9 +4,9 @@ import pytest
 from tests.traces import trace_of
 
 import inferometer
-from inferometer.analyses.kernels import kernel_table
 from inferometer.analyses.result import Field
-from inferometer.analyses.summary import summarize
+from inferometer.analyses.tables.kernels import kernel_table
+from inferometer.analyses.tables.summary import summarize
 from inferometer.reports.base import cell, loss_lines
 from inferometer.reports.delimited import render_csv, render_tsv
 from inferometer.reports.html import render_html

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from inferometer.analyses.kernels import KernelTable
-from inferometer.analyses.summary import Summary
+from inferometer.analyses.tables.kernels import KernelTable
+from inferometer.analyses.tables.summary import Summary
 from inferometer.reports.terminal import render_terminal
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")

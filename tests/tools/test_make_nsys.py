@@ -16,7 +16,7 @@ from tests.traces import counted
 from tools.make_nsys import Options, main, write_export
 
 import inferometer
-from inferometer.analyses.kernels import kernel_table
+from inferometer.analyses.tables.kernels import kernel_table
 
 SMALL = Options(kernels=1_000)
 A_STEP = 384  # kernels

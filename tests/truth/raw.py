@@ -20,7 +20,7 @@ import polars as pl
 from tests.kineto_files import exact_ns
 
 import inferometer
-from inferometer.analyses.call_sites.attribution import attribute
+from inferometer.analyses.launched_by.attribution import attribute
 from inferometer.findings.engine import known_rules
 from inferometer.findings.finding import Finding
 from inferometer.findings.rule import NEEDED, Evidence

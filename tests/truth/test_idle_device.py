@@ -9,7 +9,7 @@ from tests.truth.host import Span, Thread, activity_of, parts, shared_ns, union
 from tests.truth.idle import Idle, Piece, findings, lengths, places_idle, total
 from tests.truth.raw import FILES, duration, share, sites
 
-from inferometer.analyses.call_sites.user_frames import UserCode
+from inferometer.analyses.launched_by.user_frames import UserCode
 from inferometer.names import decode
 
 RULE = "idle_device"

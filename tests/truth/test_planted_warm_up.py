@@ -17,7 +17,7 @@ from tests.truth.planted import add_early, in_order, steps_of, write_planted, wr
 from tests.truth.raw import ask, duration, share
 
 import inferometer
-from inferometer.analyses.steps import step_table
+from inferometer.analyses.steps.table import step_table
 from inferometer.findings.finding import Finding
 from inferometer.names.compilers import is_compiling
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.truth.raw import Capture, Launch, ask, capture, duration, share, stretches
 
-from inferometer.analyses.group_roles import role_of
+from inferometer.analyses.groups.kernel_roles import role_of
 from inferometer.names import decode
 
 RULE = "slow_sibling"

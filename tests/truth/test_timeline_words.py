@@ -8,8 +8,8 @@ from tests.truth.idle import Idle, Piece, places_idle, total
 from tests.truth.raw import FILES, Launch, duration, exposed, share
 
 import inferometer
-from inferometer.analyses.summary import summarize
-from inferometer.analyses.timeline import find_timeline
+from inferometer.analyses.tables.summary import summarize
+from inferometer.analyses.timeline.timeline import find_timeline
 
 WHY = {
     "host_late": "the host was late{}: its call for the next work returned only after the device had gone idle",

@@ -17,10 +17,10 @@ from tests.truth.raw import FILES, Launch, capture
 
 import inferometer
 from inferometer import Trace
-from inferometer.analyses.call_sites.attribution import attribute
-from inferometer.analyses.calls import call_table
-from inferometer.analyses.launch_sites import launch_sites
-from inferometer.analyses.summary import summarize
+from inferometer.analyses.launched_by.attribution import attribute
+from inferometer.analyses.launched_by.site_times import launch_sites
+from inferometer.analyses.tables.calls import call_table
+from inferometer.analyses.tables.summary import summarize
 from inferometer.units import format_duration, format_share
 
 NO_CALLS = (

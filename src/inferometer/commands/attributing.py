@@ -10,8 +10,8 @@ from inferometer.commands.base import Source
 from inferometer.commands.choosing import Option, between_option, device_option, rank_option, stream_option
 
 if TYPE_CHECKING:
-    from inferometer.analyses.call_sites.attribution import Attribution
-    from inferometer.analyses.call_sites.user_frames import UserCode
+    from inferometer.analyses.launched_by.attribution import Attribution
+    from inferometer.analyses.launched_by.user_frames import UserCode
     from inferometer.trace.trace import Trace
 
 
@@ -35,7 +35,7 @@ def open_captures(source: Source, paths: tuple[str, ...]) -> "tuple[Trace, ...]"
     """
     if (source.path, *paths).count("-") > 1:
         raise click.UsageError("Standard input can be FILE or one --capture, not both.")
-    from inferometer.analyses.call_sites.launched import NEEDED
+    from inferometer.analyses.launched_by.launched import NEEDED
 
     return tuple(Source(path, limited=source.limited).open(NEEDED) for path in paths)
 
@@ -76,14 +76,14 @@ class Attributing:
     @property
     def code(self) -> "UserCode":
         """What is the user's own code."""
-        from inferometer.analyses.call_sites.user_frames import UserCode
+        from inferometer.analyses.launched_by.user_frames import UserCode
 
         return UserCode(self.my, self.framework)
 
     def find(self, source: Source) -> "Attribution":
         """Open the source and the captures, and attribute the launches selected."""
-        from inferometer.analyses.call_sites.attribution import attribute
-        from inferometer.analyses.call_sites.launched import NEEDED
+        from inferometer.analyses.launched_by.attribution import attribute
+        from inferometer.analyses.launched_by.launched import NEEDED
         from inferometer.analyses.selection import Selection
 
         captures = open_captures(source, self.captures)

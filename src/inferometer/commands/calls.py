@@ -34,8 +34,8 @@ def run(
     raw: bool,
     out: Output,
 ) -> None:
-    from inferometer.analyses.calls import NEEDED, call_table
-    from inferometer.analyses.host_selection import HostSelection
+    from inferometer.analyses.tables.calls import NEEDED, call_table
+    from inferometer.analyses.tables.host_selection import HostSelection
 
     trace = source.open(None if between else NEEDED, rank=None if between else rank)
     out.show(call_table(trace, HostSelection(rank, between), sort=sort, top=top, match=match, raw=raw))

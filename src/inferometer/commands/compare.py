@@ -8,7 +8,7 @@ from inferometer.commands.base import Output, Source, command, output_options
 from inferometer.commands.choosing import Number
 
 if TYPE_CHECKING:
-    from inferometer.analyses.compare import Comparison
+    from inferometer.analyses.compare.comparison import Comparison
     from inferometer.trace.trace import Trace
 
 _PERCENT = 100
@@ -52,7 +52,7 @@ def run(
     pairing: str | None,
     out: Output,
 ) -> None:
-    from inferometer.analyses.compare import NEEDED, compare
+    from inferometer.analyses.compare.comparison import NEEDED, compare
     from inferometer.commands.other_runs import runs_of
     from inferometer.hardware.known import require_device
 
@@ -76,7 +76,7 @@ def run(
 
 def _show_published(base: str, candidate: str, form: str | None, pairing: Any, out: Output) -> None:
     """Markdown for the terminal too: that is the form it was published in."""
-    from inferometer.analyses.published import NEEDED, published
+    from inferometer.analyses.latencyprism.comparison import NEEDED, published
     from inferometer.reports.published import render_published
 
     found = published(*(_open(path, form, NEEDED) for path in (base, candidate)), pairing=pairing)

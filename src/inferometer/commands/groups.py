@@ -50,7 +50,7 @@ def run(
     teachers: tuple[str, ...],
     out: Output,
 ) -> None:
-    from inferometer.analyses.groups import NEEDED, find_groups
+    from inferometer.analyses.groups.groups import NEEDED, find_groups
     from inferometer.analyses.selection import Selection
 
     learned = [find_groups(replace(source, path=path, format=None).open(NEEDED)) for path in teachers]

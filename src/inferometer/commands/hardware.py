@@ -58,7 +58,7 @@ def run(
 
 
 def _answer(name: str | None, source: Source | None, device_file: str | None) -> "Result":
-    from inferometer.analyses.hardware import NEEDED, describe_device, find_traced_devices, list_devices
+    from inferometer.analyses.hardware.devices import NEEDED, describe_device, find_traced_devices, list_devices
     from inferometer.hardware.device_file import read_device
     from inferometer.hardware.known import devices, require_device, with_own
 
@@ -69,8 +69,8 @@ def _answer(name: str | None, source: Source | None, device_file: str | None) ->
 
 
 def _measure(how: _Measuring) -> "Result":
-    from inferometer.analyses.hardware import name_fact
-    from inferometer.analyses.hardware_measured import describe_measured
+    from inferometer.analyses.hardware.devices import name_fact
+    from inferometer.analyses.hardware.measured import describe_measured
     from inferometer.commands.progress import working
     from inferometer.formats.source import printable
     from inferometer.hardware.measure import encode_device, file_name, find_subject, measure_subject

@@ -84,8 +84,8 @@ def run(
     needed = None if between else _COLUMNS | {"launches": (*_COLUMNS["launches"], *selected)}
     trace = source.open(needed, rank=None if between else rank)  # a window counts from the start of all ranks
 
-    from inferometer.analyses.kernels import kernel_table
     from inferometer.analyses.selection import Selection
+    from inferometer.analyses.tables.kernels import kernel_table
 
     selection = Selection(device, stream, rank, between)
     table = kernel_table(

@@ -9,8 +9,8 @@ from inferometer.commands.base import FORMATS, Output, Source, command, output_o
 from inferometer.commands.choosing import match_option, top_option
 
 if TYPE_CHECKING:
-    from inferometer.analyses.call_sites.sites import By
-    from inferometer.analyses.launch_sites import Layers
+    from inferometer.analyses.launched_by.site_times import Layers
+    from inferometer.analyses.launched_by.sites import By
 
 _BY = ("op", "module", "frame", "user-frame", "span", "region")
 
@@ -49,8 +49,8 @@ def run(
     how: Attributing,
     out: Output,
 ) -> None:
-    from inferometer.analyses.each_launch import each_launch
-    from inferometer.analyses.launch_sites import launch_sites
+    from inferometer.analyses.launched_by.each_launch import each_launch
+    from inferometer.analyses.launched_by.site_times import launch_sites
 
     found = how.find(source)
     if each:

@@ -19,7 +19,7 @@ from inferometer.commands.pages import (
 )
 
 if TYPE_CHECKING:
-    from inferometer.analyses.leaderboard import Leaderboard
+    from inferometer.analyses.operators.leaderboard import Leaderboard
     from inferometer.bench.ranking.ranking import Ranking
     from inferometer.bench.ranking.standing import NamedRun
     from inferometer.hardware.device import Device
@@ -169,7 +169,7 @@ def _render_ranking(ranking: "Ranking", page: _Page, command: str) -> tuple[str,
 def _describe_catalogue(names: tuple[str, ...], page: _Page | None, out: Output) -> None:
     devices = _devices(names)
 
-    from inferometer.analyses.leaderboard import make_leaderboard
+    from inferometer.analyses.operators.leaderboard import make_leaderboard
     from inferometer.hardware.known import require_device
     from inferometer.operators import operators
 

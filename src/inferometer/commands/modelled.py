@@ -10,7 +10,7 @@ from inferometer.commands.base import Source
 from inferometer.commands.choosing import Number
 
 if TYPE_CHECKING:
-    from inferometer.analyses.model_bounds import ModelBounds
+    from inferometer.analyses.model.bounds import ModelBounds
     from inferometer.architectures import Model
     from inferometer.hardware.device import Device
 
@@ -57,8 +57,8 @@ class Modelled:
         Raises:
             InputError: The file, the model or the device isn't there, or they don't go together.
         """
-        from inferometer.analyses.model_bounds import NEEDED, model_bounds
-        from inferometer.analyses.model_work import Sizes
+        from inferometer.analyses.model.bounds import NEEDED, model_bounds
+        from inferometer.analyses.model.pass_work import Sizes
         from inferometer.architectures import require_model
 
         model, ran_on = require_model(config), hardware(device)

@@ -27,7 +27,7 @@ _DEFAULT = "XPU-A"
 )
 @output_options(*FORMATS)
 def run(name: str | None, device: str | None, device_file: str | None, published_bounds: bool, out: Output) -> None:
-    from inferometer.analyses.operators import describe_operator, list_operators
+    from inferometer.analyses.operators.catalogue import describe_operator, list_operators
     from inferometer.operators import operators, require_operator
 
     chosen = choose_device(device, device_file)

@@ -8,7 +8,7 @@ from inferometer.commands.base import FORMATS, Output, Source, command, output_o
 from inferometer.commands.choosing import match_option, rank_option, top_option
 
 if TYPE_CHECKING:
-    from inferometer.analyses.spans import SpanSortKey
+    from inferometer.analyses.tables.spans import SpanSortKey
 
 _SORT_KEYS = ("busy", "summed", "projected", "launches", "instances", "host", "mean", "name")
 
@@ -34,7 +34,7 @@ _SORT_KEYS = ("busy", "summed", "projected", "launches", "instances", "host", "m
 def run(
     source: Source, sort: "SpanSortKey", top: int | None, match: str | None, rank: int | None, fold: bool, out: Output
 ) -> None:
-    from inferometer.analyses.spans import NEEDED, span_table
+    from inferometer.analyses.tables.spans import NEEDED, span_table
 
     trace = source.open(NEEDED, rank=rank)
     out.show(span_table(trace, rank=rank, sort=sort, top=top, match=match, fold=fold))

@@ -8,7 +8,7 @@ from inferometer.commands.base import FORMATS, Output, Source, command, output_o
 from inferometer.commands.choosing import top_option
 
 if TYPE_CHECKING:
-    from inferometer.analyses.steps import StepTable
+    from inferometer.analyses.steps.table import StepTable
     from inferometer.trace.trace import Trace
 
 _PHASES = ("prefill", "decode", "mixed", "unknown")
@@ -43,7 +43,7 @@ def run(
     top: int,
     out: Output,
 ) -> None:
-    from inferometer.analyses.steps import NEEDED, step_table
+    from inferometer.analyses.steps.table import NEEDED, step_table
 
     if phase is not None and serving is not None:
         raise click.UsageError("--phase and --serving can't go together: what clients wait for takes all phases.")
@@ -58,7 +58,7 @@ def _beside(
     found: "StepTable", trace: "Trace", source: Source, serving: str | None, serving_run: int | None
 ) -> "StepTable":
     """With what a benchmark measured, or what an engine's log says of its own latency, where one of them does."""
-    from inferometer.analyses.serving import serving_of
+    from inferometer.analyses.steps.serving.latency import serving_of
     from inferometer.formats.serving_results import read_serving
 
     if serving is not None:

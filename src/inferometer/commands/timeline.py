@@ -44,8 +44,8 @@ def run(
     trace = source.open(rank=None if between else rank)
 
     from inferometer.analyses.selection import Selection
-    from inferometer.analyses.strip import ASCII, BLOCKS
-    from inferometer.analyses.timeline import find_timeline
+    from inferometer.analyses.timeline.strip import ASCII, BLOCKS
+    from inferometer.analyses.timeline.timeline import find_timeline
 
     glyphs = BLOCKS if _can_print(BLOCKS.compute + BLOCKS.idle) else ASCII
     selection = Selection(device, stream, rank, between)

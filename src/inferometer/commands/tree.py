@@ -9,8 +9,8 @@ from inferometer.commands.base import FORMATS, Output, Source, command, output_o
 from inferometer.commands.choosing import Number, match_option
 
 if TYPE_CHECKING:
-    from inferometer.analyses.call_tree_nodes import Frames
-    from inferometer.analyses.launch_sites import Layers
+    from inferometer.analyses.launched_by.call_tree_nodes import Frames
+    from inferometer.analyses.launched_by.site_times import Layers
 
 _MIN_SHARE = 0.5
 
@@ -61,7 +61,7 @@ def run(
     speedscope: bool,
     out: Output,
 ) -> None:
-    from inferometer.analyses.call_tree_table import call_tree
+    from inferometer.analyses.launched_by.call_tree import call_tree
 
     if (folded and speedscope) or ((folded or speedscope) and out.form):
         raise click.UsageError("--folded, --speedscope and the other forms can't go together: choose one.")

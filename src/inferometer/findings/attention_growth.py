@@ -2,7 +2,7 @@
 
 Looks at launches that are alike (one kernel, grid and block on one device), of attention that may decode, in the
 order of time: at least 8 steps, or 400 launches where steps aren't known, so that layers of one pass aren't taken for
-a trend. A Theil-Sen line goes through them (of `analyses.step_drift`: through medians of stretches). Fires where the
+a trend. A Theil-Sen line goes through them (of `analyses.steps.drift`: through medians of stretches). Fires where the
 whole 99 % interval of its slope is above 0, and the line gains 5 % or more from the first launch to the last: in
 twelve healthy runs of constant context it gained 2 % at most, and no interval left out 0.
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.step_drift import slope_interval
+from inferometer.analyses.steps.drift import slope_interval
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.kernel_rows import Ints, KernelRows
 from inferometer.findings.rule import Evidence, Rule

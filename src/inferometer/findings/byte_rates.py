@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from inferometer.analyses.model_rows import LEAST_BEST_BYTES
+from inferometer.analyses.model.measured_rows import LEAST_BEST_BYTES
 from inferometer.findings.rule import Evidence
 from inferometer.units import format_bytes
 

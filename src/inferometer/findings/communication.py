@@ -13,8 +13,8 @@ import re
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.call_sites.tree import ROOT, CallTree, Label
-from inferometer.analyses.collectives import recorded_collectives
+from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Label
+from inferometer.analyses.timeline.collectives import recorded_collectives
 from inferometer.findings.kernel_rows import Bools, Ints
 from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.names.communication import read_collective

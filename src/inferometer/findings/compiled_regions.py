@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from inferometer.analyses.call_sites.host_side import THREAD
+from inferometer.analyses.launched_by.host_side import THREAD
 from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.findings.places import Place, worst_place
 

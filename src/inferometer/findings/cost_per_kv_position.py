@@ -21,8 +21,8 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.model_roles import is_attention
-from inferometer.analyses.step_growth import ALL, format_slope
+from inferometer.analyses.model.roles import is_attention
+from inferometer.analyses.steps.growth import ALL, format_slope
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_bytes, format_count, format_duration, format_share

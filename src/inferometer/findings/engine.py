@@ -13,7 +13,7 @@ import msgspec
 import polars as pl
 
 from inferometer.analyses.result import Field, Result, Section
-from inferometer.analyses.time_budget import SCHEMA as BUDGET
+from inferometer.analyses.timeline.budget import SCHEMA as BUDGET
 from inferometer.errors import UnknownName
 from inferometer.findings.causes import explain
 from inferometer.findings.examined import Examined, examine
@@ -24,7 +24,7 @@ from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from inferometer.analyses.steps import StepTable
+    from inferometer.analyses.steps.table import StepTable
     from inferometer.architectures import Model
     from inferometer.findings.launch_evidence import LaunchEvidence
     from inferometer.hardware import Device
@@ -68,7 +68,7 @@ _SCHEMA = pl.Schema(
 class Findings(Result):
     """`findings`: gravest first. None is an answer, too: `examined` says what was looked at.
 
-    `budget`: where the devices' time went, of `analyses.time_budget`; empty where no launches were looked at.
+    `budget`: where the devices' time went, of `analyses.timeline.budget`; empty where no launches were looked at.
     `left_out` counts those that were asked not to be listed.
     """
 

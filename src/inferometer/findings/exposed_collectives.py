@@ -20,10 +20,10 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.collectives import ABOUT, bytes_per_s, work_collectives
-from inferometer.analyses.ranks import Ranks, compare_ranks
-from inferometer.analyses.time_budget import COMMUNICATION, part_key
-from inferometer.analyses.work import at_place
+from inferometer.analyses.timeline.budget import COMMUNICATION, part_key
+from inferometer.analyses.timeline.collectives import ABOUT, bytes_per_s, work_collectives
+from inferometer.analyses.timeline.ranks import Ranks, compare_ranks
+from inferometer.analyses.timeline.work import at_place
 from inferometer.findings.casts_and_copies import is_cast_or_copy
 from inferometer.findings.communication import serves, told_collectives
 from inferometer.findings.exposed_time import sum_exposed

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.time_budget import COPIES, part_key
+from inferometer.analyses.timeline.budget import COPIES, part_key
 from inferometer.findings.communication import serves
 from inferometer.findings.exposed_time import copied_bytes, sum_exposed
 from inferometer.findings.finding import Finding, Scale

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from inferometer.analyses.model_roles import is_attention
+from inferometer.analyses.model.roles import is_attention
 from inferometer.findings.byte_rates import far_below_best
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule

@@ -24,7 +24,7 @@ class Finding:
         explained_by: The rule whose finding, further up, names the cause of this one; None where none does.
         idle_ns: Idle time of devices that this finding alone accounts for: of all findings of a trace, these never
             overlap. None where it isn't about idle time, or looks at a part that another one accounts for.
-        parts: Rows of the device-time budget that it speaks of, by `time_budget.part_key`.
+        parts: Rows of the device-time budget that it speaks of, by `part_key` of `timeline.budget`.
     """
 
     rule: str

@@ -1,4 +1,4 @@
-"""The first look at a run: what stands out, its steps by phase, and what `analyses.summary` tells of any trace.
+"""The first look at a run: what stands out, its steps by phase, and what `analyses.tables.summary` tells of any trace.
 
 Where kernel time was printed step by step, kernels are shown by phase and class: labels differ in their layers alone.
 """
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from inferometer.analyses.result import Result, Section
-from inferometer.analyses.steps import StepTable, step_table
-from inferometer.analyses.summary import Summary, summarize
-from inferometer.analyses.time_budget import budget_section
+from inferometer.analyses.steps.table import StepTable, step_table
+from inferometer.analyses.tables.summary import Summary, summarize
+from inferometer.analyses.timeline.budget import budget_section
 from inferometer.findings.engine import Findings, find_findings
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace

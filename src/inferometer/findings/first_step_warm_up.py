@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.call_sites.host_side import THREAD
 from inferometer.analyses.intervals import Times
+from inferometer.analyses.launched_by.host_side import THREAD
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names.apis import api_kind, canonical_api

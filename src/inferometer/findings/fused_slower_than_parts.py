@@ -20,7 +20,7 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.model_roles import is_attention
+from inferometer.analyses.model.roles import is_attention
 from inferometer.findings.byte_rates import far_below_best
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.nesting import Numbers
-from inferometer.analyses.time_budget import IDLE, part_key
+from inferometer.analyses.timeline.budget import IDLE, part_key
 from inferometer.findings.compiled_regions import find_breaks
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.launch_evidence import LaunchEvidence

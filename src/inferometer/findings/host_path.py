@@ -12,12 +12,12 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.call_sites.host_side import THREAD, chains_at, name_frame
-from inferometer.analyses.call_sites.sites import find_sites
-from inferometer.analyses.call_sites.tree import CallTree
-from inferometer.analyses.call_sites.user_frames import UserCode
 from inferometer.analyses.cover import Cover
 from inferometer.analyses.intervals import Times
+from inferometer.analyses.launched_by.chain_tree import CallTree
+from inferometer.analyses.launched_by.host_side import THREAD, chains_at, name_frame
+from inferometer.analyses.launched_by.sites import find_sites
+from inferometer.analyses.launched_by.user_frames import UserCode
 from inferometer.trace.trace import Trace
 
 _MOST: Final = 0.5  # of the time: what is open for no more is no answer
@@ -156,7 +156,7 @@ def find_sites_at(trace: Trace, moments: pl.DataFrame) -> pl.DataFrame:
     """`moments` with what stood around each: the columns of `sites.find_sites`.
 
     Args:
-        trace: Needs the columns of `host_side.NEEDED`.
+        trace: Needs the columns of `analyses.launched_by.host_side.NEEDED`.
         moments: `rank`, `process`, `thread`, `called_ns`.
     """
     tree = CallTree()

@@ -21,7 +21,7 @@ from typing import Final
 
 import polars as pl
 
-from inferometer.analyses.time_budget import IDLE, part_key
+from inferometer.analyses.timeline.budget import IDLE, part_key
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.idle_host import describe_host
 from inferometer.findings.idle_kinds import IdleKind

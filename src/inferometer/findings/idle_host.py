@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from inferometer.analyses.host_activity import HostActivity, find_activity
+from inferometer.analyses.timeline.host_activity import HostActivity, find_activity
 from inferometer.findings.host_path import HostPath, describe_site, find_host_path, longest_ops, outermost_op
 from inferometer.findings.idle_words import MOSTLY, Words, describe_activity, describe_size
 from inferometer.findings.launch_evidence import LaunchEvidence

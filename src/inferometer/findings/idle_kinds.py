@@ -16,7 +16,7 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.work import PLACE
+from inferometer.analyses.timeline.work import PLACE
 from inferometer.findings.finding import Scale
 
 IdleKind = Literal["launching", "host", "queued", "graph", "unknown"]

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.cover import Cover
-from inferometer.analyses.gaps import LAUNCH_GAP_NS
-from inferometer.analyses.host_activity import THREAD
-from inferometer.analyses.waits import waiting_calls
+from inferometer.analyses.timeline.gaps import LAUNCH_GAP_NS
+from inferometer.analyses.timeline.host_activity import THREAD
+from inferometer.analyses.timeline.waits import waiting_calls
 from inferometer.findings.idle_kinds import count_gaps
 from inferometer.findings.idle_words import MOSTLY, Words, describe_size
 from inferometer.findings.launch_evidence import LaunchEvidence

@@ -6,7 +6,7 @@ from typing import Final
 
 import polars as pl
 
-from inferometer.analyses.host_activity import CALLS, HostActivity
+from inferometer.analyses.timeline.host_activity import CALLS, HostActivity
 from inferometer.findings.idle_kinds import count_gaps
 from inferometer.findings.places import Place
 from inferometer.units import format_duration, format_share

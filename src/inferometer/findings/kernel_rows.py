@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.call_sites.tree import ROOT
 from inferometer.analyses.correlation import is_one
+from inferometer.analyses.launched_by.chain_tree import ROOT
 from inferometer.names import KernelName, decode
 
 PRODUCTS = ("gemm", "grouped_gemm", "conv")

@@ -26,9 +26,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.call_sites.host_side import THREAD
 from inferometer.analyses.correlation import is_one
-from inferometer.analyses.time_budget import IDLE, part_key
+from inferometer.analyses.launched_by.host_side import THREAD
+from inferometer.analyses.timeline.budget import IDLE, part_key
 from inferometer.findings.finding import Finding, Severity
 from inferometer.findings.host_path import describe_site
 from inferometer.findings.idle_kinds import FEW, LAUNCHING_SCALE, count_gaps

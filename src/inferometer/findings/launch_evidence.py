@@ -20,11 +20,11 @@ from inferometer.units import format_duration
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from inferometer.analyses.call_sites.attribution import Attribution
     from inferometer.analyses.intervals import Times
-    from inferometer.analyses.ranks import Ranks
-    from inferometer.analyses.steps import StepTable
-    from inferometer.analyses.work import Work
+    from inferometer.analyses.launched_by.attribution import Attribution
+    from inferometer.analyses.steps.table import StepTable
+    from inferometer.analyses.timeline.ranks import Ranks
+    from inferometer.analyses.timeline.work import Work
     from inferometer.findings.kernel_rows import KernelRows, Origins
 
 _PLACE = ["rank", "device"]
@@ -66,7 +66,7 @@ class LaunchEvidence:
         and `block_hash`: equal for equal sizes, for others as unlikely as 64 random bits. Ids of graphs and ops aren't
         kept.
         """
-        from inferometer.analyses.call_sites.attribution import attribute
+        from inferometer.analyses.launched_by.attribution import attribute
 
         with ThreadPoolExecutor(1) as beside:
             steps = beside.submit(lambda: self.steps)  # nearly every rule asks for them, too
@@ -118,7 +118,7 @@ class LaunchEvidence:
     @made_once
     def steps(self) -> "StepTable | None":
         """The steps of the first run, recorded, marked or found; None where there are none."""
-        from inferometer.analyses.steps import step_table
+        from inferometer.analyses.steps.table import step_table
         from inferometer.errors import InputError
 
         try:
@@ -132,7 +132,7 @@ class LaunchEvidence:
 
         Text is categorical.
         """
-        from inferometer.analyses.work import Work, arrange_work
+        from inferometer.analyses.timeline.work import Work, arrange_work
 
         launched = self.attribution.launches
         rows = self.work
@@ -155,34 +155,34 @@ class LaunchEvidence:
 
     @made_once
     def devices(self) -> pl.DataFrame:
-        """One row a place, a device of a rank: its window, busy, idle and exposed time; of `analyses.exposure`."""
-        from inferometer.analyses.exposure import device_exposure
+        """One row a place, a device of a rank: its window, busy, idle and exposed time; of `timeline.exposure`."""
+        from inferometer.analyses.timeline.exposure import device_exposure
 
         return device_exposure(self.device_work, self.device_work.cut())
 
     @made_once
     def budget(self) -> pl.DataFrame:
-        """What each moment of each place's window went to: of `analyses.time_budget`."""
-        from inferometer.analyses.time_budget import time_budget
+        """What each moment of each place's window went to: of `timeline.budget`."""
+        from inferometer.analyses.timeline.budget import time_budget
 
         return time_budget(self.device_work, self.gaps.select(*_PLACE, "cause", "gap_ns"))
 
     @made_once
     def ranks(self) -> "Ranks":
         """Who keeps whom waiting in collectives; empty frames where there is one place only."""
-        from inferometer.analyses.collectives import recorded_collectives
-        from inferometer.analyses.ranks import compare_ranks
+        from inferometer.analyses.timeline.collectives import recorded_collectives
+        from inferometer.analyses.timeline.ranks import compare_ranks
 
         return compare_ranks(self.device_work, self.devices, recorded_collectives(self.trace))
 
     @made_once
     def gaps(self) -> pl.DataFrame:
-        """Every idle gap with its cause: columns of `analyses.gaps`, those of the launch that ended it, and its kind.
+        """Every idle gap with its cause: columns of `timeline.gaps`, those of the launch that ended it, and its kind.
 
         `process`, `thread`, `node` and `is_replay` are the launch's, null where its call isn't known. `kind` and `gap`
         are as `idle_kinds` says. `device` is categorical.
         """
-        from inferometer.analyses.gaps import find_gaps
+        from inferometer.analyses.timeline.gaps import find_gaps
         from inferometer.findings.idle_kinds import with_kinds
 
         gaps = find_gaps(self.trace, self.device_work, _GAPS)
@@ -216,7 +216,7 @@ class LaunchEvidence:
         A launch belongs to the step in which it was called for. Where steps were found on the device, or its call isn't
         in the file, it is the one in which it began.
         """
-        from inferometer.analyses.step_sources import FOUND
+        from inferometer.analyses.steps.sources import FOUND
 
         began = self.work["start_ns"]
         on_device = self.steps is None or self.steps.anchor == FOUND
@@ -235,7 +235,7 @@ class LaunchEvidence:
         A step's launches are those called for from its start to the next one's, and by its end if it is the last. Where
         steps were found on the device, or no call is in the file, it is when a launch began.
         """
-        from inferometer.analyses.step_sources import FOUND
+        from inferometer.analyses.steps.sources import FOUND
 
         starts = self.step_starts_ns
         if self.steps is None or not len(starts) or not self.work.height:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from inferometer.analyses.call_sites.tree import ROOT
+from inferometer.analyses.launched_by.chain_tree import ROOT
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.kernel_rows import ATTENTION, PRODUCTS
 from inferometer.findings.rule import Evidence, Rule

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from inferometer.analyses.work import PLACE, at_place, place_name
+from inferometer.analyses.timeline.work import PLACE, at_place, place_name
 from inferometer.findings.finding import Scale, Severity
 from inferometer.findings.launch_evidence import LaunchEvidence
 

@@ -14,7 +14,7 @@ from math import sqrt
 
 import polars as pl
 
-from inferometer.analyses.work import PLACE, place_name
+from inferometer.analyses.timeline.work import PLACE, place_name
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.findings.rule import Evidence, Rule

@@ -17,8 +17,8 @@ from inferometer.names.engine_labels import class_of_label
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from inferometer.analyses.model_bounds import ModelBounds
-    from inferometer.analyses.steps import StepTable
+    from inferometer.analyses.model.bounds import ModelBounds
+    from inferometer.analyses.steps.table import StepTable
     from inferometer.architectures import Model
     from inferometer.findings.launch_evidence import LaunchEvidence
     from inferometer.hardware import Device
@@ -119,7 +119,7 @@ class Evidence:
         name = self.trace.facts.model
         if self._model is not None or name is None:
             return self._model
-        from inferometer.analyses.model_bounds import differing_dimensions
+        from inferometer.analyses.model.bounds import differing_dimensions
         from inferometer.architectures import find_model
 
         found = find_model(name)  # a name may be used for another model
@@ -132,7 +132,7 @@ class Evidence:
             return self._steps
         if not self.trace.steps.select(pl.len()).collect().item():
             return None
-        from inferometer.analyses.steps import step_table
+        from inferometer.analyses.steps.table import step_table
 
         return step_table(self.trace)
 
@@ -141,7 +141,7 @@ class Evidence:
         """Bytes, FLOPs and bounds of each class; None without the model, or where its steps aren't printed."""
         if self.model is None or self.printed.is_empty():
             return None
-        from inferometer.analyses.model_bounds import model_bounds
+        from inferometer.analyses.model.bounds import model_bounds
 
         return model_bounds(self.trace, self.model, device=self._device, bandwidths=self.bandwidths, steps=self.steps)
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.group_roles import role_of
+from inferometer.analyses.groups.kernel_roles import role_of
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.kernel_rows import Ints, KernelRows, number_changes
 from inferometer.findings.rule import Evidence, Rule

@@ -16,8 +16,8 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.call_sites.host_side import THREAD
-from inferometer.analyses.time_budget import IDLE, part_key
+from inferometer.analyses.launched_by.host_side import THREAD
+from inferometer.analyses.timeline.budget import IDLE, part_key
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.host_path import describe_site, find_sites_at, outermost_op
 from inferometer.findings.idle_kinds import LONG_GAP_NS

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from inferometer.analyses.step_growth import ALL
+from inferometer.analyses.steps.growth import ALL
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share

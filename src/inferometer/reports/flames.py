@@ -23,7 +23,7 @@ from inferometer.errors import clean
 from inferometer.trace.facts import without_folders
 
 if TYPE_CHECKING:
-    from inferometer.analyses.call_tree_table import CallTreeTable
+    from inferometer.analyses.launched_by.call_tree import CallTreeTable
 
 SPEEDSCOPE_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

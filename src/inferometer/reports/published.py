@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inferometer.analyses.published import Published
-from inferometer.analyses.published_processes import SUSPICIOUS, Finding, ProcessComparison
+from inferometer.analyses.latencyprism.comparison import Published
+from inferometer.analyses.latencyprism.processes import SUSPICIOUS, Finding, ProcessComparison
 from inferometer.errors import clean
 
 _MISSING = "-"

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.bench.ranking.ranked_runs import result
 
-from inferometer.analyses.published_operators import DEPLOYED
+from inferometer.analyses.operators.published import DEPLOYED
 from inferometer.bench.ranking.aggregates import WAYS, Aggregates
 from inferometer.bench.ranking.score import Score, score
 from inferometer.bench.ranking.shape_figures import Figure

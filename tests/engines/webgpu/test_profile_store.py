@@ -10,11 +10,11 @@ from tests.effort import examples
 from tests.engines.webgpu.profile_cases import answer, dispatch, run_of, small_program, usual_dur
 
 import inferometer
-from inferometer.analyses.compare import compare
-from inferometer.analyses.kernels import kernel_table
-from inferometer.analyses.steps import step_table
-from inferometer.analyses.summary import summarize
-from inferometer.analyses.timeline import find_timeline
+from inferometer.analyses.compare.comparison import compare
+from inferometer.analyses.steps.table import step_table
+from inferometer.analyses.tables.kernels import kernel_table
+from inferometer.analyses.tables.summary import summarize
+from inferometer.analyses.timeline.timeline import find_timeline
 from inferometer.engines.webgpu.profile import make_profile
 from inferometer.engines.webgpu.profile_store import save_profile
 from inferometer.engines.webgpu.profiled_run import ProfiledRun

@@ -14,7 +14,7 @@ from tests.reports.conftest import HOSTILE
 from tests.traces import rows, trace_of
 
 import inferometer
-from inferometer.analyses.kernels import KernelTable, kernel_table
+from inferometer.analyses.tables.kernels import KernelTable, kernel_table
 from inferometer.errors import clean
 from inferometer.reports.delimited import render_csv, render_tsv
 from inferometer.reports.markdown import render_markdown

@@ -9,7 +9,7 @@ from tests.traces import rows
 
 import inferometer
 from inferometer import Trace
-from inferometer.analyses.kernels import kernel_table
+from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.formats.base import find_format
 from inferometer.formats.source import Source
 

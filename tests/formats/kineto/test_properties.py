@@ -19,7 +19,7 @@ from tests.traces import stored_facts
 import inferometer
 from inferometer import Trace
 from inferometer.formats import source
-from inferometer.formats.kineto import cut, events, sorting
+from inferometer.formats.kineto import cut, dispatch, events
 from inferometer.formats.kineto import text as window
 from inferometer.trace import builder
 
@@ -130,7 +130,7 @@ def blocks_of(size: int) -> Iterator[None]:
             (source, "_BLOCK_BYTES"),
         ):
             patch.setattr(module, name, size)
-        patch.setattr(sorting, "FLUSH_EVENTS", 3)
+        patch.setattr(dispatch, "FLUSH_EVENTS", 3)
         patch.setattr(builder, "_MERGE_BATCHES", 2)
         yield
 

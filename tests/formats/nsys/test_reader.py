@@ -22,7 +22,7 @@ from tests.traces import counted, rows
 
 import inferometer
 from inferometer import Trace
-from inferometer.analyses.kernels import kernel_table
+from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.errors import FormatError
 from inferometer.trace.facts import Device, NamedId
 from inferometer.trace.tables import ALL_TABLES

@@ -16,7 +16,7 @@ from tests.nsys_files import call, export, kernel, kernels_by_sql, string, write
 from tests.traces import counted, rows
 
 import inferometer
-from inferometer.analyses.kernels import kernel_table
+from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.errors import FormatError, InputError
 from inferometer.formats.nsys import sqlite as subject
 

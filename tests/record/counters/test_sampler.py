@@ -13,8 +13,8 @@ import pytest
 from tests.record.counters.pretended import Clockwork, pretend
 from tests.record.sinks import MemorySink
 
-from inferometer.analyses.cause_roles import role_of_metric
-from inferometer.analyses.run_counters import find_entities
+from inferometer.analyses.compare.causes.counters import find_entities
+from inferometer.analyses.compare.causes.metric_roles import role_of_metric
 from inferometer.errors import InputError, Unavailable
 from inferometer.record.clock import Clock
 from inferometer.record.counters.lane import Lane

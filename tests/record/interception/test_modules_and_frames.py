@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from tests.record.interception.recorded import Recorded
 
-from inferometer.analyses.call_sites.attribution import attribute
-from inferometer.analyses.step_sources import read_steps
+from inferometer.analyses.launched_by.attribution import attribute
+from inferometer.analyses.steps.sources import read_steps
 from inferometer.names.module_paths import module_of_range
 from inferometer.record.interception import Interception, step
 

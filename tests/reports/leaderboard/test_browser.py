@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.reports.page.browser import Tab, find_chromium
 
-from inferometer.analyses.leaderboard import make_leaderboard
+from inferometer.analyses.operators.leaderboard import make_leaderboard
 from inferometer.hardware.known import require_device
 from inferometer.operators import require_operator
 from inferometer.reports.leaderboard.page import render_leaderboard

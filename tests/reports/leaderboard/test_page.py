@@ -5,7 +5,7 @@ import re
 import pytest
 from tests.reports.page.test_document import Html
 
-from inferometer.analyses.leaderboard import Leaderboard, make_leaderboard
+from inferometer.analyses.operators.leaderboard import Leaderboard, make_leaderboard
 from inferometer.hardware.known import require_device
 from inferometer.operators import operators, require_operator
 from inferometer.reports.leaderboard.bands import band_of

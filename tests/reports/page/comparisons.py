@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from inferometer import Trace
-from inferometer.analyses.compare import Comparison
+from inferometer.analyses.compare.comparison import Comparison
 from inferometer.reports.page.blocks import Block, Chart, Words
 from inferometer.reports.page.look import Look
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.analyses.change_traces import kernel_run, timed_run
+from tests.analyses.compare.run_traces import kernel_run, timed_run
 from tests.reports.page.comparisons import chart, look, parts, words
 from tests.traces import trace_of
 

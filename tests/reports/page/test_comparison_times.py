@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.analyses.change_traces import GEMM, LAYER, kernel_run, timed_run
+from tests.analyses.compare.run_traces import GEMM, LAYER, kernel_run, timed_run
 from tests.reports.page.comparisons import chart, look, parts, words
 from tests.traces import trace_of
 from tools.make_webgpu_log import Options, write_log
 
 import inferometer
 from inferometer import Trace
-from inferometer.analyses.step_growth import ALL
+from inferometer.analyses.steps.growth import ALL
 from inferometer.reports.page.blocks import MOST_POINTS, Chart, Facts, Grid
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sections import compared_steps, contributions, step_times, verdict

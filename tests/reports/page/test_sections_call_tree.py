@@ -12,7 +12,7 @@ from tests.reports.page.browser import chromium, find_chromium
 from tests.reports.page.comparisons import parts, words
 from tests.traces import trace_of
 
-from inferometer.analyses.call_tree_table import CallTreeTable
+from inferometer.analyses.launched_by.call_tree import CallTreeTable
 from inferometer.names import decode
 from inferometer.reports.page.blocks import MOST_ROWS, Block, Chart, Grid
 from inferometer.reports.page.document import render_page

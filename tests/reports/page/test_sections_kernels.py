@@ -9,7 +9,7 @@ import pytest
 from tests.traces import trace_of
 
 import inferometer
-from inferometer.analyses.kernels import kernel_table
+from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.findings.rule import Evidence
 from inferometer.reports.page.blocks import Block, Chart, Grid, Points
 from inferometer.reports.page.look import Look

@@ -11,7 +11,7 @@ import pytest
 from tests.traces import trace_of
 
 import inferometer
-from inferometer.analyses.timeline import find_timeline
+from inferometer.analyses.timeline.timeline import find_timeline
 from inferometer.reports.base import cell
 from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Grid, Points, Words
 from inferometer.reports.page.look import SLICES, Look

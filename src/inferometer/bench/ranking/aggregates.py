@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from inferometer.analyses.published_operators import upper_median
+from inferometer.analyses.operators.published import upper_median
 from inferometer.bench.ranking.shape_figures import (
     Figure,
     each_end,

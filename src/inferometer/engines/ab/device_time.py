@@ -7,7 +7,7 @@ busy time is the union of that on each device, wherever and whenever it ran ther
 import polars as pl
 
 from inferometer.analyses.named_ranges import called_work, with_numbers
-from inferometer.analyses.projection import project
+from inferometer.analyses.tables.projection import project
 from inferometer.engines.paths import SEPARATOR
 from inferometer.trace.trace import Trace
 

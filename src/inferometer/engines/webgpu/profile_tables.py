@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from inferometer.analyses.intervals import busy_sums
-from inferometer.analyses.model_rows import LEAST_BEST_BYTES
+from inferometer.analyses.model.measured_rows import LEAST_BEST_BYTES
 from inferometer.engines.webgpu.executor import Submission
 from inferometer.engines.webgpu.profiled_run import decode_passes, prefill_tokens, step_phase
 

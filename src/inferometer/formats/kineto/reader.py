@@ -6,10 +6,10 @@ counted), async and object events (counted), counters' and spans' further argume
 
 from inferometer.errors import FormatError
 from inferometer.formats.kineto.ahead import is_scan
+from inferometer.formats.kineto.dispatch import Sorter
 from inferometer.formats.kineto.events import EventReader
 from inferometer.formats.kineto.header import KEEP_BYTES, Header
 from inferometer.formats.kineto.scan import LaunchScan, ScanFailed
-from inferometer.formats.kineto.sorting import Sorter
 from inferometer.formats.kineto.text import Text, Truncated
 from inferometer.formats.source import Source, Stream
 from inferometer.trace.builder import TraceBuilder

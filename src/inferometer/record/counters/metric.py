@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from inferometer.analyses.cause_roles import Kind
+from inferometer.analyses.compare.causes.metric_roles import Kind
 from inferometer.hardware.measure_nvml import Nvml, list_gpus
 from inferometer.record.counters.family import Family
 from inferometer.record.counters.files import Files
@@ -23,8 +23,8 @@ Reading = Mapping[str, float | None]
 class Metric:
     """One series a device.
 
-    `role`: what it is to a slower run, as `analyses/cause_roles.py` takes the name today. `own`: of the recorded
-    processes, under the id of the first.
+    `role`: what it is to a slower run, as `analyses/compare/causes/metric_roles.py` takes the name today. `own`: of the
+    recorded processes, under the id of the first.
     """
 
     name: str

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
 
-from inferometer.analyses.call_sites.user_frames import UserCode
+from inferometer.analyses.launched_by.user_frames import UserCode
 from inferometer.record.interception.lanes import Lane
 
 _OURS = f"inferometer{os.sep}record{os.sep}"

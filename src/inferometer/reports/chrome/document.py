@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import msgspec
 import polars as pl
 
-from inferometer.analyses.collectives import join_collectives, recorded_collectives
+from inferometer.analyses.timeline.collectives import join_collectives, recorded_collectives
 from inferometer.formats.kineto.header import Header
 from inferometer.formats.kineto.ids import Ids
 from inferometer.reports.chrome.events import FORMS, Form

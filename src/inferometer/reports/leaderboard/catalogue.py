@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from inferometer.analyses.leaderboard import Leaderboard
+from inferometer.analyses.operators.leaderboard import Leaderboard
 from inferometer.reports.leaderboard.bands import LAUNCH_BOUND, LEGEND, band_of
 from inferometer.reports.leaderboard.regimes import COLORS, REGIMES
 from inferometer.reports.page.blocks import Block, Chart, Grid

@@ -1,7 +1,7 @@
 """What every column means, and every flag."""
 
-from inferometer.analyses.operator_bounds import FLAGS
-from inferometer.analyses.published_operators import DEPLOYED
+from inferometer.analyses.operators.bounds import FLAGS
+from inferometer.analyses.operators.published import DEPLOYED
 from inferometer.reports.page.blocks import Block, Facts, Words
 
 _COLUMNS = (

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from inferometer.analyses.hardware import describe_device
-from inferometer.analyses.leaderboard import Leaderboard, Platform, headline_section
+from inferometer.analyses.hardware.devices import describe_device
+from inferometer.analyses.operators.leaderboard import Leaderboard, Platform, headline_section
 from inferometer.analyses.result import Field, Kind
 from inferometer.reports.page.blocks import Block, Facts, Grid, Tab, Tabs, Words
 

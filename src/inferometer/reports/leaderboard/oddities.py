@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from inferometer.analyses.leaderboard import Leaderboard
-from inferometer.analyses.operator_bounds import FLAGS, BoundShape
+from inferometer.analyses.operators.bounds import FLAGS, BoundShape
+from inferometer.analyses.operators.leaderboard import Leaderboard
 from inferometer.reports.page.blocks import Block, Part, Point, Points, Words
 from inferometer.units import format_duration
 

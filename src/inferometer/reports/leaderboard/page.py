@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from inferometer import __version__
-from inferometer.analyses.leaderboard import Leaderboard
+from inferometer.analyses.operators.leaderboard import Leaderboard
 from inferometer.reports.leaderboard.catalogue import build_catalogue
 from inferometer.reports.leaderboard.definitions import build_definitions
 from inferometer.reports.leaderboard.hardware import build_hardware

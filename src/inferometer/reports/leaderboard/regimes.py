@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from inferometer.analyses.published_operators import Regime
+from inferometer.analyses.operators.published import Regime
 from inferometer.reports.page.drawing import color
 
 REGIMES: Mapping[Regime, str] = {"C": "C: compute", "M": "M: memory", "I": "I: indexing"}

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inferometer.analyses.leaderboard import Leaderboard, Platform
-from inferometer.analyses.operator_bounds import BoundShape
-from inferometer.analyses.published_operators import regime_of
+from inferometer.analyses.operators.bounds import BoundShape
+from inferometer.analyses.operators.leaderboard import Leaderboard, Platform
+from inferometer.analyses.operators.published import regime_of
 from inferometer.reports.leaderboard.bands import LAUNCH_BOUND
 from inferometer.reports.leaderboard.regimes import COLORS, REGIMES
 from inferometer.reports.page.blocks import Block, Chart, Part, Tab, Tabs, Words

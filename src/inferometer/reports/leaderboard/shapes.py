@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import polars as pl
 
-from inferometer.analyses.leaderboard import Leaderboard, Platform
-from inferometer.analyses.operator_bounds import BoundShape
-from inferometer.analyses.operators import Catalogued, OperatorSheet
+from inferometer.analyses.operators.bounds import BoundShape
+from inferometer.analyses.operators.catalogue import Catalogued, OperatorSheet
+from inferometer.analyses.operators.leaderboard import Leaderboard, Platform
 from inferometer.analyses.result import Field, Section
 from inferometer.reports.leaderboard.bands import LAUNCH_BOUND, LEGEND, band_of
 from inferometer.reports.page.blocks import Block, Fold, Folds, Grid, Part, Tab, Tabs, Words

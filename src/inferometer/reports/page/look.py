@@ -4,19 +4,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from inferometer.analyses.compare import Comparison, compare
-from inferometer.analyses.groups import Groups, find_groups
-from inferometer.analyses.kernels import KernelTable, kernel_table
-from inferometer.analyses.run_counters import Entity, find_entities
-from inferometer.analyses.steps import StepTable
-from inferometer.analyses.timeline import Timeline, find_timeline
+from inferometer.analyses.compare.causes.counters import Entity, find_entities
+from inferometer.analyses.compare.comparison import Comparison, compare
+from inferometer.analyses.groups.groups import Groups, find_groups
+from inferometer.analyses.steps.table import StepTable
+from inferometer.analyses.tables.kernels import KernelTable, kernel_table
+from inferometer.analyses.timeline.timeline import Timeline, find_timeline
 from inferometer.findings.first_look import FirstLook, first_look
 from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.trace.facts import without_folders
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from inferometer.analyses.call_tree_table import CallTreeTable
+    from inferometer.analyses.launched_by.call_tree import CallTreeTable
     from inferometer.architectures import Model
     from inferometer.hardware.device import Device
 
@@ -91,8 +91,8 @@ class Look:
     @cached_property
     def call_tree(self) -> "CallTreeTable | None":
         """Device time by callers; None without launches."""
-        from inferometer.analyses.call_sites.attribution import attribute
-        from inferometer.analyses.call_tree_table import call_tree
+        from inferometer.analyses.launched_by.attribution import attribute
+        from inferometer.analyses.launched_by.call_tree import call_tree
 
         if self.kernels.basis != "launches" or not self.kernels.kernels:
             return None

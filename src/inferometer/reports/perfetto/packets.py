@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.collectives import join_collectives, recorded_collectives
+from inferometer.analyses.timeline.collectives import join_collectives, recorded_collectives
 from inferometer.reports.perfetto.lanes import assign_lanes
 from inferometer.reports.perfetto.protobuf import (
     Columns,

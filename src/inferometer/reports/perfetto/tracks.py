@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from inferometer.analyses.device_names import name_devices
+from inferometer.analyses.hardware.traced_names import name_devices
 from inferometer.reports.perfetto.protobuf import Value, encode
 from inferometer.trace.facts import Facts, NamedId
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from inferometer.analyses.model_bounds import ModelBounds
+from inferometer.analyses.model.bounds import ModelBounds
 from inferometer.findings.rule import Evidence
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import axis, color, kernel_labels, vertical_line

@@ -22,7 +22,7 @@ from inferometer.reports.page.section import PageSection
 from inferometer.units import format_duration, format_share
 
 if TYPE_CHECKING:
-    from inferometer.analyses.call_tree_table import CallTreeTable
+    from inferometer.analyses.launched_by.call_tree import CallTreeTable
 
 BOXES = 1_500
 """Of the chart: nodes, and one for the rest of each node's children."""

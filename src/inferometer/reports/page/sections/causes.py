@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.causes import Cause
-from inferometer.analyses.compare import Comparison
-from inferometer.analyses.compare_limits import AGREES, DISAGREES, UNKNOWN
+from inferometer.analyses.compare.causes.causes import Cause
+from inferometer.analyses.compare.causes.counters import Entity
+from inferometer.analyses.compare.comparison import Comparison
+from inferometer.analyses.comparison_limits import AGREES, DISAGREES, UNKNOWN
 from inferometer.analyses.result import Field, Section
-from inferometer.analyses.run_counters import Entity
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import axis, color, cut, distinct, vertical_line
 from inferometer.reports.page.look import Look

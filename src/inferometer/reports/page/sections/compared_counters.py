@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.compare import Comparison
-from inferometer.analyses.run_counters import Entity
+from inferometer.analyses.compare.causes.counters import Entity
+from inferometer.analyses.compare.comparison import Comparison
 from inferometer.reports.page.blocks import Block, Chart, Part, Words
 from inferometer.reports.page.drawing import axis
 from inferometer.reports.page.look import Look

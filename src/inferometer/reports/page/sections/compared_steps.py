@@ -5,11 +5,11 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.change_units import REMAINDERS
-from inferometer.analyses.compare import Comparison
+from inferometer.analyses.compare.comparison import Comparison
+from inferometer.analyses.compare.sampling_units import REMAINDERS
 from inferometer.analyses.result import Field, Section
-from inferometer.analyses.step_growth import ALL, format_slope
-from inferometer.analyses.steps import StepTable, step_table
+from inferometer.analyses.steps.growth import ALL, format_slope
+from inferometer.analyses.steps.table import StepTable, step_table
 from inferometer.errors import InputError
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, axis, cut

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inferometer.analyses.change_domain import ClassRatio
-from inferometer.analyses.change_lines import Contribution
-from inferometer.analyses.change_units import REMAINDERS
-from inferometer.analyses.changes import Changes
-from inferometer.analyses.compare import Comparison
-from inferometer.analyses.compare_sections import compare_sections, every_line
-from inferometer.analyses.families import FamilyLine
+from inferometer.analyses.compare.changes import Changes
+from inferometer.analyses.compare.class_ratios import ClassRatio
+from inferometer.analyses.compare.comparison import Comparison
+from inferometer.analyses.compare.contributions import Contribution
+from inferometer.analyses.compare.families import FamilyLine
+from inferometer.analyses.compare.sampling_units import REMAINDERS
+from inferometer.analyses.compare.sections import compare_sections, every_line
 from inferometer.analyses.result import Field, Section
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part
 from inferometer.reports.page.drawing import REST_COLOR, TimeUnit, axis, color, cut, distinct, vertical_line

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from inferometer.analyses.co_launch import Group, Refusal
-from inferometer.analyses.groups import Groups
+from inferometer.analyses.groups.groups import Groups
+from inferometer.analyses.groups.members import Group, Refusal
 from inferometer.analyses.result import Field, Section
 from inferometer.names import decode
 from inferometer.reports.page.blocks import Block, Grid, Part, Point, Points, Words

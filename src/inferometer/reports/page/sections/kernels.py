@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from inferometer.analyses.kernels import KernelTable
 from inferometer.analyses.result import Field, Section
+from inferometer.analyses.tables.kernels import KernelTable
 from inferometer.names.decoding import decode_frame
 from inferometer.names.engine_labels import class_of_label
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words

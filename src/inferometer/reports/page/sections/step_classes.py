@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.printed_steps import printed_of_run
-from inferometer.analyses.step_sections import UNKNOWN_PHASE
-from inferometer.analyses.steps import StepTable
+from inferometer.analyses.steps.printed import printed_of_run
+from inferometer.analyses.steps.sections import UNKNOWN_PHASE
+from inferometer.analyses.steps.table import StepTable
 from inferometer.names.engine_labels import class_of_label
 from inferometer.reports.page.blocks import Block, Chart, Grid, Words
 from inferometer.reports.page.drawing import REST_COLOR, TimeUnit, axis, color, kernel_labels, stacked

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from inferometer.analyses.changes import Changes
+from inferometer.analyses.compare.changes import Changes
 from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, axis
 from inferometer.reports.page.look import Look

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.serving import serving_of
-from inferometer.analyses.step_growth import ALL, format_slope
-from inferometer.analyses.step_sections import UNKNOWN_PHASE
-from inferometer.analyses.steps import StepTable
+from inferometer.analyses.steps.growth import ALL, format_slope
+from inferometer.analyses.steps.sections import UNKNOWN_PHASE
+from inferometer.analyses.steps.serving.latency import serving_of
+from inferometer.analyses.steps.table import StepTable
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import TimeUnit, axis, color, kernel_labels
 from inferometer.reports.page.look import Look

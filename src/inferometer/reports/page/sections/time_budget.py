@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from inferometer.analyses.time_budget import TITLE
+from inferometer.analyses.timeline.budget import TITLE
 from inferometer.reports.page.blocks import Block, Grid
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.section import PageSection

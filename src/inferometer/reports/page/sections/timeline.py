@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.gaps import CAUSES
 from inferometer.analyses.result import Section
-from inferometer.analyses.strip import PARTS, Strip
-from inferometer.analyses.timeline import Timeline
-from inferometer.analyses.work import place_name
+from inferometer.analyses.timeline.gaps import CAUSES
+from inferometer.analyses.timeline.strip import PARTS, Strip
+from inferometer.analyses.timeline.timeline import Timeline
+from inferometer.analyses.timeline.work import place_name
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import TimeUnit, color, distinct, stacked
 from inferometer.reports.page.look import Look

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from inferometer.analyses.compare import Comparison
+from inferometer.analyses.compare.comparison import Comparison
 from inferometer.reports.page.blocks import Block, Facts, Part, Words
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.section import PageSection

@@ -1,1 +1,0 @@
-"""Who launched it: the chain of ops, modules, frames and named ranges behind each launch."""

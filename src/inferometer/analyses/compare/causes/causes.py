@@ -1,0 +1,233 @@
+"""Which of the metrics that changed may have slowed a run: severity, evidence, and how well the slowed functions agree.
+
+One candidate a metric and device. The test is of the harmful direction alone: over all orders of the ticks where these
+are few, or many drawn ones where there are ties; over metrics the false discovery rate is held (Benjamini, Hochberg).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from inferometer.analyses.compare.causes.counters import Entity
+from inferometer.analyses.compare.causes.metric_roles import CauseClass, MetricRole
+from inferometer.analyses.compare.causes.resampling import Values, median_ratio_interval
+from inferometer.analyses.comparison_limits import (
+    ALPHA,
+    ASYMPTOTIC,
+    DISAGREES,
+    HOT_C,
+    MIN_SEVERITY,
+    MIN_TICKS,
+    RESAMPLES,
+    SEED,
+    THROTTLING_C,
+    TYPICAL,
+)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A candidate. `score` = `severity` x agreement x (1 - `q`), all 0 to 1; `interval`: of candidate over base.
+
+    `base` and `candidate` are medians over `ticks`, in `unit`; of states, which are 0 or 1 at each tick, means: the
+    median of one that holds for less than half of the time is 0. `agreement` weighs how well the functions that slowed
+    fit, and is low where another cause makes the metric worse, too (`MetricRole.yields_to`). `assumed` says what was
+    taken for a capacity that nobody told, where one was needed.
+    """
+
+    metric: str
+    device: str
+    cause_class: CauseClass
+    family: str
+    score: float
+    severity: float
+    base: float
+    candidate: float
+    unit: str | None
+    p: float
+    q: float
+    interval: tuple[float, float] | None
+    ticks: tuple[int, int]
+    agreement: float
+    assumed: str | None = None
+
+    @property
+    def has_ticks(self) -> bool:
+        """Whether there are enough samples to claim it."""
+        return min(self.ticks) >= MIN_TICKS
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "metric": self.metric,
+            "device": self.device,
+            "class": self.cause_class,
+            "role": "cause",
+            "score": self.score,
+            "base": self.base,
+            "candidate": self.candidate,
+            "unit": self.unit,
+            "p": self.p,
+            "q": self.q,
+            "severity": self.severity,
+            "interval": self.interval,
+            "ticks": self.ticks,
+            "agreement": self.agreement,
+            "family": self.family,
+            "assumed": self.assumed,
+        }
+
+
+@dataclass(frozen=True)
+class Capacities:
+    """What a device can carry: bytes/s of link and PCIe, bytes of memory, degrees of throttling; None where unknown."""
+
+    link: float | None = None
+    pcie: float | None = None
+    memory: float | None = None
+    limit_c: float | None = None
+
+
+def rank_causes(
+    base: Sequence[Entity],
+    candidate: Sequence[Entity],
+    *,
+    agreement: Callable[[MetricRole], float],
+    capacities: Capacities,
+) -> list[Cause]:
+    """Candidates that changed in their harmful direction, the highest score first.
+
+    Args:
+        base: Series of the normal run.
+        candidate: Series of the run in question.
+        agreement: How well a metric fits the functions that slowed, 0 to 1.
+        capacities: What severity of traffic is measured against.
+    """
+    other = {entity.key: entity for entity in candidate}
+    pairs = [(one, other[one.key]) for one in base if one.role.kind == "cause" and one.key in other]
+    pairs = [(one, two) for one, two in pairs if len(one.values) and len(two.values)]
+    pairs = [(one, two) for one, two in pairs if one.unit == two.unit]
+    ps = [_harmful_p(one, two) for one, two in pairs]
+    found = [
+        _cause(one, two, p, q, agreement(one.role), capacities)
+        for (one, two), p, q in zip(pairs, ps, _false_discovery(ps), strict=True)
+    ]
+    roles = {one.key: one.role for one, _ in pairs}
+    found = [_yielding(cause, roles[cause.metric, cause.device], found) for cause in found]
+    return sorted(found, key=lambda cause: (-cause.score, -cause.severity, cause.p, cause.metric, cause.device))
+
+
+def _yielding(cause: Cause, role: MetricRole, found: Sequence[Cause]) -> Cause:
+    """`cause`, made light of where another one that is certain makes its metric worse, too."""
+    certain = {one.cause_class for one in found if one.q <= ALPHA and one.severity >= MIN_SEVERITY}
+    if role.yields_to not in certain or cause.agreement <= DISAGREES:
+        return cause
+    return replace(cause, agreement=DISAGREES, score=cause.severity * DISAGREES * (1 - cause.q))
+
+
+def _cause(one: Entity, two: Entity, p: float, q: float, agreement: float, capacities: Capacities) -> Cause:
+    role = one.role
+    assert role.cause_class is not None
+    base, candidate = _typical(one.values, two.values)
+    severity, assumed = _severity(one, base, candidate, capacities)
+    return Cause(
+        metric=one.metric,
+        device=one.device,
+        cause_class=role.cause_class,
+        family=role.family,
+        score=severity * agreement * (1 - q),
+        severity=severity,
+        base=base,
+        candidate=candidate,
+        unit=one.unit,
+        p=p,
+        q=q,
+        interval=median_ratio_interval(one.values, two.values),
+        ticks=(len(one.values), len(two.values)),
+        agreement=agreement,
+        assumed=assumed,
+    )
+
+
+def _typical(one: Values, two: Values) -> tuple[float, float]:
+    """Medians; of states the part of the ticks in which they hold."""
+    typical = np.mean if np.isin(np.concatenate((one, two)), (0.0, 1.0)).all() else np.median
+    return float(typical(one)), float(typical(two))
+
+
+def _harmful_p(one: Entity, two: Entity) -> float:
+    """One-sided Mann-Whitney: how often the ticks would stand so by chance if the runs were alike."""
+    from scipy import stats
+
+    if min(len(one.values), len(two.values)) < 2 or np.ptp(np.concatenate((one.values, two.values))) == 0:
+        return 1.0
+    alternative = "greater" if one.role.harmful == "up" else "less"
+    return float(stats.mannwhitneyu(two.values, one.values, alternative=alternative, method=_method(one, two)).pvalue)
+
+
+def _method(one: Entity, two: Entity) -> Any:
+    """Over all orders of few ticks, over drawn orders where there are ties, by the normal approximation of many.
+
+    Where the median moved to the good side nothing is at stake, and the approximation will do.
+    """
+    from scipy import stats
+
+    harmed = (np.median(two.values) > np.median(one.values)) == (one.role.harmful == "up")
+    if not harmed or max(len(one.values), len(two.values)) > ASYMPTOTIC:
+        return "asymptotic"
+    both = np.concatenate((one.values, two.values))
+    if len(np.unique(both)) == len(both):
+        return "exact"
+    return stats.PermutationMethod(n_resamples=RESAMPLES, rng=np.random.default_rng(SEED))
+
+
+def _false_discovery(ps: Sequence[float]) -> list[float]:
+    from scipy import stats
+
+    return [float(q) for q in stats.false_discovery_control(ps)] if ps else []
+
+
+def _severity(entity: Entity, base: float, candidate: float, capacities: Capacities) -> tuple[float, str | None]:
+    """How bad the change is, 0 to 1, and what was assumed to say so."""
+    role, assumed, severity = entity.role, None, 0.0
+    grown = candidate - base
+    match role.severity:
+        case "drop":
+            severity = 1 - candidate / base if base > 0 else 0.0
+        case "usage":
+            severity = grown / 100
+        case "fraction":
+            severity = grown / (100 if entity.unit == "%" else 1)
+        case "temperature":
+            limit = capacities.limit_c or THROTTLING_C
+            assumed = None if capacities.limit_c else f"throttling at {THROTTLING_C:.0f} degrees Celsius"
+            cool = min(HOT_C, limit - 1)
+            severity = (candidate - max(base, cool)) / (limit - cool)
+        case "share":
+            severity = grown / 100 if entity.unit == "%" else _share(entity, grown, capacities)
+        case "traffic":
+            severity, assumed = _traffic(entity, base, candidate, capacities)
+    return float(np.clip(severity, 0.0, 1.0)), assumed
+
+
+def _share(entity: Entity, grown: float, capacities: Capacities) -> float:
+    """Of the device's memory; how much the host has isn't told, so bytes there have no share."""
+    is_device = entity.role.cause_class == "gpu_memory"
+    return grown / capacities.memory if is_device and capacities.memory else 0.0
+
+
+def _traffic(entity: Entity, base: float, candidate: float, capacities: Capacities) -> tuple[float, str | None]:
+    """The geometric mean of the share of capacity that was added and of the fold change."""
+    if candidate <= base:
+        return 0.0, None
+    cause_class = entity.role.cause_class
+    capacity, assumed = _capacity(str(cause_class), capacities)
+    share, fold = min(1.0, (candidate - base) / capacity), 1 - max(base, 0.0) / candidate
+    return float(np.sqrt(share * fold)), assumed
+
+
+def _capacity(cause_class: str, capacities: Capacities) -> tuple[float, str | None]:
+    """Bytes per second that the resource can carry; where nobody told, what is usual, and that it was assumed."""
+    told = {"nvlink_traffic": capacities.link, "pcie_traffic": capacities.pcie}.get(cause_class)
+    return (told, None) if told else TYPICAL[cause_class]

@@ -1,0 +1,256 @@
+"""Why is one run slower than another: may they be compared, what changed, and which cause explains it.
+
+The parts: `phases` (the steps of both runs, by phase), `changes` (functions, with time conserved, and cycles
+made comparable), `causes` (metrics that moved, and how high they score where nothing is wrong), `verdicts`. All
+thresholds are in `comparison_limits`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from inferometer.analyses.compare.activity.activity import HOST, Activity
+from inferometer.analyses.compare.causes.calibration import Calibration, calibrate
+from inferometer.analyses.compare.causes.causes import Capacities, Cause, rank_causes
+from inferometer.analyses.compare.causes.counters import POOLED, Entity, find_entities
+from inferometer.analyses.compare.causes.metric_roles import ROLES
+from inferometer.analyses.compare.changes import Changes, find_changes
+from inferometer.analyses.compare.comparability import Comparable, check_comparable
+from inferometer.analyses.compare.families import FamilyLine, family_lines
+from inferometer.analyses.compare.phases import Pair, PhaseChanges, Sides, choose_leading, read_sides
+from inferometer.analyses.compare.sections import compare_sections, every_line
+from inferometer.analyses.compare.slowdown import find_slowdown
+from inferometer.analyses.compare.verdicts import Judged, Verdict, judge
+from inferometer.analyses.hardware.devices import device_of
+from inferometer.analyses.result import Result, Section
+from inferometer.errors import InputError
+from inferometer.trace.losses import Losses
+from inferometer.trace.tables import TABLES
+from inferometer.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from inferometer.hardware.device import Device
+
+NEEDED = {
+    "launches": (
+        *("kind", "kernel", "device", "stream", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
+        "graph_node_id",
+    ),
+    "calls": ("rank", "process", "thread", "start_ns", "dur_ns", "correlation_id"),
+    **{
+        table: tuple(TABLES[table].schema)
+        for table in ("spans", "steps", "totals", "function_times", "function_metrics", "counters")
+    },
+}
+
+
+@dataclass(frozen=True)
+class Comparison(Result):
+    """`causes`: every metric that might be one, ranked; only the verdict "cause named" claims the first (`claimed`).
+
+    `families`: side by side where kernels can't be compared. `not_measured`: classes of causes of which both runs
+    together have no metric. `domain`: the class of functions that slowed most. `losses`: of both runs.
+
+    `sides`: where the steps of both runs come from. `phases`: each phase that both have, compared by itself, empty
+    where phases aren't known. `changes` and all that follows from them are those of `leading`.
+    """
+
+    base: str
+    candidate: str
+    judged: Judged
+    comparable: Comparable
+    changes: Changes
+    causes: tuple[Cause, ...]
+    families: tuple[FamilyLine, ...]
+    calibration: Calibration
+    not_measured: tuple[str, ...]
+    base_losses: Losses
+    candidate_losses: Losses
+    losses: Losses
+    sides: Sides
+    phases: tuple[PhaseChanges, ...]
+    leading: PhaseChanges
+
+    @property
+    def verdict(self) -> Verdict:
+        """One of seven."""
+        return self.judged.verdict
+
+    @property
+    def domain(self) -> str | None:
+        """The class of functions whose calls slowed most; None where none did beyond noise."""
+        return None if self.comparable.stops else self.changes.domain.cls
+
+    def facts(self) -> Sequence[tuple[str, str]]:
+        lines = [("Verdict", f"{self.verdict}. {self.judged.why}"), ("Base", self.base), ("Candidate", self.candidate)]
+        found = self.sides.found_in_words()
+        return [*lines, ("Steps", found)] if found else lines
+
+    def sections(self) -> Sequence[Section]:
+        return compare_sections(self)
+
+    def remarks(self) -> Sequence[str]:
+        return [*self.sides.notes(), *self.changes.notes]
+
+    def as_table(self) -> "Contributions":
+        """All contributions as one table, exact; for spreadsheets."""
+        return Contributions(self, self.losses)
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row a contribution."""
+        return pl.DataFrame(self._contributions(), infer_schema_length=None, strict=False)
+
+    def _contributions(self) -> list[dict[str, Any]]:
+        if self.comparable.stops:
+            return [line.as_json() for line in self.families]
+        return [line.as_json() for line in self.changes.contributions]
+
+    def as_json(self) -> dict[str, Any]:
+        stops = self.comparable.stops
+        return {
+            "verdict": self.verdict,
+            "why": self.judged.why,
+            "base": self.base,
+            "candidate": self.candidate,
+            "comparable": self.comparable.as_json(),
+            "domain": self.domain,
+            "classes": [] if stops else [one.as_json() for one in self.changes.domain.classes],
+            "causes": [cause.as_json() for cause in self.causes],
+            "contributions": self._contributions(),
+            "base_step_ns": None if stops else self.changes.base_step_ns,
+            "candidate_step_ns": None if stops else self.changes.candidate_step_ns,
+            "unexplained_ns": None if stops else self.changes.unexplained_ns,
+            "steps": self.sides.as_json(),
+            "phase": self.leading.pair.phase,
+            "phases": [] if stops else [one.as_json() for one in self.phases],
+            "calibration": {"false_alarm_rate": self.calibration.rate, "halves": list(self.calibration.halves)},
+            "not_measured": list(self.not_measured),
+            "remarks": list(self.remarks()),
+            "losses": {"base": self.base_losses.as_dict(), "candidate": self.candidate_losses.as_dict()},
+        }
+
+
+@dataclass(frozen=True)
+class Contributions(Result):
+    """The functions' parts of a comparison alone."""
+
+    of: Comparison
+    losses: Losses
+
+    def sections(self) -> Sequence[Section]:
+        return [every_line(self.of)]
+
+    def as_json(self) -> dict[str, Any]:
+        return self.of.as_json()
+
+
+def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device: "Device | None" = None) -> Comparison:
+    """The verdict over two runs, with all that it rests on.
+
+    Args:
+        base: The normal run. Any table may be empty; what both runs have is compared.
+        candidate: The run in question.
+        more: Further normal runs, for the level of false alarms.
+        device: The device that both ran on, for capacities, where the traces don't tell.
+
+    Raises:
+        InputError: Neither functions nor counters are in one of the runs.
+    """
+    sides = read_sides(base, candidate)
+    entities = find_entities(base), find_entities(candidate)
+    for trace, functions, series in zip((base, candidate), _both(sides), entities, strict=True):
+        if functions.is_empty and not series:
+            raise InputError(
+                f"{trace.facts.source}: want function times, launches, sums by kernel or counters, found none",
+                hint="`inferometer summary` shows what the file holds.",
+            )
+    has_times = not any(functions.is_empty for functions in _both(sides))
+    each = [_changes_of(pair, has_times=has_times) for pair in sides.pairs]
+    leading = choose_leading(each)
+    pair, changes, slowdown = leading.pair, leading.changes, leading.slowdown
+    activities = pair.base, pair.candidate
+    comparable = check_comparable(base, candidate, leading, sides, has_times=has_times)
+    own = [_on_own_devices(series, functions) for series, functions in zip(entities, activities, strict=True)]
+    rank = partial(rank_causes, agreement=slowdown.agreement, capacities=_capacities(base, candidate, device))
+    causes = [] if comparable.stops else rank(*own)
+    normal = [find_entities(trace) for trace in more]
+    claimed = causes[0].score if causes else None
+    calibration = calibrate(own[0], normal, rank, claimed)
+    if comparable.stops:
+        judged = Judged("not comparable", comparable.why)
+    else:
+        judged = _said_of_phase(judge(changes, slowdown, causes, calibration), leading, each)
+        causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first
+    return Comparison(
+        base=base.facts.source,
+        candidate=candidate.facts.source,
+        judged=judged,
+        comparable=comparable,
+        changes=changes,
+        causes=tuple(causes),
+        families=tuple(family_lines(*activities)) if comparable.stops else (),
+        calibration=calibration,
+        not_measured=tuple(_not_measured(*own)),
+        base_losses=base.losses,
+        candidate_losses=candidate.losses,
+        losses=_together(base, candidate),
+        sides=sides,
+        phases=tuple(one for one in each if one.pair.by_phase),
+        leading=leading,
+    )
+
+
+def _both(sides: Sides) -> tuple[Activity, Activity]:
+    """Of the first pair: all have what any has."""
+    return sides.pairs[0].base, sides.pairs[0].candidate
+
+
+def _changes_of(pair: Pair, *, has_times: bool) -> PhaseChanges:
+    changes = find_changes(pair.base, pair.candidate)
+    on_cpu = pair.base.is_on_cpu and pair.candidate.is_on_cpu
+    return PhaseChanges(pair, changes, find_slowdown(changes, has_times=has_times, on_cpu=on_cpu))
+
+
+def _said_of_phase(judged: Judged, leading: PhaseChanges, each: Sequence[PhaseChanges]) -> Judged:
+    """With the phase that it is about, and others that are slower."""
+    if not leading.pair.by_phase:
+        return judged
+    others = [one for one in each if one is not leading and one.slowdown.speed == "slower"]
+    said = [f"In {leading.pair.name} steps: {judged.why}"]
+    for one in others:
+        unlike = "" if one.pair.does_same_work else ", which may be their tokens: they differ or aren't known"
+        said.append(f"{one.pair.name.capitalize()} steps are slower, too ({one.changes.step_ratio:.3f} times){unlike}.")
+    return replace(judged, why=" ".join(said))
+
+
+def _together(base: Trace, candidate: Trace) -> Losses:
+    losses = Losses(base.losses.scope & candidate.losses.scope)
+    for trace in (base, candidate):
+        losses.add(trace.losses, trace.facts.source)
+    return losses
+
+
+def _on_own_devices(series: Sequence[Entity], functions: Activity) -> list[Entity]:
+    """Without those of devices that the run didn't use: what happens there is another program's."""
+    used = set(functions.functions["device"].drop_nulls().unique()) - {HOST}
+    return [one for one in series if one.device in (HOST, POOLED) or not used or one.device in used]
+
+
+def _not_measured(base: Sequence[Entity], candidate: Sequence[Entity]) -> list[str]:
+    """Classes of causes without a metric that both runs have."""
+    both = {entity.key for entity in base} & {entity.key for entity in candidate}
+    known = {entity.role.cause_class for entity in base if entity.key in both}
+    return [cls for cls in dict.fromkeys(role.cause_class for role in ROLES) if cls and cls not in known]
+
+
+def _capacities(base: Trace, candidate: Trace, device: "Device | None") -> Capacities:
+    """Of the device named, or of the one that the traces describe."""
+    traced = (*base.facts.devices, *candidate.facts.devices)
+    device = device or next((known for one in traced if (known := device_of(one))), None)
+    if device is None:
+        return Capacities()
+    link, pcie, memory = (None if one is None else one.value for one in (device.link, device.pcie, device.memory))
+    return Capacities(link=link, pcie=pcie, memory=memory)

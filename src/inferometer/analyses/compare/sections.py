@@ -1,0 +1,231 @@
+"""A comparison as tables: the cause with its evidence, what changed, what did not, what wasn't measured."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from inferometer.analyses.compare.causes.causes import Cause
+from inferometer.analyses.compare.contributions import Contribution
+from inferometer.analyses.compare.slowdown import has_few_steps
+from inferometer.analyses.comparison_limits import FEW_CHANGE, MIN_CHANGE
+from inferometer.analyses.result import Field, Section
+from inferometer.names import decode
+from inferometer.units import format_duration, format_sample
+
+if TYPE_CHECKING:
+    from inferometer.analyses.compare.comparison import Comparison
+    from inferometer.analyses.compare.phases import PhaseChanges
+
+_SHOWN = 12
+_CAUSES = 5
+_CAUSE_FIELDS = (
+    Field("score", "Score", "number"),
+    Field("metric", "Metric", "text"),
+    Field("device", "Device", "text"),
+    Field("base", "Base", "text"),
+    Field("candidate", "Candidate", "text"),
+    Field("unit", "Unit", "text", spare=2),
+    Field("ratio", "Ratio, 95 %", "text", spare=3),
+    Field("q", "q", "text", spare=1),
+    Field("class", "Class", "text", spare=4),
+)
+_LINE_FIELDS = (
+    Field("delta_ns", "Change", "ns"),
+    Field("interval", "95 %", "text", spare=3),
+    Field("base_ns", "Base", "ns", spare=1),
+    Field("candidate_ns", "Candidate", "ns", spare=1),
+    Field("share", "Share", "share", spare=2),
+    Field("kind", "Kind", "text"),
+    Field("name", "Function", "name"),
+)
+_PHASE_FIELDS = (
+    Field("phase", "Phase", "text"),
+    Field("base_steps", "Base steps", "count", spare=3),
+    Field("candidate_steps", "Candidate steps", "count", spare=3),
+    Field("base_ns", "Base", "ns"),
+    Field("candidate_ns", "Candidate", "ns"),
+    Field("ratio", "Ratio, 95 %", "text", spare=1),
+    Field("speed", "Step", "text"),
+    Field("largest", "Largest change", "text", spare=2),
+)
+_FAMILY_FIELDS = (
+    Field("base_ns", "Base", "ns"),
+    Field("base_share", "Share", "share"),
+    Field("candidate_ns", "Candidate", "ns"),
+    Field("candidate_share", "Share", "share"),
+    Field("name", "Family", "text"),
+)
+
+
+def compare_sections(found: "Comparison") -> list[Section]:
+    """The tables of a comparison in the order of reading."""
+    if found.comparable.stops:
+        rows = [line.as_json() for line in found.families]
+        note = "Times as recorded, side by side: nothing says that the runs did the same work."
+        return [Section("Kernel families", _FAMILY_FIELDS, _frame(rows, _FAMILY_FIELDS), [note])]
+    sections = [_causes(found), _changed(found)]
+    if found.phases:
+        sections.append(_phases(found))
+    host = [line for line in found.changes.changed if not line.added]
+    if host:
+        title = "Host functions that changed (they run beside the device, and are not added to the step)"
+        sections.append(Section(title, _LINE_FIELDS, _frame([_row(line) for line in host[:_SHOWN]], _LINE_FIELDS)))
+    return sections
+
+
+def every_line(found: "Comparison") -> Section:
+    """All contributions with exact numbers, or all families; for spreadsheets."""
+    if found.comparable.stops:
+        return compare_sections(found)[0]
+    fields = (
+        *(Field(name, title, "text") for name, title in (("name", "Function"), ("class", "Class"), ("kind", "Kind"))),
+        *(Field(f"{side}_ns", title, "ns") for side, title in (("base", "Base"), ("candidate", "Candidate"))),
+        *(Field(name, title, "ns") for name, title in (("delta_ns", "Change"), ("low_ns", "Low"), ("high_ns", "High"))),
+        *(
+            Field(f"{side}_calls", f"{title} Calls", "number")
+            for side, title in (("base", "Base"), ("candidate", "Candidate"))
+        ),
+        Field("added", "Of Step", "text"),
+    )
+    rows = []
+    for line in found.changes.contributions:
+        low, high = line.interval_ns or (None, None)
+        rows.append(line.as_json() | {"low_ns": low, "high_ns": high, "added": "yes" if line.added else "no"})
+    return Section("Contributions", fields, _frame(rows, fields))
+
+
+def _causes(found: "Comparison") -> Section:
+    shown = _one_a_family(found.causes)[:_CAUSES]
+    rows = [
+        {
+            "score": round(cause.score, 3),
+            "metric": cause.metric,
+            "device": cause.device,
+            "base": format_sample(cause.base),
+            "candidate": format_sample(cause.candidate),
+            "unit": cause.unit,
+            "ratio": f"{cause.interval[0]:.3f} to {cause.interval[1]:.3f}" if cause.interval else None,
+            "q": f"{cause.q:.2g}",
+            "class": cause.cause_class,
+        }
+        for cause in shown
+    ]
+    title = "Cause" if found.verdict == "cause named" else "Metrics that changed for the worse, none of them claimed"
+    return Section(title, _CAUSE_FIELDS, _frame(rows, _CAUSE_FIELDS), [*_cause_notes(found, shown)])
+
+
+def _one_a_family(causes: Sequence[Cause]) -> list[Cause]:
+    """The first of each family that changed for the worse: directions and devices of one thing are one line."""
+    first: dict[str, Cause] = {}
+    for cause in causes:
+        if cause.severity > 0:
+            first.setdefault(cause.family, cause)
+    return list(first.values())
+
+
+def _cause_notes(found: "Comparison", shown: Sequence[Cause]) -> Iterator[str]:
+    claimed = found.judged.claimed
+    if found.verdict == "cause named" and claimed is not None:
+        other = next((cause for cause in shown if cause.family != claimed.family), None)
+        if other is not None:
+            yield f"Runner-up: {other.metric} on {other.device}, score {other.score:.3f}."
+        if claimed.assumed:
+            yield f"Its severity assumes {claimed.assumed}; --device says which one it is."
+    if found.calibration.halves:
+        n = len(found.calibration.halves)
+        level = f"{found.calibration.level:.3f}"
+        yield f"False alarms: the best score of {n} comparisons of normal runs with themselves is {level}."
+    calm = [cause for cause in found.causes if cause.severity == 0]
+    if calm:
+        more = " …" if len(calm) > _SHOWN else ""
+        names = ", ".join(f"{cause.metric} on {cause.device}" for cause in calm[:_SHOWN])
+        yield f"Not for the worse: {names}{more}."
+    if found.not_measured:
+        yield f"Not measured in both runs: {', '.join(found.not_measured)}."
+
+
+def _changed(found: "Comparison") -> Section:
+    changes = found.changes
+    lines = [line for line in changes.changed if line.added]
+    same = [line for line in changes.contributions if line.added and line.kind == "same"]
+    times = f"{format_duration(changes.base_step_ns)} -> {format_duration(changes.candidate_step_ns)}"
+    steps = f"{changes.base_steps:,} and {changes.candidate_steps:,} steps compared"
+    if not all(len(each) for each in changes.step_times):
+        steps = "no single steps are known: whole recordings compared"
+    notes = [f"Step: {times}, {steps}. Unexplained: {format_duration(changes.unexplained_ns)}."]
+    if len(lines) > _SHOWN:
+        notes.insert(0, f"{len(lines) - _SHOWN:,} more lines changed; --json has them all.")
+    if same:
+        delta = format_duration(sum(line.delta_ns for line in same))
+        are = "functions are" if len(same) > 1 else "function is"
+        notes.append(f"{len(same):,} {are} the same within noise (together {delta}).")
+    if not found.comparable.ok:
+        notes.append(f"Not comparable as recorded: {found.comparable.why} Repaired: {found.comparable.repair}.")
+    rows = [_row(line) for line in lines[:_SHOWN]]
+    interval = changes.step_ratio_interval
+    if interval is not None and interval[0] - MIN_CHANGE <= 1 <= interval[1] + MIN_CHANGE:
+        rows = [row | {"share": None} for row in rows]  # of a change that may be none
+    phase = f"{found.leading.pair.name} " if found.phases else ""
+    return Section(f"What changed, a {phase}step", _LINE_FIELDS, _frame(rows, _LINE_FIELDS), notes)
+
+
+def _phases(found: "Comparison") -> Section:
+    """Each phase compared by itself; the one that the lines above are of, and the others."""
+    rows = []
+    for one in found.phases:
+        changes, interval = one.changes, one.changes.step_ratio_interval
+        within = f": {interval[0]:.3f} to {interval[1]:.3f}" if interval else ""
+        rows.append(
+            {
+                "phase": one.pair.name,
+                "base_steps": changes.base_steps,
+                "candidate_steps": changes.candidate_steps,
+                "base_ns": changes.base_step_ns,
+                "candidate_ns": changes.candidate_step_ns,
+                "ratio": None if changes.step_ratio is None else f"{changes.step_ratio:.3f}{within}",
+                "speed": _speed(one),
+                "largest": _largest(changes.changed),
+            }
+        )
+    notes = [f"The verdict and the lines above are of {found.leading.pair.name} steps."]
+    unlike = [one.pair.name for one in found.phases if not one.pair.does_same_work]
+    if unlike:
+        notes.append(f"Tokens of {' and '.join(unlike)} steps differ or aren't known: longer prompts take longer.")
+    return Section("Phases, a step", _PHASE_FIELDS, _frame(rows, _PHASE_FIELDS), notes)
+
+
+def _speed(one: "PhaseChanges") -> str:
+    speed = one.slowdown.speed
+    if speed == "same":
+        return f"within {FEW_CHANGE if has_few_steps(one.changes) else MIN_CHANGE:.0%} or noise"
+    return "too few steps" if speed == "unknown" else speed
+
+
+def _largest(changed: Sequence[Contribution]) -> str | None:
+    """The line of the device that changed most, by name."""
+    added = [line for line in changed if line.added]
+    if not added:
+        return None
+    line = max(added, key=lambda line: abs(line.delta_ns))
+    return f"{decode(line.label).short_name} ({line.kind}), {format_duration(line.delta_ns)}"
+
+
+def _row(line: Contribution) -> dict[str, object]:
+    interval = line.interval_ns
+    within = f"{format_duration(interval[0])} to {format_duration(interval[1])}" if interval else None
+    return {
+        "delta_ns": line.delta_ns,
+        "interval": within,
+        "base_ns": line.base_ns,
+        "candidate_ns": line.candidate_ns,
+        "share": line.share,
+        "kind": line.kind,
+        "name": line.label,
+    }
+
+
+def _frame(rows: Sequence[Mapping[str, object]], fields: Sequence[Field]) -> pl.DataFrame:
+    if not rows:
+        return pl.DataFrame(schema={field.column: pl.String for field in fields})
+    return pl.DataFrame(rows, infer_schema_length=None, strict=False)

@@ -1,0 +1,128 @@
+"""What slowed, as far as times tell: the step, whole classes of functions, single kinds of calls, or waiting.
+
+Where the device is the CPU itself, its kernels are of class `cpu`, too: other causes slow them than those of a GPU.
+
+The step counts as slower or faster only where its mean and its median say so: a few steps out of line move the mean of
+a whole run. A class counts only where most of its functions slowed, by time: one slower kernel is no sign of a slower
+device.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from inferometer.analyses.compare.activity.activity import COMPUTE
+from inferometer.analyses.compare.causes.metric_roles import MetricRole
+from inferometer.analyses.compare.causes.resampling import median_ratio_interval
+from inferometer.analyses.compare.changes import Changes
+from inferometer.analyses.compare.contributions import WAITING as WAITING_LINE
+from inferometer.analyses.compare.contributions import Contribution
+from inferometer.analyses.compare.sampling_units import REMAINDERS
+from inferometer.analyses.comparison_limits import (
+    AGREES,
+    DISAGREES,
+    FEW_CHANGE,
+    MIN_CHANGE,
+    MIN_CYCLES,
+    UNKNOWN,
+)
+
+Speed = Literal["slower", "faster", "same", "unknown"]
+WAITING, CPU = "waiting", "cpu"
+_CALLS = {  # host calls and copies that a cause slows, whatever else the class does
+    "disk": r"p?(?:read|write)(?:v|64)?|fsync|fdatasync|open(?:at)?|disk_.*",
+    "memory_pressure": r"m(?:un|re)?map|brk|madvise|page_fault.*|cudaHostAlloc.*|.*malloc.*|.*free.*",
+    "network": r"(?:recv|send)(?:from|to|msg|mmsg)?|epoll_wait.*|poll|select|read|write",
+    "pcie_traffic": r"Memcpy (?:HtoD|DtoH).*|\[CUDA memcpy (?:Host-to-Device|Device-to-Host)\]",
+    "gpu_memory": r"cu(?:da)?(?:Malloc|Free|Mem).*|hip(?:Malloc|Free|Mem).*|cu(?:da)?\w*Synchronize|Memcpy .*",
+    "cpu_clock": r"oncpu",
+    "cpu_contention": r"runq",
+    "cpu_quota": r"runq",  # the kernel counts the wait for a quota so
+}
+
+
+@dataclass(frozen=True)
+class Slowdown:
+    """`classes`: whose functions slowed together; `lines`: functions that slowed; `waits`: more time on nothing.
+
+    `on_cpu`: whether the device of the kernels is the CPU.
+    """
+
+    speed: Speed
+    classes: frozenset[str]
+    lines: tuple[Contribution, ...]
+    waits: bool
+    has_times: bool
+    on_cpu: bool = False
+
+    @property
+    def is_any(self) -> bool:
+        """Whether the step or a whole class of functions slowed."""
+        return self.speed == "slower" or bool(self.classes)
+
+    @cached_property
+    def slower_names(self) -> tuple[str, ...]:
+        """Raw names of the functions that slowed."""
+        return tuple(name for line in self.lines for name in line.of[0])
+
+    def agreement(self, role: MetricRole) -> float:
+        """How well a metric fits what slowed."""
+        if not self.has_times or not (self.is_any or self.lines):
+            return UNKNOWN
+        calls = _CALLS.get(str(role.cause_class))
+        slowed = self.classes | {CPU} if self.on_cpu and COMPUTE in self.classes else self.classes
+        if slowed.intersection(role.slows) or (self.waits and WAITING in role.slows):
+            return AGREES
+        if calls and any(re.fullmatch(calls, name) for name in self.slower_names):
+            return AGREES
+        return DISAGREES
+
+
+def find_slowdown(changes: Changes, *, has_times: bool, on_cpu: bool = False) -> Slowdown:
+    """What slowed from base to candidate."""
+    if not has_times:
+        return Slowdown("unknown", frozenset(), (), waits=False, has_times=False)
+    lines = tuple(line for line in changes.changed if line.kind == "slower" and line.cls not in REMAINDERS)
+    remainders = [line for line in changes.changed if line.cls in REMAINDERS]
+    return Slowdown(
+        speed=_speed(changes),
+        classes=frozenset(one.cls for one in changes.domain.classes if one.is_slower and _is_broad(changes, one.cls)),
+        lines=lines,
+        waits=any(line.delta_ns > MIN_CHANGE * changes.base_step_ns for line in remainders),
+        has_times=True,
+        on_cpu=on_cpu,
+    )
+
+
+def has_few_steps(changes: Changes) -> bool:
+    """Whether one step out of line may be mistaken for a change; whole windows have no single steps."""
+    before, after = changes.step_times
+    return bool(len(before) and len(after)) and min(len(before), len(after)) <= MIN_CYCLES
+
+
+def _speed(changes: Changes) -> Speed:
+    if changes.step_ratio_interval is None:
+        return "unknown"
+    medians = median_ratio_interval(*changes.step_times) if (changes.step_times[0] > 0).all() else None
+    intervals = [changes.step_ratio_interval, *([medians] if medians else [])]
+    least = FEW_CHANGE if has_few_steps(changes) else MIN_CHANGE
+    if all(low > 1 + least for low, _ in intervals):
+        return "slower"
+    return "faster" if all(high < 1 - least for _, high in intervals) else "same"
+
+
+def _is_broad(changes: Changes, cls: str) -> bool:
+    """Whether functions with more than half of the class's time slowed."""
+    lines = [line for line in changes.contributions if line.cls == cls and line.base_ns > 0 and line.base_calls > 0]
+    lines = [line for line in lines if not line.name.endswith(WAITING_LINE)]  # of others: no cost of the function
+    whole = sum(line.base_ns for line in lines)
+    slower = sum(line.base_ns for line in lines if _call_ratio(line) > 1 + MIN_CHANGE)
+    return slower > whole / 2
+
+
+def _call_ratio(line: Contribution) -> float:
+    """The time of one call, candidate over base; of one that is gone 0."""
+    if not line.candidate_calls or not line.base_ns:
+        return 0.0
+    return (line.candidate_ns / line.candidate_calls) / (line.base_ns / line.base_calls)

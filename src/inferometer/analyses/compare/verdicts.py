@@ -1,0 +1,162 @@
+"""What a comparison comes to: one of seven verdicts, and the sentence that says it first.
+
+A cause is named only where something slowed (the step, or the calls of one class of functions), the metric moved in its
+harmful direction beyond chance and beyond what halves of the normal run reach, and the functions that slowed are those
+that it would slow. Where there are no times at all, a change of the counters must be larger to be named.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from inferometer.analyses.compare.causes.calibration import Calibration
+from inferometer.analyses.compare.causes.causes import Cause
+from inferometer.analyses.compare.changes import Changes
+from inferometer.analyses.compare.sampling_units import REMAINDERS
+from inferometer.analyses.compare.slowdown import Slowdown, has_few_steps
+from inferometer.analyses.comparison_limits import (
+    ALPHA,
+    DISAGREES,
+    FEW_CHANGE,
+    MIN_CHANGE,
+    MIN_GROWTH,
+    MIN_SEVERITY,
+    MIN_SEVERITY_ALONE,
+    MIN_SOFTWARE,
+)
+from inferometer.names import decode
+from inferometer.units import format_duration, format_sample
+
+Verdict = Literal[
+    "cause named", "software change", "no difference", "improvement", "not comparable", "too few samples",
+    "cause not measured",
+]  # fmt: skip
+_SOFTWARE = ("new", "gone", "renamed", "fused", "split")
+_WORDS = {"host": "host functions", "compute": "compute kernels", "transfer": "copies", "collective": "collectives"}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """`claimed` is the cause that "cause named" names, or the likeliest of too few samples; else None."""
+
+    verdict: Verdict
+    why: str
+    claimed: Cause | None = None
+
+
+def judge(changes: Changes, slowdown: Slowdown, causes: Sequence[Cause], calibration: Calibration) -> Judged:
+    """The verdict over two runs of comparable work."""
+    if not slowdown.has_times:
+        return _of_counters_alone(causes, calibration)
+    claimed = next((cause for cause in causes if _is_claimable(cause, calibration, MIN_SEVERITY)), None)
+    slowed = _what_slowed(changes, slowdown, claimed)
+    if (slowdown.is_any or slowdown.lines) and claimed is not None:
+        if claimed.has_ticks:
+            return Judged("cause named", f"{slowed} {_said(claimed)}", claimed)
+        return _too_few(slowed, claimed)
+    software = _software(changes, slowdown)
+    if not slowdown.is_any:
+        suspect = next((cause for cause in causes if cause.severity >= MIN_SEVERITY_ALONE), None)
+        if suspect is not None and slowdown.speed != "faster" and (has_few_steps(changes) or not suspect.has_ticks):
+            return _too_few(slowed, suspect)  # a large change whose effect so few samples may hide
+        return _not_slower(changes, slowdown, software)
+    likely = next((cause for cause in causes if _is_likely(cause)), None)
+    if likely is not None and not likely.has_ticks:
+        return _too_few(slowed, likely)
+    if software:
+        return Judged("software change", f"{slowed} {software}")
+    return Judged("cause not measured", f"{slowed} Nothing that was measured in both runs explains it.")
+
+
+def _too_few(slowed: str, cause: Cause) -> Judged:
+    few = "there are too few steps" if cause.has_ticks else f"{min(cause.ticks)} ticks are too few"
+    why = f"{slowed} {_said(cause)} But {few} to tell."
+    return Judged("too few samples", why, cause)
+
+
+def _of_counters_alone(causes: Sequence[Cause], calibration: Calibration) -> Judged:
+    alone = "No function times were recorded, so nothing says that the run was slower."
+    first = next((cause for cause in causes if _is_claimable(cause, calibration, MIN_SEVERITY_ALONE)), None)
+    few = next((cause for cause in causes if _is_likely(cause) and not cause.has_ticks), None)
+    if first is not None and first.has_ticks:
+        return Judged("cause named", f"{_said(first)} {alone}", first)
+    if first is not None or few is not None:
+        return _too_few(alone, first or few)  # type: ignore[arg-type]
+    return Judged("no difference", f"{alone} No counter changed for the worse beyond noise.")
+
+
+def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None) -> Judged:
+    times = _times(changes)
+    if slowdown.speed == "faster":
+        return Judged("improvement", f"The step is faster: {times}.")
+    if slowdown.speed == "unknown" or (has_few_steps(changes) and not _is_tight(changes)):
+        return Judged("too few samples", f"Too few steps to tell noise from change: {times}.")
+    if software:
+        return Judged("software change", f"The step as a whole is as long as before: {times}. {software}")
+    return Judged("no difference", f"The step is as long as before, within {MIN_CHANGE:.0%} or noise: {times}.")
+
+
+def _is_tight(changes: Changes) -> bool:
+    """Whether the interval excludes any change worth a word."""
+    interval = changes.step_ratio_interval
+    return interval is not None and interval[0] > 1 - FEW_CHANGE and interval[1] < 1 + FEW_CHANGE
+
+
+def _is_claimable(cause: Cause, calibration: Calibration, least: float) -> bool:
+    return (
+        cause.severity >= least and cause.q <= ALPHA and cause.agreement > DISAGREES and cause.score > calibration.level
+    )
+
+
+def _is_likely(cause: Cause) -> bool:
+    """A change for the worse of which more samples might say whether it is one."""
+    return cause.severity >= MIN_SEVERITY_ALONE and cause.agreement > DISAGREES
+
+
+def _what_slowed(changes: Changes, slowdown: Slowdown, claimed: Cause | None) -> str:
+    times = _times(changes)
+    said = f"The step is slower: {times}." if slowdown.speed == "slower" else f"The step is not slower: {times}."
+    for one in changes.domain.classes:
+        if one.cls in slowdown.classes:
+            return f"{said} Calls of {_WORDS[one.cls]} take {one.ratio:.2f} times as long."
+    if claimed is not None and slowdown.lines:
+        line = max(slowdown.lines, key=lambda line: line.delta_ns)
+        return (
+            f"{said} {decode(line.name).short_name} takes {line.candidate_ns / max(line.base_ns, 1):.2f} times as long."
+        )
+    return said
+
+
+def _times(changes: Changes) -> str:
+    before, after = format_duration(changes.base_step_ns), format_duration(changes.candidate_step_ns)
+    if changes.step_ratio is None:
+        return f"{before} -> {after}"
+    interval = changes.step_ratio_interval
+    within = f", 95 %: {interval[0]:.3f} to {interval[1]:.3f}" if interval else ""
+    return f"{before} -> {after} ({changes.step_ratio:.3f} times{within})"
+
+
+def _said(cause: Cause) -> str:
+    values = f"{format_sample(cause.base)} to {format_sample(cause.candidate)} {cause.unit or ''}".rstrip()
+    return f"{cause.metric} on {cause.device} went from {values}."
+
+
+def _software(changes: Changes, slowdown: Slowdown) -> str | None:
+    """What of the program changed: functions came or went, or one slowed apart from its class.
+
+    They must explain most of a slower step; of one that is as long as before, functions must have become longer by
+    more than noise of the step.
+    """
+    lines = [line for line in changes.changed if line.added and line.cls not in REMAINDERS]
+    moved = [
+        line
+        for line in lines
+        if line.kind in _SOFTWARE or (line.kind in ("slower", "more calls") and line.cls not in slowdown.classes)
+    ]
+    grown = sum(line.delta_ns for line in moved)
+    enough = MIN_SOFTWARE * changes.step_delta_ns if slowdown.speed == "slower" else MIN_GROWTH * changes.base_step_ns
+    if not moved or grown <= 0 or grown < enough:
+        return None
+    largest = max(moved, key=lambda line: abs(line.delta_ns))
+    few = "One function differs" if len(moved) == 1 else f"{len(moved)} functions differ, the largest"
+    return f"{few}: {decode(largest.name).short_name} ({largest.kind}), {format_duration(largest.delta_ns)} a step."

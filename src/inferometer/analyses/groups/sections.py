@@ -1,0 +1,95 @@
+"""How groups and refused candidates are laid out as tables, with their sentences below."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from inferometer.analyses.groups.members import Group, Refusal
+from inferometer.analyses.result import Field, Section
+from inferometer.names import decode
+from inferometer.units import format_duration
+
+_SHOWN = 5  # kernels of a role
+_REFUSED_SHOWN = 12
+_FIELDS = (
+    Field("launches", "Launches", "count"),
+    Field("total_ns", "Total Time", "ns"),
+    Field("of", "Of All", "count", spare=2),
+    Field("optional", "Call", "text", spare=3),
+    Field("role", "Role", "text", spare=1),
+    Field("kernel", "Kernel", "name"),
+)
+_REFUSED = (
+    Field("number", "#", "number"),
+    Field("count", "Launches", "count"),
+    Field("total_ns", "Total Time", "ns", spare=1),
+    Field("kernels", "Kernels", "name"),
+)
+NO_GROUPS = Section("Groups", _FIELDS, pl.DataFrame())
+
+
+def group_section(group: Group) -> Section:
+    """A table of one group: its kernels in order of launch, with the sentence, the evidence and the site below."""
+    rows = []
+    for member in group.members:
+        rows += [
+            _row(member.role, decode(part.kernel).short_name, part.count, part.of, part.total_ns)
+            for part in member.parts[:_SHOWN]
+        ]
+        rest = member.parts[_SHOWN:]
+        if rest:
+            count, of = sum(part.count for part in rest), sum(part.of for part in rest)
+            total_ns = sum(part.total_ns or 0 for part in rest)
+            rows.append(_row(member.role, f"{len(rest)} more variants", count, of, total_ns))
+        if member.optional:
+            rows[-1]["optional"] = "not every"
+    title = f"{group.name}: {group.count:,} times"
+    frame = pl.DataFrame(rows, schema_overrides={"total_ns": pl.Int64, "optional": pl.String})
+    return Section(title, _FIELDS, frame, [*_notes(group)])
+
+
+def _row(role: str, kernel: str, count: int, of: int, total_ns: int | None) -> dict[str, Any]:
+    return {"role": role, "kernel": kernel, "launches": count, "of": of, "total_ns": total_ns, "optional": None}
+
+
+def _notes(group: Group) -> Iterator[str]:
+    if group.call:
+        yield group.call
+    sure = f" Confidence {group.confidence:.2f}." if group.confidence is not None else ""
+    yield f"Evidence: {' '.join(group.evidence)}{sure}"
+    if group.sites:
+        others = len(group.sites) - 1
+        more = f"; {others:,} more site{'s' if others > 1 else ''}" if others else ""
+        yield f"Site: {group.sites[0]}{more}"
+    for line in group.asked:
+        where = f" ({line['source']})" if line["source"] else ""
+        yield f"Asked about in line {line['line']}{where}: {line['text']}"
+    for share in group.modelled[:_SHOWN]:
+        name, time = decode(share["kernel"]).short_name, format_duration(share["modelled_ns"])
+        yield f"Modelled by count: {name} has {time} of the follower's time."
+    if len(group.modelled) > _SHOWN:
+        yield f"{len(group.modelled) - _SHOWN:,} more shares are in --json."
+
+
+def refused_section(every: Sequence[Refusal]) -> Section:
+    """The first candidates refused, with their reasons below."""
+    refused, found = every[:_REFUSED_SHOWN], len(every)
+    frame = pl.DataFrame(
+        {
+            "number": list(range(1, len(refused) + 1)),
+            "count": [refusal.count for refusal in refused],
+            "total_ns": [refusal.total_ns or None for refusal in refused],
+            "kernels": [_some(refusal.kernels) for refusal in refused],
+        },
+        schema={"number": pl.Int64, "count": pl.Int64, "total_ns": pl.Int64, "kernels": pl.String},
+    )
+    title = "Refused" if found == len(refused) else f"Refused, {len(refused)} of {found:,}"
+    notes = [f"{number}. {refusal.why}" for number, refusal in enumerate(refused, start=1)]
+    return Section(title, _REFUSED, frame, notes)
+
+
+def _some(kernels: Sequence[str]) -> str:
+    names = list(dict.fromkeys(decode(kernel).short_name for kernel in kernels))
+    more = f", {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,137 @@
+"""Who launched it: every launch of a trace with its chain of ops, modules, frames and ranges.
+
+Parts by subject: `launched` (launches and their calls), `host_side` and `chains` (what stands around a call),
+`chain_tree` and `sites` (what a chain tells), `user_frames`, and `replays` (what graphs launched).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from inferometer.analyses.absent_work import say_why_none
+from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Label
+from inferometer.analyses.launched_by.host_side import THREAD, lanes_of
+from inferometer.analyses.launched_by.launched import find_launched
+from inferometer.analyses.launched_by.replays.counterparts import Reference, ReplayFit, attribute_replays
+from inferometer.analyses.launched_by.replays.created_nodes import attribute_nodes
+from inferometer.analyses.launched_by.sites import find_sites
+from inferometer.analyses.launched_by.user_frames import UserCode
+from inferometer.analyses.nesting import shared_lanes
+from inferometer.analyses.selection import Selection
+from inferometer.names.apis import api_kind
+from inferometer.trace.losses import Losses
+from inferometer.trace.trace import Trace
+
+_CAPTURING = r"^(?:cuda|cu|hip)Stream(?:Begin|End)Capture"
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """`launches`: a row a launch, of `launched.find_launched`. `sites`: a row a node of `tree`, of `sites.find_sites`.
+
+    `fits`: what each capture gave to replays; `unfitted`: replays that fit none. `has_totals`: the source has sums by
+    kernel. `why_none` says why there is no launch, where there is none.
+    """
+
+    source: str
+    format: str
+    tree: CallTree
+    launches: pl.DataFrame
+    sites: pl.DataFrame
+    losses: Losses
+    has_totals: bool
+    fits: tuple[ReplayFit, ...] = ()
+    unfitted: int = 0
+    why_none: str = ""
+
+    def each(self) -> pl.DataFrame:
+        """A row a launch, in order of time, with all that is known of who launched it.
+
+        What and where it ran, `how` its chain is known, and the columns of `sites`.
+        """
+        launches = self.launches.with_columns(pl.col("how").cast(pl.String))
+        known = launches.join(self.sites, on="node", how="left", maintain_order="left")
+        return known.sort("start_ns", maintain_order=True)
+
+
+def attribute(
+    trace: Trace,
+    selection: Selection | None = None,
+    *,
+    captures: Sequence[Trace] = (),
+    code: UserCode | None = None,
+) -> Attribution:
+    """Find who launched the selected launches.
+
+    Args:
+        trace: Needs the tables and columns of `launched.NEEDED`; any may be empty.
+        selection: Which launches; all by default.
+        captures: Traces that show the kernels of replayed graphs with their chains: of the graph's capture, where its
+            launches are calls alone that name their kernels (ROCm records them so), or of an eager run of the same
+            batch. Captures in `trace` itself are used, too.
+        code: What is the user's own code.
+
+    Raises:
+        InputError: The selection names something that is not there.
+    """
+    selection = selection or Selection()
+    tree = CallTree()
+    work = attribute_nodes(trace, tree, find_launched(trace, selection, tree))
+    references = [
+        _reference(each, find_launched(each, Selection(), tree, root=_capture_root(tree, number)), _nameless(each))
+        for number, each in enumerate(captures)
+    ]
+    own = work.filter("is_captured")
+    if own.height:
+        references.append(_reference(trace, own))
+    replays = attribute_replays(tree, work, references)
+    return Attribution(
+        source=trace.facts.source,
+        format=trace.facts.format,
+        tree=tree,
+        launches=replays.work,
+        sites=find_sites(tree, code or UserCode()),
+        losses=trace.losses,
+        has_totals=trace.totals.head(1).collect().height > 0,
+        fits=replays.fits,
+        unfitted=replays.unfitted,
+        why_none="" if replays.work.height else say_why_none(trace, "launches"),
+    )
+
+
+def _capture_root(tree: CallTree, number: int) -> int:
+    """Chains of each capture hang below a node of their own: equal names in two traces may mean different modules."""
+    return tree.child(ROOT, tree.number(Label("graph", f"capture {number}")))
+
+
+def _reference(trace: Trace, work: pl.DataFrame, nameless: int | None = None) -> Reference:
+    """What the trace shows with chains of its own, in the order of calls; each capture on each thread is a part."""
+    known = work.filter(pl.col("called_ns").is_not_null() & ~pl.col("is_replay"))
+    placed = _with_capture(known, trace).sort(*THREAD, "called_ns", maintain_order=True)
+    part = pl.struct(*THREAD, "is_captured", "capture").rank("dense").cast(pl.Int64).alias("part")
+    return Reference(trace.facts.source, placed.select("kernel", "grid", "block", "node", part), nameless)
+
+
+def _with_capture(rows: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """`rows` with `capture`: beginnings and ends of captures on the thread until `called_ns`; odd within one."""
+    marks = trace.calls.filter(pl.col("api").str.contains(_CAPTURING)).select(*THREAD, "start_ns").collect()
+    threads = pl.concat([marks.select(THREAD), rows.select(THREAD)]).unique().with_row_index("lane")
+    lane, time = lanes_of(marks, threads), marks["start_ns"].to_numpy()
+    order = np.lexsort((time, lane))
+    asked, called = lanes_of(rows, threads), rows["called_ns"].to_numpy()
+    points = np.argsort(asked, kind="stable")
+    count = np.zeros(rows.height, dtype=np.int64)
+    for of_marks, of_points in shared_lanes(lane[order], asked[points]):
+        some = points[of_points]
+        count[some] = np.searchsorted(time[order][of_marks], called[some], side="right")
+    return rows.with_columns(pl.Series("capture", count, dtype=pl.Int64))
+
+
+def _nameless(trace: Trace) -> int:
+    """Launch calls of captures that don't name their kernel."""
+    calls = trace.calls.filter(pl.col("kernel").is_null())
+    launching = [api for api in calls.select("api").unique().collect()["api"] if api_kind(api) == "launch"]
+    rows = calls.filter(pl.col("api").is_in(launching)).select(*THREAD, pl.col("start_ns").alias("called_ns"))
+    return _with_capture(rows.collect(), trace).filter(pl.col("capture") % 2 == 1).height

@@ -1,0 +1,190 @@
+"""From chains to the nodes of the tree that is shown: which links are nodes, what they are called, what they took."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import polars as pl
+
+from inferometer.analyses.launched_by.attribution import Attribution
+from inferometer.analyses.launched_by.chain_tree import ROOT, Label
+from inferometer.analyses.launched_by.site_times import REASONS, Layers, why_unknown
+from inferometer.analyses.launched_by.user_frames import UserCode
+from inferometer.names.module_paths import module_of_range
+
+Frames = Literal["auto", "none", "user", "all"]
+FRAMES: tuple[Frames, ...] = ("auto", "none", "user", "all")
+_NUMBER = re.compile(r"\d+")
+_PARTS = re.compile(r"([0-9]{1,18})")
+_SCHEMA = {
+    "node": pl.Int64,
+    "parent": pl.Int64,
+    "depth": pl.Int64,
+    "kind": pl.String,
+    "name": pl.String,
+    "count": pl.Int64,
+    "self_ns": pl.Int64,
+    "total_ns": pl.Int64,
+    "direct_ns": pl.Int64,
+}
+
+
+@dataclass(slots=True)
+class Node:
+    """A node of the tree shown. `count` and `self_ns` are of launches at it, `total_ns` of all below it, too."""
+
+    kind: str
+    name: str
+    callees: dict[tuple[str, str], "Node"] = field(default_factory=dict)
+    count: int = 0
+    self_ns: int = 0
+    total_ns: int = 0
+
+    def callee(self, kind: str, name: str) -> "Node":
+        """The callee of this name, made where there is none."""
+        found = self.callees.get((kind, name))
+        if found is None:
+            found = self.callees[kind, name] = Node(kind, name)
+        return found
+
+
+def build_nodes(found: Attribution, *, layers: Layers, frames: Frames, code: UserCode) -> Node:
+    """The root, whose callees are the outermost nodes; sums are filled in."""
+    top = Node("root", "")
+    places = _places(found, top, layers, frames, code)
+    sums = (pl.len().cast(pl.Int64).alias("count"), pl.col("dur_ns").sum().alias("ns"))
+    work = found.launches.group_by("node", "how", "kernel", maintain_order=True).agg(*sums)
+    for node, how, kernel, count, ns in work.with_columns(pl.col("kernel").cast(pl.String)).iter_rows():
+        caller = places[node] if node != ROOT else _unknown(top, how)
+        leaf = caller.callee("kernel", kernel)
+        leaf.count += count
+        leaf.self_ns += ns
+    if frames == "auto":
+        _drop_passed_through(top)
+    _sum_up(top)
+    return top
+
+
+def as_frame(top: Node) -> pl.DataFrame:
+    """A row a node, depth first, callees longest first."""
+    return pl.DataFrame(list(_rows(top)), schema=_SCHEMA, orient="row")
+
+
+def _unknown(top: Node, how: str) -> Node:
+    return top.callee("unknown", f"({REASONS[why_unknown(how)]})")
+
+
+def _places(found: Attribution, top: Node, layers: Layers, frames: Frames, code: UserCode) -> list[Node]:
+    """For each node of the chains, the node that is shown for it: its own, or the nearest shown above it."""
+    tree, column = found.tree, "module_pooled" if layers == "pooled" else "module"
+    module = found.sites[column].to_list()
+    shown = [_is_shown(label, frames, code) for label in tree.labels]
+    is_module = [label.kind == "module" or _names_module(label) for label in tree.labels]
+    ranges = _pooled_ranges(tree.labels) if layers == "pooled" else {}
+    places: list[Node] = []
+    for node, (parent, number) in enumerate(zip(tree.parent, tree.label, strict=True)):
+        caller = top if parent == ROOT else places[parent]
+        if not shown[number]:
+            places.append(caller)
+            continue
+        kind, name = tree.labels[number][:2]
+        if is_module[number]:
+            kind, name = "module", _segment(module[node] or name, module[parent] if parent != ROOT else None)
+        elif kind == "span":
+            name = ranges.get(name, name)
+        places.append(caller.callee(kind, name))
+    return places
+
+
+def _pooled_ranges(labels: Sequence[Label]) -> dict[str, str]:
+    """One name, with N for numbers, for ranges whose names differ in numbers only."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for label in labels:
+        if label.kind == "span":
+            alike[_NUMBER.sub("N", label.name)].append(label.name)
+    return {name: pooled for pooled, names in alike.items() if len(names) > 1 for name in names}
+
+
+def _names_module(label: Label) -> bool:
+    """Layerwise ranges are the modules that they name."""
+    return label.kind == "span" and module_of_range(label.name) is not None
+
+
+def _is_shown(label: Label, frames: Frames, code: UserCode) -> bool:
+    if label.kind != "frame" or frames == "all":
+        return True
+    return frames != "none" and code.is_own(label.name)
+
+
+def _segment(path: str, outer: str | None) -> str:
+    """The module's own part of its path."""
+    return path[len(outer) + 1 :] if outer and path.startswith(f"{outer}.") else path
+
+
+def _drop_passed_through(top: Node) -> None:
+    """Take out frames that call one thing alone, and of each module the one frame that is its `forward`."""
+    stack = [top]
+    while stack:
+        node = stack.pop()
+        frames = [each for each in node.callees.values() if each.kind == "frame"]
+        if node.kind == "module" and len(node.callees) == len(frames) == 1:
+            _lift(node, frames)
+        _lift(node, [each for each in node.callees.values() if _calls_one(each)])
+        stack.extend(node.callees.values())
+
+
+def _calls_one(node: Node) -> bool:
+    return node.kind == "frame" and len(node.callees) == 1
+
+
+def _lift(node: Node, frames: list[Node]) -> None:
+    """Put in place of these callees what they call, through all frames that call one thing alone."""
+    for frame in frames:
+        del node.callees[frame.kind, frame.name]
+    for frame in frames:
+        for callee in frame.callees.values():
+            inner = callee
+            while _calls_one(inner):
+                (inner,) = inner.callees.values()
+            _merge(node.callee(inner.kind, inner.name), inner)
+
+
+def _merge(into: Node, other: Node) -> None:
+    stack = [(into, other)]
+    while stack:
+        left, right = stack.pop()
+        left.count += right.count
+        left.self_ns += right.self_ns
+        stack.extend((left.callee(each.kind, each.name), each) for each in right.callees.values())
+
+
+def _sum_up(top: Node) -> None:
+    order = [top]
+    for node in order:
+        order.extend(node.callees.values())
+    for node in reversed(order):
+        node.total_ns = node.self_ns + sum(callee.total_ns for callee in node.callees.values())
+        node.count += sum(callee.count for callee in node.callees.values())
+
+
+def _rows(top: Node) -> Iterator[tuple[int, int | None, int, str, str, int, int, int, int]]:
+    stack: list[tuple[Node, int | None, int]] = [(each, None, 0) for each in _longest_last(top)]
+    number = 0
+    while stack:
+        node, parent, depth = stack.pop()
+        direct_ns = node.self_ns + sum(callee.total_ns for callee in node.callees.values() if callee.kind == "kernel")
+        yield number, parent, depth, node.kind, node.name, node.count, node.self_ns, node.total_ns, direct_ns
+        stack.extend((each, number, depth + 1) for each in _longest_last(node))
+        number += 1
+
+
+def _longest_last(node: Node) -> list[Node]:
+    """Callees that launch anything; equal ones by name, as people count: layers.2 before layers.10."""
+    named = sorted((each for each in node.callees.values() if each.count), key=_counted, reverse=True)
+    return sorted(named, key=lambda each: (each.total_ns, each.count))
+
+
+def _counted(node: Node) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _PARTS.split(node.name)]

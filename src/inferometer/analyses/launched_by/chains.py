@@ -1,0 +1,159 @@
+"""The chain of ranges around each moment of a thread, into a tree: one sort and one stack sweep, O(n log n).
+
+Calls (ops, Python frames) nest as a call stack does, but recorded times are rounded and may cross. Of two that cross,
+the later was called by the earlier if most of it lies inside, and follows it otherwise. Named ranges may cross in
+earnest, as start/end ranges of NVTX do: one holds what lies between its own times.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree
+from inferometer.analyses.nesting import Numbers, find_enclosed, shared_lanes
+
+_DEEPEST = 2_000  # Python stops at 1,000 frames; what a broken file nests deeper is left out of the chains
+_NEVER = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Columns of ranges, any order. Shape (n,) each.
+
+    `label` numbers `CallTree.labels`. `is_loose`: a named range, which may cross others. `rank` orders equal times,
+    outermost first.
+    """
+
+    lane: Numbers
+    start_ns: Numbers
+    end_ns: Numbers
+    label: Numbers
+    is_loose: NDArray[np.bool_]
+    rank: Numbers
+
+    def take(self, rows: Numbers) -> "Ranges":
+        """These rows."""
+        return Ranges(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+
+def enclosing(lane: Numbers, start_ns: Numbers, end_ns: Numbers, at_lane: Numbers, at_ns: Numbers) -> Numbers:
+    """Which ranges hold any of the moments: most of a trace's Python frames launch nothing. Row numbers."""
+    if not len(lane):
+        return lane
+    order = _by_lane(at_lane, at_ns)
+    first, last = find_enclosed(lane, start_ns, end_ns, at_lane[order], at_ns[order])
+    return np.flatnonzero(last > first)
+
+
+def find_chains(tree: CallTree, ranges: Ranges, lane: Numbers, time_ns: Numbers, *, root: int = ROOT) -> Numbers:
+    """The node of the chain of ranges around each moment, `root` where there is none; the tree grows by them.
+
+    Args:
+        tree: Its labels are those of `ranges`.
+        ranges: Starts are inside, ends are not.
+        lane: Thread of each moment. Shape (m,), any order, as the next one.
+        time_ns: Times.
+        root: The node that chains hang below.
+    """
+    found = np.full(len(time_ns), root, dtype=np.int64)
+    if not len(ranges.lane):
+        return found
+    order = np.lexsort((ranges.rank, -ranges.end_ns, ranges.start_ns, ranges.lane))
+    ranges, points = ranges.take(order), _by_lane(lane, time_ns)
+    for some, moments in shared_lanes(ranges.lane, lane[points]):
+        rows = zip(
+            *(column[some].tolist() for column in (ranges.start_ns, ranges.end_ns, ranges.label, ranges.is_loose)),
+            strict=True,
+        )
+        times = time_ns[points[moments]]
+        first = _first_between(np.concatenate((ranges.start_ns[some], ranges.end_ns[some])), times)
+        nodes = np.array(_Sweep(tree, root).run(list(rows), times[first].tolist()), dtype=np.int64)
+        found[points[moments]] = np.repeat(nodes, np.diff(np.append(first, len(times))))
+    return found
+
+
+def _by_lane(lane: Numbers, time_ns: Numbers) -> Numbers:
+    """The order by lane and time; times come nearly sorted, which a stable sort knows how to use."""
+    order = np.argsort(time_ns, kind="stable")
+    lanes = lane[order]
+    return order if (lanes[1:] >= lanes[:-1]).all() else order[np.argsort(lanes, kind="stable")]
+
+
+def _first_between(bounds: Numbers, times: Numbers) -> Numbers:
+    """The first of the sorted times in each stretch in which no range begins or ends: all in it have one chain."""
+    at = np.searchsorted(times, bounds)  # a stretch begins with its bound
+    begins = np.zeros(len(times) + 1, dtype=np.bool_)
+    begins[at] = True
+    begins[0] = True
+    return np.flatnonzero(begins[:-1])
+
+
+class _Open(NamedTuple):
+    """A range on the stack. `lowest`: the earliest end here or below."""
+
+    end: int
+    label: int
+    is_loose: bool
+    node: int
+    lowest: int
+
+
+class _Sweep:
+    """The stack of one thread's open ranges, outermost first."""
+
+    def __init__(self, tree: CallTree, root: int) -> None:
+        self._child = tree.child
+        self._root = root
+        self._stack: list[_Open] = []
+
+    def run(self, ranges: list[tuple[int, int, int, bool]], times: list[int]) -> list[int]:
+        """The node at each time; ranges are start, end, label and looseness; everything sorted."""
+        stack, begun, n = self._stack, 0, len(ranges)
+        found: list[int] = []
+        for time in times:
+            while begun < n and ranges[begun][0] <= time:
+                start, end, label, is_loose = ranges[begun]
+                self._leave(start)
+                if not is_loose:
+                    self._settle(start, end)
+                self._enter(end, label, is_loose)
+                begun += 1
+            self._leave(time)
+            found.append(stack[-1].node if stack else self._root)
+        return found
+
+    def _leave(self, time: int) -> None:
+        stack = self._stack
+        while stack and stack[-1].end <= time:
+            stack.pop()
+        if stack and stack[-1].lowest <= time:  # one ended under others
+            kept = [each for each in stack if each.end > time]
+            stack.clear()
+            for each in kept:
+                self._enter(each.end, each.label, each.is_loose)
+
+    def _enter(self, end: int, label: int, is_loose: bool) -> None:
+        stack = self._stack
+        if len(stack) >= _DEEPEST:
+            return
+        node, lowest = (stack[-1].node, stack[-1].lowest) if stack else (self._root, _NEVER)
+        stack.append(_Open(end, label, is_loose, self._child(node, label), min(lowest, end)))
+
+    def _settle(self, start: int, end: int) -> None:
+        """Before a call that crosses the one open: that one is over, or was cut short by rounding."""
+        stack = self._stack
+        while stack and not stack[-1].is_loose and stack[-1].end < end:
+            if (stack[-1].end - start) * 2 >= end - start:
+                self._lengthen(end)
+                return
+            stack.pop()
+
+    def _lengthen(self, end: int) -> None:
+        """Let the calls that are open last until `end`, down to a range that may end before."""
+        stack, first = self._stack, len(self._stack)
+        while first and not stack[first - 1].is_loose and stack[first - 1].end < end:
+            first -= 1
+        lowest = stack[first - 1].lowest if first else _NEVER
+        stack[first:] = [each._replace(end=end, lowest=min(lowest, end)) for each in stack[first:]]

@@ -1,0 +1,222 @@
+"""Device time by who launched it: op chain, module, Python frame, the user's own frame, named range, compiled region.
+
+Every launch is in exactly one row or unattributed, with the reason: attributed and unattributed time add up to all.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from inferometer.analyses.launched_by.attribution import Attribution
+from inferometer.analyses.launched_by.remarks import WORDS, has_any, site_remarks
+from inferometer.analyses.launched_by.sites import BY_COLUMN, By
+from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.rows import compile_match, matching, ordered
+from inferometer.trace.losses import Losses
+from inferometer.units import format_share
+
+Layers = Literal["apart", "pooled"]
+REASONS = {
+    "launch_before_window": "queued before the profiling window: the call is not in the file",
+    "call_missing": "the call is not in the file, though earlier work's is",
+    "no_call": "no host call is known",
+    "graph_replay": "replayed with a graph: one call launched many kernels",
+    "outside": "nothing of the kind stands around the call",
+}
+"""Why a launch is not attributed. All other words of `by_how` say how one was."""
+
+_TITLES: dict[By, str] = {
+    "op": "Ops, outermost first",
+    "module": "Module",
+    "frame": "Frame",
+    "user-frame": "Frame in user code",
+    "span": "Range",
+    "region": "Compiled region",
+}
+_COLUMNS = ("share", "total_ns", "count", "mean_ns", "kernel_count", "key")
+
+
+@dataclass(frozen=True)
+class LaunchSites(Result):
+    """Rows of `frame` are keys, the most time first.
+
+    `key`, `count` of launches, `total_ns`, `share` of all, `mean_ns`, `kernel_count`, and `kernels`: name, count and
+    time of each, the longest first; of compiled kernels the file.
+
+    `by_how`: ns by how launches were attributed, or why not (`REASONS`); they add up to `total_ns`.
+    """
+
+    source: str
+    by: By
+    layers: Layers
+    frame: pl.DataFrame
+    keys: int
+    launches: int
+    total_ns: int
+    attributed_ns: int
+    by_how: dict[str, int]
+    said: tuple[str, ...]
+    losses: Losses
+
+    @property
+    def unattributed_ns(self) -> int:
+        """Time of launches without a key."""
+        return self.total_ns - self.attributed_ns
+
+    def sections(self) -> Sequence[Section]:
+        fields = (
+            Field("share", "Time", "share"),
+            Field("total_ns", "Total Time", "ns"),
+            Field("count", "Launches", "count"),
+            Field("mean_ns", "Avg", "ns", spare=2),
+            Field("kernel_count", "Kernels", "count", spare=1),
+            Field("key", _TITLES[self.by], "name"),
+        )
+        return [Section("Launches", fields, self.frame.select(_COLUMNS)), self._how()]
+
+    def _how(self) -> Section:
+        rows = [{"how": how, "total_ns": ns, "share": ns / self.total_ns if self.total_ns else None, "said": _say(how)}
+                for how, ns in self.by_how.items()]  # fmt: skip
+        schema = {"how": pl.String, "total_ns": pl.Int64, "share": pl.Float64, "said": pl.String}
+        fields = (
+            Field("share", "Time", "share"),
+            Field("total_ns", "Total Time", "ns"),
+            Field("how", "How", "text"),
+            Field("said", "Meaning", "text", spare=1),
+        )
+        return Section("How they were attributed", fields, pl.DataFrame(rows, schema=schema))
+
+    def remarks(self) -> Sequence[str]:
+        return list(self._remarks())
+
+    def _remarks(self) -> Iterator[str]:
+        if self.frame.height < self.keys:
+            yield f"{self.frame.height:,} of {self.keys:,} rows shown."
+        if self.total_ns:
+            share = format_share(self.attributed_ns / self.total_ns)
+            yield f"{share} of the device time is attributed to {WORDS[self.by]}."
+        yield from self.said
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "by": self.by,
+            "layers": self.layers,
+            "launches": self.launches,
+            "total_ns": self.total_ns,
+            "attributed_ns": self.attributed_ns,
+            "unattributed_ns": self.unattributed_ns,
+            "by_how": self.by_how,
+            "rows": self.frame.select("key", "count", "total_ns", "share", "mean_ns", "kernels").to_dicts(),
+            "remarks": list(self._remarks()),
+            "losses": self.losses.as_dict(),
+        }
+
+
+def launch_sites(
+    found: Attribution,
+    *,
+    by: By | None = None,
+    layers: Layers = "apart",
+    top: int | None = None,
+    match: str | None = None,
+) -> LaunchSites:
+    """Device time by what launched it.
+
+    Args:
+        found: Of `attribute`.
+        by: What keys are: the chain of ops, the module's path, the innermost frame, the innermost of the user's, the
+            innermost named range, the compiled region. By default ops, or ranges where there are ranges and no ops.
+        layers: Modules of all layers in one row (`model.layers.*.mlp`), or each in its own. Pooled, ranges that differ
+            in numbers only are one row, too.
+        top: Show so many rows.
+        match: Show rows whose key this regular expression finds. Shares are of all launches.
+
+    Raises:
+        InputError: `match` is no regular expression.
+    """
+    pattern = compile_match(match)
+    by = by or told_by(found)
+    keys = found.sites.select("node", _pooled(by, layers).alias("key"), "kernel_file")
+    work = found.launches.select("kernel", "dur_ns", "node", "how").join(keys, on="node", how="left")
+    total_ns = int(work["dur_ns"].sum())
+    rows = _rows(work.filter(pl.col("key").is_not_null()), total_ns)
+    return LaunchSites(
+        source=found.source,
+        by=by,
+        layers=layers,
+        frame=ordered(matching(rows, "key", pattern), "total_ns", "count", "key", top=top),
+        keys=rows.height,
+        launches=work.height,
+        total_ns=total_ns,
+        attributed_ns=int(rows["total_ns"].sum()),
+        by_how=time_by_how(work),
+        said=tuple(site_remarks(found, by)),
+        losses=found.losses,
+    )
+
+
+def _pooled(by: By, layers: Layers) -> pl.Expr:
+    if layers == "pooled" and by == "module":
+        return pl.col("module_pooled")
+    column = pl.col(BY_COLUMN[by])
+    return column.str.replace_all("[0-9]+", "N") if layers == "pooled" and by == "span" else column
+
+
+def told_by(found: Attribution) -> By:
+    """What to show where nobody said: ops, or ranges where there are ranges and no ops."""
+    return "span" if has_any(found, "span") and not has_any(found, "op") else "op"
+
+
+def time_by_how(work: pl.DataFrame) -> dict[str, int]:
+    """Ns by how launches were attributed, or why not; the most first. `work`: `key`, `how`, `dur_ns` of each."""
+    sums: Counter[str] = Counter()
+    for how, is_known, ns in work.group_by("how", pl.col("key").is_not_null()).agg(pl.col("dur_ns").sum()).iter_rows():
+        sums[how if is_known else why_unknown(how)] += ns
+    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
+
+
+def why_unknown(how: str) -> str:
+    """Of `REASONS` that for which a launch attributed so has no key."""
+    if how in REASONS:
+        return how
+    return "graph_replay" if how == "graph_launch" else "outside"
+
+
+def _rows(work: pl.DataFrame, total_ns: int) -> pl.DataFrame:
+    sums = (pl.len().cast(pl.Int64).alias("count"), pl.col("dur_ns").sum().alias("total_ns"))
+    kernels = (
+        work.group_by("key", "kernel", "kernel_file", maintain_order=True)
+        .agg(*sums)
+        .with_columns(pl.col("kernel").cast(pl.String))
+        .sort("total_ns", "count", "kernel", descending=[True, True, False])
+    )
+    share = pl.col("total_ns") / total_ns if total_ns else pl.lit(None, dtype=pl.Float64)
+    return (
+        kernels.group_by("key", maintain_order=True)
+        .agg(
+            pl.col("count").sum(),
+            pl.col("total_ns").sum(),
+            pl.col("kernel").n_unique().cast(pl.Int64).alias("kernel_count"),
+            pl.struct("kernel", "count", "total_ns", "kernel_file").alias("kernels"),
+        )
+        .with_columns(share.alias("share"), (pl.col("total_ns") / pl.col("count")).alias("mean_ns"))
+    )
+
+
+_SAID = {
+    "call": "by the host call that queued it",
+    "external_id": "by the op whose id it carries",
+    "captured": "captured into a graph: a call without device time",
+    "graph_launch": "by the call that launched its graph",
+    "graph_alignment": "its place in the sequence of a graph's kernels",
+    "graph_node": "the node of its graph, known from another replay",
+    "node_creation": "the node of its graph, known since it was made",
+}
+
+
+def _say(how: str) -> str:
+    return _SAID.get(how) or REASONS[how]

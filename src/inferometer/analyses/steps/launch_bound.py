@@ -1,0 +1,173 @@
+"""How much of each step is bound by launches: the device waits for the host to queue its next work.
+
+The launch-bound time of a step is that part of its window (`sources.RunSteps`) in which
+
+- the device ran nothing, and the call that queued what it ran next had not returned: whether the host was launching,
+  computing or waiting for a result itself; or
+- it ran a kernel that was shorter than the very call that launched it, and went idle with its end: were the kernel
+  quicker, the device would wait that much longer.
+
+Work that was queued in time and begins late is not launch-bound, nor is idle time between the nodes of a graph, which
+one call queued. A step in which a graph is captured has no launch-bound time: what it queues isn't meant to run. A
+device ran something while any launch of the process ran, on any stream. The idea, to ask where the
+launches and not the kernels take the time, is that of arXiv:2504.11750, section 3; it adds up launch and queueing times
+of all kernels, which overlap, and that is no part of a step. Recording makes calls slower, so the share is an upper
+bound of that in an unrecorded run. The clocks of host and device agree as well as the profiler aligned them.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from inferometer.analyses.correlation import find_calls
+from inferometer.analyses.cover import Cover
+from inferometer.analyses.intervals import Times
+from inferometer.trace.trace import Trace
+
+NEEDED = {  # the columns of each table that the question touches
+    "launches": ("rank", "process", "start_ns", "dur_ns", "correlation_id"),
+    "calls": ("rank", "process", "start_ns", "dur_ns", "correlation_id", "api"),
+}
+UNKNOWN_IDLE = 0.01
+"""A step of which more than this part is idle time that ends with work of an unknown call has no launch-bound time: a
+missing call or two of hundreds don't move the share by more than its last printed digits."""
+
+LAUNCHED = pl.Schema(
+    {
+        **dict.fromkeys(("launches", "captures", "launch_bound_ns"), pl.Int64()),
+        "launch_bound_share": pl.Float64(),
+    },
+)
+_CAPTURES = r"^(?:cuda|cu|hip)StreamBeginCapture"
+Flags = NDArray[np.bool_]
+
+
+def with_launches(
+    trace: Trace, steps: pl.DataFrame, class_steps: pl.DataFrame, *, rank: int | None, process: int | None
+) -> pl.DataFrame:
+    """`steps` with the columns `LAUNCHED`; all null where the trace has no launches.
+
+    `launches`: launches in the step, copies and sets among them; null where none can be told to a step.
+    `captures`: captures of graphs that began while it lasted on the host; null where calls were not read.
+    `launch_bound_ns` and its share of the window are null where the window, or too many of the calls, aren't known, and
+    in steps without launches or with captures.
+
+    Args:
+        trace: May have `launches` and `calls`.
+        steps: Of one run: `step`, `start_ns`, `wall_ns`, `gpu_busy_ns`, `window_start_ns`, `window_ns`.
+        class_steps: `step` and `calls`, as `class_times` has it.
+        rank: Whose launches, as is `process`; those of an unknown process count where only its rank tells.
+        process: The same.
+    """
+    if "launches" not in trace.scope or trace.launches.head(1).collect().is_empty():
+        return steps.with_columns(pl.lit(None, dtype=dtype).alias(name) for name, dtype in LAUNCHED.items())
+    counted = steps.join(_counts(class_steps), on="step", how="left", maintain_order="left")
+    if class_steps.is_empty() or class_steps["calls"].count():
+        none = pl.when(pl.col("gpu_busy_ns").is_not_null()).then(pl.lit(0, dtype=pl.Int64))
+        counted = counted.with_columns(pl.col("launches").fill_null(none))
+    counted = counted.with_columns(_captures(trace, counted, rank, process))
+    share = pl.col("launch_bound_ns") / pl.when(pl.col("window_ns") > 0).then(pl.col("window_ns"))
+    bound = counted.with_columns(_bound_by_step(_Queued.read(trace, rank, process), counted))
+    return bound.with_columns(share.alias("launch_bound_share"))
+
+
+def _counts(class_steps: pl.DataFrame) -> pl.DataFrame:
+    calls = pl.col("calls")
+    counted = pl.when(calls.count() > 0).then(calls.sum()).alias("launches")
+    return class_steps.group_by("step").agg(counted)
+
+
+def _captures(trace: Trace, steps: pl.DataFrame, rank: int | None, process: int | None) -> pl.Series:
+    """Captures begun in each step, by its times on the host."""
+    if "calls" not in trace.scope:
+        return pl.Series("captures", [None] * steps.height, dtype=pl.Int64)
+    begins = pl.col("api").cast(pl.String).str.contains(_CAPTURES)
+    own = [_is(rank, "rank"), *([] if process is None else [_is(process, "process")])]
+    began = trace.calls.filter(begins, *own).select("start_ns").collect()["start_ns"].sort().to_numpy()
+    start, end = steps["start_ns"], steps["start_ns"] + steps["wall_ns"]
+    first, last = (np.searchsorted(began, times.fill_null(0).to_numpy()) for times in (start, end))
+    counts = pl.Series("captures", last - first, dtype=pl.Int64)
+    return pl.select(pl.when(end.is_not_null()).then(counts).alias("captures")).to_series()
+
+
+@dataclass(frozen=True)
+class _Queued:
+    """The launches of a process in order of their starts. Shape (n,) each.
+
+    `queued_ns` is the end of the call that queued it, `call_ns` its length; where `known` is false, neither means
+    anything. `alone`: it is the only work of its call.
+    """
+
+    start_ns: Times
+    end_ns: Times
+    queued_ns: Times
+    call_ns: Times
+    known: Flags
+    alone: Flags
+
+    @classmethod
+    def read(cls, trace: Trace, rank: int | None, process: int | None) -> Self | None:
+        """None where calls were not read, or the process launched nothing."""
+        if "calls" not in trace.scope:
+            return None
+        own = _is(rank, "rank")
+        if process is not None:
+            own &= pl.col("process").is_null() | (pl.col("process") == process)
+        launches = trace.launches.filter(own).select(NEEDED["launches"]).collect()
+        if launches.is_empty():
+            return None
+        start = launches["start_ns"].to_numpy()
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], (start + launches["dur_ns"].to_numpy())[order]
+        end_ns = (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")
+        calls = trace.calls.filter(_is(rank, "rank")).select(*NEEDED["calls"], end_ns).collect()
+        call = find_calls(launches, calls)[order]
+        known = call >= 0
+        together = np.bincount(call[known], minlength=max(calls.height, 1))
+        queued, length = (np.append(calls[name].to_numpy(), 0)[call] for name in ("end_ns", "dur_ns"))
+        return cls(start, end, queued, length, known, known & (together[call] == 1))
+
+    def bound(self, first_ns: int, last_ns: int) -> tuple[Cover, Cover]:
+        """Launch-bound time, and idle time that ends with work of an unknown call, both between two moments."""
+        dry = np.concatenate(([min(first_ns, int(self.start_ns[0]))], np.maximum.accumulate(self.end_ns)))
+        ran_dry, last_end = dry[:-1], int(dry[-1])
+        queued = np.minimum(self.queued_ns, self.start_ns)  # work may begin before its call returns
+        waits = self.known & (queued > ran_dry)
+        hidden = self._hidden(waits, ran_dry)
+        bound = Cover.of(
+            np.concatenate((ran_dry[waits], self.start_ns[hidden], [last_end])),
+            np.concatenate((queued[waits], self.end_ns[hidden], [max(last_ns, last_end)])),
+        )
+        unknown = ~self.known & (self.start_ns > ran_dry)
+        return bound, Cover.of(ran_dry[unknown], self.start_ns[unknown])
+
+    def _hidden(self, waits: Flags, ran_dry: Times) -> Flags:
+        """Kernels shorter than the call that launched them, after which the device went idle for want of a launch."""
+        next_waits = np.concatenate((waits[1:], [False]))
+        ends_last = np.concatenate((ran_dry[1:] == self.end_ns[:-1], [False]))
+        shorter = self.known & self.alone & (self.end_ns - self.start_ns < self.call_ns)
+        return np.asarray(shorter & next_waits & ends_last)
+
+
+def _is(value: int | None, column: str) -> pl.Expr:
+    return pl.col(column).eq_missing(pl.lit(value, dtype=pl.Int64))
+
+
+def _bound_by_step(work: _Queued | None, steps: pl.DataFrame) -> pl.Series:
+    """Launch-bound time of each step, null where it can't be told."""
+    windows = ("window_start_ns", "window_ns")
+    is_timed = pl.all_horizontal(pl.col(name).is_not_null() for name in windows) & (pl.col("launches") != 0)
+    is_timed &= pl.col("captures").fill_null(0) == 0
+    timed = steps.select(is_timed.fill_null(value=False)).to_series().to_numpy()
+    found: list[int | None] = [None] * steps.height
+    if work is not None and timed.any():
+        start, length = (steps[name].filter(pl.Series(timed)).to_numpy() for name in windows)
+        covers = work.bound(int(start.min()), int((start + length).max()))
+        bound_ns, unknown_ns = (cover.within(start, start + length) for cover in covers)
+        told = unknown_ns <= UNKNOWN_IDLE * length
+        for i, ns, is_told in zip(np.flatnonzero(timed).tolist(), bound_ns.tolist(), told.tolist(), strict=True):
+            found[i] = ns if is_told else None
+    return pl.Series("launch_bound_ns", found, dtype=pl.Int64)

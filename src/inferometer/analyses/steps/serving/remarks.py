@@ -1,0 +1,174 @@
+"""A benchmark beside the steps, in words: what of the latency is steps, and what can't be told."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from inferometer.analyses.steps.serving.engine_facts import ENGINE_LOG
+from inferometer.units import format_duration, format_sample, format_share
+
+if TYPE_CHECKING:
+    from inferometer.analyses.steps.serving.latency import ServingBeside
+
+_OTHER_LOAD = 2.0  # times as many sequences, or as few: another load than most of the benchmark's
+_MORE = 1.05  # times the steps' rate: contexts and the share of prefills differ by less in one run
+_EXPLAINED = 0.02  # of the latency: a smaller rest is noise, and needs no reasons
+_INSIDE = {
+    "others": "steps in between that make no tokens (prefills)",
+    "between": "no step: scheduling",
+}
+
+
+def beside_remarks(beside: "ServingBeside") -> Iterator[str]:
+    """Sentences, the most important first."""
+    yield from beside.refusals
+    if beside.model and beside.serving.model and not _is_same_model(beside.model, beside.serving.model):
+        yield f'The benchmark is of the model "{beside.serving.model}", the trace of "{beside.model}".'
+    yield from _token(beside)
+    yield from _first_token(beside)
+    yield from _throughput(beside)
+    yield from _untold(beside)
+    yield from beside.serving.notes
+
+
+def _is_same_model(one: str, other: str) -> bool:
+    """By the last part of a path or repository's name."""
+    first, second = (name.rstrip("/").rpartition("/")[2].casefold() for name in (one, other))
+    return first == second
+
+
+def _token(beside: "ServingBeside") -> Iterator[str]:
+    found = beside.step_latency
+    if found is None:
+        return
+    statistic, whole = ("mean", found.latency.mean_ns) if found.latency.mean_ns is not None else ("median", None)
+    whole = found.latency.median_ns if whole is None else whole
+    outside = beside.part("outside", statistic)
+    if whole and outside is not None:
+        busy, host = (beside.part(part, statistic) for part in ("busy", "host"))
+        step = (busy or 0) + (host or 0)
+        gpu = "" if busy is None else f", {_of(busy, whole)} the GPU's work in it"
+        others = [
+            f"; {_of(value, whole)} {'is' if part == 'others' else 'lies in'} {words}"
+            for part, words in _INSIDE.items()
+            if (value := beside.part(part, statistic))
+        ]
+        yield (
+            f"Of {format_duration(whole)} from one step of a sequence to the next ({statistic} {found.name}), "
+            f"{_of(step, whole)} is the step{gpu}{''.join(others)}."
+        )
+        yield from _beyond(outside, whole)
+    if found.tokens != 1 and whole:
+        each = format_duration(whole / found.tokens)
+        yield f"A step gives a sequence {found.tokens:.3g} tokens on average, so a token takes {each}."
+    if found.note:
+        yield found.note
+
+
+def _beyond(outside: float, whole: float) -> Iterator[str]:
+    if outside < 0:
+        yield "The recorded steps take all of it, and a little more: nothing beyond them can be told."
+    elif outside >= _EXPLAINED * whole:
+        yield (
+            f"{_of(outside, whole)} passes beyond the recorded steps: a sequence sat steps out (preempted, behind "
+            "prefills that the trace doesn't hold, while other batches had their turn), or the stream stuttered. "
+            "A delay that all tokens have cancels here; it is in the time to the first token."
+        )
+    elif outside > 0:
+        yield f"{_of(outside, whole)} passes beyond the recorded steps."
+
+
+def _of(value: float, whole: float) -> str:
+    return f"{format_duration(value)} ({format_share(value / whole)})"
+
+
+def _first_token(beside: "ServingBeside") -> Iterator[str]:
+    ttft, walls = beside.serving.ttft, beside.prefills.walls_ns
+    statistic, whole = ("mean", ttft.mean_ns) if ttft.mean_ns is not None else ("median", ttft.median_ns)
+    if whole is None:
+        return
+    takes = f"The first token takes {format_duration(whole)} ({statistic})"
+    if walls.is_empty():
+        yield f"{takes}; no prefill step was recorded to set it beside."
+        return
+    wall = walls.mean() if statistic == "mean" else walls.median()
+    rest, step = beside.first_token("rest", statistic), wall if isinstance(wall, int | float) else 0.0
+    if rest is not None:
+        steps = beside.prefill_steps or 1
+        needs = "one prefill step" if steps == 1 else f"{steps:.3g} prefill steps"
+        yield (
+            f"Of {format_duration(whole)} to the first token ({statistic}), {_of(whole - rest, whole)} is {needs}, and "
+            f"{_of(rest, whole)} the rest: queueing, scheduling, sampling, streaming, the network."
+        )
+    elif beside.refusals:
+        return
+    elif whole < step:
+        recorded = f"the recorded prefill steps {format_duration(step)}"
+        yield f"{takes}, and {recorded}: they can't be of the same prompts."
+    elif beside.prefill_steps is None:
+        yield (
+            f"{takes}. How many prefill steps a prompt needs isn't known; with one of {format_duration(step)}, at most "
+            f"{_of(whole - step, whole)} is queueing and the rest."
+        )
+    else:
+        yield (
+            f"{takes}, less than {beside.prefill_steps:.3g} of the recorded prefill steps "
+            f"({format_duration(step)} each): they can't be of the same prompts."
+        )
+
+
+def _throughput(beside: "ServingBeside") -> Iterator[str]:
+    rate, ratio = beside.steps_tokens_per_s, beside.throughput_ratio
+    if rate is not None and ratio is not None:
+        whose, share = "log" if beside.serving.tool == ENGINE_LOG else "benchmark", format_share(ratio)
+        said = f"The {whose}'s output is {share} of the {format_sample(rate)} tokens/s that the recorded steps give"
+        if ratio > _MORE and whose == "log":
+            yield f"{said}: its rate leaves out the time between steps, or is of another run."
+        elif ratio > _MORE:
+            yield f"{said}: the server has several replicas, or the trace is of another load."
+        elif beside.serving.decode_tokens_per_s is None:
+            yield f"{said}: it counts the start and the end of the run, and prefills that weren't recorded."
+        else:
+            yield f"{said}."
+    has, decoding = beside.load.sequences, beside.load.decoding
+    if beside.refusals or has is None or not decoding:
+        return
+    if not 1 / _OTHER_LOAD <= has / decoding <= _OTHER_LOAD:
+        yield (
+            f"A recorded decode step has {has:,.1f} sequences, and about {decoding:,.1f} requests of the benchmark "
+            "decode at a time: the trace is of another load or moment, or of one of several replicas."
+        )
+
+
+def _untold(beside: "ServingBeside") -> Iterator[str]:
+    intervals, found = beside.intervals, beside.step_latency
+    if intervals.walls_ns.is_empty():
+        yield "No step is known to make tokens, so nothing can be set beside the time between tokens."
+        return
+    if beside.load.tokens is None:
+        yield (
+            "Steps have more tokens than sequences: they check drafts, and the benchmark doesn't say how many were "
+            "accepted. So what a step gives a sequence isn't known."
+        )
+    elif found is None:
+        yield "The benchmark tells no time between tokens."
+    if intervals.runs_ahead:
+        yield "The host runs ahead of the GPU: how long steps last says nothing, so parts are told from their starts."
+    if intervals.overlaps:
+        yield "Steps overlap in the trace: the time that lies in no step is less than it seems."
+    if intervals.frame.is_empty():
+        yield "From step to step isn't known: what passes between steps counts as beyond them."
+    if intervals.pauses:
+        left = "1 pause between steps is" if intervals.pauses == 1 else f"{intervals.pauses:,} pauses between steps are"
+        yield f"{left} left out: so long that nobody can have waited for a token."
+    if not len(beside.prefills.walls_ns) and found is not None and beside.part("outside") is not None:
+        yield (
+            "No prefill was recorded: where prefills hold decoding up, that time counts as beyond the steps. It is in "
+            f"the mean more than in the median{_of_median(beside, found.latency.median_ns)}."
+        )
+
+
+def _of_median(beside: "ServingBeside", median_ns: float | None) -> str:
+    rest = beside.part("outside", "median")
+    return (
+        f"; of the median latency {_of(rest, median_ns)} is beyond the steps" if rest is not None and median_ns else ""
+    )

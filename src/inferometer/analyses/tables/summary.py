@@ -1,0 +1,196 @@
+"""What a trace is, and where its devices' time went: the first look.
+
+Busy time is a union of intervals, idle is the rest of the device's own window (first launch to last end), overlap is
+the time during which a kernel and a copy run at once. Summed times count overlap twice and are named `summed`.
+
+A source without launches that printed sums of kernel time has no devices; its tables stand in their place.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from inferometer.analyses.hardware.traced_names import describe_devices, name_devices, say_unnamed
+from inferometer.analyses.intervals import busy_by
+from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.tables.kernels import KernelTable, kernel_table
+from inferometer.analyses.tables.summary_remarks import find_remarks
+from inferometer.trace.facts import Facts
+from inferometer.trace.losses import Losses
+from inferometer.trace.tables import ALL_TABLES
+from inferometer.trace.trace import Trace
+from inferometer.units import format_count, format_duration
+
+_LOG_LINES = 10_000  # that `as_json` holds; a log may have millions
+_DEVICE_FIELDS = (
+    Field("device", "Device", "text"),
+    Field("name", "Name", "text", spare=5),
+    Field("launches", "Launches", "count"),
+    Field("window_ns", "Window", "ns", spare=4),
+    Field("busy_share", "Busy", "share"),
+    Field("busy_ns", "Busy time", "ns"),
+    Field("idle_ns", "Idle", "ns"),
+    Field("kernel_busy_ns", "Kernels", "ns", spare=1),
+    Field("copy_busy_ns", "Copies", "ns", spare=2),
+    Field("overlap_ns", "Overlap", "ns", spare=3),
+)
+DEVICE_COLUMNS = tuple(field.column for field in _DEVICE_FIELDS)
+
+
+@dataclass(frozen=True)
+class Summary(Result):
+    """`devices`: one row a device (and rank, where known); `kernels`: the first rows of the kernel table.
+
+    `counts`: rows of every table. `log`: the first lines of text, where the trace is made of printed sums.
+    """
+
+    source: str
+    about: Facts
+    start_ns: int | None
+    duration_ns: int | None
+    counts: dict[str, int]
+    devices: pl.DataFrame
+    kernels: KernelTable
+    log: pl.DataFrame
+    notable: tuple[str, ...]
+    losses: Losses
+
+    def facts(self) -> Sequence[tuple[str, str]]:
+        about, lines = self.about, [("File", self.source)]
+        tool = " ".join(filter(None, (about.tool, about.tool_version))) or about.format
+        lines.append(("Tool", tool))
+        if gpus := _gpus(about, self.devices):
+            lines.append(("Device", gpus))
+        if about.ranks:
+            of = f" of {about.world_size}" if about.world_size else ""
+            lines.append(("Rank", ", ".join(map(str, about.ranks)) + of))
+        if about.hosts:
+            lines.append(("Host", ", ".join(about.hosts)))
+        if self.duration_ns is not None:
+            lines.append(("Duration", format_duration(self.duration_ns)))
+        rows = ", ".join(f"{format_count(n)} {name}" for name, n in self.counts.items() if n)
+        lines.append(("Rows", rows or "none"))
+        return lines
+
+    def sections(self) -> Sequence[Section]:
+        if self.kernels.basis == "totals":
+            first, *others = self.kernels.sections()
+            return [replace(first, title=first.title.replace("Kernels", "Top kernels")), *others]
+        fields = [field for field in _DEVICE_FIELDS if field.column in self.devices.columns]
+        if "rank" in self.devices.columns:
+            fields.insert(0, Field("rank", "Rank", "number"))
+        return [
+            Section("Devices", fields, self.devices),
+            Section("Top kernels", self.kernels.sections()[0].fields, self.kernels.frame),
+        ]
+
+    def remarks(self) -> Sequence[str]:
+        return self.notable
+
+    def as_json(self) -> dict[str, Any]:
+        kernels = self.kernels.as_json()
+        return {
+            "source": self.source,
+            "facts": msgspec.to_builtins(self.about),
+            "start_ns": self.start_ns,
+            "duration_ns": self.duration_ns,
+            "rows": self.counts,
+            "devices": self.devices.to_dicts(),
+            "total_ns": kernels["total_ns"],
+            "basis": kernels["basis"],
+            "section": kernels["section"],
+            "top_kernels": kernels["rows"],
+            "other_sections": kernels["other_sections"],
+            "log": self.log.to_dicts(),
+            "remarks": list(self.notable),
+            "losses": self.losses.as_dict(),
+        }
+
+
+def summarize(trace: Trace, *, top: int = 10) -> Summary:
+    """The first look at a trace that was opened with all tables.
+
+    Args:
+        trace: Needs all tables; the window spans everything that has a time.
+        top: Kernels to list, of each section where the source has several.
+    """
+    trace.require(ALL_TABLES)
+    window = trace.window()
+    devices = device_times(trace)
+    kernels = kernel_table(trace, top=top)
+    return Summary(
+        source=trace.facts.source,
+        about=trace.facts,
+        start_ns=window[0] if window else None,
+        duration_ns=window[1] - window[0] if window else None,
+        counts=trace.count_rows(),
+        devices=devices,
+        kernels=kernels,
+        log=_log(trace) if kernels.basis == "totals" else trace.log.head(0).collect(),
+        notable=tuple(find_remarks(trace, devices, kernels)),
+        losses=trace.losses,
+    )
+
+
+def _log(trace: Trace) -> pl.DataFrame:
+    """The first lines without columns that hold nothing."""
+    lines = trace.log.head(_LOG_LINES).collect()
+    return lines.select(column.name for column in lines if column.null_count() < lines.height)
+
+
+def device_times(trace: Trace) -> pl.DataFrame:
+    """Busy, idle, kernel, copy and overlap time of each device, ns, with the device's name where the file tells it.
+
+    One row a device, or a rank and device where ranks are known. `busy_ns + idle_ns = window_ns`, and
+    `kernel_busy_ns + copy_busy_ns - overlap_ns = busy_ns`.
+    """
+    launches = trace.launches.select("rank", "device", "kind", "start_ns", "dur_ns")
+    by, is_copy = ["rank", "device"], pl.col("kind").is_in(["memcpy", "memset"])  # a whole graph is mostly kernels
+    end = pl.col("start_ns") + pl.col("dur_ns")
+    whole = launches.group_by(by).agg(
+        pl.len().cast(pl.Int64).alias("launches"),
+        (end.max() - pl.col("start_ns").min()).alias("window_ns"),
+        pl.col("dur_ns").filter(~is_copy).sum().alias("kernel_summed_ns"),
+    )
+    kernels = busy_by(launches.filter(~is_copy), by, name="kernel_busy_ns")
+    copies = busy_by(launches.filter(is_copy), by, name="copy_busy_ns")
+    times = (
+        whole.join(busy_by(launches, by), on=by, how="left", nulls_equal=True)
+        .join(kernels, on=by, how="left", nulls_equal=True)
+        .join(copies, on=by, how="left", nulls_equal=True)
+        .with_columns(pl.col("kernel_busy_ns", "copy_busy_ns").fill_null(0))
+        .with_columns(
+            (pl.col("window_ns") - pl.col("busy_ns")).alias("idle_ns"),
+            (pl.col("kernel_busy_ns") + pl.col("copy_busy_ns") - pl.col("busy_ns")).alias("overlap_ns"),
+            (pl.col("busy_ns") / pl.col("window_ns")).fill_nan(None).alias("busy_share"),
+        )
+        .sort(by)
+        .collect()
+    )
+    times = times.with_columns(pl.Series("name", _names(trace.facts, times), dtype=pl.String))
+    ranks = [] if times["rank"].null_count() == times.height else ["rank"]
+    return times.select(*ranks, *DEVICE_COLUMNS, "kernel_summed_ns")
+
+
+def _names(about: Facts, places: pl.DataFrame) -> list[str | None]:
+    """The product name of each rank's device."""
+    used: dict[int | None, list[str | None]] = {}
+    for rank, device in places.select("rank", "device").iter_rows():
+        used.setdefault(rank, []).append(device)
+    names = {rank: name_devices(about, devices, rank) for rank, devices in used.items()}
+    return [names[rank].get(device) for rank, device in places.select("rank", "device").iter_rows()]
+
+
+def _gpus(about: Facts, used: pl.DataFrame) -> str:
+    """`NVIDIA H100 80GB HBM3 (gpu:0; 1 of 8)`."""
+    by_name: dict[str, list[str]] = {}
+    described = describe_devices(about, used["device"].to_list())
+    for device, name in used.select("device", "name").unique(maintain_order=True).iter_rows():
+        shown = name or say_unnamed(described.get(device or ""))
+        by_name.setdefault(shown, []).append(device or "no number")
+    known = {device.device for device in about.devices}
+    of = f"; {used['device'].n_unique()} of {len(known)}" if len(known) > 1 else ""
+    return ", ".join(f"{name} ({', '.join(devices)}{of})" for name, devices in by_name.items())

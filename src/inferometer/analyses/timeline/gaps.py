@@ -1,0 +1,224 @@
+"""Idle gaps: when a device ran nothing, what ended that, and why it had to wait.
+
+A gap lasts from when the last open launch ended to the start of the next, on whatever stream. Its cause is told from
+the host call that queued the next work, never guessed:
+
+- `host_late`: the call had not returned when the device went idle. What the work then took to begin, up to `BEGIN_NS`,
+  belongs to that.
+- `sync`: the same, and when the device went idle the calling thread was waiting for the device (in a synchronising
+  call, or a copy that blocks) and queued on only then.
+- `graph`: one call queued this work and work that ran before the gap: a graph replay between its nodes.
+- `launch_gap`: the work was queued in time and began within `LAUNCH_GAP_NS`: what a device takes between kernels.
+- `dependency`: it was queued and began later than that. What it waited for, a trace doesn't tell: an event of another
+  stream, another rank, the device's own front end, or work that the file doesn't hold.
+- `unknown`: no call is recorded for it, or a window begins before the first or ends after the last work.
+
+A gap may be several rows, one after the other, so that each cause has its own time: where the host took longer than
+`LAUNCH_GAP_NS` from the end of its wait to the call, the rest is `host_late`; where the work then waited for more than
+`BEGIN_NS`, what follows the call is `dependency`. The clocks of host and device agree only as well as the profiler
+aligned them.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from inferometer.analyses.correlation import CALL_KEY, NO_CALL, Rows, find_calls, gather_known
+from inferometer.analyses.timeline.waits import waiting_calls
+from inferometer.analyses.timeline.work import PLACE, Work
+from inferometer.names.apis import canonical_api
+from inferometer.trace.trace import Trace
+
+LAUNCH_GAP_NS = 5_000
+"""Queued neighbours follow each other in 1 to 3 μs in captures from A100 and H100; longer is a wait for something."""
+
+BEGIN_NS = 50_000
+"""From the end of a late call to its work: 1 to 4 μs in captures from A100 and H100, 5 to 25 μs in most from MI250 and
+MI300, where one in twenty of a run takes 55 μs."""
+
+CAUSES = ("host_late", "sync", "dependency", "launch_gap", "graph", "unknown")
+COLUMNS = (
+    *("place", *PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "stream", "after"),
+    *("api", "called_ns", "call_end_ns", "waited_in", "wait_end_ns"),
+)
+_THREAD = ["rank", "process", "thread"]
+_GAP = ("place", "kernel", "stream", *CALL_KEY, "start_ns", "dry_ns", "after", "at_edge")
+_NO_ID = -(2**63)  # stands for null where polars joins by equality only
+
+
+def find_gaps(trace: Trace, work: Work, columns: Sequence[str] = COLUMNS) -> pl.DataFrame:
+    """Every idle gap of each place, in order; lengths add up to the place's idle time. `columns`: of these, which ones.
+
+    Columns: `place`, `rank`, `device`; `gap_start_ns` and `gap_ns` within the window; `cause`; `kernel` and `stream` of
+    what ended it and `after`, the kernel before it; `api`, `called_ns`, `call_end_ns` of the call that queued it;
+    `waited_in`, the call in which the host was waiting when the device went idle, and `wait_end_ns`, when it returned.
+    Both names of calls are categorical.
+    """
+    gaps = _with_waits(trace, _with_calls(trace, _between_launches(work)))
+    gaps = _part_late(_part_waits(gaps.with_columns(_cause().cast(pl.Enum(CAUSES)).alias("cause"))))
+    gaps = gaps.rename({"dry_ns": "gap_start_ns", "start_ns": "gap_end_ns"}).drop(CALL_KEY)
+    if work.window_ns is not None:
+        cut = pl.col("gap_start_ns", "gap_end_ns").clip(*work.window_ns)
+        gaps = gaps.with_columns(cut).filter(pl.col("gap_end_ns") > pl.col("gap_start_ns"))
+    places = (work.places[name].gather(gaps["place"]) for name in PLACE)
+    found = gaps.with_columns(*places, gap_ns=pl.col("gap_end_ns") - pl.col("gap_start_ns")).select(columns)
+    order = np.argsort(gaps["gap_start_ns"].to_numpy(), kind="stable")
+    order = order[np.argsort(gaps["place"].to_numpy()[order], kind="stable")]
+    return found if (order[1:] > order[:-1]).all() else found[order]
+
+
+def sum_causes(gaps: pl.DataFrame) -> pl.DataFrame:
+    """Idle time of each place by cause, the largest first: `idle_ns`, its `share` of all, `count` and `longest_ns`."""
+    gap = pl.col("gap_ns")
+    return (
+        gaps.group_by("place", *PLACE, "cause")
+        .agg(gap.sum().alias("idle_ns"), pl.len().cast(pl.Int64).alias("count"), gap.max().alias("longest_ns"))
+        .with_columns((pl.col("idle_ns") / pl.col("idle_ns").sum().over("place")).alias("share"))
+        .sort("place", "idle_ns", "cause", descending=[False, True, False])
+        .select(*PLACE, "cause", "idle_ns", "share", "count", "longest_ns")
+    )
+
+
+def _cause() -> pl.Expr:
+    unknown = pl.col("at_edge") | (pl.col("called_ns").is_null() & ~pl.col("same_call"))
+    in_time = pl.col("call_end_ns") <= pl.col("dry_ns")
+    return (
+        pl.when(unknown)
+        .then(pl.lit("unknown"))
+        .when(pl.col("same_call"))
+        .then(pl.lit("graph"))
+        .when(in_time & (pl.col("start_ns") - pl.col("dry_ns") <= LAUNCH_GAP_NS))
+        .then(pl.lit("launch_gap"))
+        .when(in_time)
+        .then(pl.lit("dependency"))
+        .when(pl.col("waited_in").is_not_null())
+        .then(pl.lit("sync"))
+        .otherwise(pl.lit("host_late"))
+    )
+
+
+def _part_waits(gaps: pl.DataFrame) -> pl.DataFrame:
+    """Gaps in which the host, its wait over, took long to call, as two rows each."""
+    took_long = (pl.col("cause") == "sync") & (pl.col("called_ns") - pl.col("wait_end_ns") > LAUNCH_GAP_NS)
+    waited = pl.when(took_long).then(pl.col("wait_end_ns")).otherwise(pl.col("start_ns"))
+    rest = gaps.filter(took_long).with_columns(
+        pl.col("wait_end_ns").alias("dry_ns"), pl.lit("host_late").cast(pl.Enum(CAUSES)).alias("cause")
+    )
+    return pl.concat([gaps.with_columns(waited.alias("start_ns")), rest]) if rest.height else gaps
+
+
+def _part_late(gaps: pl.DataFrame) -> pl.DataFrame:
+    """Gaps in which the host was late and the work then waited in turn, as two rows each."""
+    waits = pl.col("cause").is_in(["host_late", "sync"]) & (pl.col("start_ns") - pl.col("call_end_ns") > BEGIN_NS)
+    late = pl.when(waits).then(pl.col("call_end_ns")).otherwise(pl.col("start_ns"))
+    rest = gaps.filter(waits).with_columns(
+        pl.col("call_end_ns").alias("dry_ns"),
+        pl.lit("dependency").cast(pl.Enum(CAUSES)).alias("cause"),
+        pl.lit(None, dtype=pl.Categorical).alias("waited_in"),
+        pl.lit(None, dtype=pl.Int64).alias("wait_end_ns"),
+    )
+    return pl.concat([gaps.with_columns(late.alias("start_ns")), rest]) if rest.height else gaps
+
+
+def _between_launches(work: Work) -> pl.DataFrame:
+    """Gaps between launches, `dry_ns` to `start_ns`; in a window also those before the first and after the last."""
+    end, open_until = pl.col("end_ns"), pl.col("end_ns").cum_max().over("place")
+    last_to_end = pl.when(end == open_until).then(pl.col("kernel")).forward_fill().over("place")
+    gaps = (
+        work.launches.with_columns(
+            open_until.shift(1).over("place").alias("dry_ns"),
+            last_to_end.shift(1).over("place").alias("after"),
+            pl.lit(False).alias("at_edge"),
+        )
+        .filter(pl.col("start_ns") > pl.col("dry_ns"))
+        .select(_GAP)
+    )
+    return gaps if work.window_ns is None else pl.concat([gaps, *_edges(work, gaps.schema)])
+
+
+def _edges(work: Work, schema: pl.Schema) -> list[pl.DataFrame]:
+    whole = work.launches.group_by("place").agg(
+        pl.col("start_ns").min().alias("first_ns"),
+        pl.col("end_ns").max().alias("last_ns"),
+        pl.col("kernel").first(),
+        pl.col("stream").first(),
+    )
+    edges = whole.join(work.places.select("place", "from_ns", "to_ns"), on="place").with_columns(at_edge=pl.lit(True))
+    before = edges.select("place", "kernel", "stream", "at_edge", dry_ns="from_ns", start_ns="first_ns")
+    after = edges.select("place", "at_edge", dry_ns="last_ns", start_ns="to_ns")
+    return [pl.concat([pl.DataFrame(schema=schema), part], how="diagonal") for part in (before, after)]
+
+
+def _with_calls(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
+    """The call that queued what ended each gap, and whether work of the same call had begun before the gap."""
+    calls = trace.compact("calls").select("api", *_THREAD, "start_ns", "dur_ns", "correlation_id").collect()
+    called = calls.select("api", "thread", called_ns="start_ns", call_end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+    of = gather_known(called, find_calls(gaps, calls))
+    return gaps.hstack([*of.get_columns(), _same_call(trace, gaps)])
+
+
+def _same_call(trace: Trace, gaps: pl.DataFrame) -> pl.Series:
+    """Whether work of the call that ended each gap began before it: of calls that queued several launches."""
+    several = _repeated(trace.launches.select("correlation_id").collect()["correlation_id"].fill_null(0).to_numpy())
+    if not several.any():
+        return pl.repeat(value=False, n=gaps.height, dtype=pl.Boolean, eager=True).alias("same_call")
+    graphs = (
+        trace.launches.select(*CALL_KEY, "start_ns")
+        .filter(pl.lit(pl.Series(several)), pl.col("correlation_id") > 0)  # 0 stands for no call in CUPTI and roctracer
+        .group_by(CALL_KEY)
+        .agg(pl.col("start_ns").min().alias("first_ns"), pl.len())
+        .filter(pl.col("len") > 1)
+        .select(*CALL_KEY, "first_ns")
+        .collect()
+    )
+    tied = gaps.select(*CALL_KEY, "dry_ns").join(
+        graphs, on=CALL_KEY, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return (tied["first_ns"] <= tied["dry_ns"]).fill_null(value=False).alias("same_call")
+
+
+def _repeated(ids: Rows) -> NDArray[np.bool_]:
+    """Whether each id occurs again."""
+    order = np.argsort(ids, kind="stable")
+    same = ids[order[1:]] == ids[order[:-1]]
+    again = np.zeros(len(ids), dtype=np.bool_)
+    again[order[1:][same]] = True
+    again[order[:-1][same]] = True
+    return again
+
+
+def _with_waits(trace: Trace, gaps: pl.DataFrame) -> pl.DataFrame:
+    """`waited_in`: the call in which the launching thread waited when the device went idle, and queued after."""
+    late = (
+        gaps.select(*_THREAD, "dry_ns", "called_ns")
+        .with_row_index("gap")
+        .filter(pl.col("called_ns") > pl.col("dry_ns"))
+    )
+    waits = _find_waits(trace).with_columns(pl.col(_THREAD).fill_null(_NO_ID)).sort("wait_ns")
+    explained = (pl.col("wait_end_ns") > pl.col("dry_ns")) & (pl.col("wait_end_ns") <= pl.col("called_ns"))
+    found = (
+        late.with_columns(pl.col(_THREAD).fill_null(_NO_ID))
+        .sort("dry_ns")
+        .join_asof(waits, left_on="dry_ns", right_on="wait_ns", by=_THREAD, strategy="backward", check_sortedness=False)
+        .filter(explained)
+        .select("gap", pl.col("waited_in").cast(pl.Categorical), "wait_end_ns")
+    )
+    row = np.full(gaps.height, NO_CALL, dtype=np.int64)
+    row[found["gap"].to_numpy()] = np.arange(found.height)
+    return gaps.hstack(gather_known(found.drop("gap"), row))
+
+
+def _find_waits(trace: Trace) -> pl.DataFrame:
+    """Calls that wait for the device (see `waits`): `waited_in`, `wait_ns`, `wait_end_ns`; of nested ones the outer."""
+    waits = waiting_calls(trace).sort("start_ns")
+    names = {name: canonical_api(name) for name in waits["api"].unique()}
+    waits = waits.with_columns((pl.col("start_ns") + pl.col("dur_ns")).alias("wait_end_ns"))
+    outlasts = pl.col("wait_end_ns") > pl.col("wait_end_ns").cum_max().shift(1).over(_THREAD)
+    return waits.filter(outlasts.fill_null(value=True)).select(
+        *_THREAD,
+        pl.col("api").replace(names).alias("waited_in"),
+        pl.col("start_ns").alias("wait_ns"),
+        "wait_end_ns",
+    )
