@@ -33,17 +33,17 @@ from benchmarks.machine import describe_machine
 from benchmarks.record_overhead import interval
 
 from inferometer.architectures.config import config_of
-from inferometer.engines.webgpu.adapter_rates import measure_rates
-from inferometer.engines.webgpu.executor import TIMINGS, Executor, Timing
-from inferometer.engines.webgpu.kernel_path import KernelPath, parse_path
 from inferometer.engines.webgpu.model_spec import Checkpoint
-from inferometer.engines.webgpu.planning import plan_model
+from inferometer.engines.webgpu.plan.kernel_path import KernelPath, parse_path
+from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.program import Pass
-from inferometer.engines.webgpu.random_weights import RandomCheckpoint
-from inferometer.engines.webgpu.spec_reading import read_spec
-from inferometer.engines.webgpu.tuning import tune
-from inferometer.engines.webgpu.tuning_file import tuned_choices
-from inferometer.engines.webgpu.wgpu_executor import open_wgpu
+from inferometer.engines.webgpu.run.adapter_rates import measure_rates
+from inferometer.engines.webgpu.run.executor import TIMINGS, Executor, Timing
+from inferometer.engines.webgpu.run.wgpu_executor import open_wgpu
+from inferometer.engines.webgpu.tune.tuned_file import tuned_choices
+from inferometer.engines.webgpu.tune.tuner import tune
+from inferometer.engines.webgpu.weights.config import read_spec
+from inferometer.engines.webgpu.weights.seeded import RandomCheckpoint
 
 _GEMMA: dict[str, Any] = {"model_type": "gemma3_text", "query_pre_attn_scalar": 256, "sliding_window": 512}
 STEP_MODEL = {**_GEMMA, "vocab_size": 1024, "hidden_size": 256, "num_hidden_layers": 26, "num_attention_heads": 4,

@@ -35,7 +35,7 @@ HEAVY = {
 }
 
 
-KERNELS = tuple(f"{PACKAGE}.backends.{folder}." for folder in ("torch_kernels", "triton_kernels"))
+KERNELS = tuple(f"{PACKAGE}.backends.{backend}.kernels." for backend in ("torch", "triton"))
 """Loaded when one is asked for, and nothing without torch."""
 
 CIRCULAR = [
@@ -58,9 +58,9 @@ CIRCULAR = [
     ("hardware.measure", "hardware.measure_numpy"),
     ("hardware.measure", "hardware.measure_torch_cpu"),
     ("hardware.measure", "hardware.measure_torch_gpu"),
-    ("record.recorder", "record.child"),
+    ("record.recorder", "record.workers.child"),
     ("record.recorder", "record.hook.sitecustomize"),
-    ("record.recorder", "record.workers"),
+    ("record.recorder", "record.workers.workers"),
     ("trace.trace", "trace.store"),
 ]
 """Imports of the second file by the first that close a circle today. Take away, never add."""

@@ -47,7 +47,7 @@ def main() -> int:
 def _write(found: Mapping[str, OperatorErrors], on: str) -> None:
     device = platform.machine() if on == "cpu" else torch.cuda.get_device_name(on)
     calibration = Calibration(
-        source="tools/calibrate.py: plain PyTorch of backends/torch_kernels against the references",
+        source="tools/calibrate.py: plain PyTorch of backends/torch/kernels against the references",
         device=f"{on}, {device}",
         torch=str(torch.__version__),
         date=datetime.now(UTC).date().isoformat(),

@@ -35,7 +35,7 @@ class PluginWarning(UserWarning):
     """An entry point of another package couldn't be used and was left out."""
 
 
-def collect(package: str, constant: str, *, group: str | None = None) -> dict[str, T]:
+def collect(package: str, constant: str, *, group: str | None = None, deep: bool = False) -> dict[str, T]:
     """Import every module of a folder once and return the objects that they declare, by their `.name`, sorted.
 
     Modules without the constant, and those whose name starts with an underscore, are passed over. The answer is
@@ -46,20 +46,21 @@ def collect(package: str, constant: str, *, group: str | None = None) -> dict[st
         package: Dotted name of the folder, such as `inferometer.formats`.
         constant: The module-level name to take, such as `FORMAT`.
         group: Entry-point group of other packages' objects. None: the same as `package`.
+        deep: Subpackages without the constant are folders of such modules, too.
 
     Raises:
         InferometerError: Two of our modules declare one name, or an object has no name.
         ModuleNotFoundError: There is no such package.
     """
-    found = _collect(package, constant, package if group is None else group)
+    found = _collect(package, constant, package if group is None else group, deep=deep)
     return cast("dict[str, T]", dict(found))
 
 
 @cache
-def _collect(package: str, constant: str, group: str) -> dict[str, Any]:
+def _collect(package: str, constant: str, group: str, *, deep: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for origin, item in _from_modules(package, constant):
+    for origin, item in _from_modules(package, constant, deep=deep):
         _add(found, origins, origin, item)
     for plugin in entry_points(group=group):
         origin = _describe(plugin)
@@ -71,7 +72,7 @@ def _collect(package: str, constant: str, group: str) -> dict[str, Any]:
     return dict(sorted(found.items()))
 
 
-def _from_modules(package: str, constant: str) -> Iterator[tuple[str, Any]]:
+def _from_modules(package: str, constant: str, *, deep: bool) -> Iterator[tuple[str, Any]]:
     for module_info in pkgutil.iter_modules(importlib.import_module(package).__path__):
         if module_info.name.startswith("_"):
             continue
@@ -79,6 +80,8 @@ def _from_modules(package: str, constant: str) -> Iterator[tuple[str, Any]]:
         module = importlib.import_module(name)
         if hasattr(module, constant):
             yield f"{name}.{constant}", getattr(module, constant)
+        elif deep and module_info.ispkg:
+            yield from _from_modules(name, constant, deep=True)
 
 
 def _add(found: dict[str, Any], origins: dict[str, str], origin: str, item: Any) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from inferometer.backends import backends, require_backend, torch_compile, torch_eager
+from inferometer.backends import backends, require_backend
 from inferometer.backends.backend import Backend
+from inferometer.backends.compile import compiler
+from inferometer.backends.torch import catalogue
 from inferometer.bench.comparison import compare_outputs
 from inferometer.errors import UnknownName
 from inferometer.operators import operators
@@ -46,7 +48,7 @@ def test_what_is_missing_is_said_in_words(backend: Backend, device: str) -> None
 
 @pytest.mark.parametrize("name", OURS)
 def test_without_torch_none_of_ours_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_eager, "find_spec", lambda name: None)
+    monkeypatch.setattr(catalogue, "find_spec", lambda name: None)
     assert require_backend(name).unavailable("cpu") == "torch is not installed: pip install 'inferometer[torch]'"
 
 
@@ -77,7 +79,7 @@ def test_an_unknown_operator_is_refused(name: str) -> None:
 
 def test_what_would_be_compiled_for_every_routing_is_left_out() -> None:
     backend = require_backend("compile")
-    assert set(require_backend("torch").operators) - set(backend.operators) == torch_compile.LEFT_OUT
+    assert set(require_backend("torch").operators) - set(backend.operators) == compiler.LEFT_OUT
     with pytest.raises(UnknownName, match="fp8_blockscale_fused_moe"):
         backend.load("fp8_blockscale_fused_moe")
 
@@ -131,15 +133,15 @@ def test_how_it_compiles_is_what_it_records(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(torch, "compile", remember)
     for kind in ("cuda", "cpu"):
-        torch_compile.compile_kernel(SMOKE, torch_eager.load_kernel(SMOKE), kind)
-    torch_compile.compile_kernel("attention_forward", torch_eager.load_kernel(SMOKE), "cuda")
+        compiler.compile_kernel(SMOKE, catalogue.load_kernel(SMOKE), kind)
+    compiler.compile_kernel("attention_forward", catalogue.load_kernel(SMOKE), "cuda")
     gpu, cpu, in_parts = asked
     settings = require_backend("compile").settings
-    assert gpu == {"dynamic": False, "fullgraph": True, "mode": torch_compile.GPU_MODE}
+    assert gpu == {"dynamic": False, "fullgraph": True, "mode": compiler.GPU_MODE}
     assert "mode" not in cpu
     assert not in_parts["fullgraph"]
-    assert torch._dynamo.config.cache_size_limit >= torch_compile.SHAPES
-    assert settings["mode"].startswith(f"{torch_compile.GPU_MODE} on a GPU")
+    assert torch._dynamo.config.cache_size_limit >= compiler.SHAPES
+    assert settings["mode"].startswith(f"{compiler.GPU_MODE} on a GPU")
     assert settings["fullgraph"] == "True, but for attention_forward, moe_align_block_size"
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from inferometer.backends.torch_eager import load_kernel
+from inferometer.backends.torch.catalogue import load_kernel
 from inferometer.bench.comparison import compare_outputs
 from inferometer.operators import operators
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from inferometer.backends.torch_compile import IN_PARTS, LEFT_OUT
-from inferometer.backends.torch_eager import KERNELS, load_kernel
+from inferometer.backends.compile.compiler import IN_PARTS, LEFT_OUT
+from inferometer.backends.torch.catalogue import KERNELS, load_kernel
 from inferometer.bench.comparison import compare_outputs
 from inferometer.operators import operators
 

@@ -14,7 +14,8 @@ from tests.backends.attention_by_definition import attended
 torch = pytest.importorskip("torch", reason="torch isn't installed")
 pytest.importorskip("triton", reason="triton isn't installed")
 
-from inferometer.backends.triton_own import BACKEND, load_kernels  # noqa: E402  torch comes first
+from inferometer.backends.triton import BACKEND  # noqa: E402  torch comes first
+from inferometer.backends.triton.loading import load_kernels  # noqa: E402
 from inferometer.bench.builds.building import build_candidate  # noqa: E402
 from inferometer.bench.comparison import compare_outputs  # noqa: E402
 from inferometer.operators import operators, require_operator  # noqa: E402
@@ -23,7 +24,7 @@ ERROR = {"float32": 2e-6, "float16": 6e-4, "bfloat16": 5e-3}  # of the norm: wei
 CATALOGUES = ("attention_forward", "paged_attention_decode", "unified_attention")
 BUILT = """
 import torch
-from inferometer.backends.triton_kernels.attention import attention_decode, attention_prefill
+from inferometer.backends.triton.kernels.attention import attention_decode, attention_prefill
 
 def unified_attention(q, *others):
     q, k = (torch.ones(1, heads, 300, 128, dtype=q.dtype) for heads in (32, 8))

@@ -14,16 +14,17 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch isn't installed")
 pytest.importorskip("triton", reason="triton isn't installed")
 
-from inferometer.backends import require_backend, triton_own  # noqa: E402  torch comes first
+from inferometer.backends import require_backend  # noqa: E402  torch comes first
+from inferometer.backends.triton import loading  # noqa: E402
+from inferometer.backends.triton.decoder import DECODER  # noqa: E402
 from inferometer.bench.builds.building import build_candidate  # noqa: E402
 from inferometer.bench.comparison import compare_outputs  # noqa: E402
 from inferometer.bench.entrants import Entrant  # noqa: E402
 from inferometer.bench.isolation import CandidateProcess, Session  # noqa: E402
 from inferometer.engines import arms  # noqa: E402
-from inferometer.engines.implementation import CONTRACTS  # noqa: E402
-from inferometer.engines.implementations.own_triton import IMPLEMENTATIONS  # noqa: E402
 from inferometer.errors import Unavailable, UnknownName  # noqa: E402
 from inferometer.operators import require_operator  # noqa: E402
+from inferometer.operators.decoder.contracts import CONTRACTS  # noqa: E402
 
 DTYPES = ("float32", "float16", "bfloat16")
 ERROR = {"float32": 1e-6, "float16": 6e-4, "bfloat16": 5e-3}  # of the norm, three to five roundings
@@ -31,7 +32,7 @@ SIZES = (1, 63, 129)
 NORMS = ("rms_norm", "fused_add_rms_norm", "fused_qk_rmsnorm")
 CATALOGUES = (*NORMS, "silu_and_mul", "topk_filter", "moe_topk_gating_softmax")
 
-KERNELS = "from inferometer.backends.triton_kernels"
+KERNELS = "from inferometer.backends.triton.kernels"
 BUILT = f"""
 import torch
 {KERNELS}.linear import linear
@@ -238,7 +239,7 @@ def test_linear_takes_tensors_with_any_distances() -> None:
 
 
 def test_each_tile_for_a_gpu_is_right_too() -> None:
-    from inferometer.backends.triton_kernels import linear as module
+    from inferometer.backends.triton.kernels import linear as module
 
     for dtype, tiles in (("bfloat16", module._NARROW), ("float32", module._WIDE)):
         for tile in tiles.values():
@@ -295,42 +296,42 @@ REFUSED: list[tuple[str, Callable[[], tuple[Any, ...]], dict[str, Any], str]] = 
 def test_what_a_kernel_does_not_take_is_said(
     operator: str, args: Callable[[], tuple[Any, ...]], settings: dict[str, Any], why: str
 ) -> None:
-    assert IMPLEMENTATIONS.load(operator).refuses(*args(), **settings) == why
+    assert DECODER.load(operator).refuses(*args(), **settings) == why
 
 
 def test_a_wanted_gradient_is_refused() -> None:
     weight = draw(3, 4).requires_grad_()
-    refuses = IMPLEMENTATIONS.load("linear").refuses
+    refuses = DECODER.load("linear").refuses
     assert refuses(draw(2, 4), weight, None) is None  # of parameters, where none is recorded
     with torch.enable_grad():
         assert refuses(draw(2, 4), weight, None) == "a gradient is wanted"
 
 
 def test_every_operator_of_a_model_is_there() -> None:
-    assert set(IMPLEMENTATIONS.operators) == set(CONTRACTS)
-    assert all(callable(IMPLEMENTATIONS.load(name).call) for name in CONTRACTS)
+    assert set(DECODER.operators) == set(CONTRACTS)
+    assert all(callable(DECODER.load(name).call) for name in CONTRACTS)
     with pytest.raises(UnknownName, match="rms_nrom"):
-        IMPLEMENTATIONS.load("rms_nrom")
+        DECODER.load("rms_nrom")
 
 
 def test_where_triton_is_loaded_without_its_interpreter_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     import triton.language.standard as standard
     from triton.runtime import jit
 
-    assert IMPLEMENTATIONS.unavailable("cpu") is None
+    assert DECODER.unavailable("cpu") is None
     monkeypatch.setattr(standard, "sum", object.__new__(jit.JITFunction))
-    why = IMPLEMENTATIONS.unavailable("cpu")
+    why = DECODER.unavailable("cpu")
     assert why is not None
     assert "start the process with TRITON_INTERPRET=1" in why
     with pytest.raises(Unavailable, match="TRITON_INTERPRET=1"):
-        triton_own.load_late("rms_norm", "rms_norm")(draw(1, 4), draw(4))
+        loading.load_late("rms_norm", "rms_norm")(draw(1, 4), draw(4))
 
 
 def test_a_gpu_is_not_given_interpreted_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triton_own, "torch_unavailable", lambda device: None)  # as if there were one
-    assert "TRITON_INTERPRET=1 is set" in str(triton_own.BACKEND.unavailable("cuda"))
+    monkeypatch.setattr(loading, "torch_unavailable", lambda device: None)  # as if there were one
+    assert "TRITON_INTERPRET=1 is set" in str(loading.triton_unavailable("cuda"))
     monkeypatch.delenv("TRITON_INTERPRET")
-    assert triton_own.BACKEND.unavailable("cuda") is None
+    assert loading.triton_unavailable("cuda") is None
 
 
 def test_kernels_compile_for_a_gpu(tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_counts_of_draws_fit_the_probabilities(run: Any, draws: int) -> None:
 
 def test_draws_agree_with_the_eager_operator_of_the_engine() -> None:
     torch = pytest.importorskip("torch", reason="needs torch: pip install 'inferometer[torch]'")
-    from inferometer.engines.implementations.eager import top_k_top_p
+    from inferometer.backends.torch.decoder import top_k_top_p
 
     rng = np.random.default_rng(8)
     for step, settings in enumerate(SETTINGS * 6):

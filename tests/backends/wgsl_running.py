@@ -119,7 +119,7 @@ def _device() -> Any:
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())  # else the drivers' loader complains on stderr
     import wgpu
 
-    from inferometer.engines.webgpu.driver_order import load_triton_first
+    from inferometer.engines.webgpu.run.driver_order import load_triton_first
 
     load_triton_first()
     try:

@@ -96,7 +96,7 @@ CHEATS = {
         "it replaced torch.rms_norm",
     ),
     "reading the reference, by import": (
-        "from inferometer.operators.rms_norm import reference as rms_norm\n",
+        "from inferometer.operators.catalogue.rms_norm import reference as rms_norm\n",
         "a candidate can't import inferometer",
     ),
     "reading the reference, by file": (

@@ -46,9 +46,11 @@ def ab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> C
         stand_in = SimpleNamespace(Plan=lambda **sizes: sizes, measure_ab=measure)
         monkeypatch.setitem(sys.modules, "inferometer.engines.ab", stand_in)
         monkeypatch.setitem(
-            sys.modules, "inferometer.engines.hf", SimpleNamespace(load_model=lambda name, **options: (name, options))
+            sys.modules,
+            "inferometer.engines.hf.model",
+            SimpleNamespace(load_model=lambda name, **options: (name, options)),
         )
-        monkeypatch.setattr("inferometer.commands.devices.require_device_at", lambda device: device)
+        monkeypatch.setattr("inferometer.commands.options.devices.require_device_at", lambda device: device)
         monkeypatch.setattr(arms, "parse_arm", lambda text, device: SimpleNamespace(name=text))
         said = run("ab", *words, capsys=capsys)
         answer.asked = asked  # type: ignore[attr-defined]

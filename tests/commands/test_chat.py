@@ -51,7 +51,7 @@ class Chat:
         self.engine = ScriptedEngine()
         self.loaded: list[dict[str, Any]] = []
         self._patch, self._capsys = monkeypatch, capsys
-        monkeypatch.setitem(sys.modules, "inferometer.engines.hf", SimpleNamespace(load_model=self._load))
+        monkeypatch.setitem(sys.modules, "inferometer.engines.hf.model", SimpleNamespace(load_model=self._load))
 
     def __call__(self, *words: object, stdin: Terminal | None = None) -> Said:
         self._patch.setattr(sys, "stdin", stdin or Terminal())
@@ -198,7 +198,7 @@ def test_a_failure_of_one_answer_doesnt_end_the_conversation(chat: Chat) -> None
 def test_a_terminal_is_not_driven_by_what_a_model_says(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     chat.engine.script = (*b"a\x1b[2J\n\tb",)
     assert chat("--prompt", "Hello", "--new-tokens", 8)[1] == "a\x1b[2J\n\tb\n"
-    monkeypatch.setattr("inferometer.commands.chatting.is_terminal", lambda stream: stream is sys.stdout)
+    monkeypatch.setattr("inferometer.commands.options.chat.is_terminal", lambda stream: stream is sys.stdout)
     assert chat("--prompt", "Hello", "--new-tokens", 8)[1] == "a [2J\n\tb\n"
 
 
@@ -284,7 +284,7 @@ def test_ctrl_c_ends_the_wait_for_a_line_after_polars_was_used() -> None:
     program = (
         "import polars\n"
         "polars.LazyFrame({'a': [1]}).select(polars.col('a').sum()).collect()\n"
-        "from inferometer.commands.chatting import next_line\n"
+        "from inferometer.commands.options.chat import next_line\n"
         "next_line()"
     )
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}

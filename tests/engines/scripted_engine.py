@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from tests.engines.made_backends import decoder_backend
+
+from inferometer.backends.backend import DecoderKernel
 from inferometer.engines.arms import Arm, call
-from inferometer.engines.implementation import Implementation, Implementations
 
 EOS = 256
 
@@ -67,6 +69,6 @@ class ScriptedEngine:
 
 def arm_of(operator: str, function: Callable[..., Any], refuses: Callable[..., str | None] | None = None) -> Arm:
     """An arm whose backend `odd` has one operator, this function."""
-    implementation = Implementation(function) if refuses is None else Implementation(function, refuses)
-    odd = Implementations("odd", "For a test.", (operator,), lambda device: None, lambda name: implementation)
+    implementation = DecoderKernel(function) if refuses is None else DecoderKernel(function, refuses)
+    odd = decoder_backend("odd", (operator,), lambda name: implementation)
     return Arm("odd", {operator: odd}, {"linear": "odd has no linear"} if operator != "linear" else {})

@@ -7,10 +7,11 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.engines.made_backends import decoder_backend
 
 from inferometer.analyses.ab.comparison import PathComparison, compare_paths
-from inferometer.engines.arms import Arm, known_backends, parse_arm
-from inferometer.engines.implementation import Implementation, Implementations
+from inferometer.backends.backend import DecoderKernel
+from inferometer.engines.arms import Arm, decoder_of, known_backends, parse_arm
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -20,7 +21,7 @@ DELAY_NS = 2_000_000
 
 def run(model: str, arms: Sequence[Arm], *, repetitions: int = 1, new_tokens: int = 2) -> PathComparison:
     from inferometer.engines.ab import Plan, measure_ab
-    from inferometer.engines.hf import load_model
+    from inferometer.engines.hf.model import load_model
 
     plan = Plan(prompt_tokens=5, new_tokens=new_tokens, repetitions=repetitions)
     return compare_paths(measure_ab(load_model(model), arms, plan, record=False))
@@ -103,8 +104,8 @@ def test_a_planted_delay_is_the_first_path_with_its_size_and_its_callers_agree()
         return plain.call(*args, **settings)
 
     base = known_backends()["torch"]
-    plain = base.load("silu_mul")
-    delayed = Implementations("slow", "made for a test", ["silu_mul"], base.unavailable, lambda _: Implementation(slow))
+    plain = decoder_of(base).load("silu_mul")
+    delayed = decoder_backend("slow", ["silu_mul"], lambda _: DecoderKernel(slow), unavailable=base.unavailable)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

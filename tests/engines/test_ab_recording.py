@@ -11,7 +11,7 @@ from inferometer.engines.ab.device_time import DOMAIN, device_time
 from inferometer.engines.ab.recording import add_calls, allocations, device_time_so_far, plan_stores, store_names
 from inferometer.engines.paths import PathRecorder, scope
 from inferometer.errors import InputError
-from inferometer.record.journal import Journal
+from inferometer.record.journal.journal import Journal
 
 
 def span(name: str, start_ns: int, dur_ns: int, thread: int = 1) -> dict[str, Any]:

@@ -4,27 +4,28 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from tests.engines.made_backends import decoder_backend
 
+from inferometer.backends.backend import Backend, DecoderKernel
 from inferometer.engines import arms
 from inferometer.engines.arms import Arm, Check, call, checking, parse_arm, using
-from inferometer.engines.implementation import CONTRACTS, Implementation, Implementations
 from inferometer.engines.paths import PathRecorder
 from inferometer.errors import InputError, Unavailable, UnknownName
+from inferometer.operators.decoder.contracts import CONTRACTS
 
 
-def backend(name: str, *operators: str, refuses: str | None = None, unavailable: str | None = None) -> Implementations:
+def backend(name: str, *operators: str, refuses: str | None = None, unavailable: str | None = None) -> Backend:
     """One whose operators answer with its name."""
-    return Implementations(
-        name=name,
-        summary="made for a test",
-        operators=operators,
+    return decoder_backend(
+        name,
+        operators,
+        lambda operator: DecoderKernel(lambda *args, **settings: name, lambda *args, **settings: refuses),
         unavailable=lambda device: unavailable,
-        load=lambda operator: Implementation(lambda *args, **settings: name, lambda *args, **settings: refuses),
     )
 
 
 @pytest.fixture(autouse=True)
-def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Implementations]]:
+def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Backend]]:
     """Backends of the test, in the place of all others."""
     found = {
         "torch": backend("torch", *CONTRACTS),
@@ -69,20 +70,18 @@ def test_a_refused_call_is_torchs_and_says_why() -> None:
     assert ran(parse_arm("fussy"), "rope") == ("torch", "torch (fussy: head size 80)")
 
 
-def test_a_backend_that_raises_is_not_replaced(known: dict[str, Implementations]) -> None:
+def test_a_backend_that_raises_is_not_replaced(known: dict[str, Backend]) -> None:
     def fail(*args: Any) -> None:
         raise RuntimeError("illegal instruction")
 
-    bad = Implementations("bad", "", ["rope"], lambda device: None, lambda operator: Implementation(fail))
+    bad = decoder_backend("bad", ["rope"], lambda operator: DecoderKernel(fail))
     with using(Arm("bad", {"rope": bad})), pytest.raises(RuntimeError, match="illegal instruction"):
         call("rope", 1)
 
 
-def test_the_process_is_prepared_for_a_backend_when_it_is_chosen(known: dict[str, Implementations]) -> None:
+def test_the_process_is_prepared_for_a_backend_when_it_is_chosen(known: dict[str, Backend]) -> None:
     devices: list[str] = []
-    known["own"] = Implementations(
-        "own", "", ["rope"], lambda device: None, lambda operator: Implementation(print), devices.append
-    )
+    known["own"] = decoder_backend("own", ["rope"], lambda operator: DecoderKernel(print), prepare=devices.append)
     parse_arm("rope=own", "cuda:1")
     assert devices == ["cuda:1"]
 

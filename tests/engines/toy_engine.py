@@ -8,8 +8,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from inferometer.engines.arms import Arm, known_backends
-from inferometer.engines.implementation import Implementation, Implementations
+from tests.engines.made_backends import decoder_backend
+
+from inferometer.backends.backend import Backend, DecoderKernel
+from inferometer.engines.arms import Arm, decoder_of, known_backends
 from inferometer.engines.paths import scope
 
 H, LAYERS, VOCABULARY = 8, 2, 13
@@ -65,17 +67,17 @@ class ToyEngine:
 
 def backend(
     name: str, operators: Collection[str], change: Callable[..., Any], refuses: Callable[..., str | None] | None = None
-) -> Implementations:
+) -> Backend:
     """`change(call, *args, **settings)` answers each of `operators`; `call` is plain PyTorch's."""
     plain = known_backends()["torch"]
 
-    def load(operator: str) -> Implementation:
-        call = plain.load(operator).call
-        return Implementation(
+    def load(operator: str) -> DecoderKernel:
+        call = decoder_of(plain).load(operator).call
+        return DecoderKernel(
             lambda *args, **settings: change(call, *args, **settings), refuses or (lambda *args, **settings: None)
         )
 
-    return Implementations(name, "For tests.", tuple(operators), lambda device: None, load)
+    return decoder_backend(name, operators, load)
 
 
 def arm(name: str, operators: Collection[str], change: Callable[..., Any], **options: Any) -> Arm:

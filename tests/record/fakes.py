@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from inferometer.record.clock import Clock
-from inferometer.record.making import Makers, Options
+from inferometer.record.parts import Makers, Options
 from inferometer.record.sink import Sink
 from inferometer.trace.facts import Facts
 

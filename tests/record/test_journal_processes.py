@@ -22,8 +22,8 @@ SLACK_S = 1.5  # other processes may keep the flushing thread waiting
 WRITER = """
 import sys, threading, time
 from pathlib import Path
-from inferometer.record import journal_parts
-from inferometer.record.journal import Journal
+from inferometer.record.journal import parts
+from inferometer.record.journal.journal import Journal
 
 journal_parts.MOST_SMALL = 2
 path, flush_s, rows, at_once = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
@@ -124,7 +124,7 @@ def test_the_end_of_the_program_closes_a_journal(tmp_path: Path) -> None:
     script = """
 import sys
 from pathlib import Path
-from inferometer.record.journal import Journal
+from inferometer.record.journal.journal import Journal
 Journal(Path(sys.argv[1])).add("ops", 1, {"op": "a", "thread": 1, "start_ns": [1], "dur_ns": 1, "external_id": [0]})
 """
     process = started(script, tmp_path / "run.ifm")
@@ -139,7 +139,7 @@ def test_files_that_may_not_grow_leave_a_readable_store(tmp_path: Path) -> None:
     script = """
 import random, resource, sys
 from pathlib import Path
-from inferometer.record.journal import Journal
+from inferometer.record.journal.journal import Journal
 told = []
 with Journal(Path(sys.argv[1]), flush_s=1e6, on_trouble=told.append) as journal:
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
@@ -159,7 +159,7 @@ print(len(told), "File too large" in told[0])
 FORKING = """
 import os, sys, time
 from pathlib import Path
-from inferometer.record.journal import Journal
+from inferometer.record.journal.journal import Journal
 
 def add(journal, number):
     journal.add("ops", 1, {"op": "a", "thread": 1, "start_ns": [number], "dur_ns": 1, "external_id": [number]})

@@ -15,7 +15,7 @@ from inferometer.privacy.secrets import MASK
 from inferometer.record import recorder
 from inferometer.record.about import command_line, find_rank, masked
 from inferometer.record.clock import Clock
-from inferometer.record.making import OPS, Options, why_no_ops
+from inferometer.record.parts import OPS, Options, why_no_ops
 from inferometer.record.plan import VARIABLE, Plan, parts_folder, read_plan
 from inferometer.record.recorder import Recording, record
 

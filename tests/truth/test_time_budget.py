@@ -8,7 +8,7 @@ from tests.truth.idle import idle
 from tests.truth.raw import FILES, Capture, Launch
 
 import inferometer
-from inferometer.findings.launch_evidence import LaunchEvidence
+from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.rule import NEEDED
 from inferometer.names import decode
 

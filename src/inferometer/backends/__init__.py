@@ -1,4 +1,4 @@
-"""Kernels for the catalogue's operators: one file a backend, its own kernels in a folder beside it."""
+"""Kernels for the catalogue's operators and for those of a decoder: a file or folder for each source of kernels."""
 
 from functools import cache
 

@@ -139,7 +139,7 @@ def _per_token_group_quant_fp8() -> Kernel:
 
 def _require_fp8(own: Any, name: str, largest: float | None) -> None:
     """Refuse a dtype, by its short name, that isn't the GPU's, and a largest value that isn't the type's."""
-    from inferometer.operators.draws import largest_of, torch_dtype
+    from inferometer.operators.catalogue.draws import largest_of, torch_dtype
 
     short = str(own).removeprefix("torch.")
     require(torch_dtype(name) == own, f"aiter quantises to {short} here, want {name}")

@@ -1,7 +1,7 @@
 """The backend `reference`: what the operators themselves declare, slow and obvious, float32 inside."""
 
 from inferometer.backends.backend import Backend, Kernel
-from inferometer.backends.torch_eager import torch_unavailable
+from inferometer.backends.torch.catalogue import torch_unavailable
 from inferometer.operators import operators, require_operator
 
 

@@ -125,7 +125,7 @@ def rope_by_table(rotate: Callable[..., None]) -> Kernel:
 
 def _rows(tokens: int) -> int:
     """More than the greatest position that the operator's inputs have, known without asking the device."""
-    from inferometer.operators.fused_qkv_rope import FURTHEST
+    from inferometer.operators.catalogue.fused_qkv_rope import FURTHEST
 
     return max(FURTHEST, tokens + 2)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from inferometer.commands.base import FORMATS, Output, Source, command, output_options
-from inferometer.commands.pages import check_output, choose_place, describe_page, warn_left_out, write_page
+from inferometer.commands.options.pages import check_output, choose_place, describe_page, warn_left_out, write_page
 
 if TYPE_CHECKING:
     from inferometer.analyses.ab.comparison import PathComparison
@@ -121,11 +121,11 @@ def _refuse_measuring(given: dict[str, Any]) -> None:
 
 
 def _measure(asked: _Asked, folder: Path | None, *, force: bool) -> "PathMeasurement":
-    from inferometer.commands.devices import require_device_at
-    from inferometer.commands.progress import working
+    from inferometer.commands.options.devices import require_device_at
+    from inferometer.commands.options.progress import working
     from inferometer.engines.ab import Plan, measure_ab
     from inferometer.engines.arms import parse_arm
-    from inferometer.engines.hf import load_model
+    from inferometer.engines.hf.model import load_model
 
     device = require_device_at(asked.on)
     arms = [parse_arm(text, device) for text in asked.texts()]

@@ -56,7 +56,7 @@ class Source:
 
         Markdown is for others to read: there the trace is called by the file's name, without its folders.
         """
-        from inferometer.commands.progress import reading
+        from inferometer.commands.options.progress import reading
         from inferometer.formats.opening import open_trace
         from inferometer.trace.facts import without_folders
 
@@ -69,7 +69,7 @@ class Source:
 
     def store(self, target: str, *, force: bool) -> "Trace":
         """As `inferometer.import_trace`."""
-        from inferometer.commands.progress import reading
+        from inferometer.commands.options.progress import reading
         from inferometer.formats.opening import import_trace
 
         with reading(self.path) as progress:

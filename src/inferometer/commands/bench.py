@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from inferometer.commands.base import FORMATS, Output, command, output_options
-from inferometer.commands.benching import Asking, existing, parse_memory, require_device_apart
-from inferometer.commands.choosing import Number
+from inferometer.commands.options.bench import Asking, existing, parse_memory, require_device_apart
+from inferometer.commands.options.selection import Number
 
 if TYPE_CHECKING:
     from inferometer.bench.evaluation import Evaluation
@@ -101,7 +101,7 @@ def _evaluate(asked: "list[Asked]", file: Path | None, stage: str, asking: Askin
     from inferometer.bench.isolation import Limits
     from inferometer.bench.race import Pace
     from inferometer.bench.timer_choice import choose_timer
-    from inferometer.commands.progress import working
+    from inferometer.commands.options.progress import working
 
     limits = Limits(seconds=asking.limit, memory_bytes=asking.memory)
     plan = Plan(asking.cases, asking.on, limits, asking.strided)
@@ -120,7 +120,7 @@ def _build(asked: "list[Asked]", file: Path | None, architectures: tuple[str, ..
     if file is None or len(asked) != 1:
         raise click.UsageError("--stage builds needs one OPERATOR and a --candidate.")
     from inferometer.bench.builds.building import build_candidate
-    from inferometer.commands.progress import working
+    from inferometer.commands.options.progress import working
 
     with working() as say:
         say(f"machine code for {', '.join(architectures)}")

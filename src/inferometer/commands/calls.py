@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
-from inferometer.commands.choosing import between_option, match_option, rank_option, sort_option, top_option
+from inferometer.commands.options.selection import between_option, match_option, rank_option, sort_option, top_option
 
 if TYPE_CHECKING:
     from inferometer.analyses.rows import SortKey

@@ -6,10 +6,10 @@ import click
 from click.core import ParameterSource
 
 from inferometer.commands.base import Output, command, output_options
-from inferometer.commands.chat_hf import HfAsked, chat_with_hf
-from inferometer.commands.chat_webgpu import WebGpuAsked, chat_with_webgpu
-from inferometer.commands.chatting import find_prompt
-from inferometer.commands.choosing import Number
+from inferometer.commands.options.chat import find_prompt
+from inferometer.commands.options.chat_hf import HfAsked, chat_with_hf
+from inferometer.commands.options.chat_webgpu import WebGpuAsked, chat_with_webgpu
+from inferometer.commands.options.selection import Number
 
 
 @command(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from inferometer.commands.base import Output, Source, command, output_options
-from inferometer.commands.choosing import Number
+from inferometer.commands.options.selection import Number
 
 if TYPE_CHECKING:
     from inferometer.analyses.compare.comparison import Comparison
@@ -53,7 +53,7 @@ def run(
     out: Output,
 ) -> None:
     from inferometer.analyses.compare.comparison import NEEDED, compare
-    from inferometer.commands.other_runs import runs_of
+    from inferometer.commands.options.other_runs import runs_of
     from inferometer.hardware.known import require_device
 
     if max_regression is not None and not check:

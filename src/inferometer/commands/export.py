@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from inferometer.commands.base import Output, ReaderLeft, Source, command, output_options, source_argument
-from inferometer.commands.choosing import rank_option
+from inferometer.commands.options.selection import rank_option
 from inferometer.errors import clean
 
 if TYPE_CHECKING:

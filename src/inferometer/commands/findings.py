@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
-from inferometer.commands.choosing import rank_option, top_option
-from inferometer.commands.modelled import Modelled, hardware, model_options
+from inferometer.commands.options.modelled import Modelled, hardware, model_options
+from inferometer.commands.options.selection import rank_option, top_option
 from inferometer.findings.finding import Severity
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import click
 
 from inferometer.commands.base import Output, Source, command, output_options, source_argument
-from inferometer.commands.choosing import between_option, device_option, rank_option, stream_option, top_option
+from inferometer.commands.options.selection import between_option, device_option, rank_option, stream_option, top_option
 
 
 @command(

@@ -71,7 +71,7 @@ def _answer(name: str | None, source: Source | None, device_file: str | None) ->
 def _measure(how: _Measuring) -> "Result":
     from inferometer.analyses.hardware.devices import name_fact
     from inferometer.analyses.hardware.measured import describe_measured
-    from inferometer.commands.progress import working
+    from inferometer.commands.options.progress import working
     from inferometer.formats.source import printable
     from inferometer.hardware.measure import encode_device, file_name, find_subject, measure_subject
     from inferometer.hardware.measure_timing import FULL, QUICK

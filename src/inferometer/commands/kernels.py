@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import click
 
 from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
-from inferometer.commands.choosing import (
+from inferometer.commands.options.modelled import Modelled, model_options
+from inferometer.commands.options.selection import (
     between_option,
     device_option,
     match_option,
@@ -14,7 +15,6 @@ from inferometer.commands.choosing import (
     stream_option,
     top_option,
 )
-from inferometer.commands.modelled import Modelled, model_options
 
 if TYPE_CHECKING:
     from inferometer.analyses.labels import By

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from inferometer.commands.base import FORMATS, Output, command, output_options
-from inferometer.commands.pages import (
+from inferometer.commands.options.pages import (
     STDOUT,
     check_output,
     choose_place,

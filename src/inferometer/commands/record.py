@@ -10,7 +10,7 @@ import click
 from inferometer.commands.base import Output, command, output_options
 
 if TYPE_CHECKING:
-    from inferometer.record.launching import Launched
+    from inferometer.record.program import Launched
 
 _LISTED = ("ops", "launches", "spans", "frames", "calls", "counters")
 _PLAIN = {"spans": "step marks and ranges", "frames": "frames"}
@@ -70,8 +70,8 @@ run.allow_interspersed_args = False  # what follows COMMAND is its own
 def _record_command(words: tuple[str, ...], store: Path, out: Output, options: dict[str, Any]) -> int:
     import gc
 
-    from inferometer.record.launching import join, launch
-    from inferometer.record.making import Options
+    from inferometer.record.parts import Options
+    from inferometer.record.program import join, launch
 
     gc.enable()  # off in commands, which are short: this one lives as long as the program
     if options["parts"]:
@@ -88,7 +88,7 @@ def _record_command(words: tuple[str, ...], store: Path, out: Output, options: d
 
 
 def _record_server(store: Path, out: Output, options: dict[str, Any]) -> int:
-    from inferometer.record.server import record_server
+    from inferometer.record.server.server import record_server
 
     def said(line: str) -> None:
         click.echo(line, err=True)

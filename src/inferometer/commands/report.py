@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.attributing import capture_option, open_captures
 from inferometer.commands.base import Output, Source, command, output_options, source_argument
-from inferometer.commands.modelled import Modelled, hardware, model_options
-from inferometer.commands.pages import (
+from inferometer.commands.options.attribution import capture_option, open_captures
+from inferometer.commands.options.modelled import Modelled, hardware, model_options
+from inferometer.commands.options.pages import (
     STDOUT,
     check_output,
     choose_place,
@@ -60,7 +60,7 @@ def run(
     look = _open(source, candidate, modelled, device, captures)
     title = title or _title(source.path, candidate)
 
-    from inferometer.commands.progress import working
+    from inferometer.commands.options.progress import working
     from inferometer.reports.page.section import build_blocks
 
     with working() as say:

@@ -3,8 +3,8 @@
 import click
 
 from inferometer.commands.base import Output, Source, command, output_options, source_argument
-from inferometer.commands.choosing import rank_option, top_option
-from inferometer.commands.modelled import Modelled, hardware, model_options
+from inferometer.commands.options.modelled import Modelled, hardware, model_options
+from inferometer.commands.options.selection import rank_option, top_option
 
 
 @command(

@@ -6,7 +6,7 @@ import sys
 import click
 
 from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
-from inferometer.commands.choosing import between_option, device_option, rank_option, stream_option, top_option
+from inferometer.commands.options.selection import between_option, device_option, rank_option, stream_option, top_option
 
 _PIPE_WIDTH = 60
 _BESIDE = 36  # columns that rank, device and stream take beside the strip

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.attributing import Attributing, attributing_options
 from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
-from inferometer.commands.choosing import Number, match_option
+from inferometer.commands.options.attribution import Attributing, attributing_options
+from inferometer.commands.options.selection import Number, match_option
 
 if TYPE_CHECKING:
     from inferometer.analyses.launched_by.call_tree_nodes import Frames

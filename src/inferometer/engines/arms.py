@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from inferometer.engines.implementation import CONTRACTS, Implementation, Implementations
+from inferometer.backends import backends
+from inferometer.backends.backend import Backend, DecoderKernel, DecoderKernels
 from inferometer.engines.paths import scope
 from inferometer.errors import InputError, Unavailable, UnknownName
-from inferometer.registry import collect
+from inferometer.operators.decoder.contracts import CONTRACTS
 
 BASE = "torch"
 _GROUPS: Mapping[str, tuple[str, ...]] = {"attention": ("attention_prefill", "attention_decode")}
@@ -28,7 +29,7 @@ class Arm:
     """
 
     name: str
-    backends: Mapping[str, Implementations]
+    backends: Mapping[str, Backend]
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def backend_of(self, operator: str) -> str:
@@ -37,9 +38,20 @@ class Arm:
         return BASE if found is None else found.name
 
 
-def known_backends() -> dict[str, Implementations]:
-    """All that there are, by name; one file each in `implementations/`, others by entry points."""
-    return collect("inferometer.engines.implementations", "IMPLEMENTATIONS")
+def known_backends() -> dict[str, Backend]:
+    """Those that have kernels for a decoder, by name."""
+    return {name: backend for name, backend in backends().items() if backend.decoder is not None}
+
+
+def decoder_of(backend: Backend) -> DecoderKernels:
+    """What the backend has of a decoder's operators.
+
+    Raises:
+        InputError: It has none of them.
+    """
+    if backend.decoder is None:
+        raise InputError(f"{backend.name} has no kernels for a decoder's operators")
+    return backend.decoder
 
 
 def parse_arm(text: str, device: str = "cpu") -> Arm:
@@ -52,9 +64,9 @@ def parse_arm(text: str, device: str = "cpu") -> Arm:
     """
     if "=" not in text:
         backend = _backend(text, device)
-        lacking = {name: f"{text} has no {name}" for name in CONTRACTS if name not in backend.operators}
-        return Arm(text, {name: backend for name in CONTRACTS if name in backend.operators}, lacking)
-    chosen: dict[str, Implementations] = {}
+        lacking = {name: f"{text} has no {name}" for name in CONTRACTS if name not in decoder_of(backend).operators}
+        return Arm(text, {name: backend for name in CONTRACTS if name in decoder_of(backend).operators}, lacking)
+    chosen: dict[str, Backend] = {}
     for part in text.split(","):
         name, equals, backend_name = (each.strip() for each in part.partition("="))
         if not equals:
@@ -63,10 +75,8 @@ def parse_arm(text: str, device: str = "cpu") -> Arm:
             if operator in chosen:
                 raise InputError(f'"{text}": {operator} has two backends')
             backend = _backend(backend_name, device)
-            if operator not in backend.operators:
-                raise InputError(
-                    f"{backend_name} has no {operator}", hint=f"It has: {', '.join(sorted(backend.operators))}"
-                )
+            if operator not in (has := decoder_of(backend).operators):
+                raise InputError(f"{backend_name} has no {operator}", hint=f"It has: {', '.join(sorted(has))}")
             chosen[operator] = backend
     return Arm(text, chosen)
 
@@ -79,14 +89,15 @@ def _operators(name: str) -> tuple[str, ...]:
     return (name,)
 
 
-def _backend(name: str, device: str) -> Implementations:
+def _backend(name: str, device: str) -> Backend:
     known = known_backends()
     if name not in known:
         raise UnknownName("backend", name, known)
-    why = known[name].unavailable(device)
+    decoder = decoder_of(known[name])
+    why = decoder.unavailable(device)
     if why is not None:
         raise Unavailable(f"{name} can't run on {device}: {why}")
-    known[name].prepare(device)
+    decoder.prepare(device)
     return known[name]
 
 
@@ -154,11 +165,11 @@ def run(arm: Arm, operator: str, args: tuple[Any, ...], settings: Mapping[str, A
 
 
 @cache
-def load(backend: Implementations, operator: str) -> Implementation:
+def load(backend: Backend, operator: str) -> DecoderKernel:
     """A backend's implementation, loaded once."""
-    return backend.load(operator)
+    return decoder_of(backend).load(operator)
 
 
 @cache
-def _base(operator: str) -> Implementation:
-    return known_backends()[BASE].load(operator)
+def _base(operator: str) -> DecoderKernel:
+    return load(known_backends()[BASE], operator)

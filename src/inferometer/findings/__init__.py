@@ -1,1 +1,1 @@
-"""What to look at first: one file a rule, each declares `RULE`. `engine.find_findings` asks them all."""
+"""What to look at first: one file a rule in `rules`, each declares `RULE`. `engine.find_findings` asks them all."""

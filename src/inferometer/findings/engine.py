@@ -26,7 +26,7 @@ from inferometer.trace.trace import Trace
 if TYPE_CHECKING:
     from inferometer.analyses.steps.table import StepTable
     from inferometer.architectures import Model
-    from inferometer.findings.launch_evidence import LaunchEvidence
+    from inferometer.findings.evidence.launch_evidence import LaunchEvidence
     from inferometer.hardware import Device
 
 _AT_ONCE = 4  # rules
@@ -222,7 +222,7 @@ def find_findings(
 
 def known_rules() -> dict[str, Rule]:
     """All rules by name."""
-    return collect("inferometer.findings", "RULE")
+    return collect("inferometer.findings.rules", "RULE", group="inferometer.findings", deep=True)
 
 
 def _asked(names: Collection[str]) -> list[Rule]:

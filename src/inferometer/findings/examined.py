@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import polars as pl
 
+from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.finding import Finding
-from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.trace.trace import Trace
 from inferometer.units import format_count, format_duration, format_share
 

@@ -20,7 +20,7 @@ from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
     from inferometer.architectures import Model
-    from inferometer.findings.launch_evidence import LaunchEvidence
+    from inferometer.findings.evidence.launch_evidence import LaunchEvidence
     from inferometer.hardware.device import Device
 
 _FIRST = 5  # findings that are shown

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from inferometer.findings.evidence.locked_property import made_once
 from inferometer.findings.finding import Finding
-from inferometer.findings.made_once import made_once
 from inferometer.names import KernelName, decode
 from inferometer.names.engine_labels import class_of_label
 from inferometer.trace.trace import Trace
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from inferometer.analyses.model.bounds import ModelBounds
     from inferometer.analyses.steps.table import StepTable
     from inferometer.architectures import Model
-    from inferometer.findings.launch_evidence import LaunchEvidence
+    from inferometer.findings.evidence.launch_evidence import LaunchEvidence
     from inferometer.hardware import Device
 
 WARNINGS = ("warning", "warn")
@@ -82,7 +82,7 @@ class Evidence:
         count = self.trace.launches.select(pl.len()).collect().item()
         if not count or (self._most_launches is not None and count > self._most_launches):
             return None
-        from inferometer.findings.launch_evidence import LaunchEvidence
+        from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 
         return self._launches or LaunchEvidence(self.trace)
 

@@ -13,7 +13,7 @@ from inferometer.registry import collect
 @cache
 def operators() -> dict[str, Operator]:
     """All operators by name, the most important one first."""
-    found: dict[str, Operator] = collect("inferometer.operators", "OPERATOR")
+    found: dict[str, Operator] = collect("inferometer.operators.catalogue", "OPERATOR", group="inferometer.operators")
     return dict(sorted(found.items(), key=lambda item: (-item[1].catalogue().importance, item[0])))
 
 

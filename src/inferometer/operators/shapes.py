@@ -87,7 +87,7 @@ def read_catalogue(operator: str) -> Catalogue:
     """What `OPERATOR.json` holds."""
     from importlib.resources import files
 
-    data = (files("inferometer.operators") / f"{operator}.json").read_bytes()
+    data = (files("inferometer.operators.catalogue") / f"{operator}.json").read_bytes()
     found = msgspec.json.decode(data, type=Catalogue)
     shapes = tuple(msgspec.structs.replace(shape, args=_expand(shape.args)) for shape in found.shapes)
     return msgspec.structs.replace(found, shapes=shapes)

@@ -23,11 +23,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from inferometer.record.clock import Clock
-from inferometer.record.making import OPS, PROFILE, Makers, Options, has_gpu, why_no_ops
+from inferometer.record.parts import OPS, PROFILE, Makers, Options, has_gpu, why_no_ops
 from inferometer.record.sharing import LateSink, Recorder, Shared, keep
 
 if TYPE_CHECKING:
-    from inferometer.record.plain_steps import PlainSteps
+    from inferometer.record.interception.plain_steps import PlainSteps
     from inferometer.record.sharing import Journalled
     from inferometer.record.sink import Sink
     from inferometer.trace.facts import Facts
@@ -193,20 +193,20 @@ class Recording:
 
     def _estimate_cost(self) -> None:
         """Unless another recording intercepts already: ops can't be timed without then."""
-        from inferometer.record.cost import op_cost_ns
+        from inferometer.record.interception.cost import op_cost_ns
 
         if OPS.recorder is None and self.makers.times_ops:
             self._op_ns = op_cost_ns(sys.modules["torch"], lambda sink: self.makers.ops(sink, self.options))
 
     def _note_cost(self, sink: LateSink) -> None:
-        from inferometer.record.cost import in_words
+        from inferometer.record.interception.cost import in_words
 
         if self._op_ns is not None and sink.ops:
             line = in_words(sink.ops, self._op_ns, sink.clock.now() - self._began_ns)
             sink.tell(_noting(line))
 
     def _begin_steps(self) -> None:
-        from inferometer.record.plain_steps import PlainSteps
+        from inferometer.record.interception.plain_steps import PlainSteps
 
         if self._sink is not None:
             self._steps = PlainSteps(self._sink)
@@ -230,14 +230,14 @@ class Recording:
             self.remark(f"{what} couldn't be recorded: {type(error).__name__}: {message}")
 
     def _watch_workers(self) -> None:
-        from inferometer.record import workers
         from inferometer.record.plan import parts_folder
+        from inferometer.record.workers import workers
 
         self.parts = self.parts or parts_folder(self.path)
         self._try("Workers", lambda: self._closing.enter_context(workers.watched(self)))
 
     def _join_workers(self, folder: Path) -> None:
-        from inferometer.record.worker_parts import join_into
+        from inferometer.record.workers.parts import join_into
 
         self._try("The workers' parts", lambda: self.remarks.extend(join_into(self.path, folder)))
 
@@ -300,7 +300,7 @@ def _begin_if_planned() -> None:
     from inferometer.record.plan import VARIABLE
 
     if VARIABLE in os.environ:
-        from inferometer.record.child import begin
+        from inferometer.record.workers.child import begin
 
         begin(ops=False)
 

@@ -10,7 +10,7 @@ from tests.bench.builds import samples
 
 from inferometer.bench.builds.building import build_candidate
 from inferometer.bench.builds.result import Builds
-from inferometer.operators import linear_sigmoid_mul, rms_norm
+from inferometer.operators.catalogue import linear_sigmoid_mul, rms_norm
 from inferometer.operators.operator import Operator
 
 NORM, GATE = rms_norm.OPERATOR, linear_sigmoid_mul.OPERATOR

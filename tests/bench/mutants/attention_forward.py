@@ -8,7 +8,7 @@ from tests.bench.mutants.attention import Attention, causal, everything
 from tests.bench.mutants.shared import Kernel, cut, fp8, halves, shifted
 from torch import Tensor
 
-from inferometer.operators.attention_forward import reference
+from inferometer.operators.catalogue.attention_forward import reference
 
 
 def kernel(attend: Attention) -> Kernel:

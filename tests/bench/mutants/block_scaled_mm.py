@@ -4,7 +4,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, bf16, cut, halves, shifted
 from torch import Tensor
 
-from inferometer.operators.block_scaled_mm import reference
+from inferometer.operators.catalogue.block_scaled_mm import reference
 
 
 def kernel(

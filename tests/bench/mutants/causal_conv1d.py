@@ -5,7 +5,7 @@ from tests.bench.mutants.shared import Kernel, bf16, cut, fp8, halves, shifted, 
 from torch import Tensor
 from torch.nn.functional import conv1d, silu
 
-from inferometer.operators.causal_conv1d import reference
+from inferometer.operators.catalogue.causal_conv1d import reference
 
 
 def kernel(

@@ -4,7 +4,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, bf16, cut, fp8, halves, shifted, times
 from torch import Tensor
 
-from inferometer.operators.chunk_delta_rule_output import reference
+from inferometer.operators.catalogue.chunk_delta_rule_output import reference
 
 
 def kernel(

@@ -6,7 +6,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, bf16, cut, fp8, halves, shifted, times
 from torch import Tensor
 
-from inferometer.operators.chunk_gated_delta_rule_state import reference
+from inferometer.operators.catalogue.chunk_gated_delta_rule_state import reference
 
 Three = tuple[Tensor, Tensor, Tensor]
 

@@ -5,8 +5,8 @@ from tests.bench.mutants import fused_moe
 from tests.bench.mutants.shared import Kernel, bf16, cut, halves, shifted
 from torch import Tensor
 
-from inferometer.operators.fp8_blockscale_fused_moe import reference
-from inferometer.operators.fused_moe import reference as experts
+from inferometer.operators.catalogue.fp8_blockscale_fused_moe import reference
+from inferometer.operators.catalogue.fused_moe import reference as experts
 
 
 def over_scaled(kernel: Kernel) -> Kernel:

@@ -4,8 +4,8 @@ import torch
 from tests.bench.mutants.shared import Kernel, bf16, cut, halves, shifted, then
 from torch import Tensor
 
-from inferometer.operators.draws import largest_of, torch_dtype
-from inferometer.operators.fp8_dynamic_per_token_quant import LEAST, reference
+from inferometer.operators.catalogue.draws import largest_of, torch_dtype
+from inferometer.operators.catalogue.fp8_dynamic_per_token_quant import LEAST, reference
 
 Two = tuple[Tensor, ...]
 

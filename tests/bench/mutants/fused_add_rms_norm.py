@@ -5,7 +5,7 @@ from tests.bench.mutants import rms_norm
 from tests.bench.mutants.shared import Kernel, cut, fp8, halves, shifted
 from torch import Tensor
 
-from inferometer.operators.fused_add_rms_norm import reference
+from inferometer.operators.catalogue.fused_add_rms_norm import reference
 
 Two = tuple[Tensor, Tensor]
 

@@ -5,7 +5,7 @@ from tests.bench.mutants.shared import Kernel, bf16, cut, fp8, halves, shifted, 
 from torch import Tensor
 from torch.nn.functional import gelu, silu
 
-from inferometer.operators.fused_moe import reference
+from inferometer.operators.catalogue.fused_moe import reference
 
 
 def kernel(

@@ -7,7 +7,7 @@ from tests.bench.mutants import rms_norm
 from tests.bench.mutants.shared import Kernel, cut, fp8, halves, shifted
 from torch import Tensor
 
-from inferometer.operators.fused_qk_rmsnorm import reference
+from inferometer.operators.catalogue.fused_qk_rmsnorm import reference
 
 
 def kernel(

@@ -6,7 +6,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, bf16, fp8, shifted, then
 from torch import Tensor
 
-from inferometer.operators.fused_qkv_rope import reference
+from inferometer.operators.catalogue.fused_qkv_rope import reference
 
 Three = tuple[Tensor, ...]
 

@@ -8,8 +8,8 @@ from tests.bench.mutants import fused_add_rms_norm as add_norm
 from tests.bench.mutants.shared import Kernel, fp8, halves, shifted, then
 from torch import Tensor
 
-from inferometer.operators import fused_add_rms_norm
-from inferometer.operators.fused_rmsnorm_quant import reference
+from inferometer.operators.catalogue import fused_add_rms_norm
+from inferometer.operators.catalogue.fused_rmsnorm_quant import reference
 
 Three = tuple[Tensor, ...]
 

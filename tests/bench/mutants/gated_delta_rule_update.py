@@ -6,7 +6,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, bf16, cut, fp8, halves, shifted, summed
 from torch import Tensor
 
-from inferometer.operators.gated_delta_rule_update import reference
+from inferometer.operators.catalogue.gated_delta_rule_update import reference
 
 Two = tuple[Tensor, Tensor]
 

@@ -7,7 +7,7 @@ from tests.bench.mutants import rms_norm
 from tests.bench.mutants.shared import Kernel, bf16, cut, fp8, halves, shifted
 from torch import Tensor
 
-from inferometer.operators.gated_rms_norm import reference
+from inferometer.operators.catalogue.gated_rms_norm import reference
 
 
 def gate_of(z: Tensor, activation: str) -> Tensor:

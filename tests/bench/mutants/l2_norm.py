@@ -3,7 +3,7 @@
 from tests.bench.mutants.shared import Kernel, cut, fp8, in_bf16, shifted, summed
 from torch import Tensor
 
-from inferometer.operators.l2_norm import reference
+from inferometer.operators.catalogue.l2_norm import reference
 
 
 def kernel(x: Tensor, *, eps: float = 1e-6, of: Kernel = lambda y: y, squares: Kernel | None = None) -> Tensor:

@@ -4,7 +4,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, cut, fp8, halves, in_bf16, shifted, summed
 from torch import Tensor
 
-from inferometer.operators.layer_norm import reference
+from inferometer.operators.catalogue.layer_norm import reference
 
 
 def same(x: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, bf16, cut, fp8, halves, in_bf16, shifted, times
 from torch import Tensor
 
-from inferometer.operators.linear_sigmoid_mul import reference
+from inferometer.operators.catalogue.linear_sigmoid_mul import reference
 
 
 def kernel(

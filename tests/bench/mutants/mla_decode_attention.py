@@ -5,7 +5,7 @@ from tests.bench.mutants.attention import Attention
 from tests.bench.mutants.shared import Kernel, cut, fp8, halves, shifted
 from torch import Tensor
 
-from inferometer.operators.mla_decode_attention import reference
+from inferometer.operators.catalogue.mla_decode_attention import reference
 
 
 def kernel(attend: Attention, *, first: int = 0) -> Kernel:

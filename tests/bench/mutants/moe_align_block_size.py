@@ -4,7 +4,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, cut, shifted, then
 from torch import Tensor
 
-from inferometer.operators.moe_align_block_size import reference
+from inferometer.operators.catalogue.moe_align_block_size import reference
 
 Three = tuple[Tensor, Tensor, Tensor]
 

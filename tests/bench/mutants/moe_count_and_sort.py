@@ -4,7 +4,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, cut, shifted
 from torch import Tensor
 
-from inferometer.operators.moe_count_and_sort import reference
+from inferometer.operators.catalogue.moe_count_and_sort import reference
 
 Three = tuple[Tensor, ...]
 

@@ -4,7 +4,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, cut, fp8, halves, in_bf16, shifted
 from torch import Tensor
 
-from inferometer.operators.moe_sum_reduce import reference
+from inferometer.operators.catalogue.moe_sum_reduce import reference
 
 
 def kernel(x: Tensor, *, routed_scaling_factor: float = 1.0, add: Kernel | None = None) -> Tensor:

@@ -4,7 +4,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, bf16, cut, shifted, then
 from torch import Tensor
 
-from inferometer.operators.moe_topk_gating_softmax import reference
+from inferometer.operators.catalogue.moe_topk_gating_softmax import reference
 
 Two = tuple[Tensor, Tensor]
 

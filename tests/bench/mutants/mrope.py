@@ -7,7 +7,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, bf16, fp8, shifted, then
 from torch import Tensor
 
-from inferometer.operators.mrope import reference
+from inferometer.operators.catalogue.mrope import reference
 
 Two = tuple[Tensor, ...]
 

@@ -6,7 +6,7 @@ from tests.bench.mutants.attention import Attention
 from tests.bench.mutants.shared import Kernel, cut, fp8, halves, shifted
 from torch import Tensor
 
-from inferometer.operators.paged_attention_decode import reference
+from inferometer.operators.catalogue.paged_attention_decode import reference
 
 
 def kernel(attend: Attention, *, interleaved: bool = False) -> Kernel:

@@ -7,8 +7,8 @@ from tests.bench.mutants import fp8_dynamic_per_token_quant as by_token
 from tests.bench.mutants.shared import Kernel, halves, shifted, then
 from torch import Tensor
 
-from inferometer.operators.draws import largest_of
-from inferometer.operators.per_token_group_quant_fp8 import LEAST_SCALE, reference
+from inferometer.operators.catalogue.draws import largest_of
+from inferometer.operators.catalogue.per_token_group_quant_fp8 import LEAST_SCALE, reference
 
 Two = tuple[Tensor, ...]
 

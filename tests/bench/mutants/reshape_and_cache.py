@@ -4,7 +4,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, bf16, cut, fp8, halves, shifted
 from torch import Tensor
 
-from inferometer.operators.reshape_and_cache import reference
+from inferometer.operators.catalogue.reshape_and_cache import reference
 
 Two = tuple[Tensor, Tensor]
 

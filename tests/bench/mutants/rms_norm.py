@@ -6,7 +6,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, cut, fp8, halves, in_bf16, shifted, summed
 from torch import Tensor
 
-from inferometer.operators.rms_norm import reference
+from inferometer.operators.catalogue.rms_norm import reference
 
 
 def kernel(x: Tensor, weight: Tensor, *, eps: float = 1e-6, squares: Any = None, count: int | None = None) -> Tensor:

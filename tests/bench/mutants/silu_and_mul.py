@@ -5,7 +5,7 @@ from tests.bench.mutants.shared import Kernel, cut, fp8, halves, shifted
 from torch import Tensor
 from torch.nn.functional import gelu, silu
 
-from inferometer.operators.silu_and_mul import reference
+from inferometer.operators.catalogue.silu_and_mul import reference
 
 
 def kernel(x: Tensor, *, activate: Kernel = silu, interleaved: bool = False) -> Tensor:

@@ -4,7 +4,7 @@ import torch
 from tests.bench.mutants.shared import Kernel, shifted
 from torch import Tensor
 
-from inferometer.operators.topk_filter import reference
+from inferometer.operators.catalogue.topk_filter import reference
 
 OUT = float("-inf")
 

@@ -8,7 +8,7 @@ from tests.bench.mutants.attention import Attention, causal, causal_from_the_fir
 from tests.bench.mutants.shared import Kernel, cut, fp8, halves, shifted
 from torch import Tensor
 
-from inferometer.operators.unified_attention import reference
+from inferometer.operators.catalogue.unified_attention import reference
 
 CAUSAL = Attention(mask=causal)
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from inferometer.backends.wgsl.source import KernelSource, kernel_names, parse_kernel, read_kernel
-from inferometer.engines.webgpu.executor import Content
 from inferometer.engines.webgpu.program import (
     SAMPLING_WORDS,
     STATE_WORDS,
@@ -16,6 +15,7 @@ from inferometer.engines.webgpu.program import (
     Pipeline,
     Program,
 )
+from inferometer.engines.webgpu.run.executor import Content
 
 VOCABULARY = 50
 CAPACITY = 600

@@ -9,8 +9,8 @@ import numpy as np
 
 from inferometer.engines.bundled import require_config
 from inferometer.engines.random_weights import numbers, spread
-from inferometer.engines.webgpu.checkpoint import open_checkpoint
-from inferometer.engines.webgpu.slots import weight_slots
+from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
+from inferometer.engines.webgpu.weights.slots import weight_slots
 
 DTYPES = {"<f2": "F16", "<u2": "BF16", "<f4": "F32", "<f8": "F64", "|i1": "I8"}
 """BF16 is given as its bits, uint16."""

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from inferometer.engines.webgpu.executor import Adapter, LoadedModel, Request
-from inferometer.engines.webgpu.local_runner import LocalRunner
-from inferometer.engines.webgpu.numpy_executor import NumpyExecutor
+from inferometer.engines.webgpu.run.executor import Adapter, LoadedModel, Request
+from inferometer.engines.webgpu.run.local_runner import LocalRunner
+from inferometer.engines.webgpu.run.numpy_executor import NumpyExecutor
 
 PROMPT = tuple(range(40, 71))
 

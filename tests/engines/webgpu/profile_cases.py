@@ -3,18 +3,8 @@
 import random
 from collections.abc import Callable
 
-from inferometer.engines.webgpu.executor import (
-    Adapter,
-    LoadedModel,
-    LoadPhase,
-    PlannedStep,
-    Request,
-    Selection,
-    Submission,
-    Timing,
-)
 from inferometer.engines.webgpu.model_spec import ModelSpec
-from inferometer.engines.webgpu.profiled_run import ProfiledRun
+from inferometer.engines.webgpu.profile.profiled_run import ProfiledRun
 from inferometer.engines.webgpu.program import (
     Amount,
     Binding,
@@ -26,6 +16,16 @@ from inferometer.engines.webgpu.program import (
     Phase,
     Pipeline,
     Program,
+)
+from inferometer.engines.webgpu.run.executor import (
+    Adapter,
+    LoadedModel,
+    LoadPhase,
+    PlannedStep,
+    Request,
+    Selection,
+    Submission,
+    Timing,
 )
 
 HIDDEN, FFN, VOCAB, HEADS, HEAD_DIM = 64, 256, 512, 4, 16

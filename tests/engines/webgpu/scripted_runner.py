@@ -7,7 +7,8 @@ from typing import Any
 
 from tests.engines.scripted_engine import EOS, Bytes
 
-from inferometer.engines.webgpu.executor import (
+from inferometer.engines.webgpu.program import Amount, Binding, Buffer, Dispatch, Pass, Pipeline, Program
+from inferometer.engines.webgpu.run.executor import (
     Adapter,
     Content,
     LoadedModel,
@@ -19,7 +20,6 @@ from inferometer.engines.webgpu.executor import (
     Selection,
     Submission,
 )
-from inferometer.engines.webgpu.program import Amount, Binding, Buffer, Dispatch, Pass, Pipeline, Program
 
 PREFILL_NS, BATCH_NS = 1_000, 70
 """Wall times of the prompt's submit, and of a batch of any size."""

@@ -18,11 +18,11 @@ from tests.engines.webgpu.scripted_page import runs
 from inferometer.backends.wgsl.source import kernel_names, read_kernel
 from inferometer.engines.webgpu.browser.chromium import find_chromium
 from inferometer.engines.webgpu.browser.session import BrowserSession, open_browser
-from inferometer.engines.webgpu.checkpoint import open_checkpoint
-from inferometer.engines.webgpu.executor import Content, DeviceLost, Request, Submission, Timing
-from inferometer.engines.webgpu.local_runner import LocalRunner
-from inferometer.engines.webgpu.numpy_executor import NumpyExecutor
-from inferometer.engines.webgpu.planning import plan_model
+from inferometer.engines.webgpu.plan.planner import plan_model
+from inferometer.engines.webgpu.run.executor import Content, DeviceLost, Request, Submission, Timing
+from inferometer.engines.webgpu.run.local_runner import LocalRunner
+from inferometer.engines.webgpu.run.numpy_executor import NumpyExecutor
+from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
 from inferometer.errors import FormatError, InferometerError, InputError, Unavailable
 
 MANY = 17 << 18  # numbers of 4 bytes, 17 MiB: more than one piece of a download

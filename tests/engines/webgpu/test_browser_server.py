@@ -20,8 +20,8 @@ from inferometer.engines.webgpu.browser.chromium import choose_flags, find_chrom
 from inferometer.engines.webgpu.browser.messages import PageSubmission, TimeStep, find_clock
 from inferometer.engines.webgpu.browser.server import PageServer
 from inferometer.engines.webgpu.browser.session import open_browser
-from inferometer.engines.webgpu.executor import Content, DeviceLost, Request, Submission
 from inferometer.engines.webgpu.program import Buffer
+from inferometer.engines.webgpu.run.executor import Content, DeviceLost, Request, Submission
 from inferometer.errors import FormatError, InputError, Unavailable
 
 PAGE = Path(find_chromium.__code__.co_filename).parent / "page"

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from tests.engines.webgpu.scripted_runner import ADAPTER, ScriptedRunner
 
-from inferometer.engines.webgpu import adapter_rates, tuning, tuning_file
 from inferometer.engines.webgpu import engine as module
-from inferometer.engines.webgpu.checkpoint import open_checkpoint
-from inferometer.engines.webgpu.conversation import DeviceConversation
+from inferometer.engines.webgpu.chat.conversation import DeviceConversation
 from inferometer.engines.webgpu.engine import (
     LARGEST_DEFAULT_CONTEXT,
     context_for,
@@ -21,7 +19,10 @@ from inferometer.engines.webgpu.engine import (
     whole_context,
     words_for,
 )
-from inferometer.engines.webgpu.executor import DeviceLost
+from inferometer.engines.webgpu.run import adapter_rates
+from inferometer.engines.webgpu.run.executor import DeviceLost
+from inferometer.engines.webgpu.tune import tuned_file, tuner
+from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
 from inferometer.errors import InferometerError, InputError, Unavailable, UnknownName
 
 PROMPT = "user: Hello\nassistant: "  # what a model of bytes reads for "Hello", after a token that begins
@@ -121,8 +122,8 @@ def test_a_measurement_is_made_on_a_device_of_its_own_and_then_known(monkeypatch
     def tuned_choices(adapter: Any) -> Any:
         return (lambda key, candidates: (candidates[-1], adapter.backend)) if measured else None
 
-    monkeypatch.setattr(tuning, "tune", tune)
-    monkeypatch.setattr(tuning_file, "tuned_choices", tuned_choices)
+    monkeypatch.setattr(tuner, "tune", tune)
+    monkeypatch.setattr(tuned_file, "tuned_choices", tuned_choices)
     before, after, later = (
         load_webgpu("tiny-llama", on="numpy", capacity_tokens=32, tuner=tuner)
         for tuner in (known_choices, measured_choices, known_choices)
@@ -175,7 +176,7 @@ def test_the_mark_of_a_folder_changes_with_its_files(tmp_path: Any) -> None:
 
 
 def test_reading_is_timed_only_when_it_is_asked_for() -> None:
-    from inferometer.engines.webgpu.executor import Content
+    from inferometer.engines.webgpu.run.executor import Content
 
     reading = module._Reading()
     arrays = {"a": np.zeros(4, np.float32), "b": np.zeros(2, np.float16)}

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inferometer.engines.webgpu.checkpoint import open_checkpoint
-from inferometer.engines.webgpu.executor import Executor, Request
-from inferometer.engines.webgpu.local_runner import LocalRunner
-from inferometer.engines.webgpu.numpy_executor import NumpyExecutor
-from inferometer.engines.webgpu.planning import plan_model
-from inferometer.engines.webgpu.selecting import FUSED, Candidate, Tuned, TuneKey
+from inferometer.engines.webgpu.plan.planner import plan_model
+from inferometer.engines.webgpu.plan.selection import FUSED, Candidate, Tuned, TuneKey
+from inferometer.engines.webgpu.run.executor import Executor, Request
+from inferometer.engines.webgpu.run.local_runner import LocalRunner
+from inferometer.engines.webgpu.run.numpy_executor import NumpyExecutor
+from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
 from inferometer.errors import Unavailable
 
 MODELS = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3", "tiny-gemma3-26l")
@@ -40,7 +40,7 @@ def reference(name: str) -> Any:
     """transformers' own model, in float32 on weights rounded to float16."""
     torch = pytest.importorskip("torch", reason="the reference needs torch: pip install 'inferometer[torch]'")
     pytest.importorskip("transformers", reason="the reference needs transformers: pip install 'inferometer[torch]'")
-    from inferometer.engines.hf import load_model
+    from inferometer.engines.hf.model import load_model
 
     model = load_model(name).model
     with torch.no_grad():
@@ -102,7 +102,7 @@ def assert_right(told: Told, name: str) -> None:
 @pytest.fixture(scope="module")
 def device() -> Iterator[Executor]:
     pytest.importorskip("wgpu", reason="needs wgpu: pip install 'inferometer[webgpu]'")
-    from inferometer.engines.webgpu.wgpu_executor import open_wgpu
+    from inferometer.engines.webgpu.run.wgpu_executor import open_wgpu
 
     try:
         executor = open_wgpu()

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from inferometer.backends.wgsl.source import KernelSource, parse_kernel
-from inferometer.engines.webgpu.executor import Content
 from inferometer.engines.webgpu.program import (
     SAMPLING_WORDS,
     STATE_WORDS,
@@ -25,6 +24,7 @@ from inferometer.engines.webgpu.program import (
     Program,
     Purpose,
 )
+from inferometer.engines.webgpu.run.executor import Content
 
 VOCABULARY = 97
 _LAYER = """

@@ -20,8 +20,8 @@ from inferometer.engines.arms import Arm, using
 from inferometer.engines.paths import PathRecorder
 from inferometer.errors import InputError
 from inferometer.record.clock import Clock
-from inferometer.record.journal import Journal
-from inferometer.record.making import OPS, PROFILE, Makers, Options
+from inferometer.record.journal.journal import Journal
+from inferometer.record.parts import OPS, PROFILE, Makers, Options
 from inferometer.record.recorder import Recording
 from inferometer.trace.store import is_store, read_store
 

@@ -12,11 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inferometer.engines.bundled import is_folder
-from inferometer.engines.dialogue import Dialogue
-from inferometer.engines.tokens import Tokenizer
-from inferometer.engines.webgpu.adapter_rates import AdapterRates, measure_rates
-from inferometer.engines.webgpu.checkpoint import open_checkpoint
-from inferometer.engines.webgpu.executor import (
+from inferometer.engines.chat.dialogue import Dialogue
+from inferometer.engines.chat.tokens import Tokenizer
+from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
+from inferometer.engines.webgpu.plan.kernel_path import KernelPath, find_path, read_path
+from inferometer.engines.webgpu.plan.planner import plan_model
+from inferometer.engines.webgpu.plan.selection import Tuned
+from inferometer.engines.webgpu.program import Program
+from inferometer.engines.webgpu.program_memory import PurposeMemory, memory_of
+from inferometer.engines.webgpu.run.adapter_rates import AdapterRates, measure_rates
+from inferometer.engines.webgpu.run.executor import (
     Adapter,
     Content,
     DeviceLost,
@@ -25,13 +30,8 @@ from inferometer.engines.webgpu.executor import (
     LoadPhase,
     Runner,
 )
-from inferometer.engines.webgpu.kernel_path import KernelPath, find_path, read_path
-from inferometer.engines.webgpu.local_runner import LocalRunner
-from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
-from inferometer.engines.webgpu.planning import plan_model
-from inferometer.engines.webgpu.program import Program
-from inferometer.engines.webgpu.program_memory import PurposeMemory, memory_of
-from inferometer.engines.webgpu.selecting import Tuned
+from inferometer.engines.webgpu.run.local_runner import LocalRunner
+from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
 from inferometer.errors import InferometerError, InputError, Unavailable
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def known_choices(path: KernelPath, checkpoint: Checkpoint, runner: Runner, said
     Raises:
         InputError: The file of measurements isn't ours.
     """
-    from inferometer.engines.webgpu.tuning_file import tuned_choices
+    from inferometer.engines.webgpu.tune.tuned_file import tuned_choices
 
     return tuned_choices(runner.adapter)
 
@@ -227,7 +227,7 @@ def measured_choices(path: KernelPath, checkpoint: Checkpoint, runner: Runner, s
         InputError: The runner is a browser; the file of measurements isn't ours.
         Unavailable: The adapter has no timestamps.
     """
-    from inferometer.engines.webgpu.tuning import tune
+    from inferometer.engines.webgpu.tune.tuner import tune
 
     if not isinstance(runner, LocalRunner):
         raise InputError("tuning: want wgpu or NumPy, found a browser", hint="Leave --tune out there.")
@@ -292,11 +292,11 @@ def _capacity(checkpoint: Any, wanted: Capacity | None) -> int:
 def _open_local(on: str, said: Said) -> Runner:
     kind, _, name = on.partition(":")
     if on == NUMPY:
-        from inferometer.engines.webgpu.numpy_executor import NumpyExecutor
+        from inferometer.engines.webgpu.run.numpy_executor import NumpyExecutor
 
         return LocalRunner(NumpyExecutor())
     if kind == WGPU:
-        from inferometer.engines.webgpu.wgpu_executor import open_wgpu
+        from inferometer.engines.webgpu.run.wgpu_executor import open_wgpu
 
         said("an adapter")
         return LocalRunner(open_wgpu(name or None))
@@ -316,11 +316,11 @@ def _rates_of(runner: LocalRunner) -> tuple[AdapterRates | None, list[str]]:
 
 def _like(runner: LocalRunner) -> Executor:
     """A second executor on a runner's adapter."""
-    from inferometer.engines.webgpu.numpy_executor import NumpyExecutor
+    from inferometer.engines.webgpu.run.numpy_executor import NumpyExecutor
 
     if isinstance(runner.executor, NumpyExecutor):
         return NumpyExecutor()
-    from inferometer.engines.webgpu.wgpu_executor import open_wgpu
+    from inferometer.engines.webgpu.run.wgpu_executor import open_wgpu
 
     return open_wgpu(runner.adapter.name)
 

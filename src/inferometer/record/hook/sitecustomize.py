@@ -78,7 +78,7 @@ def _begin() -> None:
             )
             return
         _load_package()
-        from inferometer.record.child import begin
+        from inferometer.record.workers.child import begin
 
         begin()
     except Exception as error:  # noqa: BLE001  # the program must run, whatever becomes of its recording

@@ -10,8 +10,8 @@ from inferometer.analyses.groups.groups import Groups, find_groups
 from inferometer.analyses.steps.table import StepTable
 from inferometer.analyses.tables.kernels import KernelTable, kernel_table
 from inferometer.analyses.timeline.timeline import Timeline, find_timeline
+from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.first_look import FirstLook, first_look
-from inferometer.findings.launch_evidence import LaunchEvidence
 from inferometer.trace.facts import without_folders
 from inferometer.trace.trace import Trace
 

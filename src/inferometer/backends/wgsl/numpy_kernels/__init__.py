@@ -1,4 +1,4 @@
-"""What each WGSL kernel computes, in NumPy: the reference of tests, and what `numpy_executor` runs.
+"""What each WGSL kernel computes, in NumPy: the reference of tests, and what `engines.webgpu.run.numpy_executor` runs.
 
 A module has one function:
 

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from inferometer.engines.webgpu.executor import Content
-from inferometer.engines.webgpu.fitting import Sources
 from inferometer.engines.webgpu.program import Buffer, Program
+from inferometer.engines.webgpu.run.executor import Content
+from inferometer.engines.webgpu.run.limits import Sources
 from inferometer.errors import InferometerError
 
 PARTS = ("embedding", "layers", "head", "tables")

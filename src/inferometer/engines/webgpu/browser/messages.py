@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from inferometer.engines.webgpu.executor import Adapter, LoadPhase, Submission, Timing
 from inferometer.engines.webgpu.program import Pass
+from inferometer.engines.webgpu.run.executor import Adapter, LoadPhase, Submission, Timing
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Milliseconds = Annotated[float, msgspec.Meta(ge=0)]

@@ -20,11 +20,19 @@ from inferometer.engines.webgpu.browser import messages
 from inferometer.engines.webgpu.browser.bundle import WeightFile, describe_program
 from inferometer.engines.webgpu.browser.chromium import Chromium
 from inferometer.engines.webgpu.browser.server import PageServer, Posted
-from inferometer.engines.webgpu.executor import Content, DeviceLost, LoadPhase, OnSubmission, Request, Said, Submission
-from inferometer.engines.webgpu.fitting import Sources, check_fit
-from inferometer.engines.webgpu.local_runner import check_request
 from inferometer.engines.webgpu.program import Program
-from inferometer.engines.webgpu.request_words import sampling_words
+from inferometer.engines.webgpu.run.executor import (
+    Content,
+    DeviceLost,
+    LoadPhase,
+    OnSubmission,
+    Request,
+    Said,
+    Submission,
+)
+from inferometer.engines.webgpu.run.limits import Sources, check_fit
+from inferometer.engines.webgpu.run.local_runner import check_request
+from inferometer.engines.webgpu.run.request_words import sampling_words
 from inferometer.errors import InferometerError, InputError, Unavailable
 
 ADAPTER_S = 45.0

@@ -1,0 +1,106 @@
+"""Options of the commands that say who launched it, and how they open what these name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from inferometer.commands.base import Source
+from inferometer.commands.options.selection import Option, between_option, device_option, rank_option, stream_option
+
+if TYPE_CHECKING:
+    from inferometer.analyses.launched_by.attribution import Attribution
+    from inferometer.analyses.launched_by.user_frames import UserCode
+    from inferometer.trace.trace import Trace
+
+
+def capture_option() -> Option:
+    """--capture, traces that show what replays don't; `open_captures` opens them."""
+    return click.option(
+        "--capture",
+        "captures",
+        metavar="FILE",
+        multiple=True,
+        help="Give replayed kernels the call sites of this trace: the capture of the graph, or an eager run of the "
+        "same batch. May be given several times: each replay takes the one that fits best.",
+    )
+
+
+def open_captures(source: Source, paths: tuple[str, ...]) -> "tuple[Trace, ...]":
+    """The captures, with what attribution needs of them. `source`: of the trace that they explain.
+
+    Raises:
+        UsageError: Standard input is asked for twice.
+    """
+    if (source.path, *paths).count("-") > 1:
+        raise click.UsageError("Standard input can be FILE or one --capture, not both.")
+    from inferometer.analyses.launched_by.launched import NEEDED
+
+    return tuple(Source(path, limited=source.limited).open(NEEDED) for path in paths)
+
+
+_OPTIONS = (
+    capture_option(),
+    click.option(
+        "--my",
+        metavar="PREFIX",
+        multiple=True,
+        help="User code is what is below this folder or package: --my sglang/srt/models. May be given several times.",
+    ),
+    click.option(
+        "--framework",
+        metavar="PREFIX",
+        multiple=True,
+        help="This package is no user code, as torch, triton and the standard library aren't.",
+    ),
+    device_option(),
+    stream_option(),
+    rank_option(),
+    between_option("launches that begin in this window"),
+)
+
+
+@dataclass(frozen=True)
+class Attributing:
+    """What the options say."""
+
+    captures: tuple[str, ...]
+    my: tuple[str, ...]
+    framework: tuple[str, ...]
+    device: str | None
+    stream: int | None
+    rank: int | None
+    between: tuple[int, int] | None
+
+    @property
+    def code(self) -> "UserCode":
+        """What is the user's own code."""
+        from inferometer.analyses.launched_by.user_frames import UserCode
+
+        return UserCode(self.my, self.framework)
+
+    def find(self, source: Source) -> "Attribution":
+        """Open the source and the captures, and attribute the launches selected."""
+        from inferometer.analyses.launched_by.attribution import attribute
+        from inferometer.analyses.launched_by.launched import NEEDED
+        from inferometer.analyses.selection import Selection
+
+        captures = open_captures(source, self.captures)
+        trace = source.open(None if self.between else NEEDED, rank=None if self.between else self.rank)
+        selection = Selection(self.device, self.stream, self.rank, self.between)
+        return attribute(trace, selection, captures=captures, code=self.code)
+
+
+def attributing_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Which captures, whose code, which launches; handed on as `how`."""
+
+    def run(**given: Any) -> Any:
+        names = Attributing.__dataclass_fields__
+        how = Attributing(**{name: given.pop(name) for name in names})
+        return function(how=how, **given)
+
+    run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in reversed(_OPTIONS):
+        option(run)
+    return run

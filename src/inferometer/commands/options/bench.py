@@ -1,0 +1,179 @@
+"""What `bench` is asked: its options, what goes together, shapes and places of files; refusals before any work."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from inferometer.commands.options.devices import require_device_at
+
+if TYPE_CHECKING:
+    from inferometer.bench.evaluation import Evaluation
+    from inferometer.bench.results import Timer
+    from inferometer.bench.shapes import Asked
+    from inferometer.hardware.device import Device
+
+_TRACES = "flashinfer-trace"
+
+
+@dataclass
+class Asking:
+    """The options of `bench`, by their names there."""
+
+    backend_names: tuple[str, ...]
+    shapes: str | None
+    workload: str | None
+    cases: int
+    strided: bool
+    limit: float
+    memory: int | None
+    on: str
+    timer: "Timer | None"
+    seconds: float | None
+    device_file: str | None
+    output: str | None
+    export: str | None
+    export_to: str | None
+    force: bool
+
+    def refuse_mixed(self, stage: str, architectures: tuple[str, ...]) -> None:
+        """Refuse options that don't go together.
+
+        Raises:
+            click.UsageError: Which.
+        """
+        if architectures and stage != "builds":
+            raise click.UsageError("--arch needs --stage builds.")
+        if stage != "fast" and (self.timer or self.seconds):
+            raise click.UsageError("--timer and --seconds need --stage fast.")
+        if stage == "builds" and (self.backend_names or self.output or self.export or self.workload):
+            raise click.UsageError("--backend, --output, --export and --workload aren't for --stage builds.")
+        if self.workload and self.shapes:
+            raise click.UsageError("--workload and --shapes can't go together: choose one.")
+        if self.export_to and not self.export:
+            raise click.UsageError("--export-to needs --export.")
+
+    def backends(self, candidate: Path | None, stage: str) -> tuple[str, ...]:
+        """Names of backends; none where a candidate is only checked."""
+        named = tuple(part.strip() for word in self.backend_names for part in word.split(",") if part.strip())
+        return named or (() if candidate is not None and stage == "correct" else ("torch",))
+
+    def seconds_each(self) -> float:
+        """For a shape in one state of the caches."""
+        return self.seconds or (0.1 if self.on == "cpu" else 2.0)
+
+    def shapes_of(self, names: tuple[str, ...], candidate: Path | None) -> "list[Asked]":
+        """What to run.
+
+        Raises:
+            click.UsageError: No operator is named.
+            InputError: One isn't known, or has no such shape.
+        """
+        from inferometer.bench.shapes import choose_shapes, fit_device
+        from inferometer.operators import operators, require_operator
+
+        if self.workload is not None:
+            return [fit_device(each, self.on) for each in self._workload(names)]
+        if candidate is not None and not names:
+            known = operators()
+            names = (candidate.stem,) if candidate.stem in known else ()
+        if not names:
+            raise click.UsageError("name an OPERATOR, or all; `inferometer operators` lists them.")
+        if names == ("all",):
+            names = tuple(operators())
+        words = self.shapes or ("tiny" if self.on == "cpu" else "all")
+        chosen = [require_operator(name) for name in dict.fromkeys(names)]
+        return [fit_device(choose_shapes(operator, words), self.on) for operator in chosen]
+
+    def _workload(self, names: tuple[str, ...]) -> "list[Asked]":
+        from inferometer.bench.exchange import read_workloads
+        from inferometer.errors import InputError
+        from inferometer.operators import require_operator
+
+        wanted = {require_operator(name).name for name in names}
+        found = read_workloads(Path(str(self.workload)), said=lambda line: click.echo(f"left out: {line}", err=True))
+        kept = [each for each in found if not wanted or each.operator.name in wanted]
+        if not kept:
+            has = ", ".join(sorted({each.operator.name for each in found})) or "none"
+            raise InputError(f"{self.workload}: no workload of {', '.join(names)}", hint=f"It has: {has}.")
+        return kept
+
+    def bounds(self) -> "Device | None":
+        """The device of --device-file."""
+        from inferometer.hardware.device_file import read_device
+
+        return None if self.device_file is None else read_device(self.device_file)
+
+    def check_places(self) -> None:
+        """Refuse what can't be written, before time is spent."""
+        from inferometer.reports.new_files import check_place
+
+        if self.output is not None:
+            check_place(Path(self.output), force=self.force)
+
+    def write(self, found: "Evaluation", candidate: Path | None) -> dict[str, Any]:
+        """The files that were asked for; what was written, for programs."""
+        from inferometer.bench.results import encode_run
+        from inferometer.reports.new_files import NewFile
+
+        written: dict[str, Any] = {}
+        if self.output is not None:
+            with NewFile(Path(self.output), force=self.force) as place:
+                place.write_bytes(encode_run(found.run))
+            written["output"] = self.output
+        if self.export is not None:
+            from inferometer.bench.exchange import left_out, write_exchange
+
+            folder = Path(self.export_to or _TRACES)
+            sources = {} if candidate is None else {candidate.name: candidate.read_text("utf-8", "replace")}
+            files = write_exchange(found.run, folder, force=self.force, sources=sources)
+            written["exported"] = f"{len(files)} files in {folder}"
+            written["left_out"] = list(left_out(found.run, sources))
+        return written
+
+
+def parse_memory(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Bytes."""
+    if value is None:
+        return None
+    from inferometer.units import parse_bytes
+
+    found = parse_bytes(value)
+    if found < _LEAST_MEMORY:
+        raise click.BadParameter("want at least 256MiB: torch alone takes as much.", ctx, param)
+    return found
+
+
+_LEAST_MEMORY = 256 << 20
+
+
+def existing(path: str) -> Path:
+    """A candidate's file.
+
+    Raises:
+        InputError: It isn't there, or no Python file.
+    """
+    from inferometer.errors import InputError
+
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"{path}: no such file", hint="Give a Python file with a function named as the operator.")
+    if file.suffix != ".py":
+        raise InputError(f"{path}: want a Python file, whose name ends in .py", hint="Rename it.")
+    return file
+
+
+def require_device_apart(device: str) -> str:
+    """As `require_device_at`, where a candidate's process can be kept apart from ours.
+
+    Raises:
+        Unavailable: It can't be here, or there is no such device, or no torch.
+        InputError: It is no device.
+    """
+    if sys.platform == "win32":
+        from inferometer.errors import Unavailable
+
+        raise Unavailable("candidates can't be kept apart on Windows yet", hint="Use WSL.")
+    return require_device_at(device)

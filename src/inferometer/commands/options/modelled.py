@@ -1,0 +1,132 @@
+"""The options that name a model and what it ran on: for bounds on the kernels of an engine's log."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from inferometer.commands.base import Source
+from inferometer.commands.options.selection import Number
+
+if TYPE_CHECKING:
+    from inferometer.analyses.model.bounds import ModelBounds
+    from inferometer.architectures import Model
+    from inferometer.hardware.device import Device
+
+_GIGA = 10**9
+_USUAL_BITS = 16.0
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """What was asked for: a model, and what to bound its kernels by."""
+
+    config: str | None
+    bandwidths_gb_per_s: tuple[float, ...] = ()
+    weight_bits: float = _USUAL_BITS
+    kv_bits: float = _USUAL_BITS
+
+    def model(self) -> "Model | None":
+        """The model that `--model-config` names; None where that isn't given.
+
+        Raises:
+            InputError: There is no such file or model, or the file is no configuration.
+        """
+        from inferometer.architectures import require_model
+
+        return None if self.config is None else require_model(self.config)
+
+    def bandwidths(self) -> tuple[float, ...]:
+        """Bytes per second."""
+        return tuple(each * _GIGA for each in self.bandwidths_gb_per_s)
+
+    def bounds(
+        self,
+        source: Source,
+        config: str,
+        *,
+        device: str | None,
+        rank: int | None,
+        run: int | None,
+        by_layer: bool,
+        top: int | None,
+    ) -> "ModelBounds":
+        """The kernels of `source` beside the work of the model that `config` names.
+
+        Raises:
+            InputError: The file, the model or the device isn't there, or they don't go together.
+        """
+        from inferometer.analyses.model.bounds import NEEDED, model_bounds
+        from inferometer.analyses.model.pass_work import Sizes
+        from inferometer.architectures import require_model
+
+        model, ran_on = require_model(config), hardware(device)
+        return model_bounds(
+            source.open(NEEDED, rank=rank),
+            model,
+            device=ran_on,
+            bandwidths=self.bandwidths(),
+            sizes=Sizes(weight=self.weight_bits / 8, kv=self.kv_bits / 8),
+            run=run,
+            by_layer=by_layer,
+            top=top,
+        )
+
+    def refuse_alone(self) -> None:
+        """Refuse options that say something of a model, without one.
+
+        Raises:
+            click.UsageError: There are some.
+        """
+        if self.config is None and (self.bandwidths_gb_per_s or {self.weight_bits, self.kv_bits} != {_USUAL_BITS}):
+            raise click.UsageError("--bandwidth, --weight-bits and --kv-bits need --model-config.")
+
+
+def hardware(name: str | None) -> "Device | None":
+    """The device that a user named.
+
+    Raises:
+        InputError: None of ours, or several may be meant.
+    """
+    from inferometer.hardware.known import require_device
+
+    return None if name is None else require_device(name)
+
+
+def model_options(*, sizes: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """--model-config and --bandwidth, with `sizes` also --weight-bits and --kv-bits, handed on as `modelled`."""
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(
+            *args: Any,
+            model_config: str | None,
+            bandwidth: Iterable[float],
+            weight_bits: float = _USUAL_BITS,
+            kv_bits: float = _USUAL_BITS,
+            **kwargs: Any,
+        ) -> Any:
+            return function(*args, modelled=Modelled(model_config, tuple(bandwidth), weight_bits, kv_bits), **kwargs)
+
+        run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+        decorated: Callable[..., Any] = run
+        for option in reversed(_MODEL + (_SIZES if sizes else ())):
+            decorated = option(decorated)
+        return decorated
+
+    return declare
+
+
+_BITS = Number(min=1, max=64)
+_MODEL = (
+    click.option("--model-config", metavar="FILE|NAME", help=(
+        "Of an engine's log: bytes, FLOPs, bounds and S of each kernel, for this config.json or model name.")),
+    click.option("--bandwidth", type=Number(min=0.001, max=1e6), multiple=True, metavar="GB/S",
+                 help="Bound by this memory bandwidth, or several. Default: the device's, else 100, 200, 400."),
+)  # fmt: skip
+_SIZES = (
+    click.option("--weight-bits", type=_BITS, default=_USUAL_BITS, show_default=True, metavar="N",
+                 help="Bits of a weight."),
+    click.option("--kv-bits", type=_BITS, default=_USUAL_BITS, show_default=True, metavar="N",
+                 help="Bits of a number in the KV cache."),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""A Hugging Face transformers model whose operators any backend can run."""

@@ -1,1 +1,0 @@
-"""One file a backend: the operators of a model that it has."""

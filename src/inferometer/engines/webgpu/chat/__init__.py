@@ -1,0 +1,1 @@
+"""Conversations on the WebGPU engine, and what an answer of it took."""

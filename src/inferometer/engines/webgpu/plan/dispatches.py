@@ -1,0 +1,308 @@
+"""From a step and its chosen kernel to dispatches: bindings by their names in the kernel, constants, grids, costs.
+
+A function for each operator knows its operands; a kernel gets those of them that it declares, so that variants may
+differ in what they bind. T rows of a pass, N and K rows and columns of a matrix.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from inferometer.backends.wgsl.source import read_kernel
+from inferometer.engines.webgpu.plan import costs
+from inferometer.engines.webgpu.plan.layout import (
+    ALIGNMENT,
+    F16_BYTES,
+    F32_BYTES,
+    ROWS_OF_A_CUT,
+    MatrixPart,
+)
+from inferometer.engines.webgpu.plan.step_context import StepContext
+from inferometer.engines.webgpu.program import Binding, Dispatch, Extent, Grid
+from inferometer.errors import FormatError, InferometerError
+
+MOST_GROUPS = 65_535
+"""Workgroups along one axis: what WebGPU promises."""
+_COLUMNS_OF: Mapping[str, tuple[str, ...]] = {  # whose product is the columns that a workgroup makes
+    "linear_thread": ("THREADS", "COLUMNS"),
+    "norm_linear_thread": ("THREADS", "COLUMNS"),
+    "linear_split": ("THREADS", "COLUMNS"),
+    "linear_sum": ("THREADS",),
+    "linear_workgroup": ("COLUMNS",),
+    "linear_subgroups": ("COLUMNS",),
+    "linear_f16": ("COLUMNS",),
+    "matmul_tile": ("TILE_N",),
+    "matmul_f16": ("TILE_N",),
+    "gate_up_thread": ("THREADS", "COLUMNS"),
+    "norm_gate_up_thread": ("THREADS", "COLUMNS"),
+    "gate_up_workgroup": ("COLUMNS",),
+    "gate_up_subgroups": ("COLUMNS",),
+    "gate_up_f16": ("COLUMNS",),
+    "matmul_gate_up": ("TILE_N",),
+}
+_ACTIVATIONS = {"silu": 0, "gelu_tanh": 1}
+
+
+def _gather(c: StepContext) -> Iterator[Dispatch]:
+    spec = c.layout.spec
+    table = c.layout.matrix(c.weights())
+    arrays = {"tokens": c.layout.words("tokens"), "seen": c.layout.words("seen"), "out": c.write(0, table.k)}
+    for part in table.parts:
+        constants = {"D": table.k, "ROW0": part.first, "ROWS": part.rows, "SCALE": spec.embed_scale}
+        yield c.dispatch(
+            c.chosen.choice.kernel,
+            {**arrays, "table": part.binding},
+            constants,
+            (c.many_rows(), 1, 1),
+            costs.gather(spec, part.first, part.rows),
+            f"[T] of [{part.rows},{table.k}]",
+        )
+
+
+def _norm(c: StepContext) -> Iterator[Dispatch]:
+    """`rms_norm`, and with the residual `add_rms_norm` and `norm_add_norm`."""
+    spec, adds, twice = c.layout.spec, c.step.op != "rms_norm", c.step.op == "norm_add_norm"
+    width = c.widths[c.step.inputs[0]]
+    arrays = {"x": c.read(-1, width), "weight": c.vector(-1, width)}
+    if adds:
+        arrays["residual"] = c.read(0)
+    if twice:
+        arrays["post"] = c.vector(0, width)
+    arrays["out"] = c.write(-1, width)
+    yield c.dispatch(
+        c.chosen.choice.kernel,
+        arrays,
+        {"D": width, "EPS": spec.eps, "OFFSET": spec.norm_offset},
+        (c.many_rows(), 1, 1),
+        costs.norm(width, residual=adds, post=twice),
+        f"[T,{width}]",
+    )
+
+
+def _linear(c: StepContext) -> Iterator[Dispatch]:
+    """`linear` of one row and its fused forms, `matmul` of many; a matrix in parts has a dispatch (or two) for each."""
+    spec, kernel, op = c.layout.spec, c.chosen.choice.kernel, c.step.op
+    matrix, bias = c.layout.matrix(c.matrices()), c.extra()
+    adds, normed = op == "linear_add", op == "norm_linear"
+    x = c.read(-1, matrix.k)
+    out = c.read(0, matrix.n) if adds else c.write(0, matrix.n)
+    is_last_row = c.phase == "head"
+    one_row = op != "matmul"
+    rows = "T" if not one_row else "1"
+    for part in _cut(matrix.parts, matrix.k, _most_columns(c, kernel)):
+        here = c.layout.unused() if bias is None else _rows_of_bias(bias, part)
+        arrays = {"x": x, "weight": part.binding, "bias": here, "out": out}
+        if normed:
+            arrays["norm"] = c.vector(0, matrix.k)
+        constants = {
+            "EPS": spec.eps,
+            "OFFSET": spec.norm_offset,
+            "ADD": adds,
+            "K": matrix.k,
+            "N": part.rows,
+            "HAS_BIAS": bias is not None,
+            "OUT0": part.first,
+            "STRIDE": matrix.n,
+            "LAST_ROW": is_last_row,
+        }
+        shapes = f"[{rows},{matrix.k}] x [{part.rows},{matrix.k}]"
+        if c.chosen.choice.then is not None:
+            yield from _split_linear(c, arrays, constants, part.rows, matrix.k, shapes)
+            continue
+        cost = costs.linear(part.rows, matrix.k, bias=bias is not None, one_row=one_row, add=adds, norm=normed)
+        yield c.dispatch(kernel, arrays, constants, _matrix_grid(c, kernel, part.rows), cost, shapes)
+
+
+def _split_linear(
+    c: StepContext, arrays: Mapping[str, Binding], constants: Mapping[str, float], n: int, k: int, shapes: str
+) -> Iterator[Dispatch]:
+    """Columns in parts of K, then their sums."""
+    kernel, then = c.chosen.choice.kernels
+    splits = c.chosen.constant(kernel, "SPLITS")
+    arrays = {**arrays, "partials": c.layout.activation("linear_parts", splits * n)}
+    grid = (-(-n // _columns(c, kernel)), splits, 1)
+    yield c.dispatch(kernel, arrays, constants, grid, costs.split_linear(n, k, splits), shapes)
+    cost = costs.sum_splits(n, splits, bias=bool(constants["HAS_BIAS"]), add=bool(constants["ADD"]))
+    op = read_kernel(then).op
+    grid = (-(-n // _columns(c, then)), 1, 1)
+    yield c.dispatch(then, arrays, constants, grid, cost, f"[{splits},{n}]", op=op)
+
+
+def _gate_up(c: StepContext) -> Iterator[Dispatch]:
+    spec, kernel, normed = c.layout.spec, c.chosen.choice.kernel, c.step.op == "norm_gate_up"
+    gate, up = (c.layout.matrix((name,)) for name in c.matrices())
+    if (gate.n, gate.k) != (up.n, up.k):
+        raise FormatError(f"{c.place}: want two matrices of one shape, found {gate.n} x {gate.k}, {up.n} x {up.k}")
+    x, out = c.read(0, gate.k), c.write(0, gate.n)
+    most = _most_columns(c, kernel)
+    rows = "1" if c.phase == "decode" else "T"
+    for of_gate, of_up in zip(_cut(gate.parts, gate.k, most), _cut(up.parts, up.k, most), strict=True):
+        n = of_gate.rows
+        arrays = {"x": x, "gate": of_gate.binding, "up": of_up.binding, "out": out}
+        if normed:
+            arrays["norm"] = c.vector(0, gate.k)
+        shape = {"K": gate.k, "N": n, "OUT0": of_gate.first, "STRIDE": gate.n}
+        of_norm = {"EPS": spec.eps, "OFFSET": spec.norm_offset}
+        yield c.dispatch(
+            kernel,
+            arrays,
+            {**shape, **of_norm, "ACTIVATION": _ACTIVATIONS[spec.activation]},
+            _matrix_grid(c, kernel, n),
+            costs.gate_up(spec, n, gate.k, norm=normed),
+            f"[{rows},{gate.k}] x 2 [{n},{gate.k}]",
+        )
+
+
+def _rope(c: StepContext) -> Iterator[Dispatch]:
+    spec, layer = c.layout.spec, _layer(c)
+    heads = spec.heads + 2 * spec.kv_heads
+    keys, values = c.layout.key_values(layer)
+    norms = c.extra()
+    arrays = {
+        "qkv": c.read(0, heads * spec.head_dim),
+        "angles": c.layout.angles(layer),
+        "head_norms": c.layout.unused() if norms is None else norms,
+        "q": c.write(0, spec.heads * spec.head_dim),
+        "k": keys,
+        "v": values,
+    }
+    constants = {
+        "HEADS": spec.heads,
+        "KV_HEADS": spec.kv_heads,
+        "DH": spec.head_dim,
+        "HAS_NORMS": norms is not None,
+        "EPS": spec.eps,
+        "OFFSET": spec.norm_offset,
+    }
+    shapes = f"[T,{spec.heads}+2*{spec.kv_heads},{spec.head_dim}]"
+    grid = (heads, c.many_rows(), 1)
+    yield c.dispatch(c.chosen.choice.kernel, arrays, constants, grid, costs.rope(spec), shapes)
+
+
+def _attention(c: StepContext) -> Iterator[Dispatch]:
+    spec, layer, kernel = c.layout.spec, _layer(c), c.chosen.choice.kernel
+    keys, values = c.layout.key_values(layer)
+    width = spec.heads * spec.head_dim
+    window = spec.windows[layer]
+    if window is not None and window >= c.layout.capacity:
+        window = None  # no position is ever beyond it
+    arrays = {"q": c.read(0, width), "k": keys, "v": values, "out": c.write(0, width)}
+    constants: dict[str, float] = {
+        "HEADS": spec.heads,
+        "KV_HEADS": spec.kv_heads,
+        "DH": spec.head_dim,
+        "SCALE": spec.attention_scale,
+        "WINDOW": window or 0,
+    }
+    seen = "KV" if window is None else f"min(KV,{window})"
+    rows = "1" if c.phase == "decode" else "T"
+    shapes = f"[{rows},{spec.heads},{spec.head_dim}] x 2 [{seen},{spec.kv_heads},{spec.head_dim}]"
+    if c.chosen.choice.then is None:
+        grid: Grid = (spec.heads, c.many_rows(), 1)
+        yield c.dispatch(kernel, arrays, constants, grid, costs.attention(spec, window), shapes)
+        return
+    chunk = c.chosen.constant(kernel, "CHUNK")
+    chunks = -(-min(c.layout.capacity, window or c.layout.capacity) // chunk)
+    constants |= {"CHUNK": chunk, "MAX_CHUNKS": chunks}
+    arrays["partials"] = c.layout.activation("attention_parts", spec.heads * chunks * (spec.head_dim + 2))
+    grid = (spec.kv_heads, Extent("kv", per=chunk, most=window), 1)
+    yield c.dispatch(kernel, arrays, constants, grid, costs.attention(spec, window, chunk=chunk), shapes)
+    then = c.chosen.choice.then
+    cost, op = costs.merge(spec, window, chunk), read_kernel(then).op
+    shapes = f"[{spec.heads},{seen}/{chunk},{spec.head_dim + 2}]"
+    yield c.dispatch(then, arrays, constants, (spec.heads, 1, 1), cost, shapes, op=op)
+
+
+def _argmax(c: StepContext) -> Iterator[Dispatch]:
+    spec, kernel = c.layout.spec, c.chosen.choice.kernel
+    groups = c.chosen.constant(kernel, "GROUPS")
+    arrays = {
+        "logits": c.read(0, spec.vocab),
+        "seen": c.layout.words("seen"),
+        "sampling": c.layout.words("sampling"),
+        "partials": c.write(0, 2 * groups),
+    }
+    constants = {"V": spec.vocab, "GROUPS": groups}
+    cost = costs.argmax(spec, groups)
+    yield c.dispatch(kernel, arrays, constants, (groups, 1, 1), cost, f"[{spec.vocab}]")
+
+
+def _sample(c: StepContext) -> Iterator[Dispatch]:
+    spec = c.layout.spec
+    groups = c.widths[c.step.inputs[1]] // 2
+    arrays = {
+        "tokens": c.layout.words("tokens"),
+        "sampling": c.layout.words("sampling"),
+        "logits": c.read(0, spec.vocab),
+        "seen": c.layout.words("seen"),
+        "partials": c.read(1),
+    }
+    constants = {"V": spec.vocab, "GROUPS": groups}
+    yield c.dispatch(c.chosen.choice.kernel, arrays, constants, (1, 1, 1), costs.sample(groups), f"[{groups},2]")
+
+
+DISPATCHES: Mapping[str, Callable[[StepContext], Iterator[Dispatch]]] = {
+    "gather": _gather,
+    "rms_norm": _norm,
+    "add_rms_norm": _norm,
+    "norm_add_norm": _norm,
+    "linear": _linear,
+    "linear_add": _linear,
+    "norm_linear": _linear,
+    "matmul": _linear,
+    "gate_up": _gate_up,
+    "norm_gate_up": _gate_up,
+    "rope": _rope,
+    "attention": _attention,
+    "argmax": _argmax,
+    "sample": _sample,
+}
+
+
+def _layer(c: StepContext) -> int:
+    if c.layer is None:
+        raise FormatError(f"{c.place}: {c.step.op} belongs into a layer: it has a KV cache for each")
+    return c.layer
+
+
+def _columns(c: StepContext, kernel: str) -> int:
+    """Columns that a workgroup makes."""
+    columns = 1
+    for name in _COLUMNS_OF[kernel]:
+        columns *= c.chosen.constant(kernel, name)
+    return columns
+
+
+def _has_own_y(kernel: str) -> bool:
+    """Whether y of its grid means something else than more columns: tiles of rows, or splits of K."""
+    return not {"TILE_M", "SPLITS"}.isdisjoint(read_kernel(kernel).constants)
+
+
+def _most_columns(c: StepContext, kernel: str) -> int:
+    """Columns of one dispatch: of a grid's one axis, in whole cuts, or of its two."""
+    most = MOST_GROUPS * _columns(c, kernel) // ROWS_OF_A_CUT * ROWS_OF_A_CUT
+    return most if _has_own_y(kernel) else most * MOST_GROUPS
+
+
+def _matrix_grid(c: StepContext, kernel: str, n: int) -> Grid:
+    """Columns along x, and over y where there are too many; of many rows, tiles of them along y."""
+    groups = -(-n // _columns(c, kernel))
+    if "TILE_M" in read_kernel(kernel).constants:
+        return (groups, Extent("tokens", per=c.chosen.constant(kernel, "TILE_M")), 1)
+    y = -(-groups // MOST_GROUPS)
+    return (-(-groups // y), y, 1)
+
+
+def _cut(parts: tuple[MatrixPart, ...], k: int, most: int) -> Iterator[MatrixPart]:
+    """Parts of at most so many rows, within the same buffers."""
+    for part in parts:
+        for start in range(0, part.rows, most):
+            rows = min(most, part.rows - start)
+            at = part.binding.offset + start * k * F16_BYTES
+            yield MatrixPart(Binding(part.binding.buffer, at, rows * k * F16_BYTES), part.first + start, rows)
+
+
+def _rows_of_bias(bias: Binding, part: MatrixPart) -> Binding:
+    """The bias of these rows; it begins at a multiple of 256 bytes, as cuts are of 64 rows."""
+    offset = bias.offset + part.first * F32_BYTES
+    if offset % ALIGNMENT:
+        raise InferometerError(f"a part of a matrix begins at row {part.first}: want a multiple of {ROWS_OF_A_CUT}")
+    return Binding(bias.buffer, offset, part.rows * F32_BYTES)

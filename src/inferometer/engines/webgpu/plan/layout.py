@@ -1,0 +1,307 @@
+"""Where a program's numbers lie: buffers, what they begin with, and the parts of them that dispatches bind.
+
+Weights are float16 behind each other, row after row as the checkpoint has them; a kernel reads them as u32 or as f16,
+the bytes are the same. Matrices that one product takes (queries, keys, values) are one, rows behind rows. A matrix
+above the adapter's limit is cut by rows into buffers of a multiple of 64 rows, so that parts of outputs and biases
+begin at a multiple of 256 bytes. Norms and biases of a layer share a buffer. Activations are reused by all layers.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
+from inferometer.engines.webgpu.program import SAMPLING_WORDS, STATE_WORDS, Binding, Buffer, Purpose
+from inferometer.engines.webgpu.run.executor import Adapter, Content
+from inferometer.engines.webgpu.weights.slots import Slot, weight_slots
+from inferometer.errors import FormatError, InputError, UnknownName
+
+ALIGNMENT = 256
+ROWS_OF_A_CUT = 64
+K_MULTIPLE = 8
+"""Numbers of a row that kernels load at once: four u32 of two halves."""
+F32_BYTES, F16_BYTES = 4, 2
+
+
+@dataclass(frozen=True)
+class MatrixPart:
+    """Rows `first` to `first + rows` of a matrix."""
+
+    binding: Binding
+    first: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix [n, k] of float16, in one part or more."""
+
+    n: int
+    k: int
+    parts: tuple[MatrixPart, ...]
+
+
+@dataclass
+class _Slots:
+    """A buffer of vectors that grows: each slot begins at a multiple of 256 bytes."""
+
+    part: str
+    names: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
+    size_bytes: int = 0
+    needed_bytes: int = 0
+
+
+def rounded_up(number: int, multiple: int) -> int:
+    """The next multiple."""
+    return -(-number // multiple) * multiple
+
+
+def short_name(name: str) -> str:
+    """`layers.3.q` is `q`."""
+    return name.rpartition(".")[2]
+
+
+def weight_shape(spec: ModelSpec, name: str) -> tuple[int, ...]:
+    """Of a weight by its name; one that has no layer in it, but is of layers, is the first layer's.
+
+    Raises:
+        UnknownName: The model has no such weight.
+    """
+    slots = _slots_of(spec)
+    if name == "lm_head" and spec.tied:
+        name = "embed"
+    for known in (name, f"layers.0.{name}"):
+        if known in slots:
+            return slots[known].shape
+    raise UnknownName(f"weight of {spec.name}", name, slots)
+
+
+@cache
+def _slots_of(spec: ModelSpec) -> Mapping[str, Slot]:
+    return weight_slots(spec)
+
+
+def matrix_shape(spec: ModelSpec, names: Sequence[str]) -> tuple[int, int]:
+    """Rows and columns of matrices behind each other.
+
+    Raises:
+        UnknownName: The model has no such matrix.
+        FormatError: One is no matrix, or their rows are of several lengths.
+        InputError: Rows that the kernels can't read.
+    """
+    shapes = [weight_shape(spec, name) for name in names]
+    for name, shape in zip(names, shapes, strict=True):
+        if len(shape) != 2:
+            raise FormatError(f"{spec.name}: {name}: want a matrix, found a vector of {shape[0]} numbers")
+        if shape[1] % K_MULTIPLE:
+            raise InputError(
+                f"{spec.name}: {name}: want rows of a multiple of {K_MULTIPLE} numbers, found {shape[1]}",
+                hint=f"Kernels of this engine load {K_MULTIPLE} numbers at once; --engine hf runs any size.",
+            )
+    if len({shape[1] for shape in shapes}) > 1:
+        raise FormatError(f"{' and '.join(names)}: want rows of one length, found {[shape[1] for shape in shapes]}")
+    return sum(shape[0] for shape in shapes), shapes[0][1]
+
+
+def vector_size(spec: ModelSpec, names: Sequence[str]) -> int:
+    """Numbers of vectors behind each other."""
+    shapes = [weight_shape(spec, name) for name in names]
+    for name, shape in zip(names, shapes, strict=True):
+        if len(shape) != 1:
+            raise FormatError(f"{spec.name}: {name}: want a vector, found a matrix")
+    return sum(shape[0] for shape in shapes)
+
+
+class Layout:
+    """Grows as the planner asks for places; `buffers()` and `contents` are whole when it is done."""
+
+    def __init__(self, checkpoint: Checkpoint, adapter: Adapter, *, capacity: int, most_rows: int) -> None:
+        self.checkpoint = checkpoint
+        self.spec = checkpoint.spec
+        self.adapter = adapter
+        self.capacity = capacity
+        self.most_rows = most_rows
+        self.contents: dict[str, Content] = {}
+        self._sizes: dict[str, tuple[int, Purpose]] = {}
+        self._slots: dict[str, _Slots] = {}
+        self._slot_of: dict[tuple[str, ...], Binding] = {}
+        self._matrices: dict[str, Matrix] = {}
+        for name, words in (
+            ("state", STATE_WORDS),
+            ("tokens", capacity + 1),
+            ("sampling", SAMPLING_WORDS),
+            ("seen", self.spec.vocab),
+            ("logits", self.spec.vocab),
+        ):
+            self._need(name, words * F32_BYTES, "activations" if name == "logits" else "state")
+
+    @property
+    def most_binding_bytes(self) -> int:
+        """What one binding, and a buffer of one binding, may have."""
+        return min(self.adapter.most_binding_bytes, self.adapter.most_buffer_bytes) // ALIGNMENT * ALIGNMENT
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        """All that was asked for."""
+        plain = [
+            Buffer(name, rounded_up(needed, ALIGNMENT), purpose, needed)
+            for name, (needed, purpose) in self._sizes.items()
+        ]
+        return (
+            *plain,
+            *(Buffer(name, slots.size_bytes, "weights", slots.needed_bytes) for name, slots in self._slots.items()),
+        )
+
+    def words(self, name: str) -> Binding:
+        """All of one of the buffers that every program has."""
+        return Binding(name, 0, self._sizes[name][0])
+
+    def unused(self) -> Binding:
+        """For a binding of a kernel that its constants say not to read."""
+        self._need("unused", ALIGNMENT, "state")
+        return Binding("unused", 0, ALIGNMENT)
+
+    def activation(self, name: str, numbers: int) -> Binding:
+        """Room for float32 numbers that live within a pass; the same room for every user of the name."""
+        self._need(name, numbers * F32_BYTES, "activations")
+        return Binding(name, 0, numbers * F32_BYTES)
+
+    def key_values(self, layer: int) -> tuple[Binding, Binding]:
+        """Cache of keys and of values of a layer, float32 [capacity, kv_heads, head_dim]."""
+        size = self.capacity * self.spec.kv_heads * self.spec.head_dim * F32_BYTES
+        if size > self.most_binding_bytes:
+            fits = self.most_binding_bytes // (size // self.capacity)
+            raise InputError(
+                f"{self.spec.name}: {self.capacity} positions: want keys of a layer within the "
+                f"{self.most_binding_bytes:,} bytes of a binding, found {size:,}",
+                hint=f"On {self.adapter.name} at most {fits:,} positions fit.",
+            )
+        names = (f"layers.{layer}.keys", f"layers.{layer}.values")
+        for name in names:
+            self._need(name, size, "kv_cache")
+        return Binding(names[0], 0, size), Binding(names[1], 0, size)
+
+    def angles(self, layer: int) -> Binding:
+        """Cosines then sines of each position, float32 [capacity, head_dim], of this layer's rope."""
+        table = self.spec.rope_of[layer]
+        name, size = f"angles.{table}", self.capacity * self.spec.head_dim * F32_BYTES
+        if name not in self.contents:
+            frequencies, capacity = self.spec.inverse_frequencies[table], self.capacity
+            self.contents[name] = Content("tables", 0, lambda: rope_angles(frequencies, capacity))
+            self._need(name, size, "tables")
+        return Binding(name, 0, size)
+
+    def matrix(self, names: Sequence[str]) -> Matrix:
+        """Matrices behind each other as one. Those of a tied head are the embedding's."""
+        if names == ("lm_head",) and self.spec.tied:
+            names = ("embed",)
+        label = _joined(names)
+        if label not in self._matrices:
+            self._matrices[label] = self._place_matrix(label, tuple(names))
+        return self._matrices[label]
+
+    def _place_matrix(self, label: str, names: tuple[str, ...]) -> Matrix:
+        n, k = matrix_shape(self.spec, names)
+        row_bytes = k * F16_BYTES
+        rows = self.most_binding_bytes // row_bytes
+        if rows < n:
+            rows = rows // ROWS_OF_A_CUT * ROWS_OF_A_CUT
+        if rows < 1:
+            raise InputError(
+                f"{self.spec.name}: {label}: want {ROWS_OF_A_CUT} rows of {row_bytes:,} bytes within a binding, "
+                f"found room for {self.most_binding_bytes:,} bytes on {self.adapter.name}"
+            )
+        parts = []
+        for index, first in enumerate(range(0, n, rows)):
+            last = min(first + rows, n)
+            name = label if rows >= n else f"{label}.{index}"
+            pieces = _pieces(self.spec, names, first, last)
+            source_bytes = sum(self.checkpoint.source_bytes(each, start, end) for each, start, end in pieces)
+            self.contents[name] = Content(_part(names[0]), source_bytes, _matrix_reader(self.checkpoint, pieces))
+            self._need(name, (last - first) * row_bytes, "weights")
+            parts.append(MatrixPart(Binding(name, 0, (last - first) * row_bytes), first, last - first))
+        return Matrix(n, k, tuple(parts))
+
+    def vector(self, names: Sequence[str]) -> Binding:
+        """Vectors behind each other, float32."""
+        key = tuple(names)
+        if key not in self._slot_of:
+            scope = names[0].rpartition(".")[0]
+            buffer = f"{scope}.vectors" if scope else "head.vectors"
+            slots = self._slots.setdefault(buffer, _Slots(_part(names[0])))
+            size = vector_size(self.spec, names) * F32_BYTES
+            self._slot_of[key] = Binding(buffer, slots.size_bytes, size)
+            slots.names.append((slots.size_bytes, key))
+            slots.size_bytes = rounded_up(slots.size_bytes + size, ALIGNMENT)
+            slots.needed_bytes += size
+            self.contents[buffer] = Content(
+                slots.part,
+                sum(self.checkpoint.source_bytes(name) for _, each in slots.names for name in each),
+                _vectors_reader(self.checkpoint, slots),
+            )
+        return self._slot_of[key]
+
+    def _need(self, name: str, size_bytes: int, purpose: Purpose) -> None:
+        had = self._sizes.get(name, (0, purpose))[0]
+        size_bytes = max(had, size_bytes)
+        if rounded_up(size_bytes, ALIGNMENT) > self.most_binding_bytes:
+            hint = "Fewer rows a pass, or fewer positions, make it smaller." if purpose == "activations" else None
+            raise InputError(
+                f"{self.spec.name}: {name}: want {size_bytes:,} bytes in one binding, found room for "
+                f"{self.most_binding_bytes:,} on {self.adapter.name}",
+                hint=hint,
+            )
+        self._sizes[name] = (size_bytes, purpose)
+
+
+def rope_angles(inverse_frequencies: Sequence[float], positions: int) -> Any:
+    """Cosines then sines [positions, head_dim], float32 throughout, as models were trained with them."""
+    angles = np.arange(positions, dtype=np.float32)[:, None] * np.asarray(inverse_frequencies, np.float32)
+    return np.concatenate([np.cos(angles), np.sin(angles)], axis=-1)
+
+
+def _part(name: str) -> str:
+    """What a weight is loaded with."""
+    if name.startswith("layers."):
+        return "layers"
+    return "embedding" if name == "embed" else "head"
+
+
+def _joined(names: Sequence[str]) -> str:
+    """`layers.0.q`, `layers.0.k`, `layers.0.v` are `layers.0.qkv`."""
+    scope = names[0].rpartition(".")[0]
+    joined = "".join(short_name(name) for name in names)
+    return f"{scope}.{joined}" if scope else joined
+
+
+def _pieces(spec: ModelSpec, names: Sequence[str], first: int, last: int) -> list[tuple[str, int, int]]:
+    """Rows `first` to `last` of matrices behind each other: each one's name and its own rows."""
+    pieces, start = [], 0
+    for name in names:
+        rows = weight_shape(spec, name)[0]
+        begin, end = max(first - start, 0), min(last - start, rows)
+        if begin < end:
+            pieces.append((name, begin, end))
+        start += rows
+    return pieces
+
+
+def _matrix_reader(checkpoint: Checkpoint, pieces: Sequence[tuple[str, int, int]]) -> Callable[[], Any]:
+    def read() -> Any:
+        rows = [checkpoint.matrix(name, first, last) for name, first, last in pieces]
+        return rows[0] if len(rows) == 1 else np.concatenate(rows)
+
+    return read
+
+
+def _vectors_reader(checkpoint: Checkpoint, slots: _Slots) -> Callable[[], Any]:
+    def read() -> Any:
+        out = np.zeros(slots.size_bytes // F32_BYTES, np.float32)
+        for offset, names in slots.names:
+            values = np.concatenate([checkpoint.vector(name) for name in names])
+            out[offset // F32_BYTES : offset // F32_BYTES + len(values)] = values
+        return out
+
+    return read

@@ -1,0 +1,150 @@
+"""A model's weights for the WebGPU engine: from a folder's safetensors, or random ones for a name. No torch.
+
+A folder has `config.json` and the weights as safetensors, in one file or several with an index; that every weight is
+there in its shape is checked before any is read. Nothing is downloaded, no code is run. Left out: quantized weights.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inferometer.architectures.config import config_of, open_config
+from inferometer.engines.bundled import is_folder, require_config
+from inferometer.engines.chat.tokens import Tokenizer, read_tokenizer, tokenizer_notes
+from inferometer.engines.hf.weight_files import StoredTensor, find_tensors, require_fit, require_plain
+from inferometer.engines.webgpu.model_spec import ModelSpec
+from inferometer.engines.webgpu.weights.config import FAMILIES, read_spec
+from inferometer.engines.webgpu.weights.safetensors_file import WeightReader
+from inferometer.engines.webgpu.weights.seeded import RandomCheckpoint
+from inferometer.engines.webgpu.weights.slots import (
+    Slot,
+    is_of_seeing,
+    require_slot,
+    require_span,
+    stored_name,
+    weight_slots,
+)
+from inferometer.errors import InputError
+
+_ROWS_COMPARED = 64
+_HEAD = "lm_head.weight"
+
+
+def open_checkpoint(model: str, *, seed: int = 0) -> "FolderCheckpoint | RandomCheckpoint":
+    """A model's plain numbers and where its weights come from; nothing large is read yet.
+
+    Args:
+        model: A folder with `config.json` and safetensors; or the name of a bundled model (`bundled_names`) or of a
+            published one's dimensions (`Llama-3.2-1B`), which get random weights. A folder goes first.
+        seed: Of random weights: the numbers that `hf.load_model` gives the same name and seed.
+
+    Raises:
+        InputError: The folder lacks something, its files don't fit each other, or the engine can't run the model.
+        FormatError: A file isn't what it should be: cut off, no JSON.
+        UnknownName: No such model, or another family.
+        Unavailable: The folder has a `tokenizer.json`, and the tokenizers library isn't installed.
+    """
+    if is_folder(model):
+        return FolderCheckpoint(Path(model))
+    named = require_config(model, FAMILIES)
+    spec = read_spec(config_of(named.config, where=named.name, name=named.name))
+    return RandomCheckpoint(spec, dict(named.config), seed)
+
+
+class FolderCheckpoint:
+    """A folder's weights; a `Checkpoint`.
+
+    Attributes:
+        spec: The model.
+        source: The folder.
+        parameters: How many numbers; a tied table counts once, what isn't the language model's doesn't.
+        config: Fields of its `config.json`; of a model that sees, those of the text.
+        tokenizer: The folder's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        config = open_config(folder)
+        whole = json.loads((folder / "config.json").read_bytes())  # with what lies above a text_config
+        require_plain(folder, whole, config.fields)
+        self.spec = read_spec(config)
+        self.source = str(folder)
+        self.config = dict(config.fields)
+        self._slots = weight_slots(self.spec)
+        self.parameters = sum(math.prod(slot.shape) for slot in self._slots.values())
+        found = find_tensors(folder)
+        self._files = WeightReader()
+        self._stored, ignored = _place(folder, self.spec, self._slots, found)
+        if self.spec.tied and stored_name(_HEAD, found) in found:
+            ignored.append(self._require_same_head(found))
+        self.tokenizer: Tokenizer = read_tokenizer(folder, self.spec.vocab, self.config)
+        self._notes = (*ignored, *tokenizer_notes(folder, self.tokenizer))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know; of numbers that float16 can't hold well, it tells what was read so far."""
+        return (*self._notes, *self._files.notes())
+
+    def matrix(self, name: str, first: int = 0, last: int | None = None) -> Any:
+        """As the protocol says; a number that float16 can't hold, or none that is finite, is an InputError."""
+        slot = require_slot(self._slots, name, matrix=True)
+        first, last = require_span(name, slot, first, last)
+        return self._files.halves(slot.tensor, self._stored[slot.tensor], first, last)
+
+    def vector(self, name: str) -> Any:
+        """As the protocol says; numbers that aren't finite are an InputError."""
+        slot = require_slot(self._slots, name, matrix=False)
+        return self._files.floats(slot.tensor, self._stored[slot.tensor])
+
+    def source_bytes(self, name: str, first: int = 0, last: int | None = None) -> int:
+        """As the protocol says."""
+        slot = require_slot(self._slots, name)
+        first, last = require_span(name, slot, first, last)
+        stored = self._stored[slot.tensor]
+        return (stored.end - stored.start) // slot.shape[0] * (last - first)
+
+    def _require_same_head(self, found: Mapping[str, StoredTensor]) -> str:
+        """A note of a head that is stored beside the table it is tied to; an InputError where it is another one.
+
+        Compared are the first, middle and last rows: the whole would be the largest read of all.
+        """
+        rows, name = self.spec.vocab, stored_name(_HEAD, found)
+        head, table = found[name], self._stored[self._slots["embed"].tensor]
+        for first in (0, rows // 2, max(0, rows - _ROWS_COMPARED)):
+            last = min(rows, first + _ROWS_COMPARED)
+            if head.shape != table.shape or not np.array_equal(
+                *(self._files.floats(name, tensor, first, last) for tensor in (head, table))
+            ):
+                raise InputError(
+                    f"{self.source}: {name}: want the embedding's numbers (tie_word_embeddings), found others",
+                    hint="Set tie_word_embeddings to false in config.json where the model has a head of its own.",
+                )
+        return f"{self.source}: {name} is stored beside the table that it is tied to; it isn't read"
+
+
+def _place(
+    folder: Path, spec: ModelSpec, slots: Mapping[str, Slot], found: Mapping[str, StoredTensor]
+) -> tuple[dict[str, StoredTensor], list[str]]:
+    """Where each tensor of the text model lies, and notes of what is left aside.
+
+    Raises:
+        InputError: The files and the configuration are of two models.
+    """
+    names = {slot.tensor: stored_name(slot.tensor, found) for slot in slots.values()}
+    shapes = [
+        f"{name} {list(found[name].shape)} for {list(slot.shape)}"
+        for slot in slots.values()
+        if (name := names[slot.tensor]) in found and found[name].shape != slot.shape
+    ]
+    spare = set(found) - set(names.values()) - ({stored_name(_HEAD, found)} if spec.tied else set())
+    seeing = {name for name in spare if spec.family == "gemma3" and is_of_seeing(name)}
+    missing = [name for name in names.values() if name not in found]
+    require_fit(folder, missing=missing, unexpected=sorted(spare - seeing), of_another_shape=shapes)
+    notes = []
+    if seeing:
+        count = sum(math.prod(found[name].shape) for name in seeing)
+        notes.append(f"{folder}: only its text part is run: {len(seeing)} tensors ({count:,} numbers) aren't read")
+    return {tensor: found[name] for tensor, name in names.items()}, notes

@@ -1,0 +1,60 @@
+"""A checkpoint without a file: the numbers that `engines.random_weights` gives transformers' model of the same seed.
+
+Any rows are computed without those before them. Matrices are then rounded to float16, as those of files are; norms and
+biases stay float32.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from inferometer.engines.chat.tokens import BytesTokenizer, Tokenizer
+from inferometer.engines.random_weights import numbers, spread
+from inferometer.engines.webgpu.model_spec import ModelSpec
+from inferometer.engines.webgpu.weights.slots import require_slot, require_span, weight_slots
+
+
+class RandomCheckpoint:
+    """A model of a configuration with weights from a seed; a `Checkpoint`.
+
+    Attributes:
+        spec: The model.
+        source: `random weights, seed 0`.
+        parameters: How many numbers; a tied table counts once.
+        notes: None.
+        config: Fields of the configuration.
+        tokenizer: Bytes.
+    """
+
+    def __init__(self, spec: ModelSpec, config: dict[str, Any], seed: int) -> None:
+        self.spec, self.config = spec, config
+        self.source = f"random weights, seed {seed}"
+        self.notes: tuple[str, ...] = ()
+        self.tokenizer: Tokenizer = BytesTokenizer()
+        self._seed, self._slots = seed, weight_slots(spec)
+        self.parameters = sum(math.prod(slot.shape) for slot in self._slots.values())
+
+    def matrix(self, name: str, first: int = 0, last: int | None = None) -> Any:
+        """As the protocol says."""
+        slot = require_slot(self._slots, name, matrix=True)
+        first, last = require_span(name, slot, first, last)
+        width = slot.shape[1]
+        return self._numbers(name, first * width, last * width, np.float16).reshape(last - first, width)
+
+    def vector(self, name: str) -> Any:
+        """As the protocol says."""
+        slot = require_slot(self._slots, name, matrix=False)
+        return self._numbers(name, 0, slot.shape[0], np.float32)
+
+    def source_bytes(self, name: str, first: int = 0, last: int | None = None) -> int:
+        """0: nothing is read."""
+        return 0
+
+    def _numbers(self, name: str, first: int, last: int, dtype: Any) -> Any:
+        slot = require_slot(self._slots, name)
+        is_head = slot is require_slot(self._slots, "lm_head")
+        mean, deviation = spread(
+            slot.tensor, slot.shape[-1], is_head=is_head, is_gemma=self.spec.family.startswith("gemma")
+        )
+        return numbers(f"{self._seed} {slot.tensor}", mean, deviation, first, last, dtype)

@@ -1,0 +1,310 @@
+"""What rules may ask of single launches: the analyses of a trace with device work, each made once when first asked.
+
+Rules ask from several threads. The steps are made beside the attribution, which together take half of the time: numpy
+and polars hold the interpreter's lock for little of it.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from inferometer.analyses.correlation import NO_CALL, gather_known, is_one
+from inferometer.findings.evidence.locked_property import made_once
+from inferometer.trace.trace import Trace
+from inferometer.units import format_duration
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from inferometer.analyses.intervals import Times
+    from inferometer.analyses.launched_by.attribution import Attribution
+    from inferometer.analyses.steps.table import StepTable
+    from inferometer.analyses.timeline.ranks import Ranks
+    from inferometer.analyses.timeline.work import Work
+    from inferometer.findings.evidence.kernel_rows import KernelRows, Origins
+
+_PLACE = ["rank", "device"]
+_LANE = [*_PLACE, "stream"]
+_WORK = (
+    *("kind", "kernel", *_LANE, "process", "start_ns", "dur_ns", "correlation_id", "grid_hash", "block_hash"),
+    *("thread", "called_ns", "node", "how", "is_replay"),
+)
+_KINDS = ["kind", "kernel"]
+_DEVICE_WORK = (*_KINDS, *_LANE, "process", "correlation_id", "start_ns", "dur_ns")
+_GAPS = (*_PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "called_ns", "waited_in", "wait_end_ns")
+_LARGE = ("grid", "block", "external_id", "graph_id", "graph_node_id")  # columns of launches that no rule needs
+_FEW = 2**16
+_NEARLY_ALL = 0.98  # of the launches: a mean over steps is off by the rest
+_SHARED = frozenset({"trace", "attribution", "steps"})  # what others than rules ask for
+
+
+class LaunchEvidence:
+    """Of one trace with launches.
+
+    Args:
+        trace: Needs the tables `launches`, `calls`, `ops`, `frames`, `spans`, `call_paths`, `graph_nodes`, `totals` and
+            `log`.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    def release(self) -> None:
+        """Drop what only rules ask for, 3 GB of ten million launches; asked for again, it is made again."""
+        for name in vars(self).keys() - _SHARED:
+            delattr(self, name)
+
+    @made_once
+    def attribution(self) -> "Attribution":
+        """Who launched what: `launches` (a row a launch, with `called_ns`, `thread`, `is_replay`, `how`), `sites`.
+
+        In place of sizes there are their products, `blocks` (of a grid) and `threads` (of a block), with `grid_hash`
+        and `block_hash`: equal for equal sizes, for others as unlikely as 64 random bits. Ids of graphs and ops aren't
+        kept.
+        """
+        from inferometer.analyses.launched_by.attribution import attribute
+
+        with ThreadPoolExecutor(1) as beside:
+            steps = beside.submit(lambda: self.steps)  # nearly every rule asks for them, too
+            found = attribute(self.trace)
+            steps.result()
+        hashes = (_hashed(found.launches, name).alias(f"{name}_hash") for name in ("grid", "block"))
+        counts = (_product(name).alias(to) for name, to in (("grid", "blocks"), ("block", "threads")))
+        return replace(found, launches=found.launches.with_columns(*hashes, *counts).drop(_LARGE))
+
+    @made_once
+    def work(self) -> pl.DataFrame:
+        """Launches with times, in order of device, stream and start; columns of `attribution.launches`.
+
+        Text is categorical. Captured kernels, which take no time, and whole graphs are not in it.
+        """
+        rows = self.attribution.launches.select("is_captured", *_WORK)
+        took = ~rows["is_captured"] & (rows["kind"] != "graph")
+        rows = (rows if took.all() else rows.filter(took)).drop("is_captured")
+        order = _by_time(rows, _LANE)
+        return rows if order is None else rows[order]
+
+    @made_once
+    def rows(self) -> "KernelRows":
+        """The same launches as columns of numbers, for rules about sequences."""
+        from inferometer.findings.evidence.kernel_rows import make_rows
+
+        return make_rows(self.work)
+
+    @made_once
+    def origins(self) -> "Origins":
+        """Where launches come from, as people call it."""
+        from inferometer.findings.evidence.kernel_rows import Origins
+
+        return Origins(self.attribution.sites)
+
+    @made_once
+    def total_ns(self) -> int:
+        """Sum over all launches."""
+        return int(self.work["dur_ns"].sum())
+
+    @made_once
+    def window_ns(self) -> int:
+        """Wall time from the first launch to the last end, the longest of all devices; 0 without launches."""
+        by_device = self.work.group_by("rank", "device").agg(
+            ((pl.col("start_ns") + pl.col("dur_ns")).max() - pl.col("start_ns").min()).alias("ns")
+        )
+        return int(by_device["ns"].max() or 0)  # type: ignore[arg-type]
+
+    @made_once
+    def steps(self) -> "StepTable | None":
+        """The steps of the first run, recorded, marked or found; None where there are none."""
+        from inferometer.analyses.steps.table import step_table
+        from inferometer.errors import InputError
+
+        try:
+            return step_table(self.trace)
+        except InputError:
+            return None
+
+    @made_once
+    def device_work(self) -> "Work":
+        """Launches by place and start, each with its sort: compute, communication or copy. Captured kernels aren't.
+
+        Text is categorical.
+        """
+        from inferometer.analyses.timeline.work import Work, arrange_work
+
+        launched = self.attribution.launches
+        rows = self.work
+        if rows.height < launched.height or not all(is_one(rows[name]) for name in _LANE):
+            rows = launched.filter(~pl.col("is_captured")) if launched["is_captured"].any() else launched
+            order = _by_time(rows, _PLACE)
+            rows = rows.select(_DEVICE_WORK) if order is None else rows.select(_DEVICE_WORK)[order]
+        start, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("dur_ns")).max()
+        kinds = rows.group_by(*_PLACE, "kind", "kernel").agg(start, (end - start).alias("dur_ns"))
+        lacking = (pl.lit(None, dtype=pl.Int64).alias(name) for name in ("stream", "process", "correlation_id"))
+        told = arrange_work(kinds.lazy().with_columns(lacking))
+        sorts = told.launches.select(*_KINDS, "sort", pl.col("collective").cast(pl.Categorical))
+        places = told.places.select("place", *_PLACE)
+        placed = rows.select(
+            *_DEVICE_WORK, pl.lit(0, dtype=pl.UInt32).alias("place"), end_ns=pl.col("start_ns") + pl.col("dur_ns")
+        )
+        if places.height > 1:
+            placed = _looked_up(placed.drop("place"), places, _PLACE)
+        return Work(_looked_up(placed, sorts.unique(_KINDS), _KINDS), told.places, None)
+
+    @made_once
+    def devices(self) -> pl.DataFrame:
+        """One row a place, a device of a rank: its window, busy, idle and exposed time; of `timeline.exposure`."""
+        from inferometer.analyses.timeline.exposure import device_exposure
+
+        return device_exposure(self.device_work, self.device_work.cut())
+
+    @made_once
+    def budget(self) -> pl.DataFrame:
+        """What each moment of each place's window went to: of `timeline.budget`."""
+        from inferometer.analyses.timeline.budget import time_budget
+
+        return time_budget(self.device_work, self.gaps.select(*_PLACE, "cause", "gap_ns"))
+
+    @made_once
+    def ranks(self) -> "Ranks":
+        """Who keeps whom waiting in collectives; empty frames where there is one place only."""
+        from inferometer.analyses.timeline.collectives import recorded_collectives
+        from inferometer.analyses.timeline.ranks import compare_ranks
+
+        return compare_ranks(self.device_work, self.devices, recorded_collectives(self.trace))
+
+    @made_once
+    def gaps(self) -> pl.DataFrame:
+        """Every idle gap with its cause: columns of `timeline.gaps`, those of the launch that ended it, and its kind.
+
+        `process`, `thread`, `node` and `is_replay` are the launch's, null where its call isn't known. `kind` and `gap`
+        are as `idle_kinds` says. `device` is categorical.
+        """
+        from inferometer.analyses.timeline.gaps import find_gaps
+        from inferometer.findings.evidence.idle_kinds import with_kinds
+
+        gaps = find_gaps(self.trace, self.device_work, _GAPS)
+        called = self.attribution.launches.filter(pl.col("called_ns").is_not_null() & ~pl.col("is_captured"))
+        ended = called.select("process", "thread", "node", "is_replay")
+        row = _first_called(called.select(*_PLACE, "start_ns", "called_ns"), gaps.select(*_PLACE, "called_ns"))
+        lane = (*_PLACE, "process", "thread", "called_ns")
+        return with_kinds(gaps.hstack(gather_known(ended, row)), self.work.filter(self.is_alone).select(lane))
+
+    @made_once
+    def is_alone(self) -> pl.Series:
+        """Of each row of `work`, whether it is a kernel that a call of its own launched, and that call is known."""
+        is_kernel = (pl.col("kind") == "kernel") & ~pl.col("is_replay") & pl.col("called_ns").is_not_null()
+        return self.work.select(is_kernel.alias("is_alone")).to_series()
+
+    @made_once
+    def step_starts_ns(self) -> "Times":
+        """When the steps of the first run began, in order; empty where they aren't known."""
+        if self.steps is None or "start_ns" not in self.steps.steps.columns:
+            return np.empty(0, dtype=np.int64)
+        return self.steps.steps["start_ns"].drop_nulls().sort().to_numpy()
+
+    def step_of(self, times_ns: "Times") -> "Times":
+        """The place in `step_starts_ns` of the step begun last at each of these times; -1 before the first."""
+        return np.searchsorted(self.step_starts_ns, times_ns, side="right") - 1
+
+    @made_once
+    def steps_of_work(self) -> "Times":
+        """The place in `step_starts_ns` of each row of `work`; -1 before the first step.
+
+        A launch belongs to the step in which it was called for. Where steps were found on the device, or its call isn't
+        in the file, it is the one in which it began.
+        """
+        from inferometer.analyses.steps.sources import FOUND
+
+        began = self.work["start_ns"]
+        on_device = self.steps is None or self.steps.anchor == FOUND
+        return self.step_of((began if on_device else self.work["called_ns"].fill_null(began)).to_numpy())
+
+    @made_once
+    def steps_of_rows(self) -> "Times":
+        """The same of each of `rows`."""
+        steps: Times = self.steps_of_work[(self.work["kind"] != "memset").to_numpy()]
+        return steps
+
+    @made_once
+    def shared_by_steps(self) -> int:
+        """How many steps have launches, where these are all but a fiftieth of the window's; else 0.
+
+        A step's launches are those called for from its start to the next one's, and by its end if it is the last. Where
+        steps were found on the device, or no call is in the file, it is when a launch began.
+        """
+        from inferometer.analyses.steps.sources import FOUND
+
+        starts = self.step_starts_ns
+        if self.steps is None or not len(starts) or not self.work.height:
+            return 0
+        last = self.steps.steps.select("start_ns", "wall_ns").drop_nulls("start_ns").sort("start_ns").row(-1)
+        called = self.work["called_ns"]
+        by_call = self.steps.anchor != FOUND and called.null_count() < called.len()
+        times = (called.drop_nulls() if by_call else self.work["start_ns"]).to_numpy()
+        inside = times if last[1] is None else times[times <= last[0] + last[1]]
+        steps = self.step_of(inside)
+        if np.count_nonzero(steps >= 0) < _NEARLY_ALL * self.work.height:
+            return 0
+        return len(np.unique(steps[steps >= 0]))
+
+    def a_step(self, time_ns: float) -> str:
+        """`, 5.200 ms a step over 6 steps`; nothing where steps aren't known, or share less than the whole window."""
+        steps = self.shared_by_steps
+        return f", {format_duration(time_ns / steps)} a step over {steps:,} steps" if steps > 1 else ""
+
+
+def _hashed(rows: pl.DataFrame, name: str) -> pl.Series:
+    """A number for each size of a grid or block; those that aren't recorded count as 0."""
+    return rows.select(pl.col(name).arr.get(n).fill_null(0).alias(str(n)) for n in range(3)).hash_rows(seed=0)
+
+
+def _product(name: str) -> pl.Expr:
+    return pl.col(name).arr.get(0) * pl.col(name).arr.get(1) * pl.col(name).arr.get(2)
+
+
+def _by_time(rows: pl.DataFrame, columns: "Sequence[str]") -> "Times | None":
+    """The order by these columns and start; None where rows come in it."""
+    order = np.argsort(rows["start_ns"].to_numpy(), kind="stable")
+    lanes = _numbers(rows, columns)
+    if lanes is not None:
+        order = order[np.argsort(lanes[order], kind="stable")]
+    return None if (order[1:] > order[:-1]).all() else order
+
+
+def _looked_up(rows: pl.DataFrame, table: pl.DataFrame, by: "Sequence[str]") -> pl.DataFrame:
+    """`rows` with the other columns of the few rows of `table`, which has all values of `by` once."""
+    numbered = table.select(by).with_row_index("number")
+    keys = rows.select(by).join(numbered, on=list(by), how="left", nulls_equal=True, maintain_order="left")
+    return rows.hstack(table.drop(by).select(pl.all().gather(keys["number"])))
+
+
+def _numbers(rows: pl.DataFrame, columns: "Sequence[str]") -> "NDArray[np.uint16] | Times | None":
+    """The number of each row's values of these columns, in their order; None where all rows have the same."""
+    if all(is_one(rows[name]) for name in columns):
+        return None
+    known = rows.select(columns).unique().sort(columns).with_row_index("number")
+    number = rows.select(columns).join(known, on=columns, how="left", nulls_equal=True, maintain_order="left")["number"]
+    return number.cast(pl.UInt16 if known.height <= _FEW else pl.Int64).to_numpy()  # those sort fastest
+
+
+def _first_called(called: pl.DataFrame, asked: pl.DataFrame) -> "Times":
+    """The row of the first launch of the same device called for at the same time; -1 without one, or without a time."""
+    found = np.full(asked.height, NO_CALL, dtype=np.int64)
+    both = _numbers(pl.concat([frame.select(_PLACE) for frame in (called, asked)]), _PLACE)
+    wanted, is_known = asked["called_ns"].fill_null(0).to_numpy(), asked["called_ns"].is_not_null().to_numpy()
+    of_called, of_asked = (None, None) if both is None else (both[: called.height], both[called.height :])
+    for number in [None] if of_asked is None else np.unique(of_asked).tolist():
+        rows = np.arange(called.height) if of_called is None else np.flatnonzero(of_called == number)
+        points = np.flatnonzero(is_known if of_asked is None else is_known & (of_asked == number))
+        if not len(rows):
+            continue
+        for name in ("start_ns", "called_ns"):
+            rows = rows[np.argsort(called[name].to_numpy()[rows], kind="stable")]
+        times = called["called_ns"].to_numpy()[rows]
+        at = np.searchsorted(times, wanted[points])
+        at[at == len(times)] = 0  # beyond the last: the first is no match
+        found[points] = np.where(times[at] == wanted[points], rows[at], NO_CALL)
+    return found

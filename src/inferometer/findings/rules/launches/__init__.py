@@ -1,0 +1,1 @@
+"""Rules that read single launches and the host calls behind them."""

@@ -1,0 +1,262 @@
+"""A place where the same work takes far longer than in its siblings: one layer among equal layers.
+
+Siblings are launches of one role (products with another tile are of the same role) in the same module of other
+layers; or, where no modules are known, at the other places of a pass (a replayed graph, or a step) between the same
+neighbours (there of one kernel and grid). Each launch is compared with the median of its siblings in the same turn
+(the k-th time that the module runs), so changing batches don't matter; a place has the median of its ratios.
+
+Fires where a place takes 1.3 times as long as its siblings or more, and is further from them than six of their scaled
+median absolute deviations; at least four places, of which at most one in eight (or one) stands out: more are another
+kind of layer, not a fault. Collectives are left out, since they wait for others, and so are copies.
+
+Severity is the time beyond the siblings' as a share of all GPU time: from 0.5 % `low`, from 4 % `medium`, from 15 %
+`high`; `info` of fewer than three launches, which something else may have disturbed. Launches of healthy runs spread
+by 5 %, places by less: none stands out. Not seen: a slow tile in all layers, and single slow launches, which `steps`
+shows as disturbed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from inferometer.analyses.groups.kernel_roles import role_of
+from inferometer.findings.evidence.kernel_rows import Ints, KernelRows, number_changes
+from inferometer.findings.finding import Finding, Scale, Severity
+from inferometer.findings.rule import Evidence, Rule
+from inferometer.units import format_duration, format_share
+
+if TYPE_CHECKING:
+    from inferometer.findings.evidence.launch_evidence import LaunchEvidence
+
+_SCALE = Scale(low=0.005, medium=0.04, high=0.15)
+_SLOWER = 1.3
+_BEYOND_NOISE = 6 * 1.4826  # the deviation of a normal distribution is 1.4826 times its median absolute one
+_LEAST_NOISE = 0.02  # of the median: a few equal durations are no proof that there is no noise
+_PLACES = 4
+_ODD_ONES = 8  # at most one in so many
+_TURNS = 3  # launches in a place; fewer may have met with a disturbance
+_SHOWN = 3
+_GRIDS = 1_024
+_LARGEST = 2**62
+_NO_SIBLINGS = ("collective", "memory", "other")
+_NONE = -1
+
+
+@dataclass(frozen=True)
+class _Odd:
+    """A place that stands out. `row`: one of its launches; `usual`: one of the usual place's. `ratio`: to that.
+
+    `place`: its number among all `places`, itself included, from 0; of modules any number. `count` launches, of which
+    `after_pause` are the first after a pause of their stream.
+    """
+
+    row: int
+    place: int
+    usual: int
+    count: int
+    after_pause: int
+    places: int
+    total_ns: int
+    extra_ns: float
+    ratio: float
+
+
+def _find(evidence: Evidence) -> Iterator[Finding]:
+    launches = evidence.launches
+    if launches is None or not launches.total_ns:
+        return
+    rows = launches.rows
+    odd = sorted(_odd(launches, rows), key=lambda each: -each.extra_ns)
+    extra_ns = sum(each.extra_ns for each in odd)
+    severity: Severity | None = _SCALE.severity(extra_ns / launches.total_ns)
+    if severity is None:
+        return
+    if max(each.count for each in odd) < _TURNS:
+        severity = "info"
+    sites = launches.attribution.sites
+    size_ns = sum(each.total_ns for each in odd)
+    first = odd[0]
+    name = rows.known[rows.kernel[first.row]].short_name
+    yield Finding(
+        rule=RULE.name,
+        severity=severity,
+        title=f"{name} takes {first.ratio:.1f}x as long {_place(rows, sites, first)} as usual",
+        evidence=(
+            *(_sentence(rows, sites, each) for each in odd[:_SHOWN]),
+            (
+                f"Together {format_duration(extra_ns)} beyond the median, "
+                f"{format_share(extra_ns / launches.total_ns)} of the GPU time."
+            ),
+        ),
+        size_ns=size_ns,
+        share=size_ns / launches.total_ns,
+        next=_next(rows, first, is_once=max(each.count for each in odd) < _TURNS),
+    )
+
+
+def _odd(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[_Odd]:
+    """The places that stand out."""
+    table = _places(launches, rows)
+    sums = table.group_by("group", "place").agg(pl.col("dur_ns").mean().alias("mean"))
+    groups = sums.group_by("group").agg(
+        pl.len().alias("places"), pl.col("mean").median().alias("usual"), pl.col("mean").max().alias("most")
+    )
+    worth = groups.filter(pl.col("places") >= _PLACES, pl.col("most") >= (1 + (_SLOWER - 1) / 2) * pl.col("usual"))
+    if worth.is_empty():
+        return
+    asked = table.join(worth.select("group"), on="group", how="semi", maintain_order="left").with_columns(
+        pl.int_range(pl.len()).over("group", "place").alias("turn")
+    )
+    compared = asked.with_columns(
+        (pl.len().over("group", "turn")).alias("beside"), pl.col("dur_ns").median().over("group", "turn").alias("usual")
+    ).filter(pl.col("beside") >= _PLACES, pl.col("usual") > 0)
+    ratio = pl.col("dur_ns") / pl.col("usual")
+    scores = compared.group_by("group", "place").agg(
+        ratio.median().alias("ratio"),
+        pl.len().alias("count"),
+        pl.col("after_pause").sum(),
+        pl.col("dur_ns").sum().alias("total_ns"),
+        (pl.col("dur_ns") - pl.col("usual")).sum().alias("extra_ns"),
+        pl.col("row").first(),
+    )
+    for group in scores.sort("group", "place").partition_by("group", maintain_order=True):
+        yield from _outliers(group)
+
+
+def _outliers(group: pl.DataFrame) -> Iterator[_Odd]:
+    ratio = group["ratio"].to_numpy()
+    middle = float(np.median(ratio))
+    noise = max(float(np.median(np.abs(ratio - middle))), _LEAST_NOISE * middle)
+    slow = (ratio >= _SLOWER * middle) & (ratio > middle + _BEYOND_NOISE * noise)
+    if not slow.any() or slow.sum() > max(1, group.height // _ODD_ONES) or group.height < _PLACES:
+        return
+    usual = group["row"][int(np.abs(ratio - middle).argmin())]
+    for row in group.filter(slow).iter_rows(named=True):
+        yield _Odd(
+            row=row["row"],
+            place=row["place"],
+            usual=usual,
+            count=row["count"],
+            after_pause=row["after_pause"],
+            places=group.height,
+            total_ns=row["total_ns"],
+            extra_ns=max(0.0, row["extra_ns"]),
+            ratio=row["ratio"] / middle,
+        )
+
+
+def _places(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
+    """One row a launch that may have siblings, by time: `row`, `group` of siblings, `place` among them and its own."""
+    module, pooled = _modules(launches.attribution.sites)
+    roles = np.unique([role_of(name).key for name in rows.names], return_inverse=True)[1]
+    role = roles[rows.kernel] if len(rows.names) else rows.kernel
+    usable = ~rows.of_family(*_NO_SIBLINGS)
+    layered = usable & (pooled[rows.node] != _NONE)
+    chosen = np.flatnonzero(layered)
+    by_module = _frame(rows, chosen, _packed(rows.device, pooled[rows.node], role)[chosen], module[rows.node][chosen])
+    passes = _passes(launches, rows)
+    elsewhere = usable & ~layered & (passes != _NONE)
+    return pl.concat([by_module, _in_passes(rows, np.flatnonzero(elsewhere), passes, role)])
+
+
+def _passes(launches: "LaunchEvidence", rows: KernelRows) -> Ints:
+    """A number for the pass that each launch is of: a replay of a graph, or a step; -1 where neither is known."""
+    step = launches.step_of(rows.start_ns)
+    in_replay = pl.col("is_replay") & pl.col("correlation_id").is_not_null()
+    keys = rows.work.select(
+        *("rank", "device", "stream", "process"),
+        pl.when(in_replay).then("correlation_id").alias("replay"),
+        pl.when(~in_replay).then(pl.Series(step)).alias("step"),
+    )
+    is_known = rows.work.select(in_replay.alias("known"))["known"].to_numpy() | (step >= 0)
+    return np.where(is_known, number_changes(keys, keys.columns), _NONE)
+
+
+def _in_passes(rows: KernelRows, chosen: Ints, passes: Ints, role: Ints) -> pl.DataFrame:
+    """By neighbours: groups are of one kernel and grid between the same two roles; the place is the how-manieth.
+
+    Without modules, nothing else tells that two products have the same work.
+    """
+    before = np.where(rows.begins, _NONE, np.roll(role, 1))
+    behind = np.where(np.roll(rows.begins, -1), _NONE, np.roll(role, -1))
+    blocks = rows.work["grid_hash"].to_numpy().astype(np.int64) % _GRIDS  # unlike grids seldom meet in one
+    group = -2 - _packed(rows.lane, before, rows.kernel, behind, blocks)[chosen]  # apart from the groups by module
+    packed = _packed(passes[chosen], group)
+    order = np.argsort(packed, kind="stable")
+    key = packed[order]
+    opens = np.concatenate([[True], key[1:] != key[:-1]]) if len(key) else np.zeros(0, dtype=np.bool_)
+    position = np.arange(len(key)) - np.maximum.accumulate(np.where(opens, np.arange(len(key)), 0))
+    place = np.empty(len(key), dtype=np.int64)
+    place[order] = position
+    return _frame(rows, chosen, group, place)
+
+
+def _frame(rows: KernelRows, chosen: Ints, group: Ints, place: Ints) -> pl.DataFrame:
+    own = {"dur_ns": rows.dur_ns[chosen], "after_pause": rows.begins[chosen]}
+    return pl.DataFrame({"row": chosen, "group": group, "place": place, **own})
+
+
+def _modules(sites: pl.DataFrame) -> tuple[Ints, Ints]:
+    """A number of the module and of its pooled path for each node, -1 where it is in no layer; the root's is last."""
+    is_layered = pl.col("module").ne_missing(pl.col("module_pooled")) & pl.col("module_pooled").is_not_null()
+    found = [
+        sites.select(pl.when(is_layered).then(name).rank("dense").cast(pl.Int64).fill_null(_NONE))[name].to_numpy()
+        for name in ("module", "module_pooled")
+    ]
+    module, pooled = (np.append(each, _NONE) for each in found)
+    return module, pooled
+
+
+def _packed(*parts: Ints) -> Ints:
+    """One number for each combination."""
+    if prod(int(np.ptp(part)) + 1 if len(part) else 1 for part in parts) > _LARGEST:
+        parts = tuple(np.unique(part, return_inverse=True)[1] for part in parts)
+    packed = np.zeros(len(parts[0]), dtype=np.int64)
+    for part in parts:
+        least = int(part.min()) if len(part) else 0
+        width = (int(part.max()) - least if len(part) else 0) + 1
+        packed = packed * width + (part - least)
+    return packed
+
+
+def _place(rows: KernelRows, sites: pl.DataFrame, odd: _Odd) -> str:
+    """`in model.layers.7.mlp`, or `at the 7th of 36 like places in a pass`."""
+    node = int(rows.node[odd.row])
+    module = sites["module"][node] if node >= 0 else None
+    nth = f"at the {_ordinal(odd.place + 1)} of {odd.places:,} like places in a pass"
+    return nth if module is None else f"in {module}"
+
+
+def _ordinal(number: int) -> str:
+    """`1st`, `2nd`, `3rd`, `11th`."""
+    ends = {1: "st", 2: "nd", 3: "rd"}
+    return f"{number:,}{'th' if number % 100 in (11, 12, 13) else ends.get(number % 10, 'th')}"
+
+
+def _sentence(rows: KernelRows, sites: pl.DataFrame, odd: _Odd) -> str:
+    own, usual = (rows.known[rows.kernel[row]].short_name for row in (odd.row, odd.usual))
+    instead = f", where the usual is {usual}," if own != usual else ""
+    node = int(rows.node[odd.row])
+    called = next((sites[name][node] for name in ("user_frame", "op") if node >= 0 and sites[name][node]), None)
+    by = f", launched by {called}" if called else ""
+    times = "1 launch" if odd.count == 1 else f"{odd.count:,} launches"
+    first = f", {odd.after_pause:,} of them the first after a pause of the stream" if odd.after_pause else ""
+    return (
+        f"{own}{instead} {_place(rows, sites, odd)}: {odd.ratio:.2f}x the median of all {odd.places:,}; "
+        f"{times}{first}, {format_duration(odd.total_ns)} in all{by}."
+    )
+
+
+def _next(rows: KernelRows, odd: _Odd, *, is_once: bool) -> str:
+    if is_once:
+        return "Record more passes: so few slow launches may be chance."
+    if rows.kernel[odd.row] != rows.kernel[odd.usual]:
+        return "See why another kernel was chosen there: shapes, strides and alignment of its inputs."
+    return "Compare the inputs there with those of another place: shapes, strides, where they lie in memory."
+
+
+RULE = Rule("slow_sibling", _find)

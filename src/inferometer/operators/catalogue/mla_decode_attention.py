@@ -1,0 +1,146 @@
+"""Multi-head latent attention of one new token a sequence, absorbed: all heads read the same latent row of a key.
+
+A row is what DeepSeek-V2 caches (arXiv:2405.04434, section 2.1): R columns that keys and values are compressed to, and
+p that carry the position. The projections back are part of the queries and of what comes after, so a key is the whole
+row and a value its first R columns. The published scale is (R + p)^-0.5; the models use that of their heads before
+absorption, 192^-0.5 for DeepSeek's: the queries make up for it.
+
+B sequences, n heads, R latent rank, p columns with positions, L keys of a sequence; kv_cache [sum of L, 1, R + p].
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from inferometer.operators.catalogue.draws import Draws
+from inferometer.operators.catalogue.pieces import pieces
+from inferometer.operators.operator import Operator
+from inferometer.operators.work import Cost, Product, Work
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def reference(q_BnD: "Tensor", kv_cache: "Tensor", seq_lens_B: "Tensor", *, kv_lora_rank: int) -> "Tensor":
+    """Softmax in float32; the sequences' rows lie one after another. Every sequence has a key."""
+    B, n, _ = q_BnD.shape
+    out_BnR = q_BnD.new_empty(B, n, kv_lora_rank)
+    start = 0
+    for sequence, keys in enumerate(seq_lens_B.tolist()):
+        row_LD = kv_cache[start : start + keys, 0].float()
+        for heads in pieces(n, keys):
+            found = _attend(q_BnD[sequence, heads].float(), row_LD, row_LD[:, :kv_lora_rank])
+            out_BnR[sequence, heads] = found.to(out_BnR.dtype)
+        start += keys
+    return out_BnR
+
+
+def _attend(q_nD: "Tensor", k_LD: "Tensor", v_LR: "Tensor") -> "Tensor":
+    import torch
+
+    score_nL = q_nD @ k_LD.T * k_LD.shape[1] ** -0.5
+    return torch.softmax(score_nL, -1) @ v_LR
+
+
+def inputs(
+    *,
+    batch_size: int,
+    ctx_len: int,
+    nhead: int,
+    kv_lora_rank: int,
+    qk_rope_head_dim: int,
+    ctx_lens: Sequence[int] | None = None,
+    seed: int,
+    device: str = "cpu",
+    **_: object,
+) -> "dict[str, Tensor]":
+    """Queries that prefer some keys, as trained ones do.
+
+    `ctx_lens` gives each sequence its own length; without it, all have `ctx_len`.
+    """
+    import torch
+
+    draw = Draws(seed, device)
+    lengths = _lengths(batch_size, ctx_len, ctx_lens)
+    row = kv_lora_rank + qk_rope_head_dim
+    return {
+        "q": draw.normal(batch_size, nhead, row, scale=2.0),
+        "kv_cache": draw.normal(sum(lengths), 1, row),
+        "seq_lens": torch.tensor(lengths, dtype=torch.int32, device=device),
+    }
+
+
+def _lengths(batch_size: int, ctx_len: int, ctx_lens: Sequence[int] | None) -> list[int]:
+    return [ctx_len] * batch_size if ctx_lens is None else list(ctx_lens)
+
+
+def cost(
+    *,
+    batch_size: int,
+    ctx_len: int,
+    nhead: int,
+    kv_lora_rank: int,
+    qk_rope_head_dim: int,
+    ctx_lens: Sequence[int] | None = None,
+    **_: object,
+) -> Cost:
+    """Both products; the root of the scale goes to each query, and to each key once a head."""
+    B, n, R, row = batch_size, nhead, kv_lora_rank, kv_lora_rank + qk_rope_head_dim
+    keys = sum(_lengths(batch_size, ctx_len, ctx_lens))
+    return Cost(
+        n * (2 * keys * (row + R) + row * (keys + B)),
+        read_bytes=2 * B * n * row + 2 * keys * row + 4 * B,
+        written_bytes=2 * B * n * R,
+    )
+
+
+def work(
+    *,
+    batch_size: int,
+    ctx_len: int,
+    nhead: int,
+    kv_lora_rank: int,
+    qk_rope_head_dim: int,
+    ctx_lens: Sequence[int] | None = None,
+    **_: object,
+) -> Work:
+    """A pair of head and key: both products, a maximum, scale and subtraction at once, a sum, and an exp.
+
+    A divide for each weight or for each element of the output, what is less. A row of the cache is read once for all
+    heads, as key and as value.
+    """
+    B, n, R, row = batch_size, nhead, kv_lora_rank, kv_lora_rank + qk_rope_head_dim
+    lengths = _lengths(batch_size, ctx_len, ctx_lens)
+    keys, pairs = sum(lengths), n * sum(lengths)
+    return Work(
+        dtype="bf16",
+        products=(Product(2 * pairs * row, M=n, K=row), Product(2 * pairs * R, M=n, N=R)),
+        vector_flops=4 * pairs + n * sum(min(length, R) for length in lengths),
+        special_ops=pairs,
+        read_bytes=2 * B * n * row + 2 * keys * row + 4 * B,
+        written_bytes=2 * B * n * R,
+    )
+
+
+OPERATOR = Operator(
+    name="mla_decode_attention",
+    summary="Latent attention of one new token a sequence: all heads share a row a key, values are part of it.",
+    dims={"B": "sequences", "n": "heads", "R": "latent rank", "p": "columns with positions", "D": "R + p"},
+    inputs=inputs,
+    reference=reference,
+    outputs=("out",),
+    cost=cost,
+    work=work,
+    settings=("kv_lora_rank",),
+    tiny=(
+        {"batch_size": 1, "ctx_len": 1, "nhead": 3, "kv_lora_rank": 32, "qk_rope_head_dim": 8},
+        {"batch_size": 2, "ctx_len": 63, "nhead": 16, "kv_lora_rank": 64, "qk_rope_head_dim": 16},
+        {
+            "batch_size": 3,
+            "ctx_len": 129,
+            "ctx_lens": [17, 129, 1],
+            "nhead": 5,
+            "kv_lora_rank": 48,
+            "qk_rope_head_dim": 16,
+        },
+    ),
+)

@@ -1,0 +1,74 @@
+"""Slots sorted by expert, how many each expert has, and where its own begin: a stable counting sort.
+
+Slot t k + j is the j-th expert of token t. Stability is part of the contract: an expert's slots stay in their order
+(kernels that take places with atomics don't keep it). Ids below 0 or from E up are nobody's: not sorted, not counted.
+The published `block_size` changes nothing.
+
+T tokens, k experts a token, s = T k slots, E experts.
+"""
+
+from typing import TYPE_CHECKING
+
+from inferometer.operators.catalogue.draws import SKEW, Draws
+from inferometer.operators.operator import Operator
+from inferometer.operators.work import Cost, Work
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def reference(ids_Tk: "Tensor", *, num_experts: int) -> "tuple[Tensor, Tensor, Tensor]":
+    """The slots, their number by expert, and the sum of those before each expert and of all."""
+    import torch
+
+    ids_s = ids_Tk.flatten()
+    slots_s = ((ids_s >= 0) & (ids_s < num_experts)).nonzero().flatten()
+    sorted_s = slots_s[ids_s[slots_s].argsort(stable=True)]
+    count_E = torch.stack([(ids_s == expert).sum() for expert in range(num_experts)])
+    cumsum = torch.nn.functional.pad(count_E.cumsum(0), (1, 0))
+    return sorted_s.to(torch.int32), count_E.to(torch.int32), cumsum.to(torch.int32)
+
+
+def inputs(
+    *,
+    token_count: int,
+    num_experts: int,
+    top_k: int,
+    routing_skew: float = SKEW,
+    seed: int,
+    device: str = "cpu",
+    **_: object,
+) -> "dict[str, Tensor]":
+    """Experts of a token differ and are unequally popular."""
+    draw = Draws(seed, device)
+    return {"topk_ids": draw.routing(token_count, num_experts, top_k, skew=routing_skew)[1]}
+
+
+def cost(*, token_count: int, num_experts: int, top_k: int, **_: object) -> Cost:
+    """No FLOPs are published of integers."""
+    s = token_count * top_k
+    return Cost(0, read_bytes=4 * s, written_bytes=4 * (s + 2 * num_experts + 1))
+
+
+def work(*, token_count: int, num_experts: int, top_k: int, **_: object) -> Work:
+    """Bytes only: integer work isn't counted."""
+    s = token_count * top_k
+    return Work(read_bytes=4 * s, written_bytes=4 * (s + 2 * num_experts + 1))
+
+
+OPERATOR = Operator(
+    name="moe_count_and_sort",
+    summary="Stable counting sort of routed slots by expert, with the counts and where each expert's slots begin.",
+    dims={"T": "tokens", "k": "experts a token", "s": "slots: T k", "E": "experts"},
+    inputs=inputs,
+    reference=reference,
+    outputs=("sorted_token_ids", "expert_token_counts", "cumsum"),
+    cost=cost,
+    work=work,
+    settings=("num_experts",),
+    tiny=(
+        {"token_count": 1, "num_experts": 128, "top_k": 8},
+        {"token_count": 63, "num_experts": 9, "top_k": 2, "block_size": 128},
+        {"token_count": 129, "num_experts": 5, "top_k": 5},
+    ),
+)

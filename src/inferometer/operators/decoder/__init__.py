@@ -1,0 +1,1 @@
+"""Operators that the layers of a decoder and its sampling call, one contract each."""

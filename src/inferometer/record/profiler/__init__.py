@@ -1,0 +1,1 @@
+"""torch.profiler underneath a recording, in windows: `profiler` is the way in."""

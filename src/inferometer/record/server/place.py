@@ -1,0 +1,88 @@
+"""Where a server's traces will lie, and whether they can be seen from here.
+
+SGLang is told a folder with each request. vLLM has its own since it was started, and doesn't say which (only in its
+development mode). A server on another machine writes there: its files can be joined only through a shared folder.
+"""
+
+import os
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from inferometer.errors import InputError
+from inferometer.record.server.engines import Server
+
+
+@dataclass(frozen=True)
+class Place:
+    """`folder`: as seen from here; `asked`: what SGLang is told; `is_own`: made by us for this recording alone.
+
+    `copy_hint`: how to get the files where they can't be seen.
+    """
+
+    folder: Path | None
+    asked: str | None = None
+    is_own: bool = False
+    copy_hint: str = ""
+
+
+def find_place(server: Server, host: str, out: Path, traces: Path | None) -> Place:
+    """The place of the traces of a recording that becomes `out`; the folder of the user's, where there is one.
+
+    Raises:
+        InputError: That folder isn't there, and the server won't make it.
+    """
+    is_here = is_this_machine(host)
+    if server.engine == "vllm":
+        return _of_vllm(server, host, traces, is_here=is_here)
+    if traces is not None:
+        if traces.exists() and not traces.is_dir():
+            raise InputError(f"{traces}: is no folder", hint="Name a folder with --traces.")
+        return Place(traces, str(traces.absolute()), copy_hint=_look_in(str(traces), host, server, is_here=is_here))
+    if is_here:
+        folder = out.absolute().parent / f".{out.name}.{os.getpid()}.traces"
+        return Place(folder, str(folder), is_own=True, copy_hint=_look_in(str(folder), host, server, is_here=True))
+    asked = f"/tmp/inferometer-{time.time_ns()}"  # on the server's machine, made by the server
+    return Place(None, asked, copy_hint=f"Copy the traces: scp -r {host}:{asked} traces, then open that folder.")
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether an address of `host` is one of this machine's: only these can be bound to."""
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return False
+    for family, kind, protocol, _, address in found:
+        try:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.bind(address)
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _of_vllm(server: Server, host: str, traces: Path | None, *, is_here: bool) -> Place:
+    if traces is not None:
+        if not traces.is_dir():
+            raise InputError(f"{traces}: no such folder", hint="Name the folder that vLLM was started with.")
+        return Place(traces, copy_hint=_look_in(str(traces), host, server, is_here=is_here))
+    told = Path(server.traces) if server.traces else None
+    if told is not None and is_here and told.is_dir():
+        return Place(told, copy_hint=_look_in(str(told), host, server, is_here=True))
+    where = server.traces or "the folder that vLLM was started with (torch_profiler_dir, VLLM_TORCH_PROFILER_DIR)"
+    return Place(
+        None,
+        copy_hint=f"The traces (*.pt.trace.json.gz) are on {host} in {where}. Name that folder with --traces DIR, "
+        "or copy the files and open their folder.",
+    )
+
+
+def _look_in(folder: str, host: str, server: Server, *, is_here: bool) -> str:
+    if is_here:
+        return (
+            f"Look into {folder} as the server sees it: in a container it is another folder "
+            "(docker cp CONTAINER:DIR traces); may the server write there?"
+        )
+    return f"If {folder} is no shared folder: scp -r {host}:{folder} traces. The log of {server.name} says more."

@@ -1,0 +1,93 @@
+"""Counters beside a server's profile: of this machine, of the server's processes, and what the engine counts itself.
+
+Which load is the server's own and which is others' can be told only when its processes are seen; where they aren't,
+metrics that tell the two apart are left out, since the server's own work would pass for load by others.
+"""
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from itertools import compress
+
+from inferometer.record.clock import Clock
+from inferometer.record.server.http import Http
+from inferometer.record.server.metrics import EngineMetrics
+from inferometer.record.server.place import is_this_machine
+from inferometer.record.server.process import find_processes
+from inferometer.record.sink import Sink
+from inferometer.trace.facts import Facts
+from inferometer.trace.series import Values
+
+_OF_PROCESSES = ("process_", "others_")
+
+
+@contextmanager
+def sampling(
+    sink: Sink, http: Http, *, counters: bool, hz: tuple[float, float], lack: Callable[[str], None]
+) -> Iterator[EngineMetrics]:
+    """Samples while the block runs; without `counters`, it is only watched whether the server lives.
+
+    Args:
+        sink: Takes the rows.
+        http: The server.
+        counters: Whether to sample.
+        hz: Samples a second: of the machine's counters, and of the engine's metrics.
+        lack: Told what can't be had.
+    """
+    is_here = is_this_machine(http.host)
+    host = socket.gethostname() if is_here else http.host
+    metrics = EngineMetrics(sink, http, host, hz=hz[1], sample=counters)
+    with ExitStack() as running:
+        if counters:
+            from inferometer.record.counters.sampler import CounterSampler
+
+            processes = find_processes(http.port) if is_here else ()
+            if not is_here:
+                lack(f"counters of {host}: those of device and host are of this machine, not of the server's")
+            elif not processes:
+                lack("counters of the server's processes, and load by others: its processes can't be seen from here")
+            takes = sink if processes else WithoutProcesses(sink)
+            sampler = CounterSampler(takes, hz=hz[0], processes=processes or None)
+            running.callback(sampler.stop)
+            sampler.start()
+        running.callback(metrics.stop)
+        metrics.start()
+        yield metrics
+    if metrics.missing and counters:
+        lack(metrics.missing)
+
+
+class WithoutProcesses:
+    """A sink that drops counters of single processes and of what is left when these are taken off."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    @property
+    def clock(self) -> Clock:
+        """The recording's."""
+        return self._sink.clock
+
+    def add(self, table: str, rows: int, columns: Mapping[str, Values]) -> None:
+        """Rows of one table, as `Sink.add`."""
+        metric = columns.get("metric")
+        if table != "counters" or metric is None or isinstance(metric, int | float):
+            self._sink.add(table, rows, columns)
+            return
+        metrics = [metric] * rows if isinstance(metric, str) else metric
+        kept = [not str(name).startswith(_OF_PROCESSES) for name in metrics]
+        if any(kept):
+            self._sink.add(table, sum(kept), {name: _compressed(values, kept) for name, values in columns.items()})
+
+    def tell(self, change: Callable[[Facts], Facts]) -> None:
+        """As `Sink.tell`."""
+        self._sink.tell(change)
+
+    def lose(self, name: str, count: int = 1, *, example: str | None = None) -> None:
+        """As `Sink.lose`."""
+        self._sink.lose(name, count, example=example)
+
+
+def _compressed(values: Values, kept: list[bool]) -> Values:
+    """Of a column only the rows that are kept; a single value is that of all rows."""
+    return values if values is None or isinstance(values, str | int | float) else list(compress(values, kept))

@@ -1,0 +1,348 @@
+"""What a plan holds: bindings, constants, cuts, costs, reasons."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from tests.engines.webgpu.plan_cases import adapter, answer
+
+from inferometer.backends.wgsl.source import read_kernel
+from inferometer.engines.webgpu.plan.kernel_path import find_path, parse_path
+from inferometer.engines.webgpu.plan.planner import plan_model
+from inferometer.engines.webgpu.plan.selection import FUSED, Candidate, TuneKey, tunable
+from inferometer.engines.webgpu.program import Dispatch, Pass
+from inferometer.engines.webgpu.program_memory import memory_of
+from inferometer.engines.webgpu.run.executor import LoadedModel, Selection
+from inferometer.engines.webgpu.run.limits import check_fit
+from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
+from inferometer.engines.webgpu.weights.seeded import RandomCheckpoint
+from inferometer.engines.webgpu.weights.slots import weight_slots
+from inferometer.errors import InputError
+
+MODELS = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3", "tiny-gemma3-26l")
+PATH_WITH_SPLIT = parse_path(
+    """
+    name = "split"
+    families = ["qwen2"]
+    base = "qwen2"
+    [kernels]
+    linear = [{ kernel = "linear_split", then = "linear_sum", constants = { SPLITS = 3 } }]
+    """,
+    "split.toml",
+)
+DECODE = Pass(("decode", "head"), 1, 20)
+
+
+def plan(model: str, *features: str, **options: Any) -> LoadedModel:
+    return plan_model(open_checkpoint(model), adapter(*features), capacity=64, most_rows=16, **options)
+
+
+def selection(loaded: LoadedModel, phase: str, op: str, role: str | None = None) -> Selection:
+    return next(each for each in loaded.selections if (each.phase, each.op, each.role) == (phase, op, role))
+
+
+def of_weights(dispatches: Sequence[Dispatch]) -> list[Dispatch]:
+    return [each for each in dispatches if each.op in ("linear", "gate_up")]
+
+
+@pytest.mark.parametrize("features", [(), ("shader-f16",), ("subgroups",)])
+@pytest.mark.parametrize("model", MODELS)
+def test_every_binding_fits_and_every_constant_is_given(model: str, features: tuple[str, ...]) -> None:
+    loaded = plan(model, *features)
+
+    check_fit(loaded.program, loaded.contents, adapter(*features), read_kernel)
+
+    assert set(loaded.program.requires) == set(features)
+    assert len(set(map(repr, loaded.program.pipelines))) == len(loaded.program.pipelines)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_decode_step_reads_every_matrix_once(model: str) -> None:
+    spec = open_checkpoint(model).spec
+    shapes = {name: slot.shape for name, slot in weight_slots(spec).items()}
+    matrices = sum(shape[0] * shape[1] for name, shape in shapes.items() if len(shape) == 2 and name != "embed")
+    matrices += spec.vocab * spec.hidden if spec.tied else 0  # as the head
+    biases = sum(shape[0] for name, shape in shapes.items() if name.endswith("_bias"))
+
+    dispatches = of_weights(DECODE.dispatches(plan(model).program))
+
+    rows = sum(4 * int(each.shapes.split("]")[0].split(",")[1]) for each in dispatches)  # of x: [1,64] x …
+    assert sum(each.bytes_read.at(1, 20) for each in dispatches) == 2 * matrices + 4 * biases + rows
+    activations = sum(9 if spec.activation == "gelu_tanh" else 3 for _ in range(spec.layers)) * spec.intermediate
+    assert sum(each.flops.at(1, 20) for each in dispatches) == 2 * matrices + biases + activations
+
+
+def wider(model: str) -> RandomCheckpoint:
+    """With rows so long that a small binding holds only some of a matrix."""
+    return RandomCheckpoint(msgspec.structs.replace(open_checkpoint(model).spec, hidden=128), {}, 0)
+
+
+@pytest.mark.parametrize("model", ["tiny-llama", "tiny-qwen2", "tiny-gemma3"])
+def test_a_plan_in_parts_gives_the_same_answer(model: str) -> None:
+    checkpoint, small = wider(model), adapter(binding_bytes=20_480)
+
+    whole = plan_model(checkpoint, adapter(), capacity=64, most_rows=16)
+    parts = plan_model(checkpoint, small, capacity=64, most_rows=16)
+
+    check_fit(parts.program, parts.contents, small, read_kernel)
+    labels = [each.label for each in parts.program.phases["decode"]]
+    assert sum(label.startswith("gather:") for label in labels) == 5  # 320 rows by 64
+    assert labels.count("gate_up:ffn_gate_up:L0") == 3
+    assert labels.count("linear:qkv_proj:L0") > 1
+    logits, tokens = answer(whole)
+    logits_of_parts, tokens_of_parts = answer(parts)
+    np.testing.assert_allclose(logits_of_parts, logits, atol=1e-5)
+    assert tokens_of_parts == tokens
+
+
+def test_parts_of_a_matrix_are_its_rows() -> None:
+    checkpoint = wider("tiny-qwen2")
+    parts = plan_model(checkpoint, adapter(binding_bytes=20_480), capacity=32, most_rows=8)
+
+    names = [each.name for each in parts.program.buffers if each.name.startswith("layers.1.qkv")]
+    rows = np.concatenate([parts.contents[name].read() for name in names])
+
+    assert len(names) > 1
+    wanted = np.concatenate([checkpoint.matrix(f"layers.1.{name}") for name in "qkv"])
+    np.testing.assert_array_equal(rows, wanted)
+
+
+def test_parts_of_a_table_cost_together_what_it_costs() -> None:
+    whole, parts = (
+        plan_model(wider("tiny-gemma3"), adapter(binding_bytes=size), capacity=64, most_rows=16).program.phases[
+            "decode"
+        ]
+        for size in (2**27, 20_480)
+    )
+
+    rows = [[each for each in phase if each.op == "gather"] for phase in (whole, parts)]
+
+    read = [sum(each.bytes_read.at(1, 0) - 4 for each in phase) for phase in rows]  # the token's id in each
+    assert read == [2 * 128, 2 * 128]
+    assert [sum(each.bytes_written.at(1, 0) for each in phase) for phase in rows] == [4 * 128 + 4] * 2
+
+
+def test_a_grid_beyond_one_axis_goes_on_along_the_other() -> None:
+    spec = msgspec.structs.replace(open_checkpoint("tiny-llama").spec, vocab=300_000, tied=True)
+    loaded = plan_model(RandomCheckpoint(spec, {}, 0), adapter(), capacity=8)
+
+    head = loaded.program.phases["head"][0]
+
+    x, y, z = head.grid_at(1, 0)
+    assert (max(x, y) <= 65_535, y, z) == (True, 2, 1)
+    assert 75_000 <= x * y < 75_002  # workgroups of four columns
+
+
+def test_nothing_is_read_before_it_is_loaded() -> None:
+    class Closed(RandomCheckpoint):
+        def matrix(self, name: str, first: int = 0, last: int | None = None) -> Any:
+            raise AssertionError(name)
+
+        def vector(self, name: str) -> Any:
+            raise AssertionError(name)
+
+    loaded = plan_model(Closed(open_checkpoint("tiny-gemma3").spec, {}, 0), adapter(), capacity=64)
+
+    assert {each.part for each in loaded.contents.values()} == {"embedding", "layers", "head", "tables"}
+
+
+def test_attention_of_a_window_stops_growing() -> None:
+    attention = [each for each in plan("tiny-gemma3").program.phases["decode"] if each.op == "attention"]
+
+    growth = [each.bytes_read.at(1, 60) - each.bytes_read.at(1, 40) for each in attention]
+
+    position = 2 * 2 * 32 * 4  # keys and values of two heads of 32, float32
+    assert growth == [0, 0, 20 * position]  # two of three layers see 16 positions
+
+
+def test_a_window_that_holds_all_positions_is_none() -> None:
+    loaded = plan_model(open_checkpoint("tiny-gemma3"), adapter(), capacity=16)
+
+    windows = {each.constants["WINDOW"] for each in loaded.program.pipelines if "WINDOW" in each.constants}
+
+    assert windows == {0}
+
+
+def test_memory_is_told_by_purpose() -> None:
+    loaded = plan("tiny-qwen3")
+
+    memory = memory_of(loaded.program)
+
+    assert {each.purpose for each in memory} == {"weights", "kv_cache", "activations", "tables", "state"}
+    assert sum(each.size_bytes for each in memory) == sum(each.size_bytes for each in loaded.program.buffers)
+    kv = next(each for each in memory if each.purpose == "kv_cache")
+    spec = open_checkpoint("tiny-qwen3").spec
+    assert kv.needed_bytes == 2 * spec.layers * 64 * spec.kv_heads * spec.head_dim * 4
+    assert all(each.overhead_bytes >= 0 for each in memory)
+    weights = next(each for each in memory if each.purpose == "weights")
+    vectors = sum(slot.shape[0] for slot in weight_slots(spec).values() if len(slot.shape) == 1)
+    assert weights.needed_bytes == 2 * loaded.parameters + 2 * vectors  # vectors are float32
+
+
+def test_the_reason_says_which_feature_decided() -> None:
+    base, half, groups = plan("tiny-llama"), plan("tiny-llama", "shader-f16"), plan("tiny-llama", "subgroups")
+
+    reasons = [selection(each, "decode", "linear", "o_proj").reason for each in (base, half, groups)]
+
+    assert reasons[0].startswith("first of the path that fits; linear_subgroups refused: the adapter lacks subgroups")
+    assert reasons[1].startswith("f16: the adapter has shader-f16")
+    assert reasons[2] == "subgroups: the adapter has subgroups"
+    assert selection(base, "decode", "rope", "kv_write").reason == "first of the path"
+
+
+def test_a_cpu_has_first_choices_of_its_own() -> None:
+    everything = ("shader-f16", "subgroups")
+    cpu = plan_model(open_checkpoint("tiny-llama"), adapter(*everything, kind="CPU"), capacity=64)
+    gpu = plan_model(open_checkpoint("tiny-llama"), adapter(*everything, kind="DiscreteGPU"), capacity=64)
+
+    of_cpu, of_gpu = (selection(each, "decode", "linear", "o_proj") for each in (cpu, gpu))
+
+    assert (of_cpu.kernel, of_cpu.constants) == ("linear_thread", {"THREADS": 16, "COLUMNS": 8})
+    assert of_cpu.reason == "first of the path for adapters of kind CPU"
+    assert of_gpu.kernel == "linear_subgroups"
+    assert not cpu.program.requires
+    planned = {each.role: each.kernel for each in cpu.planned if each.phase == "decode" and each.op == "linear"}
+    assert planned["o_proj"] == "linear_thread"  # so that nothing is told to differ
+
+
+def test_what_a_tuner_measured_is_taken() -> None:
+    def tuned(key: TuneKey, candidates: Sequence[Candidate]) -> tuple[Candidate, str] | None:
+        if key != TuneKey("linear", 64, 160, 1):
+            return None
+        return Candidate("linear_thread", {"COLUMNS": 2, "THREADS": 32}), "1.8 x faster than linear_f16"
+
+    loaded = plan("tiny-llama", tuned=tuned)
+
+    down = selection(loaded, "decode", "linear", "ffn_down")
+    assert (down.kernel, down.constants) == ("linear_thread", {"COLUMNS": 2, "THREADS": 32})
+    assert down.reason == "tuned: 1.8 x faster than linear_f16"
+    assert selection(loaded, "decode", "linear", "o_proj").kernel == "linear_workgroup"
+
+
+def test_columns_in_splits_are_two_launches_and_the_same_answer() -> None:
+    loaded = plan("tiny-qwen2", path=PATH_WITH_SPLIT)
+
+    labels = [each.label for each in loaded.program.phases["decode"] if each.role == "qkv_proj" and each.layer == 1]
+    assert labels == ["linear:qkv_proj:L1", "linear_sum:qkv_proj:L1"]
+    logits, tokens = answer(loaded)
+    wanted, wanted_tokens = answer(plan("tiny-qwen2"))
+    np.testing.assert_allclose(logits, wanted, atol=1e-5)
+    assert tokens == wanted_tokens
+
+
+def test_no_workgroup_is_larger_than_the_adapter_allows() -> None:
+    loaded = plan_model(open_checkpoint("tiny-llama"), adapter(threads=32), capacity=64)
+
+    threads = [
+        each.constants.get("THREADS", read_kernel(each.kernel).defaults.get("THREADS", 0))
+        for each in loaded.program.pipelines
+    ]
+
+    assert max(threads) == 32
+
+
+@pytest.mark.parametrize("model", ["tiny-llama", "tiny-qwen2", "tiny-qwen3"])
+def test_the_fused_form_is_seven_launches_a_layer_and_the_same_answer(model: str) -> None:
+    def tuned(key: TuneKey, candidates: Sequence[Candidate]) -> tuple[Candidate, str] | None:
+        return (FUSED, "1.2 x as fast as separate") if FUSED in candidates else None
+
+    separate, fused = plan(model), plan(model, tuned=tuned)
+
+    launches = [sum(each.layer == 1 for each in one.program.phases["decode"]) for one in (separate, fused)]
+    assert launches == [9, 7]
+    assert selection(fused, "decode", "linear_add", "o_proj").reason.startswith(
+        "fused form of decode, tuned: 1.2 x as fast as separate; first of the path that fits"
+    )
+    assert not selection(fused, "decode", "rope", "kv_write").reason.startswith("fused")
+    weights = [
+        sum(each.bytes_read.at(1, 20) for each in one.program.phases["decode"] if "linear" in each.op)
+        for one in (separate, fused)
+    ]
+    spec = open_checkpoint(model).spec  # the same matrices; a norm's weight, and the residual that is added to twice
+    assert weights[1] - weights[0] == spec.layers * 3 * 4 * spec.hidden
+    logits, tokens = answer(fused)
+    wanted, wanted_tokens = answer(separate)
+    np.testing.assert_allclose(logits, wanted, atol=1e-5)
+    assert tokens == wanted_tokens
+
+
+def test_a_fused_form_in_parts_gives_the_same_answer() -> None:
+    def tuned(key: TuneKey, candidates: Sequence[Candidate]) -> tuple[Candidate, str] | None:
+        return (FUSED, "tried") if FUSED in candidates else None
+
+    checkpoint, small = wider("tiny-qwen2"), adapter(binding_bytes=20_480)
+
+    whole = plan_model(checkpoint, adapter(), capacity=64, most_rows=16)
+    parts = plan_model(checkpoint, small, capacity=64, most_rows=16, tuned=tuned)
+
+    assert [each.label for each in parts.program.phases["decode"]].count("norm_gate_up:ffn_gate_up:L0") == 3
+    logits, tokens = answer(parts)
+    wanted, wanted_tokens = answer(whole)
+    np.testing.assert_allclose(logits, wanted, atol=1e-5)
+    assert tokens == wanted_tokens
+
+
+def test_what_can_be_tuned_is_listed_once_for_each_shape() -> None:
+    spec = open_checkpoint("tiny-qwen3").spec
+
+    keys = [key for key, _ in tunable(find_path("qwen3"), spec, adapter())]
+    candidates = dict(tunable(find_path("qwen3"), spec, adapter()))
+
+    assert len(set(keys)) == len(keys)
+    down = candidates[TuneKey("linear", spec.hidden, spec.intermediate, 1)]
+    assert {"linear_thread", "linear_workgroup"} <= {each.kernel for each in down}
+    assert not any(read_kernel(each.kernel).requires for each in down)
+    assert {(key.op, key.rows) for key in keys} == {
+        ("matmul", 64), ("gate_up", 64), ("linear", 1), ("gate_up", 1), ("attention", 1),
+        ("norm_linear", 1), ("norm_gate_up", 1),
+    }  # fmt: skip
+    of_attention = candidates[TuneKey("attention", spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim, 1)]
+    assert {each.constants.get("CHUNK") for each in of_attention} == {None, 32, 64, 128}
+
+
+def test_a_shape_has_twenty_candidates_or_few_more() -> None:
+    spec = open_checkpoint("tiny-qwen3").spec
+
+    for kind in ("CPU", "DiscreteGPU"):
+        found = tunable(find_path("qwen3"), spec, adapter("shader-f16", "subgroups", kind=kind))
+        assert max(len(candidates) for _, candidates in found) <= 22
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "message"),
+    [
+        ({"intermediate": 100}, {}, "tiny-llama: down: want rows of a multiple of 8 numbers, found 100"),
+        ({"head_dim": 12}, {}, "want heads of a multiple of 8 numbers, 256 at most, found 12"),
+        (
+            {},
+            {"capacity": 2 * 10**6},
+            "2000000 positions: want keys of a layer within the 134,217,728 bytes",
+        ),
+        ({}, {"capacity": 0}, "want one position and one row at least, found 0 and 16"),
+        ({}, {"path": find_path("gemma3")}, "want a kernel path for llama, found gemma3 for gemma3"),
+    ],
+)
+def test_what_does_not_fit_is_told(changed: dict[str, Any], options: dict[str, Any], message: str) -> None:
+    spec = msgspec.structs.replace(open_checkpoint("tiny-llama").spec, **changed)
+
+    with pytest.raises(InputError) as error:
+        plan_model(RandomCheckpoint(spec, {}, 0), adapter(), **{"capacity": 64, "most_rows": 16, **options})
+
+    assert message in error.value.message
+
+
+@pytest.mark.parametrize("model", ["tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3"])
+def test_norms_have_labels_of_their_own_and_the_last_one_is_the_final_norm(model: str) -> None:
+    loaded = plan(model)
+
+    for phase in ("prefill", "decode"):
+        norms = [each.label for each in loaded.program.phases[phase] if "norm" in each.op]
+        assert len(norms) == len(set(norms)) == 2 * 3 + 1
+        assert norms[0] == "rms_norm:input_norm:L0"
+        assert norms[-1].endswith(":final_norm:L2")
+        planned = {each.role: each.count for each in loaded.planned if each.phase == phase and "norm" in each.op}
+        assert sorted(planned.values()) == [1, 1, 2, 3]
+        chosen = {each.role for each in loaded.selections if each.phase == phase and "norm" in each.op}
+        assert chosen == planned.keys()
