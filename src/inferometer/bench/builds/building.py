@@ -17,9 +17,9 @@ from inferometer.bench.builds.limits import ARCHITECTURES
 from inferometer.bench.builds.processes import build_on
 from inferometer.bench.builds.result import Builds
 from inferometer.errors import InputError, Unavailable, UnknownName
+from inferometer.operators import require_operator
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Work
-from inferometer.registry import collect
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 
@@ -82,9 +82,7 @@ def _work_of(operator: Operator, args: Mapping[str, Any]) -> Work:
 def _check_input(
     candidate: Path, operator: Operator, args_list: Sequence[Mapping[str, Any]], architectures: Sequence[str]
 ) -> None:
-    operators: dict[str, Operator] = collect("inferometer.operators", "OPERATOR")
-    if operator.name not in operators:  # other processes know it by its name
-        raise UnknownName("operator", operator.name, operators)
+    require_operator(operator.name)  # other processes know it by its name
     for architecture in architectures:
         if architecture not in ARCHITECTURES:
             raise UnknownName("architecture", architecture, ARCHITECTURES)

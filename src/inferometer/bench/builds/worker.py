@@ -19,8 +19,7 @@ from inferometer.bench.builds.limits import ARCHITECTURES, Limits
 from inferometer.bench.builds.stub_driver import StubDriver, pretend_cuda
 from inferometer.bench.process.candidate import MODULE, BadCandidate, find_call, load_module
 from inferometer.errors import clean
-from inferometer.operators.operator import Operator
-from inferometer.registry import collect
+from inferometer.operators import require_operator
 
 DECLARED = "BUILDS"
 """A module-level list of a candidate that declares its kernels in place of having them launched; each a mapping:
@@ -59,8 +58,7 @@ def _build(job: Job, events: Events) -> None:
 
     torch.set_num_threads(1)  # processes of other architectures run beside it
     limits = ARCHITECTURES[job.architecture]
-    operators: dict[str, Operator] = collect("inferometer.operators", "OPERATOR")
-    operator = operators[job.operator]
+    operator = require_operator(job.operator)
     driver = StubDriver(limits)
     recorder = Recorder(limits, job.architecture, events, job.messages, driver)
     recorder.install()
