@@ -219,7 +219,7 @@ def _first_type(text: str) -> str | None:
 
 def _read_python(function: str) -> KernelName:
     """`kernel_cutlass_<function>_<tensors>`: the first tensor of floats tells the type."""
-    words = re.split(r"_(?:tensor|object_at|TiledMMA|None)", function.removeprefix("kernel_cutlass_"))[0]
+    words = re.split(r"_(?:tensor(?!rt)|object_at|TiledMMA|None)", function.removeprefix("kernel_cutlass_"))[0]
     arch, tensor = re.search(r"[sS]m(\d{2,3})(?!\d)", words), _PYTHON_TYPE.search(function)
     owner = words.removeprefix("kernel_")
     family = "collective" if _IS_COLLECTIVE.search(words) else find_family(words) or "other"
