@@ -178,7 +178,8 @@ def test_when_we_are_killed_the_parts_can_be_read_and_joined(tmp_path: Path) -> 
     process = begin(tmp_path, "import time; print('ready', flush=True); time.sleep(60)")
     parts = tmp_path / "run.ifm.parts"
     until = time.monotonic() + LIMIT_S
-    while not any(parts.glob("*.ifm/counters-*.parquet")) and time.monotonic() < until:
+    while not any("counters-" in facts.read_text() for facts in parts.glob("*.ifm/facts.json")):
+        assert time.monotonic() < until  # a file has no rows before the facts name it
         time.sleep(0.05)
     process.kill()
     process.wait()
