@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import pytest
 
-from inferometer.bench.process.timers import Call, CannotTime, EventTimer, GraphTimer, make_timer
+from inferometer.bench.process.timers import Call, CannotTime, EventTimer, GraphTimer, make_timer, time_on_host
 
 torch = pytest.importorskip("torch", reason="torch isn't installed")
 
@@ -16,6 +17,7 @@ class Gpu:
 
     def __init__(self) -> None:
         self.done = list[str]()
+        self.slept = list[int]()
         self.now_us = 0.0
         gpu = self
 
@@ -41,12 +43,14 @@ class Gpu:
                 gpu.now_us += 10.0 * self.calls
 
         class Stream:
-            def wait_stream(self, other: Any) -> None: ...
+            def wait_stream(self, other: Any) -> None:
+                gpu.done.append("wait for a stream")
 
         self.Event, self.CUDAGraph, self.Stream, self.refuses = Event, CUDAGraph, Stream, False
 
     def _sleep(self, cycles: int) -> None:
         self.done.append("sleep")
+        self.slept.append(cycles)
         self.now_us += cycles / 2000
 
     def synchronize(self) -> None:
@@ -82,13 +86,13 @@ def no_mark() -> Any:
     yield
 
 
-def timed(timer: Any, library: Torch, tensors: dict[str, Any] | None = None) -> Any:
+def timed(timer: Any, library: Torch, tensors: dict[str, Any] | None = None, lane: int = 0) -> Any:
     def call(given: Mapping[str, Any]) -> Any:
         library.cuda.kernel()
         return given["x"] * 2
 
     ready = lambda: library.cuda.done.append("ready")  # noqa: E731
-    return timer(Call(0, call, {"x": torch.ones(4)} if tensors is None else tensors, ready, no_mark()))
+    return timer(Call(lane, call, {"x": torch.ones(4)} if tensors is None else tensors, ready, no_mark()))
 
 
 def test_events_stand_around_the_call_behind_a_wait() -> None:
@@ -107,6 +111,12 @@ def test_a_graph_s_time_is_that_of_one_of_its_calls() -> None:
     assert first.ns == again.ns == pytest.approx(10_000)
     assert library.cuda.done.count("replay") == 2
     assert library.cuda.done.count("kernel") == 2 + 8  # to warm up, and captured
+
+
+def test_the_stream_that_warms_up_and_the_caller_s_wait_for_each_other() -> None:
+    library = Torch()
+    timed(GraphTimer(library, cache_bytes=0, cold=False), library)
+    assert library.cuda.done[:4] == ["wait for a stream", "kernel", "kernel", "wait for a stream"]
 
 
 def test_every_replay_has_one_set_of_fresh_inputs() -> None:
@@ -147,4 +157,109 @@ def test_timers_of_the_host_s_clock_wait_for_nothing_else(name: str) -> None:
     library = Torch()
     found = timed(make_timer(library, name, "warm", 1), library)
     assert found.ns == found.end_ns - found.begin_ns
-    assert library.cuda.done.count("synchronize") == (0 if name == "host" else 2)
+    around = ["synchronize"] if name == "cupti" else []
+    assert library.cuda.done == ["ready", *around, "kernel", *around]
+    assert found.late_ns == 0
+
+
+def test_a_timer_is_made_by_its_name_and_a_graph_for_its_caches() -> None:
+    library = Torch()
+    assert make_timer(library, "host", "cold", 5) is time_on_host
+    assert make_timer(library, "events", "cold", 5) == EventTimer(library)
+    assert make_timer(library, "graph", "cold", 5) == GraphTimer(library, 5, cold=True)
+    assert make_timer(library, "graph", "warm", 5) == GraphTimer(library, 5, cold=False)
+
+
+def tick(monkeypatch: pytest.MonkeyPatch, ns: int) -> None:
+    """A host's clock that goes on by this much whenever it is read."""
+    ticks = count(1)
+    monkeypatch.setattr("inferometer.bench.process.timers._clock", lambda: next(ticks) * ns)
+
+
+def test_the_host_s_clock_is_read_around_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    tick(monkeypatch, 7)
+    assert timed(time_on_host, Torch())[:4] == (7, 14, 7, 0)
+
+
+def test_what_ends_after_the_second_event_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    tick(monkeypatch, 7)  # read at the begin, twice around the call, at the second event, and when all is done
+    found = timed(EventTimer(library := Torch()), library)
+    assert (found.begin_ns, found.end_ns, found.late_ns) == (7, 35, 7)
+
+
+@pytest.mark.parametrize(
+    ("host_ns", "cycles"),
+    [(1, 100_000), (25_000, 100_000), (25_001, 100_004), (1_000_000, 4_000_000), (10**8, 40_000_000)],
+)
+def test_the_wait_is_twice_what_the_host_took_for_the_lane_s_last_call(
+    monkeypatch: pytest.MonkeyPatch, host_ns: int, cycles: int
+) -> None:
+    """Two cycles a ns, from 50 µs to 20 ms."""
+    tick(monkeypatch, host_ns)
+    timer = EventTimer(library := Torch())
+    for lane in (0, 0, 1):
+        timed(timer, library, lane=lane)
+    assert library.cuda.slept == [100_000, cycles, 100_000]
+
+
+def of_bytes(size: int) -> dict[str, Any]:
+    """An input without memory."""
+    return {"x": torch.empty(size, dtype=torch.uint8, device="meta")}
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("size", "sets"), [(0, 8), (1, 8), (2 * GIB, 8), (2 * GIB + 1, 7), (5 * GIB, 3), (16 * GIB, 1), (40 * GIB, 1)]
+)
+def test_a_warm_graph_has_eight_sets_or_what_16_gib_hold(size: int, sets: int) -> None:
+    timer = GraphTimer(library := Torch(), cache_bytes=10**12, cold=False)
+    for _ in range(2):
+        timed(timer, library, of_bytes(size))
+    assert len(timer._captured[0].sets) == sets
+    assert library.cuda.done.count("kernel") == sets + min(sets, 2)  # captured once
+
+
+@pytest.mark.parametrize(
+    ("cache", "size", "sets"),
+    [
+        *((20, 1, 60), (1, 1000, 8), (3000, 1000, 9), (3001, 1000, 10), (64_000, 3000, 64), (64_001, 3000, None)),
+        *((GIB, GIB, 8), (3 * GIB, GIB, 9), (16 * GIB, 3 * GIB, None)),
+    ],
+)
+def test_a_cold_graph_has_three_caches_in_at_most_64_sets_of_16_gib(cache: int, size: int, sets: int | None) -> None:
+    timer = GraphTimer(library := Torch(), cache_bytes=cache, cold=True)
+    if sets is None:
+        with pytest.raises(CannotTime, match=r"^its inputs can't be turned over in a graph so that caches are cold$"):
+            timed(timer, library, of_bytes(size))
+    else:
+        timed(timer, library, of_bytes(size))
+        assert len(timer._captured[0].sets) == sets
+
+
+def test_another_type_or_lane_is_captured_anew() -> None:
+    timer = GraphTimer(library := Torch(), cache_bytes=1, cold=False)
+    timed(timer, library)
+    timed(timer, library, {"x": torch.ones(4, dtype=torch.int32)})
+    timed(timer, library, lane=1)
+    assert [timer._captured[lane].sets[0]["x"].dtype for lane in (0, 1)] == [torch.int32, torch.float32]
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_a_graph_s_answers_are_copied_before_the_next_replay_writes_them(kind: type) -> None:
+    timer = GraphTimer(Torch(), cache_bytes=1, cold=False)
+    call = Call(0, lambda given: kind([given["x"] * 2, given["x"] * 3]), {"x": torch.ones(2)}, lambda: None, no_mark())
+    found = timer(call).found
+    for held in timer._captured[0].found:
+        for each in held:
+            each.zero_()
+    assert [each.tolist() for each in found] == [[2.0, 2.0], [3.0, 3.0]]
+
+
+def test_a_graph_s_single_answer_is_copied_too() -> None:
+    timer = GraphTimer(library := Torch(), cache_bytes=1, cold=False)
+    found = timed(timer, library).found
+    for held in timer._captured[0].found:
+        held.zero_()
+    assert found.tolist() == [2.0] * 4
