@@ -13,7 +13,7 @@ VENV_BENCH := .venv-bench
 PIP := -m pip --quiet --disable-pip-version-check
 REQUIREMENTS := pyproject.toml constraints.txt
 
-.PHONY: help run test test-all check format benchmark fuzz docs webgpu-deps clean
+.PHONY: help run test test-all check format benchmark fuzz mutants docs webgpu-deps clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ benchmark: $(VENV)/.dev $(VENV_BENCH)/.peers ## Measure our speed against the pe
 fuzz: $(VENV)/.dev ## Damage 100,000 inputs of all formats, then run the property tests with many more examples
 	$(VENV)/bin/python -m tests.fuzz
 	$(VENV)/bin/python -m pytest -m hypothesis --hypothesis-profile=fuzz
+
+mutants: $(VENV_ALL)/.all ## Change twelve modules in small ways, and list the changes that their tests don't notice
+	$(VENV_ALL)/bin/python -m tests.mutants
 
 docs: $(VENV)/.docs ## Write the generated pages, and build all as a site: build/site/index.html
 	$(VENV)/bin/python docs/generate.py
