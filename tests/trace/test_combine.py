@@ -93,6 +93,34 @@ def test_bases_too_far_apart_for_64_bits_are_not_compared() -> None:
     assert [(clock.base_ns, clock.shift_ns) for clock in clocks] == [(None, 0), (None, 0)]
 
 
+@pytest.mark.parametrize(
+    ("times", "base_ns"),
+    [
+        ([10**18], None),  # 2001-09-09, the bound itself
+        ([10**18 + 1_000], 0),
+        ([4 * 10**18 - 1_000], 0),
+        ([4 * 10**18], None),  # 2096-10-02
+        ([1_000], None),
+        ([0, 0, 4 * 10**18 - 1], None),  # the usual time counts, not the mean
+        ([0, NOW, NOW], 0),
+    ],
+)
+def test_times_from_2001_to_2096_are_absolute(times: list[int], base_ns: int | None) -> None:
+    assert align_clocks(parts_of(trace_of([{"start_ns": time} for time in times]))) == [Clock(base_ns, 0, True)]
+
+
+@pytest.mark.parametrize(("apart", "shifts"), [(2**62, [2**62, 0]), (2**62 + 1, [0, 0])])
+def test_bases_may_be_2_to_the_62_apart(apart: int, shifts: list[int]) -> None:
+    clocks = align_clocks(parts_of(at(5, apart), at(5, 0)))
+    assert [clock.shift_ns for clock in clocks] == shifts
+    assert [clock.base_ns is None for clock in clocks] == [shifts == [0, 0]] * 2
+
+
+def test_clocks_that_cant_be_compared_have_times_still() -> None:
+    clocks = align_clocks(parts_of(at(5, 2**63 - 1), at(5, -(2**62)), trace_of()))
+    assert clocks == [Clock(None, 0, True), Clock(None, 0, True), Clock(None, 0, False)]
+
+
 # Rows
 
 
@@ -125,6 +153,14 @@ def test_numbers_too_large_to_go_on_stay_as_they_are() -> None:
         return trace_of(frames=[{"frame": "f", "start_ns": 0, "dur_ns": 0, "frame_id": 2**63 - 1}])
 
     assert rows(combined(one(), one()), "frames", "frame_id") == [2**63 - 1] * 2
+
+
+@pytest.mark.parametrize(("least", "ids"), [(2**61 - 1, [2**61 - 1, 2**62 - 1]), (2**61, [2**61] * 2)])
+def test_numbers_go_on_up_to_2_to_the_62(least: int, ids: list[int]) -> None:
+    def one() -> Trace:
+        return trace_of(frames=[{"frame": "f", "start_ns": 0, "dur_ns": 0, "frame_id": least}])
+
+    assert rows(combined(one(), one()), "frames", "frame_id") == ids
 
 
 def test_rows_of_a_file_with_several_ranks_keep_theirs() -> None:
