@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from tests.effort import examples
 from tests.traces import trace_of
 
 from inferometer.analyses.selection import Selection
-from inferometer.analyses.timeline.gaps import CAUSES, LAUNCH_GAP_NS, find_gaps, sum_causes
+from inferometer.analyses.timeline.gaps import CAUSES, find_gaps, sum_causes
 from inferometer.analyses.timeline.work import find_work
 from inferometer.trace.trace import Trace
 
@@ -123,7 +124,7 @@ def test_what_the_work_of_a_late_call_takes_to_begin_is_part_of_its_lateness() -
     assert gaps(trace) == [("host_late", 100_000, 49_999), ("dependency", 149_999, 50_001)]
 
 
-@pytest.mark.parametrize(("gap_ns", "cause"), [(LAUNCH_GAP_NS, "launch_gap"), (LAUNCH_GAP_NS + 1, "dependency")])
+@pytest.mark.parametrize(("gap_ns", "cause"), [(5_000, "launch_gap"), (5_001, "dependency")])
 def test_queued_neighbours_a_few_us_apart_are_the_devices_own_cost(gap_ns: int, cause: str) -> None:
     assert causes_of(call(1_000, 2_000), then={**NEXT, "start_ns": 100_000 + gap_ns}) == [(cause, gap_ns)]
 
@@ -209,12 +210,38 @@ def test_causes_are_summed_by_device_the_largest_first() -> None:
         ("gpu:0", "graph", 5_000, 1, 5_000),
         ("gpu:0", "unknown", 3_000, 1, 3_000),
     ]
-    assert found["share"].sum() == pytest.approx(1)
+    assert found["share"].to_list() == pytest.approx([100 / 108, 5 / 108, 3 / 108])
+
+
+def test_equal_causes_are_in_the_order_of_their_names_and_devices_apart() -> None:
+    gap = {"rank": 0, "gap_ns": 5}
+    gaps = [gap | {"place": place, "device": f"gpu:{place}", "cause": cause} for place in (1, 0) for cause in CAUSES]
+    found = sum_causes(pl.DataFrame(gaps, schema_overrides={"cause": pl.Enum(CAUSES)}))
+    assert found["device"].to_list() == ["gpu:0"] * 6 + ["gpu:1"] * 6
+    assert found["cause"].to_list() == list(CAUSES) * 2
+    assert found["share"].to_list() == pytest.approx([1 / 6] * 12)
+
+
+def test_a_host_that_calls_5_us_after_its_wait_is_not_late() -> None:
+    trace = trace_of([FIRST, NEXT], calls=[waiting(50_000, 105_000), call(110_000, 196_000)])
+    assert gaps(trace) == [("sync", 100_000, 100_000)]
+    trace = trace_of([FIRST, NEXT], calls=[waiting(50_000, 105_000), call(110_001, 196_000)])
+    assert gaps(trace) == [("sync", 100_000, 5_000), ("host_late", 105_000, 95_000)]
+
+
+def test_the_part_of_a_gap_that_no_wait_explains_names_none() -> None:
+    trace = trace_of([FIRST, NEXT], calls=[waiting(50_000, 105_000), call(110_000, 120_000)])
+    found = find_gaps(trace, find_work(trace))
+    assert found.select("cause", "waited_in", "wait_end_ns").rows() == [
+        ("sync", "cudaStreamSynchronize", 105_000),
+        ("dependency", None, None),
+    ]
 
 
 def test_the_cause_names_are_as_documented() -> None:
     import inferometer.analyses.timeline.gaps as module
 
+    assert CAUSES == ("host_late", "sync", "dependency", "launch_gap", "graph", "unknown")
     assert all(f"- `{cause}`:" in (module.__doc__ or "") for cause in CAUSES)
 
 
