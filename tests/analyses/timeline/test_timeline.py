@@ -272,6 +272,42 @@ def test_json_holds_everything_exactly() -> None:
     }
 
 
+def test_json_tells_the_limit_of_launch_gaps_and_the_imbalance_of_compute() -> None:
+    """The largest compute time over the mean, minus 1: 300 of 200."""
+    ranks = [{"rank": rank, "device": f"gpu:{rank}", "dur_ns": dur_ns} for rank, dur_ns in ((0, 300), (1, 100))]
+    data = find_timeline(trace_of(ranks)).as_json()
+    assert (data["launch_gap_limit_ns"], data["compute_imbalance"]) == (5_000, 0.5)
+    assert [(row["rank"], row["compute_busy_ns"], row["against_mean"]) for row in data["ranks"]] == [
+        (0, 300, 0.5),
+        (1, 100, -0.5),
+    ]
+    alone = find_timeline(trace_of([{"dur_ns": 100}])).as_json()
+    assert alone["compute_imbalance"] is None
+
+
+def test_the_longest_gaps_come_first_and_equal_ones_in_time() -> None:
+    launches = [{"start_ns": start, "dur_ns": 10} for start in (100, 150, 190, 280, 320)]  # idle 40, 30, 80, 30
+    called = {"api": "a", "start_ns": 215, "dur_ns": 15, "correlation_id": 5}
+    trace = trace_of([each | {"correlation_id": i + 2} for i, each in enumerate(launches)], calls=[called], ops=[OP])
+    found = find_timeline(trace, top=3).as_json()["gaps"]
+    assert [(gap["at_ns"], gap["gap_ns"], gap["called_after_ns"], gap["call_ns"]) for gap in found] == [
+        (200, 80, 15, 15),
+        (110, 40, None, None),
+        (160, 30, None, None),
+    ]
+
+
+def test_what_was_selected_is_said() -> None:
+    trace = trace_of([{"rank": 2, "dur_ns": 400}], ops=[OP | {"rank": 2}])
+    assert find_timeline(trace).facts() == [("File", "by hand")]
+    chosen = Selection(device="gpu:0", stream=7, rank=2, between_ns=(100, 300))
+    assert find_timeline(trace, chosen).facts()[1] == (
+        "Only",
+        "device gpu:0, stream 7, rank 2, from 100 ns to 300 ns, what runs on other streams counts as idle",
+    )
+    assert find_timeline(trace, Selection(rank=2)).facts()[1] == ("Only", "rank 2")
+
+
 def drawn(launches: list[dict[str, Any]], width: int, glyphs: Any = BLOCKS) -> list[str]:
     return find_timeline(trace_of(launches), width=width).strip.drawn(glyphs)
 
