@@ -29,8 +29,8 @@ def test_a_number_smaller_than_its_row_s_root_mean_square_is_held_to_that() -> N
 def test_a_row_counts_as_at_least_a_tenth_of_the_usual_one() -> None:
     """Rows of norm 10 and nothing: the usual one is the root of the mean square, 10 / sqrt(2)."""
     found = deviation([[10.0], [0.1]], [[10.0], [0.0]])
-    assert (found.row, found.row_at) == (pytest.approx(0.1 / (0.1 * 10 / math.sqrt(2))), 1)
-    assert (found.number, found.number_row) == (pytest.approx(found.row), 1)
+    assert found.row == found.number == pytest.approx(0.1 / (0.1 * 10 / math.sqrt(2)))
+    assert (found.row_at, found.number_row) == (1, 1)
 
 
 def test_of_one_dimension_each_number_is_a_row() -> None:

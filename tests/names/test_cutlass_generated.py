@@ -26,7 +26,7 @@ def test_a_name_of_cutlass_2_tells_unit_instruction_types_tile_stages_and_layout
         "short_name": "cutlass gemm bf16 tensorop 256x128x32 s3 relu nt",
     }  # fmt: skip
     evidence = decode(name).evidence
-    assert (evidence.rule, evidence.mark) == ("CUTLASS procedural name", "D")  # type: ignore[union-attr]
+    assert (evidence.rule, evidence.mark) == ("CUTLASS procedural name", "D")
 
 
 def test_a_name_of_cutlass_3_tells_the_cluster_and_the_schedule_too() -> None:

@@ -214,7 +214,7 @@ def test_causes_are_summed_by_device_the_largest_first() -> None:
 
 
 def test_equal_causes_are_in_the_order_of_their_names_and_devices_apart() -> None:
-    gap = {"rank": 0, "gap_ns": 5}
+    gap: dict[str, Any] = {"rank": 0, "gap_ns": 5}
     gaps = [gap | {"place": place, "device": f"gpu:{place}", "cause": cause} for place in (1, 0) for cause in CAUSES]
     found = sum_causes(pl.DataFrame(gaps, schema_overrides={"cause": pl.Enum(CAUSES)}))
     assert found["device"].to_list() == ["gpu:0"] * 6 + ["gpu:1"] * 6
