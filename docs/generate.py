@@ -21,7 +21,7 @@ from inferometer.commands.main import cli
 from inferometer.findings.engine import TITLE, known_rules
 from inferometer.findings.rule import Rule
 from inferometer.formats.base import Format, known_formats
-from inferometer.trace import store
+from inferometer.trace import store_writer
 from inferometer.trace.losses import KINDS, Kind
 from inferometer.trace.tables import TABLES, Table
 
@@ -184,7 +184,7 @@ under any name and in several members; `-` reads standard input, plain or compre
 A folder `NAME.ifm` that [`inferometer import`](commands.md#import) makes: Parquet files and `facts.json`. Every command
 opens it where it takes a file; standard input can't hold one.
 
-Schema version: {".".join(map(str, store.SCHEMA))}
+Schema version: {".".join(map(str, store_writer.SCHEMA))}
 """
 
 

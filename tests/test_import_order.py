@@ -55,13 +55,6 @@ CIRCULAR = [
     ("bench.ranking.ranking", "bench.ranking.sections"),
     ("bench.ranking.ranking", "bench.ranking.tables"),
     ("bench.sample_remarks", "bench.conditions"),
-    ("hardware.measure", "hardware.measure_numpy"),
-    ("hardware.measure", "hardware.measure_torch_cpu"),
-    ("hardware.measure", "hardware.measure_torch_gpu"),
-    ("record.recorder", "record.workers.child"),
-    ("record.recorder", "record.hook.sitecustomize"),
-    ("record.recorder", "record.workers.workers"),
-    ("trace.trace", "trace.store"),
 ]
 """Imports of the second file by the first that close a circle today. Take away, never add."""
 

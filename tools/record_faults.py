@@ -249,12 +249,12 @@ def _stopping(told: Path) -> Iterator[None]:
 
 def trim_pair(pair: Path, out: Path, seconds: float) -> None:
     """Write some seconds of both runs, without names of this machine, and the truth."""
-    from inferometer.trace.store import read_store, write_store
+    from inferometer.trace.store import read_store
 
     out.mkdir(parents=True, exist_ok=True)
     for run in ("normal", "fault"):
         with read_store(pair / f"{run}.ifm") as trace:
-            write_store(shorten(trace, seconds), out / f"{run}.ifm", force=True)
+            shorten(trace, seconds).save(out / f"{run}.ifm", force=True)
     (out / "truth.json").write_text((pair / "truth.json").read_text())
 
 

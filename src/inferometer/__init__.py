@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from inferometer.formats.opening import import_trace as import_trace
     from inferometer.formats.opening import open_trace as open
     from inferometer.formats.source import Limits as Limits
-    from inferometer.record.recorder import record as record
-    from inferometer.record.recorder import step as step
+    from inferometer.record.start import record as record
+    from inferometer.record.start import step as step
     from inferometer.reports.export import export_trace as export
     from inferometer.reports.html import render_html as render_html
     from inferometer.reports.markdown import render_markdown as render_markdown
@@ -53,7 +53,7 @@ _WHERE = {
     "call_table": ("inferometer.analyses.tables.calls", "call_table"),
     "model_bounds": ("inferometer.analyses.model.bounds", "model_bounds"),
     "span_table": ("inferometer.analyses.tables.spans", "span_table"),
-    "step": ("inferometer.record.recorder", "step"),
+    "step": ("inferometer.record.start", "step"),
     "step_table": ("inferometer.analyses.steps.table", "step_table"),
     "summarize": ("inferometer.analyses.tables.summary", "summarize"),
     "compare": ("inferometer.analyses.compare.comparison", "compare"),

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from inferometer.bench.conditions import Watch, drop_throttled
-from inferometer.hardware.measure_load import HostLoad
-from inferometer.hardware.measure_nvml import POWER_CAP, GpuState
+from inferometer.hardware.measure.load import HostLoad
+from inferometer.hardware.measure.nvml import POWER_CAP, GpuState
 
 MS = 1_000_000
 HOT = frozenset({"HW thermal", "HW slowdown"})

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import repeat
 
-from inferometer.hardware.measure_timing import Job
+from inferometer.hardware.measure.timing import Job
 
 
 class Clock:

@@ -12,12 +12,13 @@ from tests.record.fakes import Fakes
 import inferometer
 from inferometer.errors import InputError
 from inferometer.privacy.secrets import MASK
-from inferometer.record import recorder
 from inferometer.record.about import command_line, find_rank, masked
 from inferometer.record.clock import Clock
 from inferometer.record.parts import OPS, Options, why_no_ops
 from inferometer.record.plan import VARIABLE, Plan, parts_folder, read_plan
-from inferometer.record.recorder import Recording, record
+from inferometer.record.recorder import Recording
+from inferometer.record.running import RUNNING
+from inferometer.record.start import record
 
 CPU = SimpleNamespace(__version__="2.13.0+cpu", version=SimpleNamespace(cuda=None, hip=None))
 
@@ -27,7 +28,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Something that looks like a torch that was imported, of a machine without GPUs."""
     monkeypatch.setitem(sys.modules, "torch", CPU)
     yield
-    assert not recorder.RUNNING
+    assert not RUNNING
 
 
 def recording(folder: Path, fakes: Fakes, name: str = "run.ifm", **options: object) -> Recording:

@@ -18,7 +18,7 @@ from inferometer import Trace
 from inferometer.errors import FormatError, InputError
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.facts import Device, Facts
-from inferometer.trace.store import SCHEMA, StoreFolder, is_store, write_manifest
+from inferometer.trace.store_writer import SCHEMA, StoreFolder, is_store, write_manifest
 from inferometer.trace.tables import ALL_TABLES
 
 Spoil = Callable[[dict[str, Any]], object]

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from inferometer.bench.results import Conditions
 from inferometer.bench.sample_remarks import find_remarks
-from inferometer.hardware.measure_load import HostLoad
-from inferometer.hardware.measure_nvml import POWER_CAP, GpuState, Nvml, open_nvml
+from inferometer.hardware.measure.load import HostLoad
+from inferometer.hardware.measure.nvml import POWER_CAP, GpuState, Nvml, open_nvml
 
 HZ = 20
 _PROCESSES_NS = 1_000_000_000  # who has the GPU is asked so often, since the answer takes long

@@ -39,7 +39,7 @@ def describe_machine(on: str, packages: Sequence[str]) -> Machine:
 
     versions = {"python": platform.python_version(), **_versions(("torch", "triton", *packages))}
     if on == "cpu":
-        from inferometer.hardware.measure_host import read_host
+        from inferometer.hardware.measure.host import read_host
 
         host = read_host()
         return Machine(on, host.name, versions, host.cache_bytes)

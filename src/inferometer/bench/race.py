@@ -17,7 +17,7 @@ from inferometer.bench.comparison import compare_outputs
 from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Round
 from inferometer.bench.results import Mode, Timer
 from inferometer.bench.samples import is_steady
-from inferometer.hardware.measure_timing import STEADY
+from inferometer.hardware.measure.timing import STEADY
 from inferometer.operators.operator import Operator
 
 SEED_BITS = 62

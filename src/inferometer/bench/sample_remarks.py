@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inferometer.hardware.measure_nvml import POWER_CAP
+from inferometer.hardware.measure.nvml import POWER_CAP
 from inferometer.units import format_share
 
 if TYPE_CHECKING:

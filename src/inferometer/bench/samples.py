@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inferometer.bench.results import Mode, Timer, Timing, Verdict, Versus
-from inferometer.hardware.measure_timing import STEADY, median_interval, spread_of
+from inferometer.hardware.measure.timing import STEADY, median_interval, spread_of
 
 NOTICEABLE = 0.02
 """Two kernels are the same when the interval of their ratio lies within this of 1: clocks of one GPU wander as much."""

@@ -73,8 +73,8 @@ def _measure(how: _Measuring) -> "Result":
     from inferometer.analyses.hardware.measured import describe_measured
     from inferometer.commands.options.progress import working
     from inferometer.formats.source import printable
-    from inferometer.hardware.measure import encode_device, file_name, find_subject, measure_subject
-    from inferometer.hardware.measure_timing import FULL, QUICK
+    from inferometer.hardware.measure.measure import encode_device, file_name, find_subject, measure_subject
+    from inferometer.hardware.measure.timing import FULL, QUICK
     from inferometer.reports.new_files import NewFile
 
     subject = find_subject(how.on)

@@ -19,7 +19,7 @@ def generate(engine: Engine, prompt_BT: Any, new_tokens: int, sampler: Sampler) 
 
     Nothing runs but when the next is asked for, so that a caller may stop, or time each.
     """
-    from inferometer.record.recorder import step
+    from inferometer.record.start import step
 
     batch, length = prompt_BT.shape
     cache = engine.start(batch, length + new_tokens)

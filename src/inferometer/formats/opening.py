@@ -73,7 +73,8 @@ def import_trace(
         InputError: As `open_trace`; or `store` exists and `force` is not set.
     """
     from inferometer.trace.builder import TraceBuilder
-    from inferometer.trace.store import StoreFolder, read_store, write_manifest
+    from inferometer.trace.store import read_store
+    from inferometer.trace.store_writer import StoreFolder, write_manifest
 
     if is_store(path):
         open_trace(path, format=format).save(store, force=force)

@@ -55,9 +55,9 @@ def is_store(path: str | Path) -> bool:
             return False
     except (OSError, ValueError):  # opening it as a file tells what is wrong
         return False
-    from inferometer.trace import store
+    from inferometer.trace.store_writer import is_store
 
-    return store.is_store(Path(path))
+    return is_store(Path(path))
 
 
 def refuse_format(path: str | Path, format: str | None) -> None:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class _CallableModule(ModuleType):
-    """A module that can be called: calling it is `inferometer.record.recorder.record`."""
+    """A module that can be called: calling it is `inferometer.record.start.record`."""
 
     def __call__(self, *args: Any, **options: Any) -> "Recording":
-        from inferometer.record.recorder import record
+        from inferometer.record.start import record
 
         return record(*args, **options)
 

@@ -119,7 +119,7 @@ def _started_gpus(torch: Any) -> "list[Device]":
 
 
 def _processor() -> str | None:
-    from inferometer.hardware.measure_host import read_host
+    from inferometer.hardware.measure.host import read_host
 
     return read_host().name or None
 

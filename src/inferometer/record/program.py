@@ -91,7 +91,7 @@ def _find_program(word: str) -> str:
 def _new_parts(store: Path, *, force: bool) -> Path:
     from inferometer.record.plan import parts_folder
     from inferometer.record.workers.parts import drop_parts
-    from inferometer.trace.store import StoreFolder
+    from inferometer.trace.store_writer import StoreFolder
 
     StoreFolder(store, force=force)  # refuses now what it would refuse at the end
     parts = parts_folder(store)

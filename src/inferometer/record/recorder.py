@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from inferometer.record.clock import Clock
 from inferometer.record.parts import OPS, PROFILE, Makers, Options, has_gpu, why_no_ops
+from inferometer.record.running import RUNNING
 from inferometer.record.sharing import LateSink, Recorder, Shared, keep
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from inferometer.record.sharing import Journalled
     from inferometer.record.sink import Sink
     from inferometer.trace.facts import Facts
-
-RUNNING: "list[Recording]" = []
 
 
 @dataclass
@@ -117,7 +116,7 @@ class Recording:
 
     def step(self, phase: str | None = None, **facts: Any) -> AbstractContextManager[Any]:
         """As `inferometer.step`."""
-        return step(phase, **facts)
+        return mark_step(phase, **facts)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -170,7 +169,7 @@ class Recording:
         if wants_torch and "torch" in sys.modules:
             self._start_torch_parts()
         elif wants_torch:
-            from inferometer.record.hook.sitecustomize import Watch
+            from inferometer.record.torch_watch import Watch
 
             self._watch = Watch(self._start_torch_parts)
             self._watch.watch()
@@ -242,50 +241,8 @@ class Recording:
         self._try("The workers' parts", lambda: self.remarks.extend(join_into(self.path, folder)))
 
 
-def record(
-    path: str | Path = "run.ifm",
-    *,
-    counters: bool = True,
-    ops: bool = True,
-    profile: bool | None = None,
-    stacks: bool = True,
-    hz: float = 10,
-    workers: bool = True,
-    force: bool = False,
-) -> Recording:
-    """A recording of this process into the store `path`: `with` it, or call its `start` and `stop`.
-
-    Args:
-        path: The store to make.
-        counters: Sample the device's and the host's metrics.
-        ops: Intercept PyTorch's ops, with their shapes, modules and lines.
-        profile: Kernels by torch.profiler. None: where there is a GPU; True: on a CPU, too.
-        stacks: Python frames of the user's code around ops.
-        hz: Samples of the counters a second, 0.1 to 100.
-        workers: Also record processes that are started meanwhile. It sets environment variables until the end.
-        force: Replace a store at `path`.
-
-    Raises:
-        InputError: Something is at `path`, or `hz` makes no sense.
-    """
-    from inferometer.errors import InputError
-
-    if not 0.1 <= hz <= 100:
-        raise InputError(f"hz: want 0.1 to 100 samples a second, found {hz}")
-    return Recording(Path(path), Options(counters, ops, profile, stacks, hz, workers), force=force)
-
-
-def step(phase: str | None = None, **facts: Any) -> AbstractContextManager[Any]:
-    """Mark a step: of a `with` block, or, as a plain call, from here to the next call.
-
-    Does nothing when nothing is recorded, so it may stay in a program.
-
-    Args:
-        phase: `prefill`, `decode` or `mixed`.
-        facts: What else is known of it: `batch`, `tokens`, …
-    """
-    if not RUNNING:
-        _begin_if_planned()
+def mark_step(phase: str | None = None, **facts: Any) -> AbstractContextManager[Any]:
+    """Mark a step of all recordings that run: of a `with` block, or from here to the next call."""
     if (ended := getattr(PROFILE.recorder, "step", None)) is not None:
         ended()  # a window of the profile is best cut between two steps
     if not RUNNING:
@@ -293,16 +250,6 @@ def step(phase: str | None = None, **facts: Any) -> AbstractContextManager[Any]:
     from inferometer.record.interception.steps import step as mark
 
     return mark(phase, **facts)
-
-
-def _begin_if_planned() -> None:
-    """A program under `inferometer record` that never imports torch begins its part with its first step."""
-    from inferometer.record.plan import VARIABLE
-
-    if VARIABLE in os.environ:
-        from inferometer.record.workers.child import begin
-
-        begin(ops=False)
 
 
 def _noting(line: str) -> "Callable[[Facts], Facts]":

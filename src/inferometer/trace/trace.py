@@ -100,9 +100,9 @@ class Trace:
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write it as a store (`NAME.ifm/`), readable by `inferometer.open`; see `trace.store`."""
-        from inferometer.trace.store import write_store  # the store builds traces: it imports this module
+        from inferometer.trace.store_writer import write_store
 
-        return write_store(self, Path(path), force=force)
+        return write_store(Path(path), self.facts, self.tables, self.losses, scope=self.scope, force=force)
 
     def under_name(self, source: str) -> "Trace":
         """The same trace, called `source` in results: files to share name a file, not its folders."""

@@ -8,8 +8,9 @@ from tests.hardware.clocks import Clock
 
 from inferometer.analyses.hardware.measured import MeasuredDevice, describe_measured
 from inferometer.hardware import Device
-from inferometer.hardware.measure import Subject, Task, measure_subject
-from inferometer.hardware.measure_timing import QUICK
+from inferometer.hardware.measure.measure import measure_subject
+from inferometer.hardware.measure.subject import Subject, Task
+from inferometer.hardware.measure.timing import QUICK
 
 
 def described(*, bf16: float = 791.52e12, shaky: bool = False) -> MeasuredDevice:

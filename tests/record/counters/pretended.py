@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from inferometer.errors import Unavailable
-from inferometer.hardware.measure_nvml import Nvml
+from inferometer.hardware.measure.nvml import Nvml
 from inferometer.record.counters.family import Family
 from inferometer.record.counters.files import Files
 from inferometer.record.counters.metric import Place

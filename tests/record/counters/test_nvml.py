@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.hardware.test_measure_nvml import pretend as pretend_nvml
-from tests.hardware.test_measure_nvml import refuse
+from tests.hardware.measure.test_nvml import pretend as pretend_nvml
+from tests.hardware.measure.test_nvml import refuse
 from tests.record.counters.pretended import pretend
 from tests.record.sinks import MemorySink
 
 from inferometer.errors import Unavailable
-from inferometer.hardware.measure_nvml import Nvml
+from inferometer.hardware.measure.nvml import Nvml
 from inferometer.record.counters import nvml, nvml_slow
 from inferometer.record.counters.gpus import Numbering, visible
 from inferometer.record.counters.metric import Place

@@ -13,8 +13,8 @@ import polars as pl
 from inferometer.analyses.hardware.devices import find_scale, name_fact
 from inferometer.analyses.result import Field, Result, Section
 from inferometer.hardware.device import Quantity
-from inferometer.hardware.measure import Measured, Measurement
-from inferometer.hardware.measure_timing import STEADY
+from inferometer.hardware.measure.measure import Measured, Measurement
+from inferometer.hardware.measure.timing import STEADY
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 from inferometer.units import format_share

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inferometer.hardware.measure_torch_gpu import INFINITY_CACHE
+from inferometer.hardware.measure.torch_gpu import INFINITY_CACHE
 
 _UNKNOWN = 64 << 20
 _CUDA_RUNTIMES = ("libcudart.so.13", "libcudart.so.12", "libcudart.so")

@@ -64,7 +64,7 @@ class _Store:
     def __init__(self, path: str | None, force: bool) -> None:
         self._path, self._force = path, force
         if path is not None:
-            from inferometer.trace.store import StoreFolder
+            from inferometer.trace.store_writer import StoreFolder
 
             StoreFolder(Path(path), force=force)
 
@@ -74,7 +74,7 @@ class _Store:
         if self._path is None:
             yield
             return
-        from inferometer.record.recorder import record
+        from inferometer.record.start import record
 
         recording = record(self._path, force=self._force)
         try:

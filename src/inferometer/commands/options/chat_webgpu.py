@@ -107,7 +107,7 @@ def chat_with_webgpu(asked: WebGpuAsked, text: str | None, out: Output) -> int:
         asked.check_alone()
     sampling = asked.sampling()
     if asked.recording is not None:
-        from inferometer.trace.store import StoreFolder
+        from inferometer.trace.store_writer import StoreFolder
 
         StoreFolder(Path(asked.recording), force=asked.force)
     engine = _load(asked, text, greedy=sampling.is_greedy)

@@ -12,7 +12,7 @@ from inferometer.engines.ab.completion import without_collector
 from inferometer.engines.ab.plan import Plan
 from inferometer.engines.engine import Engine
 from inferometer.engines.paths import PathRecorder, scope
-from inferometer.hardware.measure_host import load_remarks, read_host
+from inferometer.hardware.measure.host import load_remarks, read_host
 
 _PACKAGES = ("torch", "triton", "transformers")
 _SCOPES, _BATCHES = 200, 5

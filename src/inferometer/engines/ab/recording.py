@@ -23,7 +23,8 @@ from inferometer.record.clock import Clock
 from inferometer.record.journal.journal import Journal
 from inferometer.record.parts import OPS, PROFILE, Makers, Options
 from inferometer.record.recorder import Recording
-from inferometer.trace.store import is_store, read_store
+from inferometer.trace.store import read_store
+from inferometer.trace.store_writer import is_store
 
 _NO_DEVICE_WORK = "There is no device work with a host call in it: its paths have no device busy time."
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=,-]+")

@@ -22,7 +22,7 @@ from inferometer.trace.builder import MEMORY_BUDGET_BYTES, Wanted
 from inferometer.trace.combine import Part, Together, align_clocks, combine_losses, combine_tables, scope_of
 from inferometer.trace.combined_facts import combine_facts, rank_files
 from inferometer.trace.restrict import restrict_ranks
-from inferometer.trace.store import StoreFolder, write_manifest, write_tables
+from inferometer.trace.store_writer import StoreFolder, write_manifest, write_tables
 from inferometer.trace.trace import Trace
 
 
@@ -78,7 +78,7 @@ def import_ranks(folder: Path, store: Path, how: Reading, progress: Progress | N
     with StoreFolder(store, force=force) as target:
         work = target / "read"
         with open_ranks(folder, replace(how, work=work), progress) as trace:
-            parts = write_tables(trace, target)
+            parts = write_tables(trace.tables, target)
             shutil.rmtree(work)
             write_manifest(target, trace.facts, trace.losses, parts)
 

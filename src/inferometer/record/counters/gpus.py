@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inferometer.hardware.measure_nvml import Nvml
+from inferometer.hardware.measure.nvml import Nvml
 
 
 def _loaded_torch() -> Any:

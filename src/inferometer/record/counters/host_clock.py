@@ -14,7 +14,7 @@ from collections.abc import Collection
 from statistics import median
 
 from inferometer.errors import Unavailable
-from inferometer.hardware.measure_load import own_cores
+from inferometer.hardware.measure.load import own_cores
 from inferometer.record.counters.metric import HostProbe, Metric, Place, Reading, Source
 
 _CORES = 16

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from inferometer.analyses.compare.causes.metric_roles import Kind
-from inferometer.hardware.measure_nvml import Nvml, list_gpus
+from inferometer.hardware.measure.nvml import Nvml, list_gpus
 from inferometer.record.counters.family import Family
 from inferometer.record.counters.files import Files
 from inferometer.trace.facts import Device

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from inferometer.errors import Unavailable
-from inferometer.hardware.measure_nvml import POWER_CAP, GpuState, Nvml
+from inferometer.hardware.measure.nvml import POWER_CAP, GpuState, Nvml
 from inferometer.record.counters.gpus import NumberedGpu, Numbering
 from inferometer.record.counters.metric import Metric, Place, Rates, Reading, Source
 from inferometer.trace.facts import Device

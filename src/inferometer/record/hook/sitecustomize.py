@@ -18,53 +18,15 @@ _PACKAGE = os.path.dirname(os.path.dirname(_HERE))  # noqa: PTH120
 _NEEDS = ("polars", "msgspec", "numpy", "isal")
 
 
-class Watch:
-    """An import finder that finds nothing itself: it calls `begin` when torch has been imported, then goes away."""
-
-    def __init__(self, begin: "Any") -> None:
-        self.begin = begin
-        self.is_looking = False
-
-    def watch(self) -> None:
-        """From now on."""
-        sys.meta_path.insert(0, self)
-
-    def leave(self) -> bool:
-        """Whether it was still waiting."""
-        if self not in sys.meta_path:
-            return False
-        sys.meta_path.remove(self)
-        return True
-
-    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        """As the other finders would answer; torch's loader then calls `begin` when it is done, once."""
-        if name != "torch" or self.is_looking:
-            return None
-        from importlib.util import find_spec
-
-        self.is_looking = True
-        try:
-            spec = find_spec(name)
-        finally:
-            self.is_looking = False
-        if spec is not None and spec.loader is not None and hasattr(spec.loader, "exec_module"):
-            self.follow(spec.loader)
-        return spec
-
-    def follow(self, loader: "Any") -> None:
-        """Have `loader` tell when it has executed the module; afterwards it is as it was."""
-        execute = loader.exec_module
-
-        def exec_module(module: "Any") -> None:
-            del loader.exec_module
-            execute(module)
-            if self.leave():
-                self.begin()
-
-        try:
-            loader.exec_module = exec_module
-        except AttributeError:
-            _say("torch is loaded by something that can't be followed: only counters are recorded")
+def _watch() -> None:
+    """Begin when torch has been imported. The watcher is a file of the package, which isn't to be imported yet."""
+    names: dict[str, Any] = {"__name__": "inferometer.record.torch_watch"}
+    try:
+        with open(os.path.join(_PACKAGE, "record", "torch_watch.py"), encoding="utf-8") as source:  # noqa: PTH118, PTH123
+            exec(compile(source.read(), source.name, "exec"), names)
+        names["Watch"](_begin, _say).watch()
+    except Exception as error:  # noqa: BLE001  # the program must run, whatever becomes of its recording
+        _say("nothing of " + sys.executable + " was recorded: " + type(error).__name__ + ": " + str(error))
 
 
 def _begin() -> None:
@@ -137,5 +99,5 @@ def _hand_over() -> None:
 if __name__ == "sitecustomize":
     if "INFEROMETER_RECORD" in os.environ:
         _say("")
-        Watch(_begin).watch()
+        _watch()
     _hand_over()

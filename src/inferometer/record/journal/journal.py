@@ -32,7 +32,7 @@ from inferometer.record.journal.writer import LocalWriter, Writer
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
 from inferometer.trace.series import Values
-from inferometer.trace.store import StoreFolder, write_manifest
+from inferometer.trace.store_writer import StoreFolder, write_manifest
 from inferometer.trace.tables import ALL_TABLES, TABLES
 
 FORMAT = "recording"  # `Facts.format` of what we recorded

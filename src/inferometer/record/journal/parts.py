@@ -19,7 +19,7 @@ from isal import isal_zlib
 from inferometer.trace.builder import PART_BYTES
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
-from inferometer.trace.store import MOST_FILES, StoredTable, encode_manifest, replace_manifest
+from inferometer.trace.store_writer import MOST_FILES, StoredTable, encode_manifest, replace_manifest
 from inferometer.trace.tables import TABLES
 
 MOST_SMALL = 60  # small parts of one level: at one a second, a merge a minute, and another of those an hour

@@ -22,7 +22,8 @@ from inferometer.formats.source import printable
 from inferometer.record.server.files import Found
 from inferometer.trace.combine import Clock, Part, align_clocks, combine_losses, combine_tables, scope_of
 from inferometer.trace.facts import Facts
-from inferometer.trace.store import StoreFolder, read_store, write_manifest, write_tables
+from inferometer.trace.store import read_store
+from inferometer.trace.store_writer import StoreFolder, write_manifest, write_tables
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration
 
@@ -63,7 +64,7 @@ def join_store(store: Path, found: Found, window: Window) -> tuple[tuple[int, st
             losses.count("no_common_clock", example=store.name)
         facts = _facts(parts, clocks, window)
         trace = Trace(facts, combine_tables(parts, clocks), losses, scope=scope_of(parts))
-        written = write_tables(trace, target)
+        written = write_tables(trace.tables, target)
         shutil.rmtree(target / "read", ignore_errors=True)
         write_manifest(target, facts, losses, written)
     return tuple((file.rank, file.file) for file in facts.rank_files)

@@ -98,7 +98,7 @@ def record_server(
         InputError: No such server, or it can't be profiled; then nothing is written.
         NoAnswer: Nothing answers at `url`.
     """
-    from inferometer.trace.store import StoreFolder
+    from inferometer.trace.store_writer import StoreFolder
 
     waits = waits or Waits()
     http = Http(url, api_key or os.environ.get(API_KEY) or None)

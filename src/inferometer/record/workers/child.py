@@ -9,7 +9,8 @@ from pathlib import Path
 
 from inferometer.record.parts import Options
 from inferometer.record.plan import NOTES, Plan, new_part, read_plan
-from inferometer.record.recorder import RUNNING, Recording
+from inferometer.record.recorder import Recording
+from inferometer.record.running import RUNNING
 
 
 def begin(*, ops: bool = True) -> Recording | None:

@@ -15,7 +15,8 @@ from inferometer.record.plan import NOTES, PART
 from inferometer.trace.combine import Part, Together, align_clocks, combine_losses, combine_tables
 from inferometer.trace.combined_facts import combine_facts
 from inferometer.trace.facts import Facts
-from inferometer.trace.store import is_store, read_store, write_store
+from inferometer.trace.store import read_store
+from inferometer.trace.store_writer import is_store
 from inferometer.trace.trace import Trace
 
 
@@ -91,7 +92,7 @@ def _join(paths: Sequence[Path], store: Path, *, force: bool, notes: Sequence[st
     facts = _together(combine_facts(parts, clocks, (), store.name, [*dict.fromkeys(notes), *unreadable]), parts)
     traces = Together(*(part.trace for part in parts))
     with Trace(facts, combine_tables(parts, clocks), losses, scratch=traces) as joined:
-        write_store(joined, store, force=force)
+        joined.save(store, force=force)
     return read_store(store)
 
 

@@ -13,14 +13,11 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inferometer.record import recorder
 from inferometer.record.parts import OPS, PROFILE
 from inferometer.record.plan import Plan, read_plan
-
-if TYPE_CHECKING:
-    from inferometer.record.recorder import Recording
+from inferometer.record.running import RUNNING, Running
 
 _PATIENCE_S = 5  # how long a process that leaves by os._exit waits for its last rows to be written
 _THREADS_WARNING = r"This process .* is multi-threaded, use of fork\(\) may lead to deadlocks in the child"
@@ -28,7 +25,7 @@ _HOOKED: list[Any] = []  # the real `os._exit`, once
 
 
 @contextmanager
-def watched(recording: "Recording") -> Iterator[None]:
+def watched(recording: Running) -> Iterator[None]:
     """While open, processes that start from this one record themselves. Raises `OSError`: no folder can be made."""
     folder, options = recording.parts, recording.options
     if folder is None or recording.clock is None:
@@ -85,24 +82,24 @@ def _hook_once() -> None:
 
 def _in_forked_child() -> None:
     """Nothing here may raise: the child is the user's."""
-    if not recorder.RUNNING:
+    if not RUNNING:
         return
     try:
         from inferometer.record.interception.steps import forget_marks
 
         PROFILE.abandon()
         forget_marks()
-        for recording in list(recorder.RUNNING):
+        for recording in list(RUNNING):
             recording.forked(recording.parts)
         OPS.begin_anew()
     except Exception:  # noqa: BLE001
-        recorder.RUNNING.clear()
+        RUNNING.clear()
         OPS.abandon()
 
 
 def _exit_written(status: int) -> None:
     """`os._exit`, after what was recorded is written; a process that is stuck leaves all the same."""
-    if recorder.RUNNING:
+    if RUNNING:
         with contextlib.suppress(RuntimeError):  # no thread can be started any more
             writing = threading.Thread(target=_write_all, daemon=True)
             writing.start()
@@ -111,5 +108,5 @@ def _exit_written(status: int) -> None:
 
 
 def _write_all() -> None:
-    for recording in list(recorder.RUNNING):
+    for recording in list(RUNNING):
         recording.flush()

@@ -22,7 +22,7 @@ from inferometer.formats.webgpu_log.messages import read_message
 from inferometer.record.journal.journal import FORMAT
 from inferometer.trace.builder import TraceBuilder, Values
 from inferometer.trace.facts import Device, Facts, NamedId
-from inferometer.trace.store import StoreFolder, write_manifest
+from inferometer.trace.store_writer import StoreFolder, write_manifest
 
 DEVICE = "webgpu:0"
 DOMAIN = "webgpu"

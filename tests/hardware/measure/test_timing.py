@@ -6,8 +6,8 @@ import pytest
 from tests.hardware.clocks import Clock
 
 from inferometer.errors import Unavailable
-from inferometer.hardware.measure_sizes import far_copy_bytes, near_copy_bytes, product_size
-from inferometer.hardware.measure_timing import FULL, QUICK, Samples, on_host_clock, take_samples
+from inferometer.hardware.measure.sizes import far_copy_bytes, near_copy_bytes, product_size
+from inferometer.hardware.measure.timing import FULL, QUICK, Samples, on_host_clock, take_samples
 
 
 def test_a_steady_job_needs_the_fewest_samples() -> None:

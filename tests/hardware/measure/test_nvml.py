@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from inferometer.errors import Unavailable
-from inferometer.hardware.measure_nvml import GpuState, Nvml, list_gpus
+from inferometer.hardware.measure.nvml import GpuState, Nvml, list_gpus
 
 REASONS = {
     "GpuIdle": 0x1,

@@ -1,6 +1,6 @@
 """Measure the device at hand: what copies, products and launches reach, as a `Device` that says how it was measured.
 
-A backend (`measure_torch.py`, `measure_numpy.py`) describes a device as a `Subject`: what the driver says, and a `Task`
+A backend (`torch.py`, `numpy.py`) describes a device as a `Subject`: what the driver says, and a `Task`
 for each fact. Here they are timed, and put together with what our data file of that device knows beside them.
 
 What is measured is what one library reaches, not what hardware can do at most: a kernel may be quicker. Left out:
@@ -14,49 +14,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from statistics import median
-from typing import Any
 
 import msgspec
 
 from inferometer.errors import InputError, Unavailable
 from inferometer.hardware.device import Device, Quantity, unit_of
 from inferometer.hardware.known import devices, find_device
-from inferometer.hardware.measure_timing import FULL, Effort, Job, Samples, take_samples
+from inferometer.hardware.measure.subject import Subject, Task, make_device
+from inferometer.hardware.measure.timing import FULL, Effort, Job, Samples, take_samples
 
 _PLACE = re.compile(r"cpu|gpu(?::(?P<index>[0-9]{1,4}))?")
 _DIGITS = 6  # of a measured value: more would pretend
-
-
-@dataclass(frozen=True)
-class Task:
-    """How one fact is measured; of several jobs, the quickest counts.
-
-    `prepare` makes the jobs' data only when it is called; it raises `Unavailable` where the device lacks what it needs.
-    """
-
-    fact: str
-    prepare: Callable[[Effort], Sequence[Job]]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A device as a library sees it.
-
-    Attributes:
-        on: `gpu:0` or `cpu`.
-        device: Its name, vendor, target, and what the driver says of it.
-        library: What measures, with versions.
-        tasks: In the order of measuring.
-        clock_hz: The clock now; None where nobody tells.
-        remarks: What a reader of the numbers should know.
-    """
-
-    on: str
-    device: Device
-    library: str
-    tasks: Sequence[Task]
-    clock_hz: Callable[[], float | None] = lambda: None
-    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,16 +76,16 @@ def find_subject(on: str | None = None) -> Subject:
         raise InputError(f'want cpu, gpu or gpu:1 to measure on, found "{on}"', hint="Numbers begin at 0.")
     has_torch = find_spec("torch") is not None
     if place[0] != "cpu" and has_torch:
-        from inferometer.hardware.measure_torch_gpu import count_gpus, describe_gpu
+        from inferometer.hardware.measure.torch_gpu import count_gpus, describe_gpu
 
         if on is not None or count_gpus():
             return describe_gpu(int(place["index"] or 0))
     if on is not None and place[0] != "cpu":
         raise Unavailable("torch is not installed, which measures GPUs", hint="pip install 'inferometer[torch]'")
     if has_torch:
-        from inferometer.hardware.measure_torch_cpu import describe_cpu
+        from inferometer.hardware.measure.torch_cpu import describe_cpu
     else:
-        from inferometer.hardware.measure_numpy import describe_cpu
+        from inferometer.hardware.measure.numpy import describe_cpu
     return describe_cpu()
 
 
@@ -152,18 +120,6 @@ def measure_subject(
     _drop_slow_cache(found, missing)
     known = _find_known(subject, devices() if among is None else among)
     return Measured(subject, _put_together(subject, known, found, date), known, tuple(found), missing, date)
-
-
-def make_device(facts: Mapping[str, Quantity], **fields: Any) -> Device:
-    """A device with these values, under `matrix.bf16` or `memory`; `fields` are those without a unit.
-
-    Raises:
-        ValueError: A value can't be meant.
-    """
-    for fact, quantity in facts.items():
-        group, _, dtype = fact.partition(".")
-        fields[group] = {**fields.get(group, {}), dtype: quantity} if dtype else quantity
-    return Device(**fields)
 
 
 def encode_device(device: Device) -> bytes:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter_ns
 
-from inferometer.hardware.measure import Subject, Task, make_device
-from inferometer.hardware.measure_host import load_remarks, read_host
-from inferometer.hardware.measure_sizes import far_copy_bytes, megabytes, near_copy_bytes, product_size
-from inferometer.hardware.measure_timing import Effort, Job, on_host_clock
+from inferometer.hardware.measure.host import load_remarks, read_host
+from inferometer.hardware.measure.sizes import far_copy_bytes, megabytes, near_copy_bytes, product_size
+from inferometer.hardware.measure.subject import Subject, Task, make_device
+from inferometer.hardware.measure.timing import Effort, Job, on_host_clock
 
 _LIMITS = (512, 4096)  # of products
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from inferometer.hardware.measure_load import HostLoad, own_cores, read_text
+from inferometer.hardware.measure.load import HostLoad, own_cores, read_text
 
 SECOND = 100 * (os.cpu_count() or 1)  # ticks of all cores
 

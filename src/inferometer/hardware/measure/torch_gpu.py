@@ -11,11 +11,11 @@ from typing import Any
 
 from inferometer.errors import Unavailable
 from inferometer.hardware.device import Quantity
-from inferometer.hardware.measure import Subject, Task, make_device
-from inferometer.hardware.measure_nvml import Nvml, open_nvml
-from inferometer.hardware.measure_sizes import far_copy_bytes, near_copy_bytes
-from inferometer.hardware.measure_timing import Effort, Job
-from inferometer.hardware.measure_torch import Op, copy_job, guarded, product_job, refusals, smallest_op
+from inferometer.hardware.measure.nvml import Nvml, open_nvml
+from inferometer.hardware.measure.sizes import far_copy_bytes, near_copy_bytes
+from inferometer.hardware.measure.subject import Subject, Task, make_device
+from inferometer.hardware.measure.timing import Effort, Job
+from inferometer.hardware.measure.torch import Op, copy_job, guarded, product_job, refusals, smallest_op
 
 _LIMITS = (1024, 16_384)  # of products
 _FEW = 8192  # at most that, where memory is short

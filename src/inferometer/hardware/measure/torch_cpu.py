@@ -7,11 +7,11 @@ call of an op from Python: there is nothing to launch on.
 from collections.abc import Sequence
 from functools import partial
 
-from inferometer.hardware.measure import Subject, Task, make_device
-from inferometer.hardware.measure_host import load_remarks, product_fact, read_host
-from inferometer.hardware.measure_sizes import far_copy_bytes, near_copy_bytes
-from inferometer.hardware.measure_timing import Effort, Job, on_host_clock
-from inferometer.hardware.measure_torch import copy_job, product_job, smallest_op
+from inferometer.hardware.measure.host import load_remarks, product_fact, read_host
+from inferometer.hardware.measure.sizes import far_copy_bytes, near_copy_bytes
+from inferometer.hardware.measure.subject import Subject, Task, make_device
+from inferometer.hardware.measure.timing import Effort, Job, on_host_clock
+from inferometer.hardware.measure.torch import copy_job, product_job, smallest_op
 
 _LIMITS = (512, 4096)  # of products
 _DTYPES = ("fp32", "bf16", "fp16", "int8")

@@ -9,8 +9,8 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from inferometer.errors import Unavailable
-from inferometer.hardware.measure_sizes import megabytes, product_size
-from inferometer.hardware.measure_timing import Effort, Job
+from inferometer.hardware.measure.sizes import megabytes, product_size
+from inferometer.hardware.measure.timing import Effort, Job
 
 Op = Callable[[], Any]
 Runner = Callable[[Op], Callable[[int], float]]

@@ -12,21 +12,13 @@ from tests.hardware.clocks import Clock
 
 from inferometer.errors import InputError, Unavailable
 from inferometer.hardware import Device, Quantity, read_device
-from inferometer.hardware.measure import (
-    Measured,
-    Subject,
-    Task,
-    encode_device,
-    file_name,
-    find_subject,
-    make_device,
-    measure_subject,
-)
-from inferometer.hardware.measure_host import Host, product_fact, read_host
-from inferometer.hardware.measure_nvml import Nvml, open_nvml
-from inferometer.hardware.measure_timing import QUICK, Effort, Job
-from inferometer.hardware.measure_torch import guarded
-from inferometer.hardware.measure_torch_gpu import describe_gpu, product_facts
+from inferometer.hardware.measure.host import Host, product_fact, read_host
+from inferometer.hardware.measure.measure import Measured, encode_device, file_name, find_subject, measure_subject
+from inferometer.hardware.measure.nvml import Nvml, open_nvml
+from inferometer.hardware.measure.subject import Subject, Task, make_device
+from inferometer.hardware.measure.timing import QUICK, Effort, Job
+from inferometer.hardware.measure.torch import guarded
+from inferometer.hardware.measure.torch_gpu import describe_gpu, product_facts
 
 RATES = {
     "memory_bandwidth": 2.5e12,
