@@ -115,9 +115,15 @@ def test_special_functions_run_as_ten_vector_flops_beside() -> None:
     assert bounds_of(Work(special_ops=3200), both).times_ns["special"] == 100  # 16 + 16 a ns
 
 
-@pytest.mark.parametrize("known", [{"multiprocessors": quantity(1, "count")}, {"graphics_clock": quantity(1e9, "Hz")}])
-def test_special_functions_are_unknown_without_the_count_or_the_clock(known: dict[str, Quantity]) -> None:
-    assert bounds_of(Work(special_ops=1), Device(name="half", **known)).times_ns["special"] is None
+@pytest.mark.parametrize(
+    "half",
+    [
+        Device(name="half", multiprocessors=quantity(1, "count")),
+        Device(name="half", graphics_clock=quantity(1e9, "Hz")),
+    ],
+)
+def test_special_functions_are_unknown_without_the_count_or_the_clock(half: Device) -> None:
+    assert bounds_of(Work(special_ops=1), half).times_ns["special"] is None
 
 
 def test_a_dtype_without_matrix_units_multiplies_on_vector_units() -> None:

@@ -2,9 +2,10 @@
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from tests.traces import trace_of
 
 from inferometer import Trace
 from inferometer.analyses.groups.groups import Groups, find_groups
+from inferometer.analyses.groups.ordered_launches import Ordered, named
 from inferometer.analyses.groups.rules import rule_of
 from inferometer.analyses.groups.wilson import lower_bound
 from inferometer.analyses.selection import Selection
@@ -475,3 +477,8 @@ def test_order_of_rows_changes_nothing_and_no_launch_is_counted_twice(calls: lis
                 assert part.total_ns == 10 * part.count
     launched = [kernel for _, kernels in calls for kernel in kernels]
     assert all(count <= launched.count(kernel) for kernel, count in counted.items())
+
+
+def test_names_of_one_fold_come_in_order_whatever_their_codes() -> None:
+    work = SimpleNamespace(kernels=["norm<64>", "copy", "norm<256>"], fold_of_kernel=np.array([7, 3, 7]))
+    assert named(cast("Ordered", work)) == {3: ["copy"], 7: ["norm<256>", "norm<64>"]}

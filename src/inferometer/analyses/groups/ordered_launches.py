@@ -201,9 +201,9 @@ def _innermost(ops: pl.DataFrame, lane: Numbers, called_ns: Numbers, is_known: N
 
 
 def named(work: Ordered) -> dict[int, list[str]]:
-    """For each folded name, the raw names that it stands for."""
+    """For each folded name, the raw names that it stands for, in order: codes of kernels are another order each run."""
     names: dict[int, list[str]] = {}
-    for fold, name in zip(work.fold_of_kernel.tolist(), work.kernels, strict=True):
+    for name, fold in sorted(zip(work.kernels, work.fold_of_kernel.tolist(), strict=True)):
         names.setdefault(fold, []).append(name)
     return names
 

@@ -117,7 +117,7 @@ def _reference(trace: Trace, work: pl.DataFrame, nameless: int | None = None) ->
 def _with_capture(rows: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     """`rows` with `capture`: beginnings and ends of captures on the thread until `called_ns`; odd within one."""
     marks = trace.calls.filter(pl.col("api").str.contains(_CAPTURING)).select(*THREAD, "start_ns").collect()
-    threads = pl.concat([marks.select(THREAD), rows.select(THREAD)]).unique().with_row_index("lane")
+    threads = pl.concat([marks.select(THREAD), rows.select(THREAD)]).unique().sort(THREAD).with_row_index("lane")
     lane, time = lanes_of(marks, threads), marks["start_ns"].to_numpy()
     order = np.lexsort((time, lane))
     asked, called = lanes_of(rows, threads), rows["called_ns"].to_numpy()

@@ -50,7 +50,9 @@ def chains_at(
     if not moments.height:
         return np.empty(0, dtype=np.int64)
     places = moments.select(THREAD)
-    threads = (places.head(1) if all(is_one(column) for column in places) else places.unique()).with_row_index("lane")
+    threads = (
+        places.head(1) if all(is_one(column) for column in places) else places.unique().sort(places.columns)
+    ).with_row_index("lane")
     lane, time = lanes_of(moments, threads), moments["called_ns"].to_numpy()
     parts = [_ranges(trace, tree, table, threads, lane, time) for table in tables]
     columns = (np.concatenate([getattr(part, name) for part in parts]) for name in Ranges.__dataclass_fields__)
