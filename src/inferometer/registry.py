@@ -17,7 +17,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, TypeVar, cast
 
-from inferometer.errors import InferometerError
+from inferometer.errors import InferometerError, UnknownName
 
 
 class Named(Protocol):
@@ -54,6 +54,26 @@ def collect(package: str, constant: str, *, group: str | None = None, deep: bool
     """
     found = _collect(package, constant, package if group is None else group, deep=deep)
     return cast("dict[str, T]", dict(found))
+
+
+@cache
+def find(package: str, constant: str, name: str) -> Any:
+    """The constant of one module of a folder, or the object of another package's entry point of that name.
+
+    Only that module is imported. The name may lead into subpackages: `operators.list`.
+
+    Raises:
+        UnknownName: There is neither.
+    """
+    path = importlib.import_module(package).__path__
+    *folders, last = name.split(".")
+    for folder in folders:
+        path = [f"{each}/{folder}" for each in path]
+    if any(module.name == last for module in pkgutil.iter_modules(path)):
+        return getattr(importlib.import_module(f"{package}.{name}"), constant)
+    for plugin in entry_points(group=package, name=name):
+        return plugin.load()
+    raise UnknownName(constant.lower(), name, [module.name for module in pkgutil.iter_modules(path)])
 
 
 @cache

@@ -7,7 +7,7 @@ reports make them pretty.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import polars as pl
 
@@ -67,11 +67,12 @@ class Section:
 class Result(ABC):
     """Base of all results: `sections()` for reports, `as_json()` for programs, `to_polars()` for notebooks."""
 
+    view: ClassVar[str] = ""
     losses: Losses
 
-    @abstractmethod
     def sections(self) -> Sequence[Section]:
         """The tables of the report, in order."""
+        raise NotImplementedError
 
     @abstractmethod
     def as_json(self) -> dict[str, Any]:

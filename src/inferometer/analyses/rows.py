@@ -5,31 +5,19 @@ from typing import Literal
 
 import polars as pl
 
-from inferometer.analyses.result import Field
 from inferometer.errors import InputError
 
 SortKey = Literal["total", "count", "mean", "median", "min", "max", "stddev", "name"]
 SORT_KEYS: tuple[SortKey, ...] = ("total", "count", "mean", "median", "min", "max", "stddev", "name")
 
 
+STATISTICS = ("share", "total_ns", "count", "mean_ns", "median_ns", "min_ns", "max_ns", "stddev_ns")
+"""The columns of a table of statistics; behind them stands the one that names its rows."""
+
+
 def sort_column(key: SortKey, name: str) -> str:
     """The column that `key` means in a table of statistics whose rows are named by the column `name`."""
     return name if key == "name" else "count" if key == "count" else f"{key}_ns"
-
-
-def statistics_fields(count: str, name: str) -> tuple[Field, ...]:
-    """The columns of such a table as Nsight Systems titles them; `count` is the title of its counts."""
-    return (
-        Field("share", "Time", "share"),
-        Field("total_ns", "Total Time", "ns"),
-        Field("count", count, "count", spare=1),
-        Field("mean_ns", "Avg", "ns", spare=2),
-        Field("median_ns", "Med", "ns", spare=5),
-        Field("min_ns", "Min", "ns", spare=4),
-        Field("max_ns", "Max", "ns", spare=3),
-        Field("stddev_ns", "StdDev", "ns", spare=6),
-        Field(name, "Name", "name"),
-    )
 
 
 def duration_statistics(column: str = "dur_ns") -> list[pl.Expr]:

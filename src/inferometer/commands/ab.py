@@ -154,7 +154,7 @@ def _show(found: "PathComparison", layout: str, page: tuple[str, str] | None, le
 
         out.write(render_seed_layout(found))
     else:
-        out.show(found.as_table() if out.form in ("csv", "tsv") else found)
+        out.show(found)
     if page is not None:
         warn_left_out(left_out)
         click.echo(f"written: {page[0]}", err=True)

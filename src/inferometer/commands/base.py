@@ -97,7 +97,9 @@ class Output:
     def show(self, result: "Result") -> None:
         """Print `result` as the options ask."""
         if self.form == "json":
-            self.write_json(result.as_json())
+            from inferometer.reports.views.view import json_of
+
+            self.write_json(json_of(result))
         elif self.form in ("csv", "tsv"):
             from inferometer.reports.base import loss_lines
             from inferometer.reports.delimited import render_csv, render_tsv

@@ -69,7 +69,7 @@ def run(
     traces = [_open(path, form, NEEDED) for path in (base, candidate)]
     more = [_open(path, form, NEEDED) for path in runs_of(base_set)] if base_set else []
     found = compare(*traces, more=more, device=device)
-    out.show(found.as_table() if out.form in ("csv", "tsv") else found)
+    out.show(found)
     if check and _is_regression(found, max_regression or 0.0):
         click.get_current_context().exit(1)
 

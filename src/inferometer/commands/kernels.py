@@ -76,7 +76,7 @@ def run(
         bounds = modelled.bounds(
             source, modelled.config, device=device, rank=rank, run=section, by_layer=by_layer, top=top
         )
-        out.show(bounds.as_table() if out.form in ("csv", "tsv") else bounds)
+        out.show(bounds)
         return
     modelled.refuse_alone()
     chosen = {"device": device, "stream": stream, "rank": rank}

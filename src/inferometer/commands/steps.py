@@ -51,7 +51,7 @@ def run(
     found = step_table(trace, run=number, phase=phase, keep_disturbed=keep_disturbed, top=top)
     if phase is None:
         found = _beside(found, trace, source, serving, serving_run)
-    out.show(found.as_table() if out.form in ("csv", "tsv") else found)
+    out.show(found)
 
 
 def _beside(

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from inferometer.analyses.result import Field, Kind, Section
 from inferometer.errors import clean
+from inferometer.reports.views.layout import Field, Kind, Section
 from inferometer.trace.losses import Loss, Losses
 from inferometer.units import format_bytes, format_count, format_duration, format_list, format_sample, format_share
 

@@ -9,7 +9,9 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
-from inferometer.analyses.result import Field, Result
+from inferometer.analyses.result import Result
+from inferometer.reports.views.layout import Field
+from inferometer.reports.views.view import table_of
 
 _UNITS = {"ns": " (ns)", "share": " (%)", "bytes": " (bytes)"}
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -26,7 +28,7 @@ def render_tsv(result: Result) -> str:
 
 
 def _render(result: Result, delimiter: str) -> str:
-    section, lines = result.sections()[0], list[str]()
+    section, lines = table_of(result), list[str]()
     # The line ending of RFC 4180 makes the writer quote both of its characters; the file has the shorter one.
     writer = csv.writer(SimpleNamespace(write=lines.append), delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(field.title + _UNITS.get(field.kind, "") for field in section.fields)

@@ -234,4 +234,4 @@ def _opened(path: Path, *, packed: bool) -> Iterator[BinaryIO]:
         from isal.igzip import IGzipFile
 
         with IGzipFile(filename="", mode="wb", compresslevel=2, fileobj=file, mtime=0) as unpacked:  # type: ignore[no-untyped-call]
-            yield cast(BinaryIO, unpacked)
+            yield cast("BinaryIO", unpacked)

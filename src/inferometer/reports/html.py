@@ -2,6 +2,7 @@
 
 from inferometer.analyses.result import Result
 from inferometer.reports.base import cell, is_right, loss_lines, shown_fields
+from inferometer.reports.views.view import facts_of, remarks_of, sections_of
 
 _ROWS = 200
 _TEMPLATE = """<div class="inferometer">
@@ -31,7 +32,7 @@ def render_html(result: Result) -> str:
     from jinja2 import Environment
 
     sections = []
-    for section in result.sections():
+    for section in sections_of(result):
         fields = shown_fields(section)
         rows = [
             [(cell(field, row[field.column]), is_right(field)) for field in fields]
@@ -42,5 +43,5 @@ def render_html(result: Result) -> str:
         sections.append({"title": section.title, "head": head, "rows": rows, "more": more})
     template = Environment(autoescape=True).from_string(_TEMPLATE)
     return template.render(
-        facts=result.facts(), remarks=result.remarks(), sections=sections, losses=loss_lines(result.losses)
+        facts=facts_of(result), remarks=remarks_of(result), sections=sections, losses=loss_lines(result.losses)
     )

@@ -2,9 +2,11 @@
 
 import re
 
-from inferometer.analyses.result import Result, Section
+from inferometer.analyses.result import Result
 from inferometer.errors import clean
 from inferometer.reports.base import cell, is_right, loss_lines, shown_fields
+from inferometer.reports.views.layout import Section
+from inferometer.reports.views.view import facts_of, remarks_of, sections_of
 from inferometer.trace.facts import without_folders
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&])")
@@ -13,13 +15,11 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 def render_markdown(result: Result) -> str:
     """Facts as a list, each section as a table, then remarks and losses."""
     blocks = []
-    if result.facts():
-        blocks.append(
-            "\n".join(f"- **{label}**: {escape_markdown(_to_share(label, text))}" for label, text in result.facts())
-        )
-    blocks += [markdown_table(section) for section in result.sections()]
-    if result.remarks():
-        blocks.append("\n".join(f"- {escape_markdown(remark)}" for remark in result.remarks()))
+    if facts := facts_of(result):
+        blocks.append("\n".join(f"- **{label}**: {escape_markdown(_to_share(label, text))}" for label, text in facts))
+    blocks += [markdown_table(section) for section in sections_of(result)]
+    if remarks := remarks_of(result):
+        blocks.append("\n".join(f"- {escape_markdown(remark)}" for remark in remarks))
     if lines := loss_lines(result.losses):
         blocks.append("\n".join(["Losses:", "", *(f"- {escape_markdown(line)}" for line in lines)]))
     return "\n\n".join(blocks) + "\n"

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from inferometer import __version__
-from inferometer.analyses.ab.sections import difference_sections, tree_section, whole_sections
 from inferometer.reports.page.blocks import Block, Chart, Facts, Fold, Folds, Grid, Part, Point, Points, Words
 from inferometer.reports.page.document import Page, render_page
 from inferometer.reports.page.drawing import ICICLE, cut
 from inferometer.reports.page.grids import Limits
 from inferometer.reports.page.text import render_text
+from inferometer.reports.views.ab.sections import difference_sections, tree_section, whole_sections
+from inferometer.reports.views.view import facts_of, remarks_of
 from inferometer.units import format_duration, format_share
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _title(found: "PathComparison") -> str:
 
 def _blocks(found: "PathComparison", apart: "PathComparison | None") -> list[Block]:
     tree = tree_section(found)
-    remarks = found.remarks()
+    remarks = remarks_of(found)
     blocks = [
         Block("facts", "The runs", [Facts(_facts(found)), Words(_WORDS)]),
         Block("verdict", "What came of it", [Words(line, tone) for line, tone in _verdicts(found)]),
@@ -68,7 +69,7 @@ def _blocks(found: "PathComparison", apart: "PathComparison | None") -> list[Blo
 
 def _facts(found: "PathComparison") -> tuple[tuple[str, str], ...]:
     """All but the verdict, which stands by itself below."""
-    return tuple((label, text) for label, text in found.facts() if label != "Verdict")
+    return tuple((label, text) for label, text in facts_of(found) if label != "Verdict")
 
 
 def _verdicts(found: "PathComparison") -> Iterator[tuple[str, str]]:

@@ -12,9 +12,11 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.errors import clean
 from inferometer.reports.base import cell, is_right, loss_lines, scope_line, shown_fields
+from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.view import facts_of, remarks_of, sections_of
 
 _PIPE_WIDTH = 10_000
 _NAME_WIDTH = 28  # a name is cut to no less than this before columns are left out
@@ -33,11 +35,12 @@ def render_terminal(result: Result, *, is_terminal: bool) -> str:
 
 
 def _print_all(result: Result, console: Console, *, fit: bool) -> None:
-    width = max((len(label) + 1 for label, _ in result.facts()), default=0)
-    for label, text in result.facts():
+    facts, remarks = facts_of(result), remarks_of(result)
+    width = max((len(label) + 1 for label, _ in facts), default=0)
+    for label, text in facts:
         console.print(Text.assemble((f"{label:<{max(width, _LABEL)}}", "bold"), clean(text)), soft_wrap=True)
-    for i, section in enumerate(result.sections()):
-        if i or result.facts():
+    for i, section in enumerate(sections_of(result)):
+        if i or facts:
             console.print()
         if section.frame.is_empty():
             console.print(Text(f"{section.title}: none"))
@@ -45,9 +48,9 @@ def _print_all(result: Result, console: Console, *, fit: bool) -> None:
                 console.print(Text(clean(note)), soft_wrap=not fit)
         else:
             _print_section(section, console, fit=fit)
-    if result.remarks():
+    if remarks:
         console.print()
-    for remark in result.remarks():
+    for remark in remarks:
         console.print(Text(f"• {clean(remark)}"), soft_wrap=not fit)
     lines = [*loss_lines(result.losses), *filter(None, [scope_line(result.losses)])]
     if lines:

@@ -8,24 +8,22 @@ with and without these. Leaves out what one repetition's calls looked like one b
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
 from inferometer.analyses.ab.arms import Means, Summed, arm_paths, worst_errors
 from inferometer.analyses.ab.measurement import PathMeasurement
-from inferometer.analyses.ab.remarks import ab_facts, ab_remarks
+from inferometer.analyses.ab.path_frame import path_frame
 from inferometer.analyses.ab.root import PhasePass, compare_passes
 from inferometer.analyses.ab.rows import Difference, PathError, PathRow
-from inferometer.analyses.ab.sections import ab_sections
 from inferometer.analyses.ab.statistics import LEVEL
 from inferometer.analyses.ab.steady import are_disturbed, interruptions, without
-from inferometer.analyses.ab.table import every_path
 from inferometer.analyses.ab.times import Clock, common_repetitions, sum_times
 from inferometer.analyses.ab.tree import join_paths
 from inferometer.analyses.ab.versus import ArmColumns, hold_against, without_verdicts
-from inferometer.analyses.result import Result, Section
+from inferometer.analyses.result import Result
 from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
@@ -48,6 +46,7 @@ class PathComparison(Result):
         disturbed: Arms whose repetitions took times so unlike that no path has a verdict.
     """
 
+    view: ClassVar[str] = "ab.comparison"
     measured: PathMeasurement
     rows: Sequence[PathRow]
     clock: Clock
@@ -84,22 +83,9 @@ class PathComparison(Result):
         rows = self.measured.agreement.filter(pl.col("arm") == arm).drop("arm").to_dicts()
         return rows[0] if rows else None
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        return ab_facts(self)
-
-    def sections(self) -> Sequence[Section]:
-        return ab_sections(self)
-
-    def remarks(self) -> Sequence[str]:
-        return list(ab_remarks(self))
-
-    def as_table(self) -> "PathTable":
-        """All paths with all their numbers; for spreadsheets."""
-        return PathTable(self, self.losses)
-
     def to_polars(self) -> pl.DataFrame:
         """One row a path, exact."""
-        return every_path(self).frame
+        return path_frame(self.rows, self.arms)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -117,7 +103,6 @@ class PathComparison(Result):
             "disturbed": list(self.disturbed),
             "refused": {arm: list(why) for arm, why in self.measured.refused.items()},
             "stores": dict(self.measured.stores),
-            "remarks": list(self.remarks()),
             "losses": self.losses.as_dict(),
         }
 
@@ -155,20 +140,6 @@ class PathComparison(Result):
             }
             for arm in self.arms
         }
-
-
-@dataclass(frozen=True)
-class PathTable(Result):
-    """The paths of an A/B alone, a row each with every number."""
-
-    of: PathComparison
-    losses: Losses
-
-    def sections(self) -> Sequence[Section]:
-        return [every_path(self.of)]
-
-    def as_json(self) -> dict[str, Any]:
-        return self.of.as_json()
 
 
 def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, level: float = LEVEL) -> PathComparison:

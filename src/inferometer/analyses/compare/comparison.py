@@ -8,7 +8,7 @@ thresholds are in `comparison_limits`.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -21,11 +21,10 @@ from inferometer.analyses.compare.changes import Changes, find_changes
 from inferometer.analyses.compare.comparability import Comparable, check_comparable
 from inferometer.analyses.compare.families import FamilyLine, family_lines
 from inferometer.analyses.compare.phases import Pair, PhaseChanges, Sides, choose_leading, read_sides
-from inferometer.analyses.compare.sections import compare_sections, every_line
 from inferometer.analyses.compare.slowdown import find_slowdown
 from inferometer.analyses.compare.verdicts import Judged, Verdict, judge
 from inferometer.analyses.hardware.devices import device_of
-from inferometer.analyses.result import Result, Section
+from inferometer.analyses.result import Result
 from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import TABLES
@@ -58,6 +57,7 @@ class Comparison(Result):
     where phases aren't known. `changes` and all that follows from them are those of `leading`.
     """
 
+    view: ClassVar[str] = "comparison"
     base: str
     candidate: str
     judged: Judged
@@ -83,21 +83,6 @@ class Comparison(Result):
     def domain(self) -> str | None:
         """The class of functions whose calls slowed most; None where none did beyond noise."""
         return None if self.comparable.stops else self.changes.domain.cls
-
-    def facts(self) -> Sequence[tuple[str, str]]:
-        lines = [("Verdict", f"{self.verdict}. {self.judged.why}"), ("Base", self.base), ("Candidate", self.candidate)]
-        found = self.sides.found_in_words()
-        return [*lines, ("Steps", found)] if found else lines
-
-    def sections(self) -> Sequence[Section]:
-        return compare_sections(self)
-
-    def remarks(self) -> Sequence[str]:
-        return [*self.sides.notes(), *self.changes.notes]
-
-    def as_table(self) -> "Contributions":
-        """All contributions as one table, exact; for spreadsheets."""
-        return Contributions(self, self.losses)
 
     def to_polars(self) -> pl.DataFrame:
         """One row a contribution."""
@@ -128,23 +113,9 @@ class Comparison(Result):
             "phases": [] if stops else [one.as_json() for one in self.phases],
             "calibration": {"false_alarm_rate": self.calibration.rate, "halves": list(self.calibration.halves)},
             "not_measured": list(self.not_measured),
-            "remarks": list(self.remarks()),
+            "remarks": [*self.sides.notes(), *self.changes.notes],
             "losses": {"base": self.base_losses.as_dict(), "candidate": self.candidate_losses.as_dict()},
         }
-
-
-@dataclass(frozen=True)
-class Contributions(Result):
-    """The functions' parts of a comparison alone."""
-
-    of: Comparison
-    losses: Losses
-
-    def sections(self) -> Sequence[Section]:
-        return [every_line(self.of)]
-
-    def as_json(self) -> dict[str, Any]:
-        return self.of.as_json()
 
 
 def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device: "Device | None" = None) -> Comparison:

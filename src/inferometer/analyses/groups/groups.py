@@ -8,9 +8,9 @@ Parts by subject: `ordered_launches`, `pairs` (with the thresholds), `runs`, `se
 `counts.varlen_attention`, `counts.coincidences`; `library_calls` for what to intercept.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import polars as pl
@@ -22,8 +22,7 @@ from inferometer.analyses.groups.from_launches import groups_of_launches
 from inferometer.analyses.groups.learned import lessons_of
 from inferometer.analyses.groups.members import Group, Refusal, with_asked
 from inferometer.analyses.groups.ordered_launches import NONE, Ordered
-from inferometer.analyses.groups.sections import NO_GROUPS, group_section, refused_section
-from inferometer.analyses.result import Result, Section
+from inferometer.analyses.result import Result
 from inferometer.analyses.selection import Selection
 from inferometer.analyses.tables.kernels import Basis, basis_of
 from inferometer.errors import InputError, UnknownName
@@ -56,6 +55,7 @@ class Groups(Result):
     launches, where there are none.
     """
 
+    view: ClassVar[str] = "groups"
     source: str
     basis: Basis
     groups: tuple[Group, ...]
@@ -72,12 +72,6 @@ class Groups(Result):
     losses: Losses
     why_none: str = ""
 
-    def sections(self) -> Sequence[Section]:
-        sections = [group_section(group) for group in self.groups] or [NO_GROUPS]
-        if self.refused:
-            sections.append(refused_section(self.refused))
-        return sections
-
     def to_polars(self) -> pl.DataFrame:
         """One row a kernel of a group."""
         rows = [
@@ -87,43 +81,6 @@ class Groups(Result):
             for part in member.parts
         ]
         return pl.DataFrame(rows)
-
-    def remarks(self) -> Sequence[str]:
-        return list(self._remarks())
-
-    def _remarks(self) -> Iterator[str]:
-        if len(self.groups) < self.found:
-            yield f"{len(self.groups):,} of {self.found:,} groups shown."
-        if self.basis == "totals":
-            yield "Only sums by kernel are in the file: groups are by counts only. Launches with ops would prove them."
-            return
-        if not self.launches:
-            yield self.why_none
-        elif not self.with_call:
-            yield "No launch can be tied to a host call: which of them one call launched together can't be told."
-        elif not self.with_op and not self.in_submits:
-            yield (
-                "No framework ops are known for these launches: groups rest on order and host gaps. PyTorch's profiler "
-                "records ops with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
-            )
-        if self.in_submits:
-            yield (
-                f"{self.in_graph:,} of {self.launches:,} launches were handed over in lists, by {SUBMITS}: a kernel is "
-                "what its label names, and none of them is called together with its neighbours."
-            )
-        elif self.in_graph:
-            yield (
-                f"{self.in_graph:,} of {self.launches:,} launches are from graph replays, which have no ops: groups in "
-                "them are recognised by names that eager launches or other files (--learn-from) taught, or by what a "
-                "library's source declares."
-            )
-        for teacher in self.idle_teachers:
-            yield f"Nothing was learned from {teacher}: no pair of it, proved by ops, is among launches of unknown op."
-        if self.captured:
-            yield (
-                f"{self.captured:,} of {self.launches:,} launches are in the file as host calls only, captured into a "
-                "graph or not recorded on the device: they have no times."
-            )
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -138,7 +95,6 @@ class Groups(Result):
             "launches_captured": self.captured,
             "launches_with_call": self.with_call,
             "learned_from": list(self.teachers),
-            "remarks": list(self._remarks()),
             "losses": self.losses.as_dict(),
         }
 

@@ -5,16 +5,16 @@ People read scaled units (GB/s, TFLOP/s), which the columns name; `as_json` has 
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import polars as pl
 from msgspec import structs
 
 from inferometer.analyses.hardware.traced_names import describe_devices, infer_traced, say_properties
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.hardware.device import Device, Quantity
 from inferometer.hardware.known import find_candidates
 from inferometer.trace.facts import Device as TracedDevice
@@ -25,27 +25,18 @@ from inferometer.units import format_bytes, format_count, format_list
 
 NEEDED = frozenset({"launches"})
 _Found = tuple[TracedDevice, tuple[Device, ...]]
-_VALUES = (  # column, title, what the device files call it, what 1 is, and what can be spared first
-    ("memory_gib", "Memory (GiB)", "memory", 2**30, 0),
-    ("bandwidth_gb_per_s", "Bandwidth (GB/s)", "memory_bandwidth", 10**9, 0),
-    ("bf16_tflop_per_s", "BF16 (TFLOP/s)", "matrix.bf16", 10**12, 0),
-    ("fp8_tflop_per_s", "FP8 (TFLOP/s)", "matrix.fp8", 10**12, 1),
-    ("fp32_tflop_per_s", "FP32 (TFLOP/s)", "vector.fp32", 10**12, 2),
-    ("link_gb_per_s", "Link (GB/s)", "link", 10**9, 3),
-    ("pcie_gb_per_s", "PCIe (GB/s)", "pcie", 10**9, 4),
-)
-_FIELDS = tuple(Field(column, title, "number", spare) for column, title, _, _, spare in _VALUES)
-_TRACED_FIELDS = (  # as the file has them, where it names no device of ours
-    Field("multiprocessors", "Multiprocessors", "count", spare=1),
-    Field("compute", "Compute", "text", spare=1),
-    Field("usable_gib", "Usable (GiB)", "number", spare=1),
+_VALUES = (  # column, what the device files call it, and what 1 is
+    ("memory_gib", "memory", 2**30),
+    ("bandwidth_gb_per_s", "memory_bandwidth", 10**9),
+    ("bf16_tflop_per_s", "matrix.bf16", 10**12),
+    ("fp8_tflop_per_s", "matrix.fp8", 10**12),
+    ("fp32_tflop_per_s", "vector.fp32", 10**12),
+    ("link_gb_per_s", "link", 10**9),
+    ("pcie_gb_per_s", "pcie", 10**9),
 )
 _TRACED_SCHEMA = {"multiprocessors": pl.Int64, "compute": pl.String, "usable_gib": pl.Float64}
 _SCHEMA = {column: pl.Float64 for column, *_ in _VALUES}
-_NOTES = (
-    "Peaks are dense: BF16 and FP8 of the matrix units, FP32 of the vector units. Links and PCIe are per direction.",
-    "A dash is unknown, or not there. All values of a device, with their sources: inferometer hardware NAME",
-)
+_SHEET = ("fact", "value", "unit", "kind", "source")
 _TITLES = {
     "l2": "L2 cache",
     "l2_bandwidth": "L2 bandwidth",
@@ -53,13 +44,6 @@ _TITLES = {
     "launch": "launch of an empty kernel",
     "pcie": "PCIe",
 }
-_SHEET = (
-    Field("fact", "Fact", "text"),
-    Field("value", "Value", "number"),
-    Field("unit", "Unit", "text"),
-    Field("kind", "Kind", "text", spare=1),
-    Field("source", "Source", "name", spare=2),
-)
 _SCALES = {  # of a unit for people, the largest first
     "FLOP/s": (("TFLOP/s", 10**12),),
     "OP/s": (("TOP/s", 10**12),),
@@ -74,12 +58,14 @@ _SCALES = {  # of a unit for people, the largest first
 class DeviceList(Result):
     """One row a device; a column says its unit, and null is unknown or not there."""
 
+    view: ClassVar[str] = "device_list"
     devices: tuple[Device, ...]
     frame: pl.DataFrame
     losses: Losses
 
-    def sections(self) -> Sequence[Section]:
-        return (Section("Devices", (Field("device", "Device", "text"), *_FIELDS), self.frame, _NOTES),)
+    def to_polars(self) -> pl.DataFrame:
+        """One row a device."""
+        return self.frame
 
     def as_json(self) -> dict[str, Any]:
         return {"devices": [msgspec.to_builtins(device) for device in self.devices]}
@@ -89,21 +75,14 @@ class DeviceList(Result):
 class DeviceSheet(Result):
     """One row a known value of one device; as JSON it is a device file."""
 
+    view: ClassVar[str] = "device_sheet"
     device: Device
     frame: pl.DataFrame
     losses: Losses
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        device = self.device
-        lines = [("Device", device.name), ("Vendor", device.vendor), ("Target", device.arch)]
-        lines.append(("Names", ", ".join((*device.aliases, *device.shared_names))))
-        return [(label, text) for label, text in lines if text]
-
-    def sections(self) -> Sequence[Section]:
-        return (Section("Values", _SHEET, self.frame),)
-
-    def remarks(self) -> Sequence[str]:
-        return self.device.notes
+    def to_polars(self) -> pl.DataFrame:
+        """One row a value."""
+        return self.frame
 
     def as_json(self) -> dict[str, Any]:
         sheet: dict[str, Any] = msgspec.to_builtins(self.device)
@@ -118,6 +97,7 @@ class TracedDevices(Result):
     those that one without a name looks like.
     """
 
+    view: ClassVar[str] = "traced_devices"
     source: str
     found: tuple[_Found, ...]
     frame: pl.DataFrame
@@ -125,23 +105,9 @@ class TracedDevices(Result):
     notable: tuple[str, ...]
     losses: Losses
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        return (("File", self.source),)
-
-    def sections(self) -> Sequence[Section]:
-        is_known = self.frame["device"].is_not_null()
-        fields = [
-            *(Field("traced", "Device", "text"), Field("launches", "Launches", "count")),
-            *(Field("name", "Name", "text", spare=1), Field("device", "Known as", "text", spare=1)),
-            *(() if is_known.all() else _TRACED_FIELDS),
-            *(replace(field, spare=field.spare or 1) for field in _FIELDS),
-        ]
-        if self.frame["rank"].null_count() < self.frame.height:
-            fields.insert(0, Field("rank", "Rank", "number"))
-        return (Section("Devices", fields, self.frame, _NOTES if is_known.any() else ()),)
-
-    def remarks(self) -> Sequence[str]:
-        return self.notable
+    def to_polars(self) -> pl.DataFrame:
+        """One row a device."""
+        return self.frame
 
     def as_json(self) -> dict[str, Any]:
         rows = [
@@ -169,7 +135,7 @@ def list_devices(devices: Iterable[Device]) -> DeviceList:
 def describe_device(device: Device) -> DeviceSheet:
     """All that is known of one device, each value with its source."""
     rows = [(name_fact(fact), *_scaled(known), known.kind, known.source) for fact, known in device.quantities()]
-    frame = pl.DataFrame(rows, schema={field.column: pl.String for field in _SHEET}, orient="row")
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(_SHEET, pl.String), orient="row")
     return DeviceSheet(device, frame, Losses(ALL_TABLES))
 
 
@@ -248,7 +214,7 @@ def _candidates(traced: TracedDevice, among: Sequence[Device] | None) -> tuple[D
 def _row(device: Device | None) -> tuple[Any, ...]:
     if device is None:
         return (None,) * (1 + len(_VALUES))
-    known = [(device.quantity(fact), scale) for _, _, fact, scale, _ in _VALUES]
+    known = [(device.quantity(fact), scale) for _, fact, scale in _VALUES]
     return (device.name, *(None if value is None else value.value / scale for value, scale in known))
 
 

@@ -3,39 +3,30 @@
 A part above 1 is shown as it is, and said: then the datasheet is of another device or clock, or we measure wrongly.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import polars as pl
 
 from inferometer.analyses.hardware.devices import find_scale, name_fact
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.hardware.device import Quantity
 from inferometer.hardware.measure.measure import Measured, Measurement
-from inferometer.hardware.measure.timing import STEADY
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
-from inferometer.units import format_share
 
 _DIGITS = 4
-_FIELDS = (
-    Field("fact", "Fact", "text"),
-    Field("value", "Measured", "number"),
-    Field("unit", "Unit", "text"),
-    Field("p10", "P10", "number", spare=2),
-    Field("p90", "P90", "number", spare=2),
-    Field("samples", "Samples", "count", spare=4),
-    Field("clock_mhz", "Clock (MHz)", "number", spare=3),
-    Field("datasheet", "Datasheet", "number", spare=1),
-    Field("fraction", "Measured / datasheet", "number", spare=1),
-    Field("source", "How", "name", spare=5),
-)
-_SCHEMA = {field.column: pl.Float64 for field in _FIELDS} | {
+_SCHEMA = {
     "fact": pl.String,
+    "value": pl.Float64,
     "unit": pl.String,
+    "p10": pl.Float64,
+    "p90": pl.Float64,
     "samples": pl.Int64,
+    "clock_mhz": pl.Float64,
+    "datasheet": pl.Float64,
+    "fraction": pl.Float64,
     "source": pl.String,
 }
 
@@ -47,38 +38,15 @@ class MeasuredDevice(Result):
     `fraction` is measured over datasheet, null where no datasheet is known.
     """
 
+    view: ClassVar[str] = "measured_device"
     measured: Measured
     file: str
     frame: pl.DataFrame
     losses: Losses
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        measured = self.measured
-        known = [] if measured.known is None else [("Known as", measured.known.name)]
-        return (
-            ("Device", f"{measured.subject.device.name}, {measured.subject.on}"),
-            *known,
-            ("By", f"{measured.subject.library}, {measured.date}"),
-            ("File", self.file),
-        )
-
-    def sections(self) -> Sequence[Section]:
-        return (Section("Measured", _FIELDS, self.frame),)
-
-    def remarks(self) -> Sequence[str]:
-        over = [name for name, part in self.frame.select("fact", "fraction").iter_rows() if part and part > 1]
-        shaky = [
-            f"{name_fact(each.fact)} ±{format_share(each.spread)}"
-            for each in self.measured.measurements
-            if each.spread >= STEADY
-        ]
-        lines = []
-        if over:
-            lines.append(f"Above the datasheet: {', '.join(over)}. Is it of this device, and at this clock?")
-        if shaky:
-            lines.append(f"Not steady when the time was over: {', '.join(shaky)}.")
-        lines += [f"Not measured: {name_fact(fact)}: {why}." for fact, why in self.measured.missing.items()]
-        return (*lines, *self.measured.subject.remarks)
+    def to_polars(self) -> pl.DataFrame:
+        """One row a measured value."""
+        return self.frame
 
     def as_json(self) -> dict[str, Any]:
         measured = self.measured
@@ -94,7 +62,6 @@ class MeasuredDevice(Result):
                 for sheet in [_datasheet(measured, each.fact)]
             ],
             "not_measured": dict(measured.missing),
-            "remarks": list(self.remarks()),
         }
 
 

@@ -7,16 +7,15 @@ slower one. `inferometer compare` without `--published` answers the question its
 and pairs, `processes` compares a pair, `table` has the formulas, `p_values` the two tests.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import polars as pl
 
 from inferometer.analyses.latencyprism.processes import Process, ProcessComparison, compare_processes
 from inferometer.analyses.latencyprism.runs import Pairing, RunNames, check_phases, name_runs, pair_processes
 from inferometer.analyses.latencyprism.table import metric_rows
-from inferometer.analyses.result import Field, Kind, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.errors import InputError
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
@@ -25,22 +24,29 @@ NEEDED = {
     "function_times": ("cycle", "process", "function", "device", "dur_ns", "beta", "cycle_dur_ns"),
     "function_metrics": ("cycle", "process", "function", "metric", "device", "mu", "unit"),
 }
-_CAUTION = (
-    "These are the published formulas: cycles are not checked to be the same work, and no score separates a fault from "
-    "chance. `inferometer compare` without --published names a cause."
-)
 
 
 @dataclass(frozen=True)
 class Published(Result):
     """The comparisons of each pair of processes, those in both runs first. `names` are of the runs."""
 
+    view: ClassVar[str] = "published"
     names: RunNames
     comparisons: tuple[ProcessComparison, ...]
     losses: Losses = field(default_factory=Losses)
 
-    def sections(self) -> Sequence[Section]:
-        return [_table_section(self.names, self.comparisons), _summary_section(self.comparisons)]
+    def to_polars(self) -> pl.DataFrame:
+        """The published table; of several pairs of processes theirs one below the other, each with its processes."""
+        if len(self.comparisons) == 1:
+            return self.comparisons[0].table.select(list(self.comparisons[0].columns))
+        return pl.concat(
+            each.table.select(
+                pl.lit(each.base_process, dtype=pl.Int64).alias("base"),
+                pl.lit(each.candidate_process, dtype=pl.Int64).alias("candidate"),
+                *self.comparisons[0].columns,
+            )
+            for each in self.comparisons
+        )
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -48,9 +54,6 @@ class Published(Result):
             "comparisons": [comparison.as_json() for comparison in self.comparisons],
             "losses": self.losses.as_dict(),
         }
-
-    def remarks(self) -> Sequence[str]:
-        return [_CAUTION]
 
 
 def published(
@@ -113,52 +116,6 @@ class _Run:
             cycles,
             self._rows.get((process,), self._none),
         )
-
-
-def _table_section(names: RunNames, comparisons: Sequence[ProcessComparison]) -> Section:
-    """The table of the one pair under its published titles; of several pairs, theirs one below the other."""
-    if len(comparisons) == 1:
-        titles, frame = comparisons[0].columns, comparisons[0].table
-    else:
-        runs = replace(comparisons[0], base=names.base, candidate=names.candidate)
-        titles = {"base": f"pid_{names.base}", "candidate": f"pid_{names.candidate}", **runs.columns}
-        frame = pl.concat(
-            comparison.table.with_columns(
-                pl.lit(comparison.base_process, dtype=pl.Int64).alias("base"),
-                pl.lit(comparison.candidate_process, dtype=pl.Int64).alias("candidate"),
-            )
-            for comparison in comparisons
-        )
-    kinds: dict[str, Kind] = {"function": "name", "metric": "text", "device": "text"}
-    fields = [Field(name, title, kinds.get(name, "number")) for name, title in titles.items()]
-    return Section("Published comparison", fields, frame.select(list(titles)))
-
-
-def _summary_section(comparisons: Sequence[ProcessComparison]) -> Section:
-    rows = [
-        {
-            "base": each.base,
-            "candidate": each.candidate,
-            "pairing": each.pairing,
-            "base_cycles": each.cycles[0],
-            "candidate_cycles": each.cycles[1],
-            "base_us": each.mean_us[0],
-            "candidate_us": each.mean_us[1],
-        }
-        for each in comparisons
-    ]
-    fields = [
-        Field("base", "Base", "text"),
-        Field("candidate", "Candidate", "text"),
-        Field("pairing", "Pairing", "text"),
-        Field("base_cycles", "Cycles (base)", "count"),
-        Field("candidate_cycles", "Cycles (candidate)", "count"),
-        Field("base_us", "Mean cycle (base, μs)", "number"),
-        Field("candidate_us", "Mean cycle (candidate, μs)", "number"),
-    ]
-    return Section(
-        "Cycles", fields, pl.DataFrame(rows, schema_overrides={"base_us": pl.Float64, "candidate_us": pl.Float64})
-    )
 
 
 def _losses_of(*runs: tuple[Trace, str]) -> Losses:

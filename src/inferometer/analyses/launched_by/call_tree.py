@@ -4,9 +4,9 @@ The kernels are the leaves. Layers may be one node (`layers.*`) or each its own;
 modules and ops say most of what they do. Launches of unknown origin stand at the top, by reason: time is conserved.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -16,20 +16,9 @@ from inferometer.analyses.launched_by.call_tree_nodes import Frames, as_frame, b
 from inferometer.analyses.launched_by.remarks import site_remarks
 from inferometer.analyses.launched_by.site_times import Layers
 from inferometer.analyses.launched_by.user_frames import UserCode
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.analyses.rows import compile_match
-from inferometer.names import decode
 from inferometer.trace.losses import Losses
-from inferometer.units import format_share
-
-_FIELDS = (
-    Field("share", "Time", "share"),
-    Field("total_ns", "Total Time", "ns"),
-    Field("direct_ns", "Launched Here", "ns", spare=2),
-    Field("count", "Launches", "count", spare=1),
-    Field("kind", "Kind", "text", spare=3),
-    Field("indented", "Name", "name"),
-)
 
 
 @dataclass(frozen=True)
@@ -42,6 +31,7 @@ class CallTreeTable(Result):
     totals add up to `total_ns`; those of kind `unknown` to `unattributed_ns`. `shown`: the nodes that were asked for.
     """
 
+    view: ClassVar[str] = "call_tree"
     source: str
     frame: pl.DataFrame
     shown: pl.DataFrame
@@ -58,19 +48,9 @@ class CallTreeTable(Result):
         """Time of launches with any chain."""
         return self.total_ns - self.unattributed_ns
 
-    def sections(self) -> Sequence[Section]:
-        return [Section("Call tree", _FIELDS, _joined(self.shown))]
-
-    def remarks(self) -> Sequence[str]:
-        return list(self._remarks())
-
-    def _remarks(self) -> Iterator[str]:
-        if self.shown.height < self.frame.height:
-            yield f"{self.shown.height:,} of {self.frame.height:,} nodes shown: --min-share 0 shows all."
-        if self.total_ns:
-            share = format_share(self.attributed_ns / self.total_ns)
-            yield f"{share} of the device time is attributed to who launched it."
-        yield from self.said
+    def to_polars(self) -> pl.DataFrame:
+        """One row a node that was asked for."""
+        return self.shown
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -82,7 +62,6 @@ class CallTreeTable(Result):
             "attributed_ns": self.attributed_ns,
             "unattributed_ns": self.unattributed_ns,
             "nodes": self.frame.to_dicts(),
-            "remarks": list(self._remarks()),
             "losses": self.losses.as_dict(),
         }
 
@@ -144,25 +123,3 @@ def _with_callers(frame: pl.DataFrame, found: Sequence[bool]) -> np.ndarray[tupl
         if keep[node] and parents[node] >= 0:
             keep[parents[node]] = True
     return keep
-
-
-def _joined(nodes: pl.DataFrame) -> pl.DataFrame:
-    """Rows to read, `indented`: ops that call one op alone and launch nothing themselves stand on its line."""
-    below = nodes.group_by("parent").agg(pl.col("node").first(), pl.col("total_ns").first().alias("inner_ns"), pl.len())
-    only = {parent: (node, ns) for parent, node, ns, n in below.iter_rows() if n == 1}
-    kinds, totals = (dict(zip(nodes["node"], nodes[name], strict=True)) for name in ("kind", "total_ns"))
-    up: dict[int, int] = {}  # how many levels up the callees of a node move
-    before: dict[int, str] = {}
-    rows = []
-    for row in nodes.iter_rows(named=True):
-        node, parent = row["node"], row["parent"]
-        up[node] = up.get(parent, 0) + (parent in before)
-        name = decode(row["name"]).short_name if row["kind"] == "kernel" else row["name"]
-        if parent in before:
-            name = f"{before[parent]} > {name}"
-        inner, ns = only.get(node, (None, None))
-        if row["kind"] == "op" and inner is not None and kinds[inner] == "op" and ns == totals[node]:
-            before[node] = name
-        else:
-            rows.append({**row, "indented": "  " * (row["depth"] - up[node]) + name})
-    return pl.DataFrame(rows, schema={**nodes.schema, "indented": pl.String})

@@ -1,8 +1,7 @@
 """Every launch with what is known of who launched it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -11,22 +10,13 @@ from inferometer.analyses.launched_by.chain_tree import ROOT, Kind
 from inferometer.analyses.launched_by.remarks import site_remarks
 from inferometer.analyses.launched_by.site_times import told_by
 from inferometer.analyses.launched_by.sites import BY_COLUMN, By
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.analyses.rows import compile_match, matching
 from inferometer.trace.losses import Losses
 
 _COLUMNS = (
     *("start_ns", "dur_ns", "kind", "kernel", "device", "stream", "rank", "how", "op_chain", "module"),
     *("module_recorded", "frame", "user_frame", "span", "region", "kernel_file", "kernel_hash", "chain"),
-)
-_FIELDS = (
-    Field("start_ns", "Start", "count", spare=3),
-    Field("dur_ns", "Duration", "ns"),
-    Field("how", "How", "text", spare=2),
-    Field("user_frame", "User Frame", "text", spare=8),
-    Field("module", "Module", "text", spare=6),
-    Field("op_chain", "Ops", "text", spare=7),
-    Field("kernel", "Kernel", "name"),
 )
 
 
@@ -38,6 +28,7 @@ class EachLaunch(Result):
     `graph`) and name.
     """
 
+    view: ClassVar[str] = "each_launch"
     source: str
     frame: pl.DataFrame
     chains: dict[int, list[tuple[Kind, str]]]
@@ -45,16 +36,9 @@ class EachLaunch(Result):
     said: tuple[str, ...]
     losses: Losses
 
-    def sections(self) -> Sequence[Section]:
-        return [Section("Launches", _FIELDS, self.frame)]
-
     def to_polars(self) -> pl.DataFrame:
         """All columns."""
         return self.frame
-
-    def remarks(self) -> Sequence[str]:
-        some = [f"{self.frame.height:,} of {self.launches:,} launches shown."]
-        return [*(some if self.frame.height < self.launches else []), *self.said]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -62,7 +46,6 @@ class EachLaunch(Result):
             "launches": self.launches,
             "rows": self.frame.to_dicts(),
             "chains": {str(number): chain for number, chain in self.chains.items()},
-            "remarks": list(self.remarks()),
             "losses": self.losses.as_dict(),
         }
 

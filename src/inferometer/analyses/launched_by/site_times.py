@@ -4,19 +4,17 @@ Every launch is in exactly one row or unattributed, with the reason: attributed 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 
 from inferometer.analyses.launched_by.attribution import Attribution
-from inferometer.analyses.launched_by.remarks import WORDS, has_any, site_remarks
+from inferometer.analyses.launched_by.remarks import has_any, site_remarks
 from inferometer.analyses.launched_by.sites import BY_COLUMN, By
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.analyses.rows import compile_match, matching, ordered
 from inferometer.trace.losses import Losses
-from inferometer.units import format_share
 
 Layers = Literal["apart", "pooled"]
 REASONS = {
@@ -28,14 +26,6 @@ REASONS = {
 }
 """Why a launch is not attributed. All other words of `by_how` say how one was."""
 
-_TITLES: dict[By, str] = {
-    "op": "Ops, outermost first",
-    "module": "Module",
-    "frame": "Frame",
-    "user-frame": "Frame in user code",
-    "span": "Range",
-    "region": "Compiled region",
-}
 _COLUMNS = ("share", "total_ns", "count", "mean_ns", "kernel_count", "key")
 
 
@@ -49,6 +39,7 @@ class LaunchSites(Result):
     `by_how`: ns by how launches were attributed, or why not (`REASONS`); they add up to `total_ns`.
     """
 
+    view: ClassVar[str] = "launch_sites"
     source: str
     by: By
     layers: Layers
@@ -66,39 +57,9 @@ class LaunchSites(Result):
         """Time of launches without a key."""
         return self.total_ns - self.attributed_ns
 
-    def sections(self) -> Sequence[Section]:
-        fields = (
-            Field("share", "Time", "share"),
-            Field("total_ns", "Total Time", "ns"),
-            Field("count", "Launches", "count"),
-            Field("mean_ns", "Avg", "ns", spare=2),
-            Field("kernel_count", "Kernels", "count", spare=1),
-            Field("key", _TITLES[self.by], "name"),
-        )
-        return [Section("Launches", fields, self.frame.select(_COLUMNS)), self._how()]
-
-    def _how(self) -> Section:
-        rows = [{"how": how, "total_ns": ns, "share": ns / self.total_ns if self.total_ns else None, "said": _say(how)}
-                for how, ns in self.by_how.items()]  # fmt: skip
-        schema = {"how": pl.String, "total_ns": pl.Int64, "share": pl.Float64, "said": pl.String}
-        fields = (
-            Field("share", "Time", "share"),
-            Field("total_ns", "Total Time", "ns"),
-            Field("how", "How", "text"),
-            Field("said", "Meaning", "text", spare=1),
-        )
-        return Section("How they were attributed", fields, pl.DataFrame(rows, schema=schema))
-
-    def remarks(self) -> Sequence[str]:
-        return list(self._remarks())
-
-    def _remarks(self) -> Iterator[str]:
-        if self.frame.height < self.keys:
-            yield f"{self.frame.height:,} of {self.keys:,} rows shown."
-        if self.total_ns:
-            share = format_share(self.attributed_ns / self.total_ns)
-            yield f"{share} of the device time is attributed to {WORDS[self.by]}."
-        yield from self.said
+    def to_polars(self) -> pl.DataFrame:
+        """One row a key."""
+        return self.frame.select(_COLUMNS)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -111,7 +72,6 @@ class LaunchSites(Result):
             "unattributed_ns": self.unattributed_ns,
             "by_how": self.by_how,
             "rows": self.frame.select("key", "count", "total_ns", "share", "mean_ns", "kernels").to_dicts(),
-            "remarks": list(self._remarks()),
             "losses": self.losses.as_dict(),
         }
 
@@ -205,18 +165,3 @@ def _rows(work: pl.DataFrame, total_ns: int) -> pl.DataFrame:
         )
         .with_columns(share.alias("share"), (pl.col("total_ns") / pl.col("count")).alias("mean_ns"))
     )
-
-
-_SAID = {
-    "call": "by the host call that queued it",
-    "external_id": "by the op whose id it carries",
-    "captured": "captured into a graph: a call without device time",
-    "graph_launch": "by the call that launched its graph",
-    "graph_alignment": "its place in the sequence of a graph's kernels",
-    "graph_node": "the node of its graph, known from another replay",
-    "node_creation": "the node of its graph, known since it was made",
-}
-
-
-def _say(how: str) -> str:
-    return _SAID.get(how) or REASONS[how]

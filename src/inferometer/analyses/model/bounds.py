@@ -9,14 +9,14 @@ the device is known), and S is that bound over the measured time: above 1, sizes
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
 from inferometer.analyses.hardware.devices import device_of
 from inferometer.analyses.model.measured_rows import phase_rows, printed_rows_of_run, with_rates
 from inferometer.analyses.model.pass_work import Sizes
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.analyses.steps.table import StepTable
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
@@ -29,7 +29,7 @@ BRACKET = (100e9, 200e9, 400e9)
 """Bytes per second, where neither a device nor a bandwidth is known: a laptop's chip to a workstation's."""
 
 NEEDED = ("totals", "steps", "log", "selections")
-_KEYS = ("phase", "kernel")
+KEYS = ("phase", "kernel")
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class ModelBounds(Result):
     `bound`, `sol_fraction`. `unclaimed`: operator calls of the model that no printed kernel names.
     """
 
+    view: ClassVar[str] = "bounds"
     source: str
     model: "Model"
     sizes: Sizes
@@ -61,64 +62,15 @@ class ModelBounds(Result):
         best = self.rows["best_bytes_per_s"].max()
         return best if isinstance(best, float) else None
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        where = self.device.name if self.device else "not known"
-        where += " (bandwidth " + ", ".join(f"{each / 1e9:g}" for each in self.bandwidths) + " GB/s)"
-        bits = {"weights": self.sizes.weight, "activations": self.sizes.activation, "KV": self.sizes.kv}
-        sizes = ", ".join(f"{what} {size * 8:g} bits" for what, size in bits.items())
-        return [("File", self.source), ("Model", f"{self.model.name} ({sizes})"), ("Device", where)]
-
-    def sections(self) -> Sequence[Section]:
-        return [self._section(phase) for phase in self.rows["phase"].unique(maintain_order=True)]
-
-    def as_table(self) -> "BoundRows":
-        """All rows of all phases as one table, exact; for spreadsheets."""
-        return BoundRows(self, self.losses)
-
-    def _section(self, phase: str | None) -> Section:
-        fields, rows = self.columns()
-        rows = rows.filter(pl.col("phase").eq_missing(phase))
-        unit = rows["unit"][0]
-        rows = rows if self.top is None else rows.head(self.top)
-        return Section(f"{(phase or 'steps').capitalize()}, each {unit}", fields, rows)
-
-    def columns(self) -> tuple[list[Field], pl.DataFrame]:
-        """What tables show, and the rows that have it: those of `rows` with the bounds beside them."""
-        rows = self.rows
-        fields = [
-            Field("share", "Time", "share"),
-            Field("measured_ns", "Measured", "ns"),
-            Field("bytes", "Bytes", "bytes", spare=1),
-            Field("flop_count", "FLOPs", "count", spare=4),
-            Field("rate", "Bytes/s", "bytes", spare=2),
-        ]
-        for bandwidth in self.bandwidths:
-            of = self.bounds.filter(pl.col("bandwidth_bytes_per_s") == bandwidth)
-            words = f"{bandwidth / 1e9:g} GB/s"
-            columns = {"bound_ns": f"bound {words}", "sol_fraction": f"S {words}"}
-            of = of.select(*_KEYS, *columns).rename(columns)
-            rows = rows.join(of, on=_KEYS, nulls_equal=True, maintain_order="left")
-            fields += [
-                Field(columns["bound_ns"], f"Bound @{words}", "ns", spare=5),
-                Field(columns["sol_fraction"], f"S @{words}", "share"),
-            ]
-        rows = rows.with_columns(
-            pl.col("moved_bytes").round().cast(pl.Int64).alias("bytes"),
-            pl.col("flops").round().cast(pl.Int64).alias("flop_count"),
-            pl.col("bytes_per_s").round().cast(pl.Int64).alias("rate"),
-        )
-        return [*fields, Field("kernel", "Kernel", "name")], rows
-
-    def remarks(self) -> Sequence[str]:
-        above = self.bounds.filter(pl.col("sol_fraction") > 1)["kernel"].unique(maintain_order=True)
-        words = ["S above 1 means that sizes, dtype or device aren't as assumed: " + ", ".join(above) + "."]
-        return [*self.notes, *(words if len(above) else [])]
+    def to_polars(self) -> pl.DataFrame:
+        """One row a phase and kernel."""
+        return self.rows
 
     def as_json(self) -> dict[str, Any]:
         bounds: dict[Any, list[Any]] = {}
         for row in self.bounds.iter_rows(named=True):
-            bounds.setdefault(tuple(row[key] for key in _KEYS), []).append(
-                {name: value for name, value in row.items() if name not in _KEYS}
+            bounds.setdefault(tuple(row[key] for key in KEYS), []).append(
+                {name: value for name, value in row.items() if name not in KEYS}
             )
         rows = [row | {"bounds": bounds[row["phase"], row["kernel"]]} for row in self.rows.to_dicts()]
         return {
@@ -129,24 +81,8 @@ class ModelBounds(Result):
             "bandwidths_bytes_per_s": list(self.bandwidths),
             "rows": rows,
             "unclaimed": {phase: list(roles) for phase, roles in self.unclaimed.items()},
-            "remarks": list(self.remarks()),
             "losses": self.losses.as_dict(),
         }
-
-
-@dataclass(frozen=True)
-class BoundRows(Result):
-    """All rows of a `ModelBounds` as one section."""
-
-    of: ModelBounds
-    losses: Losses
-
-    def sections(self) -> Sequence[Section]:
-        fields, rows = self.of.columns()
-        return [Section("Kernels", [Field("phase", "Phase", "text"), Field("unit", "Each", "text"), *fields], rows)]
-
-    def as_json(self) -> dict[str, Any]:
-        return self.of.as_json()
 
 
 def model_bounds(

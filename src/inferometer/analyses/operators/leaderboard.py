@@ -7,9 +7,10 @@ whatever that shape is; beside it stands the row of true medians. Leaves out res
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
+import polars as pl
 
 from inferometer.analyses.operators.catalogue import Catalogued, OperatorList, list_operators
 from inferometer.analyses.operators.published import (
@@ -22,29 +23,28 @@ from inferometer.analyses.operators.published import (
     regime_of,
     upper_median,
 )
-from inferometer.analyses.result import Field, Result, Section, frame_of
+from inferometer.analyses.result import Result
 from inferometer.hardware.device import Device
 from inferometer.operators.operator import Operator
 from inferometer.operators.shapes import PROFILES
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
-from inferometer.units import format_share
 
-_CATALOGUE = (
-    Field("operator", "Operator", "name"),
-    Field("importance", "Importance", "share"),
-    Field("importance_published", "As published", "share"),
-    Field("sol_fraction", "Median S", "share", spare=1),
-    Field("published_fraction", "Published S", "share", spare=1),
-    Field("binding", "Bound by", "text"),
-    Field("launch_bound", "Launch-bound", "count", spare=1),
-    Field("shapes", "Shapes", "count"),
-    Field("regime", "Regime", "text"),
-    Field("dtype", "Dtype", "text", spare=2),
-    Field("phase", "Phase", "text", spare=4),
-    Field("id", "Id", "text", spare=3),
-    Field("profiles", "Profiles", "count", spare=5),
-)
+_SCHEMA = {
+    "operator": pl.String,
+    "importance": pl.Float64,
+    "importance_published": pl.Float64,
+    "sol_fraction": pl.Float64,
+    "published_fraction": pl.Float64,
+    "binding": pl.String,
+    "launch_bound": pl.Int64,
+    "shapes": pl.Int64,
+    "regime": pl.String,
+    "dtype": pl.String,
+    "phase": pl.String,
+    "id": pl.String,
+    "profiles": pl.Int64,
+}
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ class Platform:
 class Leaderboard(Result):
     """The catalogue's operators, the most important first, on each platform; the timed one is the first."""
 
+    view: ClassVar[str] = "leaderboard"
     platforms: tuple[Platform, ...]
     losses: Losses
 
@@ -150,26 +151,9 @@ class Leaderboard(Result):
         """What the published importance of all adds up to: more than 1, as profiles overlap."""
         return sum(each.operator.catalogue().importance for each in self.timed.operators)
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        return [
-            ("Catalogue", f"{len(self.timed.operators)} operators, {self.shapes} shapes"),
-            ("From", f"{PROFILES:,} production profiles"),
-            ("Platforms", ", ".join(platform.device.name for platform in self.platforms)),
-            ("Source", self.source),
-        ]
-
-    def sections(self) -> Sequence[Section]:
-        return [self.catalogue(), *(headline_section(platform) for platform in self.platforms)]
-
-    def catalogue(self) -> Section:
-        """One row an operator; launch-bound shapes, what binds and S are of the timed platform."""
-        rows = [_catalogue_row(each) for each in self.timed.operators]
-        total = format_share(self.published_total)
-        notes = [
-            f"Importance: share of GPU time, normalised to 100 % in all; as published the shares add up to {total}.",
-            f"Launch-bound shapes, what binds most of the others, and S are on {self.timed.device.name}.",
-        ]
-        return Section("Operators", _CATALOGUE, frame_of(rows, _CATALOGUE), notes)
+    def to_polars(self) -> pl.DataFrame:
+        """One row an operator, of the timed platform."""
+        return pl.DataFrame([_row(each) for each in self.timed.operators], schema=_SCHEMA)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -198,13 +182,6 @@ def make_leaderboard(
     return Leaderboard(tuple(platforms), Losses(ALL_TABLES))
 
 
-def headline_section(platform: Platform) -> Section:
-    """The headline rows of a platform: of the middle shape, then medians. T_Prod only where kernels were timed."""
-    fields = _headline_fields(platform)
-    frame = frame_of([_headline_cells(row, platform) for row in platform.headlines], fields)
-    return Section(f"Headline rows on {platform.device.name}", fields, frame, [*_headline_notes(platform)])
-
-
 def _platform(operators: Sequence[Operator], device: Device, device_of: Callable[[str], Device]) -> Platform:
     listed = list_operators(operators, device)
     return Platform(listed, tuple(_headline_row(each, device, device_of) for each in listed.operators))
@@ -222,13 +199,7 @@ def _headline_row(each: Catalogued, device: Device, device_of: Callable[[str], D
     return HeadlineRow(operator, headline(operator, device_of), median_headline(operator, device_of), own)
 
 
-def _median(values: Sequence[float | None]) -> float | None:
-    """Upper median; None where one of them isn't known."""
-    known = [value for value in values if value is not None]
-    return upper_median(known) if values and len(known) == len(values) else None
-
-
-def _catalogue_row(each: Catalogued) -> dict[str, Any]:
+def _row(each: Catalogued) -> dict[str, Any]:
     known = each.operator.catalogue()
     return {
         "operator": each.operator.name,
@@ -247,54 +218,7 @@ def _catalogue_row(each: Catalogued) -> dict[str, Any]:
     }
 
 
-def _names(platform: Platform) -> Sequence[str]:
-    """Whose published bounds stand in the rows: those of the published platforms, and of this one."""
-    return tuple(dict.fromkeys((*PLATFORMS, platform.device.name)))
-
-
-def _headline_fields(platform: Platform) -> Sequence[Field]:
-    times = [Field(f"t_sol {name}", f"T_SOL ({name})", "ns") for name in _names(platform)]
-    medians = [Field(f"median_{field.column}", f"Median {field.title}", "ns") for field in times]
-    return [
-        Field("operator", "Operator", "name"),
-        Field("regime", "Regime", "text"),
-        Field("index", "Middle shape", "count"),
-        Field("arithmetic_intensity", "FLOP/B", "ratio"),
-        *times,
-        Field("t_prod", "T_Prod", "ns", spare=1),
-        Field("bound", "Our bound", "ns"),
-        Field("binding", "Bound by", "text"),
-        Field("median_arithmetic_intensity", "Median FLOP/B", "ratio"),
-        *medians,
-        Field("median_t_prod", "Median T_Prod", "ns", spare=1),
-        Field("median_bound", "Median bound", "ns"),
-    ]
-
-
-def _headline_cells(row: HeadlineRow, platform: Platform) -> dict[str, Any]:
-    name, own = platform.device.name, row.own
-    return {
-        "operator": row.operator.name,
-        "regime": row.middle.regime,
-        "index": row.middle.index,
-        "arithmetic_intensity": row.middle.arithmetic_intensity,
-        **{f"t_sol {each}": row.middle.t_sol_ns.get(each, own.t_sol_ns) for each in _names(platform)},
-        "t_prod": row.middle.t_prod_ns if name == DEPLOYED else None,
-        "bound": own.bound_ns,
-        "binding": own.binding,
-        "median_arithmetic_intensity": row.median.arithmetic_intensity,
-        **{f"median_t_sol {each}": row.median.t_sol_ns.get(each, own.median_t_sol_ns) for each in _names(platform)},
-        "median_t_prod": row.median.t_prod_ns if name == DEPLOYED else None,
-        "median_bound": own.median_bound_ns,
-    }
-
-
-def _headline_notes(platform: Platform) -> Sequence[str]:
-    notes = [
-        "As published, a row is of the operator's middle shape by index.",
-        "Columns called median are the upper median over all shapes, each by itself.",
-        "T_SOL: max(W / matrix peak, Q / bandwidth), as published; our bound is the greatest of six.",
-    ]
-    if not platform.is_timed:
-        notes.append(f"T_Prod isn't told: deployed kernels were timed on {DEPLOYED} only.")
-    return notes
+def _median(values: Sequence[float | None]) -> float | None:
+    """Upper median; None where one of them isn't known."""
+    known = [value for value in values if value is not None]
+    return upper_median(known) if values and len(known) == len(values) else None

@@ -9,27 +9,28 @@ Leaves out what share of a caller its callees explain: the table has means per c
 callee may run once or 64 times in a call. Counts taken from a model's config would be a guess about the run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from inferometer.analyses.path_table.found import Found, dearer_in_all, find_wrong, short
+import polars as pl
+
+from inferometer.analyses.path_table.found import Found, find_wrong
 from inferometer.analyses.path_table.rows import PathRows, Times, find_rows
 from inferometer.analyses.path_table.shift import Explained, explain
-from inferometer.analyses.result import Field, Result, Section, frame_of
+from inferometer.analyses.result import Result
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
-CANT_TELL = (
-    "Times are means per call without counts: they can't be added up, and no share of a caller can be told.",
-    "No spread and no repetitions: whether a difference is more than chance can't be told.",
-    "Host times: without waiting for the device they are times of launching, and the wait shows where it was done.",
-    "Whether the runs did the same work (tokens, steps, sampling, an early stop) isn't in it.",
-    "What has one path is one row: layers, call sites of one name, prefill and decode are pooled.",
-    "A column's title is a label: which backend ran isn't told. Loading and warming up are in the path that did it.",
-)
-_MOST_NAMED = 5
+_SCHEMA = {
+    "path": pl.String,
+    "arm": pl.String,
+    "host_ns": pl.Int64,
+    "printed_ns": pl.Int64,
+    "difference_ns": pl.Int64,
+    "difference_share": pl.Float64,
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class PathTableReview(Result):
         explained: The shift that explains the table best, where there is one.
     """
 
+    view: ClassVar[str] = "path_table"
     source: Facts
     table: PathRows
     times: Times
@@ -55,57 +57,21 @@ class PathTableReview(Result):
         """Whether `times` differ from what is printed."""
         return self.explained is not None and self.explained.is_sure
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        return [
-            ("File", self.source.source),
-            ("Runs", ", ".join(self.table.arms)),
-            ("Paths", f"{len(self.table.paths):,}"),
-            ("Wrong", f"{len(self.found):,} findings" if self.found else "nothing was found"),
-        ]
-
-    def remarks(self) -> Sequence[str]:
-        told = [f"{each.kind.replace('_', ' ').capitalize()}. {each.words}" for each in self.found]
-        if len(self.table.arms) < 2:
-            told.append("The table has one run: whether its times stand at their own paths can't be checked.")
-        if dearer := [short(path) for path in dearer_in_all(self.table, self.times)]:
-            more = f" and {len(dearer) - _MOST_NAMED:,} more" if len(dearer) > _MOST_NAMED else ""
-            told.append(
-                f"A call takes longer than one of its caller at {', '.join(dearer[:_MOST_NAMED])}{more}, in every run: "
-                "not every call of the caller calls it."
-            )
-        return told
-
-    def sections(self) -> Sequence[Section]:
-        """The table by key: times per call of each run, and the first run less each other."""
-        arms = list(enumerate(self.table.arms))
-        first, others = self.table.arms[0], arms[1:]
-        shifted = {self.explained.shift.arm} if self.explained and self.is_corrected else set()
-        fields = [
-            Field("kernel", "Kernel", "name"),
-            *(Field(f"host_ns_{i}", arm, "ns") for i, arm in arms),
-            *(Field(f"difference_ns_{i}", f"{first} − {arm}", "ns") for i, arm in others),
-            *(Field(f"difference_share_{i}", f"% of {first}", "share", spare=1) for i, _ in others),
-            *(Field(f"printed_ns_{i}", f"{arm}, printed", "ns", spare=2) for i, arm in arms if i in shifted),
-            *([Field("found", "Found", "text", spare=3)] if self.found else []),
-            Field("path", "Path", "name", spare=4),
-        ]
-        kinds: dict[str, list[str]] = {}
-        for path, kind in _places(self.found):
-            kinds.setdefault(path, []).append(kind.replace("_", " "))
+    def to_polars(self) -> pl.DataFrame:
+        """One row a path and run: times per call, ns, as corrected and as printed, and the first run less this."""
         rows = [
             {
-                "kernel": "  " * row["depth"] + row["name"],
                 "path": row["path"],
-                "found": ", ".join(dict.fromkeys(kinds.get(row["path"], ()))),
-                **{f"host_ns_{i}": row["arms"][arm] for i, arm in arms},
-                **{f"printed_ns_{i}": row["printed"][arm] for i, arm in arms},
-                **{f"difference_ns_{i}": row["difference_ns"][arm] for i, arm in others},
-                **{f"difference_share_{i}": row["difference_share"][arm] for i, arm in others},
+                "arm": arm,
+                "host_ns": row["arms"][arm],
+                "printed_ns": row["printed"][arm],
+                "difference_ns": row["difference_ns"].get(arm),
+                "difference_share": row["difference_share"].get(arm),
             }
-            for row in self._rows()
+            for row in self.rows()
+            for arm in self.table.arms
         ]
-        title = "By key, time of one call" if self.is_corrected else "As printed, time of one call"
-        return [Section(title, fields, frame_of(rows, fields), CANT_TELL)]
+        return pl.DataFrame(rows, schema=_SCHEMA)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -113,12 +79,11 @@ class PathTableReview(Result):
             "arms": list(self.table.arms),
             "found": [each.as_json() for each in self.found],
             "is_corrected": self.is_corrected,
-            "corrected": self._rows(),
-            "remarks": list(self.remarks()),
-            "cant_tell": list(CANT_TELL),
+            "corrected": self.rows(),
         }
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
+        """One a path: times of each run as corrected and as printed, and the first run less each other."""
         table, arms = self.table, self.table.arms
         rows = []
         for row, path in enumerate(table.paths):
@@ -151,14 +116,6 @@ def review_path_table(trace: Trace) -> PathTableReview:
     is_told = explained is not None and explained.is_sure
     times = explained.shift.apply(rows.times) if explained and is_told else rows.times
     return PathTableReview(trace.facts, rows, times, find_wrong(rows, times, explained), explained, trace.losses)
-
-
-def _places(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
-    """Paths that are named, with what is wrong there; of a shift every cell."""
-    for each in found:
-        cells = each.numbers.get("cells")
-        for path in [cell["path"] for cell in cells] if cells else filter(None, [each.path]):
-            yield path, each.kind
 
 
 def _less(first: int | None, second: int | None) -> int | None:

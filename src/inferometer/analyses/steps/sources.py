@@ -20,6 +20,7 @@ from inferometer.analyses.steps.printed import has_printed_steps
 from inferometer.errors import InputError, UnknownName
 from inferometer.trace.trace import Trace
 
+UNKNOWN_PHASE = "unknown"
 NEEDED = {  # the columns of each table that the question touches
     "steps": (
         *("step", "phase", "process", "rank", "start_ns", "dur_ns", "gpu_busy_ns", "batch"),

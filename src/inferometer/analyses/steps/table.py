@@ -8,13 +8,12 @@ says how much of a step waited for them. `outliers` says what was different in t
 whether like steps get slower over the run.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from inferometer.analyses.result import Result, Section
+from inferometer.analyses.result import Result
 from inferometer.analyses.steps.disturbances import find_disturbed, is_whole, is_without_work
 from inferometer.analyses.steps.drift import find_trends
 from inferometer.analyses.steps.growth import find_growth
@@ -22,13 +21,11 @@ from inferometer.analyses.steps.launch_bound import LAUNCHED, with_launches
 from inferometer.analyses.steps.launch_bound import NEEDED as LAUNCHES_NEEDED
 from inferometer.analyses.steps.outliers import find_differences
 from inferometer.analyses.steps.remarks import find_remarks
-from inferometer.analyses.steps.sections import UNKNOWN_PHASE, each_step, step_sections
 from inferometer.analyses.steps.sources import NEEDED as SOURCES_NEEDED
-from inferometer.analyses.steps.sources import RunSteps, read_steps
+from inferometer.analyses.steps.sources import UNKNOWN_PHASE, RunSteps, read_steps
 from inferometer.errors import UnknownName
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
-from inferometer.units import format_count
 
 if TYPE_CHECKING:
     from inferometer.analyses.steps.serving.latency import ServingBeside
@@ -68,6 +65,7 @@ class StepTable(Result):
     `runs`: steps of each run in the trace. `rank` and `process`: whose steps these are, as the trace's tables have it.
     """
 
+    view: ClassVar[str] = "steps.table"
     source: str
     model: str | None
     run: int
@@ -92,37 +90,15 @@ class StepTable(Result):
         """Numbers of the disturbed steps."""
         return self.steps.filter("disturbed")["step"].to_list()
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        by = f", by {self.anchor}" if self.anchor else ""
-        lines = [("File", self.source), ("Model", self.model or ""), ("Steps", f"{self.steps.height:,}{by}")]
-        if len(self.runs) > 1:
-            lines.append(("Run", f"{self.run}, one of {', '.join(map(str, self.runs))}"))
-        tokens = [(row["tokens"], row["phase"]) for row in self.phases.iter_rows(named=True) if row["tokens"]]
-        lines.append(("Tokens", ", ".join(f"{format_count(n)} in {phase or 'unknown'} steps" for n, phase in tokens)))
-        return [(label, text) for label, text in lines if text]
-
-    def sections(self) -> Sequence[Section]:
-        return [*step_sections(self)]
-
-    def remarks(self) -> Sequence[str]:
-        hidden = self.top is not None and self.top < self.steps.height
-        shown = [f"{self.top:,} of {self.steps.height:,} steps shown."] if hidden else []
-        beside = [] if self.serving is None else self.serving.remarks()
-        return [*beside, *self.notable, *shown]
-
     def beside(self, serving: "Serving") -> "StepTable":
         """With what a benchmark of the server measured set beside these steps."""
-        from inferometer.analyses.steps.serving.latency import beside_steps  # which builds on this module
+        from inferometer.analyses.steps.serving.latency import beside_steps
 
-        return replace(self, serving=beside_steps(serving, self))
+        return replace(self, serving=beside_steps(serving, self.steps, self.model))
 
     def to_polars(self) -> pl.DataFrame:
         """One row a step."""
         return self.steps
-
-    def as_table(self) -> "StepRows":
-        """All steps as one table, exact; for spreadsheets."""
-        return StepRows(self, self.losses)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -138,23 +114,8 @@ class StepTable(Result):
             "disturbed": self.disturbed,
             "differences": self.differences.to_dicts(),
             "trends": self.trends.to_dicts(),
-            "remarks": [*(self.serving.remarks() if self.serving else ()), *self.notable],
             "losses": self.losses.as_dict(),
         } | ({} if self.serving is None else {"serving": self.serving.as_json()})
-
-
-@dataclass(frozen=True)
-class StepRows(Result):
-    """All steps of a `StepTable` as one section."""
-
-    of: StepTable
-    losses: Losses
-
-    def sections(self) -> Sequence[Section]:
-        return [each_step(self.of)]
-
-    def as_json(self) -> dict[str, Any]:
-        return self.of.as_json()
 
 
 def step_table(

@@ -5,69 +5,35 @@ makes, where a tool records both. Parts by subject: `delays`, `timeline.queue`, 
 them: `call_remarks`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
 from inferometer.analyses.correlation import tie_launches
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.analyses.rows import (
+    STATISTICS,
     SortKey,
     compile_match,
     duration_statistics,
     matching,
     ordered,
     sort_column,
-    statistics_fields,
 )
 from inferometer.analyses.tables.call_remarks import find_call_remarks
 from inferometer.analyses.tables.delays import launch_delays
 from inferometer.analyses.tables.host_selection import HostSelection
-from inferometer.analyses.timeline.queue import draw_strip, queue_depths
+from inferometer.analyses.timeline.queue import queue_depths
 from inferometer.analyses.timeline.waits import find_waits
 from inferometer.names.apis import canonical_api
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
-from inferometer.units import format_duration, format_share
 
 NEEDED = {  # the columns of each table that the question touches
     "calls": ("api", "rank", "process", "start_ns", "dur_ns", "correlation_id"),
     "launches": ("rank", "process", "device", "start_ns", "dur_ns", "correlation_id"),
 }
-_FIELDS = statistics_fields("Num Calls", "api")
-_DELAY_FIELDS = (
-    Field("calls", "Calls", "count"),
-    Field("launches", "Launches", "count", spare=2),
-    Field("delay_median_ns", "Delay Med", "ns"),
-    Field("delay_p95_ns", "p95", "ns", spare=3),
-    Field("delay_p99_ns", "p99", "ns", spare=1),
-    Field("delay_max_ns", "Max", "ns", spare=4),
-    Field("queued_median_ns", "After Call Med", "ns", spare=5),
-    Field("queued_p99_ns", "After Call p99", "ns", spare=6),
-    Field("api", "Name", "name"),
-)
-_QUEUE_FIELDS = (
-    Field("device", "Device", "text"),
-    Field("queued_launches", "Launches", "count", spare=2),
-    Field("mean_depth_text", "Mean Depth", "number"),
-    Field("max_depth", "Max", "count"),
-    Field("window_ns", "Window", "ns", spare=1),
-    Field("busy_ns", "Busy", "ns", spare=3),
-    Field("queued_idle_ns", "Idle, Queued", "ns"),
-    Field("starved_ns", "Starved", "ns"),
-)
-_WAIT_FIELDS = (
-    Field("total_ns", "Total Time", "ns"),
-    Field("count", "Waits", "count"),
-    Field("of_calls", "Of Calls", "count", spare=2),
-    Field("max_ns", "Longest", "ns", spare=1),
-    Field("idle_ns", "Device Idle", "ns"),
-    Field("idle_share", "Idle", "share", spare=3),
-    Field("api", "Name", "name"),
-)
-_STRIPS = 16  # more devices than this get no strip of their own
 
 
 @dataclass(frozen=True)
@@ -78,6 +44,7 @@ class CallTable(Result):
     selected, `without_call` that whose call is not in the file.
     """
 
+    view: ClassVar[str] = "calls"
     source: str
     frame: pl.DataFrame
     total_ns: int
@@ -92,44 +59,9 @@ class CallTable(Result):
     notable: tuple[str, ...]
     losses: Losses
 
-    def sections(self) -> Sequence[Section]:
-        sections = [Section("Host calls", _FIELDS, self.frame)]
-        if self.delays["calls"][-1]:
-            sections.append(self._delay_section())
-        if self.queues.height:
-            sections.append(self._queue_section())
-        if self.waits.height:
-            sections.append(Section("Waits of the host", _WAIT_FIELDS, self.waits))
-        return sections
-
-    def _delay_section(self) -> Section:
-        every = self.delays.with_columns(pl.col("api").fill_null("(all)"))
-        return Section("Launch delay: from a call to the start of its first device work", _DELAY_FIELDS, every)
-
-    def _queue_section(self) -> Section:
-        depth = pl.Series("mean_depth_text", [f"{mean:,.1f}" for mean in self.queues["mean_depth"]], dtype=pl.String)
-        ranked = self.queues["rank"].null_count() < self.queues.height
-        fields = (Field("rank", "Rank", "number"), *_QUEUE_FIELDS) if ranked else _QUEUE_FIELDS
-        title = "Queue of the device: launches called for but not begun"
-        return Section(title, fields, self.queues.with_columns(depth), self._strips())
-
-    def _strips(self) -> list[str]:
-        lines = []
-        for (rank, device), bins in self.series.group_by("rank", "device", maintain_order=True):
-            place = f"{device or 'unnamed device'}" + (f" of rank {rank}" if rank is not None else "")
-            width = format_duration(bins["end_ns"][0] - bins["start_ns"][0])
-            depths = bins["mean_depth"].to_list()
-            lines += [f"Depth of {place} over time, {width} a mark, highest {max(depths):,.1f}:", draw_strip(depths)]
-        if self.queues.height > _STRIPS:
-            return [*lines[: 2 * _STRIPS], f"The depth of {self.queues.height - _STRIPS:,} more is in --json."]
-        return lines
-
-    def remarks(self) -> Sequence[str]:
-        shown = []
-        if self.frame.height < self.apis:
-            share = self.shown_ns / self.total_ns if self.total_ns else 0.0
-            shown = [f"{self.frame.height:,} of {self.apis:,} APIs shown, {format_share(share)} of the call time."]
-        return [*shown, *self.notable]
+    def to_polars(self) -> pl.DataFrame:
+        """One row an API."""
+        return self.frame
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -182,7 +114,7 @@ def call_table(
         selected.group_by("api")
         .agg(duration_statistics())
         .with_columns((pl.col("total_ns") / total_ns if total_ns else pl.lit(0.0)).alias("share"))
-        .select(field.column for field in _FIELDS)
+        .select(*STATISTICS, "api")
     )
     shown = ordered(matching(rows, "api", pattern), sort_column(sort, "api"), "api", top=top)
     delays, waits = launch_delays(selected), find_waits(selected, launches)

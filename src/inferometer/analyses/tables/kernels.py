@@ -8,33 +8,31 @@ Their sections are tables of their own, each with its own total: they may count 
 A section that the source printed step by step is one table, since its steps follow each other: their sums are added.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 
 from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.labels import By, label_names, relabel
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.analyses.rows import (
+    STATISTICS,
     SortKey,
     compile_match,
     duration_statistics,
     matching,
     ordered,
     sort_column,
-    statistics_fields,
 )
 from inferometer.analyses.selection import Selection
 from inferometer.errors import InputError, UnknownName
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
-from inferometer.units import format_duration, format_share
 
 Basis = Literal["launches", "totals"]
-FIELDS = statistics_fields("Instances", "kernel")
-_KIND = Field("kind", "Kind", "text")
+_COLUMNS = (*STATISTICS, "kernel")
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,7 @@ class KernelTable(Result):
     the tables of the other sections.
     """
 
+    view: ClassVar[str] = "kernels"
     source: str
     frame: pl.DataFrame
     total_ns: int
@@ -66,50 +65,9 @@ class KernelTable(Result):
     steps: int = 0
     why_none: str = "No kernels in the file."
 
-    def sections(self) -> Sequence[Section]:
-        return [Section(table.title(), table.fields(), table.frame) for table in (self, *self.others)]
-
-    def title(self) -> str:
-        """The heading; it names the section where there are several, or another than the first was asked for."""
-        return f"Kernels, section {self.section}" if self.others or self.section else "Kernels"
-
-    def fields(self) -> Sequence[Field]:
-        """The columns to show."""
-        last = FIELDS[-1] if self.by == "name" else Field("kernel", self.by.capitalize(), "name")
-        return (*FIELDS[:-1], *([_KIND] if self.with_copies else []), last)
-
-    def remarks(self) -> Sequence[str]:
-        if self.kernels == 0:
-            return [self.why_none, *self.what_is_hidden(), *self.notes]
-        return [*self._what_is_shown(), *self.what_is_hidden(), *self.where_from()]
-
-    def what_is_hidden(self) -> Iterable[str]:
-        """Graphs that were recorded whole."""
-        if self.whole_graphs:
-            yield (
-                f"{self.whole_graphs:,} graph launches ({format_duration(self.whole_graphs_ns)}) were recorded whole: "
-                "their kernels are not in the file. Record with nsys profile --cuda-graph-trace=node."
-            )
-
-    def _what_is_shown(self) -> Iterable[str]:
-        if self.frame.height < self.kernels:
-            share = self.shown_ns / self.total_ns if self.total_ns else 0.0
-            what = "kernel and copy time" if self.with_copies else "kernel time"
-            yield f"{self.frame.height:,} of {self.kernels:,} rows shown, {format_share(share)} of the {what}."
-
-    def where_from(self) -> Iterable[str]:
-        """What to know of sums that the source printed; nothing of launches."""
-        if self.basis == "launches":
-            return
-        blur_ns = self.frame["resolution_ns"].max()
-        to = f", to within {format_duration(blur_ns)}" if isinstance(blur_ns, float) and blur_ns >= 1 else ""
-        by_step = f" for each of {self.steps:,} steps, added up here" if self.steps else ""
-        yield f"These are sums as the source printed them{by_step}{to}: it holds no single launches."
-        if self.others:
-            yield (
-                f"The source has {len(self.others) + 1} tables. They may count the same time, so they are never added "
-                "up, and a share is of its own table."
-            )
+    def to_polars(self) -> pl.DataFrame:
+        """The rows shown, of the first section."""
+        return self.frame
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -123,7 +81,7 @@ class KernelTable(Result):
         }
 
     def _table_as_json(self) -> dict[str, Any]:
-        columns = [field.column for field in self.fields() if field.column != "kernel"]
+        columns = [*STATISTICS, *(["kind"] if self.with_copies else [])]
         columns += ["resolution_ns"] if self.basis == "totals" else []
         key = "kernel" if self.by == "name" else self.by
         return {
@@ -208,10 +166,9 @@ def _from_launches(trace: Trace, selection: Selection, show: _Show, *, copies: b
     rows = rows if copies else rows.filter(pl.col("kind") == "kernel")
     total_ns = int(rows["total_ns"].sum())
     shown = show.rows(_with_shares(rows, total_ns), ("kernel", "kind"))
-    columns = [field.column for field in FIELDS]
     return KernelTable(
         source=trace.facts.source,
-        frame=shown.select(*columns, "kind") if copies else shown.select(columns),
+        frame=shown.select(*_COLUMNS, "kind") if copies else shown.select(_COLUMNS),
         total_ns=total_ns,
         shown_ns=int(shown["total_ns"].sum()),
         kernels=rows.height,
@@ -255,8 +212,7 @@ def _from_totals(trace: Trace, show: _Show, section: int | None, *, rank: int | 
         if rank not in ranks:
             raise UnknownName("rank", str(rank), map(str, ranks))
         found = found.filter(pl.col("rank") == rank)
-    columns = [field.column for field in FIELDS if field.column != "share"]
-    rows = _labelled_totals(found, show).select("section", *columns, "resolution_ns")
+    rows = _labelled_totals(found, show).select("section", *_COLUMNS[1:], "resolution_ns")
     steps = dict(found.group_by("section").agg(pl.col("step").drop_nulls().n_unique()).collect().iter_rows())
     numbers = rows["section"].unique().sort().to_list()
     if section is not None and section not in numbers:
@@ -275,7 +231,7 @@ def _section_table(trace: Trace, rows: pl.DataFrame, section: int | None, show: 
     shown = show.rows(_with_shares(rows, total_ns), ("kernel",))
     return KernelTable(
         source=trace.facts.source,
-        frame=shown.select(*(field.column for field in FIELDS), "resolution_ns"),
+        frame=shown.select(*_COLUMNS, "resolution_ns"),
         total_ns=total_ns,
         shown_ns=int(shown["total_ns"].sum()),
         kernels=rows.height,

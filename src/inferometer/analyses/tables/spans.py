@@ -5,21 +5,19 @@ such as autograd's, isn't in it. Ranges on a device's own track are the tool's p
 out. See `nesting` for which range is the innermost, and `projection` for what is inclusive and what is own.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 
 from inferometer.analyses.intervals import busy_by
 from inferometer.analyses.named_ranges import called_work, named_ranges, with_numbers
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.analyses.rows import compile_match, matching, ordered
 from inferometer.analyses.tables.host_selection import HostSelection
 from inferometer.analyses.tables.projection import NOWHERE, QUEUED, project
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
-from inferometer.units import format_share
 
 SpanSortKey = Literal["busy", "summed", "projected", "launches", "instances", "host", "mean", "name"]
 _SORT_COLUMNS: dict[SpanSortKey, str] = {
@@ -38,24 +36,9 @@ NEEDED = {  # the columns of each table that the question touches
     "calls": ("rank", "process", "thread", "start_ns", "correlation_id"),
     "launches": ("rank", "process", "device", "start_ns", "dur_ns", "correlation_id"),
 }
-_FIELDS = (
-    Field("share", "Device Time", "share"),
-    Field("busy_ns", "Device Busy", "ns"),
-    Field("summed_ns", "Device Summed", "ns", spare=3),
-    Field("projected_ns", "Projected", "ns", spare=4),
-    Field("launches", "Launches", "count"),
-    Field("own_launches", "Own Launches", "count", spare=5),
-    Field("own_summed_ns", "Own Summed", "ns", spare=2),
-    Field("instances", "Instances", "count", spare=1),
-    Field("host_total_ns", "Host Total", "ns"),
-    Field("host_mean_ns", "Host Avg", "ns", spare=6),
-    Field("domain", "Domain", "text", spare=7),
-    Field("span", "Name", "name"),
-)
-_COLUMNS = [field.column for field in _FIELDS]
-_NO_RANGES = (
-    'No ranges in the selection. In PyTorch, name them with torch.profiler.record_function("name") or profiler.step(); '
-    "with Nsight Systems, with NVTX (torch.cuda.nvtx.range) and --trace=cuda,nvtx."
+_COLUMNS = (
+    *("share", "busy_ns", "summed_ns", "projected_ns", "launches", "own_launches", "own_summed_ns", "instances"),
+    *("host_total_ns", "host_mean_ns", "domain", "span"),
 )
 
 
@@ -67,6 +50,7 @@ class SpanTable(Result):
     on device tracks and `marks` without duration are in neither.
     """
 
+    view: ClassVar[str] = "spans"
     source: str
     frame: pl.DataFrame
     rest: pl.DataFrame
@@ -78,35 +62,14 @@ class SpanTable(Result):
     threads_differ: bool
     losses: Losses
 
-    def sections(self) -> Sequence[Section]:
+    def with_rest(self) -> pl.DataFrame:
+        """The rows, and those of launches in no range where there are any."""
         rest = self.rest.filter(pl.col("launches") > 0)
-        both = pl.concat([self.frame, rest], how="diagonal").select(_COLUMNS)
-        fields = [field for field in _FIELDS if field.column != "domain" or both["domain"].n_unique() > 1]
-        return [Section("Ranges", fields, both)]
+        return pl.concat([self.frame, rest], how="diagonal").select(_COLUMNS)
 
-    def remarks(self) -> Sequence[str]:
-        return list(self._remarks())
-
-    def _remarks(self) -> Iterator[str]:
-        if not self.ranges:
-            yield _NO_RANGES
-        elif not self.launches:
-            yield "No device work in the selection: only times of the host are known."
-        if self.frame.height < self.ranges:
-            yield f"{self.frame.height:,} of {self.ranges:,} ranges shown."
-        outside, unplaced = self.rest.iter_rows(named=True)
-        if self.ranges and outside["launches"]:
-            share = format_share(outside["share"])
-            yield f"Launches in no range: {outside['launches']:,} of {self.launches:,}, {share} of the device time."
-        if self.threads_differ:
-            yield "No range is on a thread that queued device work: processes or threads are numbered differently."
-        if self.launches and unplaced["launches"] == self.launches:
-            yield "No launch can be tied to a host call: which range queued it can't be told."
-        elif unplaced["launches"]:
-            n = f"{unplaced['launches']:,} of {self.launches:,}"
-            yield f"Launches without a call in the file: {n}. Which range queued them can't be told."
-        if self.on_device:
-            yield f"Spans on device tracks: {self.on_device:,}, left out because they are not ranges of the host."
+    def to_polars(self) -> pl.DataFrame:
+        """One row a range; launches in none behind them."""
+        return self.with_rest()
 
     def as_json(self) -> dict[str, Any]:
         outside, unplaced = self.rest.select("launches", "summed_ns", "busy_ns").iter_rows(named=True)
@@ -120,7 +83,6 @@ class SpanTable(Result):
             "without_call": unplaced,
             "spans_on_devices": self.on_device,
             "marks": self.marks,
-            "remarks": list(self._remarks()),
             "losses": self.losses.as_dict(),
         }
 

@@ -6,38 +6,27 @@ the time during which a kernel and a copy run at once. Summed times count overla
 A source without launches that printed sums of kernel time has no devices; its tables stand in their place.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import msgspec
 import polars as pl
 
-from inferometer.analyses.hardware.traced_names import describe_devices, name_devices, say_unnamed
+from inferometer.analyses.hardware.traced_names import name_devices
 from inferometer.analyses.intervals import busy_by
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.analyses.tables.kernels import KernelTable, kernel_table
 from inferometer.analyses.tables.summary_remarks import find_remarks
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 from inferometer.trace.trace import Trace
-from inferometer.units import format_count, format_duration
 
 _LOG_LINES = 10_000  # that `as_json` holds; a log may have millions
-_DEVICE_FIELDS = (
-    Field("device", "Device", "text"),
-    Field("name", "Name", "text", spare=5),
-    Field("launches", "Launches", "count"),
-    Field("window_ns", "Window", "ns", spare=4),
-    Field("busy_share", "Busy", "share"),
-    Field("busy_ns", "Busy time", "ns"),
-    Field("idle_ns", "Idle", "ns"),
-    Field("kernel_busy_ns", "Kernels", "ns", spare=1),
-    Field("copy_busy_ns", "Copies", "ns", spare=2),
-    Field("overlap_ns", "Overlap", "ns", spare=3),
+DEVICE_COLUMNS = (
+    *("device", "name", "launches", "window_ns", "busy_share", "busy_ns", "idle_ns", "kernel_busy_ns", "copy_busy_ns"),
+    "overlap_ns",
 )
-DEVICE_COLUMNS = tuple(field.column for field in _DEVICE_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -47,6 +36,7 @@ class Summary(Result):
     `counts`: rows of every table. `log`: the first lines of text, where the trace is made of printed sums.
     """
 
+    view: ClassVar[str] = "summary"
     source: str
     about: Facts
     start_ns: int | None
@@ -58,37 +48,9 @@ class Summary(Result):
     notable: tuple[str, ...]
     losses: Losses
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        about, lines = self.about, [("File", self.source)]
-        tool = " ".join(filter(None, (about.tool, about.tool_version))) or about.format
-        lines.append(("Tool", tool))
-        if gpus := _gpus(about, self.devices):
-            lines.append(("Device", gpus))
-        if about.ranks:
-            of = f" of {about.world_size}" if about.world_size else ""
-            lines.append(("Rank", ", ".join(map(str, about.ranks)) + of))
-        if about.hosts:
-            lines.append(("Host", ", ".join(about.hosts)))
-        if self.duration_ns is not None:
-            lines.append(("Duration", format_duration(self.duration_ns)))
-        rows = ", ".join(f"{format_count(n)} {name}" for name, n in self.counts.items() if n)
-        lines.append(("Rows", rows or "none"))
-        return lines
-
-    def sections(self) -> Sequence[Section]:
-        if self.kernels.basis == "totals":
-            first, *others = self.kernels.sections()
-            return [replace(first, title=first.title.replace("Kernels", "Top kernels")), *others]
-        fields = [field for field in _DEVICE_FIELDS if field.column in self.devices.columns]
-        if "rank" in self.devices.columns:
-            fields.insert(0, Field("rank", "Rank", "number"))
-        return [
-            Section("Devices", fields, self.devices),
-            Section("Top kernels", self.kernels.sections()[0].fields, self.kernels.frame),
-        ]
-
-    def remarks(self) -> Sequence[str]:
-        return self.notable
+    def to_polars(self) -> pl.DataFrame:
+        """One row a device; of printed sums, which have none, one a kernel."""
+        return self.kernels.frame if self.kernels.basis == "totals" else self.devices
 
     def as_json(self) -> dict[str, Any]:
         kernels = self.kernels.as_json()
@@ -182,15 +144,3 @@ def _names(about: Facts, places: pl.DataFrame) -> list[str | None]:
         used.setdefault(rank, []).append(device)
     names = {rank: name_devices(about, devices, rank) for rank, devices in used.items()}
     return [names[rank].get(device) for rank, device in places.select("rank", "device").iter_rows()]
-
-
-def _gpus(about: Facts, used: pl.DataFrame) -> str:
-    """`NVIDIA H100 80GB HBM3 (gpu:0; 1 of 8)`."""
-    by_name: dict[str, list[str]] = {}
-    described = describe_devices(about, used["device"].to_list())
-    for device, name in used.select("device", "name").unique(maintain_order=True).iter_rows():
-        shown = name or say_unnamed(described.get(device or ""))
-        by_name.setdefault(shown, []).append(device or "no number")
-    known = {device.device for device in about.devices}
-    of = f"; {used['device'].n_unique()} of {len(known)}" if len(known) > 1 else ""
-    return ", ".join(f"{name} ({', '.join(devices)}{of})" for name, devices in by_name.items())

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from inferometer.analyses.absent_work import say_why_none
+from inferometer.analyses.tables.kernel_remarks import tell_printed_sums, tell_whole_graphs
 from inferometer.analyses.tables.kernels import KernelTable
 from inferometer.analyses.timeline.gaps import find_gaps
 from inferometer.analyses.timeline.work import arrange_work, at_place, place_name
@@ -37,7 +38,7 @@ def _about_launches(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -
         yield say_why_none(trace, "kernels")
         return
     yield from _idle(trace, devices)
-    yield from kernels.what_is_hidden()
+    yield from tell_whole_graphs(kernels)
     yield from _short_kernels(trace)
     yield from _copies(devices)
     yield from _dominant(kernels)
@@ -48,7 +49,7 @@ def _about_launches(trace: Trace, devices: pl.DataFrame, kernels: KernelTable) -
 
 def _about_totals(trace: Trace, kernels: KernelTable) -> Iterator[str]:
     yield from _dominant(kernels)
-    yield from kernels.where_from()
+    yield from tell_printed_sums(kernels)
     yield from _stacks(trace)
     yield from _named_kernels(trace)
 

@@ -4,13 +4,12 @@
 draws it; here they become one answer.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.analyses.selection import Selection
 from inferometer.analyses.timeline.collectives import recorded_collectives, sum_messages
 from inferometer.analyses.timeline.exposure import device_exposure, stream_times
@@ -19,100 +18,9 @@ from inferometer.analyses.timeline.ranks import Ranks, compare_ranks
 from inferometer.analyses.timeline.remarks import find_remarks
 from inferometer.analyses.timeline.strip import BLOCKS, Glyphs, Strip, cut_strip
 from inferometer.analyses.timeline.work import PLACE, Work, find_work
-from inferometer.names.apis import canonical_api
-from inferometer.names.demangle import demangle
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration
-
-_LANES = 40  # lines of the strip; more hide each other
-_MESSAGES = 12  # rows of the table; expert parallelism has a size a step
-_RANK = Field("rank", "Rank", "number")
-_DEVICE = Field("device", "Device", "text")
-_STREAM = Field("stream", "Stream", "number")
-_DEVICE_FIELDS = (
-    _RANK,
-    _DEVICE,
-    Field("launches", "Launches", "count", spare=3),
-    Field("window_ns", "Window", "ns", spare=1),
-    Field("busy_share", "Busy", "share"),
-    Field("idle_ns", "Idle", "ns"),
-    Field("compute_busy_ns", "Compute", "ns"),
-    Field("communication_busy_ns", "Comm.", "ns", spare=5),
-    Field("exposed_communication_ns", "Exposed comm.", "ns"),
-    Field("copy_busy_ns", "Copies", "ns", spare=6),
-    Field("exposed_copy_ns", "Exposed copies", "ns"),
-    Field("concurrent_ns", "Concurrent", "ns", spare=4),
-)
-_STREAM_FIELDS = (
-    _RANK,
-    _DEVICE,
-    _STREAM,
-    Field("mostly", "Mostly", "text", spare=1),
-    Field("launches", "Launches", "count", spare=2),
-    Field("busy_share", "Busy", "share"),
-    Field("busy_ns", "Busy time", "ns"),
-    Field("summed_ns", "Summed", "ns", spare=4),
-    Field("longest_gap_ns", "Longest gap", "ns", spare=3),
-)
-_CAUSE_FIELDS = (
-    _RANK,
-    _DEVICE,
-    Field("cause", "Cause", "text"),
-    Field("share", "Of idle", "share"),
-    Field("idle_ns", "Idle", "ns"),
-    Field("count", "Gaps", "count", spare=2),
-    Field("longest_ns", "Longest", "ns", spare=1),
-)
-_GAP_FIELDS = (
-    Field("at_ns", "At", "ns"),
-    Field("gap_ns", "Idle", "ns"),
-    _RANK,
-    _DEVICE,
-    Field("cause", "Cause", "text"),
-    Field("waited_in", "Waited in", "text", spare=3),
-    Field("called_after_ns", "Called after", "ns", spare=1),
-    Field("api", "By", "text", spare=2),
-    Field("call_ns", "Call took", "ns", spare=2),
-    Field("stream", "Stream", "number", spare=4),
-    Field("kernel", "Ended by", "name"),
-    Field("after", "After", "name", spare=5),
-)
-_RANK_FIELDS = (
-    _RANK,
-    _DEVICE,
-    Field("compute_busy_ns", "Compute", "ns"),
-    Field("against_mean", "Against mean", "share"),
-    Field("compared", "Collectives", "count", spare=1),
-    Field("last", "Arrived last", "count", spare=2),
-    Field("last_share", "Last", "share"),
-    Field("waited_ns", "Waited", "ns"),
-    Field("kept_waiting_ns", "Kept others waiting", "ns"),
-)
-_MESSAGE_FIELDS = (
-    _RANK,
-    _DEVICE,
-    Field("collective", "Collective", "text"),
-    Field("message_bytes", "Message", "bytes"),
-    Field("dtype", "Type", "text"),
-    Field("group", "Group", "text", spare=4),
-    Field("group_size", "Of ranks", "count"),
-    Field("count", "Launches", "count"),
-    Field("dur_ns", "Summed", "ns"),
-    Field("mean_ns", "Mean", "ns", spare=1),
-    Field("bytes_per_s", "Bytes/s", "bytes"),
-    Field("kernel", "Kernel", "name", spare=5),
-)
-_COLLECTIVE_FIELDS = (
-    Field("collective", "Collective", "text"),
-    Field("group", "Group", "text", spare=2),
-    Field("ranks", "Ranks", "count", spare=3),
-    Field("most", "A rank", "count", spare=4),
-    Field("compared", "Compared", "count", spare=1),
-    Field("waited_ns", "Waited", "ns"),
-    Field("not_compared", "Not compared", "text"),
-    Field("kernel", "Kernel", "name"),
-)
 
 
 @dataclass(frozen=True)
@@ -123,6 +31,7 @@ class Timeline(Result):
     exchange, where the source records it; columns of `collectives.sum_messages`.
     """
 
+    view: ClassVar[str] = "timeline"
     source: str
     origin_ns: int
     devices: pl.DataFrame
@@ -137,34 +46,9 @@ class Timeline(Result):
     losses: Losses
     glyphs: Glyphs = BLOCKS
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        lines = [("File", self.source)]
-        return [*lines, ("Only", self.limits)] if self.limits else lines
-
-    def sections(self) -> Sequence[Section]:
-        sections = [_section("Devices", _DEVICE_FIELDS, self.devices)]
-        if self.devices.is_empty():
-            return sections
-        if self.strip.edges_ns:
-            sections.append(self._strip_section())
-        if self.streams.height > self.devices.height:
-            sections.append(_section("Streams", _STREAM_FIELDS, self.streams))
-        if not self.causes.is_empty():
-            note = f"launch_gap: queued in time, began within {format_duration(LAUNCH_GAP_NS)}."
-            sections.append(_section("Idle by cause", _CAUSE_FIELDS, self.causes, note))
-            gaps = _renamed(self.gaps, demangle, "kernel", "after").pipe(_renamed, canonical_api, "api")
-            sections.append(_section("Longest gaps", _GAP_FIELDS, gaps))
-        if not self.messages.is_empty():
-            sections.append(self._message_section())
-        if not self.ranks.frame.is_empty():
-            sections.append(_section("Ranks", _RANK_FIELDS, self.ranks.frame))
-        if not self.ranks.collectives.is_empty():
-            collectives = _renamed(self.ranks.collectives, demangle, "kernel")
-            sections.append(_section("Collectives", _COLLECTIVE_FIELDS, collectives))
-        return sections
-
-    def remarks(self) -> Sequence[str]:
-        return self.notable
+    def to_polars(self) -> pl.DataFrame:
+        """One row a device."""
+        return self.devices
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -183,33 +67,6 @@ class Timeline(Result):
             "remarks": list(self.notable),
             "losses": self.losses.as_dict(),
         }
-
-    def _message_section(self) -> Section:
-        frame = self.messages.with_columns((pl.col("dur_ns") / pl.col("count")).alias("mean_ns"))
-        notes = [
-            "Message: the larger of what a rank puts in and gets out.",
-            "Bytes/s: that over the kernel's time, in which it may also have waited for other ranks.",
-        ]
-        if frame.height > _MESSAGES:
-            notes.append(f"{frame.height - _MESSAGES:,} more that take less time: --json has all.")
-        return _section("Messages", _MESSAGE_FIELDS, _renamed(frame.head(_MESSAGES), demangle, "kernel"), *notes)
-
-    def _strip_section(self) -> Section:
-        stream = pl.when("whole").then(pl.lit("all")).otherwise(pl.col("stream").cast(pl.String))
-        frame = self.strip.lanes.select(
-            *PLACE, "whole", stream.alias("stream"), pl.Series("cells", self.strip.drawn(self.glyphs), dtype=pl.String)
-        )
-        notes = [f"{self.glyphs.legend()}."]
-        if frame.height > _LANES and frame.height > self.devices.height:
-            frame = frame.filter("whole")
-            notes.append("Streams are too many to draw: choose a device, or --json.")
-        fields = (
-            _RANK,
-            _DEVICE,
-            Field("stream", "Stream", "text"),
-            Field("cells", self.strip.axis(self.origin_ns), "text"),
-        )
-        return _section("Time line", fields, frame, *notes)
 
 
 def find_timeline(
@@ -287,16 +144,3 @@ def _limits(selection: Selection | None, work: Work, origin_ns: int) -> str:
     if selection.stream is not None:
         words.append("what runs on other streams counts as idle")
     return ", ".join(words)
-
-
-def _section(title: str, fields: Sequence[Field], frame: pl.DataFrame, *notes: str) -> Section:
-    """Without a column of ranks where there are none."""
-    without = frame.height > 0 and "rank" in frame.columns and frame["rank"].null_count() == frame.height
-    return Section(title, [field for field in fields if not (without and field is _RANK)], frame, notes)
-
-
-def _renamed(frame: pl.DataFrame, rename: Callable[[str], str], *columns: str) -> pl.DataFrame:
-    return frame.with_columns(
-        pl.Series(name, [None if text is None else rename(text) for text in frame[name]], dtype=pl.String)
-        for name in columns
-    )

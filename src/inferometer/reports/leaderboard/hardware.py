@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from inferometer.analyses.hardware.devices import describe_device
 from inferometer.analyses.operators.leaderboard import Leaderboard, Platform, headline_section
-from inferometer.analyses.result import Field, Kind
 from inferometer.reports.page.blocks import Block, Facts, Grid, Tab, Tabs, Words
+from inferometer.reports.views.layout import Field, Kind
+from inferometer.reports.views.view import facts_of, remarks_of, sections_of
 
 _TITLE = "Hardware"
 _KINDS: Mapping[str, Kind] = {
@@ -22,13 +23,13 @@ def build_hardware(board: Leaderboard) -> Block:
 
 def _tab(platform: Platform) -> Tab:
     sheet = describe_device(platform.device)
-    (values,) = sheet.sections()
+    (values,) = sections_of(sheet)
     fields = [_shown(field) for field in values.fields]
     return Tab(
         platform.device.name,
         [
-            Facts([(label, text) for label, text in sheet.facts() if label != "Names"]),
-            *(Words(remark, "note") for remark in sheet.remarks()),
+            Facts([(label, text) for label, text in facts_of(sheet) if label != "Names"]),
+            *(Words(remark, "note") for remark in remarks_of(sheet)),
             Grid(replace(values, title="Peaks and bandwidths", fields=fields), sums=()),
             Grid(replace(headline_section(platform), title="Headline rows"), sums=()),
         ],

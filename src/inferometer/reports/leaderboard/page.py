@@ -14,6 +14,7 @@ from inferometer.reports.page.blocks import Block, Facts, Words
 from inferometer.reports.page.document import Page, render_page
 from inferometer.reports.page.grids import Limits
 from inferometer.reports.page.text import render_text
+from inferometer.reports.views.view import facts_of
 
 MOST_DEVICES = 4
 """Beside the published platforms: each takes some 0.35 MB, and every row of it has to be on the page."""
@@ -36,7 +37,7 @@ _USE = "On the page: choose a device by its tab, unfold an operator for its shap
 def build_blocks(board: Leaderboard) -> list[Block]:
     """All sections."""
     return [
-        Block("facts", "The catalogue", [Facts(tuple(board.facts())), Words(_WHAT), Words(_HOW), Words(_USE, "note")]),
+        Block("facts", "The catalogue", [Facts(facts_of(board)), Words(_WHAT), Words(_HOW), Words(_USE, "note")]),
         build_catalogue(board),
         build_hardware(board),
         build_shapes(board),

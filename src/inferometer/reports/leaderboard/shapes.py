@@ -8,9 +8,10 @@ import polars as pl
 from inferometer.analyses.operators.bounds import BoundShape
 from inferometer.analyses.operators.catalogue import Catalogued, OperatorSheet
 from inferometer.analyses.operators.leaderboard import Leaderboard, Platform
-from inferometer.analyses.result import Field, Section
 from inferometer.reports.leaderboard.bands import LAUNCH_BOUND, LEGEND, band_of
 from inferometer.reports.page.blocks import Block, Fold, Folds, Grid, Part, Tab, Tabs, Words
+from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.view import facts_of, sections_of
 from inferometer.units import format_share
 
 _TITLE = "Shapes"
@@ -33,7 +34,7 @@ def build_shapes(board: Leaderboard) -> Block:
 
 def _tab(board: Leaderboard, platform: Platform) -> Tab:
     sheets = {each.operator.name: _sheet(platform, each) for each in platform.operators}
-    sections = {name: sheet.sections()[0] for name, sheet in sheets.items()}
+    sections = {name: sections_of(sheet)[0] for name, sheet in sheets.items()}
     shared = _shared(list(sections.values()))
     ordered = sorted(board.timed.operators, key=lambda each: each.published_fraction or 0.0)
     folds = [_fold(sheets[name], sections[name], shared) for name in (each.operator.name for each in ordered)]
@@ -52,7 +53,7 @@ def _shared(sections: Sequence[Section]) -> Sequence[str]:
 
 def _fold(sheet: OperatorSheet, section: Section, shared: Sequence[str]) -> Fold:
     found = sheet.found
-    facts = dict(sheet.facts())
+    facts = dict(facts_of(sheet))
     about: list[Part] = [Words(facts["Does"]), Words(f"From {facts['From']}; {facts['Importance']}.", "note")]
     grid = Grid(
         _with_published(section, found, shared),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inferometer.analyses.result import Section
+from inferometer.reports.views.layout import Section
 
 MOST_POINTS = 4_000  # of one chart: more can't be seen, and every one is in the page
 MOST_ROWS = 500  # of one table

@@ -9,11 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.result import Field
 from inferometer.errors import clean
 from inferometer.reports.base import cell, is_right, shown_fields
 from inferometer.reports.page.blocks import ADDITIVE, MOST_ROWS, Band, Grid
 from inferometer.reports.page.figures import without_surrogates
+from inferometer.reports.views.layout import Field
 
 _NAME = 60  # characters of a name before it is folded
 _TEXT = 160

@@ -6,12 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.result import Field, Section
 from inferometer.reports.base import cell
 from inferometer.reports.markdown import escape_markdown, markdown_table
 from inferometer.reports.page.blocks import Block, Chart, Facts, Fold, Folds, Grid, Part, Points, Tab, Tabs, Words
 from inferometer.reports.page.document import LACKING
 from inferometer.reports.page.grids import Limits, cut
+from inferometer.reports.views.layout import Field, Section
 
 COMMENT = Limits(20, 300)
 """Rows of a table and characters of a text: a comment holds 65,536 characters."""

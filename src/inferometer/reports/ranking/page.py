@@ -13,6 +13,7 @@ from inferometer.reports.ranking.contenders import build_operators, build_rankin
 from inferometer.reports.ranking.definitions import build_definitions
 from inferometer.reports.ranking.differences import build_differences
 from inferometer.reports.ranking.shapes import build_shapes
+from inferometer.reports.views.view import facts_of, remarks_of
 
 _TEXT_BYTES = 2_700_000  # for tables and texts, beside 4.8 MB of the drawing library
 _TEXT_LIMITS = Limits()
@@ -26,7 +27,7 @@ _WHAT = (
 def build_blocks(ranking: Ranking) -> list[Block]:
     """All sections; those of shapes and differences only where there are any."""
     blocks = [
-        Block("facts", "The results", [Facts(tuple(ranking.facts())), Words(_WHAT)]),
+        Block("facts", "The results", [Facts(facts_of(ranking)), Words(_WHAT)]),
         _remarks(ranking),
         build_ranking(ranking),
         build_operators(ranking),
@@ -51,8 +52,8 @@ def render_ranking_text(ranking: Ranking, *, title: str, command: str) -> str:
 
 def _remarks(ranking: Ranking) -> Block | None:
     """What to know before believing the order; of two runs' differences their own section tells."""
-    told = 0 if ranking.differences is None else len(ranking.differences.remarks())
-    remarks = ranking.remarks()
+    told = 0 if ranking.differences is None else len(remarks_of(ranking.differences))
+    remarks = remarks_of(ranking)
     words = remarks[: len(remarks) - told]
     return Block("remarks", "To know first", [Points([Point(each) for each in words])]) if words else None
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import polars as pl
 
-from inferometer.analyses.result import Field, Section
 from inferometer.bench.ranking.ranking import DeviceRanking, Ranking
 from inferometer.bench.ranking.tables import shapes_section
 from inferometer.reports.leaderboard.bands import LEGEND, band_of
 from inferometer.reports.page.blocks import Block, Fold, Folds, Grid, Tab, Tabs, Words
+from inferometer.reports.views.layout import Field, Section
 
 _TITLE = "Shapes"
 _SAID = frozenset({"operator", "device"})  # by the fold and the tab

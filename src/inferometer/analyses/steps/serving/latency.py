@@ -19,7 +19,6 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.result import Field, Section
 from inferometer.analyses.steps.serving.engine_facts import ENGINE_LOG, serving_of
 from inferometer.analyses.steps.serving.latency_rows import (
     FIRST,
@@ -34,26 +33,13 @@ from inferometer.analyses.steps.serving.latency_rows import (
     token_rows,
 )
 from inferometer.analyses.steps.serving.load import Load, StepLatency, find_load, find_step_latency
-from inferometer.analyses.steps.serving.remarks import beside_remarks
 from inferometer.analyses.steps.serving.token_intervals import Intervals, Prefills, find_intervals, find_prefills
-from inferometer.analyses.steps.table import StepTable
 from inferometer.formats.serving_results.serving import Serving
 from inferometer.units import format_duration
 
 __all__ = ["ServingBeside", "beside_steps", "serving_of"]
 
 _PART = "· "  # before the names of parts
-_FIELDS = (
-    Field("about", "Wait for", "text"),
-    Field("mean_ns", "Mean", "ns"),
-    Field("mean_share", "Of mean", "share"),
-    Field("median_ns", "Median", "ns"),
-    Field("median_share", "Of median", "share", spare=3),
-    Field("p95_ns", "p95", "ns", spare=2),
-    Field("p99_ns", "p99", "ns", spare=1),
-    Field("source", "From", "text", spare=4),
-    Field("what", "What", "name"),
-)
 
 
 @dataclass(frozen=True)
@@ -83,15 +69,6 @@ class ServingBeside:
         """Whether nothing speaks against it."""
         return not self.refusals
 
-    def section(self) -> Section:
-        """The table, for reports."""
-        notes = (f"Beside {self.serving.in_words()}.",)
-        return Section("What clients wait for", _FIELDS, self.rows, notes)
-
-    def remarks(self) -> list[str]:
-        """Sentences, the most important first."""
-        return list(beside_remarks(self))
-
     def part(self, what: str, statistic: str = "mean") -> float | None:
         """Time of one of `PARTS` or `outside`, ns, of the `mean` or the `median`; None where it can't be told."""
         return self._value(TOKEN, PART_NAMES[what], f"{statistic}_ns")
@@ -120,19 +97,19 @@ class ServingBeside:
             "decoding_requests": self.load.decoding,
             "steps_tokens_per_s": self.steps_tokens_per_s,
             "throughput_ratio": self.throughput_ratio,
-            "remarks": self.remarks(),
         }
 
 
-def beside_steps(serving: Serving, steps: StepTable) -> ServingBeside:
+def beside_steps(serving: Serving, steps: pl.DataFrame, model: str | None) -> ServingBeside:
     """A benchmark's run beside the steps of a run of a trace.
 
     Args:
         serving: From `read_serving`, or `serving_of`.
-        steps: All steps of the run: with a phase left out, its time would count as in no step.
+        steps: `StepTable.steps`, all of the run: with a phase left out, its time would count as in no step.
+        model: What the trace calls its model.
     """
-    intervals, prefills = find_intervals(steps.steps), find_prefills(steps.steps)
-    load = find_load(serving, steps.steps, is_printed=serving.tool == ENGINE_LOG)
+    intervals, prefills = find_intervals(steps), find_prefills(steps)
+    load = find_load(serving, steps, is_printed=serving.tool == ENGINE_LOG)
     latency = find_step_latency(serving, load.tokens)
     refusals = tuple(_refusals(serving, intervals, load, latency))
     needed = prefills.steps_of(_prompts(serving))
@@ -155,7 +132,7 @@ def beside_steps(serving: Serving, steps: StepTable) -> ServingBeside:
         prefill_steps=needed,
         steps_tokens_per_s=rate,
         throughput_ratio=ratio,
-        model=steps.model,
+        model=model,
     )
 
 

@@ -126,7 +126,7 @@ class DeviceChatAnswer(ChatAnswer):
         found["adapter"]["features"] = sorted(setup.adapter.features)
         found["load_phases"] = [_with_rate(asdict(each)) for each in setup.load_phases]
         found["reads"] = [_with_rate(asdict(each)) for each in setup.reads]
-        answer = cast(DeviceAnswer, self.answer)
+        answer = cast("DeviceAnswer", self.answer)
         return {
             **found,
             "kernel_path": setup.arm,
@@ -139,7 +139,7 @@ class DeviceChatAnswer(ChatAnswer):
 
     @property
     def _setup(self) -> DeviceSetup:
-        return cast(DeviceSetup, self.setup)
+        return cast("DeviceSetup", self.setup)
 
     def _what_answered(self) -> list[tuple[str, str]]:
         setup = self._setup
@@ -150,7 +150,7 @@ class DeviceChatAnswer(ChatAnswer):
         from inferometer.units import format_bytes, format_duration
 
         setup, facts = self._setup, super()._what_it_took()
-        parts = _split(cast(DeviceAnswer, self.answer).submissions)
+        parts = _split(cast("DeviceAnswer", self.answer).submissions)
         split = ", ".join(f"{format_duration(parts[f'{name}_ns'])} {word}" for name, word in _PARTS)
         facts.insert(-1, ("Of submits", split))
         label, said = facts[-1]

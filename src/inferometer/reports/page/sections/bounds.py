@@ -11,6 +11,7 @@ from inferometer.reports.page.drawing import axis, color, kernel_labels, vertica
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.view import facts_of, remarks_of, sections_of
 from inferometer.units import format_share
 
 BARS = 30
@@ -34,14 +35,14 @@ def build(look: Look) -> Block | None:
     found = evidence.bounds
     if found is None:
         return Block("bounds", _TITLE, lacking=_NO_MODEL)
-    words = ". ".join(f"{label}: {text}" for label, text in found.facts() if label != "File")
+    words = ". ".join(f"{label}: {text}" for label, text in facts_of(found) if label != "File")
     intro = (
         f"{words}. S is the bound over the measured time: what the least bytes (and FLOPs) would take, modelled, by "
         "what was measured. 1 is the bound; above 1, sizes, dtype or device aren't as assumed."
     )
-    parts: list[Part] = [Words(intro), *(Words(text, "note") for text in found.remarks())]
+    parts: list[Part] = [Words(intro), *(Words(text, "note") for text in remarks_of(found))]
     phases = found.rows["phase"].unique(maintain_order=True).to_list()
-    for phase, section in zip(phases, found.sections(), strict=True):
+    for phase, section in zip(phases, sections_of(found), strict=True):
         parts += _charts(found, phase)
         parts.append(Grid(section))
     return Block("bounds", _TITLE, parts)

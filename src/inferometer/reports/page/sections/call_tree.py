@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from inferometer.analyses.result import Field, Section
 from inferometer.names import decode
 from inferometer.reports.page.blocks import MOST_ROWS, Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import ICICLE, REST_COLOR, color, cut
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration, format_share
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from inferometer.analyses.compare.causes.causes import Cause
 from inferometer.analyses.compare.causes.counters import Entity
 from inferometer.analyses.compare.comparison import Comparison
 from inferometer.analyses.comparison_limits import AGREES, DISAGREES, UNKNOWN
-from inferometer.analyses.result import Field, Section
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import axis, color, cut, distinct, vertical_line
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.page.sections._two_runs import NOT_COMPARABLE
+from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_sample
 
 MOST_BARS = 12

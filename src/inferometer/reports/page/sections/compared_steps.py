@@ -7,7 +7,6 @@ import polars as pl
 
 from inferometer.analyses.compare.comparison import Comparison
 from inferometer.analyses.compare.sampling_units import REMAINDERS
-from inferometer.analyses.result import Field, Section
 from inferometer.analyses.steps.growth import ALL, format_slope
 from inferometer.analyses.steps.table import StepTable, step_table
 from inferometer.errors import InputError
@@ -17,6 +16,7 @@ from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.page.sections._two_runs import SIDES, line, marker
+from inferometer.reports.views.layout import Field, Section
 
 CLASSES = 4
 """Classes with a chart, besides all together."""

@@ -14,13 +14,13 @@ from inferometer.analyses.compare.comparison import Comparison
 from inferometer.analyses.compare.contributions import Contribution
 from inferometer.analyses.compare.families import FamilyLine
 from inferometer.analyses.compare.sampling_units import REMAINDERS
-from inferometer.analyses.compare.sections import compare_sections, every_line
-from inferometer.analyses.result import Field, Section
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part
 from inferometer.reports.page.drawing import REST_COLOR, TimeUnit, axis, color, cut, distinct, vertical_line
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.comparison import compare_sections, every_line
+from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration
 
 MOST_BARS = 12

@@ -3,13 +3,14 @@
 from inferometer.reports.page.blocks import Block, Facts
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.view import facts_of
 
 
 def _build(look: Look) -> Block:
-    base = dict(look.first.facts())
+    base = dict(facts_of(look.first))
     if look.second is None:
         return Block("facts", "Facts", [Facts(tuple(base.items()))])
-    candidate = dict(look.second.facts())
+    candidate = dict(facts_of(look.second))
     lines = [(label, base.get(label, ""), candidate.get(label, "")) for label in {**base, **candidate}]
     return Block("facts", "Facts", [Facts(tuple(lines), heads=("Base", "Candidate"))])
 

@@ -8,6 +8,7 @@ from inferometer.findings.first_look import FirstLook
 from inferometer.reports.page.blocks import Block, Part, Point, Points, Words
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.view import remarks_of
 from inferometer.units import format_duration, format_share
 
 _TONES = {"high": "bad", "medium": "warning", "low": "low", "info": "plain"}
@@ -34,7 +35,7 @@ def _examined(run: FirstLook, whose: str = "") -> Words:
 
 def _points(run: FirstLook) -> list[Point]:
     titles = {finding.rule: finding.title for finding in reversed(run.findings.findings)}
-    return [*(_point(finding, titles) for finding in run.findings.findings), *map(Point, run.remarks())]
+    return [*(_point(finding, titles) for finding in run.findings.findings), *map(Point, remarks_of(run))]
 
 
 def _point(finding: Finding, titles: Mapping[str, str]) -> Point:

@@ -6,12 +6,13 @@ import polars as pl
 
 from inferometer.analyses.groups.groups import Groups
 from inferometer.analyses.groups.members import Group, Refusal
-from inferometer.analyses.result import Field, Section
 from inferometer.names import decode
 from inferometer.reports.page.blocks import Block, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import cut
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.view import remarks_of
 
 _TITLE = "Kernels launched together"
 _LACKING = "The trace would need launches with the calls or ops that queued them, or sums by kernel with counts."
@@ -41,7 +42,7 @@ def build(look: Look) -> Block | None:
     found = look.groups
     if not (found.groups or found.refused or found.launches or look.kernels.kernels):
         return Block("groups", _TITLE, lacking=_LACKING)
-    parts: list[Part] = [Words(text, "note") for text in found.remarks()]
+    parts: list[Part] = [Words(text, "note") for text in remarks_of(found)]
     if found.groups:
         parts += _tables(found)
     else:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from inferometer.analyses.result import Field, Section
 from inferometer.analyses.tables.kernels import KernelTable
 from inferometer.names.decoding import decode_frame
 from inferometer.names.engine_labels import class_of_label
@@ -16,6 +15,7 @@ from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, color, cut, kernel_labels
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration, format_share
 
 FEW = 12

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.steps.printed import printed_of_run
-from inferometer.analyses.steps.sections import UNKNOWN_PHASE
+from inferometer.analyses.steps.sources import UNKNOWN_PHASE
 from inferometer.analyses.steps.table import StepTable
 from inferometer.names.engine_labels import class_of_label
 from inferometer.reports.page.blocks import Block, Chart, Grid, Words
@@ -15,6 +15,7 @@ from inferometer.reports.page.drawing import REST_COLOR, TimeUnit, axis, color, 
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import Indices, Values, bucket_means, buckets
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.view import sections_of
 from inferometer.units import format_duration, format_share
 
 CLASSES = 8
@@ -38,7 +39,7 @@ def build(look: Look) -> Block | None:
     if table.class_steps.is_empty():
         return Block("step_classes", _TITLE, lacking=_LACKING)
     charts = [*_stacks(table), *_layers(look, table)]
-    grids = [Grid(one, group="phase") for one in table.sections() if one.title == "Classes of kernels"]
+    grids = [Grid(one, group="phase") for one in sections_of(table) if one.title == "Classes of kernels"]
     return Block("step_classes", _TITLE, [Words(" ".join(_notes(table)), "note"), *charts, *grids])
 
 

@@ -7,14 +7,15 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.steps.growth import ALL, format_slope
-from inferometer.analyses.steps.sections import UNKNOWN_PHASE
 from inferometer.analyses.steps.serving.latency import serving_of
+from inferometer.analyses.steps.sources import UNKNOWN_PHASE
 from inferometer.analyses.steps.table import StepTable
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import TimeUnit, axis, color, kernel_labels
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import distribution, keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.view import remarks_of, sections_of
 from inferometer.units import format_duration, format_share
 
 POINTS = 1_200
@@ -43,9 +44,9 @@ def build(look: Look) -> Block | None:
     table = table if said is None else table.beside(said)
     runs = f"Run {table.run} of {len(table.runs)} in the file: inferometer steps --run shows the others."
     parts: list[Part] = [Words(runs, "note")] if len(table.runs) > 1 else []
-    parts += [Points([Point(text) for text in table.remarks()])] if table.remarks() else []
+    parts += [Points([Point(text) for text in remarks_of(table)])] if remarks_of(table) else []
     parts += [*_strip(table), *_distributions(table), *_growth(look, table)]
-    tables = {section.title: section for section in table.sections()}
+    tables = {section.title: section for section in sections_of(table)}
     return Block("steps", _TITLE, [*parts, *(Grid(each) for title, each in tables.items() if title not in _ELSEWHERE)])
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.result import Section
 from inferometer.analyses.timeline.gaps import CAUSES
 from inferometer.analyses.timeline.strip import PARTS, Strip
 from inferometer.analyses.timeline.timeline import Timeline
@@ -16,6 +15,8 @@ from inferometer.reports.page.drawing import TimeUnit, color, distinct, stacked
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.layout import Section
+from inferometer.reports.views.view import remarks_of, sections_of
 from inferometer.units import format_duration, format_share
 
 LANES = 40
@@ -40,11 +41,11 @@ def build(look: Look) -> Block | None:
     timeline = look.timeline
     if timeline is None or timeline.devices.is_empty():
         return Block("timeline", _TITLE, lacking=_LACKING)
-    parts: list[Part] = [Points([Point(text) for text in timeline.remarks()])] if timeline.remarks() else []
+    parts: list[Part] = [Points([Point(text) for text in remarks_of(timeline)])] if remarks_of(timeline) else []
     parts += _strip(timeline, timeline.strip)
     parts.append(_parts_of_window(timeline))
     parts += _causes(timeline)
-    parts += [_grid(table) for table in timeline.sections() if all(one.column != _CELLS for one in table.fields)]
+    parts += [_grid(table) for table in sections_of(timeline) if all(one.column != _CELLS for one in table.fields)]
     return Block("timeline", _TITLE, parts)
 
 

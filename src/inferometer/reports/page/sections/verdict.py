@@ -6,6 +6,7 @@ from inferometer.analyses.compare.comparison import Comparison
 from inferometer.reports.page.blocks import Block, Facts, Part, Words
 from inferometer.reports.page.look import Look
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.view import remarks_of
 from inferometer.units import format_duration
 
 _HEADS = ("Base", "Candidate")
@@ -57,7 +58,7 @@ def _reservations(found: Comparison) -> Iterator[Part]:
         yield Words(f"Comparable as recorded: {comparable.why}")
     if found.not_measured:
         yield Words(f"Not measured in both runs, so not ruled out as causes: {', '.join(found.not_measured)}.", "note")
-    for remark in found.remarks():
+    for remark in remarks_of(found):
         yield Words(remark, "note")
 
 

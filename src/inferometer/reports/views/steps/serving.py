@@ -1,14 +1,23 @@
-"""A benchmark beside the steps, in words: what of the latency is steps, and what can't be told."""
+"""What clients wait for, set beside the steps: a table, and what of the latency is steps in words."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from inferometer.analyses.steps.serving.engine_facts import ENGINE_LOG
+from inferometer.analyses.steps.serving.latency import ServingBeside
+from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration, format_sample, format_share
 
-if TYPE_CHECKING:
-    from inferometer.analyses.steps.serving.latency import ServingBeside
-
+_FIELDS = (
+    Field("about", "Wait for", "text"),
+    Field("mean_ns", "Mean", "ns"),
+    Field("mean_share", "Of mean", "share"),
+    Field("median_ns", "Median", "ns"),
+    Field("median_share", "Of median", "share", spare=3),
+    Field("p95_ns", "p95", "ns", spare=2),
+    Field("p99_ns", "p99", "ns", spare=1),
+    Field("source", "From", "text", spare=4),
+    Field("what", "What", "name"),
+)
 _OTHER_LOAD = 2.0  # times as many sequences, or as few: another load than most of the benchmark's
 _MORE = 1.05  # times the steps' rate: contexts and the share of prefills differ by less in one run
 _EXPLAINED = 0.02  # of the latency: a smaller rest is noise, and needs no reasons
@@ -18,7 +27,13 @@ _INSIDE = {
 }
 
 
-def beside_remarks(beside: "ServingBeside") -> Iterator[str]:
+def beside_section(beside: ServingBeside) -> Section:
+    """The table."""
+    notes = (f"Beside {beside.serving.in_words()}.",)
+    return Section("What clients wait for", _FIELDS, beside.rows, notes)
+
+
+def beside_remarks(beside: ServingBeside) -> Iterator[str]:
     """Sentences, the most important first."""
     yield from beside.refusals
     if beside.model and beside.serving.model and not _is_same_model(beside.model, beside.serving.model):
@@ -36,7 +51,7 @@ def _is_same_model(one: str, other: str) -> bool:
     return first == second
 
 
-def _token(beside: "ServingBeside") -> Iterator[str]:
+def _token(beside: ServingBeside) -> Iterator[str]:
     found = beside.step_latency
     if found is None:
         return
@@ -81,7 +96,7 @@ def _of(value: float, whole: float) -> str:
     return f"{format_duration(value)} ({format_share(value / whole)})"
 
 
-def _first_token(beside: "ServingBeside") -> Iterator[str]:
+def _first_token(beside: ServingBeside) -> Iterator[str]:
     ttft, walls = beside.serving.ttft, beside.prefills.walls_ns
     statistic, whole = ("mean", ttft.mean_ns) if ttft.mean_ns is not None else ("median", ttft.median_ns)
     if whole is None:
@@ -116,7 +131,7 @@ def _first_token(beside: "ServingBeside") -> Iterator[str]:
         )
 
 
-def _throughput(beside: "ServingBeside") -> Iterator[str]:
+def _throughput(beside: ServingBeside) -> Iterator[str]:
     rate, ratio = beside.steps_tokens_per_s, beside.throughput_ratio
     if rate is not None and ratio is not None:
         whose, share = "log" if beside.serving.tool == ENGINE_LOG else "benchmark", format_share(ratio)
@@ -139,7 +154,7 @@ def _throughput(beside: "ServingBeside") -> Iterator[str]:
         )
 
 
-def _untold(beside: "ServingBeside") -> Iterator[str]:
+def _untold(beside: ServingBeside) -> Iterator[str]:
     intervals, found = beside.intervals, beside.step_latency
     if intervals.walls_ns.is_empty():
         yield "No step is known to make tokens, so nothing can be set beside the time between tokens."
@@ -167,7 +182,7 @@ def _untold(beside: "ServingBeside") -> Iterator[str]:
         )
 
 
-def _of_median(beside: "ServingBeside", median_ns: float | None) -> str:
+def _of_median(beside: ServingBeside, median_ns: float | None) -> str:
     rest = beside.part("outside", "median")
     return (
         f"; of the median latency {_of(rest, median_ns)} is beyond the steps" if rest is not None and median_ns else ""

@@ -1,18 +1,15 @@
 """All paths of an A/B with every number, one row each; for spreadsheets and notebooks."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.ab.rows import PathRow
-from inferometer.analyses.result import Field, Kind, Section, frame_of
-
-if TYPE_CHECKING:
-    from inferometer.analyses.ab.comparison import PathComparison
+from inferometer.analyses.ab.comparison import PathComparison
+from inferometer.reports.views.layout import Field, Kind, Section, frame_of
 
 
-def every_path(found: "PathComparison") -> Section:
+def every_path(found: PathComparison) -> Section:
     """All paths with exact numbers; for spreadsheets."""
     fields = [
         Field("path", "Path", "text"),
@@ -39,36 +36,10 @@ def every_path(found: "PathComparison") -> Section:
     for a, arm in enumerate(found.arms):
         columns = whole if a == 0 else whole + held
         fields += [Field(f"{column}_{a}", f"{arm}: {title}", kind) for column, title, kind in columns]
-    rows = [_exact_row(found, row) for row in found.rows]
-    return Section("Call paths", fields, frame_of_paths(rows, fields))
+    return Section("Call paths", fields, found.to_polars())
 
 
 def frame_of_paths(rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> pl.DataFrame:
     """Typed by the kind of each field: times are whole nanoseconds here."""
     times = [field.column for field in fields if field.kind == "ns"]
     return frame_of(rows, fields).with_columns(pl.col(times).round().cast(pl.Int64))
-
-
-def _exact_row(found: "PathComparison", row: PathRow) -> dict[str, Any]:
-    cells: dict[str, Any] = {"path": row.path, "name": row.name, "depth": row.depth, "operator": row.operator}
-    for a, arm in enumerate(found.arms):
-        own, versus = row.arms.get(arm), row.versus.get(arm)
-        if own is not None:
-            low, high = own.interval_ns or (None, None)
-            layers = own.layers
-            values = own.as_json() | {
-                "low_ns": low,
-                "high_ns": high,
-                "layers": None if layers is None else layers.count,
-                "min_layer": None if layers is None else layers.min_layer,
-                "min_layer_ns": None if layers is None else layers.min_ns,
-                "max_layer": None if layers is None else layers.max_layer,
-                "max_layer_ns": None if layers is None else layers.max_ns,
-            }
-            cells |= {f"{name}_{a}": value for name, value in values.items()}
-        if versus is not None:
-            low, high = versus.interval or (None, None)
-            values = versus.as_json() | {"ratio_low": low, "ratio_high": high}
-            values["verdict"] = versus.verdict or versus.absent
-            cells |= {f"{name}_{a}": value for name, value in values.items()}
-    return cells

@@ -1,21 +1,19 @@
 """A comparison as tables: the cause with its evidence, what changed, what did not, what wasn't measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from inferometer.analyses.compare.causes.causes import Cause
+from inferometer.analyses.compare.comparison import Comparison
 from inferometer.analyses.compare.contributions import Contribution
+from inferometer.analyses.compare.phases import PhaseChanges
 from inferometer.analyses.compare.slowdown import has_few_steps
 from inferometer.analyses.comparison_limits import FEW_CHANGE, MIN_CHANGE
-from inferometer.analyses.result import Field, Section
 from inferometer.names import decode
+from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.view import View
 from inferometer.units import format_duration, format_sample
-
-if TYPE_CHECKING:
-    from inferometer.analyses.compare.comparison import Comparison
-    from inferometer.analyses.compare.phases import PhaseChanges
 
 _SHOWN = 12
 _CAUSES = 5
@@ -58,7 +56,17 @@ _FAMILY_FIELDS = (
 )
 
 
-def compare_sections(found: "Comparison") -> list[Section]:
+def _facts(found: Comparison) -> Sequence[tuple[str, str]]:
+    lines = [("Verdict", f"{found.verdict}. {found.judged.why}"), ("Base", found.base), ("Candidate", found.candidate)]
+    steps = found.sides.found_in_words()
+    return [*lines, ("Steps", steps)] if steps else lines
+
+
+def _remarks(found: Comparison) -> Sequence[str]:
+    return [*found.sides.notes(), *found.changes.notes]
+
+
+def compare_sections(found: Comparison) -> list[Section]:
     """The tables of a comparison in the order of reading."""
     if found.comparable.stops:
         rows = [line.as_json() for line in found.families]
@@ -74,7 +82,7 @@ def compare_sections(found: "Comparison") -> list[Section]:
     return sections
 
 
-def every_line(found: "Comparison") -> Section:
+def every_line(found: Comparison) -> Section:
     """All contributions with exact numbers, or all families; for spreadsheets."""
     if found.comparable.stops:
         return compare_sections(found)[0]
@@ -95,7 +103,7 @@ def every_line(found: "Comparison") -> Section:
     return Section("Contributions", fields, _frame(rows, fields))
 
 
-def _causes(found: "Comparison") -> Section:
+def _causes(found: Comparison) -> Section:
     shown = _one_a_family(found.causes)[:_CAUSES]
     rows = [
         {
@@ -124,7 +132,7 @@ def _one_a_family(causes: Sequence[Cause]) -> list[Cause]:
     return list(first.values())
 
 
-def _cause_notes(found: "Comparison", shown: Sequence[Cause]) -> Iterator[str]:
+def _cause_notes(found: Comparison, shown: Sequence[Cause]) -> Iterator[str]:
     claimed = found.judged.claimed
     if found.verdict == "cause named" and claimed is not None:
         other = next((cause for cause in shown if cause.family != claimed.family), None)
@@ -145,7 +153,7 @@ def _cause_notes(found: "Comparison", shown: Sequence[Cause]) -> Iterator[str]:
         yield f"Not measured in both runs: {', '.join(found.not_measured)}."
 
 
-def _changed(found: "Comparison") -> Section:
+def _changed(found: Comparison) -> Section:
     changes = found.changes
     lines = [line for line in changes.changed if line.added]
     same = [line for line in changes.contributions if line.added and line.kind == "same"]
@@ -170,7 +178,7 @@ def _changed(found: "Comparison") -> Section:
     return Section(f"What changed, a {phase}step", _LINE_FIELDS, _frame(rows, _LINE_FIELDS), notes)
 
 
-def _phases(found: "Comparison") -> Section:
+def _phases(found: Comparison) -> Section:
     """Each phase compared by itself; the one that the lines above are of, and the others."""
     rows = []
     for one in found.phases:
@@ -195,7 +203,7 @@ def _phases(found: "Comparison") -> Section:
     return Section("Phases, a step", _PHASE_FIELDS, _frame(rows, _PHASE_FIELDS), notes)
 
 
-def _speed(one: "PhaseChanges") -> str:
+def _speed(one: PhaseChanges) -> str:
     speed = one.slowdown.speed
     if speed == "same":
         return f"within {FEW_CHANGE if has_few_steps(one.changes) else MIN_CHANGE:.0%} or noise"
@@ -229,3 +237,6 @@ def _frame(rows: Sequence[Mapping[str, object]], fields: Sequence[Field]) -> pl.
     if not rows:
         return pl.DataFrame(schema={field.column: pl.String for field in fields})
     return pl.DataFrame(rows, infer_schema_length=None, strict=False)
+
+
+VIEW = View(facts=_facts, sections=compare_sections, remarks=_remarks, table=every_line)

@@ -1,20 +1,21 @@
-"""How a table of steps is laid out: its sections, their columns, and what people read in place of codes."""
+"""The steps of a run: phases, growth, disturbed steps, trends, and classes of kernels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.result import Field, Section
 from inferometer.analyses.steps.drift import CONTEXT
 from inferometer.analyses.steps.outliers import REST
+from inferometer.analyses.steps.sources import UNKNOWN_PHASE
+from inferometer.analyses.steps.table import StepTable
 from inferometer.names.demangle import demangle
+from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.steps.serving import beside_remarks, beside_section
+from inferometer.reports.views.view import View
+from inferometer.units import format_count
 
-if TYPE_CHECKING:
-    from inferometer.analyses.steps.table import StepTable
-
-UNKNOWN_PHASE = "unknown"
 _PHASE = Field("phase", "Phase", "text")
 _STEP = Field("step", "Step", "number")
 _TOKENS = Field("tokens", "Tokens", "count", spare=6)
@@ -118,7 +119,30 @@ _CLASS_FIELDS = (
 )
 
 
-def step_sections(table: "StepTable") -> Iterator[Section]:
+def _facts(table: StepTable) -> Sequence[tuple[str, str]]:
+    by = f", by {table.anchor}" if table.anchor else ""
+    lines = [("File", table.source), ("Model", table.model or ""), ("Steps", f"{table.steps.height:,}{by}")]
+    if len(table.runs) > 1:
+        lines.append(("Run", f"{table.run}, one of {', '.join(map(str, table.runs))}"))
+    tokens = [(row["tokens"], row["phase"]) for row in table.phases.iter_rows(named=True) if row["tokens"]]
+    lines.append(("Tokens", ", ".join(f"{format_count(n)} in {phase or 'unknown'} steps" for n, phase in tokens)))
+    return [(label, text) for label, text in lines if text]
+
+
+def _remarks(table: StepTable) -> Sequence[str]:
+    hidden = table.top is not None and table.top < table.steps.height
+    shown = [f"{table.top:,} of {table.steps.height:,} steps shown."] if hidden else []
+    beside = [] if table.serving is None else beside_remarks(table.serving)
+    return [*beside, *table.notable, *shown]
+
+
+def _told(table: StepTable) -> dict[str, Any]:
+    beside = [] if table.serving is None else [*beside_remarks(table.serving)]
+    told: dict[str, Any] = {"remarks": [*beside, *table.notable]}
+    return told if table.serving is None else told | {"serving": table.serving.as_json() | {"remarks": beside}}
+
+
+def _sections(table: StepTable) -> Iterator[Section]:
     """Phases first and classes of kernels last; what the run doesn't have is left out."""
     notes = ["Of used steps; MAD is the median absolute deviation, not scaled."]
     phases, steps = table.phases, table.steps
@@ -136,13 +160,13 @@ def step_sections(table: "StepTable") -> Iterator[Section]:
     if not trends.is_empty():
         yield Section("Over the run", _TREND_FIELDS, _trend_rows(trends), _SLOPES)
     if table.serving is not None:
-        yield table.serving.section()
+        yield beside_section(table.serving)
     yield Section("Steps", _STEP_FIELDS, _named(steps).head(_rows(table)))
     if not table.classes.is_empty():
         yield Section("Classes of kernels", _CLASS_FIELDS, _demangled(_named(table.classes)).head(_rows(table)))
 
 
-def each_step(table: "StepTable") -> Section:
+def _each_step(table: StepTable) -> Section:
     """All steps with all that is known of each; for spreadsheets."""
     more = (
         Field("mean_kv", "Mean KV positions", "number"),
@@ -155,7 +179,7 @@ def each_step(table: "StepTable") -> Section:
     return Section("Steps", (*_STEP_FIELDS, *more), _named(table.steps))
 
 
-def _disturbed(table: "StepTable") -> Iterator[Section]:
+def _disturbed(table: StepTable) -> Iterator[Section]:
     disturbed = table.steps.filter("disturbed")
     if not disturbed.is_empty():
         yield Section("Disturbed steps", _DISTURBED_FIELDS, _named(disturbed))
@@ -164,7 +188,7 @@ def _disturbed(table: "StepTable") -> Iterator[Section]:
         yield Section("What was different in disturbed steps", _DIFFERENCE_FIELDS, differences, _PARTS)
 
 
-def _rows(table: "StepTable") -> int:
+def _rows(table: StepTable) -> int:
     """Of the longer tables."""
     return table.steps.height + table.classes.height + table.differences.height if table.top is None else table.top
 
@@ -195,3 +219,6 @@ def _trend_rows(trends: pl.DataFrame) -> pl.DataFrame:
     words = pl.when("is_trend").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("is_trend")
     of = pl.coalesce("class", "of").alias("of")
     return _named(_demangled(trends).with_columns(half, words, of))
+
+
+VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, told=_told, table=_each_step)

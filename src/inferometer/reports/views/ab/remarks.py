@@ -1,15 +1,12 @@
 """What is said of an A/B by call path: verdicts, what ran where, and what to doubt; words that its tables share."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from inferometer.analyses.ab.comparison import PathComparison
 from inferometer.analyses.ab.rows import Difference, Interval, PathRow
 from inferometer.analyses.ab.statistics import LEAST
 from inferometer.analyses.ab.steady import MOST, USUAL
 from inferometer.units import format_duration, format_sample, format_share
-
-if TYPE_CHECKING:
-    from inferometer.analyses.ab.comparison import PathComparison
 
 CLOCKS = {"host": "host time", "span": "device span"}
 _SHOWN = 12
@@ -17,7 +14,7 @@ _FEW_DIGITS = 10
 _NOTABLE = 0.001  # of the time
 
 
-def ab_facts(found: "PathComparison") -> list[tuple[str, str]]:
+def ab_facts(found: PathComparison) -> list[tuple[str, str]]:
     """What ran where, and what is compared."""
     facts = found.measured.facts
     lines = []
@@ -35,7 +32,7 @@ def ab_facts(found: "PathComparison") -> list[tuple[str, str]]:
     return lines
 
 
-def ab_remarks(found: "PathComparison") -> Iterator[str]:
+def ab_remarks(found: PathComparison) -> Iterator[str]:
     """What a reader must know, the most important first."""
     measured = found.measured
     if measured.ended is not None:
@@ -100,7 +97,7 @@ def _order(turns: Sequence[Sequence[str]] | None) -> str:
     return "" if not turns else f", in turns: {'; '.join(', '.join(each) for each in turns[:2])}; …"
 
 
-def _verdicts(found: "PathComparison") -> Iterator[str]:
+def _verdicts(found: PathComparison) -> Iterator[str]:
     """Of each candidate as a whole: its root path, the largest difference, what is wrong."""
     trunk = trunk_of(found.rows)
     for arm in found.candidates:
@@ -125,7 +122,7 @@ def _signed(ns: int) -> str:
     return f"{'+' if ns > 0 else ''}{format_duration(ns)}"
 
 
-def _wrong(found: "PathComparison", arm: str) -> Iterator[str]:
+def _wrong(found: PathComparison, arm: str) -> Iterator[str]:
     failing = [i for i, row in enumerate(found.rows) if row.versus[arm].error.failure is not None]
     callers = {found.rows[i].parent for i in failing}  # that have the fault from a path below
     wrong = [(found.rows[i].path, found.rows[i].versus[arm].error.failure) for i in failing if i not in callers]
@@ -138,7 +135,7 @@ def _wrong(found: "PathComparison", arm: str) -> Iterator[str]:
         yield f"{arm} finds another next token most probable at {unlike:,} of {tokens:,} positions."
 
 
-def _fallbacks(found: "PathComparison", arm: str) -> Iterator[str]:
+def _fallbacks(found: PathComparison, arm: str) -> Iterator[str]:
     """Calls that the arm's backend had, but refused, by what ran and why."""
     named = found.measured.refused.get(arm, ())
     calls: dict[str, list[str]] = {}
@@ -151,7 +148,7 @@ def _fallbacks(found: "PathComparison", arm: str) -> Iterator[str]:
         yield f"{arm}: {', '.join(dict.fromkeys(operators))} ran on {backend}."
 
 
-def _interrupted(found: "PathComparison") -> Iterator[str]:
+def _interrupted(found: PathComparison) -> Iterator[str]:
     """How much of each arm's time was taken out, where that is worth a word."""
     roots = {arm: [row.arms[arm] for row in found.rows if row.parent is None and arm in row.arms] for arm in found.arms}
     shares = {

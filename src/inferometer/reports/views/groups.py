@@ -1,13 +1,15 @@
-"""How groups and refused candidates are laid out as tables, with their sentences below."""
+"""Kernels that one call launches together, a table each; and what was refused."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.groups.groups import SUBMITS, Groups
 from inferometer.analyses.groups.members import Group, Refusal
-from inferometer.analyses.result import Field, Section
 from inferometer.names import decode
+from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.view import View
 from inferometer.units import format_duration
 
 _SHOWN = 5  # kernels of a role
@@ -27,6 +29,52 @@ _REFUSED = (
     Field("kernels", "Kernels", "name"),
 )
 NO_GROUPS = Section("Groups", _FIELDS, pl.DataFrame())
+
+
+def _sections(found: Groups) -> Sequence[Section]:
+    sections = [group_section(group) for group in found.groups] or [NO_GROUPS]
+    if found.refused:
+        sections.append(refused_section(found.refused))
+    return sections
+
+
+def _remarks(found: Groups) -> Iterator[str]:
+    if len(found.groups) < found.found:
+        yield f"{len(found.groups):,} of {found.found:,} groups shown."
+    if found.basis == "totals":
+        yield "Only sums by kernel are in the file: groups are by counts only. Launches with ops would prove them."
+        return
+    if not found.launches:
+        yield found.why_none
+    elif not found.with_call:
+        yield "No launch can be tied to a host call: which of them one call launched together can't be told."
+    elif not found.with_op and not found.in_submits:
+        yield (
+            "No framework ops are known for these launches: groups rest on order and host gaps. PyTorch's profiler "
+            "records ops with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
+        )
+    if found.in_submits:
+        yield (
+            f"{found.in_graph:,} of {found.launches:,} launches were handed over in lists, by {SUBMITS}: a kernel is "
+            "what its label names, and none of them is called together with its neighbours."
+        )
+    elif found.in_graph:
+        yield (
+            f"{found.in_graph:,} of {found.launches:,} launches are from graph replays, which have no ops: groups in "
+            "them are recognised by names that eager launches or other files (--learn-from) taught, or by what a "
+            "library's source declares."
+        )
+    for teacher in found.idle_teachers:
+        yield f"Nothing was learned from {teacher}: no pair of it, proved by ops, is among launches of unknown op."
+    if found.captured:
+        yield (
+            f"{found.captured:,} of {found.launches:,} launches are in the file as host calls only, captured into a "
+            "graph or not recorded on the device: they have no times."
+        )
+
+
+def _told(found: Groups) -> dict[str, list[str]]:
+    return {"remarks": list(_remarks(found))}
 
 
 def group_section(group: Group) -> Section:
@@ -93,3 +141,6 @@ def _some(kernels: Sequence[str]) -> str:
     names = list(dict.fromkeys(decode(kernel).short_name for kernel in kernels))
     more = f", {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
+
+
+VIEW = View(sections=_sections, remarks=_remarks, told=_told)

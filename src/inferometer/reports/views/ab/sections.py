@@ -1,17 +1,15 @@
 """An A/B by call path as tables: whole runs, next tokens, the tree of paths, and where the difference comes from."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inferometer.analyses.ab.remarks import CLOCKS, interval_in_words, place_of, trunk_of
+from inferometer.analyses.ab.comparison import PathComparison
 from inferometer.analyses.ab.rows import ArmPath, PathRow, Versus
 from inferometer.analyses.ab.statistics import LEVEL, SAME
-from inferometer.analyses.ab.table import frame_of_paths
-from inferometer.analyses.result import Field, Section
+from inferometer.reports.views.ab.remarks import CLOCKS, interval_in_words, place_of, trunk_of
+from inferometer.reports.views.ab.table import frame_of_paths
+from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration
-
-if TYPE_CHECKING:
-    from inferometer.analyses.ab.comparison import PathComparison
 
 _INDENT = "· "  # survives Markdown, which drops spaces
 _SHOWN = 12
@@ -48,22 +46,22 @@ _DIFFERENCE_FIELDS = (
 )
 
 
-def ab_sections(found: "PathComparison") -> list[Section]:
+def ab_sections(found: PathComparison) -> list[Section]:
     """The tables in the order of reading."""
     return [*whole_sections(found), tree_section(found), *difference_sections(found)]
 
 
-def whole_sections(found: "PathComparison") -> list[Section]:
+def whole_sections(found: PathComparison) -> list[Section]:
     """What holds for whole runs: their times, and their next tokens where these were compared."""
     return [_passes(found), *([_agreement(found)] if found.measured.agreement.height else [])]
 
 
-def difference_sections(found: "PathComparison") -> list[Section]:
+def difference_sections(found: PathComparison) -> list[Section]:
     """Of each candidate, where it differs."""
     return [_differences(found, arm) for arm in found.candidates]
 
 
-def _passes(found: "PathComparison") -> Section:
+def _passes(found: PathComparison) -> Section:
     rows = [
         {
             "arm": each.arm,
@@ -84,7 +82,7 @@ def _passes(found: "PathComparison") -> Section:
     return Section("Whole runs, without scopes", _PASS_FIELDS, frame_of_paths(rows, _PASS_FIELDS), notes)
 
 
-def _agreement(found: "PathComparison") -> Section:
+def _agreement(found: PathComparison) -> Section:
     rows = [
         {"arm": arm, "share": each["equal"] / each["tokens"] if each["tokens"] else None, **each}
         for arm in found.candidates
@@ -94,7 +92,7 @@ def _agreement(found: "PathComparison") -> Section:
     return Section(title, _AGREEMENT_FIELDS, frame_of_paths(rows, _AGREEMENT_FIELDS))
 
 
-def tree_section(found: "PathComparison") -> Section:
+def tree_section(found: PathComparison) -> Section:
     """A row a path."""
     base, several = found.arms[0] if found.arms else "", len(found.candidates) > 1
     fields = [Field("time_0", _title(base), "ns")] if base else []
@@ -117,7 +115,7 @@ def tree_section(found: "PathComparison") -> Section:
     return Section("Call paths, a repetition", fields, frame_of_paths(rows, fields), [*_tree_notes(found)])
 
 
-def _tree_notes(found: "PathComparison") -> Iterator[str]:
+def _tree_notes(found: PathComparison) -> Iterator[str]:
     if not found.rows:
         return
     yield (
@@ -145,7 +143,7 @@ def _tree_notes(found: "PathComparison") -> Iterator[str]:
         yield f"Not called in every repetition: {', '.join(dict.fromkeys(some))}."
 
 
-def _tree_row(found: "PathComparison", row: PathRow) -> dict[str, Any]:
+def _tree_row(found: PathComparison, row: PathRow) -> dict[str, Any]:
     base = row.arms.get(found.arms[0])
     first = base or next(iter(row.arms.values()))
     cells: dict[str, Any] = {
@@ -193,7 +191,7 @@ def _layers(arm: ArmPath) -> str | None:
     return f"{arm.layers.count}: {low} ({arm.layers.min_layer}) to {high} ({arm.layers.max_layer})"
 
 
-def _differences(found: "PathComparison", arm: str) -> Section:
+def _differences(found: PathComparison, arm: str) -> Section:
     those, trunk = found.differences[arm], trunk_of(found.rows)
     rows = [
         {

@@ -1,0 +1,1 @@
+"""The view of an A/B by call path."""

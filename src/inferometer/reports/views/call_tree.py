@@ -1,0 +1,62 @@
+"""The tree of who launched what; ops that call one op alone stand on its line."""
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from inferometer.analyses.launched_by.call_tree import CallTreeTable
+from inferometer.names import decode
+from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.view import View
+from inferometer.units import format_share
+
+_FIELDS = (
+    Field("share", "Time", "share"),
+    Field("total_ns", "Total Time", "ns"),
+    Field("direct_ns", "Launched Here", "ns", spare=2),
+    Field("count", "Launches", "count", spare=1),
+    Field("kind", "Kind", "text", spare=3),
+    Field("indented", "Name", "name"),
+)
+
+
+def _sections(tree: CallTreeTable) -> Sequence[Section]:
+    return [Section("Call tree", _FIELDS, _joined(tree.shown))]
+
+
+def _remarks(tree: CallTreeTable) -> Iterator[str]:
+    if tree.shown.height < tree.frame.height:
+        yield f"{tree.shown.height:,} of {tree.frame.height:,} nodes shown: --min-share 0 shows all."
+    if tree.total_ns:
+        share = format_share(tree.attributed_ns / tree.total_ns)
+        yield f"{share} of the device time is attributed to who launched it."
+    yield from tree.said
+
+
+def _joined(nodes: pl.DataFrame) -> pl.DataFrame:
+    """Rows to read, `indented`: ops that call one op alone and launch nothing themselves stand on its line."""
+    below = nodes.group_by("parent").agg(pl.col("node").first(), pl.col("total_ns").first().alias("inner_ns"), pl.len())
+    only = {parent: (node, ns) for parent, node, ns, n in below.iter_rows() if n == 1}
+    kinds, totals = (dict(zip(nodes["node"], nodes[name], strict=True)) for name in ("kind", "total_ns"))
+    up: dict[int, int] = {}  # how many levels up the callees of a node move
+    before: dict[int, str] = {}
+    rows = []
+    for row in nodes.iter_rows(named=True):
+        node, parent = row["node"], row["parent"]
+        up[node] = up.get(parent, 0) + (parent in before)
+        name = decode(row["name"]).short_name if row["kind"] == "kernel" else row["name"]
+        if parent in before:
+            name = f"{before[parent]} > {name}"
+        inner, ns = only.get(node, (None, None))
+        if row["kind"] == "op" and inner is not None and kinds[inner] == "op" and ns == totals[node]:
+            before[node] = name
+        else:
+            rows.append({**row, "indented": "  " * (row["depth"] - up[node]) + name})
+    return pl.DataFrame(rows, schema={**nodes.schema, "indented": pl.String})
+
+
+def _told(tree: CallTreeTable) -> dict[str, list[str]]:
+    return {"remarks": list(_remarks(tree))}
+
+
+VIEW = View(sections=_sections, remarks=_remarks, told=_told)

@@ -1,0 +1,33 @@
+"""Every launch with who launched it."""
+
+from collections.abc import Sequence
+
+from inferometer.analyses.launched_by.each_launch import EachLaunch
+from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.view import View
+
+_FIELDS = (
+    Field("start_ns", "Start", "count", spare=3),
+    Field("dur_ns", "Duration", "ns"),
+    Field("how", "How", "text", spare=2),
+    Field("user_frame", "User Frame", "text", spare=8),
+    Field("module", "Module", "text", spare=6),
+    Field("op_chain", "Ops", "text", spare=7),
+    Field("kernel", "Kernel", "name"),
+)
+
+
+def _sections(found: EachLaunch) -> Sequence[Section]:
+    return [Section("Launches", _FIELDS, found.frame)]
+
+
+def _remarks(found: EachLaunch) -> Sequence[str]:
+    some = [f"{found.frame.height:,} of {found.launches:,} launches shown."]
+    return [*(some if found.frame.height < found.launches else []), *found.said]
+
+
+def _told(found: EachLaunch) -> dict[str, list[str]]:
+    return {"remarks": list(_remarks(found))}
+
+
+VIEW = View(sections=_sections, remarks=_remarks, told=_told)

@@ -1,0 +1,44 @@
+"""The kernel table, a section of printed sums each its own."""
+
+from collections.abc import Iterable, Sequence
+
+from inferometer.analyses.tables.kernel_remarks import tell_printed_sums, tell_whole_graphs
+from inferometer.analyses.tables.kernels import KernelTable
+from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.statistics import statistics_fields
+from inferometer.reports.views.view import View
+from inferometer.units import format_share
+
+_FIELDS = statistics_fields("Instances", "kernel")
+_KIND = Field("kind", "Kind", "text")
+
+
+def _sections(table: KernelTable) -> Sequence[Section]:
+    return [Section(_title(each), fields_of(each), each.frame) for each in (table, *table.others)]
+
+
+def _title(table: KernelTable) -> str:
+    """The heading; it names the section where there are several, or another than the first was asked for."""
+    return f"Kernels, section {table.section}" if table.others or table.section else "Kernels"
+
+
+def fields_of(table: KernelTable) -> Sequence[Field]:
+    """The columns to show."""
+    last = _FIELDS[-1] if table.by == "name" else Field("kernel", table.by.capitalize(), "name")
+    return (*_FIELDS[:-1], *([_KIND] if table.with_copies else []), last)
+
+
+def _remarks(table: KernelTable) -> Sequence[str]:
+    if table.kernels == 0:
+        return [table.why_none, *tell_whole_graphs(table), *table.notes]
+    return [*_what_is_shown(table), *tell_whole_graphs(table), *tell_printed_sums(table)]
+
+
+def _what_is_shown(table: KernelTable) -> Iterable[str]:
+    if table.frame.height < table.kernels:
+        share = table.shown_ns / table.total_ns if table.total_ns else 0.0
+        what = "kernel and copy time" if table.with_copies else "kernel time"
+        yield f"{table.frame.height:,} of {table.kernels:,} rows shown, {format_share(share)} of the {what}."
+
+
+VIEW = View(sections=_sections, remarks=_remarks)

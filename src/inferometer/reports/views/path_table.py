@@ -1,0 +1,88 @@
+"""A printed table of times by call path, with what is wrong with it."""
+
+from collections.abc import Iterator, Sequence
+
+from inferometer.analyses.path_table.found import Found, dearer_in_all, short
+from inferometer.analyses.path_table.review import PathTableReview
+from inferometer.reports.views.layout import Field, Section, frame_of
+from inferometer.reports.views.view import View
+
+CANT_TELL = (
+    "Times are means per call without counts: they can't be added up, and no share of a caller can be told.",
+    "No spread and no repetitions: whether a difference is more than chance can't be told.",
+    "Host times: without waiting for the device they are times of launching, and the wait shows where it was done.",
+    "Whether the runs did the same work (tokens, steps, sampling, an early stop) isn't in it.",
+    "What has one path is one row: layers, call sites of one name, prefill and decode are pooled.",
+    "A column's title is a label: which backend ran isn't told. Loading and warming up are in the path that did it.",
+)
+_MOST_NAMED = 5
+
+
+def _facts(review: PathTableReview) -> Sequence[tuple[str, str]]:
+    return [
+        ("File", review.source.source),
+        ("Runs", ", ".join(review.table.arms)),
+        ("Paths", f"{len(review.table.paths):,}"),
+        ("Wrong", f"{len(review.found):,} findings" if review.found else "nothing was found"),
+    ]
+
+
+def _remarks(review: PathTableReview) -> Sequence[str]:
+    told = [f"{each.kind.replace('_', ' ').capitalize()}. {each.words}" for each in review.found]
+    if len(review.table.arms) < 2:
+        told.append("The table has one run: whether its times stand at their own paths can't be checked.")
+    if dearer := [short(path) for path in dearer_in_all(review.table, review.times)]:
+        more = f" and {len(dearer) - _MOST_NAMED:,} more" if len(dearer) > _MOST_NAMED else ""
+        told.append(
+            f"A call takes longer than one of its caller at {', '.join(dearer[:_MOST_NAMED])}{more}, in every run: "
+            "not every call of the caller calls it."
+        )
+    return told
+
+
+def _sections(review: PathTableReview) -> Sequence[Section]:
+    """The table by key: times per call of each run, and the first run less each other."""
+    arms = list(enumerate(review.table.arms))
+    first, others = review.table.arms[0], arms[1:]
+    shifted = {review.explained.shift.arm} if review.explained and review.is_corrected else set()
+    fields = [
+        Field("kernel", "Kernel", "name"),
+        *(Field(f"host_ns_{i}", arm, "ns") for i, arm in arms),
+        *(Field(f"difference_ns_{i}", f"{first} − {arm}", "ns") for i, arm in others),
+        *(Field(f"difference_share_{i}", f"% of {first}", "share", spare=1) for i, _ in others),
+        *(Field(f"printed_ns_{i}", f"{arm}, printed", "ns", spare=2) for i, arm in arms if i in shifted),
+        *([Field("found", "Found", "text", spare=3)] if review.found else []),
+        Field("path", "Path", "name", spare=4),
+    ]
+    kinds: dict[str, list[str]] = {}
+    for path, kind in _places(review.found):
+        kinds.setdefault(path, []).append(kind.replace("_", " "))
+    rows = [
+        {
+            "kernel": "  " * row["depth"] + row["name"],
+            "path": row["path"],
+            "found": ", ".join(dict.fromkeys(kinds.get(row["path"], ()))),
+            **{f"host_ns_{i}": row["arms"][arm] for i, arm in arms},
+            **{f"printed_ns_{i}": row["printed"][arm] for i, arm in arms},
+            **{f"difference_ns_{i}": row["difference_ns"][arm] for i, arm in others},
+            **{f"difference_share_{i}": row["difference_share"][arm] for i, arm in others},
+        }
+        for row in review.rows()
+    ]
+    title = "By key, time of one call" if review.is_corrected else "As printed, time of one call"
+    return [Section(title, fields, frame_of(rows, fields), CANT_TELL)]
+
+
+def _places(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
+    """Paths that are named, with what is wrong there; of a shift every cell."""
+    for each in found:
+        cells = each.numbers.get("cells")
+        for path in [cell["path"] for cell in cells] if cells else filter(None, [each.path]):
+            yield path, each.kind
+
+
+def _told(review: PathTableReview) -> dict[str, list[str]]:
+    return {"remarks": list(_remarks(review)), "cant_tell": list(CANT_TELL)}
+
+
+VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, told=_told)

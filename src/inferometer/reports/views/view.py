@@ -1,0 +1,84 @@
+"""How a result is shown: its facts, tables and sentences; terminal, Markdown, CSV, HTML and JSON all render from them.
+
+Each view is a file of this folder with the constant `VIEW`, by the name that the result gives as `view`. It is loaded
+when the first such result is shown, and no other with it. Other packages name theirs by an entry point.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from inferometer.analyses.result import Result
+from inferometer.registry import find
+from inferometer.reports.views.layout import Section
+
+R = TypeVar("R", bound=Result)
+
+
+def _none(_: Any) -> tuple[Any, ...]:
+    return ()
+
+
+def _nothing(_: Any) -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True)
+class View(Generic[R]):
+    """Functions that take the result.
+
+    Attributes:
+        sections: The tables, in order.
+        facts: Lines above the tables: a label and what is said of it.
+        remarks: Sentences for the reader, the most important first.
+        told: What of these JSON has beside `as_json()`; a key that is there already is replaced.
+        table: All rows as one table, exact, for spreadsheets; None: the first section is that.
+    """
+
+    sections: Callable[[R], Iterable[Section]]
+    facts: Callable[[R], Iterable[tuple[str, str]]] = _none
+    remarks: Callable[[R], Iterable[str]] = _none
+    told: Callable[[R], Mapping[str, Any]] = _nothing
+    table: Callable[[R], Section] | None = None
+
+
+def view_of(result: R) -> View[R]:
+    """The view that belongs to the result.
+
+    Raises:
+        UnknownName: There is none of that name.
+    """
+    if not result.view:
+        return View(
+            sections=lambda one: one.sections(), facts=lambda one: one.facts(), remarks=lambda one: one.remarks()
+        )
+    view: View[R] = find(__package__, "VIEW", result.view)
+    return view
+
+
+def facts_of(result: Result) -> tuple[tuple[str, str], ...]:
+    """Lines above the tables."""
+    return tuple(view_of(result).facts(result))
+
+
+def sections_of(result: Result) -> tuple[Section, ...]:
+    """The tables, in order."""
+    return tuple(view_of(result).sections(result))
+
+
+def remarks_of(result: Result) -> tuple[str, ...]:
+    """Sentences for the reader, the most important first."""
+    return tuple(view_of(result).remarks(result))
+
+
+def table_of(result: Result) -> Section:
+    """All rows as one table, exact; for spreadsheets."""
+    view = view_of(result)
+    return sections_of(result)[0] if view.table is None else view.table(result)
+
+
+def json_of(result: Result) -> dict[str, Any]:
+    """Everything as plain data, sentences included, stable under `--json`; losses stand behind them."""
+    data, told = result.as_json(), view_of(result).told(result)
+    before = [key for key in data if key not in (*told, "losses")]
+    return {key: data[key] for key in before} | dict(told) | {key: data[key] for key in data if key == "losses"}
