@@ -6,6 +6,12 @@ semicolons. Fills path_totals (a row a cell that isn't blank; `backend` is the c
 dotted paths) and log (every other line). Values stay where the file has them, also where they can't be right:
 `analyses/path_table` looks for that. Leaves out: the columns of differences, which are only checked, and any
 second table. Modules: `header` says what each column is, `rows` reads cells, `reader` goes through the lines.
+
+`formats/path_table` reads tables of time by call path with a column a run (`kernel`, `kernel_path`, A, B, A-B),
+between bars or as CSV. `header.py` says what each column is, `rows.py` reads cells exactly, `reader.py` makes the
+tree of the dotted paths. Values stay where the file has them, the differences are only checked. `analyses/path_table`
+looks for what can't be right: `fit` says how well times fit their paths, `orders` and `shift` look for times that a
+missing path has moved to others, whatever the order was in which they were joined, and `found` puts it in words.
 """
 
 from typing import TYPE_CHECKING
