@@ -57,7 +57,7 @@ def test_a_right_kernel_is_right_and_a_missing_one_is_not(capsys: pytest.Capture
         (["rms_norm", "--backend", "aiter"], 4, "aiter can't run on cpu"),
         (["rms_norm", "--memory", "1MiB"], 2, "want at least 256MiB"),
         (["rms_norm", "--memory", "much"], 3, 'found "much"'),
-        (["rms_norm", "--device-file", "none.json"], 3, "none.json"),
+        (["rms_norm", "--hardware-file", "none.json"], 3, "none.json"),
         (["rms_norm", "-o", str(CANDIDATE)], 3, "already exists"),
         (["rms_norm", "-o", "no/such/folder/x.json"], 3, "no such folder"),
     ],
@@ -113,7 +113,7 @@ def test_bounds_of_a_device_file_stand_beside_times(tmp_path: Path, capsys: pyte
     code, said, _ = run("hardware", "H100 SXM", "--json", capsys=capsys)
     device = tmp_path / "device.json"
     device.write_text(said)
-    code, said, _ = run("bench", "l2_norm", "--cases", 1, "--device-file", device, "--json", capsys=capsys)
+    code, said, _ = run("bench", "l2_norm", "--cases", 1, "--hardware-file", device, "--json", capsys=capsys)
     assert code == 0
     assert all(each["bound"]["bound_ns"] > 0 for each in json.loads(said)["results"])
 

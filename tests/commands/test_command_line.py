@@ -271,3 +271,24 @@ def test_a_pipe_gets_no_escape_sequences(trace_file: Path) -> None:
     done = run_apart("summary", trace_file, FORCE_COLOR="", NO_COLOR="1")
     assert done.returncode == 0
     assert b"\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["compare", "a", "b", "--device", "A100"], "--device is --hardware here"),
+        (["findings", "{file}", "--device", "Apple M3"], "--device is --hardware here"),
+        (["summary", "{file}", "--device", "Apple M3"], "--device is --hardware here"),
+        (["report", "{file}", "--device", "Apple M3", "-o", "run.html"], "--device is --hardware here"),
+        (["operators", "--device", "H20"], "--device is --hardware here"),
+        (["leaderboard", "--device", "H20", "--json"], "--device is --hardware here"),
+        (["hardware", "--device-file", "mine.json"], "--device-file is --hardware-file here"),
+        (["kernels", "{file}", "--model-config", "gemma-3-1b", "--device", "Apple M3"], "what it ran on is --hardware"),
+    ],
+)
+def test_device_chooses_one_of_the_trace_and_hardware_names_a_datasheet(
+    words: list[str], hint: str, trace_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(*(str(word).format(file=trace_file) for word in words), capsys=capsys)
+    assert (code, out) == (2, "")
+    assert hint in err

@@ -65,7 +65,7 @@ def test_more_normal_runs_come_from_a_folder(tmp_path: Path, capsys: pytest.Capt
         ((NORMAL,), 2, "CANDIDATE"),
         ((NORMAL, "nowhere"), 3, "nowhere"),
         ((NORMAL, ABNORMAL, "--base-set", "nowhere"), 3, "want a folder of normal runs"),
-        ((NORMAL, ABNORMAL, "--device", "abacus"), 3, "abacus"),
+        ((NORMAL, ABNORMAL, "--hardware", "abacus"), 3, "abacus"),
         ((NORMAL, ABNORMAL, "--max-regression", "3"), 2, "--check"),
         ((NORMAL, ABNORMAL, "--check", "--max-regression", "nan"), 2, "not a number"),
         ((NORMAL, ABNORMAL, "--json", "--csv"), 2, "choose one"),

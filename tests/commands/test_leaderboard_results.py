@@ -105,7 +105,7 @@ def test_standard_output_is_the_page(before: str) -> None:
     [
         (["--check"], 2, "--check wants two RESULTS, base and candidate; found 0"),
         (["before.json", "--check"], 2, "--check wants two RESULTS, base and candidate; found 1"),
-        (["before.json", "--device", "H100 SXM"], 2, "--device goes without RESULTS"),
+        (["before.json", "--hardware", "H100 SXM"], 2, "--hardware goes without RESULTS"),
         (["--csv"], 2, "--csv goes with RESULTS"),
         (["--base", "torch"], 2, "--base goes with RESULTS"),
         (["before.json"] * 201, 2, "at most 200 RESULTS"),

@@ -80,7 +80,7 @@ def test_a_file_whose_name_is_no_text_has_its_page(trace_file: Path) -> None:
         (["-o", "-", "--json"], 2, "--json needs -o OUT"),
         (["-o", "there.html"], 3, "there.html: already exists"),
         (["-o", "nowhere/run.html"], 3, "nowhere: no such folder"),
-        (["--device", "Abacus 3000", "-o", "run.html"], 3, 'unknown device "Abacus 3000"'),
+        (["--hardware", "Abacus 3000", "-o", "run.html"], 3, 'unknown device "Abacus 3000"'),
         (["--bandwidth", "100", "-o", "run.html"], 2, "need --model-config"),
     ],
 )

@@ -7,7 +7,7 @@ import click
 
 from inferometer.commands.base import FORMATS, Output, command, output_options
 from inferometer.commands.options.bench import Asking, existing, parse_memory, require_device_apart
-from inferometer.commands.options.selection import Number
+from inferometer.commands.options.selection import Number, hardware_file_option
 
 if TYPE_CHECKING:
     from inferometer.bench.evaluation import Evaluation
@@ -57,9 +57,7 @@ _TIMERS = ("cupti", "graph", "events", "host")
     "With --stage fast.  [default: host on a CPU; the first that works of cupti, graph, events]"))  # fmt: skip
 @click.option("--seconds", type=Number(min=0.01, max=3_600), metavar="N", help=(
     "With --stage fast: at most, for a shape in one state of the caches.  [default: 0.1; 2 on a GPU]"))  # fmt: skip
-@click.option(
-    "--device-file", metavar="FILE", help="The device whose bounds times are held against.  [default: by name]"
-)
+@hardware_file_option("The device whose bounds times are held against.  [default: by name]")
 @click.option("-o", "--output", metavar="OUT", help="Keep the results in this JSON file.")
 @click.option(
     "--export", "export", type=click.Choice(("flashinfer-bench",)), help="Write the results in its form, too."

@@ -7,7 +7,7 @@ import click
 
 from inferometer.commands.base import Output, Source, command, output_options, source_argument
 from inferometer.commands.options.attribution import capture_option, open_captures
-from inferometer.commands.options.modelled import Modelled, hardware, model_options
+from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.pages import (
     STDOUT,
     check_output,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 @click.option("--title", metavar="TEXT", help="The page's heading.  [default: the names of the files]")
 @click.option("--force", is_flag=True, help="Replace OUT if it is there.")
 @model_options(sizes=False)
-@click.option("--device", metavar="DEVICE", help="What it ran on, for bounds: 'Apple M3'.")
 @capture_option()
 @output_options("json")
 def run(
@@ -48,7 +47,6 @@ def run(
     title: str | None,
     force: bool,
     modelled: Modelled,
-    device: str | None,
     captures: tuple[str, ...],
     out: Output,
 ) -> None:
@@ -57,7 +55,7 @@ def run(
     check_output(output, to, force=force, out=out)
     if candidate == source.path == "-":
         raise click.UsageError("Standard input can be FILE or CANDIDATE, not both.")
-    look = _open(source, candidate, modelled, device, captures)
+    look = _open(source, candidate, modelled, captures)
     title = title or _title(source.path, candidate)
 
     from inferometer.commands.options.progress import working
@@ -73,10 +71,8 @@ def run(
     warn_left_out(left_out)
 
 
-def _open(
-    source: Source, candidate: str | None, modelled: Modelled, device: str | None, captures: tuple[str, ...]
-) -> "Look":
-    model, ran_on = modelled.model(), hardware(device)
+def _open(source: Source, candidate: str | None, modelled: Modelled, captures: tuple[str, ...]) -> "Look":
+    model, ran_on = modelled.model(), modelled.ran_on()
     taken = open_captures(source, captures)
 
     from inferometer.reports.page.look import Asked, Look

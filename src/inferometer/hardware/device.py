@@ -52,7 +52,7 @@ class Quantity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One device, as `devices/NAME.json` and `--device-file` declare it.
+    """One device, as `devices/NAME.json` and `--hardware-file` declare it.
 
     Attributes:
         name: What reports call it; unique.

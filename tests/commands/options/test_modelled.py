@@ -60,7 +60,7 @@ def test_the_table_has_a_column_of_s_for_each_bandwidth(log: str, capsys: pytest
 
 
 def test_a_device_gives_its_own_bandwidth(log: str, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ("--model-config", "Llama-3.2-1B", "--device", "Apple M3", "--top", "1")
+    options = ("--model-config", "Llama-3.2-1B", "--hardware", "Apple M3", "--top", "1")
     _, out, _ = run("kernels", log, *options, capsys=capsys)
     assert "Apple M3 (bandwidth 100 GB/s)" in out
 
@@ -70,7 +70,7 @@ def test_a_device_gives_its_own_bandwidth(log: str, capsys: pytest.CaptureFixtur
     [
         (["--model-config", "Llama-9"], 3, 'unknown model "Llama-9"'),
         (["--model-config", "no/such/config.json"], 3, "no/such/config.json"),
-        (["--model-config", "Llama-3.2-1B", "--device", "abacus"], 3, 'unknown device "abacus"'),
+        (["--model-config", "Llama-3.2-1B", "--hardware", "abacus"], 3, 'unknown device "abacus"'),
         (["--model-config", "Llama-3.2-1B", "--by", "family"], 2, "only --by layer, --top and --section fit"),
         (["--bandwidth", "100"], 2, "need --model-config"),
         (["--weight-bits", "4"], 2, "need --model-config"),

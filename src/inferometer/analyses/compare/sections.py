@@ -131,7 +131,7 @@ def _cause_notes(found: "Comparison", shown: Sequence[Cause]) -> Iterator[str]:
         if other is not None:
             yield f"Runner-up: {other.metric} on {other.device}, score {other.score:.3f}."
         if claimed.assumed:
-            yield f"Its severity assumes {claimed.assumed}; --device says which one it is."
+            yield f"Its severity assumes {claimed.assumed}; --hardware says which one it is."
     if found.calibration.halves:
         n = len(found.calibration.halves)
         level = f"{found.calibration.level:.3f}"

@@ -304,7 +304,7 @@ def _doubt(traced: TracedDevice, devices: Sequence[Device], among: Sequence[Devi
     if alike := find_candidates(name, among=among):
         count, memory = format_count(traced.multiprocessors), format_bytes(traced.memory_bytes, binary=True)
         return f'"{name}" with {count} multiprocessors and {memory} isn\'t {_names(alike)}: a part of one?'
-    return f'There is no data of "{name}": --device-file takes yours.'
+    return f'There is no data of "{name}": --hardware-file takes yours.'
 
 
 def _names(devices: Sequence[Device]) -> str:

@@ -32,7 +32,7 @@ class Asking:
     on: str
     timer: "Timer | None"
     seconds: float | None
-    device_file: str | None
+    hardware_file: str | None
     output: str | None
     export: str | None
     export_to: str | None
@@ -101,10 +101,10 @@ class Asking:
         return kept
 
     def bounds(self) -> "Device | None":
-        """The device of --device-file."""
+        """The device of --hardware-file."""
         from inferometer.hardware.device_file import read_device
 
-        return None if self.device_file is None else read_device(self.device_file)
+        return None if self.hardware_file is None else read_device(self.hardware_file)
 
     def check_places(self) -> None:
         """Refuse what can't be written, before time is spent."""
