@@ -64,11 +64,11 @@ def test_more_normal_runs_come_from_a_folder(tmp_path: Path, capsys: pytest.Capt
     [
         ((NORMAL,), 2, "CANDIDATE"),
         ((NORMAL, "nowhere"), 3, "nowhere"),
-        ((NORMAL, ABNORMAL, "--base-set", "nowhere"), 3, "want a folder of normal runs"),
+        ((NORMAL, ABNORMAL, "--base-set", "nowhere"), 3, "expected a folder of normal runs"),
         ((NORMAL, ABNORMAL, "--hardware", "abacus"), 3, "abacus"),
         ((NORMAL, ABNORMAL, "--max-regression", "3"), 2, "--check"),
         ((NORMAL, ABNORMAL, "--check", "--max-regression", "nan"), 2, "not a number"),
-        ((NORMAL, ABNORMAL, "--json", "--csv"), 2, "choose one"),
+        ((NORMAL, ABNORMAL, "--json", "--csv"), 2, "mutually exclusive"),
         ((NORMAL, ABNORMAL, "--pairing", "cross"), 2, "--published"),
         ((NORMAL, ABNORMAL, "--published", "--check"), 2, "--pairing"),
         ((SLOW.parent / "decode.json.gz", ABNORMAL, "--published"), 3, "decode.json.gz"),

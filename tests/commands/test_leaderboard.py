@@ -47,7 +47,7 @@ def test_standard_output_is_the_page_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["-o", "page.pdf"], 2, "page.pdf: want a name in .html, .htm, .md, .markdown, or the form with --to"),
+        (["-o", "page.pdf"], 2, "page.pdf: expected a name in .html, .htm, .md, .markdown, or the form with --to"),
         (["-o", "there.html"], 3, "there.html: already exists"),
         (["-o", "nowhere/page.html"], 3, "nowhere: no such folder"),
         (["-o", "-", "--json"], 2, "--json needs -o OUT"),

@@ -125,13 +125,13 @@ def test_what_can_t_be_done_is_refused(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "want results of inferometer bench"),
-        (b"{", "want results of inferometer bench"),
-        (b"[1, 2]", "want results of inferometer bench"),
-        (b'{"traceEvents": []}', "want results of inferometer bench"),
-        (b"\x1f\x8b\x08\x00\xff\xff", "want results of inferometer bench"),
-        (b"[" * 100_000, "want results of inferometer bench"),
-        (b'{"date": 1e999}', "want results of inferometer bench"),
+        (b"", "expected results of inferometer bench"),
+        (b"{", "expected results of inferometer bench"),
+        (b"[1, 2]", "expected results of inferometer bench"),
+        (b'{"traceEvents": []}', "expected results of inferometer bench"),
+        (b"\x1f\x8b\x08\x00\xff\xff", "expected results of inferometer bench"),
+        (b"[" * 100_000, "expected results of inferometer bench"),
+        (b'{"date": 1e999}', "expected results of inferometer bench"),
     ],
     ids=["empty", "cut", "list", "trace", "gzip", "deep", "huge number"],
 )
@@ -158,7 +158,7 @@ def test_a_file_larger_than_results_are_isn_t_read(
     monkeypatch.setattr(leaderboard, "_MOST_BYTES", 100)
     code, _, err = run("leaderboard", before, capsys=capsys)
     assert code == 3
-    assert "before.json: want at most 100 B more of results" in err
+    assert "before.json: expected at most 100 B more of results" in err
 
 
 def test_names_in_any_script_are_kept_and_none_drives_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ becomes a `Model` (plain integers), and the calls of a step, composed of `blocks
 every `OperatorCall` has a shape, FLOPs and the least bytes that it must read and write, as exact integers. What an
 engine fuses is not its subject.
 
-A step is a number of new tokens a sequence, a context and a batch. Attention counts exactly the pairs that a causal
+A step is a number of new tokens per sequence, a context and a batch. Attention counts exactly the pairs that a causal
 mask and the layer's window leave. Of a mixture's experts, those count that evenly routed tokens are expected to
 touch; real routing touches fewer. DeepSeek's latent attention is absorbed in steps of one token a sequence and
 expanded in longer ones.

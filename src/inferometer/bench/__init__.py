@@ -4,7 +4,7 @@ A `BACKEND` (`backends/backend.py`) names its operators, says why it can't run h
 as the reference is. The backend `torch` has all of the catalogue in plain PyTorch: the base of timings, and what
 tolerances are calibrated by (`bench/calibration.json`).
 
-`bench/evaluating.py` sends every entrant (`entrants.py`: backends, a candidate's file) through the stages.
+`bench/run.py` sends every entrant (`entrants.py`: backends, a candidate's file) through the stages.
 `isolation.py` runs them in a process of their own, whose code is `bench/process`: `worker.py` loads and calls,
 `guard.py` refuses, `tampering.py` compares names before and after. `correct.py` draws cases, sends inputs and
 compares what comes back (`comparison.py`) with the operator's reference, which only this side computes. `fast.py`

@@ -1,4 +1,4 @@
-"""One file a command: options in, one analysis, one rendering out.
+"""One file per command: options in, one analysis, one rendering out.
 
 A command is a thin file: options, one analysis, one result. Data goes to stdout, everything else to stderr. Output is
 coloured and names are cut only on a terminal. `--help` and usage errors load no data libraries.

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from inferometer.commands.base import Output, Source, command, output_options
+from inferometer.commands.base import Output, TraceArgument, command, output_options
 from inferometer.commands.options.selection import Number, hardware_option
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _show_published(base: str, candidate: str, form: str | None, pairing: Any, o
 
 
 def _open(path: str, form: str | None, tables: Any) -> "Trace":
-    return Source(path, form).open(tables)
+    return TraceArgument(path, form).open(tables)
 
 
 def _is_regression(found: "Comparison", accepted: float) -> bool:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.selection import rank_option, top_option
 from inferometer.findings.finding import Severity
@@ -31,7 +31,7 @@ _CHECKED = tuple(severity for severity in reversed(get_args(Severity)) if severi
 @model_options(sizes=False)
 @output_options(*FORMATS)
 def run(
-    source: Source,
+    source: TraceArgument,
     check: Severity | None,
     rules: tuple[str, ...],
     top: int | None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options
 from inferometer.commands.options.selection import hardware_file_option
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ class _Measuring:
     quick: bool
 
 
-def _to_source(ctx: click.Context, param: click.Parameter, value: str | None) -> Source | None:
-    return None if value is None else Source(value)
+def _to_source(ctx: click.Context, param: click.Parameter, value: str | None) -> TraceArgument | None:
+    return None if value is None else TraceArgument(value)
 
 
 @command(
@@ -46,11 +46,11 @@ def _to_source(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--force", is_flag=True, help="With --measure: replace OUT if it exists.")
 @output_options(*FORMATS)
 def run(
-    name: str | None, source: Source | None, hardware_file: str | None, measure: bool, out: Output, **how: Any
+    name: str | None, source: TraceArgument | None, hardware_file: str | None, measure: bool, out: Output, **how: Any
 ) -> None:
     measuring = _Measuring(**how)
     if name is not None and source is not None:
-        raise click.UsageError("NAME and --of can't go together: choose one.")
+        raise click.UsageError("NAME and --of are mutually exclusive.")
     if measure and (name is not None or source is not None or hardware_file is not None):
         raise click.UsageError("--measure is of the device at hand: NAME, --of and --hardware-file can't go with it.")
     if not measure and measuring != _Measuring(None, None, force=False, quick=False):
@@ -58,7 +58,7 @@ def run(
     out.show(_measure(measuring) if measure else _answer(name, source, hardware_file))
 
 
-def _answer(name: str | None, source: Source | None, hardware_file: str | None) -> "Result":
+def _answer(name: str | None, source: TraceArgument | None, hardware_file: str | None) -> "Result":
     from inferometer.analyses.hardware.devices import NEEDED, describe_device, find_traced_devices, list_devices
     from inferometer.hardware.device_file import read_device
     from inferometer.hardware.known import devices, require_device, with_own

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.selection import (
     between_option,
@@ -54,7 +54,7 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
 @model_options(sizes=True, renamed=False)
 @output_options(*FORMATS)
 def run(
-    source: Source,
+    source: TraceArgument,
     by: "By",
     sort: "SortKey",
     top: int | None,

@@ -35,12 +35,12 @@ _MOST_BYTES = 512_000_000  # of all files: 100,000 results are some 90 MB
 @command(
     "leaderboard",
     help="Rank the kernels of RESULTS, or write one page about the operator catalogue.\n\n"
-    "RESULTS are files of `inferometer bench -o`. Contenders stand in order, on each device apart: right before wrong, "
+    "RESULTS are files of `inferometer bench -o`. Kernels are ranked, for each device apart: right before wrong, "
     "then by the importance-weighted score, or by speedup where no bound is known. Of two files the differences are "
-    "told too, shape by shape. With -o the ranking is a page as well.\n\n"
-    "Without RESULTS the page has the catalogue's operators by importance, what H20, XPU-A and each --hardware allow, S of "
-    "the deployed kernels beside the published figures, and rooflines. With --json and without -o, only the data are "
-    "printed and no page is made. A page is HTML that needs no network, at most 8 MB; with a name in .md, Markdown.",
+    "shown too, shape by shape. With -o the ranking is a page as well.\n\n"
+    "Without RESULTS the page has the catalogue's operators by importance, what H20, XPU-A and each --hardware allow, "
+    "S of the deployed kernels beside the published figures, and rooflines. With --json and without -o, only the data "
+    "are printed and no page is made. A page is HTML that needs no network, at most 8 MB; in .md, Markdown.",
     example="inferometer leaderboard before.json after.json -o leaderboard.html",
 )
 @click.argument("results", metavar="[RESULTS]...", nargs=-1)
@@ -145,7 +145,7 @@ def _read(paths: Sequence[str]) -> "list[NamedRun]":
         file = Path(path)
         size = file.stat().st_size if file.is_file() else 0
         if size > room:
-            message = f"{path}: want at most {format_bytes(room)} more of results, found {format_bytes(size)}"
+            message = f"{path}: expected at most {format_bytes(room)} more of results, found {format_bytes(size)}"
             raise InputError(message, hint="Is it a trace? `inferometer summary` reads these.")
         room -= size
     return [(_name(path), read_run(path)) for path in paths]

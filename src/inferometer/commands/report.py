@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import Output, Source, command, output_options, source_argument
+from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.attribution import capture_option, open_captures
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.pages import (
@@ -20,7 +20,7 @@ from inferometer.commands.options.pages import (
 
 if TYPE_CHECKING:
     from inferometer.reports.page.blocks import Block
-    from inferometer.reports.page.look import Look
+    from inferometer.reports.page.look import PageData
 
 
 @command(
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @capture_option()
 @output_options("json")
 def run(
-    source: Source,
+    source: TraceArgument,
     candidate: str | None,
     output: str | None,
     to: str | None,
@@ -71,15 +71,15 @@ def run(
     warn_left_out(left_out)
 
 
-def _open(source: Source, candidate: str | None, modelled: Modelled, captures: tuple[str, ...]) -> "Look":
+def _open(source: TraceArgument, candidate: str | None, modelled: Modelled, captures: tuple[str, ...]) -> "PageData":
     model, ran_on = modelled.model(), modelled.ran_on()
     taken = open_captures(source, captures)
 
-    from inferometer.reports.page.look import Asked, Look
+    from inferometer.reports.page.look import PageData, PageOptions
 
     trace = source.open()
-    other = None if candidate is None else Source(candidate, source.format, source.limited).open()
-    return Look(trace, other, Asked(model, ran_on, modelled.bandwidths(), taken))
+    other = None if candidate is None else TraceArgument(candidate, source.format, source.limited).open()
+    return PageData(trace, other, PageOptions(model, ran_on, modelled.bandwidths(), taken))
 
 
 def _title(base: str, candidate: str | None) -> str:

@@ -1,6 +1,6 @@
 """`inferometer summary`: the first look at a trace."""
 
-from inferometer.commands.base import Output, Source, command, output_options, source_argument
+from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.selection import rank_option, top_option
 
@@ -15,7 +15,7 @@ from inferometer.commands.options.selection import rank_option, top_option
 @rank_option()
 @model_options(sizes=False)
 @output_options("json", "markdown")
-def run(source: Source, top: int, rank: int | None, modelled: Modelled, out: Output) -> None:
+def run(source: TraceArgument, top: int, rank: int | None, modelled: Modelled, out: Output) -> None:
     model, ran_on = modelled.model(), modelled.ran_on()
 
     from inferometer.findings.first_look import first_look

@@ -1,4 +1,4 @@
-"""What to look at first: one file a rule in `rules`, each declares `RULE`. `engine.find_findings` asks them all.
+"""What to look at first: one file per rule in `rules`, each declares `RULE`. `engine.find_findings` asks them all.
 
 `findings/engine.py` asks every rule of the folder about each run of a trace, and sorts what they found by severity,
 then by the time at stake. A rule is a file that declares a `RULE`: a name and a function from `Evidence` to findings.

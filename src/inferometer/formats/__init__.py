@@ -1,4 +1,4 @@
-"""One file a profile format: bytes to a trace.
+"""One file per profile format: bytes to a trace.
 
 `formats/source.py` gives formats plain bytes from a file, a gzip file or standard input. Compression is told from the
 first bytes, not from the name. Several gzip members follow each other; zeros between and behind them are skipped. A

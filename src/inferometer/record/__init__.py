@@ -12,7 +12,7 @@ end sorts each table and says `finished`.
 each thread until they are handed over. Steps are rows of `steps` and ranges. `profiler/profiler.py` runs
 torch.profiler in windows whose files the Kineto reader reads in another process; `profiler/clock_marks.py` ties their
 times to the recording's by marks, `profiler/window_tables.py` gives each launch the intercepted op that was open when
-it was called for. `record/counters` has one file a source; a thread reads them, holding the GIL for as long as a read
+it was called for. `record/counters` has one file per source; a thread reads them, holding the GIL for as long as a read
 takes.
 
 `recorder.py` starts and ends these. `program.py` starts a program with an environment that makes every Python below

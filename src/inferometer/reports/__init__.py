@@ -1,4 +1,4 @@
-"""One file a rendering: a result to text. Only here do numbers become pretty.
+"""One file per rendering: a result to text. Only here do numbers become pretty.
 
 `reports/chrome` writes the Trace Event Format as PyTorch does, with times as decimals of exact nanoseconds.
 `reports/perfetto` writes Perfetto's own protocol with a small encoder (the `perfetto` package, used in the tests to

@@ -88,7 +88,7 @@ def test_what_can_not_be_is_said(
 
 def test_a_trace_of_launches_has_no_sums_by_step(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run("kernels", "samples/decode.json.gz", "--model-config", "gemma-3-1b", capsys=capsys)
-    assert (code, "want sums by kernel and step" in err) == (3, True)
+    assert (code, "expected sums by kernel and step" in err) == (3, True)
 
 
 def test_summary_says_what_to_look_at_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,7 +72,7 @@ _SCALES = {  # of a unit for people, the largest first
 
 @dataclass(frozen=True)
 class DeviceList(Result):
-    """One row a device; a column says its unit, and null is unknown or not there."""
+    """One row per device; a column says its unit, and null is unknown or not there."""
 
     devices: tuple[Device, ...]
     frame: pl.DataFrame
@@ -112,7 +112,7 @@ class DeviceSheet(Result):
 
 @dataclass(frozen=True)
 class TracedDevices(Result):
-    """One row a device of a trace: what the trace calls it, which of ours that is (null: not sure), its values.
+    """One row per device of a trace: what the trace calls it, which of ours that is (null: not sure), its values.
 
     `found` has what the trace says of each, and the devices that may be meant: one where it is sure. `inferred` names
     those that one without a name looks like.

@@ -34,7 +34,7 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class CallTreeTable(Result):
-    """`frame`: a row a node, depth first, callees longest first.
+    """`frame`: a row per node, depth first, callees longest first.
 
     `node`, `parent` (null for the outermost), `depth`, `kind` (`span`, `frame`, `module`, `op`, `graph`, `kernel`,
     `unknown`), `name`, `count` of launches, `self_ns`, `total_ns` with all callees, `share` of all device time, and

@@ -42,7 +42,7 @@ DEVICE_COLUMNS = tuple(field.column for field in _DEVICE_FIELDS)
 
 @dataclass(frozen=True)
 class Summary(Result):
-    """`devices`: one row a device (and rank, where known); `kernels`: the first rows of the kernel table.
+    """`devices`: one row per device (and rank, where known); `kernels`: the first rows of the kernel table.
 
     `counts`: rows of every table. `log`: the first lines of text, where the trace is made of printed sums.
     """
@@ -144,7 +144,7 @@ def _log(trace: Trace) -> pl.DataFrame:
 def device_times(trace: Trace) -> pl.DataFrame:
     """Busy, idle, kernel, copy and overlap time of each device, ns, with the device's name where the file tells it.
 
-    One row a device, or a rank and device where ranks are known. `busy_ns + idle_ns = window_ns`, and
+    One row per device, or a rank and device where ranks are known. `busy_ns + idle_ns = window_ns`, and
     `kernel_busy_ns + copy_busy_ns - overlap_ns = busy_ns`.
     """
     launches = trace.launches.select("rank", "device", "kind", "start_ns", "dur_ns")

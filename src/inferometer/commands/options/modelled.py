@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from inferometer.commands.base import Source
+from inferometer.commands.base import TraceArgument
 from inferometer.commands.options.selection import Number, renamed_option
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Modelled:
 
     def bounds(
         self,
-        source: Source,
+        source: TraceArgument,
         config: str,
         *,
         rank: int | None,

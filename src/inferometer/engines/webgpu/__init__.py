@@ -20,7 +20,7 @@ device in one submit, and each finds the token that the one before it sampled.
                                  ▼                                      ▼
                       chat                         profile                            tune
 
-- `backends/wgsl` has one file a kernel. Its bindings, constants, needed features and NumPy counterpart
+- `backends/wgsl` has one file per kernel. Its bindings, constants, needed features and NumPy counterpart
   (`numpy_kernels`) are read from the file itself (`source.py`), so nothing is declared twice; `enable` lines are put
   in front for the compiler that wants them.
 - `plan/kernel_path.py` reads a plan: steps, and for each the kernels that may run it. `plan/selection.py` takes one
@@ -29,7 +29,7 @@ device in one submit, and each finds the token that the one before it sampled.
 - An `Executor` runs one submit; a `Runner` a whole answer. `browser/session.py` is a runner whose loop is in the page
   (`page/engine.js`): its times hold no round trip. Weights are served by ranges of a file that exists only as
   contents, and kept in OPFS under a fingerprint.
-- `run/wgpu_executor.py` records through wgpu's native calls (`run/native_calls.py`), a few microseconds a dispatch;
+- `run/wgpu_executor.py` records through wgpu's native calls (`run/native_calls.py`), a few microseconds per dispatch;
   errors that arrive later are raised where they matter (`run/device_errors.py`). `run/driver_order.py` loads Triton's
   LLVM before a driver's, which would end the process otherwise.
 - `profile/profiled_run.py` defines each metric once. The store has launches, totals, steps, spans, selections, log

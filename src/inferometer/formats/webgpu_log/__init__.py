@@ -1,7 +1,7 @@
 """Logs of a WebGPU engine: what a browser or Node process prints while it loads a model, runs it and profiles it.
 
 Source: a log of a browser engine that a Node harness relays, and the harness's own lines. Every line is typed and kept
-in log; kernel selections fill selections; each profile report fills totals (a row a printed row) and steps (a row a
+in log; kernel selections fill selections; each profile report fills totals (a row per printed row) and steps (a row a
 report, with wall times from the times of the lines). What the lines say besides is in `facts.engine_metrics`. Sizes are
 in powers of 1024, as the engine counts them: its 1024 MB are 1 GB. Leaves out: printed shares of time, which the rows
 make. Modules: `lines` takes a line apart, `messages` reads what it says, `tables` the cells of reports, `reports`

@@ -1,11 +1,11 @@
 """What the file says of itself: of two runs side by side."""
 
 from inferometer.reports.page.blocks import Block, Facts
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 
 
-def _build(look: Look) -> Block:
+def _build(look: PageData) -> Block:
     base = dict(look.first.facts())
     if look.second is None:
         return Block("facts", "Facts", [Facts(tuple(base.items()))])
