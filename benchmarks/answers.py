@@ -76,7 +76,7 @@ def check_summary(output: bytes, truth: Truth) -> Answer:
     """`summary`: its line of row counts, as text."""
     line = ", ".join(f"{number:,} {table}" for table, number in truth.rows.items())
     if line not in output.decode("utf-8"):
-        raise WrongAnswer(f"want a line with {line!r}, found\n{output[:600].decode('utf-8', 'replace')}")
+        raise WrongAnswer(f"expected a line with {line!r}, found\n{output[:600].decode('utf-8', 'replace')}")
     return Answer(None, f"{sum(truth.rows.values()):,} rows")
 
 
@@ -88,7 +88,7 @@ def check_families(output: bytes, truth: Truth) -> Answer:
     want("total_ns", truth.kernel_ns, said["total_ns"])
     want("total_ns of rows", truth.kernel_ns, sum(row["total_ns"] for row in said["rows"]))
     if len(said["rows"]) >= len(truth.tables["kernels"]):
-        raise WrongAnswer(f"want fewer families than kernels, found {len(said['rows'])}")
+        raise WrongAnswer(f"expected fewer families than kernels, found {len(said['rows'])}")
     return Answer(said["total_ns"], f"{len(said['rows'])} families")
 
 
@@ -110,7 +110,7 @@ def check_findings(output: bytes, truth: Truth) -> Answer:
     found = parse(output)["findings"]
     for each in found:
         if not each["evidence"] or not each["next"] or not 0 <= (each["share"] or 0) <= 1:
-            raise WrongAnswer(f"{truth.rows}: want evidence, a next step and a share of 0 to 1, found {each}")
+            raise WrongAnswer(f"{truth.rows}: expected evidence, a next step and a share of 0 to 1, found {each}")
     return Answer(None, f"{len(found):,} findings")
 
 
@@ -122,7 +122,9 @@ def check_groups(output: bytes, truth: Truth) -> Answer:
     for part in (part for group in said["groups"] for member in group["members"] for part in member["parts"]):
         want(f"launches of {part['kernel']}", round(kernels[part["kernel"]]["count"]), part["of"])
         if part["count"] > part["of"]:
-            raise WrongAnswer(f"want at most {part['of']:,} of {part['kernel']} in a group, found {part['count']:,}")
+            raise WrongAnswer(
+                f"expected at most {part['of']:,} of {part['kernel']} in a group, found {part['count']:,}"
+            )
     return Answer(None, f"{said['groups_found']} groups among {said['launches']:,} launches")
 
 
@@ -138,7 +140,7 @@ def check_compare(output: bytes, truth: Truth, candidate: Truth, changed: str) -
     said = parse(output)
     first, added = said["contributions"][0], [row for row in said["contributions"] if row["added"]]
     if changed not in first["base_names"][0] or said["verdict"] not in _VERDICTS:
-        raise WrongAnswer(f"want a change of {changed}, found {said['verdict']} and first {first['name']}")
+        raise WrongAnswer(f"expected a change of {changed}, found {said['verdict']} and first {first['name']}")
     change = said["candidate_step_ns"] - said["base_step_ns"]
     want("the step's change", sum(row["delta_ns"] for row in added) + said["unexplained_ns"], change)
     if "devices" not in truth.tables or any(side and side["used"] for side in said["steps"].values()):
@@ -170,7 +172,7 @@ def check_report(output: bytes, truth: Truth, made: Path) -> Answer:
     kernels = truth.tables["kernels"]
     most = max(kernels, key=lambda name: kernels[name]["total_ns"]).partition("<")[0]  # what needs no escaping
     if len(page) > _PAGE_BYTES or not page.lstrip().startswith(b"<!doctype html>") or most.encode() not in page:
-        raise WrongAnswer(f"want a page of at most {_PAGE_BYTES:,} bytes with {most}, found {len(page):,} bytes")
+        raise WrongAnswer(f"expected a page of at most {_PAGE_BYTES:,} bytes with {most}, found {len(page):,} bytes")
     return Answer(None, f"{len(said['sections'])} sections, {len(page) / 1e6:.1f} MB")
 
 
@@ -179,19 +181,19 @@ def check_names(output: bytes, truth: Truth) -> Answer:
     try:
         said = {row["name"]: row for row in json.loads(output)}
     except ValueError as error:
-        raise WrongAnswer(f"want JSON, found {output[:200]!r}") from error
+        raise WrongAnswer(f"expected JSON, found {output[:200]!r}") from error
     want("names", truth.events, len(said))
     for name, known in truth.tables["names"].items():
         found = {key: said[name][key] for key in known}
         if any(found[key] not in str(known[key]).split("|") for key in known):
-            raise WrongAnswer(f"want {known}, found {found} of {name}")
+            raise WrongAnswer(f"expected {known}, found {found} of {name}")
     return Answer(None, f"{len(said):,} names, {len(truth.tables['names']):,} of them labelled")
 
 
 def check_help(output: bytes) -> Answer:
     """`inferometer --help` lists the commands measured here."""
     if missing := [name for name in (b"kernels", b"import", b"summary") if name not in output]:
-        raise WrongAnswer(f"want the commands in the help, found none of the name {missing[0].decode()}")
+        raise WrongAnswer(f"expected the commands in the help, found none of the name {missing[0].decode()}")
     return Answer(None, "lists the commands")
 
 
@@ -200,14 +202,14 @@ def read_peer(output: bytes) -> Answer:
     lines = output.splitlines()
     said = parse(lines[-1] if lines else b"")
     if not isinstance(said.get("kernel_ns"), int) or said["kernel_ns"] <= 0:
-        raise WrongAnswer(f"want a sum of kernel time above 0, found {said.get('kernel_ns')!r}")
+        raise WrongAnswer(f"expected a sum of kernel time above 0, found {said.get('kernel_ns')!r}")
     return Answer(said["kernel_ns"], "not gated")
 
 
 def want(what: str, wanted: int, found: object) -> None:
     """Raises `WrongAnswer` unless the number is the one wanted."""
     if found != wanted:
-        raise WrongAnswer(f"{what}: want {wanted:,}, found {found!r}")
+        raise WrongAnswer(f"{what}: expected {wanted:,}, found {found!r}")
 
 
 def parse(output: bytes) -> dict[str, Any]:
@@ -215,9 +217,9 @@ def parse(output: bytes) -> dict[str, Any]:
     try:
         said = json.loads(output)
     except ValueError as error:
-        raise WrongAnswer(f"want JSON, found {output[:200]!r}") from error
+        raise WrongAnswer(f"expected JSON, found {output[:200]!r}") from error
     if not isinstance(said, dict):
-        raise WrongAnswer(f"want a JSON object, found {output[:200]!r}")
+        raise WrongAnswer(f"expected a JSON object, found {output[:200]!r}")
     return said
 
 
@@ -240,7 +242,7 @@ def _check_rows(rows: Sequence[Mapping[str, Any]], key: str, truth: Truth, table
         known, row = wanted.get(name, {}), found.get(name, {})
         numbers = {column: row.get(column) for column in known}
         if not row or not known or not all(_equal(column, known[column], numbers[column]) for column in known):
-            raise WrongAnswer(f"{table}: want {dict(known) or 'no such row'}, found {numbers or row} of {name}")
+            raise WrongAnswer(f"{table}: expected {dict(known) or 'no such row'}, found {numbers or row} of {name}")
 
 
 def _equal(column: str, wanted: float, found: object) -> bool:

@@ -1,4 +1,4 @@
-"""How often launches get the right call site, on made-up Kineto traces of which every launch is known.
+"""How often launches get the right call site, on synthetic Kineto traces of which every launch is known.
 
     python -m benchmarks.attribution_truth                                  all cases, in about a minute
     python -m benchmarks.attribution_truth --only graph --layers 2 --misses
@@ -119,7 +119,7 @@ class Score:
             verdict = judge(wanted, row[column], is_told=is_told)
             self.verdicts[part][verdict] += 1
             if verdict != "right" and self._missed(part) <= _MOST_MISSES:
-                self.misses.append(f"{part} {verdict}: want {wanted}, found {row[column]} of {known.kernel[:80]}")
+                self.misses.append(f"{part} {verdict}: expected {wanted}, found {row[column]} of {known.kernel[:80]}")
 
     def as_json(self) -> dict[str, Any]:
         """Counts."""
@@ -156,7 +156,7 @@ def run_case(case: Case) -> list[Score]:
 
 
 def table(scores: Iterable[Score]) -> list[str]:
-    """A Markdown table, one row a case and way."""
+    """A Markdown table, one row per case and way."""
     head = ("case", "way", "launches", "chain of ops", "chain of modules", "innermost frame")
     lines = [f"| {' | '.join(head)} |", "| --- | --- | ---: | ---: | ---: | ---: |"]
     for score in scores:
@@ -197,10 +197,12 @@ def _pair(known: list[Known], rows: list[dict[str, Any]]) -> Iterator[tuple[Know
     known.sort(key=lambda launch: _place(launch.stream, launch.start_ns))
     rows.sort(key=lambda row: _place(row["stream"], row["start_ns"]))
     if len(known) != len(rows):
-        raise LookupError(f"want {len(known):,} launches, found {len(rows):,}")
+        raise LookupError(f"expected {len(known):,} launches, found {len(rows):,}")
     for launch, row in zip(known, rows, strict=True):
         if (launch.stream, launch.start_ns, launch.kernel) != (row["stream"], row["start_ns"], row["kernel"]):
-            raise LookupError(f"want {launch.kernel} at {launch.start_ns}, found {row['kernel']} at {row['start_ns']}")
+            raise LookupError(
+                f"expected {launch.kernel} at {launch.start_ns}, found {row['kernel']} at {row['start_ns']}"
+            )
         yield launch, row
 
 

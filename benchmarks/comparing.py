@@ -1,6 +1,6 @@
 """Measures how long a comparison takes beside loading the two traces.
 
-    python -m benchmarks.comparing                    two made-up Kineto files of about 504 MB
+    python -m benchmarks.comparing                    two synthetic Kineto files of about 504 MB
     python -m benchmarks.comparing --steps 8          tries it in seconds
 
 The second file has one kernel that takes 1.3 times as long; no time is told unless it comes first, within its interval.

@@ -55,7 +55,7 @@ _IN_NSYS: Final = ("Nsight Systems, graph", "Nsight Systems, eager")  # of one r
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A trace: one file a rank; `nsys`: an export of Nsight Systems, not of PyTorch's profiler."""
+    """A trace: one file per rank; `nsys`: an export of Nsight Systems, not of PyTorch's profiler."""
 
     name: str
     traces: tuple[Options, ...]
@@ -238,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _misses(found: Iterable[Found]) -> Iterator[str]:
     for each in found:
         if each.place is None or each.place > HIGH_ENOUGH:
-            yield f"{each.fault}, {each.case}: want {each.rule}"
+            yield f"{each.fault}, {each.case}: expected {each.rule}"
             yield from (f"  {finding['place']}. {_told(finding)}" for finding in each.findings)
 
 

@@ -73,14 +73,14 @@ def score(rows: Sequence[dict[str, str]], times: Iterable[dict[str, str]] = ()) 
         known = decoding.decode(row["name"])
         if verdicts[row["name"]] != "right":
             wanted = f"{row['library']} {row['family']}"
-            mistakes.append(f"want {wanted}, found {known.library} {known.family}: {row['name'][:200]}")
+            mistakes.append(f"expected {wanted}, found {known.library} {known.family}: {row['name'][:200]}")
         for field in FIELDS:
             found, wanted = getattr(known, field), row[field]
             answered[field] += found is not None
             labelled[field] += wanted != ""
             agreed[field] += found is not None and str(found) in wanted.split("|")
             if wanted != ("" if found is None else str(found)) and str(found) not in wanted.split("|"):
-                mistakes.append(f"want {field} {wanted or '-'}, found {found}: {row['name'][:200]}")
+                mistakes.append(f"expected {field} {wanted or '-'}, found {found}: {row['name'][:200]}")
     shares = _time_shares(verdicts, times)
     return Score(
         names=len(rows),
@@ -142,7 +142,9 @@ def _count_up(name: str, step: int) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", type=Path, nargs="+", help="files of labels, CSV or JSON")
-    parser.add_argument("--mangled", type=Path, help="mangled names, one a line, to measure the speed with demangling")
+    parser.add_argument(
+        "--mangled", type=Path, help="mangled names, one per line, to measure the speed with demangling"
+    )
     options = parser.parse_args(arguments)
     rows = [row for path in options.labels for row in read_labels(path)]
     times = [row for path in options.labels for row in _read_times(path.with_name("gpu_time.csv"))]

@@ -154,13 +154,13 @@ def check(ours: Sequence[Mapping[str, Any]], naive: pd.DataFrame) -> int:
     """The number of rows, when every number of each agrees."""
     wanted = {tuple(row[key] for key in KEYS): row for row in naive.to_dict("records")}
     if len(ours) != len(wanted):
-        raise SystemExit(f"{len(ours)} rows, want {len(wanted)}")
+        raise SystemExit(f"{len(ours)} rows, expected {len(wanted)}")
     for row in ours:
         other = wanted[row["function"], row["metric"], row["device"]]
         for name, title in NUMBERS.items():
             a, b = math.nan if row[name] is None else row[name], other[title]
             if not (math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=1e-9) or (math.isnan(a) and math.isnan(b))):
-                raise SystemExit(f"{row['function'][:60]} {row['metric']}: {name} is {a}, want {b}")
+                raise SystemExit(f"{row['function'][:60]} {row['metric']}: {name} is {a}, expected {b}")
     return len(ours)
 
 

@@ -274,7 +274,7 @@ _NOTES: Final = """\
 - `launches --capture` reads two files, the graph file and the eager file of the same size: costs are set beside the
   size of the first alone. At least 95 % of the replayed time got ops, those of the eager run wherever a kernel has but
   one there; the answer says how much it was.
-- Eager files have many host events a launch; graph files replay a CUDA graph in their decode steps, and have many
+- Eager files have many host events per launch; graph files replay a CUDA graph in their decode steps, and have many
   launches a host call. The smallest file of each kind (one layer, or a few steps) shows the start.
 - `bench`, `formats`, `hardware`, `leaderboard`, `operators` read nothing that grows, and have no case. Exports have
   no groups, steps and comparisons here, logs no calls, ranges and timelines: other files show how these commands grow.

@@ -48,11 +48,11 @@ def check_captured(output: bytes, truth: Truth, eager: Truth) -> Answer:
     replayed_ns = _replayed_ns(truth)
     found_ns = sum(said["by_how"].get(how, 0) for how in _FOUND)
     if not 0 < _LEAST_FOUND * replayed_ns <= found_ns <= replayed_ns:
-        raise WrongAnswer(f"want ops for {_LEAST_FOUND:.0%} of {replayed_ns:,} replayed ns, found {found_ns:,}")
+        raise WrongAnswer(f"expected ops for {_LEAST_FOUND:.0%} of {replayed_ns:,} replayed ns, found {found_ns:,}")
     only = {kernel: op for (op, kernel), sums in _known_ops(eager).items() if sums == _sums(eager, kernel)}
     for op, kernel in _found_ops(said["rows"], truth):
         if only.get(kernel, op) != op:
-            raise WrongAnswer(f"want {only[kernel]}, found {op} of {kernel}")
+            raise WrongAnswer(f"expected {only[kernel]}, found {op} of {kernel}")
     return Answer(None, f"{found_ns / replayed_ns:.1%} of the replays' time")
 
 
@@ -69,7 +69,7 @@ def check_tree(output: bytes, truth: Truth) -> Answer:
         name = f"node {node['node']}, {node['name'][:80]}"
         want(f"total_ns of {name}", node["self_ns"] + sum(callee["total_ns"] for callee in below), node["total_ns"])
         if bool(below) == (node["kind"] == "kernel"):
-            raise WrongAnswer(f"want kernels as the leaves, and no other, found {name}")
+            raise WrongAnswer(f"expected kernels as the leaves, and no other, found {name}")
     _check_leaves([node for node in said["nodes"] if node["kind"] == "kernel"], truth)
     return Answer(None, f"{len(said['nodes']):,} nodes")
 
@@ -137,7 +137,9 @@ def _want_sums(what: str, wanted: _Sums, found: _Sums) -> None:
     """Raises `WrongAnswer` with the first key whose launches and time differ."""
     for key in sorted(wanted.keys() | found.keys()):
         if wanted.get(key) != found.get(key):
-            raise WrongAnswer(f"{what}: want {wanted.get(key) or 'none'}, found {found.get(key) or 'none'} of {key}")
+            raise WrongAnswer(
+                f"{what}: expected {wanted.get(key) or 'none'}, found {found.get(key) or 'none'} of {key}"
+            )
 
 
 def _percent(part: int, whole: int) -> str:

@@ -1,4 +1,4 @@
-"""How exactly steps are found in traces without marks, on made-up Kineto traces of which every step is known.
+"""How exactly steps are found in traces without marks, on synthetic Kineto traces of which every step is known.
 
     python -m benchmarks.steps_truth                             all cases, in about a minute
     python -m benchmarks.steps_truth --only graph --layers 2 --misses
@@ -215,7 +215,7 @@ def judge_marks(name: str, truth: Truth, steps: pl.DataFrame) -> Score:
         is_exact = row is not None and row["wall_ns"] == known.end_ns - known.start_ns
         score.exact += is_exact
         if not is_exact:
-            score.miss(f"step {known.step} ({known.phase}): want it at {known.start_ns}")
+            score.miss(f"step {known.step} ({known.phase}): expected it at {known.start_ns}")
         _judge_phase(score, known.step, known.phase, None if row is None else row["phase"])
     return score
 
@@ -224,7 +224,7 @@ def _judge_phase(score: Score, step: int, wanted: str, found: str | None) -> Non
     verdict = "missing" if found is None else "right" if found == wanted else "wrong"
     score.verdicts[verdict] += 1
     if verdict == "wrong":
-        score.miss(f"step {step}: want {wanted}, found {found}")
+        score.miss(f"step {step}: expected {wanted}, found {found}")
 
 
 def _placed(start: np.ndarray[tuple[int], np.dtype[np.int64]], steps: pl.DataFrame) -> Any:
@@ -237,7 +237,7 @@ def _placed(start: np.ndarray[tuple[int], np.dtype[np.int64]], steps: pl.DataFra
 
 
 def table(scores: Iterable[Score]) -> list[str]:
-    """A Markdown table, one row a case."""
+    """A Markdown table, one row per case."""
     head = ("case", "steps", "exact", "too many", "phases", "confidence", "anchor")
     lines = [f"| {' | '.join(head)} |", "| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
     for score in scores:

@@ -67,7 +67,7 @@ class TraceFile:
 
 
 def make_trace_file(steps: int, cache: Path, kind: str = "eager", options: str = "") -> TraceFile:
-    """A Kineto trace of that many steps, with stacks and shapes: eager, about 2.3 MB a step; of a CUDA graph, 0.7 MB.
+    """A Kineto trace of that many steps, with stacks and shapes: eager, about 2.3 MB per step; of a CUDA graph, 0.7 MB.
 
     `kind` names the file; `options` are the generator's.
     """
@@ -140,7 +140,7 @@ def make_log(batches: int, cache: Path, kind: str = "log", options: str = "") ->
 
 
 def make_names(number: int, cache: Path) -> TraceFile:
-    """So many kernel names, one a line, all different; their labels are the truth."""
+    """So many kernel names, one per line, all different; their labels are the truth."""
     path = cache / f"names-{number}.txt"
     truth_path = path.with_suffix(".truth.json")
 

@@ -2,8 +2,9 @@
 
     python -m benchmarks.webgpu_engine --rounds 60 --json results.json
 
-1. A decode step of 26 layers, hidden 256, four steps a submit: all dispatches in one compute pass, a pass each, and the
-   profiled form; medians over rounds in turns, the interval where 95 % of medians of rounds drawn again lie. Bar: one
+1. A decode step of 26 layers, hidden 256, four steps per submit: all dispatches in one compute pass, a pass each, and
+   the profiled form; medians over rounds in turns, the interval where 95 % of medians of rounds drawn again lie. Bar:
+   one
    pass is at least 1.3 times as fast as a pass a kernel.
 2. What recording a dispatch costs Python in a single pass. Bar: 6 µs.
 3. What a position in the KV cache costs attention in one layer of Gemma 3 1B's form (4 heads on 1 kv head of 256),
@@ -99,7 +100,7 @@ def measure_forms(executor: Executor, rounds: int, tuning: Path | None, hidden: 
                 times = zip(one.begin_ns, one.end_ns, strict=True)
                 busy.append(sum(end - begin for begin, end in times if begin is not None and end is not None) / BATCH)
     if len(answers) != 1:
-        raise SystemExit(f"the forms gave {len(answers)} answers: want one")
+        raise SystemExit(f"the forms gave {len(answers)} answers: expected one")
     base = walls["single_pass"]
     rows = []
     for timing in TIMINGS:
@@ -199,10 +200,10 @@ def show(result: dict[str, Any]) -> None:
     forms, attention, out = result["forms"], result["attention"], sys.stdout
     out.write(f"{result['adapter']}; {forms['dispatches']} dispatches a decode step, {result['rounds']} rounds\n")
     for row in forms["rows"]:
-        form = "{form:18} {ms:8.2f} ms a step, {least:.2f} at least  x {ratio:.2f} ({low:.2f} to {high:.2f})\n"
+        form = "{form:18} {ms:8.2f} ms per step, {least:.2f} at least  x {ratio:.2f} ({low:.2f} to {high:.2f})\n"
         out.write(form.format(ms=row["step_ns"] / 1e6, least=row["least_step_ns"] / 1e6, **row))
     out.write(f"kernels of a step, by their own times: {forms['kernels_ns'] / 1e6:.2f} ms\n")
-    out.write(f"recording: {forms['record_ns'] / 1e3:.2f} µs a dispatch, p95 {forms['record_p95_ns'] / 1e3:.2f}\n")
+    out.write(f"recording: {forms['record_ns'] / 1e3:.2f} µs per dispatch, p95 {forms['record_p95_ns'] / 1e3:.2f}\n")
     for name in ("split", *SERIAL_THREADS):
         one = attention[name]
         bound = f", bound {one['bound_ns']:.0f} ns" if "bound_ns" in one else ""

@@ -30,7 +30,7 @@ _HELP_WIDTH = 88
 _EXITS = (
     ("0", "Done."),
     ("1", "A check that the command was asked for said no."),
-    ("2", "Wrong usage: an unknown command or option, or two that can't go together."),
+    ("2", "Wrong usage: an unknown command or option, or two that are mutually exclusive."),
     ("3", "Bad input: a file, a name or a value that can't be used."),
     ("4", "A device, a program or an extra that the request needs is not here."),
     ("70", "A bug in inferometer. Run it again with `--debug` and report what it prints."),

@@ -2,7 +2,7 @@
 
 A block's first word is its language, further words say how it is treated:
 
-    sh                commands, one a line; each must succeed
+    sh                commands, one per line; each must succeed
     console           `$ command` and, below it, what it prints on a terminal of 108 columns
     python            code; the blocks of a page share their names
     text output       what the python block above it prints
@@ -163,7 +163,9 @@ class _Run:
 
     def _command(self, command: str, line: int) -> str:
         if not command.startswith(_RUNS):
-            raise PageError(f"{self._page}:{line}: want one of {', '.join(_RUNS)}, found {command!r}; or say no-run")
+            raise PageError(
+                f"{self._page}:{line}: expected one of {', '.join(_RUNS)}, found {command!r}; or say no-run"
+            )
         output, code = run_on_terminal(command, self._folder)
         if code:
             raise PageError(f"{self._page}:{line}: {command} ended with {code}:\n{output}")

@@ -23,8 +23,10 @@ def test_every_class_has_its_exit_code(error: InferometerError, exit_code: int) 
 
 
 def test_the_hint_stands_below_the_message_indented_by_two_spaces() -> None:
-    error = FormatError('run7.json.gz: traceEvents[1042].dur: want microseconds, found "12us"', hint="Export it again.")
-    assert str(error) == 'run7.json.gz: traceEvents[1042].dur: want microseconds, found "12us"\n  Export it again.'
+    error = FormatError(
+        'run7.json.gz: traceEvents[1042].dur: expected microseconds, found "12us"', hint="Export it again."
+    )
+    assert str(error) == 'run7.json.gz: traceEvents[1042].dur: expected microseconds, found "12us"\n  Export it again.'
 
 
 def test_every_line_of_a_hint_is_indented() -> None:

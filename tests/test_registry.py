@@ -79,7 +79,7 @@ def test_two_modules_with_one_name_are_refused_naming_both(site: Site) -> None:
 @pytest.mark.parametrize("text", ["THING = 3\n", THING.format(name="")])
 def test_an_object_without_a_name_is_refused(site: Site, text: str) -> None:
     site.module("one", text)
-    with pytest.raises(InferometerError, match=r"one\.THING: want an object with a name"):
+    with pytest.raises(InferometerError, match=r"one\.THING: expected an object with a name"):
         site.collect()
 
 
@@ -105,7 +105,7 @@ def test_entry_points_of_other_packages_are_added(site: Site) -> None:
     ("text", "cause"),
     [
         ("raise RuntimeError('no licence')\n", "RuntimeError: no licence"),
-        ("THING = 3\n", "want an object with a name, found int"),
+        ("THING = 3\n", "expected an object with a name, found int"),
         ("", "AttributeError"),
         (THING.format(name="zebra"), 'the name "zebra" is already taken'),
     ],

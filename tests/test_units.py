@@ -75,7 +75,7 @@ def test_a_printed_duration_tells_how_finely_it_was_printed(text: str, ns: str, 
 def test_what_is_no_duration_is_refused_with_what_was_wanted_and_found(text: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_duration(text)
-    assert f'want a duration such as 1.266 s, 84.724 us or 960 ns, found "{text[:80]}"' in str(caught.value)
+    assert f'expected a duration such as 1.266 s, 84.724 us or 960 ns, found "{text[:80]}"' in str(caught.value)
     assert str(caught.value).splitlines()[1] == "  Units: ns, us, \u03bcs, ms, s, min, h."
 
 
@@ -156,7 +156,7 @@ def test_sizes_are_read_exactly(text: str, size_bytes: int) -> None:
 
 
 def test_what_is_no_size_is_refused() -> None:
-    with pytest.raises(InputError, match=r'want a size such as 1\.5 GB, 4 KiB or 512 B, found "3 Gb"'):
+    with pytest.raises(InputError, match=r'expected a size such as 1\.5 GB, 4 KiB or 512 B, found "3 Gb"'):
         parse_bytes("3 Gb")  # bits?
     with pytest.raises(InputError):
         parse_bytes("512", default_unit=None)

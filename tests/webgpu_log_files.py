@@ -114,7 +114,7 @@ def write_log(**changes: object) -> str:
 
 
 def usual_decode(dims: Dims, bandwidth_gb_s: float = 100.0, launch_ms: float = 0.004) -> dict[str, Time]:
-    """ms a token that each label takes when it moves its bytes at this bandwidth."""
+    """ms per token that each label takes when it moves its bytes at this bandwidth."""
 
     def moves(elements: float) -> float:
         return launch_ms + 2 * elements / bandwidth_gb_s * 1e-6

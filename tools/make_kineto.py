@@ -1,4 +1,4 @@
-"""Writes a PyTorch-profiler (Kineto) trace of LLM serving that is made up, and exactly known.
+"""Writes a PyTorch-profiler (Kineto) trace of LLM serving that is synthetic, and exactly known.
 
     make_kineto.py --steps 8 --out trace.json                     eager, stacks and shapes: about 18 MB
     make_kineto.py --steps 218 --out big.json                     about 500 MB, 100,000 kernels

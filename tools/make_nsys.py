@@ -1,4 +1,4 @@
-"""Writes an Nsight Systems `.sqlite` export of LLM decoding that is made up, and exactly known.
+"""Writes an Nsight Systems `.sqlite` export of LLM decoding that is synthetic, and exactly known.
 
     make_nsys.py --kernels 100000 --out run.sqlite                 about 12 MB
     make_nsys.py --kernels 10000000 --out big.sqlite               about 1.2 GB
@@ -258,7 +258,7 @@ def _calls_of_steps(
 def _ranges(
     steps: _Steps, at_ends: list[tuple[int, int, int, int]], tid: int, options: Options, ids: dict[str, int]
 ) -> Iterator[tuple[Any, ...]]:
-    """A range a step with its own text, and in eager steps ranges of layers and launches with texts that repeat."""
+    """A range per step with its own text, and in eager steps ranges of layers and launches with texts that repeat."""
     for i, first, _, done in at_ends:
         yield first - 1_000, done + 4_000, 59, f"execute_context_0(0)_generation_64(64) step {i}", tid, None, 0
     if options.graph:
@@ -384,7 +384,7 @@ def main(arguments: list[str] | None = None) -> int:
     out, truth, force = given.pop("out"), given.pop("truth"), given.pop("force")
     options = Options(**given)
     if not 1 <= options.devices <= options.kernels:
-        parser.error("want at least one device, and a kernel for each")
+        parser.error("expected at least one device, and a kernel for each")
     if options.capture and not options.graph:
         parser.error("--capture needs --graph")
     for path in (out, truth):

@@ -1,4 +1,4 @@
-"""Writes the result of a serving benchmark that is made up, and exactly known, in the fields of real tools.
+"""Writes the result of a serving benchmark that is synthetic, and exactly known, in the fields of real tools.
 
     make_serving.py --out run.json                 as `vllm bench serve --save-result --save-detailed` has it
     make_serving.py --tool sglang --out run.jsonl  as `sglang.bench_serving --output-file --output-details` has it
@@ -27,7 +27,7 @@ _JITTER = 0.1  # of the time outside, either way
 
 @dataclass(frozen=True)
 class Options:
-    """`prompt` and `output` are tokens a request; `accept` is what a step gives a sequence."""
+    """`prompt` and `output` are tokens per request; `accept` is what a step gives a sequence."""
 
     tool: str = "vllm"
     requests: int = 64

@@ -4,7 +4,7 @@
     record_faults.py record cpu_quota --repeat 3 --seconds 12 --out FOLDER
     record_faults.py trim FOLDER/cpu_contention-0 samples/recorded/cpu_contention --seconds 6
 
-The program is the same in all: an MLP decodes one token a step, as `inferometer record` sees it; with a log it also
+The program is the same in all: an MLP decodes one token per step, as `inferometer record` sees it; with a log it also
 appends to a file and waits for the disk, as a durable log does. Nothing is made up: a fault is a thing that is really
 done to the program or beside it. Needs Linux and torch; a quota needs a control group that may be made.
 
@@ -13,7 +13,7 @@ done to the program or beside it. Needs Linux and torch; a quota needs a control
 | `cpu_contention` | two Python loops for each core | cause named, cpu_contention |
 | `cpu_quota` | a quota of 40 % of a core on the program's control group (version 1 or 2) | cause named, cpu_quota |
 | `cpu_stop` | SIGSTOP for 10 ms of every 20 ms, as cpulimit does | cause named, cpu_quota |
-| `disk` | another program writes large files with fsync; the program syncs a line a step | cause named, disk |
+| `disk` | another program writes large files with fsync; the program syncs a line per step | cause named, disk |
 | `disk_unfelt` | the same writer; the program doesn't use the disk | not disk |
 | `none` | nothing | no difference |
 

@@ -107,7 +107,7 @@ def _from_modules(package: str, constant: str, *, deep: bool) -> Iterator[tuple[
 def _add(found: dict[str, Any], origins: dict[str, str], origin: str, item: Any) -> None:
     name = getattr(item, "name", None)
     if not isinstance(name, str) or not name:
-        raise InferometerError(f"{origin}: want an object with a name, found {type(item).__name__}")
+        raise InferometerError(f"{origin}: expected an object with a name, found {type(item).__name__}")
     if name in found:
         raise InferometerError(f'{origin}: the name "{name}" is already taken by {origins[name]}')
     found[name] = item

@@ -131,11 +131,11 @@ def _parse_exact(
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     unit = (match["unit"] or default_unit or "").replace(_MICRO_SIGN, _MU) if match else ""
     if match is None or unit not in scales:
-        raise InputError(f"want {wanted}, found {_shortened(text)}", hint=f"Units: {', '.join(scales)}.")
+        raise InputError(f"expected {wanted}, found {_shortened(text)}", hint=f"Units: {', '.join(scales)}.")
     number, scale = Decimal(match["number"].replace(",", "")), Decimal(scales[unit])
     value = _EXACT.multiply(number, scale)
     if abs(value) > _INT64_MAX:
-        raise InputError(f"want {wanted}, found {_shortened(text)}, which is beyond 64 bits")
+        raise InputError(f"expected {wanted}, found {_shortened(text)}, which is beyond 64 bits")
     return value, scale.scaleb(int(number.as_tuple().exponent), _EXACT)
 
 

@@ -32,7 +32,7 @@ def test_a_pattern_finds_texts_and_no_pattern_finds_all() -> None:
 
 
 def test_what_is_no_regular_expression_is_refused() -> None:
-    with pytest.raises(InputError, match="match: want a regular expression, found '\\('"):
+    with pytest.raises(InputError, match="match: expected a regular expression, found '\\('"):
         compile_match("(")
 
 

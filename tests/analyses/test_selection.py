@@ -76,7 +76,7 @@ def test_a_trace_without_ranks_knows_none() -> None:
 
 @pytest.mark.parametrize("window", [(5, 5), (5, 4), (0, -1)])
 def test_a_window_out_of_order_is_refused(window: tuple[int, int]) -> None:
-    with pytest.raises(InputError, match="want two times in order"):
+    with pytest.raises(InputError, match="expected two times in order"):
         kernel_table(make_trace(), Selection(between_ns=window))
 
 

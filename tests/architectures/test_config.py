@@ -59,7 +59,7 @@ def test_the_language_model_of_a_multimodal_configuration_is_read() -> None:
     assert (model.heads, model.kv_heads, model.head_dim, model.vocab) == (8, 4, 256, 262_208)
     assert set(model.defaulted) == {"num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size"}
     assert count_parameters(model) == 3_880_263_168  # the language model of Gemma 3 4B
-    with pytest.raises(FormatError, match=r"text_config\.hidden_size: want a whole number from 1, found nothing"):
+    with pytest.raises(FormatError, match=r"text_config\.hidden_size: expected a whole number from 1, found nothing"):
         read_model(json.dumps({**outer, "text_config": {"model_type": "gemma3_text"}}))
 
 
@@ -134,34 +134,40 @@ def test_deepseek_without_compressed_queries_or_experts_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", r"config: want JSON: "),
-        ('{"model_type": 3}', r"config: model_type: want text, found 3"),
-        ("{}", r"config: model_type: want text, found nothing"),
-        (config(hidden_size="64"), r'hidden_size: want a whole number from 1 to 4294967296, found "64"'),
-        (config(hidden_size=64.0), r"hidden_size: want a whole number .*, found 64\.0"),
-        (config(num_hidden_layers=10**12), r"num_hidden_layers: want a whole number from 1 to 4096, found 10+"),
-        (config(hidden_size=10**30), r"hidden_size: want a whole number .*, found 10+"),
+        ("{", r"config: expected JSON: "),
+        ('{"model_type": 3}', r"config: model_type: expected text, found 3"),
+        ("{}", r"config: model_type: expected text, found nothing"),
+        (config(hidden_size="64"), r'hidden_size: expected a whole number from 1 to 4294967296, found "64"'),
+        (config(hidden_size=64.0), r"hidden_size: expected a whole number .*, found 64\.0"),
+        (config(num_hidden_layers=10**12), r"num_hidden_layers: expected a whole number from 1 to 4096, found 10+"),
+        (config(hidden_size=10**30), r"hidden_size: expected a whole number .*, found 10+"),
         (config(num_hidden_layers=True), r"num_hidden_layers: .* found true"),
-        (config(vocab_size=None), r"vocab_size: want a whole number from 1, found nothing"),
+        (config(vocab_size=None), r"vocab_size: expected a whole number from 1, found nothing"),
         (config(vocab_size=0), r"vocab_size: .* found 0"),
-        (config(num_key_value_heads=3), r"num_key_value_heads: want a divisor of num_attention_heads \(4\), found 3"),
-        (config(hidden_size=66), r"head_dim: want it given, since 4 heads don't divide 66, found nothing"),
-        (config(tie_word_embeddings="no"), r'tie_word_embeddings: want true or false, found "no"'),
-        (config(torch_dtype=16), r"torch_dtype: want text, found 16"),
+        (
+            config(num_key_value_heads=3),
+            r"num_key_value_heads: expected a divisor of num_attention_heads \(4\), found 3",
+        ),
+        (config(hidden_size=66), r"head_dim: expected it given, since 4 heads don't divide 66, found nothing"),
+        (config(tie_word_embeddings="no"), r'tie_word_embeddings: expected true or false, found "no"'),
+        (config(torch_dtype=16), r"torch_dtype: expected text, found 16"),
         (
             config(model_type="gemma2", attn_logit_softcapping="x"),
-            r'attn_logit_softcapping: want a number or null, found "x"',
+            r'attn_logit_softcapping: expected a number or null, found "x"',
         ),
-        (config(model_type="gemma2", layer_types=["full_attention"]), r"layer_types: want a list of 2, one a layer"),
+        (
+            config(model_type="gemma2", layer_types=["full_attention"]),
+            r"layer_types: expected a list of 2, one per layer",
+        ),
         (
             config(model_type="mistral", layer_types=["a", "b"]),
-            r'layer_types\[0\]: want "full_attention" or .*, found "a"',
+            r'layer_types\[0\]: expected "full_attention" or .*, found "a"',
         ),
-        (config(MOE, num_experts_per_tok=9), r"num_experts_per_tok: want a whole number from 1 to 8, found 9"),
-        (config(MOE, mlp_only_layers=[-1]), r"mlp_only_layers: want a list of layers, found \[-1\]"),
-        (config(MOE, use_sliding_window=True), r"layer_types: want it given where use_sliding_window is true"),
+        (config(MOE, num_experts_per_tok=9), r"num_experts_per_tok: expected a whole number from 1 to 8, found 9"),
+        (config(MOE, mlp_only_layers=[-1]), r"mlp_only_layers: expected a list of layers, found \[-1\]"),
+        (config(MOE, use_sliding_window=True), r"layer_types: expected it given where use_sliding_window is true"),
         (config(hidden_size=list(range(99))), r"found \[0,1,2[0-9,]{0,60}\.\.\."),
-        ('{"a":' + "[" * 100_000, r"config: want (a configuration, found )?JSON"),
+        ('{"a":' + "[" * 100_000, r"config: expected (a configuration, found )?JSON"),
     ],
     ids=range(22),
 )
@@ -201,9 +207,9 @@ def test_what_is_no_file_or_too_large_is_refused(tmp_path: Path) -> None:
         assert caught.value.hint is not None
     large = tmp_path / "large.json"
     large.write_bytes(b'{"a": "' + b"x" * 2**22 + b'"}')
-    with pytest.raises(FormatError, match="want a configuration of at most 4 MiB"):
+    with pytest.raises(FormatError, match="expected a configuration of at most 4 MiB"):
         read_model(large)
     for data in (b"[1]", b'{"a": "\xff"}', b"", b"\x00"):
         large.write_bytes(data)
-        with pytest.raises(FormatError, match=r"large\.json: want"):
+        with pytest.raises(FormatError, match=r"large\.json: expected"):
             read_model(large)

@@ -240,7 +240,7 @@ def test_sizes_of_elements_may_be_parts_of_bytes() -> None:
     ids=str,
 )
 def test_what_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))}: want"):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}: expected"):
         step_calls(bundled("gemma-3-1b"), **{"tokens": 1, "context": 0, **wrong})
 
 

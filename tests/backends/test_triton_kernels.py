@@ -18,8 +18,8 @@ from inferometer.backends import require_backend  # noqa: E402  torch comes firs
 from inferometer.backends.triton import loading  # noqa: E402
 from inferometer.backends.triton.decoder import DECODER  # noqa: E402
 from inferometer.bench.builds.building import build_candidate  # noqa: E402
+from inferometer.bench.candidates import Candidate  # noqa: E402
 from inferometer.bench.comparison import compare_outputs  # noqa: E402
-from inferometer.bench.entrants import Entrant  # noqa: E402
 from inferometer.bench.isolation import CandidateProcess, Session  # noqa: E402
 from inferometer.engines import arms  # noqa: E402
 from inferometer.errors import Unavailable, UnknownName  # noqa: E402
@@ -266,14 +266,14 @@ def test_the_catalogues_operators_are_right(name: str) -> None:
 
 def test_a_process_of_bench_interprets_the_backend() -> None:
     operator = require_operator("rms_norm")
-    (args, *_), session = operator.tiny, Session(operator, (Entrant("triton"),))
+    (args, *_), session = operator.tiny, Session(operator, (Candidate("triton"),))
     tensors = operator.inputs(**args, seed=1)
     with CandidateProcess(session) as process:
         (found,) = process.answer(tensors, args).outputs
     (check,) = compare_outputs(operator, found, operator.answer(tensors, args))
     assert check.is_right
-    assert not Session(operator, (Entrant("torch"),)).interprets
-    assert not Session(operator, (Entrant("triton"),), device="cuda").interprets
+    assert not Session(operator, (Candidate("torch"),)).interprets
+    assert not Session(operator, (Candidate("triton"),), device="cuda").interprets
 
 
 REFUSED: list[tuple[str, Callable[[], tuple[Any, ...]], dict[str, Any], str]] = [

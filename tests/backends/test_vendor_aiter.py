@@ -206,17 +206,19 @@ def test_tiny_shapes_are_right(name: str) -> None:
 
 
 def test_fp8_is_the_gpus_with_its_whole_range() -> None:
-    small = "240 as the largest value of fp8_e4m3fnuz, want 224"
+    small = "240 as the largest value of fp8_e4m3fnuz, expected 224"
     assert_right("aiter", "fp8_dynamic_per_token_quant", {"token_count": 5, "hidden_size": 129})
     assert_right("aiter", "fused_rmsnorm_quant", {"token_count": 5, "hidden_size": 129})
     for name in ("fp8_dynamic_per_token_quant", "fused_rmsnorm_quant"):
         args = {"token_count": 5, "hidden_size": 129}
         assert_refused(name, {**args, "fp8_max": 224.0}, small)
-        assert_refused(name, {**args, "fp8_dtype": "fp8_e4m3fn"}, "quantises to float8_e4m3fnuz here, want fp8_e4m3fn")
+        assert_refused(
+            name, {**args, "fp8_dtype": "fp8_e4m3fn"}, "quantises to float8_e4m3fnuz here, expected fp8_e4m3fn"
+        )
     group = {"token_count": 5, "hidden_size": 256, "group_size": 64, "fp8_dtype": "fp8_e4m3fnuz"}
     assert_right("aiter", "per_token_group_quant_fp8", {**group, "fp8_max": 240.0})
     assert_refused("per_token_group_quant_fp8", group, small)
-    assert_refused("per_token_group_quant_fp8", {**group, "group_size": 16}, "32, 64 and 128 columns, want 16")
+    assert_refused("per_token_group_quant_fp8", {**group, "group_size": 16}, "32, 64 and 128 columns, expected 16")
 
 
 def test_groups_of_experts_are_refused() -> None:
@@ -224,13 +226,13 @@ def test_groups_of_experts_are_refused() -> None:
 
 
 def test_a_factor_is_refused() -> None:
-    assert_tiny("aiter", "moe_sum_reduce", None, "no factor, want 2.5", None)
+    assert_tiny("aiter", "moe_sum_reduce", None, "no factor, expected 2.5", None)
 
 
 def test_latent_attention_has_one_row_and_two_numbers_of_heads() -> None:
     args = {"batch_size": 3, "ctx_len": 17, "ctx_lens": [3, 17, 1], "kv_lora_rank": 512, "qk_rope_head_dim": 64}
     assert_right("aiter", "mla_decode_attention", {**args, "nhead": 16})
-    assert_refused("mla_decode_attention", {**args, "nhead": 5}, "has 16 or 128 heads, want 5")
+    assert_refused("mla_decode_attention", {**args, "nhead": 5}, "has 16 or 128 heads, expected 5")
     assert_refused(
         "mla_decode_attention", {**args, "nhead": 16, "kv_lora_rank": 256}, r"rows of \(512, 64\), found \(256, 64\)"
     )

@@ -200,7 +200,7 @@ def test_tiny_shapes_are_right(name: str) -> None:
 
 
 def test_heads_that_it_has_no_rotation_for_are_refused() -> None:
-    assert_tiny("flashinfer", "fused_qkv_rope", None, "heads of 64, 128, 256, 512 columns, want 24", "want 72")
+    assert_tiny("flashinfer", "fused_qkv_rope", None, "heads of 64, 128, 256, 512 columns, expected 24", "expected 72")
 
 
 @pytest.mark.parametrize("with_bias", [False, True])
@@ -214,13 +214,13 @@ def test_k_as_wide_as_the_row_is_refused() -> None:
 
 
 def test_attention_without_a_mask() -> None:
-    assert_tiny("flashinfer", "attention_forward", "want 72", "want 16", "want 80")
+    assert_tiny("flashinfer", "attention_forward", "expected 72", "expected 16", "expected 80")
     args = {"num_heads": 2, "head_dim": 64, "seq_lens": [1, 33, 9], "key_lens": [5, 7, 40]}
     assert_right("flashinfer", "attention_forward", args)
 
 
 def test_attention_over_pages() -> None:
-    assert_tiny("flashinfer", "unified_attention", "want 16", "want 72", "want 8")
+    assert_tiny("flashinfer", "unified_attention", "expected 16", "expected 72", "expected 8")
     shape = {"num_query_heads": 4, "num_kv_heads": 2, "head_size": 64, "block_size": 16}
     assert_right("flashinfer", "unified_attention", {**shape, "seq_lens": [1, 63, 32]})
     assert_right("flashinfer", "unified_attention", {**shape, "seq_lens": [40, 17, 9], "query_lens": [1, 17, 5]})

@@ -136,17 +136,17 @@ def test_groups_of_experts_are_refused() -> None:
 
 
 def test_other_widths_are_refused() -> None:
-    with pytest.raises(Unavailable, match="widths of 2, 3 and 4, want 5"):
+    with pytest.raises(Unavailable, match="widths of 2, 3 and 4, expected 5"):
         assert_right("sgl-kernel", "causal_conv1d", {"token_count": 9, "dim": 8, "width": 5})
 
 
 def test_fp8_is_e4m3fn_up_to_448() -> None:
-    other = "quantises to fp8_e4m3fn, want fp8_e4m3fnuz"
+    other = "quantises to fp8_e4m3fn, expected fp8_e4m3fnuz"
     args = {"token_count": 5, "hidden_size": 256, "fp8_dtype": "fp8_e4m3fn"}
     assert_right("sgl-kernel", "fp8_dynamic_per_token_quant", args)
     for change, words in (
         ({"fp8_dtype": "fp8_e4m3fnuz"}, other),
-        ({"fp8_max": 240.0}, "448 as the largest value of fp8_e4m3fn, want 240"),
+        ({"fp8_max": 240.0}, "448 as the largest value of fp8_e4m3fn, expected 240"),
         ({"hidden_size": 129}, "a multiple of 4 columns, found 129"),
     ):
         with pytest.raises(Unavailable, match=words):
@@ -154,7 +154,9 @@ def test_fp8_is_e4m3fn_up_to_448() -> None:
 
 
 def test_groups_of_columns_are_those_compiled() -> None:
-    other = "want fp8_e4m3fnuz"
-    assert_tiny("sgl-kernel", "per_token_group_quant_fp8", None, other, "want 129", "448 as the largest .* want 240")
+    other = "expected fp8_e4m3fnuz"
+    assert_tiny(
+        "sgl-kernel", "per_token_group_quant_fp8", None, other, "expected 129", "448 as the largest .* expected 240"
+    )
     args = {"token_count": 3, "hidden_size": 256, "group_size": 64, "zero_groups": 1}
     assert_right("sgl-kernel", "per_token_group_quant_fp8", args)

@@ -378,7 +378,7 @@ def test_groups_of_experts_are_refused() -> None:
 
 
 def test_a_factor_is_refused() -> None:
-    assert_tiny("vllm", "moe_sum_reduce", None, "no factor, want 2.5", None)
+    assert_tiny("vllm", "moe_sum_reduce", None, "no factor, expected 2.5", None)
 
 
 def test_groups_that_are_no_power_of_two_are_refused() -> None:
@@ -386,8 +386,8 @@ def test_groups_that_are_no_power_of_two_are_refused() -> None:
 
 
 def test_other_fp8_types_than_the_platforms_are_refused() -> None:
-    other = "quantises to float8_e4m3fn here, want fp8_e4m3fnuz"
-    assert_tiny("vllm", "per_token_group_quant_fp8", None, other, None, "448 as the largest value of .*, want 240")
+    other = "quantises to float8_e4m3fn here, expected fp8_e4m3fnuz"
+    assert_tiny("vllm", "per_token_group_quant_fp8", None, other, None, "448 as the largest value of .*, expected 240")
     assert_tiny("vllm", "fused_rmsnorm_quant", other, None, other, other)
     per_token = {"token_count": 5, "hidden_size": 256}
     for fp8 in ({}, {"fp8_dtype": "fp8_e4m3fnuz"}):
@@ -405,8 +405,8 @@ def test_a_group_of_zeros_has_the_contracts_scale() -> None:
 
 def test_amds_fp8_goes_up_to_224(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FP8, "dtype", torch.float8_e4m3fnuz)
-    too_large = "224 as the largest value of fp8_e4m3fnuz, want 240"
-    other = "want fp8_e4m3fn$"
+    too_large = "224 as the largest value of fp8_e4m3fnuz, expected 240"
+    other = "expected fp8_e4m3fn$"
     assert_tiny("vllm", "fp8_dynamic_per_token_quant", too_large, other, None, other)
     assert_tiny("vllm", "per_token_group_quant_fp8", other, None, other, other)
     assert_tiny("vllm", "fused_rmsnorm_quant", too_large, other, None, too_large)

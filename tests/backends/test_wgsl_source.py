@@ -109,11 +109,11 @@ def test_only_tint_is_told_of_subgroups() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "complaint"),
     [
-        ("//! op: scale\n", "", r"scale.wgsl: want lines //! op: and //! reference:, found \['reference'\]"),
+        ("//! op: scale\n", "", r"scale.wgsl: expected lines //! op: and //! reference:, found \['reference'\]"),
         ("//! reference: scale\n", "", r"found \['op'\]"),
-        ("// Doubles.", "//! requires: f64", "scale.wgsl: requires f64: want shader-f16, subgroups"),
-        ("@binding(1)", "@binding(2)", r"want bindings 0, 1, … in order, found \[0, 2\]"),
-        ("@group(0)", "@group(1)", r"want bindings 0, 1, … in order, found \[\]"),
+        ("// Doubles.", "//! requires: f64", "scale.wgsl: requires f64: expected shader-f16, subgroups"),
+        ("@binding(1)", "@binding(2)", r"expected bindings 0, 1, … in order, found \[0, 2\]"),
+        ("@group(0)", "@group(1)", r"expected bindings 0, 1, … in order, found \[\]"),
     ],
 )
 def test_a_kernel_that_declares_too_little_is_refused(before: str, after: str, complaint: str) -> None:

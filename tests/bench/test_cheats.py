@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from inferometer.bench.candidates import Candidate, choose_candidates
 from inferometer.bench.correct import Plan
-from inferometer.bench.entrants import Entrant, choose_entrants
-from inferometer.bench.evaluating import evaluate
-from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Limits, Round, Session
+from inferometer.bench.isolation import CandidateFailed, CandidateProcess, ProcessLimits, Round, Session
 from inferometer.bench.race import Caught, Pace, refuse_odd
 from inferometer.bench.results import ShapeResult
-from inferometer.bench.shapes import Asked
+from inferometer.bench.run import evaluate
+from inferometer.bench.shapes import ChosenShapes
 from inferometer.operators import require_operator
 
 pytest.importorskip("torch", reason="torch isn't installed")
@@ -25,9 +25,9 @@ def race(folder: Path, body: str, *, base: tuple[str, ...] = (), cases: int = 2)
     path = folder / "candidate.py"
     path.write_text(HEAD + body)
     operator = require_operator("rms_norm")
-    asked = Asked(operator, (("tiny", {"token_count": 4, "hidden_size": 64, "eps": 1e-6}),))
-    plan = Plan(cases, "cpu", Limits(seconds=20, threads=1))
-    found = evaluate([asked], choose_entrants(base, path, "cpu"), plan, pace=Pace("host", 0.2, ("warm",)))
+    asked = ChosenShapes(operator, (("tiny", {"token_count": 4, "hidden_size": 64, "eps": 1e-6}),))
+    plan = Plan(cases, "cpu", ProcessLimits(seconds=20, threads=1))
+    found = evaluate([asked], choose_candidates(base, path, "cpu"), plan, pace=Pace("host", 0.2, ("warm",)))
     return next(each for each in found.run.results if each.contender == "candidate.py")
 
 
@@ -121,7 +121,7 @@ CHEATS = {
         "    return buffer[0].copy_(found)\n",
         "lies in the memory of the answer before it",
     ),
-    "a lazy tensor": (LAZY + RMS + RIGHT.rstrip() + ".as_subclass(Lazy)\n", "want plain tensors, found Lazy"),
+    "a lazy tensor": (LAZY + RMS + RIGHT.rstrip() + ".as_subclass(Lazy)\n", "expected plain tensors, found Lazy"),
     "cached by shape": (
         "cache = {}\n" + RMS + "    found = cache.setdefault(x.shape, torch.rms_norm(x, x.shape[-1:], weight, eps))\n"
         "    return found.clone()\n",
@@ -139,13 +139,16 @@ CHEATS = {
         "    x, weight = first[0]\n" + RIGHT,
         "out: the error is",
     ),
-    "another thread": ("import threading, time\n" + LATER, "out: want"),
+    "another thread": ("import threading, time\n" + LATER, "out: expected"),
     "another thread, when it thinks that it's timed": (
         "import threading, time\ncalls = [0]\n"
         + LATER.replace("    out =", "    calls[0] += 1\n    if calls[0] < 9:\n    " + RIGHT + "    out =", 1),
         "threads went on after its calls",
     ),
-    "another dtype": (RMS + "    return torch.rms_norm(x, x.shape[-1:], weight, eps).float()\n", "want dtype bfloat16"),
+    "another dtype": (
+        RMS + "    return torch.rms_norm(x, x.shape[-1:], weight, eps).float()\n",
+        "expected dtype bfloat16",
+    ),
     "another value for NaN": (RMS + "    return torch.empty_like(x)\n", "where nan is"),
     "forged replies": (
         "import os\n" + CALLS + "    if calls[0] > 8:\n"
@@ -198,7 +201,7 @@ def test_patching_the_clock_only_within_a_call_changes_nothing(tmp_path: Path) -
 
 
 def test_the_one_whose_call_fails_is_named_though_it_is_the_base(tmp_path: Path) -> None:
-    session = Session(require_operator("rms_norm"), (Entrant("torch"), Entrant("reference")), timed=True)
+    session = Session(require_operator("rms_norm"), (Candidate("torch"), Candidate("reference")), timed=True)
     asked = {"args": {"token_count": 4, "hidden_size": 64, "eps": "x"}, "shape": "x", "seeds": [1], "mode": "warm"}
     with CandidateProcess(session) as process, pytest.raises(CandidateFailed) as failed:
         process.time({**asked, "orders": [[0, 1]], "timer": "host"}, expected_s=1)
@@ -263,7 +266,9 @@ def test_other_streams_are_caught_on_a_gpu(tmp_path: Path) -> None:
     )
     path = tmp_path / "candidate.py"
     path.write_text(HEAD + body)
-    asked = Asked(require_operator("rms_norm"), (("tiny", {"token_count": 4096, "hidden_size": 8192, "eps": 1e-6}),))
-    plan = Plan(1, "cuda:0", Limits(seconds=60))
-    found = evaluate([asked], choose_entrants((), path, "cuda:0"), plan, pace=Pace("events", 0.5, ("warm",)))
+    asked = ChosenShapes(
+        require_operator("rms_norm"), (("tiny", {"token_count": 4096, "hidden_size": 8192, "eps": 1e-6}),)
+    )
+    plan = Plan(1, "cuda:0", ProcessLimits(seconds=60))
+    found = evaluate([asked], choose_candidates((), path, "cuda:0"), plan, pace=Pace("events", 0.5, ("warm",)))
     assert "work on another stream" in (found.run.results[0].failure or "")

@@ -32,12 +32,12 @@ def test_the_answer_itself_is_right_and_zeros_are_not(name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda out: out.float(), "want dtype bfloat16, found float32"),
-        (lambda out: out[:-1], r"want shape \(5, 1029\), found \(4, 1029\)"),
-        (lambda out: out.T.contiguous().T, "want a dense tensor, found strides"),
-        (lambda out: (out, out), r"want 1 outputs \(out\), found 2"),
-        (torch.nn.Parameter, "want a plain torch.Tensor, found Parameter"),
-        (lambda out: None, "want a plain torch.Tensor, found NoneType"),
+        (lambda out: out.float(), "expected dtype bfloat16, found float32"),
+        (lambda out: out[:-1], r"expected shape \(5, 1029\), found \(4, 1029\)"),
+        (lambda out: out.T.contiguous().T, "expected a dense tensor, found strides"),
+        (lambda out: (out, out), r"expected 1 outputs \(out\), found 2"),
+        (torch.nn.Parameter, "expected a plain torch.Tensor, found Parameter"),
+        (lambda out: None, "expected a plain torch.Tensor, found NoneType"),
         (lambda out: out.index_fill(0, torch.tensor([2]), float("nan")), "where nan is"),
         (lambda out: out.index_fill(0, torch.tensor([2]), 0.0), "error is"),
         (lambda out: out * 1.02, "the error is 0.02"),
@@ -57,7 +57,7 @@ def test_one_wrong_row_among_thousands_is_seen() -> None:
     (check,) = compare_outputs(operator, found, wanted)
     assert check.error is not None
     assert check.error < 1e-2
-    assert check.reason == "row 777 is 1 off, want at most 0.08"
+    assert check.reason == "row 777 is 1 off, expected at most 0.08"
 
 
 def test_one_wrong_number_in_a_long_row_is_seen() -> None:
@@ -67,7 +67,7 @@ def test_one_wrong_number_in_a_long_row_is_seen() -> None:
     wanted["out"][3, 77] = found[3, 77] = 1.5
     found[3, 77] = 0
     (check,) = compare_outputs(operator, found, wanted)
-    assert check.reason == "number 77 of row 3 is 1 off, want at most 0.16"
+    assert check.reason == "number 77 of row 3 is 1 off, expected at most 0.16"
 
 
 def test_a_row_of_nearly_nothing_is_held_to_the_usual_row() -> None:
@@ -93,7 +93,7 @@ def of_rms_norm(found: list, wanted: list, dtype: Any = torch.bfloat16) -> Outpu
 def test_another_number_of_outputs_is_wrong(count: int) -> None:
     wanted = {"q": torch.ones(2), "scale": torch.ones(2)}
     found = compare_outputs(operators()["fp8_dynamic_per_token_quant"], [torch.ones(2)] * count, wanted)
-    assert found == [OutputCheck("q", f"want 2 outputs (q, scale), found {count}")]
+    assert found == [OutputCheck("q", f"expected 2 outputs (q, scale), found {count}")]
 
 
 def test_every_output_is_checked_under_its_own_name() -> None:
@@ -101,7 +101,7 @@ def test_every_output_is_checked_under_its_own_name() -> None:
     found = compare_outputs(operators()["fused_add_rms_norm"], (wanted["out"], wanted["residual"] * 2), wanted)
     assert [(check.output, check.is_right) for check in found] == [("out", True), ("residual", False)]
     assert found[0] == OutputCheck("out", None, 0.0, 0.0, 0.01)
-    assert found[1] == OutputCheck("residual", "the error is 1 of the answer, want at most 0.01", 1.0, 1.0, 0.01)
+    assert found[1] == OutputCheck("residual", "the error is 1 of the answer, expected at most 0.01", 1.0, 1.0, 0.01)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_row_may_be_off_by_eight_times_the_tolerance(off: float, is_right: boo
     found[500] += off
     operator = replace(operators()["rms_norm"], tolerance={"out": 0.01})
     (check,) = compare_outputs(operator, found, {"out": wanted})
-    assert check.reason == (None if is_right else "row 500 is 0.081 off, want at most 0.08")
+    assert check.reason == (None if is_right else "row 500 is 0.081 off, expected at most 0.08")
 
 
 @pytest.mark.parametrize(("off", "is_right"), [(0.159, True), (0.161, False)])
@@ -155,7 +155,7 @@ def test_a_number_may_be_off_by_sixteen_times_the_tolerance(off: float, is_right
     found[5, 17] += off
     operator = replace(operators()["rms_norm"], tolerance={"out": 0.01})
     (check,) = compare_outputs(operator, found, {"out": wanted})
-    assert check.reason == (None if is_right else "number 17 of row 5 is 0.161 off, want at most 0.16")
+    assert check.reason == (None if is_right else "number 17 of row 5 is 0.161 off, expected at most 0.16")
 
 
 INF, NAN = float("inf"), float("nan")
@@ -168,11 +168,11 @@ INF, NAN = float("inf"), float("nan")
         ([-INF, 1.0], [-INF, 1.0], None),
         ([NAN, 1.0], [NAN, 1.0], None),
         ([INF, 1.0], [-INF, 1.0], "want -inf where inf is, in 1 places at least"),
-        ([1.0, -INF], [1.0, INF], "want inf where -inf is, in 1 places at least"),
-        ([INF, NAN], [NAN, NAN], "want nan where inf is, in 1 places at least"),
-        ([NAN, 1.0], [INF, 1.0], "want inf where nan is, in 1 places at least"),
-        ([1.0, NAN], [1.0, 1.0], "want 1 where nan is, in 1 places at least"),
-        ([1.0, 2.0], [INF, NAN], "want inf where 1 is, in 2 places at least"),
+        ([1.0, -INF], [1.0, INF], "expected inf where -inf is, in 1 places at least"),
+        ([INF, NAN], [NAN, NAN], "expected nan where inf is, in 1 places at least"),
+        ([NAN, 1.0], [INF, 1.0], "expected inf where nan is, in 1 places at least"),
+        ([1.0, NAN], [1.0, 1.0], "expected 1 where nan is, in 1 places at least"),
+        ([1.0, 2.0], [INF, NAN], "expected inf where 1 is, in 2 places at least"),
     ],
 )
 def test_infinities_and_nan_stand_where_they_are_wanted(
@@ -184,8 +184,8 @@ def test_infinities_and_nan_stand_where_they_are_wanted(
 
 def test_infinities_are_looked_for_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inferometer.bench.comparison._PIECE", 3)
-    assert of_rms_norm([[1.0] * 8], [[*[1.0] * 7, INF]]).reason == "want inf where 1 is, in 1 places at least"
-    assert of_rms_norm([[INF, *[1.0] * 7]], [[1.0] * 8]).reason == "want 1 where inf is, in 1 places at least"
+    assert of_rms_norm([[1.0] * 8], [[*[1.0] * 7, INF]]).reason == "expected inf where 1 is, in 1 places at least"
+    assert of_rms_norm([[INF, *[1.0] * 7]], [[1.0] * 8]).reason == "expected 1 where inf is, in 1 places at least"
 
 
 def test_a_strided_answer_may_be_answered_as_it_is_wanted() -> None:
@@ -229,7 +229,9 @@ def test_one_fp8_value_in_a_hundred_and_the_ties_of_two_rows_may_be_neighbours(f
     found = wanted.clone()
     found.view(-1)[:flips] += 1
     check = of_fp8(found, wanted)
-    assert check.reason == (None if is_right else "1.13% of the values are rounded the other way, want at most 1.12%")
+    assert check.reason == (
+        None if is_right else "1.13% of the values are rounded the other way, expected at most 1.12%"
+    )
     assert check.error == pytest.approx((flips / 10_000) ** 0.5 * 0.125)
     assert check.tolerance == 0.06
 
@@ -264,7 +266,7 @@ def test_fp8_values_are_apart_by_the_numbers_between_them(found: int, wanted: in
     row = torch.full((100, 100), 0x38, dtype=torch.uint8)
     other = row.clone()
     row[3, 5], other[3, 5] = wanted, found
-    words = f"a value is {apart} units of the last place off, want at most 1" if apart > 1 else None
+    words = f"a value is {apart} units of the last place off, expected at most 1" if apart > 1 else None
     assert of_fp8(other, row).reason == words
 
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from inferometer.bench.candidates import choose_candidates
 from inferometer.bench.correct import Plan
-from inferometer.bench.entrants import choose_entrants
-from inferometer.bench.evaluating import evaluate
 from inferometer.bench.evaluation import Evaluation
-from inferometer.bench.isolation import Limits
+from inferometer.bench.isolation import ProcessLimits
 from inferometer.bench.results import ShapeResult
-from inferometer.bench.shapes import Asked, choose_shapes
+from inferometer.bench.run import evaluate
+from inferometer.bench.shapes import ChosenShapes, choose_shapes
 from inferometer.errors import InputError
 from inferometer.operators import require_operator
 
@@ -20,8 +20,8 @@ CANDIDATES = Path(__file__).parent / "candidates"
 
 def check(candidate: Path, *names: str, cases: int = 2, seconds: float = 30.0, strided: bool = False) -> Evaluation:
     asked = [choose_shapes(require_operator(name), "tiny") for name in names or ("rms_norm",)]
-    plan = Plan(cases, "cpu", Limits(seconds=seconds, threads=1), strided)
-    return evaluate(asked, choose_entrants((), candidate, "cpu"), plan)
+    plan = Plan(cases, "cpu", ProcessLimits(seconds=seconds, threads=1), strided)
+    return evaluate(asked, choose_candidates((), candidate, "cpu"), plan)
 
 
 def checks(found: Evaluation) -> tuple[ShapeResult, ...]:
@@ -48,15 +48,15 @@ RMS = "def rms_norm(x, weight, *, eps):\n"
     ("body", "words"),
     [
         (RMS + "    return x.clone()", "out: the error is"),
-        (RMS + "    return x", "output 0 lies in the memory of the input x: want a tensor of its own"),
+        (RMS + "    return x", "output 0 lies in the memory of the input x: expected a tensor of its own"),
         (RMS + "    x.zero_(); return x.clone()", "x: this input was changed"),
         (RMS + "    return torch.empty_like(x)", "where nan is"),
         (RMS + "    return x.missing", "has no attribute 'missing' (line 3 of candidate.py)"),
-        (RMS + "    return torch.nn.Parameter(x.float())", "want plain tensors, found Parameter"),
+        (RMS + "    return torch.nn.Parameter(x.float())", "expected plain tensors, found Parameter"),
         (RMS + "    import os; os._exit(3)", "its process ended with 3"),
         (RMS + "    import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "its process ended with -11"),
         ("def rms_norm(x): return x", "got an unexpected keyword argument 'eps'"),
-        ("def other(): pass", "want a function rms_norm or a class Model in it, found neither"),
+        ("def other(): pass", "expected a function rms_norm or a class Model in it, found neither"),
         ("raise SystemExit(0)", "SystemExit: 0 (line 2 of candidate.py)"),
         ("def rms_norm(", "SyntaxError"),
         (
@@ -83,12 +83,12 @@ def test_a_candidate_that_hangs_is_ended_and_the_next_shape_gets_a_new_process(t
 
 def test_what_it_prints_is_no_answer(tmp_path: Path) -> None:
     body = "print('{}')\n" + RMS + "    print('hello'); return x.new_ones(1)"
-    assert "want shape" in (checks(check(written(tmp_path, body)))[0].failure or "")
+    assert "expected shape" in (checks(check(written(tmp_path, body)))[0].failure or "")
 
 
 def test_a_backend_is_checked_as_a_candidate_is() -> None:
-    asked: list[Asked] = [choose_shapes(require_operator("l2_norm"), "tiny")]
-    found = evaluate(asked, choose_entrants(("reference",), None, "cpu"), Plan(1, limits=Limits(threads=1)))
+    asked: list[ChosenShapes] = [choose_shapes(require_operator("l2_norm"), "tiny")]
+    found = evaluate(asked, choose_candidates(("reference",), None, "cpu"), Plan(1, limits=ProcessLimits(threads=1)))
     assert found.is_right
     assert found.as_json()["right"] is True
     assert {each.contender for each in checks(found)} == {"reference"}
@@ -119,8 +119,8 @@ def test_a_candidate_may_refuse_rows_that_lie_apart(tmp_path: Path) -> None:
 def test_a_candidate_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
     body = RMS + "    torch.ones(1 << 28)\n    return torch.rms_norm(x, x.shape[-1:], weight, eps)"
     asked = [choose_shapes(require_operator("rms_norm"), "tiny")]
-    limits = Limits(seconds=30, threads=1, memory_bytes=1 << 30)
-    found = evaluate(asked, choose_entrants((), written(tmp_path, body), "cpu"), Plan(1, limits=limits))
+    limits = ProcessLimits(seconds=30, threads=1, memory_bytes=1 << 30)
+    found = evaluate(asked, choose_candidates((), written(tmp_path, body), "cpu"), Plan(1, limits=limits))
     assert "can't allocate memory" in (checks(found)[0].failure or ""), checks(found)[0].failure
 
 

@@ -63,9 +63,9 @@ def test_launches_are_paired_by_stream_and_start() -> None:
     assert [each.way for each in known] == ["replayed", "called"]
     rows = [{"stream": 3, "start_ns": 90, "kernel": "fill"}, {"stream": 7, "start_ns": 20, "kernel": "fill"}]
     assert [(each.start_ns, row["start_ns"]) for each, row in _pair(known, list(rows))] == [(90, 90), (20, 20)]
-    with pytest.raises(LookupError, match="want 2 launches, found 1"):
+    with pytest.raises(LookupError, match="expected 2 launches, found 1"):
         list(_pair(known, rows[:1]))
-    with pytest.raises(LookupError, match="want fill at 20, found silu at 20"):
+    with pytest.raises(LookupError, match="expected fill at 20, found silu at 20"):
         list(_pair(known, [rows[0], {**rows[1], "kernel": "silu"}]))
 
 
@@ -75,7 +75,7 @@ def test_misses_are_told_a_few_of_each_part() -> None:
     for _ in range(5):
         score.add(known, {"how": "call", "op_chain": "b", "module_recorded": None, "frame": None})
     assert counts(score) == {"ops": {"wrong": 5}, "modules": {"missing": 5}, "frame": {"right": 5}}
-    assert score.misses[0] == "ops wrong: want a > b, found b of fill"
+    assert score.misses[0] == "ops wrong: expected a > b, found b of fill"
     assert len(score.misses) == 6
     assert table([score])[2] == "| case | called | 5 | 0.00 % (5 wrong) | 0.00 % (5 missing) | 100.00 % |"
 

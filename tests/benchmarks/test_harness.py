@@ -88,7 +88,7 @@ def test_a_small_run_measures_every_case_and_a_wrong_answer_ends_the_next_one(tm
     truth.write_text(json.dumps(said), "utf-8")
     refused = run_small(tmp_path)
     assert refused.returncode == 1
-    assert "refused: inferometer kernels eager-1.json --json: kernels: want" in refused.stderr
+    assert "refused: inferometer kernels eager-1.json --json: kernels: expected" in refused.stderr
     assert refused.stdout == ""
     assert not list((tmp_path / "results").glob("ingest-*.json"))
 
@@ -156,12 +156,12 @@ def test_the_gate_refuses_another_number(other: dict[str, float]) -> None:
 def test_the_gate_refuses_a_range_or_a_device_that_is_not_there() -> None:
     with pytest.raises(WrongAnswer, match="of decode"):
         check_spans(json.dumps({"rows": [{"span": "decode", "instances": 2, "launches": 3}]}).encode(), TRUTH)
-    with pytest.raises(WrongAnswer, match="rows of devices: want 1, found 0"):
+    with pytest.raises(WrongAnswer, match="rows of devices: expected 1, found 0"):
         check_timeline(b'{"devices": []}', TRUTH)
 
 
 def test_the_gate_refuses_a_table_that_is_short_of_a_row() -> None:
-    with pytest.raises(WrongAnswer, match="rows of frames: want 6, found 5"):
+    with pytest.raises(WrongAnswer, match="rows of frames: expected 6, found 5"):
         check_import(json.dumps({"rows": ROWS | {"frames": 5}}).encode(), TRUTH)
     with pytest.raises(WrongAnswer, match="5 ops, 6 frames"):
         check_summary(b"Rows  4 launches, 4 calls, 5 ops, 5 frames, 7 spans\n", TRUTH)

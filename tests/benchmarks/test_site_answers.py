@@ -108,16 +108,16 @@ def test_wrong_ops_are_refused(output: bytes) -> None:
 @pytest.mark.parametrize("row", [("layer", ("any", 3, 75)), ("layer", ("any", 4, 74)), ("step", ("any", 4, 75))])
 def test_wrong_ranges_are_refused(row: tuple[str, tuple[str, int, int]]) -> None:
     ns = row[1][2]
-    with pytest.raises(WrongAnswer, match="span: want"):
+    with pytest.raises(WrongAnswer, match="span: expected"):
         check_launches_by_span(launches(row, how={"call": ns, "outside": 75 - ns}), EAGER)
 
 
 def test_replays_need_ops_and_those_of_the_eager_run() -> None:
     wrong = launches(MM_ROW, ("mm", SILU_ROW[1]), how={"call": 60, "graph_alignment": 10, "outside": 5})
-    with pytest.raises(WrongAnswer, match="want silu, found mm of silu_kernel"):
+    with pytest.raises(WrongAnswer, match="expected silu, found mm of silu_kernel"):
         check_captured(wrong, GRAPH, EAGER)
     few = launches(MM_ROW, ("silu", (SILU, 1, 9)), how={"call": 60, "graph_node": 9, "graph_replay": 1, "outside": 5})
-    with pytest.raises(WrongAnswer, match="want ops for 95% of 10 replayed ns, found 9"):
+    with pytest.raises(WrongAnswer, match="expected ops for 95% of 10 replayed ns, found 9"):
         check_captured(few, GRAPH, EAGER)
     with pytest.raises(WrongAnswer, match="of 0 replayed ns"):
         check_captured(launches(MM_ROW, how={"call": 60, "outside": 15}), EAGER, EAGER)
@@ -127,7 +127,7 @@ def test_a_kernel_of_several_ops_may_have_any_of_them_in_replays() -> None:
     ops = {**EAGER.tables["ops"], "gelu": {MM: {"count": 1, "total_ns": 20}}}
     eager = replace(EAGER, tables={**EAGER.tables, "ops": ops})
     output = launches(("gelu", MM_ROW[1]), SILU_ROW, how={"call": 60, "graph_node": 10, "outside": 5})
-    with pytest.raises(WrongAnswer, match="want mm, found gelu"):
+    with pytest.raises(WrongAnswer, match="expected mm, found gelu"):
         check_captured(output, GRAPH, EAGER)
     ops["mm"] = {MM: {"count": 1, "total_ns": 40}}
     check_captured(output, GRAPH, eager)
@@ -138,10 +138,10 @@ def test_a_kernel_of_several_ops_may_have_any_of_them_in_replays() -> None:
     [
         ({0: (None, "span", "step", 4, 0, 74)}, "total_ns of the outermost"),
         ({1: (0, "op", "mm", 2, 1, 60)}, "total_ns of node 1, mm"),
-        ({4: (0, "op", COPY, 1, 5, 5)}, "want kernels as the leaves"),
-        ({4: (3, "kernel", COPY, 1, 5, 5), 3: (0, "kernel", SILU, 1, 10, 15)}, "want kernels as the leaves"),
-        ({2: (1, "kernel", MM, 1, 60, 60)}, "launches: want 4"),
-        ({2: (1, "kernel", MM, 1, 60, 60), 3: (0, "kernel", SILU, 2, 10, 10)}, "kernel: want"),
+        ({4: (0, "op", COPY, 1, 5, 5)}, "expected kernels as the leaves"),
+        ({4: (3, "kernel", COPY, 1, 5, 5), 3: (0, "kernel", SILU, 1, 10, 15)}, "expected kernels as the leaves"),
+        ({2: (1, "kernel", MM, 1, 60, 60)}, "launches: expected 4"),
+        ({2: (1, "kernel", MM, 1, 60, 60), 3: (0, "kernel", SILU, 2, 10, 10)}, "kernel: expected"),
     ],
     ids=["the outermost", "a node", "a leaf of another kind", "a kernel's callee", "a launch lost", "launches moved"],
 )

@@ -87,13 +87,13 @@ def test_an_arm_by_operators_is_held_against_torch(ab: Callable[..., Said]) -> N
     ("words", "said"),
     [
         ((), "name a MODEL to run"),
-        (("tiny-llama", "--backends", "torch"), "want two arms or more, found torch"),
-        (("tiny-llama", "--read", "t.txt"), "MODEL and --read can't go together"),
+        (("tiny-llama", "--backends", "torch"), "expected two arms or more, found torch"),
+        (("tiny-llama", "--read", "t.txt"), "MODEL and --read are mutually exclusive"),
         (("--read", "t.txt", "--backends", "torch"), "--backends and --read"),
         (("--read", "t.txt", "-o", "a.html"), "--output and --read"),
-        (("tiny-llama", "--layout", "seed", "--json"), "--layout seed and --json"),
+        (("tiny-llama", "--layout", "ab-table", "--json"), "--layout ab-table and --json"),
         (("tiny-llama", "--batch", 0), "0 is not in the range"),
-        (("tiny-llama", "-o", "a.pdf"), "a.pdf: want a name in .html"),
+        (("tiny-llama", "-o", "a.pdf"), "a.pdf: expected a name in .html"),
     ],
 )
 def test_what_does_not_go_together_is_refused_before_any_work(
@@ -142,7 +142,7 @@ def test_csv_has_a_row_a_path_and_the_seeds_layout_a_column_an_arm(ab: Callable[
     assert [line.split(",")[0] for line in out.splitlines()[1:]] == [
         *("completion", "completion.prefill", "completion.prefill.linear"),
     ]
-    _, out, _ = ab("tiny-llama", "--layout", "seed")
+    _, out, _ = ab("tiny-llama", "--layout", "ab-table")
     heads = [cell.strip() for cell in out.splitlines()[1].strip("|").split("|")]
     assert heads == ["kernel", "kernel_path", "torch", "compile", "torch-compile"]
 

@@ -42,7 +42,7 @@ def test_a_right_kernel_is_right_and_a_missing_one_is_not(capsys: pytest.Capture
         (["rms_norm", "--arch", "sm_90"], 2, "--arch needs --stage builds"),
         (["rms_norm", "--stage", "builds"], 2, "--stage builds needs one OPERATOR and a --candidate"),
         (["rms_norm", "--stage", "builds", "--candidate", str(CANDIDATE), "--arch", "sm_12"], 3, "sm_12"),
-        (["rms_norm", "--on", "meta"], 3, "want cpu, cuda or cuda:1"),
+        (["rms_norm", "--on", "meta"], 3, "expected cpu, cuda or cuda:1"),
         (["rms_norm", "--timer", "events"], 2, "--timer and --seconds need --stage fast"),
         (["rms_norm", "--stage", "fast", "--timer", "cupti"], 3, "--timer cupti is for GPUs"),
         (
@@ -50,14 +50,14 @@ def test_a_right_kernel_is_right_and_a_missing_one_is_not(capsys: pytest.Capture
             2,
             "aren't for --stage builds",
         ),
-        (["rms_norm", "--workload", "x.jsonl", "--shapes", "0"], 2, "can't go together"),
+        (["rms_norm", "--workload", "x.jsonl", "--shapes", "0"], 2, "are mutually exclusive"),
         (["--workload", "none.jsonl"], 3, "none.jsonl"),
         (["rms_norm", "--export-to", "x"], 2, "--export-to needs --export"),
         (["rms_norm", "--backend", "torhc"], 3, 'unknown backend "torhc"'),
         (["rms_norm", "--backend", "aiter"], 4, "aiter can't run on cpu"),
-        (["rms_norm", "--memory", "1MiB"], 2, "want at least 256MiB"),
+        (["rms_norm", "--memory", "1MiB"], 2, "expected at least 256MiB"),
         (["rms_norm", "--memory", "much"], 3, 'found "much"'),
-        (["rms_norm", "--device-file", "none.json"], 3, "none.json"),
+        (["rms_norm", "--hardware-file", "none.json"], 3, "none.json"),
         (["rms_norm", "-o", str(CANDIDATE)], 3, "already exists"),
         (["rms_norm", "-o", "no/such/folder/x.json"], 3, "no such folder"),
     ],
@@ -113,7 +113,7 @@ def test_bounds_of_a_device_file_stand_beside_times(tmp_path: Path, capsys: pyte
     code, said, _ = run("hardware", "H100 SXM", "--json", capsys=capsys)
     device = tmp_path / "device.json"
     device.write_text(said)
-    code, said, _ = run("bench", "l2_norm", "--cases", 1, "--device-file", device, "--json", capsys=capsys)
+    code, said, _ = run("bench", "l2_norm", "--cases", 1, "--hardware-file", device, "--json", capsys=capsys)
     assert code == 0
     assert all(each["bound"]["bound_ns"] > 0 for each in json.loads(said)["results"])
 

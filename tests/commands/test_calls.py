@@ -76,9 +76,9 @@ def test_json_holds_what_is_shown_and_the_series(trace_file: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--match", "("], "match: want a regular expression"),
+        (["--match", "("], "match: expected a regular expression"),
         (["--rank", "3"], 'unknown rank "3"'),
-        (["--between", "2", "1"], "between: want two times in order"),
+        (["--between", "2", "1"], "between: expected two times in order"),
         (["--between", "9", "10"], "is only"),
     ],
 )

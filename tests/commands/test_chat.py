@@ -207,16 +207,16 @@ def test_a_terminal_is_not_driven_by_what_a_model_says(chat: Chat, monkeypatch: 
     ("words", "code", "said"),
     [
         (("--prompt", ""), 3, "--prompt: the prompt is empty"),
-        (("--prompt", "a\udcff"), 3, "--prompt: want text in UTF-8, found another byte at character 2"),
+        (("--prompt", "a\udcff"), 3, "--prompt: expected text in UTF-8, found another byte at character 2"),
         (("--prompt", "x", "--new-tokens", "0"), 2, "--new-tokens"),
         (("--prompt", "x", "--temperature", "-1"), 2, "--temperature"),
         (("--prompt", "x", "--temperature", "nan"), 2, "--temperature"),
-        (("--prompt", "x", "--temperature", "0.001"), 3, "temperature: want 0, or 0.01 to 100"),
+        (("--prompt", "x", "--temperature", "0.001"), 3, "temperature: expected 0, or 0.01 to 100"),
         (("--prompt", "x", "--top-k", "5"), 3, "Give a temperature"),
         (("--prompt", "x", "--top-p", "0"), 2, "--top-p"),
         (("--prompt", "x", "--backend", "tritn"), 3, "triton"),
         (("--prompt", "x", "--backend", "triton", "--backend", "compile"), 2, "a model runs once"),
-        (("--prompt", "x", "--on", "tpu"), 3, "want cpu, cuda"),
+        (("--prompt", "x", "--on", "tpu"), 3, "expected cpu, cuda"),
         (("--prompt", "x", "--on", "cuda:99"), 4, "no GPU cuda:99"),
         (("--prompt", "x", "--record", "{there}"), 3, "already exists"),
         (("--prompt", "x", "--record", "{there}", "--force"), 3, "not a store"),
@@ -236,7 +236,7 @@ def test_wrong_calls_say_what_was_wrong_before_a_model_is_loaded(
 def test_standard_input_must_hold_a_prompt(text: bytes, said: str, chat: Chat) -> None:
     code, out, err = chat(stdin=Terminal(text, is_terminal=False))
     assert (code, out) == (3, "")
-    assert f"standard input: {'want text in ' if text == b'a' + bytes([255]) else 'the '}{said}" in err
+    assert f"standard input: {'expected text in ' if text == b'a' + bytes([255]) else 'the '}{said}" in err
 
 
 @needs_torch

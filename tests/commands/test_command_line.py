@@ -181,18 +181,18 @@ def test_formats_names_what_can_be_read(capsys: pytest.CaptureFixture[str]) -> N
     ("words", "code", "said"),
     [
         (["kernels", "nowhere.json"], 3, "nowhere.json: No such file"),
-        (["kernels", "{file}", "--match", "("], 3, "want a regular expression"),
+        (["kernels", "{file}", "--match", "("], 3, "expected a regular expression"),
         (["kernels", "{file}", "--device", "gpu:9"], 3, "gpu:0"),
         (["kernels", "{file}", "--rank", "1"], 3, "rank"),
-        (["kernels", "{file}", "--between", "2", "1"], 3, "want two times in order"),
+        (["kernels", "{file}", "--between", "2", "1"], 3, "expected two times in order"),
         (["kernels", "{file}", "--between", "1 parsec", "2"], 3, "1 parsec"),
         (["kernels", "{file}", "--between", "5s", "6s"], 3, "is only"),
         (["kernels", "{file}", "--format", "nonsense"], 3, "kineto"),
         (["kernels", "{file}", "--top", "0"], 2, "--top"),
-        (["kernels", "{file}", "--json", "--csv"], 2, "can't go together"),
+        (["kernels", "{file}", "--json", "--csv"], 2, "are mutually exclusive"),
         (["kernels"], 2, "FILE"),
         (["kernel", "{file}"], 2, "Did you mean kernels?"),
-        (["summary", "{folder}/.."], 3, "one profile a rank, found only"),
+        (["summary", "{folder}/.."], 3, "one profile per rank, found only"),
         (["import", "{file}"], 2, "--output"),
         (["import", "{file}", "-o", "{folder}/no/such/place.ifm"], 3, "no such folder"),
         (["import", "{file}", "-o", "{folder}", "--force"], 3, "not a store"),
@@ -271,3 +271,24 @@ def test_a_pipe_gets_no_escape_sequences(trace_file: Path) -> None:
     done = run_apart("summary", trace_file, FORCE_COLOR="", NO_COLOR="1")
     assert done.returncode == 0
     assert b"\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["compare", "a", "b", "--device", "A100"], "--device is --hardware here"),
+        (["findings", "{file}", "--device", "Apple M3"], "--device is --hardware here"),
+        (["summary", "{file}", "--device", "Apple M3"], "--device is --hardware here"),
+        (["report", "{file}", "--device", "Apple M3", "-o", "run.html"], "--device is --hardware here"),
+        (["operators", "--device", "H20"], "--device is --hardware here"),
+        (["leaderboard", "--device", "H20", "--json"], "--device is --hardware here"),
+        (["hardware", "--device-file", "mine.json"], "--device-file is --hardware-file here"),
+        (["kernels", "{file}", "--model-config", "gemma-3-1b", "--device", "Apple M3"], "what it ran on is --hardware"),
+    ],
+)
+def test_device_chooses_one_of_the_trace_and_hardware_names_a_datasheet(
+    words: list[str], hint: str, trace_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(*(str(word).format(file=trace_file) for word in words), capsys=capsys)
+    assert (code, out) == (2, "")
+    assert hint in err

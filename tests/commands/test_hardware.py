@@ -91,22 +91,22 @@ def test_a_device_that_json_printed_can_be_edited_and_given_back(
     _, printed, _ = run("hardware", "H100 SXM", "--json", capsys=capsys)
     mine = tmp_path / "mine.json"
     mine.write_text(printed.replace('"name": "H100 SXM"', '"name": "my node"'), "utf-8")
-    _, out, _ = run("hardware", "--device-file", mine, "--csv", capsys=capsys)
+    _, out, _ = run("hardware", "--hardware-file", mine, "--csv", capsys=capsys)
     names = [row["Device"] for row in csv.DictReader(out.splitlines())]
     assert names == ["my node", *(name for name in NAMES if name != "H100 SXM")]
-    _, out, _ = run("hardware", "my node", "--device-file", mine, "--json", capsys=capsys)
+    _, out, _ = run("hardware", "my node", "--hardware-file", mine, "--json", capsys=capsys)
     assert json.loads(out)["power"]["value"] == 700
-    _, out, _ = run("hardware", "--of", trace_file, "--device-file", mine, capsys=capsys)
+    _, out, _ = run("hardware", "--of", trace_file, "--hardware-file", mine, capsys=capsys)
     assert "my node" in out
 
 
 def test_a_device_file_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = tmp_path / "mine.json"
     mine.write_text('{"name": "a", "memory": {"value": 80, "unit": "GB", "kind": "measured", "source": "x"}}', "utf-8")
-    code, out, err = run("hardware", "--device-file", mine, capsys=capsys)
+    code, out, err = run("hardware", "--hardware-file", mine, capsys=capsys)
     assert (code, out) == (3, "")
-    assert f'error: {mine}: want a device: memory: want the unit "B", found "GB"' in err
-    code, _, err = run("hardware", "--device-file", tmp_path / "none.json", capsys=capsys)
+    assert f'error: {mine}: expected a device: memory: expected the unit "B", found "GB"' in err
+    code, _, err = run("hardware", "--hardware-file", tmp_path / "none.json", capsys=capsys)
     assert code == 3
     assert "No such file" in err
 
@@ -114,7 +114,7 @@ def test_a_device_file_that_is_none_is_refused(tmp_path: Path, capsys: pytest.Ca
 def test_a_name_and_a_trace_together_are_refused(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run("hardware", "H20", "--of", trace_file, capsys=capsys)
     assert code == 2
-    assert "choose one" in err
+    assert "mutually exclusive" in err
 
 
 def test_measuring_writes_a_file_that_device_file_takes(
@@ -128,7 +128,7 @@ def test_measuring_writes_a_file_that_device_file_takes(
     (file,) = tmp_path.iterdir()
     assert f"File      {file.name}" in out
     name = json.loads(file.read_bytes())["name"]
-    code, out, _ = run("hardware", name, "--device-file", file, "--json", capsys=capsys)
+    code, out, _ = run("hardware", name, "--hardware-file", file, "--json", capsys=capsys)
     assert code == 0
     assert json.loads(out) == json.loads(file.read_bytes())
 
@@ -154,7 +154,7 @@ def test_what_cannot_be_measured_is_refused_before_any_time_is_spent(
     for words, code, message in (
         (("-o", tmp_path / "none" / "mine.json", "--on", "cpu"), 3, "no such folder"),
         (("-o", tmp_path, "--force", "--on", "cpu"), 3, "is a folder"),
-        (("--on", "tpu"), 3, 'want cpu, gpu or gpu:1 to measure on, found "tpu"'),
+        (("--on", "tpu"), 3, 'expected cpu, gpu or gpu:1 to measure on, found "tpu"'),
         (("--on", "gpu:9999"), 4, "torch"),
         (("H20",), 2, "the device at hand"),
     ):

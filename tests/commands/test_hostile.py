@@ -78,7 +78,7 @@ def test_an_error_names_any_file_harmlessly(name: str, run: Run, tmp_path: Path)
         path.write_bytes(content)
         assert run("summary", path)[:2] == (3, "")
     assert run("summary", path, "--format", name)[0] == 3
-    assert run("hardware", "--device-file", path)[0] == 3
+    assert run("hardware", "--hardware-file", path)[0] == 3
     assert run("import", tmp_path, "-o", tmp_path / "no" / name)[0] == 3
 
 

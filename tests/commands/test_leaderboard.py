@@ -11,12 +11,12 @@ from inferometer.operators import operators
 
 def test_the_page_is_written_with_the_command_that_makes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "mine.html"
-    code, said, err = run("leaderboard", "-o", out, "--device", "H100 SXM", capsys=capsys)
+    code, said, err = run("leaderboard", "-o", out, "--hardware", "H100 SXM", capsys=capsys)
     assert (code, err) == (0, "")
     assert said.startswith(f"{out}: ")
     html = out.read_text("utf-8")
     assert html.startswith("<!doctype html>")
-    assert "Made with: inferometer leaderboard -o mine.html --device &#39;H100 SXM&#39; --to html" in html
+    assert "Made with: inferometer leaderboard -o mine.html --hardware &#39;H100 SXM&#39; --to html" in html
     assert str(tmp_path) not in html
 
 
@@ -24,7 +24,7 @@ def test_json_alone_is_the_data_and_makes_no_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, said, _ = run("leaderboard", "--json", "--device", "H20", capsys=capsys)
+    code, said, _ = run("leaderboard", "--json", "--hardware", "H20", capsys=capsys)
     data = json.loads(said)
     assert (code, data["operators"]) == (0, len(operators()))
     assert [device["device"] for device in data["devices"]] == ["XPU-A", "H20"]
@@ -47,14 +47,14 @@ def test_standard_output_is_the_page_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["-o", "page.pdf"], 2, "page.pdf: want a name in .html, .htm, .md, .markdown, or the form with --to"),
+        (["-o", "page.pdf"], 2, "page.pdf: expected a name in .html, .htm, .md, .markdown, or the form with --to"),
         (["-o", "there.html"], 3, "there.html: already exists"),
         (["-o", "nowhere/page.html"], 3, "nowhere: no such folder"),
         (["-o", "-", "--json"], 2, "--json needs -o OUT"),
-        (["-o", "page.html", "--device", "Abacus 3000"], 3, 'unknown device "Abacus 3000"'),
-        (["--json", "--device", "H100"], 3, "may be several devices"),
+        (["-o", "page.html", "--hardware", "Abacus 3000"], 3, 'unknown device "Abacus 3000"'),
+        (["--json", "--hardware", "H100"], 3, "may be several devices"),
         (
-            [word for name in ("H100 SXM", "H100 PCIe", "B200", "MI300X", "L40S") for word in ("--device", name)],
+            [word for name in ("H100 SXM", "H100 PCIe", "B200", "MI300X", "L40S") for word in ("--hardware", name)],
             2,
             "at most 4 have room",
         ),

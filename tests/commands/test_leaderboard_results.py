@@ -105,7 +105,7 @@ def test_standard_output_is_the_page(before: str) -> None:
     [
         (["--check"], 2, "--check wants two RESULTS, base and candidate; found 0"),
         (["before.json", "--check"], 2, "--check wants two RESULTS, base and candidate; found 1"),
-        (["before.json", "--device", "H100 SXM"], 2, "--device goes without RESULTS"),
+        (["before.json", "--hardware", "H100 SXM"], 2, "--hardware goes without RESULTS"),
         (["--csv"], 2, "--csv goes with RESULTS"),
         (["--base", "torch"], 2, "--base goes with RESULTS"),
         (["before.json"] * 201, 2, "at most 200 RESULTS"),
@@ -125,13 +125,13 @@ def test_what_can_t_be_done_is_refused(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "want results of inferometer bench"),
-        (b"{", "want results of inferometer bench"),
-        (b"[1, 2]", "want results of inferometer bench"),
-        (b'{"traceEvents": []}', "want results of inferometer bench"),
-        (b"\x1f\x8b\x08\x00\xff\xff", "want results of inferometer bench"),
-        (b"[" * 100_000, "want results of inferometer bench"),
-        (b'{"date": 1e999}', "want results of inferometer bench"),
+        (b"", "expected results of inferometer bench"),
+        (b"{", "expected results of inferometer bench"),
+        (b"[1, 2]", "expected results of inferometer bench"),
+        (b'{"traceEvents": []}', "expected results of inferometer bench"),
+        (b"\x1f\x8b\x08\x00\xff\xff", "expected results of inferometer bench"),
+        (b"[" * 100_000, "expected results of inferometer bench"),
+        (b'{"date": 1e999}', "expected results of inferometer bench"),
     ],
     ids=["empty", "cut", "list", "trace", "gzip", "deep", "huge number"],
 )
@@ -158,7 +158,7 @@ def test_a_file_larger_than_results_are_isn_t_read(
     monkeypatch.setattr(leaderboard, "_MOST_BYTES", 100)
     code, _, err = run("leaderboard", before, capsys=capsys)
     assert code == 3
-    assert "before.json: want at most 100 B more of results" in err
+    assert "before.json: expected at most 100 B more of results" in err
 
 
 def test_names_in_any_script_are_kept_and_none_drives_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,11 +76,11 @@ def test_a_file_whose_name_is_no_text_has_its_page(trace_file: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["-o", "run.pdf"], 2, "run.pdf: want a name in .html, .htm, .md, .markdown, or the form with --to"),
+        (["-o", "run.pdf"], 2, "run.pdf: expected a name in .html, .htm, .md, .markdown, or the form with --to"),
         (["-o", "-", "--json"], 2, "--json needs -o OUT"),
         (["-o", "there.html"], 3, "there.html: already exists"),
         (["-o", "nowhere/run.html"], 3, "nowhere: no such folder"),
-        (["--device", "Abacus 3000", "-o", "run.html"], 3, 'unknown device "Abacus 3000"'),
+        (["--hardware", "Abacus 3000", "-o", "run.html"], 3, 'unknown device "Abacus 3000"'),
         (["--bandwidth", "100", "-o", "run.html"], 2, "need --model-config"),
     ],
 )

@@ -62,7 +62,7 @@ def test_launches_are_conserved_in_the_exported_table(trace_file: Path, capsys: 
 
 
 def test_what_is_not_there_is_refused(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for options, message in ((["--match", "["], "match: want a regular"), (["--rank", "3"], 'unknown rank "3"')):
+    for options, message in ((["--match", "["], "match: expected a regular"), (["--rank", "3"], 'unknown rank "3"')):
         code, out, err = run("spans", trace_file, *options, capsys=capsys)
         assert (code, out) == (3, "")
         assert message in err

@@ -107,7 +107,7 @@ def test_a_file_without_steps_says_what_to_do(tmp_path: Path, capsys: pytest.Cap
     path.write_bytes(write_file([call(ts="90", correlation=1), kernel("gemm", "100", "10", correlation=1)]))
     code, out, err = run(path, capsys=capsys)
     assert (code, out) == (3, "")
-    assert "trace.json: want steps of an engine, found none recorded" in err
+    assert "trace.json: expected steps of an engine, found none recorded" in err
     assert "profiler.step()" in err
 
 
@@ -174,7 +174,7 @@ def test_of_a_benchmark_with_several_runs_one_is_chosen(
     assert json.loads(out)["serving"]["serving"]["run"] == 1
     code, _, err = run(SAMPLE, "--serving", benchmark_file, capsys=capsys)
     assert code == 3
-    assert "want one run of several" in err
+    assert "expected one run of several" in err
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_of_a_benchmark_with_several_runs_one_is_chosen(
     [
         ('{"a": 1}', [], 3, "bench.json"),
         ("not JSON", [], 3, "bench.json"),
-        (json.dumps(BENCHMARK), ["--phase", "decode"], 2, "--phase and --serving can't go together"),
+        (json.dumps(BENCHMARK), ["--phase", "decode"], 2, "--phase and --serving are mutually exclusive"),
         (json.dumps(BENCHMARK), ["--serving-run", "4"], 3, "run 4"),
     ],
 )

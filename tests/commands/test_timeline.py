@@ -90,7 +90,7 @@ def test_options_choose_what_is_looked_at(
         (["{file}", "--device", "gpu:9"], 3, "gpu:0"),
         (["{file}", "--stream", "8"], 3, "Known, nearest first: 7, 9"),
         (["{file}", "--rank", "0"], 3, "rank"),
-        (["{file}", "--between", "2", "1"], 3, "want two times in order"),
+        (["{file}", "--between", "2", "1"], 3, "expected two times in order"),
         (["{file}", "--between", "5s", "6s"], 3, "is only"),
         (["{file}", "--between", "soon", "2"], 3, "soon"),
         (["{file}", "--width", "0"], 2, "--width"),

@@ -25,7 +25,7 @@ from inferometer.errors import InputError
 from inferometer.findings.first_look import first_look
 from inferometer.reports.delimited import render_csv
 from inferometer.reports.page.document import render_page
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import build_blocks
 from inferometer.reports.page.text import render_text
 from inferometer.reports.terminal import render_terminal
@@ -236,7 +236,7 @@ def test_everything_that_tells_of_steps_answers(trace: Trace, keep_disturbed: bo
         for phase in table.phases["phase"]:
             check_steps(step_table(trace, phase=phase or "unknown"))
     shown(first_look(trace))
-    blocks = build_blocks(Look(trace))
+    blocks = build_blocks(PageData(trace))
     assert render_page(blocks, title="t").html
     assert render_text(blocks, title="t")
 

@@ -157,5 +157,5 @@ def test_an_unknown_format_lists_the_known_ones(tmp_path: Path) -> None:
 
 def test_content_of_no_format_lists_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "any").write_text("hello")
-    with pytest.raises(FormatError, match=r"want one of the known formats \(.*kineto.*\), found .* b'hello'"):
+    with pytest.raises(FormatError, match=r"expected one of the known formats \(.*kineto.*\), found .* b'hello'"):
         inferometer.open(tmp_path / "any")

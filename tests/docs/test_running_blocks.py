@@ -50,7 +50,7 @@ def test_a_written_file_is_there_for_later_commands_and_nowhere_else() -> None:
     ("page", "message"),
     [
         ("\n" + fenced("sh", "inferometer formats\ninferometer kernels nowhere.json\n"), "page.md:4: .* ended with 3"),
-        (fenced("sh", "rm -rf samples\n"), "page.md:2: want one of inferometer"),
+        (fenced("sh", "rm -rf samples\n"), "page.md:2: expected one of inferometer"),
         (fenced("console", "$ inferometer nonsense\n"), "ended with 2"),
     ],
 )

@@ -233,8 +233,8 @@ def test_what_was_frozen_stays_so_and_what_was_not_does_not() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"plan": lambda: Plan(repetitions=0)}, "repetitions: want at least 1, found 0"),
-        ({"arms": []}, "want at least one arm"),
+        ({"plan": lambda: Plan(repetitions=0)}, "repetitions: expected at least 1, found 0"),
+        ({"arms": []}, "expected at least one arm"),
         ({"prompt": []}, "no tokens"),
         ({"prompt": [0, VOCABULARY]}, f"the token {VOCABULARY}"),
     ],

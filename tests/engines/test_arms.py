@@ -93,7 +93,7 @@ def test_the_process_is_prepared_for_a_backend_when_it_is_chosen(known: dict[str
         ("", UnknownName, "unknown backend"),
         ("norm=some", UnknownName, 'unknown operator of a model "norm"'),
         ("rope=some,rope=fussy", InputError, "rope has two backends"),
-        ("rope=some,attention", InputError, 'want OPERATOR=BACKEND'),
+        ("rope=some,attention", InputError, 'expected OPERATOR=BACKEND'),
         ("linear=some", InputError, "some has no linear"),
         ("away", Unavailable, "away can't run on cpu: it is not installed"),
     ],

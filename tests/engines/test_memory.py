@@ -46,5 +46,5 @@ def test_a_group_with_less_room_counts(tmp_path: Path, most: str, used: int, fil
 def test_too_much_is_refused_with_both_numbers() -> None:
     with pytest.raises(Unavailable) as error:
         require_memory("a model", 10**17, "cpu")
-    assert str(error.value).startswith("a model: want 100.000 PB on cpu, found ")
+    assert str(error.value).startswith("a model: expected 100.000 PB on cpu, found ")
     require_memory("a model", 1, "cpu")

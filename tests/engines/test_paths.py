@@ -1,4 +1,4 @@
-"""Call paths: a tree by name, one row a call, in the context that recorded it and no other."""
+"""Call paths: a tree by name, one row per call, in the context that recorded it and no other."""
 
 import threading
 

@@ -13,12 +13,12 @@ SHARES = (0.5, 0.3, 0.15, 0.05)
 @pytest.mark.parametrize(
     ("numbers", "said"),
     [
-        ({"temperature": -1.0}, "temperature: want 0, or 0.01 to 100, found -1"),
+        ({"temperature": -1.0}, "temperature: expected 0, or 0.01 to 100, found -1"),
         ({"temperature": float("nan")}, "found nan"),
         ({"temperature": 1e-9}, "found 1e-09"),
-        ({"temperature": 1.0, "top_k": -1}, "top-k: want a number of tokens"),
-        ({"temperature": 1.0, "top_p": 0.0}, "top-p: want a share above 0"),
-        ({"temperature": 1.0, "top_p": float("nan")}, "top-p: want a share above 0"),
+        ({"temperature": 1.0, "top_k": -1}, "top-k: expected a number of tokens"),
+        ({"temperature": 1.0, "top_p": 0.0}, "top-p: expected a share above 0"),
+        ({"temperature": 1.0, "top_p": float("nan")}, "top-p: expected a share above 0"),
         ({"top_k": 5}, "with temperature 0 nothing is drawn"),
         ({"top_p": 0.5}, "with temperature 0 nothing is drawn"),
     ],

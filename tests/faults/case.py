@@ -43,7 +43,7 @@ class Case:
         processes: Tensor-parallel ranks, a process and a GPU each.
         tenants: Other users' load on other GPUs and on the host changes between and within the runs.
         extended: Temperatures, power, disk rates and PCIe receive are recorded, which published recordings lack.
-        layer_anchor: The candidate's cycles are decoder layers (64 a step), the base's are steps.
+        layer_anchor: The candidate's cycles are decoder layers (64 per step), the base's are steps.
         recorded: `counters` has no functions at all, `functions` no metrics at all, `no_counters` no raw samples.
         cause_recorded: False drops every metric that could name the fault.
         one_gpu: A fault of GPUs hits the first own GPU only.

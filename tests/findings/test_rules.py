@@ -40,8 +40,14 @@ PLANTED: list[tuple[str, str, dict[str, Any], str, str]] = [
     ("disturbed_steps", "two of them", {"disturbed": {5: {"*": 1.8}, 9: {"rmsnorm": 60.0}}}, "medium", "6, 10"),
     ("first_token_delay", "0.1 s", {"sampling_ms": 100.0}, "medium", "100.0"),
     ("first_token_delay", "2 s", {"sampling_ms": 2000.0}, "high", "2.000 s"),
-    ("rate_defined_twice", "counts the first token", {"rate_counts_first": True, "batches": 40}, "low", "tokens/s"),
-    ("rate_defined_twice", "in a short run", {"rate_counts_first": True, "batches": 2}, "medium", "tokens/s"),
+    (
+        "inconsistent_decode_rate",
+        "counts the first token",
+        {"rate_counts_first": True, "batches": 40},
+        "low",
+        "tokens/s",
+    ),
+    ("inconsistent_decode_rate", "in a short run", {"rate_counts_first": True, "batches": 2}, "medium", "tokens/s"),
     ("zero_byte_load", "0 B", {"zero_byte_load": True}, "low", "0 bytes"),
     ("serial_sampling", "a serial merge", {"decode": {"sample_phase2": 0.6}}, "medium", "sample_phase2"),
     ("serial_sampling", "a small one", {"decode": {"sample_phase2": 0.1}}, "low", "sample_phase2"),
@@ -110,7 +116,7 @@ def test_a_planted_fault_is_found(
         ("host_gap", {"gap_ms": 1.4}),
         ("disturbed_steps", {"noise": 0.02}),
         ("first_token_delay", {"sampling_ms": 9.0}),
-        ("rate_defined_twice", {"batches": 2}),
+        ("inconsistent_decode_rate", {"batches": 2}),
         ("zero_byte_load", {"load_ms": 5000.0}),
         ("serial_sampling", {"decode": {"sample_phase1": 0.05, "sample_phase2": 0.09, "sample_phase3": 0.05}}),
         ("prefill_overhead", {"prefill_gap_ms": 9.0}),
@@ -326,13 +332,13 @@ class TestRateDefinedTwice:
         text = re.sub(r"Decode: \d+ms", "Decode: 30ms", re.sub(r"decode=\d+\.\dms", "decode=30.1ms", text))
         rate = re.compile(r"decode=\d+\.\d\d$", re.MULTILINE)
         near, far = (rate.sub(f"decode={16e3 / ms:.2f}", text) for ms in (30.14, 30.2))
-        assert "rate_defined_twice" not in find(near)
-        assert find(far)["rate_defined_twice"].severity == "low"
+        assert "inconsistent_decode_rate" not in find(near)
+        assert find(far)["inconsistent_decode_rate"].severity == "low"
 
     def test_a_line_of_performance_of_another_prompt_says_nothing(self, find: Find) -> None:
         text = write_log(rate_counts_first=True, batches=40)
         other = re.sub(r"Decode: \d+ms \(\d+ tokens", "Decode: 77ms (3 tokens", text)
-        assert "rate_defined_twice" not in find(other)
+        assert "inconsistent_decode_rate" not in find(other)
 
 
 def test_growth_is_not_promised_beyond_the_windows_of_the_layers(find: Find) -> None:

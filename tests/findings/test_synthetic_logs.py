@@ -103,7 +103,7 @@ def test_a_fused_kernel_that_costs_more_than_its_parts(find: Find) -> None:
         "plan_differs_from_execution": "medium",
         "zero_byte_load": "low",
         "first_touch": "low",
-        "rate_defined_twice": "low",
+        "inconsistent_decode_rate": "low",
     }
     assert remarks(find(FUSED)) == {"query_set_limit", "reports_as_warnings", "tail_step", "unlayered_kernels"}
 
@@ -175,7 +175,7 @@ class TestUsersLog:
                 "10 kernels",
             ),
             "tail_step": ("about as long", "197.857 ms"),
-            "rate_defined_twice": ("6.33", "6.30", "256", "255"),
+            "inconsistent_decode_rate": ("6.33", "6.30", "256", "255"),
             "zero_byte_load": ("1.220 s", "2.000 GB", "1.955 s", "308.973 MB/s", "1.702 GB/s"),
             "pool_overhead": ("2.040 GiB", "1.862 GiB", "2.036 GiB"),
             "serial_sampling": ("sample_phase2", "phase1"),
@@ -201,7 +201,7 @@ class TestUsersLog:
             "plan_differs_from_execution",
         }
         assert by_severity["low"] == {
-            "rate_defined_twice",
+            "inconsistent_decode_rate",
             "zero_byte_load",
             "pool_overhead",
             "serial_sampling",

@@ -31,7 +31,7 @@ def test_a_table_that_nobody_knows_lists_the_known_ones(path: Path) -> None:
 
 
 def test_one_name_alone_is_no_set_of_names(path: Path) -> None:
-    with pytest.raises(InputError, match=r"want a set of names, found the text 'ops'\n  Write \{'ops'\}"):
+    with pytest.raises(InputError, match=r"expected a set of names, found the text 'ops'\n  Write \{'ops'\}"):
         inferometer.open(path, "ops")
 
 
@@ -46,7 +46,7 @@ def test_importing_makes_a_store_that_is_opened_at_once(path: Path, tmp_path: Pa
 
 def test_importing_what_is_no_trace_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text('{"schemaVersion": 1}')
-    with pytest.raises(InputError, match="want a traceEvents array"):
+    with pytest.raises(InputError, match="expected a traceEvents array"):
         inferometer.import_trace(tmp_path / "trace.json", tmp_path / "a.ifm")
     assert [each.name for each in tmp_path.iterdir()] == ["trace.json"]
 

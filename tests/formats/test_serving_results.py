@@ -186,7 +186,11 @@ def test_one_of_several_runs_is_chosen_by_its_number(tmp_path: Path) -> None:
     path = write(tmp_path, VLLM, VLLM | {"max_concurrency": 64, "request_rate": 4.0}, name="runs.jsonl")
     assert read_serving(path, 1).max_concurrency == 64
     assert (read_serving(path, 1).run, read_serving(path, 1).runs) == (1, 2)
-    for run, wanted in ((None, "want one run of several, found 2"), (2, "want run 2, found 2"), (-1, "want run -1")):
+    for run, wanted in (
+        (None, "expected one run of several, found 2"),
+        (2, "expected run 2, found 2"),
+        (-1, "expected run -1"),
+    ):
         with pytest.raises(InputError, match=wanted) as caught:
             read_serving(path, run)
         assert "1: vllm bench serve, meta-llama/Llama-3.1-8B, vllm" in str(caught.value)
@@ -213,7 +217,7 @@ def test_layouts_do_not_matter(tmp_path: Path, layout: str) -> None:
         ("", "found an empty file"),
         ("[]", "found an empty file"),
         (" \n", "found an empty file"),
-        (json.dumps(VLLM)[:200], "line 1: want .* found the end of the file in the middle of an object"),
+        (json.dumps(VLLM)[:200], "line 1: expected .* found the end of the file in the middle of an object"),
         (json.dumps(VLLM) + "\n" + json.dumps(VLLM)[:-1], "run 1: line 2: .*the end of the file in the middle"),
         ("{}", "found an object with the fields none"),
         ('{"a": 1}', 'found an object with the fields "a"'),
@@ -223,24 +227,24 @@ def test_layouts_do_not_matter(tmp_path: Path, layout: str) -> None:
         ("x", "line 1, column 1: .*found no JSON"),
         ("hello", "line 1, column 1: .*found no JSON"),
         ("3", "found 3"),
-        ('[{"a": 1}, null]', 'run 0: want .* fields "a"|run 1: want .* null'),
+        ('[{"a": 1}, null]', 'run 0: expected .* fields "a"|run 1: expected .* null'),
         ('"' + "x" * 500 + '"', "found .xxxxx"),
         ("[" * 100_000, "can't be read|the end of the file"),
         ('{"a": ' + "9" * 5_000 + "}", "can't be read"),
-        (json.dumps(VLLM | {"mean_itl_ms": "12 ms"}), 'mean_itl_ms: want a number, found "12 ms"'),
-        (json.dumps(VLLM | {"mean_itl_ms": True}), "mean_itl_ms: want a number, found true"),
-        (json.dumps(VLLM | {"completed": 1.5}), "completed: want a whole number, found 1.5"),
-        (json.dumps(VLLM | {"completed": 10**30}), "completed: want a number"),
-        (json.dumps(VLLM | {"model_id": 3}), "model_id: want text, found 3"),
-        (json.dumps(VLLM | {"itls": {"a": 1}}), "itls: want a list"),
-        (json.dumps(VLLM | {"itls": [["x"]]}), "itls: want lists of numbers"),
-        (json.dumps(VLLM | {"ttfts": [{}, 1]}), "ttfts: want numbers"),
-        (json.dumps(VLLM | {"itls": [[1e308]]}), "itls: want numbers up to 9.22337e\\+18"),
+        (json.dumps(VLLM | {"mean_itl_ms": "12 ms"}), 'mean_itl_ms: expected a number, found "12 ms"'),
+        (json.dumps(VLLM | {"mean_itl_ms": True}), "mean_itl_ms: expected a number, found true"),
+        (json.dumps(VLLM | {"completed": 1.5}), "completed: expected a whole number, found 1.5"),
+        (json.dumps(VLLM | {"completed": 10**30}), "completed: expected a number"),
+        (json.dumps(VLLM | {"model_id": 3}), "model_id: expected text, found 3"),
+        (json.dumps(VLLM | {"itls": {"a": 1}}), "itls: expected a list"),
+        (json.dumps(VLLM | {"itls": [["x"]]}), "itls: expected lists of numbers"),
+        (json.dumps(VLLM | {"ttfts": [{}, 1]}), "ttfts: expected numbers"),
+        (json.dumps(VLLM | {"itls": [[1e308]]}), "itls: expected numbers up to 9.22337e\\+18"),
         (
             json.dumps(VLLM | {"ttfts": [0.1], "input_lens": [1, 2]}),
-            r"input_lens, ttfts: want one item a request, found \[2, 1\]",
+            r"input_lens, ttfts: expected one item a request, found \[2, 1\]",
         ),
-        (json.dumps({"avg_latency": 1, "percentiles": [1]}), "percentiles: want an object"),
+        (json.dumps({"avg_latency": 1, "percentiles": [1]}), "percentiles: expected an object"),
     ],
 )
 def test_a_broken_file_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
@@ -298,7 +302,7 @@ def test_damaged_and_too_large_files_are_refused(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(json.dumps(VLLM).encode())[:-20])
     with pytest.raises(FormatError, match="the compressed data"):
         read_serving(path)
-    with pytest.raises(FormatError, match="want at most 100 bytes, found more"):
+    with pytest.raises(FormatError, match="expected at most 100 bytes, found more"):
         read_serving(write(tmp_path, VLLM), limits=Limits(held_bytes=100))
     with pytest.raises(InputError, match="No such file"):
         read_serving(tmp_path / "none.json")

@@ -60,7 +60,7 @@ class Tally:
         return sum(n for (_, kind), n in self.kinds.items() if kind == "defect")
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row a subject, and one for all."""
+        """A row per subject, and one for all."""
         subjects = sorted({subject for subject, _ in self.kinds})
         rows: list[dict[str, Any]] = []
         for subject in subjects:

@@ -149,11 +149,11 @@ def test_a_device_lists_its_values_in_one_order() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"memory_bandwidth": quantity(3350, "GB/s")}, 'memory_bandwidth: want the unit "B/s", found "GB/s"'),
-        ({"memory_bandwidth": quantity(3350, "B/s")}, "memory_bandwidth: want 1e+09 to 1e+15 B/s, found 3350"),
-        ({"matrix": {"bf16": quantity(989.4, "FLOP/s")}}, "matrix.bf16: want 1e+09 to 1e+18 FLOP/s, found 989.4"),
-        ({"matrix": {"int8": quantity(1e12, "FLOP/s")}}, 'matrix.int8: want the unit "OP/s"'),
-        ({"name": " "}, "name: want text, found none"),
+        ({"memory_bandwidth": quantity(3350, "GB/s")}, 'memory_bandwidth: expected the unit "B/s", found "GB/s"'),
+        ({"memory_bandwidth": quantity(3350, "B/s")}, "memory_bandwidth: expected 1e+09 to 1e+15 B/s, found 3350"),
+        ({"matrix": {"bf16": quantity(989.4, "FLOP/s")}}, "matrix.bf16: expected 1e+09 to 1e+18 FLOP/s, found 989.4"),
+        ({"matrix": {"int8": quantity(1e12, "FLOP/s")}}, 'matrix.int8: expected the unit "OP/s"'),
+        ({"name": " "}, "name: expected text, found none"),
     ],
 )
 def test_a_unit_that_cannot_be_meant_is_refused(values: dict[str, Any], message: str) -> None:
@@ -163,9 +163,9 @@ def test_a_unit_that_cannot_be_meant_is_refused(values: dict[str, Any], message:
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf")])
 def test_a_value_is_above_zero_and_has_a_source(value: float) -> None:
-    with pytest.raises(ValueError, match="want a value above 0"):
+    with pytest.raises(ValueError, match="expected a value above 0"):
         quantity(value, "W")
-    with pytest.raises(ValueError, match="want a source"):
+    with pytest.raises(ValueError, match="expected a source"):
         Quantity(1, "W", "datasheet", " ")
 
 

@@ -29,20 +29,23 @@ def test_what_we_have_can_be_written_and_read_again(device: Device, tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "want a device: Input data was truncated"),
-        ("[]", "want a device: Expected `object`, got `array`"),
-        ("{}", "want a device: Object missing required field `name`"),
+        ("", "expected a device: Input data was truncated"),
+        ("[]", "expected a device: Expected `object`, got `array`"),
+        ("{}", "expected a device: Object missing required field `name`"),
         (MINE.replace("1.2e12", '"fast"'), r"Expected `int | float`, got `str` - at `\$.memory_bandwidth.value`"),
-        (MINE.replace("1.2e12", "0"), r"want a value above 0 .*, found 0 - at `\$.memory_bandwidth`"),
+        (MINE.replace("1.2e12", "0"), r"expected a value above 0 .*, found 0 - at `\$.memory_bandwidth`"),
         (MINE.replace("1.2e12", "9" * 400), "at most 1e.30, found a greater one"),
-        (MINE.replace("1.2e12", "1200"), "memory_bandwidth: want 1e.09 to 1e.15 B/s, found 1200: is its unit right"),
-        (MINE.replace("B/s", "GB/s"), 'memory_bandwidth: want the unit "B/s", found "GB/s"'),
+        (
+            MINE.replace("1.2e12", "1200"),
+            "memory_bandwidth: expected 1e.09 to 1e.15 B/s, found 1200: is its unit right",
+        ),
+        (MINE.replace("B/s", "GB/s"), 'memory_bandwidth: expected the unit "B/s", found "GB/s"'),
         (MINE.replace("measured", "guessed"), r"Invalid enum value 'guessed' - at `\$.memory_bandwidth.kind`"),
         (MINE.replace("memory_bandwidth", "bandwidth"), "unknown field `bandwidth`"),
         (MINE.replace('"source"', '"from"'), r"`\$.memory_bandwidth`"),
-        (MINE.replace("my copy kernel, 2025-01-15", ""), "want a source"),
+        (MINE.replace("my copy kernel, 2025-01-15", ""), "expected a source"),
         ('{"name": "a", "matrix": {"bf17": 1}}', "Invalid enum value 'bf17'"),
-        ('{"name": "a", "notes": ' + "[" * 100_000, "want a device"),
+        ('{"name": "a", "notes": ' + "[" * 100_000, "expected a device"),
         ("{'name': 'a'}", "malformed"),
     ],
 )
@@ -58,7 +61,7 @@ def test_what_is_wrong_is_named_with_its_place(text: str, message: str, tmp_path
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_bytes(b'{"name": "\xff\xfe"}')
-    with pytest.raises(FormatError, match=r"mine\.json: want"):
+    with pytest.raises(FormatError, match=r"mine\.json: expected"):
         read_device(path)
 
 
@@ -77,5 +80,5 @@ def test_a_name_that_no_file_can_have_is_said_so() -> None:
 def test_a_file_of_gigabytes_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "mine.json").open("wb") as file:
         file.truncate(5 << 30)
-    with pytest.raises(FormatError, match="want a device in at most 1 MiB"):
+    with pytest.raises(FormatError, match="expected a device in at most 1 MiB"):
         read_device(tmp_path / "mine.json")

@@ -204,7 +204,7 @@ def test_what_cant_be_run_or_kept_is_refused_before_anything_runs(tmp_path: Path
     (tmp_path / "bad").chmod(0o755)
     (tmp_path / "there.ifm").mkdir()
     for words, code, said in (
-        ([], 2, "want a COMMAND after --"),
+        ([], 2, "expected a COMMAND after --"),
         (["--join", "x", "--", "true"], 2, "found COMMAND and --join"),
         (["--steps", "3", "--", "true"], 2, "--steps needs --server"),
         (["--", "no-such-program"], 3, "no-such-program: no such program"),

@@ -179,7 +179,7 @@ def test_a_recording_starts_once_and_at_a_sensible_rate(tmp_path: Path) -> None:
         pass
     with pytest.raises(InputError, match="was started before"):
         made.start()
-    with pytest.raises(InputError, match="samples a second, found"):
+    with pytest.raises(InputError, match="samples per second, found"):
         record(tmp_path / "x.ifm", hz=1e6)
 
 

@@ -104,10 +104,10 @@ def test_one_table_may_be_one_file(name: str, tmp_path: Path) -> None:
     inferometer.export(simple(), tmp_path / name, to=to, tables=["calls"])
     read = pl.read_parquet if to == "parquet" else pl.read_csv
     assert read(tmp_path / name)["api"].to_list() == ["x"]
-    with pytest.raises(InputError, match=f"want one table as {to}, found 3 tables"):
+    with pytest.raises(InputError, match=f"expected one table as {to}, found 3 tables"):
         inferometer.export(simple(), tmp_path / f"x{name}", to=to)
     other = "csv" if to == "parquet" else "parquet"
-    with pytest.raises(InputError, match=f"want one table as {to}, found {other} was asked for"):
+    with pytest.raises(InputError, match=f"expected one table as {to}, found {other} was asked for"):
         inferometer.export(simple(), tmp_path / f"x{name}", to=other, tables=["calls"])
 
 

@@ -85,9 +85,9 @@ def test_a_folder_with_links_or_folders_is_not_replaced(inside: str, tmp_path: P
 def test_a_file_is_no_folder_and_a_folder_no_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="is a folder; want the name of a file"):
+    with pytest.raises(InputError, match="is a folder; expected the name of a file"):
         NewFile(tmp_path / "folder", force=True)
-    with pytest.raises(InputError, match="is a file; want the name of a folder"):
+    with pytest.raises(InputError, match="is a file; expected the name of a folder"):
         NewFolder(tmp_path / "file", ours=ours, force=True)
 
 
@@ -97,7 +97,7 @@ def test_a_file_is_no_folder_and_a_folder_no_file(tmp_path: Path) -> None:
         ("link", "is a link"),
         ("no/such/place", "no such folder"),
         ("a\0b", "can't be written"),
-        (os.fsdecode(b"\xff"), "want a name that is text"),
+        (os.fsdecode(b"\xff"), "expected a name that is text"),
         ("x" * 300, "can't be written: File name too long"),
     ],
 )

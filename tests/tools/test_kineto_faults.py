@@ -173,10 +173,10 @@ def test_repeated_work_is_a_draw_for_each_request() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"fault": "serial-stream", "mode": "graph"}, "fault serial-stream: want mode eager, found graph"),
-        ({"fault": "graph-breaks", "batches": (8, 4)}, "fault graph-breaks: want mode graph, found eager"),
-        ({"fault": "graph-breaks", "mode": "graph"}, "fault graph-breaks: want 2 or more batches"),
-        ({"fault": "slow-rank"}, "fault slow-rank: want a world of 2 or more, found 1"),
+        ({"fault": "serial-stream", "mode": "graph"}, "fault serial-stream: expected mode eager, found graph"),
+        ({"fault": "graph-breaks", "batches": (8, 4)}, "fault graph-breaks: expected mode graph, found eager"),
+        ({"fault": "graph-breaks", "mode": "graph"}, "fault graph-breaks: expected 2 or more batches"),
+        ({"fault": "slow-rank"}, "fault slow-rank: expected a world of 2 or more, found 1"),
     ],
 )
 def test_a_fault_that_cannot_be_there_is_refused(wrong: dict[str, Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""The made-up benchmark is what it claims to be, and the bundled one is what its command makes."""
+"""The synthetic benchmark is what it claims to be, and the bundled one is what its command makes."""
 
 import json
 from pathlib import Path

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from tests.traces import rows, trace_of
 
-from inferometer.trace.combine import Clock, Part, Together, align_clocks, combine_losses, combine_tables, scope_of
+from inferometer.trace.combine import (
+    Clock,
+    OpenTraces,
+    TracePart,
+    align_clocks,
+    combine_losses,
+    combine_tables,
+    scope_of,
+)
 from inferometer.trace.combined_facts import Skew, combine_facts, rank_files
 from inferometer.trace.facts import Device, Facts, NamedId, RankFile
 from inferometer.trace.trace import Trace
@@ -18,8 +26,8 @@ from inferometer.trace.trace import Trace
 NOW = 1_700_000_000_000_000_000
 
 
-def parts_of(*traces: Trace) -> list[Part]:
-    return [Part(trace, f"rank{i}.json", (i,)) for i, trace in enumerate(traces)]
+def parts_of(*traces: Trace) -> list[TracePart]:
+    return [TracePart(trace, f"rank{i}.json", (i,)) for i, trace in enumerate(traces)]
 
 
 def combined(*traces: Trace) -> Trace:
@@ -27,7 +35,7 @@ def combined(*traces: Trace) -> Trace:
     clocks = align_clocks(parts)
     facts = combine_facts(parts, clocks, rank_files(parts, clocks, {}), "folder", ())
     losses = combine_losses(parts)
-    return Trace(facts, combine_tables(parts, clocks), losses, scope=scope_of(parts), scratch=Together(*traces))
+    return Trace(facts, combine_tables(parts, clocks), losses, scope=scope_of(parts), scratch=OpenTraces(*traces))
 
 
 def facts_of(*about: dict[str, Any]) -> Facts:
@@ -165,7 +173,7 @@ def test_numbers_go_on_up_to_2_to_the_62(least: int, ids: list[int]) -> None:
 
 def test_rows_of_a_file_with_several_ranks_keep_theirs() -> None:
     several = trace_of([{"rank": 3}, {"rank": 4}, {}], facts={"ranks": (3, 4)})
-    parts = [Part(trace_of([{}]), "a", (0,)), Part(several, "b.ifm", (3, 4))]
+    parts = [TracePart(trace_of([{}]), "a", (0,)), TracePart(several, "b.ifm", (3, 4))]
     frames = combine_tables(parts, align_clocks(parts))
     assert frames["launches"].select("rank").collect().to_series().to_list() == [0, 3, 4, None]
 
@@ -338,7 +346,7 @@ def test_a_rank_file_holds_its_clock_and_its_skew() -> None:
 def test_ranks_of_a_store_keep_the_files_that_they_came_from() -> None:
     files = tuple(RankFile(rank, f"{rank}.json", "kineto", "name", NOW + rank, rank) for rank in (0, 1))
     store = trace_of([{"rank": 0}], facts={"ranks": (0, 1), "rank_files": files, "clock_base_ns": NOW})
-    parts = [Part(store, "both.ifm", (0, 1)), Part(at(1, NOW - 10), "2.json", (2,))]
+    parts = [TracePart(store, "both.ifm", (0, 1)), TracePart(at(1, NOW - 10), "2.json", (2,))]
     found = list(rank_files(parts, align_clocks(parts), {}))
     assert [(file.file, file.shift_ns) for file in found] == [("0.json", 10), ("1.json", 11), ("2.json", 0)]
 

@@ -42,7 +42,7 @@ def test_the_first_example_is_kept() -> None:
         ("HF_HOME=/cache HF_TOKEN=hf_madeUpForThisTest0", "HF_HOME=/cache HF_TOKEN=***"),
         ("at hf_" + "AbCdEfGhIj" * 3 + "Kl12: expected }", "at ***: expected }"),
         ("Authorization: Bearer made.up.for.this", "Authorization: Bearer ***"),
-        ("https://me:made-up@host/x", "https://***@host/x"),
+        ("https://me:synthetic@host/x", "https://***@host/x"),
         ("token_embedding_kernel<float>: 1,600 ns", "token_embedding_kernel<float>: 1,600 ns"),
         ("max_tokens: 5", "max_tokens: 5"),
     ],

@@ -47,9 +47,9 @@ def test_whole_files_of_arrow_pass(codec: str, version: str, dictionary: bool, r
     ("cut", "message"),
     [
         (slice(0, 0), "the file is empty"),
-        (slice(0, 5), "want PAR1 at its beginning and its end"),
-        (slice(0, -1), "want PAR1 at its beginning and its end"),
-        (slice(1, None), "want PAR1 at its beginning and its end"),
+        (slice(0, 5), "expected PAR1 at its beginning and its end"),
+        (slice(0, -1), "expected PAR1 at its beginning and its end"),
+        (slice(1, None), "expected PAR1 at its beginning and its end"),
     ],
 )
 def test_a_part_of_a_file_is_refused(cut: slice, message: str, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_page_of_less_than_no_bytes_is_refused_with_its_place(tmp_path: Path) 
     data[7] |= 1  # the lowest bit is the sign
     path.write_bytes(data)
     with pytest.raises(
-        ImpossibleParquet, match=r"row group 0, column 0, page at byte 4: uncompressed bytes: want 0 to"
+        ImpossibleParquet, match=r"row group 0, column 0, page at byte 4: uncompressed bytes: expected 0 to"
     ):
         check_parquet(path)
 

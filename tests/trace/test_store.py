@@ -238,14 +238,14 @@ def test_a_store_of_today_without_the_table_was_made_so(tmp_path: Path) -> None:
 def test_files_outside_the_store_are_never_read(name: str, store: Path) -> None:
     shutil.copy(store / "launches-00000.parquet", store.parent / "secret.parquet")
     spoil(store, lambda manifest: manifest["tables"]["launches"].update(files=[name]))
-    with pytest.raises(FormatError, match=r"tables\.launches\.files: want a plain name"):
+    with pytest.raises(FormatError, match=r"tables\.launches\.files: expected a plain name"):
         inferometer.open(store)
 
 
 def test_a_link_in_a_store_is_not_followed(store: Path) -> None:
     (store / "launches-00000.parquet").rename(store.parent / "secret.parquet")
     (store / "launches-00000.parquet").symlink_to(store.parent / "secret.parquet")
-    with pytest.raises(FormatError, match="want a plain name"):
+    with pytest.raises(FormatError, match="expected a plain name"):
         inferometer.open(store)
 
 
@@ -271,7 +271,7 @@ def test_damage_in_the_second_file_of_a_table_is_found_on_opening(store: Path) -
     assert inferometer.open(store).launches.collect().height == 10
     frame = pl.read_parquet(store / "launches-00001.parquet")
     frame.with_columns(pl.col("dur_ns").cast(pl.Float64)).write_parquet(store / "launches-00001.parquet")
-    with pytest.raises(FormatError, match=r"launches-00001\.parquet: dur_ns: want Int64, found Float64"):
+    with pytest.raises(FormatError, match=r"launches-00001\.parquet: dur_ns: expected Int64, found Float64"):
         inferometer.open(store)
     (store / "launches-00001.parquet").write_bytes(b"PAR1")
     with pytest.raises(FormatError, match=r"launches-00001\.parquet: not a readable Parquet file"):
@@ -281,7 +281,7 @@ def test_damage_in_the_second_file_of_a_table_is_found_on_opening(store: Path) -
 def test_a_column_of_the_wrong_type_is_named(store: Path) -> None:
     frame = pl.read_parquet(store / "launches-00000.parquet")
     frame.with_columns(pl.col("kernel").hash()).write_parquet(store / "launches-00000.parquet")
-    with pytest.raises(FormatError, match="kernel: want String, found UInt64"):
+    with pytest.raises(FormatError, match="kernel: expected String, found UInt64"):
         inferometer.open(store)
 
 
@@ -343,7 +343,7 @@ def test_a_facts_file_with_wrong_types_is_refused_with_its_place(change: Spoil, 
 
 
 def test_a_folder_that_is_no_store_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"want a store .* or a folder that a profiler made"):
+    with pytest.raises(InputError, match=r"expected a store .* or a folder that a profiler made"):
         inferometer.open(tmp_path)
 
 
@@ -397,5 +397,5 @@ def test_a_facts_file_that_nests_deeply_is_refused(store: Path) -> None:
 def test_a_facts_file_of_gigabytes_is_not_read(store: Path) -> None:
     with (store / "facts.json").open("ab") as file:
         file.truncate(5 << 30)
-    with pytest.raises(FormatError, match=r"facts\.json: want at most 64 MiB"):
+    with pytest.raises(FormatError, match=r"facts\.json: expected at most 64 MiB"):
         inferometer.open(store)

@@ -38,7 +38,7 @@ def test_fields_are_read_by_their_ids(data: bytes, fields: object) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\x1e\x00", r"want a type from 1 to 13 before byte 1, found 14"),
+        (b"\x1e\x00", r"expected a type from 1 to 13 before byte 1, found 14"),
         (b"\x15" + b"\xff" * 11, r"a number of more than 64 bits before byte 11"),
         (b"\x19\xf5\xff\xff\x03", r"a list of 65,535 before byte 5, where 0 bytes follow"),
         (b"\x18\x7fa", r"127 bytes at byte 2, where 1 follow"),

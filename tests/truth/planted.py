@@ -118,7 +118,7 @@ def in_order(path: Path) -> list[Launch]:
 
 def a_step(time_ns: float, steps: Sequence[Step]) -> str:
     some = sum(bool(each.launches) for each in steps)
-    return f", {duration(time_ns / some)} a step over {some} steps"
+    return f", {duration(time_ns / some)} per step over {some} steps"
 
 
 def busy_ns(launches: Iterable[Launch]) -> int:

@@ -103,7 +103,7 @@ class Capture:
         return f"gpu:{device}"
 
     def a_step(self, time_ns: int) -> str:
-        return f", {duration(Fraction(time_ns, self.steps))} a step over {self.steps} steps" if self.steps > 1 else ""
+        return f", {duration(Fraction(time_ns, self.steps))} per step over {self.steps} steps" if self.steps > 1 else ""
 
 
 @lru_cache(maxsize=2)

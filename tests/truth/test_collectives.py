@@ -46,7 +46,7 @@ def message(launches: list[Launch]) -> str:
         moved = max(args["In msg nelems"], args["Out msg nelems"]) * BYTES[args["dtype"]]
         about = [f"{size(moved)} each", args["dtype"], f"{args['Group size']} ranks"]
         rate = (
-            f"; {size(moved * len(launches) / total_ns * 1e9)} of message a second, waiting for other ranks included."
+            f"; {size(moved * len(launches) / total_ns * 1e9)} of message per second, waiting for other ranks included."
         )
     about += ["as its caller names it"] if by_caller else []
     return (

@@ -68,7 +68,7 @@ def check_gap(finding: Finding | None, unusual: list[Unusual], steps: list[Step]
     assert finding.title == title.format(share(gap / wall))
     assert list(finding.evidence) == [
         (
-            f"{outside}: median {duration(median(gaps))} a step ({duration(min(gaps))} to {duration(max(gaps))} over "
+            f"{outside}: median {duration(median(gaps))} per step ({duration(min(gaps))} to {duration(max(gaps))} over "
             f"{len(quiet)} undisturbed decode steps), {duration(median(each.gap / each.tokens for each in quiet))} a "
             "token."
         ),

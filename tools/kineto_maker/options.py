@@ -81,25 +81,25 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.model not in MODELS:
-            raise ValueError(f"model: want one of {', '.join(MODELS)}, found {self.model!r}")
+            raise ValueError(f"model: expected one of {', '.join(MODELS)}, found {self.model!r}")
         if self.steps < 1 or min(self.batch, *self.batch_sizes) < 1 or (self.layers is not None and self.layers < 1):
-            raise ValueError("steps, batch and layers: want at least 1")
+            raise ValueError("steps, batch and layers: expected at least 1")
         if self.prefill_every < 0 or self.fault_ms < 0:
-            raise ValueError("prefill_every and fault_ms: want 0 or more")
+            raise ValueError("prefill_every and fault_ms: expected 0 or more")
         if len(set(self.batches)) < len(self.batches):
-            raise ValueError(f"batches: want each size once, found {list(self.batches)}")
+            raise ValueError(f"batches: expected each size once, found {list(self.batches)}")
         if not (0 <= self.drop_kernels <= 1 and 0 <= self.add_kernels <= 1):
-            raise ValueError("drop_kernels and add_kernels: want a share from 0 to 1")
+            raise ValueError("drop_kernels and add_kernels: expected a share from 0 to 1")
         if (self.drop_kernels or self.add_kernels) and self.mode != "graph":
-            raise ValueError(f"drop_kernels and add_kernels: want mode graph, found {self.mode}")
+            raise ValueError(f"drop_kernels and add_kernels: expected mode graph, found {self.mode}")
         if self.mode == "capture" and self.fault != "none":
-            raise ValueError(f"fault: want none in mode capture, found {self.fault}")
+            raise ValueError(f"fault: expected none in mode capture, found {self.fault}")
         if self.threads not in (1, 2):
-            raise ValueError(f"threads: want 1 or 2, found {self.threads}")
+            raise ValueError(f"threads: expected 1 or 2, found {self.threads}")
         if self.world < 1 or self.shape.kv_heads % self.world:
-            raise ValueError(f"world: want a divisor of {self.shape.kv_heads}, found {self.world}")
+            raise ValueError(f"world: expected a divisor of {self.shape.kv_heads}, found {self.world}")
         if not 0 <= self.rank < self.world:
-            raise ValueError(f"rank: want 0 to {self.world - 1}, found {self.rank}")
+            raise ValueError(f"rank: expected 0 to {self.world - 1}, found {self.rank}")
         _check_fault(self)
         if self.slow is not None:
             _check_slow(*self.slow)
@@ -151,17 +151,19 @@ def _check_fault(options: Options) -> None:
     if planted is None:
         return
     if options.mode not in planted.modes:
-        raise ValueError(f"fault {options.fault}: want mode {' or '.join(planted.modes)}, found {options.mode}")
+        raise ValueError(f"fault {options.fault}: expected mode {' or '.join(planted.modes)}, found {options.mode}")
     if options.world < planted.world:
-        raise ValueError(f"fault {options.fault}: want a world of {planted.world} or more, found {options.world}")
+        raise ValueError(f"fault {options.fault}: expected a world of {planted.world} or more, found {options.world}")
     if len(options.batch_sizes) < planted.batches:
-        raise ValueError(f"fault {options.fault}: want {planted.batches} or more batches, found {options.batch_sizes}")
+        raise ValueError(
+            f"fault {options.fault}: expected {planted.batches} or more batches, found {options.batch_sizes}"
+        )
 
 
 def _check_slow(pattern: str, factor: float) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"slow: want a regular expression, found {pattern!r}: {error}") from error
+        raise ValueError(f"slow: expected a regular expression, found {pattern!r}: {error}") from error
     if factor <= 0:
-        raise ValueError(f"slow: want a factor above 0, found {factor}")
+        raise ValueError(f"slow: expected a factor above 0, found {factor}")

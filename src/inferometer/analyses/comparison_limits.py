@@ -104,8 +104,9 @@ SAME_PLACE = 0.8
 """Part of a kernel's calls that must stand where the other's stand for one to have taken its place."""
 
 RELIABLE_STEPS = 0.75
-"""Confidence from which on found steps are compared. Of the made-up traces of `benchmarks/steps_truth.py`, those whose
-kernels tell their steps have 0.79 and more; below nothing is known to be right, and 0.6 is the least that is found."""
+"""Confidence from which on found steps are compared. Of the synthetic traces in `benchmarks/steps_truth.py`, those
+whose kernels tell their steps have 0.79 and more; below, nothing is known to be right, and 0.6 is
+the least that is found."""
 
 FEWEST_OF_PHASE = 2
 """Whole steps of a phase in each run, of fewer no phase is compared by itself: one step tells no spread."""

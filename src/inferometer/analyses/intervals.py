@@ -19,7 +19,7 @@ def busy_by(launches: pl.LazyFrame, by: Sequence[str], *, name: str = "busy_ns")
         name: Name of the resulting column.
 
     Returns:
-        One row a group: `by` and `name`.
+        One row per group: `by` and `name`.
     """
     start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("dur_ns")
     return (

@@ -47,7 +47,7 @@ def compile_match(match: str | None) -> re.Pattern[str] | None:
         return re.compile(match) if match else None
     except re.error as error:
         raise InputError(
-            f"match: want a regular expression, found {match!r} ({error})",
+            f"match: expected a regular expression, found {match!r} ({error})",
             hint="Put a backslash before characters like ( [ * to find them as they are.",
         ) from error
 

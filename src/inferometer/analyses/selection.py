@@ -43,7 +43,7 @@ class Selection:
         """The window's first and last time on the trace's clock. Raises `InputError` as `apply`."""
         first_ns, last_ns = self.between_ns or (0, 0)
         if last_ns <= first_ns:
-            raise InputError(f"between: want two times in order, found {first_ns:,} ns and {last_ns:,} ns")
+            raise InputError(f"between: expected two times in order, found {first_ns:,} ns and {last_ns:,} ns")
         trace.require(ALL_TABLES)
         whole = trace.window()
         if whole is None:

@@ -2,6 +2,20 @@
 
 from inferometer.architectures import find_model, step_calls
 calls = step_calls(find_model("gemma-3-1b"), tokens=1, context=512)
+
+`architectures/config.py` reads a Hugging Face `config.json` field by field; of a multimodal one, the language model's
+part. Each family is a file that declares an `ARCHITECTURE`: the `model_type`s that it reads, how a configuration
+becomes a `Model` (plain integers), and the calls of a step, composed of `blocks.py`. `calls.py` holds the arithmetic:
+every `OperatorCall` has a shape, FLOPs and the least bytes that it must read and write, as exact integers. What an
+engine fuses is not its subject.
+
+A step is a number of new tokens per sequence, a context and a batch. Attention counts exactly the pairs that a causal
+mask and the layer's window leave. Of a mixture's experts, those count that evenly routed tokens are expected to
+touch; real routing touches fewer. DeepSeek's latent attention is absorbed in steps of one token a sequence and
+expanded in longer ones.
+
+`models/*.json` holds the sizes of public models with their source. A test adds up the weights of each one's calls and
+holds them against the published number of parameters.
 """
 
 from typing import TYPE_CHECKING, Any

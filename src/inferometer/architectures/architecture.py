@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from inferometer import registry
-from inferometer.architectures.calls import OperatorCall, Step
+from inferometer.architectures.calls import ModelStep, OperatorCall
 from inferometer.architectures.config import Config
 from inferometer.architectures.model import Model
 from inferometer.errors import UnknownName
@@ -24,7 +24,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     model_types: tuple[str, ...]
     read: Callable[[Config], Model]
-    calls: Callable[[Model, Step], Iterator[OperatorCall]]
+    calls: Callable[[Model, ModelStep], Iterator[OperatorCall]]
 
 
 def find_architecture(model_type: str) -> Architecture:

@@ -7,13 +7,13 @@ The order of the calls is that in which they run. A norm's role says its place: 
 from collections.abc import Callable, Iterator
 
 from inferometer.architectures import calls
-from inferometer.architectures.calls import OperatorCall, Step
+from inferometer.architectures.calls import ModelStep, OperatorCall
 from inferometer.architectures.model import Mixture, Model
 
-Part = Callable[[Model, Step, int], Iterator[OperatorCall]]  # of one layer
+Part = Callable[[Model, ModelStep, int], Iterator[OperatorCall]]  # of one layer
 
 
-def pre_norm_decoder(model: Model, step: Step, attention: Part) -> Iterator[OperatorCall]:
+def pre_norm_decoder(model: Model, step: ModelStep, attention: Part) -> Iterator[OperatorCall]:
     """A whole step where a norm stands before each of the two halves of a layer (Llama and most that came after it)."""
     yield embedding(model, step)
     for layer in range(model.layers):
@@ -26,7 +26,7 @@ def pre_norm_decoder(model: Model, step: Step, attention: Part) -> Iterator[Oper
     yield from output(model, step)
 
 
-def sandwich_decoder(model: Model, step: Step, attention: Part) -> Iterator[OperatorCall]:
+def sandwich_decoder(model: Model, step: ModelStep, attention: Part) -> Iterator[OperatorCall]:
     """A whole step where norms stand before and behind each half, and embeddings are scaled by the root of `hidden`."""
     yield embedding(model, step)
     yield calls.elementwise(step, "scale", "embedding_scale", None, model.hidden, inputs=1, flops=1)
@@ -43,7 +43,7 @@ def sandwich_decoder(model: Model, step: Step, attention: Part) -> Iterator[Oper
 
 
 def grouped_query_attention(
-    model: Model, step: Step, layer: int, *, head_norms: bool = False
+    model: Model, step: ModelStep, layer: int, *, head_norms: bool = False
 ) -> Iterator[OperatorCall]:
     """Queries in groups that share a key and a value head; some families have a norm over each query and key head."""
     hidden, head_dim = model.hidden, model.head_dim
@@ -68,7 +68,7 @@ def grouped_query_attention(
     yield calls.matmul(step, "o_proj", layer, hidden, queries, bias=model.o_bias)
 
 
-def feed_forward(model: Model, step: Step, layer: int) -> Iterator[OperatorCall]:
+def feed_forward(model: Model, step: ModelStep, layer: int) -> Iterator[OperatorCall]:
     """The second half of a layer: experts where the layer has them, else one gated layer."""
     if model.mixture is not None and layer in model.mixture.layers:
         yield from _experts(model, model.mixture, step, layer)
@@ -76,7 +76,7 @@ def feed_forward(model: Model, step: Step, layer: int) -> Iterator[OperatorCall]
         yield from gated(model, step, layer, "ffn", model.intermediate)
 
 
-def gated(model: Model, step: Step, layer: int, prefix: str, width: int) -> Iterator[OperatorCall]:
+def gated(model: Model, step: ModelStep, layer: int, prefix: str, width: int) -> Iterator[OperatorCall]:
     """Two projections up, the function of one times the other, and one down."""
     bias = model.ffn_bias and prefix == "ffn"
     yield calls.matmul(step, f"{prefix}_gate", layer, width, model.hidden, bias=bias)
@@ -85,17 +85,17 @@ def gated(model: Model, step: Step, layer: int, prefix: str, width: int) -> Iter
     yield calls.matmul(step, f"{prefix}_down", layer, model.hidden, width, bias=bias)
 
 
-def embedding(model: Model, step: Step) -> OperatorCall:
+def embedding(model: Model, step: ModelStep) -> OperatorCall:
     """The rows of the tokens' embeddings."""
     return calls.gather(step, "embedding", table_rows=model.vocab, width=model.hidden)
 
 
-def residual(model: Model, step: Step, role: str, layer: int) -> OperatorCall:
+def residual(model: Model, step: ModelStep, role: str, layer: int) -> OperatorCall:
     """The sum of what went around a part of a layer and what came out of it."""
     return calls.elementwise(step, "add", role, layer, model.hidden, inputs=2, flops=1)
 
 
-def output(model: Model, step: Step) -> Iterator[OperatorCall]:
+def output(model: Model, step: ModelStep) -> Iterator[OperatorCall]:
     """The last norm, over all rows as the reference implementation has it, the logits, and the choice of a token."""
     yield calls.rms_norm(step, "final_norm", None, model.hidden)
     yield calls.matmul(step, "lm_head", None, model.vocab, model.hidden, rows=step.logit_rows)
@@ -105,7 +105,7 @@ def output(model: Model, step: Step) -> Iterator[OperatorCall]:
     yield calls.sampling(step, model.vocab)
 
 
-def _experts(model: Model, mixture: Mixture, step: Step, layer: int) -> Iterator[OperatorCall]:
+def _experts(model: Model, mixture: Mixture, step: ModelStep, layer: int) -> Iterator[OperatorCall]:
     """A router, each token through its experts, their weighted sum, and the shared expert where there is one."""
     hidden, width, each = model.hidden, mixture.width, mixture.each
     yield calls.matmul(step, "router", layer, mixture.experts, hidden)
@@ -118,7 +118,7 @@ def _experts(model: Model, mixture: Mixture, step: Step, layer: int) -> Iterator
     if mixture.shared_width is None:
         return
     yield from gated(model, step, layer, "shared_expert", mixture.shared_width)
-    if mixture.shared_gate:  # the sigmoid of one number a token is too little to count
+    if mixture.shared_gate:  # the sigmoid of one number per token is too little to count
         yield calls.matmul(step, "shared_expert_router", layer, 1, hidden)
         yield calls.elementwise(step, "scale", "shared_expert_scale", layer, hidden, inputs=1, flops=1)
     yield residual(model, step, "shared_expert_add", layer)

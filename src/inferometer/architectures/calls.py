@@ -56,7 +56,7 @@ class OperatorCall(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Step:
+class ModelStep:
     """A pass over a batch: the same number of new tokens in each sequence, after the same context."""
 
     tokens: int
@@ -91,7 +91,7 @@ class Step:
 
 
 def matmul(
-    step: Step, role: str, layer: int | None, N: int, K: int, *, rows: int | None = None, bias: bool = False
+    step: ModelStep, role: str, layer: int | None, N: int, K: int, *, rows: int | None = None, bias: bool = False
 ) -> OperatorCall:
     """A matrix of parameters by the activations: 2 M N K, and M N more for a bias."""
     M = step.rows if rows is None else rows
@@ -107,7 +107,7 @@ def matmul(
     )
 
 
-def head_matmul(step: Step, role: str, layer: int, N: int, K: int, *, heads: int) -> OperatorCall:
+def head_matmul(step: ModelStep, role: str, layer: int, N: int, K: int, *, heads: int) -> OperatorCall:
     """A matrix of its own for every head: 2 M N K a head."""
     M = step.rows
     return OperatorCall(
@@ -123,7 +123,7 @@ def head_matmul(step: Step, role: str, layer: int, N: int, K: int, *, heads: int
 
 
 def grouped_matmul(
-    step: Step, role: str, layer: int, N: int, K: int, mixture: Mixture, *, shared_input: bool
+    step: ModelStep, role: str, layer: int, N: int, K: int, mixture: Mixture, *, shared_input: bool
 ) -> OperatorCall:
     """Matrices of experts, each row by one: 2 M N K, M counting a token once for each of its experts.
 
@@ -159,7 +159,7 @@ def expected_experts(rows: int, experts: int, each: int) -> int:
 
 
 def attention(
-    step: Step,
+    step: ModelStep,
     layer: int,
     *,
     heads: int,
@@ -200,7 +200,7 @@ def visible_positions(tokens: int, context: int, window: int | None) -> int:
     return context + tokens if window is None else min(context, window - 1) + tokens
 
 
-def rms_norm(step: Step, role: str, layer: int | None, width: int, *, heads: int = 1) -> OperatorCall:
+def rms_norm(step: ModelStep, role: str, layer: int | None, width: int, *, heads: int = 1) -> OperatorCall:
     """A square, an add and two multiplies an element; a divide, an add and a root a row.
 
     A weight that is stored less one (Gemma) costs another add, which isn't counted: it can be added once for all.
@@ -218,7 +218,7 @@ def rms_norm(step: Step, role: str, layer: int | None, width: int, *, heads: int
     )
 
 
-def rope(step: Step, role: str, layer: int, *, heads: int, width: int) -> OperatorCall:
+def rope(step: ModelStep, role: str, layer: int, *, heads: int, width: int) -> OperatorCall:
     """Pairs of elements turned by an angle: four multiplies and two adds a pair; a cosine and a sine read for each."""
     elements = step.rows * heads * width
     return OperatorCall(
@@ -233,7 +233,7 @@ def rope(step: Step, role: str, layer: int, *, heads: int, width: int) -> Operat
     )
 
 
-def kv_write(step: Step, layer: int, width: int) -> OperatorCall:
+def kv_write(step: ModelStep, layer: int, width: int) -> OperatorCall:
     """New keys and values, `width` numbers a token, go into the cache; no arithmetic."""
     elements = step.rows * width
     return OperatorCall(
@@ -248,8 +248,8 @@ def kv_write(step: Step, layer: int, width: int) -> OperatorCall:
     )
 
 
-def activation(step: Step, role: str, layer: int, width: int, function: str, *, each: int = 1) -> OperatorCall:
-    """The function of one half times the other half: both read, one written; `each` rows a token.
+def activation(step: ModelStep, role: str, layer: int, width: int, function: str, *, each: int = 1) -> OperatorCall:
+    """The function of one half times the other half: both read, one written; `each` rows per token.
 
     Any function but the forms of GELU is counted as SiLU.
     """
@@ -267,7 +267,7 @@ def activation(step: Step, role: str, layer: int, width: int, function: str, *, 
 
 
 def elementwise(
-    step: Step,
+    step: ModelStep,
     op: Literal["add", "scale"],
     role: str,
     layer: int | None,
@@ -291,7 +291,7 @@ def elementwise(
     )
 
 
-def gather(step: Step, role: str, *, table_rows: int, width: int) -> OperatorCall:
+def gather(step: ModelStep, role: str, *, table_rows: int, width: int) -> OperatorCall:
     """A row of the table for each token: at most as many different ones as there are; no arithmetic."""
     return OperatorCall(
         "gather",
@@ -305,7 +305,7 @@ def gather(step: Step, role: str, *, table_rows: int, width: int) -> OperatorCal
     )
 
 
-def moe_routing(step: Step, layer: int, mixture: Mixture) -> OperatorCall:
+def moe_routing(step: ModelStep, layer: int, mixture: Mixture) -> OperatorCall:
     """From the router's scores to each token's experts and their weights.
 
     A maximum, a subtraction, an exp, an add and a divide a score, an add for a correction; the search isn't counted.
@@ -323,7 +323,7 @@ def moe_routing(step: Step, layer: int, mixture: Mixture) -> OperatorCall:
     )
 
 
-def combine_experts(step: Step, layer: int, width: int, *, each: int) -> OperatorCall:
+def combine_experts(step: ModelStep, layer: int, width: int, *, each: int) -> OperatorCall:
     """What a token's experts give, weighted and summed: a multiply and an add for each of their numbers."""
     return OperatorCall(
         "add",
@@ -337,7 +337,7 @@ def combine_experts(step: Step, layer: int, width: int, *, each: int) -> Operato
     )
 
 
-def sampling(step: Step, vocab: int) -> OperatorCall:
+def sampling(step: ModelStep, vocab: int) -> OperatorCall:
     """The next token of each sequence from its last logits, read once: a comparison each, as a greedy choice needs."""
     return OperatorCall(
         "sampling",

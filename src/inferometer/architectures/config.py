@@ -14,7 +14,7 @@ import msgspec
 from inferometer.architectures.model import Mixture, Model
 from inferometer.errors import FormatError, InputError
 
-MOST_LAYERS = 4_096  # far above any model; a step has some twenty calls a layer
+MOST_LAYERS = 4_096  # far above any model; a step has some twenty calls per layer
 _MOST_EXPERTS = 8_192
 _MOST = 2**32
 _MOST_BYTES = 4 * 2**20
@@ -41,7 +41,7 @@ class Config:
         if value is not None:
             return value
         if default is None:
-            self.refuse(name, f"want a whole number from {least}", None)
+            self.refuse(name, f"expected a whole number from {least}", None)
         self.defaulted.append(name)
         return default
 
@@ -51,7 +51,7 @@ class Config:
         if value is None:
             return None
         if type(value) is not int or not least <= value <= most:
-            self.refuse(name, f"want a whole number from {least} to {most}", value)
+            self.refuse(name, f"expected a whole number from {least} to {most}", value)
         return value
 
     def flag(self, name: str, *, default: bool) -> bool:
@@ -60,7 +60,7 @@ class Config:
         if value is None:
             return default
         if type(value) is not bool:
-            self.refuse(name, "want true or false", value)
+            self.refuse(name, "expected true or false", value)
         return value
 
     def text(self, name: str, *, default: str | None = None) -> str:
@@ -69,7 +69,7 @@ class Config:
         if value is None and default is not None:
             return default
         if not isinstance(value, str) or not value:
-            self.refuse(name, "want text", value)
+            self.refuse(name, "expected text", value)
         return value
 
     def is_number(self, name: str, *, default: bool) -> bool:
@@ -78,7 +78,7 @@ class Config:
             return default
         value = self.fields[name]
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-            self.refuse(name, "want a number or null", value)
+            self.refuse(name, "expected a number or null", value)
         return value is not None
 
     def integers(self, name: str) -> tuple[int, ...]:
@@ -87,7 +87,7 @@ class Config:
         if value is None:
             return ()
         if not isinstance(value, list) or not all(type(item) is int and 0 <= item < MOST_LAYERS for item in value):
-            self.refuse(name, "want a list of layers", value)
+            self.refuse(name, "expected a list of layers", value)
         return tuple(value)
 
     def sliding_layers(self, layers: int) -> tuple[int, ...] | None:
@@ -96,10 +96,10 @@ class Config:
         if value is None:
             return None
         if not isinstance(value, list) or len(value) != layers:
-            self.refuse("layer_types", f"want a list of {layers}, one a layer", value)
+            self.refuse("layer_types", f"expected a list of {layers}, one per layer", value)
         for layer, kind in enumerate(value):
             if kind not in ("full_attention", "sliding_attention"):
-                self.refuse(f"layer_types[{layer}]", 'want "full_attention" or "sliding_attention"', kind)
+                self.refuse(f"layer_types[{layer}]", 'expected "full_attention" or "sliding_attention"', kind)
         return tuple(layer for layer, kind in enumerate(value) if kind == "sliding_attention")
 
     def refuse(self, name: str, wanted: str, found: object) -> NoReturn:
@@ -132,15 +132,15 @@ def open_config(path_or_text: str | os.PathLike[str]) -> Config:
 def decode_config(data: bytes, *, where: str, name: str | None = None) -> Config:
     """As `open_config`, from bytes; `where` begins the message of an error."""
     if len(data) > _MOST_BYTES:
-        raise FormatError(f"{where}: want a configuration of at most 4 MiB, found more", hint=_HINT)
+        raise FormatError(f"{where}: expected a configuration of at most 4 MiB, found more", hint=_HINT)
     try:
         fields = msgspec.json.decode(data)
     except RecursionError as error:
-        raise FormatError(f"{where}: want a configuration, found JSON nested too deeply", hint=_HINT) from error
+        raise FormatError(f"{where}: expected a configuration, found JSON nested too deeply", hint=_HINT) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"{where}: want JSON: {error}", hint=_HINT) from error
+        raise FormatError(f"{where}: expected JSON: {error}", hint=_HINT) from error
     if not isinstance(fields, dict):
-        raise FormatError(f"{where}: want a JSON object, found {_show(fields)}", hint=_HINT)
+        raise FormatError(f"{where}: expected a JSON object, found {_show(fields)}", hint=_HINT)
     return config_of(fields, where=where, name=name)
 
 
@@ -173,7 +173,7 @@ def read_decoder(
     heads = config.integer("num_attention_heads", default=known.get("num_attention_heads"))
     kv_heads = config.integer("num_key_value_heads", default=known.get("num_key_value_heads", heads))
     if heads % kv_heads:
-        config.refuse("num_key_value_heads", f"want a divisor of num_attention_heads ({heads})", kv_heads)
+        config.refuse("num_key_value_heads", f"expected a divisor of num_attention_heads ({heads})", kv_heads)
     return Model(
         name=config.name,
         architecture=config.text("model_type"),
@@ -227,7 +227,7 @@ def _head_dim(config: Config, hidden: int, heads: int, default: int | None) -> i
     if default is not None:
         return config.integer("head_dim", default=default)
     if hidden % heads:
-        config.refuse("head_dim", f"want it given, since {heads} heads don't divide {hidden}", None)
+        config.refuse("head_dim", f"expected it given, since {heads} heads don't divide {hidden}", None)
     return hidden // heads
 
 

@@ -20,7 +20,7 @@ import msgspec
 from inferometer.architectures import calls
 from inferometer.architectures.architecture import Architecture
 from inferometer.architectures.blocks import pre_norm_decoder
-from inferometer.architectures.calls import OperatorCall, Step
+from inferometer.architectures.calls import ModelStep, OperatorCall
 from inferometer.architectures.config import Config, read_decoder, read_mixture
 from inferometer.architectures.model import Latent, Mixture, Model
 
@@ -53,11 +53,11 @@ def _read_mixture(config: Config, model: Model) -> Mixture | None:
     )
 
 
-def _calls(model: Model, step: Step) -> Iterator[OperatorCall]:
+def _calls(model: Model, step: ModelStep) -> Iterator[OperatorCall]:
     return pre_norm_decoder(model, step, _latent_attention)
 
 
-def _latent_attention(model: Model, step: Step, layer: int) -> Iterator[OperatorCall]:
+def _latent_attention(model: Model, step: ModelStep, layer: int) -> Iterator[OperatorCall]:
     latent = model.latent
     if latent is None:
         raise ValueError(f"{model.name}: a {model.architecture} model without latent attention")
@@ -71,7 +71,7 @@ def _latent_attention(model: Model, step: Step, layer: int) -> Iterator[Operator
     yield calls.matmul(step, "o_proj", layer, model.hidden, model.heads * latent.value, bias=model.o_bias)
 
 
-def _queries(model: Model, latent: Latent, step: Step, layer: int) -> Iterator[OperatorCall]:
+def _queries(model: Model, latent: Latent, step: ModelStep, layer: int) -> Iterator[OperatorCall]:
     width = model.heads * model.head_dim
     if latent.query_rank is None:
         yield calls.matmul(step, "q_proj", layer, width, model.hidden)
@@ -81,7 +81,7 @@ def _queries(model: Model, latent: Latent, step: Step, layer: int) -> Iterator[O
     yield calls.matmul(step, "q_b_proj", layer, width, latent.query_rank)
 
 
-def _absorbed(heads: int, latent: Latent, step: Step, layer: int) -> Iterator[OperatorCall]:
+def _absorbed(heads: int, latent: Latent, step: ModelStep, layer: int) -> Iterator[OperatorCall]:
     """Queries go into the latents' space, and what attention gives comes out of it; the cache is read as it is."""
     yield calls.head_matmul(step, "q_absorb", layer, latent.rank, latent.nope, heads=heads)
     cached = step.cached(step.batch * (step.context + step.tokens) * latent.cached_width)
@@ -89,7 +89,7 @@ def _absorbed(heads: int, latent: Latent, step: Step, layer: int) -> Iterator[Op
     yield calls.head_matmul(step, "v_absorb", layer, latent.value, latent.rank, heads=heads)
 
 
-def _expanded(heads: int, latent: Latent, step: Step, layer: int) -> Iterator[OperatorCall]:
+def _expanded(heads: int, latent: Latent, step: ModelStep, layer: int) -> Iterator[OperatorCall]:
     """Keys and values are made of all latents; the part of the keys with positions stays one for all heads."""
     positions, width = step.batch * (step.context + step.tokens), heads * (latent.nope + latent.value)
     expansion = calls.matmul(step, "kv_b_proj", layer, width, latent.rank, rows=positions)
@@ -99,7 +99,7 @@ def _expanded(heads: int, latent: Latent, step: Step, layer: int) -> Iterator[Op
 
 
 def _attention(
-    step: Step, layer: int, heads: int, key: int, value: int, kv_bytes: int, *, absorbed: bool
+    step: ModelStep, layer: int, heads: int, key: int, value: int, kv_bytes: int, *, absorbed: bool
 ) -> OperatorCall:
     """As `calls.attention`, with values of another width than keys: 2 FLOPs an element of either."""
     pairs, kv = calls.visible_pairs(step.tokens, step.context, None), step.context + step.tokens

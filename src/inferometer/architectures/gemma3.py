@@ -11,7 +11,7 @@ import msgspec
 
 from inferometer.architectures.architecture import Architecture
 from inferometer.architectures.blocks import grouped_query_attention, sandwich_decoder
-from inferometer.architectures.calls import OperatorCall, Step
+from inferometer.architectures.calls import ModelStep, OperatorCall
 from inferometer.architectures.config import Config, read_decoder, with_window
 from inferometer.architectures.model import Model
 
@@ -35,7 +35,7 @@ def _read(config: Config) -> Model:
     return with_window(model, window, sliding)
 
 
-def _calls(model: Model, step: Step) -> Iterator[OperatorCall]:
+def _calls(model: Model, step: ModelStep) -> Iterator[OperatorCall]:
     return sandwich_decoder(model, step, partial(grouped_query_attention, head_norms=True))
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from inferometer.architectures.architecture import Architecture
 from inferometer.architectures.blocks import grouped_query_attention, pre_norm_decoder
-from inferometer.architectures.calls import OperatorCall, Step
+from inferometer.architectures.calls import ModelStep, OperatorCall
 from inferometer.architectures.config import Config, read_decoder, read_mixture, with_window
 from inferometer.architectures.model import Model
 
@@ -22,7 +22,7 @@ def _read(config: Config) -> Model:
     return msgspec.structs.replace(model, intermediate=None, mixture=mixture)
 
 
-def _calls(model: Model, step: Step) -> Iterator[OperatorCall]:
+def _calls(model: Model, step: ModelStep) -> Iterator[OperatorCall]:
     return pre_norm_decoder(model, step, grouped_query_attention)
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from inferometer.architectures.architecture import Architecture
 from inferometer.architectures.blocks import grouped_query_attention, pre_norm_decoder
-from inferometer.architectures.calls import OperatorCall, Step
+from inferometer.architectures.calls import ModelStep, OperatorCall
 from inferometer.architectures.config import Config, read_decoder, with_upper_window
 from inferometer.architectures.model import Model
 
@@ -19,7 +19,7 @@ def _read(config: Config) -> Model:
     return with_upper_window(config, model)
 
 
-def _calls(model: Model, step: Step) -> Iterator[OperatorCall]:
+def _calls(model: Model, step: ModelStep) -> Iterator[OperatorCall]:
     return pre_norm_decoder(model, step, grouped_query_attention)
 
 

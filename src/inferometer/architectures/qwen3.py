@@ -8,7 +8,7 @@ from functools import partial
 
 from inferometer.architectures.architecture import Architecture
 from inferometer.architectures.blocks import grouped_query_attention, pre_norm_decoder
-from inferometer.architectures.calls import OperatorCall, Step
+from inferometer.architectures.calls import ModelStep, OperatorCall
 from inferometer.architectures.config import Config, read_decoder, with_upper_window
 from inferometer.architectures.model import Model
 
@@ -17,7 +17,7 @@ def _read(config: Config) -> Model:
     return with_upper_window(config, read_decoder(config, tied=False, defaults={"head_dim": 128}))
 
 
-def _calls(model: Model, step: Step) -> Iterator[OperatorCall]:
+def _calls(model: Model, step: ModelStep) -> Iterator[OperatorCall]:
     return pre_norm_decoder(model, step, partial(grouped_query_attention, head_norms=True))
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from inferometer.architectures.architecture import Architecture
 from inferometer.architectures.blocks import grouped_query_attention, pre_norm_decoder
-from inferometer.architectures.calls import OperatorCall, Step
+from inferometer.architectures.calls import ModelStep, OperatorCall
 from inferometer.architectures.config import Config, read_decoder, read_mixture, with_window
 from inferometer.architectures.model import Model
 
@@ -39,11 +39,11 @@ def _with_window(config: Config, model: Model) -> Model:
         return model
     layers = config.sliding_layers(model.layers)
     if layers is None:
-        config.refuse("layer_types", "want it given where use_sliding_window is true", None)
+        config.refuse("layer_types", "expected it given where use_sliding_window is true", None)
     return with_window(model, config.integer("sliding_window"), layers)
 
 
-def _calls(model: Model, step: Step) -> Iterator[OperatorCall]:
+def _calls(model: Model, step: ModelStep) -> Iterator[OperatorCall]:
     attention = partial(grouped_query_attention, head_norms=model.architecture == "qwen3_moe")
     return pre_norm_decoder(model, step, attention)
 

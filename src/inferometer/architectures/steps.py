@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 
 from inferometer.architectures.architecture import find_architecture
-from inferometer.architectures.calls import Logits, OperatorCall, Step
+from inferometer.architectures.calls import Logits, ModelStep, OperatorCall
 from inferometer.architectures.model import Model
 
 
@@ -39,10 +39,10 @@ def step_calls(
     """
     for name, count, least in (("tokens", tokens, 1), ("context", context, 0), ("batch", batch, 1)):
         if count < least:
-            raise ValueError(f"{name}: want a whole number from {least}, found {count}")
+            raise ValueError(f"{name}: expected a whole number from {least}, found {count}")
     if logits not in ("last", "all"):
-        raise ValueError(f'logits: want "last" or "all", found "{logits}"')
-    step = Step(
+        raise ValueError(f'logits: expected "last" or "all", found "{logits}"')
+    step = ModelStep(
         tokens=tokens,
         context=context,
         batch=batch,
@@ -67,6 +67,6 @@ def count_parameters(model: Model) -> int:
 def _size(name: str, value: float) -> int | Fraction:
     """A size as an exact number, so that equal sizes give equal bytes whatever the machine."""
     if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name}: want a size above 0, found {value}")
+        raise ValueError(f"{name}: expected a size above 0, found {value}")
     exact = Fraction(str(value))
     return exact.numerator if exact.denominator == 1 else exact

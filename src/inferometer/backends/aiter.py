@@ -128,7 +128,7 @@ def _per_token_group_quant_fp8() -> Kernel:
     def kernel(
         x_TH: "Tensor", *, group_size: int, fp8_dtype: str = "fp8_e4m3fn", fp8_max: float | None = None
     ) -> "tuple[Tensor, Tensor]":
-        require(group_size in _GROUPS, f"aiter has groups of 32, 64 and 128 columns, want {group_size}")
+        require(group_size in _GROUPS, f"aiter has groups of 32, 64 and 128 columns, expected {group_size}")
         default = 224.0 if fp8_dtype == "fp8_e4m3fnuz" else None
         _require_fp8(own, fp8_dtype, default if fp8_max is None else fp8_max)
         q_TH, scale_TG = quantise(x_TH, quant_dtype=own, group_size=group_size)
@@ -142,7 +142,7 @@ def _require_fp8(own: Any, name: str, largest: float | None) -> None:
     from inferometer.operators.catalogue.draws import largest_of, torch_dtype
 
     short = str(own).removeprefix("torch.")
-    require(torch_dtype(name) == own, f"aiter quantises to {short} here, want {name}")
+    require(torch_dtype(name) == own, f"aiter quantises to {short} here, expected {name}")
     require_largest(_LIBRARY, name, largest, largest_of(name), largest_of(name))
 
 
@@ -233,7 +233,7 @@ def _mla_decode_attention() -> Kernel:
         B, n, D = q_BnD.shape
         sizes, wanted = (kv_lora_rank, D - kv_lora_rank), (_LATENT, _POSITIONS)
         require(sizes == wanted, f"aiter's latent attention wants rows of {wanted}, found {sizes}")
-        require(n in _HEADS, f"aiter's latent attention has 16 or 128 heads, want {n}")
+        require(n in _HEADS, f"aiter's latent attention has 16 or 128 heads, expected {n}")
         starts, rows, last = pages(seq_lens_B, kv_cache.shape[0])
         out_BnR = q_BnD.new_empty(B, n, kv_lora_rank)
         q_starts = counted(B + 1, q_BnD.device)

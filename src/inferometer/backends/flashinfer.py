@@ -213,7 +213,7 @@ def _mla_decode_attention() -> Kernel:
 
 
 def _require_size(what: str, size: int, sizes: tuple[int, ...]) -> None:
-    require(size in sizes, f"flashinfer's {what} has heads of {', '.join(map(str, sizes))} columns, want {size}")
+    require(size in sizes, f"flashinfer's {what} has heads of {', '.join(map(str, sizes))} columns, expected {size}")
 
 
 @lru_cache(maxsize=4)

@@ -101,7 +101,7 @@ def _per_token_group_quant_fp8() -> Kernel:
     ) -> "tuple[Tensor, Tensor]":
         T, H = x_TH.shape
         _require_fp8(fp8_dtype, fp8_max)
-        require(group_size in _GROUPS, f"sgl-kernel has groups of 16, 32, 64 and 128 columns, want {group_size}")
+        require(group_size in _GROUPS, f"sgl-kernel has groups of 16, 32, 64 and 128 columns, expected {group_size}")
         q_TH = torch.empty(T, H, dtype=torch.float8_e4m3fn, device=x_TH.device)
         scale_TG = torch.empty(T, H // group_size, dtype=torch.float32, device=x_TH.device)
         quantise(x_TH, q_TH, scale_TG, group_size, 1e-10, -_LARGEST, _LARGEST, enable_v2=True)
@@ -111,7 +111,7 @@ def _per_token_group_quant_fp8() -> Kernel:
 
 
 def _require_fp8(dtype: str, largest: float | None) -> None:
-    require(dtype == _FP8, f"sgl-kernel quantises to {_FP8}, want {dtype}")
+    require(dtype == _FP8, f"sgl-kernel quantises to {_FP8}, expected {dtype}")
     require_largest(_LIBRARY, dtype, largest, _LARGEST, _LARGEST)
 
 
@@ -159,7 +159,7 @@ def _causal_conv1d() -> Kernel:
         activation: str | None = "silu",
     ) -> "Tensor":
         T, W = x_DT.shape[1], weight_DW.shape[1]
-        require(W in _WIDTHS, f"sgl-kernel's causal_conv1d_fwd has widths of 2, 3 and 4, want {W}")
+        require(W in _WIDTHS, f"sgl-kernel's causal_conv1d_fwd has widths of 2, 3 and 4, expected {W}")
         out_DT, state = x_DT.clone(), initial_state.clone()
         starts, first, has_state = _one_sequence(T, x_DT.device)
         convolve(out_DT, weight_DW, bias_D, state, starts, first, has_state, activation is not None, _NO_SLOT)

@@ -103,7 +103,7 @@ def require_largest(library: str, dtype: str, asked: float | None, default: floa
         fixed: The library's own.
     """
     wanted = default if asked is None else asked
-    require(wanted == fixed, f"{library} takes {fixed:g} as the largest value of {dtype}, want {wanted:g}")
+    require(wanted == fixed, f"{library} takes {fixed:g} as the largest value of {dtype}, expected {wanted:g}")
 
 
 def load_from(loaders: dict[str, Loader], name: str) -> Callable[..., Any]:

@@ -49,7 +49,7 @@ def sum_into(add: Callable[..., None], library: str) -> Kernel:
     import torch
 
     def kernel(expert_outputs_TkH: "Tensor", *, routed_scaling_factor: float = 1.0) -> "Tensor":
-        require(routed_scaling_factor == 1.0, f"{library}'s moe_sum has no factor, want {routed_scaling_factor:g}")
+        require(routed_scaling_factor == 1.0, f"{library}'s moe_sum has no factor, expected {routed_scaling_factor:g}")
         T, _, H = expert_outputs_TkH.shape
         out_TH = torch.empty(T, H, dtype=expert_outputs_TkH.dtype, device=expert_outputs_TkH.device)
         add(expert_outputs_TkH, out_TH)

@@ -74,7 +74,7 @@ def compare_outputs(
     """
     values = list(found) if isinstance(found, tuple | list) else [found]
     if len(values) != len(wanted):
-        reason = f"want {len(wanted)} outputs ({', '.join(wanted)}), found {len(values)}"
+        reason = f"expected {len(wanted)} outputs ({', '.join(wanted)}), found {len(values)}"
         return [OutputCheck(next(iter(wanted)), reason)]
     least = {} if args is None else calibrated(operator, args)
     return [
@@ -116,12 +116,12 @@ def _compare(operator: Operator, name: str, found: Any, wanted: "Tensor", allowe
     off = measure_deviation(found, wanted)
     reason = None
     if not off.whole <= allowed:
-        reason = f"the error is {off.whole:.3g} of the answer, want at most {allowed:g}"
+        reason = f"the error is {off.whole:.3g} of the answer, expected at most {allowed:g}"
     elif not off.row <= ROW * allowed:
-        reason = f"row {off.row_at:,} is {off.row:.3g} off, want at most {ROW * allowed:g}"
+        reason = f"row {off.row_at:,} is {off.row:.3g} off, expected at most {ROW * allowed:g}"
     elif not off.number <= NUMBER * allowed:
         where = f"number {off.number_at:,} of row {off.number_row:,}"
-        reason = f"{where} is {off.number:.3g} off, want at most {NUMBER * allowed:g}"
+        reason = f"{where} is {off.number:.3g} off, expected at most {NUMBER * allowed:g}"
     return OutputCheck(name, reason, off.whole, off.row, allowed)
 
 
@@ -129,14 +129,14 @@ def _wrong_kind(found: Any, wanted: "Tensor") -> Iterator[str]:
     import torch
 
     if type(found) is not torch.Tensor:
-        yield f"want a plain torch.Tensor, found {type(found).__name__}"
+        yield f"expected a plain torch.Tensor, found {type(found).__name__}"
         return
     for fact in ("dtype", "shape", "device", "layout"):
         own, other = getattr(found, fact), getattr(wanted, fact)
         if own != other:
-            yield f"want {fact} {_said(other)}, found {_said(own)}"
+            yield f"expected {fact} {_said(other)}, found {_said(own)}"
     if wanted.is_contiguous() and not found.is_contiguous():
-        yield f"want a dense tensor, found strides {tuple(found.stride())}"
+        yield f"expected a dense tensor, found strides {tuple(found.stride())}"
 
 
 def _said(fact: Any) -> str:
@@ -150,7 +150,9 @@ def _odd_places(found: "Tensor", wanted: "Tensor") -> str | None:
         differ = (own.isfinite() == odd) | (odd & (own != other) & ~(own.isnan() & other.isnan()))
         if differ.any():
             at = int(differ.nonzero()[0])
-            return f"want {other[at].item():g} where {own[at].item():g} is, in {int(differ.sum()):,} places at least"
+            return (
+                f"expected {other[at].item():g} where {own[at].item():g} is, in {int(differ.sum()):,} places at least"
+            )
     return None
 
 
@@ -161,10 +163,10 @@ def _compare_rounded(name: str, found: "Tensor", wanted: "Tensor", allowed: floa
     off = measure_deviation(found, wanted)
     reason = None
     if most > 1:
-        reason = f"a value is {most} units of the last place off, want at most 1"
+        reason = f"a value is {most} units of the last place off, expected at most 1"
     elif unlike > flips_allowed(wanted):
         share, most_share = unlike / apart.numel(), flips_allowed(wanted) / apart.numel()
-        reason = f"{share:.2%} of the values are rounded the other way, want at most {most_share:.2%}"
+        reason = f"{share:.2%} of the values are rounded the other way, expected at most {most_share:.2%}"
     return OutputCheck(name, reason, off.whole, off.row, allowed)
 
 

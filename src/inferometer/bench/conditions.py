@@ -1,6 +1,6 @@
 """The machine's conditions while a candidate is timed: clocks, temperature, power, throttling, load by others.
 
-A thread of the parent's process samples them 20 times a second; the candidate's own process is left alone. Times are
+A thread of the parent's process samples them 20 times per second; the candidate's own process is left alone. Times are
 those of `time.perf_counter_ns`, on Linux one clock of all processes (CLOCK_MONOTONIC), so a sample and a timed call
 can be compared. Nothing is set, only read. What wasn't sampled in between, such as a slowdown of 10 ms, isn't seen.
 """

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from inferometer.bench.candidates import Candidate
 from inferometer.bench.comparison import ROW, OutputCheck, compare_outputs
-from inferometer.bench.entrants import Entrant
-from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Limits, Session
+from inferometer.bench.isolation import CandidateFailed, CandidateProcess, ProcessLimits, Session
 from inferometer.bench.results import ShapeResult
-from inferometer.bench.shapes import Asked, index_of
+from inferometer.bench.shapes import ChosenShapes, index_of
 from inferometer.bench.variants import lay_apart, vary
 from inferometer.operators.operator import Operator
 
@@ -38,7 +38,7 @@ class Plan:
 
     cases: int = 3
     device: str = "cpu"
-    limits: Limits = field(default_factory=Limits)
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
     strided: bool = False
 
 
@@ -49,7 +49,7 @@ class _Case:
     seed: int = field(default_factory=lambda: secrets.randbits(_SEED_BITS))
 
 
-def check_operator(asked: Asked, entrant: Entrant, plan: Plan, said: Said) -> Iterator[ShapeResult]:
+def check_operator(asked: ChosenShapes, entrant: Candidate, plan: Plan, said: Said) -> Iterator[ShapeResult]:
     """All shapes in one process; in a new one after it ended or was ended."""
     operator, left = asked.operator, list(asked.shapes)
     session = Session(operator, (entrant,), plan.device, limits=plan.limits)

@@ -42,7 +42,7 @@ _FAST = (
 
 @dataclass(frozen=True)
 class Evaluation(Result):
-    """What came of every contender on every shape; `refused`: why other backends didn't take part."""
+    """Results for every kernel on every shape; `refused`: why other backends didn't take part."""
 
     run: Run
     refused: Mapping[str, str]

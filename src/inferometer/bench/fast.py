@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from inferometer.bench.candidates import Candidate
 from inferometer.bench.conditions import Watch, drop_throttled
 from inferometer.bench.correct import Plan, Said
-from inferometer.bench.entrants import Entrant
 from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Session
 from inferometer.bench.profiles.attribution import attribute_device, attribute_host
 from inferometer.bench.profiles.kernel_times import kernel_times
@@ -37,7 +37,7 @@ class Heat:
     """
 
     operator: Operator
-    entrants: tuple[Entrant, ...]
+    entrants: tuple[Candidate, ...]
     shapes: tuple[tuple[str, Mapping[str, Any]], ...]
 
 

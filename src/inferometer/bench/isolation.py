@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from inferometer.bench.entrants import Entrant
+from inferometer.bench.candidates import Candidate
 from inferometer.errors import clean
 from inferometer.operators.operator import Operator
 
@@ -37,7 +37,7 @@ _PROFILER_S = 60.0  # to start, to end, to write
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProcessLimits:
     """What a candidate may take: seconds a call, bytes of memory (None: 80 % of the host's), threads of torch.
 
     On a GPU the bytes are of its memory, and None is all of it. Where calls are timed on a CPU there is one thread.
@@ -94,10 +94,10 @@ class Session:
     """What a process is for: `timed` ones draw inputs themselves and are asked for rounds, others for answers."""
 
     operator: Operator
-    entrants: tuple[Entrant, ...]
+    entrants: tuple[Candidate, ...]
     device: str = "cpu"
     timed: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: ProcessLimits = field(default_factory=ProcessLimits)
     cache_bytes: int | None = None
 
     @property

@@ -187,12 +187,12 @@ def read_run(path: str | Path) -> Run:
     try:
         run = msgspec.json.decode(data, type=Run)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(f"{path}: want results of inferometer bench, found: {error}", hint=_HINT) from error
+        raise FormatError(f"{path}: expected results of inferometer bench, found: {error}", hint=_HINT) from error
     if run.format != FORMAT:
-        raise FormatError(f'{path}: format: want "{FORMAT}", found "{run.format}"', hint=_HINT)
+        raise FormatError(f'{path}: format: expected "{FORMAT}", found "{run.format}"', hint=_HINT)
     if run.version > VERSION:
         hint = f"This inferometer reads version {VERSION}: it is older than the one that made the file."
-        raise FormatError(f"{path}: version: want at most {VERSION}, found {run.version}", hint=hint)
+        raise FormatError(f"{path}: version: expected at most {VERSION}, found {run.version}", hint=hint)
     return run
 
 

@@ -13,21 +13,21 @@ _RANGE = re.compile(r"(?P<first>[0-9]{1,4})(?:-(?P<last>[0-9]{1,4}))?")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChosenShapes:
     """An operator with labels and arguments of the shapes to run."""
 
     operator: Operator
     shapes: tuple[tuple[str, Mapping[str, Any]], ...]
 
 
-def choose_shapes(operator: Operator, words: str) -> Asked:
+def choose_shapes(operator: Operator, words: str) -> ChosenShapes:
     """`tiny`, `all`, or published indices such as `0,3-5`.
 
     Raises:
         InputError: It is neither, or the operator has no shape of that index.
     """
     if words == "tiny":
-        return Asked(operator, tuple((f"tiny {i}: {_said(args)}", args) for i, args in enumerate(operator.tiny)))
+        return ChosenShapes(operator, tuple((f"tiny {i}: {_said(args)}", args) for i, args in enumerate(operator.tiny)))
     known = {shape.index: shape for shape in operator.catalogue().shapes}
     wanted = sorted(known) if words == "all" else list(dict.fromkeys(_indices(words)))
     for index in wanted:
@@ -37,10 +37,10 @@ def choose_shapes(operator: Operator, words: str) -> Asked:
                 f"{operator.name} has no shape {index}",
                 hint=f"It has {has}; `inferometer operators {operator.name}` shows them.",
             )
-    return Asked(operator, tuple((f"{index}: {known[index].label}", known[index].args) for index in wanted))
+    return ChosenShapes(operator, tuple((f"{index}: {known[index].label}", known[index].args) for index in wanted))
 
 
-def fit_device(asked: Asked, device: str) -> Asked:
+def fit_device(asked: ChosenShapes, device: str) -> ChosenShapes:
     """With the fp8 that the device has, where neither shape nor operator's default says otherwise: fn on NVIDIA's."""
     named = signature(asked.operator.inputs).parameters
     settable = "fp8_dtype" in named or "fp8_dtype" in asked.operator.settings
@@ -66,7 +66,7 @@ def _indices(words: str) -> Iterator[int]:
         match = _RANGE.fullmatch(part.strip())
         first, last = (int(match["first"]), int(match["last"] or match["first"])) if match else (1, 0)
         if first > last:
-            raise InputError(f'want tiny, all, or indices such as 0,3-5 for shapes, found "{words}"')
+            raise InputError(f'expected tiny, all, or indices such as 0,3-5 for shapes, found "{words}"')
         yield from range(first, last + 1)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inferometer.bench.entrants import Entrant
-from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Limits, Session
+from inferometer.bench.candidates import Candidate
+from inferometer.bench.isolation import CandidateFailed, CandidateProcess, ProcessLimits, Session
 from inferometer.bench.race import Caught, Pace, ProfileTimes, Race
 from inferometer.bench.results import Timer
 from inferometer.errors import InputError, Unavailable
@@ -24,7 +24,7 @@ class TimerChoice:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-def choose_timer(asked: Timer | None, device: str, of_profile: ProfileTimes, limits: Limits) -> TimerChoice:
+def choose_timer(asked: Timer | None, device: str, of_profile: ProfileTimes, limits: ProcessLimits) -> TimerChoice:
     """On a CPU the host's clock. On a GPU the one that was asked for, or the first that can time a plain kernel.
 
     Raises:
@@ -47,12 +47,12 @@ def choose_timer(asked: Timer | None, device: str, of_profile: ProfileTimes, lim
     raise Unavailable(f"no timer works on {device}: {said}", hint="--timer chooses another.")
 
 
-def _try(timer: Timer, device: str, of_profile: ProfileTimes, limits: Limits) -> str | None:
+def _try(timer: Timer, device: str, of_profile: ProfileTimes, limits: ProcessLimits) -> str | None:
     """Why a timer can't time a kernel of PyTorch on a device; None where it can."""
     operator = require_operator(_PROBE)
     args: Mapping[str, Any] = operator.tiny[0]
     try:
-        with CandidateProcess(Session(operator, (Entrant("torch"),), device, timed=True, limits=limits)) as process:
+        with CandidateProcess(Session(operator, (Candidate("torch"),), device, timed=True, limits=limits)) as process:
             race = Race(process, operator, "probe", args, 1, device, Pace(timer, _PROBE_S), 1, of_profile)
             return race.run("warm").cannot
     except (CandidateFailed, Caught) as failed:

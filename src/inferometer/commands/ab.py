@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options
 from inferometer.commands.options.pages import check_output, choose_place, describe_page, warn_left_out, write_page
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _INTERRUPTED = 130
 _BAD_INPUT = 3
 _BASE = "torch"
 _PLACES = ("model", "output", "traces")
-_SEED_LAYOUT = "seed"
+_AB_TABLE = "ab-table"
 _LEAST_ARMS = 2
 _MEASURING = ("model", "backends", "arms", "output", "traces")
 
@@ -54,12 +54,12 @@ _MEASURING = ("model", "backends", "arms", "output", "traces")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of random weights and the prompt.")
 @click.option("--layers", type=click.Choice(("pooled", "apart")), default="pooled", show_default=True,
               help="One row for all layers (layers.*), or each its own.")  # fmt: skip
-@click.option("--layout", type=click.Choice(("tree", _SEED_LAYOUT)), default="tree", show_default=True,
-              help="seed: kernel, kernel_path, seconds a call of two arms, their difference.")  # fmt: skip
+@click.option("--layout", type=click.Choice(("tree", _AB_TABLE)), default="tree", show_default=True,
+              help="ab-table: kernel, kernel_path, seconds a call of two arms, their difference.")  # fmt: skip
 @click.option("--traces", metavar="DIR", help=(
     "Keep a recording of each arm there: DIR/ARM.ifm, for every other command."))  # fmt: skip
 @click.option("-o", "--output", metavar="OUT", help="A page of it, in .html or .md.")
-@click.option("--read", "table", metavar="TABLE", help="Look over a table of another tool instead; - is stdin.")
+@click.option("--read", "table", metavar="TABLE", help="Check another tool's table instead; - is stdin.")
 @click.option("--force", is_flag=True, help="Replace OUT and recordings in DIR.")
 @click.option("--check", is_flag=True, help="Exit with 1 where a path is slower beyond noise, or wrong, for CI.")
 @output_options(*FORMATS)
@@ -67,14 +67,14 @@ def run(
     model: str | None, table: str | None, layout: str, layers: str, output: str | None, traces: str | None, *,
     force: bool, check: bool, out: Output, **options: Any,
 ) -> int:  # fmt: skip
-    if layout == _SEED_LAYOUT and out.form:
-        raise click.UsageError(f"--layout {_SEED_LAYOUT} and --{out.form} can't go together: choose one.")
+    if layout == _AB_TABLE and out.form:
+        raise click.UsageError(f"--layout {_AB_TABLE} and --{out.form} are mutually exclusive.")
     if table is not None:
         given = {"model": model, "output": output, "traces": traces, **options}
         _refuse_measuring(given)
         return _review(table, check=check, out=out)
     if model is None:
-        raise click.UsageError("name a MODEL to run, such as tiny-llama, or a table to look over with --read.")
+        raise click.UsageError("name a MODEL to run, such as tiny-llama, or a table to check with --read.")
     page = None if output is None else choose_place(output, None, stem="ab")
     if page is not None:
         check_output(*page, force=force, out=out)
@@ -117,7 +117,7 @@ def _refuse_measuring(given: dict[str, Any]) -> None:
     for name in _MEASURING:
         if given[name]:
             shown = "MODEL" if name == "model" else f"--{'arm' if name == 'arms' else name}"
-            raise click.UsageError(f"{shown} and --read can't go together: a table is looked over, nothing is run.")
+            raise click.UsageError(f"{shown} and --read are mutually exclusive: a table is checked, nothing is run.")
 
 
 def _measure(asked: _Asked, folder: Path | None, *, force: bool) -> "PathMeasurement":
@@ -130,7 +130,7 @@ def _measure(asked: _Asked, folder: Path | None, *, force: bool) -> "PathMeasure
     device = require_device_at(asked.on)
     arms = [parse_arm(text, device) for text in asked.texts()]
     if len(arms) < _LEAST_ARMS:
-        raise click.UsageError(f"want two arms or more, found {', '.join(arm.name for arm in arms)}.")
+        raise click.UsageError(f"expected two arms or more, found {', '.join(arm.name for arm in arms)}.")
     plan = Plan(
         prompt_tokens=asked.prompt_tokens,
         new_tokens=asked.new_tokens,
@@ -149,10 +149,10 @@ def _show(found: "PathComparison", layout: str, page: tuple[str, str] | None, le
         written = {} if page is None else {"page": describe_page(*page, left_out)}
         out.write_json({**found.as_json(), **written})
         return
-    if layout == _SEED_LAYOUT:
-        from inferometer.reports.seed_layout import render_seed_layout
+    if layout == _AB_TABLE:
+        from inferometer.reports.ab_table import render_ab_table
 
-        out.write(render_seed_layout(found))
+        out.write(render_ab_table(found))
     else:
         out.show(found)
     if page is not None:
@@ -197,7 +197,7 @@ def _command() -> str:
 def _review(table: str, *, check: bool, out: Output) -> int:
     from inferometer.analyses.path_table.review import review_path_table
 
-    with Source(table).open(frozenset({"path_totals", "call_paths"})) as trace:
+    with TraceArgument(table).open(frozenset({"path_totals", "call_paths"})) as trace:
         found = review_path_table(trace)
     out.show(found)
     return 1 if check and found.found else 0

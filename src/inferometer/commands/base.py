@@ -44,7 +44,7 @@ def _debug_option() -> click.Option:
 
 
 @dataclass(frozen=True)
-class Source:
+class TraceArgument:
     """The file that a command was pointed at. Opening it shows progress on a terminal."""
 
     path: str
@@ -166,7 +166,7 @@ def _with_output(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         forms = _asked_forms()
         if len(forms) > 1:
-            raise click.UsageError(f"--{forms[0]} and --{forms[1]} can't go together: choose one.")
+            raise click.UsageError(f"--{forms[0]} and --{forms[1]} are mutually exclusive.")
         return function(*args, out=Output(forms[0] if forms else None), **kwargs)
 
     run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
@@ -187,8 +187,8 @@ def _remember(ctx: click.Context, param: click.Parameter, value: str | bool | No
     ctx.meta[f"{__name__}.{param.name}"] = value
 
 
-def _to_source(ctx: click.Context, param: click.Parameter, value: str) -> Source:
-    return Source(value, ctx.meta[f"{__name__}.format"], not ctx.meta[f"{__name__}.no_limits"])
+def _to_source(ctx: click.Context, param: click.Parameter, value: str) -> TraceArgument:
+    return TraceArgument(value, ctx.meta[f"{__name__}.format"], not ctx.meta[f"{__name__}.no_limits"])
 
 
 def _chain(function: Callable[..., Any], *decorators: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from inferometer.commands.base import FORMATS, Output, command, output_options
-from inferometer.commands.options.bench import Asking, existing, parse_memory, require_device_apart
-from inferometer.commands.options.selection import Number
+from inferometer.commands.options.bench import BenchOptions, existing, parse_memory, require_device_apart
+from inferometer.commands.options.selection import Number, hardware_file_option
 
 if TYPE_CHECKING:
     from inferometer.bench.evaluation import Evaluation
-    from inferometer.bench.shapes import Asked
+    from inferometer.bench.shapes import ChosenShapes
 
 _ARCHITECTURES = ("sm_90",)
 _TIMERS = ("cupti", "graph", "events", "host")
@@ -57,9 +57,7 @@ _TIMERS = ("cupti", "graph", "events", "host")
     "With --stage fast.  [default: host on a CPU; the first that works of cupti, graph, events]"))  # fmt: skip
 @click.option("--seconds", type=Number(min=0.01, max=3_600), metavar="N", help=(
     "With --stage fast: at most, for a shape in one state of the caches.  [default: 0.1; 2 on a GPU]"))  # fmt: skip
-@click.option(
-    "--device-file", metavar="FILE", help="The device whose bounds times are held against.  [default: by name]"
-)
+@hardware_file_option("The device whose bounds times are held against.  [default: by name]")
 @click.option("-o", "--output", metavar="OUT", help="Keep the results in this JSON file.")
 @click.option(
     "--export", "export", type=click.Choice(("flashinfer-bench",)), help="Write the results in its form, too."
@@ -72,7 +70,7 @@ def run(
     names: tuple[str, ...], candidate: str | None, stage: str, architectures: tuple[str, ...], check: bool, out: Output,
     **options: Any,
 ) -> int:  # fmt: skip
-    asking = Asking(**options)
+    asking = BenchOptions(**options)
     asking.refuse_mixed(stage, architectures)
     asking.on = require_device_apart(asking.on)
     file = None if candidate is None else existing(candidate)
@@ -93,19 +91,19 @@ def run(
     return 1 if check and not found.is_right else 0
 
 
-def _evaluate(asked: "list[Asked]", file: Path | None, stage: str, asking: Asking) -> "Evaluation":
+def _evaluate(asked: "list[ChosenShapes]", file: Path | None, stage: str, asking: BenchOptions) -> "Evaluation":
+    from inferometer.bench.candidates import choose_candidates
     from inferometer.bench.correct import Plan
-    from inferometer.bench.entrants import choose_entrants
-    from inferometer.bench.evaluating import evaluate
     from inferometer.bench.fast import device_times
-    from inferometer.bench.isolation import Limits
+    from inferometer.bench.isolation import ProcessLimits
     from inferometer.bench.race import Pace
+    from inferometer.bench.run import evaluate
     from inferometer.bench.timer_choice import choose_timer
     from inferometer.commands.options.progress import working
 
-    limits = Limits(seconds=asking.limit, memory_bytes=asking.memory)
+    limits = ProcessLimits(seconds=asking.limit, memory_bytes=asking.memory)
     plan = Plan(asking.cases, asking.on, limits, asking.strided)
-    entries = choose_entrants(asking.backends(file, stage), file, asking.on)
+    entries = choose_candidates(asking.backends(file, stage), file, asking.on)
     bounds = asking.bounds()
     with working() as say:
         if stage == "correct":
@@ -116,7 +114,9 @@ def _evaluate(asked: "list[Asked]", file: Path | None, stage: str, asking: Askin
         return evaluate(asked, entries, plan, pace=pace, timer=timer, bounds=bounds, said=say)
 
 
-def _build(asked: "list[Asked]", file: Path | None, architectures: tuple[str, ...], *, check: bool, out: Output) -> int:
+def _build(
+    asked: "list[ChosenShapes]", file: Path | None, architectures: tuple[str, ...], *, check: bool, out: Output
+) -> int:
     if file is None or len(asked) != 1:
         raise click.UsageError("--stage builds needs one OPERATOR and a --candidate.")
     from inferometer.bench.builds.building import build_candidate

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.selection import between_option, match_option, rank_option, sort_option, top_option
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--raw", is_flag=True, help="Names as in the file; otherwise versions (_v7000) are taken off.")
 @output_options(*FORMATS)
 def run(
-    source: Source,
+    source: TraceArgument,
     sort: "SortKey",
     top: int | None,
     match: str | None,

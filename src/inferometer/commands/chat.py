@@ -18,8 +18,8 @@ from inferometer.commands.options.selection import Number
     "MODEL is a bundled name (tiny-llama, tiny-qwen3, …: random weights, so the text is noise) or a folder with "
     "config.json, safetensors and a tokenizer; nothing is downloaded. With --prompt, or with a prompt on standard "
     "input, it answers once; else it asks for one line after the other. Text goes to stdout as it comes, all else to "
-    "stderr: time to first token, time of each further token, tokens a second, memory, and the backend or kernel that "
-    "really ran each operator. A warm-up of the same prompt comes first and isn't counted.\n\n"
+    "stderr: time to first token, time of each further token, tokens per second, memory, and the backend or kernel "
+    "that really ran each operator. A warm-up of the same prompt comes first and isn't counted.\n\n"
     "The engine hf is transformers and torch (extra torch). The engine webgpu is our own, with WGSL kernels on any "
     "GPU, in a browser, or as NumPy (extra webgpu; NumPy with a bundled model needs none).",
     example='inferometer chat tiny-llama --prompt "Hello"\n'
@@ -74,8 +74,8 @@ from inferometer.commands.options.selection import Number
     ),
 )
 @click.option("--profile", is_flag=True, help="webgpu: time every dispatch, and tell where the device's time went.")
-@click.option("--log", type=click.Choice(("seed",)), help=(
-    "webgpu: print the profiled run on stdout as a log with a report a submit, for other commands."))  # fmt: skip
+@click.option("--log", type=click.Choice(("engine",)), help=(
+    "webgpu: print the profiled run on stdout as a log with a report per submit, for other commands."))  # fmt: skip
 @click.option("--overhead", is_flag=True, help=(
     "webgpu: run it again in one pass, in a pass a kernel and profiled: what profiling costs."))  # fmt: skip
 @output_options("json")

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from inferometer.commands.base import Output, Source, command, output_options
-from inferometer.commands.options.selection import Number
+from inferometer.commands.base import Output, TraceArgument, command, output_options
+from inferometer.commands.options.selection import Number, hardware_option
 
 if TYPE_CHECKING:
     from inferometer.analyses.compare.comparison import Comparison
@@ -22,9 +22,7 @@ _PERCENT = 100
 @click.argument("base", metavar="BASE")
 @click.argument("candidate", metavar="CANDIDATE")
 @click.option("--base-set", metavar="DIR", help="Further normal runs, one a file or folder in it, for the noise level.")
-@click.option(
-    "--device", "device_name", metavar="NAME", help="The device both ran on, for capacities: 'A100 SXM 80GB'."
-)
+@hardware_option("What both ran on, for capacities: 'A100 SXM 80GB'.")
 @click.option("--format", "form", metavar="NAME", help="Read both as this format; see `inferometer formats`.")
 @click.option("--check", is_flag=True, help="Exit 1 where the candidate is slower beyond noise, for CI.")
 @click.option(
@@ -44,7 +42,7 @@ def run(
     base: str,
     candidate: str,
     base_set: str | None,
-    device_name: str | None,
+    hardware: str | None,
     form: str | None,
     check: bool,
     max_regression: float | None,
@@ -61,11 +59,11 @@ def run(
     if pairing is not None and not published:
         raise click.UsageError("--pairing goes with --published.")
     if published:
-        if check or base_set or device_name:
+        if check or base_set or hardware:
             raise click.UsageError("--published goes with --pairing and an output form alone.")
         _show_published(base, candidate, form, pairing, out)
         return
-    device = require_device(device_name) if device_name else None
+    device = require_device(hardware) if hardware else None
     traces = [_open(path, form, NEEDED) for path in (base, candidate)]
     more = [_open(path, form, NEEDED) for path in runs_of(base_set)] if base_set else []
     found = compare(*traces, more=more, device=device)
@@ -87,7 +85,7 @@ def _show_published(base: str, candidate: str, form: str | None, pairing: Any, o
 
 
 def _open(path: str, form: str | None, tables: Any) -> "Trace":
-    return Source(path, form).open(tables)
+    return TraceArgument(path, form).open(tables)
 
 
 def _is_regression(found: "Comparison", accepted: float) -> bool:

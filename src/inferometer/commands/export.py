@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import Output, ReaderLeft, Source, command, output_options, source_argument
+from inferometer.commands.base import Output, ReaderLeft, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.selection import rank_option
 from inferometer.errors import clean
 
@@ -20,8 +20,8 @@ _STDOUT = "-"
     "export",
     help="Write a trace for other tools: Perfetto's UI, chrome://tracing, HTA, Parquet, CSV.\n\n"
     "perfetto and chrome make one file for ui.perfetto.dev (compressed when OUT ends in .gz; a Chrome trace of several "
-    "ranks is a folder with a file each). parquet and csv make a folder with a file a table, or one file when OUT ends "
-    "in .parquet or .csv and one --table is chosen. Rows without a place in the form are counted on stderr.\n\n"
+    "ranks is a folder with a file each). parquet and csv make a folder with a file per table, or one file when OUT "
+    "ends in .parquet or .csv and one --table is chosen. Rows without a place in the form are counted on stderr.\n\n"
     "--redact makes a copy to share: secrets, names of users and hosts, home folders, command lines and values of the "
     "environment are blanked, the same text always alike (/home/alice becomes ~user-1). Kernel names, times and shapes "
     "stay. What was blanked is listed on stderr, and in the copy where that is a Chrome trace or a folder of tables.",
@@ -38,7 +38,7 @@ _STDOUT = "-"
 @click.option("--force", is_flag=True, help="Replace OUT if an export could have made it.")
 @output_options("json")
 def run(
-    source: Source,
+    source: TraceArgument,
     to: str,
     output: str | None,
     tables: tuple[str, ...],

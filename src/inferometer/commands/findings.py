@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
-from inferometer.commands.options.modelled import Modelled, hardware, model_options
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
+from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.selection import rank_option, top_option
 from inferometer.findings.finding import Severity
 
@@ -29,21 +29,19 @@ _CHECKED = tuple(severity for severity in reversed(get_args(Severity)) if severi
 @top_option("findings")
 @rank_option()
 @model_options(sizes=False)
-@click.option("--device", metavar="DEVICE", help="What an engine's log was made on, for bounds: 'Apple M3'.")
 @output_options(*FORMATS)
 def run(
-    source: Source,
+    source: TraceArgument,
     check: Severity | None,
     rules: tuple[str, ...],
     top: int | None,
     rank: int | None,
     modelled: Modelled,
-    device: str | None,
     out: Output,
 ) -> None:
     from inferometer.findings.engine import find_findings
 
-    model, ran_on = modelled.model(), hardware(device)
+    model, ran_on = modelled.model(), modelled.ran_on()
     trace = source.open(rank=rank)
     found = find_findings(trace, model=model, device=ran_on, bandwidths=modelled.bandwidths(), rules=rules)
     _show(found if top is None else found.head(top), out)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import click
 
-from inferometer.commands.base import Output, Source, command, output_options, source_argument
+from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.selection import between_option, device_option, rank_option, stream_option, top_option
 
 
@@ -38,7 +38,7 @@ from inferometer.commands.options.selection import between_option, device_option
 )
 @output_options("json", "markdown")
 def run(
-    source: Source,
+    source: TraceArgument,
     top: int | None,
     min_support: int | None,
     device: str | None,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options
+from inferometer.commands.options.selection import hardware_file_option
 
 if TYPE_CHECKING:
     from inferometer.analyses.result import Result
@@ -22,8 +23,8 @@ class _Measuring:
     quick: bool
 
 
-def _to_source(ctx: click.Context, param: click.Parameter, value: str | None) -> Source | None:
-    return None if value is None else Source(value)
+def _to_source(ctx: click.Context, param: click.Parameter, value: str | None) -> TraceArgument | None:
+    return None if value is None else TraceArgument(value)
 
 
 @command(
@@ -37,7 +38,7 @@ def _to_source(ctx: click.Context, param: click.Parameter, value: str | None) ->
 )
 @click.argument("name", required=False)
 @click.option("--of", "source", metavar="FILE", callback=_to_source, help="The devices that this trace ran on.")
-@click.option("--device-file", metavar="FILE", help="A JSON file with a device of your own, before those that we have.")
+@hardware_file_option("A JSON file with a device of your own, before those that we have.")
 @click.option("--measure", is_flag=True, help="Measure the device at hand and write its file. Takes about 20 s.")
 @click.option("--on", metavar="DEVICE", help="With --measure: cpu, gpu or gpu:1; the first GPU, or else the CPU.")
 @click.option("--quick", is_flag=True, help="With --measure: a few seconds in all, less exact.")
@@ -45,24 +46,24 @@ def _to_source(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--force", is_flag=True, help="With --measure: replace OUT if it exists.")
 @output_options(*FORMATS)
 def run(
-    name: str | None, source: Source | None, device_file: str | None, measure: bool, out: Output, **how: Any
+    name: str | None, source: TraceArgument | None, hardware_file: str | None, measure: bool, out: Output, **how: Any
 ) -> None:
     measuring = _Measuring(**how)
     if name is not None and source is not None:
-        raise click.UsageError("NAME and --of can't go together: choose one.")
-    if measure and (name is not None or source is not None or device_file is not None):
-        raise click.UsageError("--measure is of the device at hand: NAME, --of and --device-file can't go with it.")
+        raise click.UsageError("NAME and --of are mutually exclusive.")
+    if measure and (name is not None or source is not None or hardware_file is not None):
+        raise click.UsageError("--measure is of the device at hand: NAME, --of and --hardware-file can't go with it.")
     if not measure and measuring != _Measuring(None, None, force=False, quick=False):
         raise click.UsageError("--on, --quick, --output and --force go with --measure alone.")
-    out.show(_measure(measuring) if measure else _answer(name, source, device_file))
+    out.show(_measure(measuring) if measure else _answer(name, source, hardware_file))
 
 
-def _answer(name: str | None, source: Source | None, device_file: str | None) -> "Result":
+def _answer(name: str | None, source: TraceArgument | None, hardware_file: str | None) -> "Result":
     from inferometer.analyses.hardware.devices import NEEDED, describe_device, find_traced_devices, list_devices
     from inferometer.hardware.device_file import read_device
     from inferometer.hardware.known import devices, require_device, with_own
 
-    known: Any = with_own(read_device(device_file)) if device_file else devices()
+    known: Any = with_own(read_device(hardware_file)) if hardware_file else devices()
     if source is not None:
         return find_traced_devices(source.open(NEEDED), known)
     return list_devices(known) if name is None else describe_device(require_device(name, among=known))

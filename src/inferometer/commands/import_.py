@@ -2,7 +2,7 @@
 
 import click
 
-from inferometer.commands.base import Output, Source, command, output_options, source_argument
+from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
 
 
 @command("import", help="Save a trace as a store (NAME.ifm), which every command opens at once.",
@@ -11,7 +11,7 @@ from inferometer.commands.base import Output, Source, command, output_options, s
 @click.option("-o", "--output", required=True, metavar="NAME.ifm", help="The store to make.")
 @click.option("--force", is_flag=True, help="Replace the store if it exists.")
 @output_options("json")
-def run(source: Source, output: str, force: bool, out: Output) -> None:
+def run(source: TraceArgument, output: str, force: bool, out: Output) -> None:
     from inferometer.errors import clean
     from inferometer.formats.source import printable
     from inferometer.reports.base import loss_lines

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.selection import (
     between_option,
@@ -44,17 +44,17 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
 @sort_option("instances")
 @top_option("kernels")
 @match_option("kernels")
-@device_option(" With --model-config, what it ran on: 'Apple M3'.")
+@device_option()
 @stream_option()
 @rank_option()
 @between_option("launches that begin in this window")
 @click.option("--raw", is_flag=True, help="Names as in the file; otherwise C++ names are demangled.")
 @click.option("--memory", is_flag=True, help="Memory copies and sets as rows of their own.")
 @click.option("--section", type=click.IntRange(min=0), metavar="N", help="Only this table of a file with several.")
-@model_options(sizes=True)
+@model_options(sizes=True, renamed=False)
 @output_options(*FORMATS)
 def run(
-    source: Source,
+    source: TraceArgument,
     by: "By",
     sort: "SortKey",
     top: int | None,
@@ -70,15 +70,17 @@ def run(
     out: Output,
 ) -> None:
     if modelled.config is not None:
+        if device is not None:
+            raise click.UsageError("--device chooses a device of the trace; what it ran on is --hardware.")
         if by not in ("name", "layer") or raw or memory or any((sort != "total", match, stream, between)):
             raise click.UsageError("With --model-config, of the choices only --by layer, --top and --section fit.")
         by_layer = by == "layer"
-        bounds = modelled.bounds(
-            source, modelled.config, device=device, rank=rank, run=section, by_layer=by_layer, top=top
-        )
+        bounds = modelled.bounds(source, modelled.config, rank=rank, run=section, by_layer=by_layer, top=top)
         out.show(bounds)
         return
     modelled.refuse_alone()
+    if modelled.hardware is not None:
+        raise click.UsageError("--hardware needs --model-config; --device chooses a device of the trace.")
     chosen = {"device": device, "stream": stream, "rank": rank}
     selected = [column for column, value in chosen.items() if value is not None]
     needed = None if between else _COLUMNS | {"launches": (*_COLUMNS["launches"], *selected)}

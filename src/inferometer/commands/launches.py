@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.attribution import Attributing, attributing_options
 from inferometer.commands.options.selection import match_option, top_option
 
@@ -34,13 +34,13 @@ _BY = ("op", "module", "frame", "user-frame", "span", "region")
     show_default=True,
     help="A row for each layer's module, or one for all layers: model.layers.*.mlp; pooled ranges differ in numbers.",
 )
-@click.option("--each", is_flag=True, help="One row a launch, in order of time, with all that is known of it.")
+@click.option("--each", is_flag=True, help="One row per launch, in order of time, with all that is known of it.")
 @top_option("rows")
 @match_option("rows")
 @attributing_options
 @output_options(*FORMATS)
 def run(
-    source: Source,
+    source: TraceArgument,
     by: "By | None",
     layers: "Layers",
     each: bool,

@@ -17,6 +17,7 @@ from inferometer.commands.options.pages import (
     warn_left_out,
     write_page,
 )
+from inferometer.commands.options.selection import hardware_option
 
 if TYPE_CHECKING:
     from inferometer.analyses.operators.leaderboard import Leaderboard
@@ -34,12 +35,12 @@ _MOST_BYTES = 512_000_000  # of all files: 100,000 results are some 90 MB
 @command(
     "leaderboard",
     help="Rank the kernels of RESULTS, or write one page about the operator catalogue.\n\n"
-    "RESULTS are files of `inferometer bench -o`. Contenders stand in order, on each device apart: right before wrong, "
+    "RESULTS are files of `inferometer bench -o`. Kernels are ranked, for each device apart: right before wrong, "
     "then by the importance-weighted score, or by speedup where no bound is known. Of two files the differences are "
-    "told too, shape by shape. With -o the ranking is a page as well.\n\n"
-    "Without RESULTS the page has the catalogue's operators by importance, what H20, XPU-A and each DEVICE allow, S of "
-    "the deployed kernels beside the published figures, and rooflines. With --json and without -o, only the data are "
-    "printed and no page is made. A page is HTML that needs no network, at most 8 MB; with a name in .md, Markdown.",
+    "shown too, shape by shape. With -o the ranking is a page as well.\n\n"
+    "Without RESULTS the page has the catalogue's operators by importance, what H20, XPU-A and each --hardware allow, "
+    "S of the deployed kernels beside the published figures, and rooflines. With --json and without -o, only the data "
+    "are printed and no page is made. A page is HTML that needs no network, at most 8 MB; in .md, Markdown.",
     example="inferometer leaderboard before.json after.json -o leaderboard.html",
 )
 @click.argument("results", metavar="[RESULTS]...", nargs=-1)
@@ -48,8 +49,7 @@ _MOST_BYTES = 512_000_000  # of all files: 100,000 results are some 90 MB
 @click.option("--base", metavar="NAME", help="With RESULTS: the contender that speedups are over.")
 @click.option("--check", is_flag=True, help=(
     "With two RESULTS: exit with 1 where a shape became wrong or slower beyond noise, for CI."))  # fmt: skip
-@click.option("--device", "names", metavar="DEVICE", multiple=True, help=(
-    "Without RESULTS: one more device: 'H100 SXM'. Repeatable."))  # fmt: skip
+@hardware_option("Without RESULTS: one more device: 'H100 SXM'. Repeatable.", multiple=True)
 @click.option("--to", type=click.Choice(("html", "markdown")), help="The form of the page.  [default: as OUT ends]")
 @click.option("--title", metavar="TEXT", help="The page's heading.")
 @click.option("--force", is_flag=True, help="Replace OUT if it is there.")
@@ -59,13 +59,13 @@ def run(
     output: str | None,
     base: str | None,
     check: bool,
-    names: tuple[str, ...],
+    hardware: tuple[str, ...],
     to: str | None,
     title: str | None,
     force: bool,
     out: Output,
 ) -> int:
-    _check_options(results, base, names, check=check, out=out)
+    _check_options(results, base, hardware, check=check, out=out)
     has_page = not (out.form == "json" and output is None and to is None)
     if results:
         has_page = output is not None or to is not None
@@ -75,7 +75,7 @@ def run(
         check_output(place, form, force=force, out=out)
     if results:
         return _rank(results, base, page, check=check, out=out)
-    _describe_catalogue(names, page, out)
+    _describe_catalogue(hardware, page, out)
     return 0
 
 
@@ -98,7 +98,7 @@ def _check_options(
     results: tuple[str, ...], base: str | None, names: tuple[str, ...], *, check: bool, out: Output
 ) -> None:
     if results and names:
-        raise click.UsageError("--device goes without RESULTS: these name the device that they ran on.")
+        raise click.UsageError("--hardware goes without RESULTS: these name the device that they ran on.")
     if not results and out.form not in (None, "json"):
         raise click.UsageError(f"--{out.form} goes with RESULTS.")
     if not results and base is not None:
@@ -145,7 +145,7 @@ def _read(paths: Sequence[str]) -> "list[NamedRun]":
         file = Path(path)
         size = file.stat().st_size if file.is_file() else 0
         if size > room:
-            message = f"{path}: want at most {format_bytes(room)} more of results, found {format_bytes(size)}"
+            message = f"{path}: expected at most {format_bytes(room)} more of results, found {format_bytes(size)}"
             raise InputError(message, hint="Is it a trace? `inferometer summary` reads these.")
         room -= size
     return [(_name(path), read_run(path)) for path in paths]
@@ -177,7 +177,7 @@ def _describe_catalogue(names: tuple[str, ...], page: _Page | None, out: Output)
     if page is None:
         out.write_json(board.as_json())
         return
-    text, left_out = _render(board, page, page.command(*(word for name in names for word in ("--device", name))))
+    text, left_out = _render(board, page, page.command(*(word for name in names for word in ("--hardware", name))))
     page.write(text)
     if out.form == "json":
         out.write_json({**board.as_json(), "page": describe_page(page.place, page.form, left_out)})
@@ -198,7 +198,7 @@ def _devices(names: tuple[str, ...]) -> "list[Device]":
 
     devices = {device.name: device for device in map(require_device, names)}
     if len(devices) > MOST_DEVICES:
-        raise click.UsageError(f"--device: at most {MOST_DEVICES} have room on one page, found {len(devices)}.")
+        raise click.UsageError(f"--hardware: at most {MOST_DEVICES} have room on one page, found {len(devices)}.")
     return list(devices.values())
 
 

@@ -36,7 +36,7 @@ def _read_names(names: Sequence[str]) -> list[str]:
     if names and "-" not in names:
         return list(names)
     if not names and sys.stdin.isatty():
-        raise click.UsageError("Give kernel names, or pipe them in, one a line.")
+        raise click.UsageError("Give kernel names, or pipe them in, one per line.")
     given = [name for name in names if name != "-"]
     return [*given, *_lines(sys.stdin.buffer)]
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from inferometer.commands.base import FORMATS, Output, command, output_options
+from inferometer.commands.options.selection import hardware_file_option, hardware_option
 
 if TYPE_CHECKING:
     from inferometer.hardware.device import Device
@@ -17,20 +18,20 @@ _DEFAULT = "XPU-A"
     help="Operators that cost time in production: importance, shapes, and how fast a device allows them to be.\n\n"
     "With NAME, every published shape of one operator with each bound (launch, dependency, matrix, vector, special, "
     "memory), which of them binds, and S where a deployed kernel was timed.",
-    example="inferometer operators rms_norm --device 'H100 SXM'",
+    example="inferometer operators rms_norm --hardware 'H100 SXM'",
 )
 @click.argument("name", required=False)
-@click.option("--device", metavar="DEVICE", help=f"Bound the shapes on this device.  [default: {_DEFAULT}]")
-@click.option("--device-file", metavar="FILE", help="Bound them on the device of this file; see `hardware --measure`.")
+@hardware_option(f"Bound the shapes on this device.  [default: {_DEFAULT}]")
+@hardware_file_option("Bound them on the device of this file; see `hardware --measure`.")
 @click.option(
     "--published-bounds", is_flag=True, help="Bounds and S as they were published: max(W / peak, Q / bandwidth)."
 )
 @output_options(*FORMATS)
-def run(name: str | None, device: str | None, device_file: str | None, published_bounds: bool, out: Output) -> None:
+def run(name: str | None, hardware: str | None, hardware_file: str | None, published_bounds: bool, out: Output) -> None:
     from inferometer.analyses.operators.catalogue import describe_operator, list_operators
     from inferometer.operators import operators, require_operator
 
-    chosen = choose_device(device, device_file)
+    chosen = choose_device(hardware, hardware_file)
     every = list(operators().values())
     if name is None:
         out.show(list_operators(every, chosen, published=published_bounds))
@@ -49,5 +50,5 @@ def choose_device(name: str | None, file: str | None) -> "Device":
     from inferometer.hardware.known import require_device
 
     if name is not None and file is not None:
-        raise click.UsageError("--device and --device-file can't go together: choose one.")
+        raise click.UsageError("--hardware and --hardware-file are mutually exclusive.")
     return require_device(name or _DEFAULT) if file is None else read_device(file)

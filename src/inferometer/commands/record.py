@@ -53,7 +53,7 @@ def run(words: tuple[str, ...], output: str, out: Output, **options: Any) -> int
     if len(chosen) != 1:
         found = " and ".join(chosen) or "none of them"
         raise click.UsageError(
-            f"want a COMMAND after --, or --server, or --join; found {found}.\n"
+            f"expected a COMMAND after --, or --server, or --join; found {found}.\n"
             "  inferometer record -o run.ifm -- python script.py"
         )
     for name in ("traces", "steps"):

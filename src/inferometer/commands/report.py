@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import Output, Source, command, output_options, source_argument
+from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.attribution import capture_option, open_captures
-from inferometer.commands.options.modelled import Modelled, hardware, model_options
+from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.pages import (
     STDOUT,
     check_output,
@@ -20,7 +20,7 @@ from inferometer.commands.options.pages import (
 
 if TYPE_CHECKING:
     from inferometer.reports.page.blocks import Block
-    from inferometer.reports.page.look import Look
+    from inferometer.reports.page.look import PageData
 
 
 @command(
@@ -37,18 +37,16 @@ if TYPE_CHECKING:
 @click.option("--title", metavar="TEXT", help="The page's heading.  [default: the names of the files]")
 @click.option("--force", is_flag=True, help="Replace OUT if it is there.")
 @model_options(sizes=False)
-@click.option("--device", metavar="DEVICE", help="What it ran on, for bounds: 'Apple M3'.")
 @capture_option()
 @output_options("json")
 def run(
-    source: Source,
+    source: TraceArgument,
     candidate: str | None,
     output: str | None,
     to: str | None,
     title: str | None,
     force: bool,
     modelled: Modelled,
-    device: str | None,
     captures: tuple[str, ...],
     out: Output,
 ) -> None:
@@ -57,7 +55,7 @@ def run(
     check_output(output, to, force=force, out=out)
     if candidate == source.path == "-":
         raise click.UsageError("Standard input can be FILE or CANDIDATE, not both.")
-    look = _open(source, candidate, modelled, device, captures)
+    look = _open(source, candidate, modelled, captures)
     title = title or _title(source.path, candidate)
 
     from inferometer.commands.options.progress import working
@@ -73,17 +71,15 @@ def run(
     warn_left_out(left_out)
 
 
-def _open(
-    source: Source, candidate: str | None, modelled: Modelled, device: str | None, captures: tuple[str, ...]
-) -> "Look":
-    model, ran_on = modelled.model(), hardware(device)
+def _open(source: TraceArgument, candidate: str | None, modelled: Modelled, captures: tuple[str, ...]) -> "PageData":
+    model, ran_on = modelled.model(), modelled.ran_on()
     taken = open_captures(source, captures)
 
-    from inferometer.reports.page.look import Asked, Look
+    from inferometer.reports.page.look import PageData, PageOptions
 
     trace = source.open()
-    other = None if candidate is None else Source(candidate, source.format, source.limited).open()
-    return Look(trace, other, Asked(model, ran_on, modelled.bandwidths(), taken))
+    other = None if candidate is None else TraceArgument(candidate, source.format, source.limited).open()
+    return PageData(trace, other, PageOptions(model, ran_on, modelled.bandwidths(), taken))
 
 
 def _title(base: str, candidate: str | None) -> str:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.selection import match_option, rank_option, top_option
 
 if TYPE_CHECKING:
@@ -32,7 +32,13 @@ _SORT_KEYS = ("busy", "summed", "projected", "launches", "instances", "host", "m
 @click.option("--fold", is_flag=True, help="Join names that differ in numbers only: step 1 and step 2 are step N.")
 @output_options(*FORMATS)
 def run(
-    source: Source, sort: "SpanSortKey", top: int | None, match: str | None, rank: int | None, fold: bool, out: Output
+    source: TraceArgument,
+    sort: "SpanSortKey",
+    top: int | None,
+    match: str | None,
+    rank: int | None,
+    fold: bool,
+    out: Output,
 ) -> None:
     from inferometer.analyses.tables.spans import NEEDED, span_table
 

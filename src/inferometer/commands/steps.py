@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.selection import top_option
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _PHASES = ("prefill", "decode", "mixed", "unknown")
 @top_option("Steps and classes", default=20)
 @output_options(*FORMATS)
 def run(
-    source: Source,
+    source: TraceArgument,
     phase: str | None,
     number: int | None,
     keep_disturbed: bool,
@@ -46,7 +46,7 @@ def run(
     from inferometer.analyses.steps.table import NEEDED, step_table
 
     if phase is not None and serving is not None:
-        raise click.UsageError("--phase and --serving can't go together: what clients wait for takes all phases.")
+        raise click.UsageError("--phase and --serving are mutually exclusive: what clients wait for takes all phases.")
     trace = source.open(NEEDED)
     found = step_table(trace, run=number, phase=phase, keep_disturbed=keep_disturbed, top=top)
     if phase is None:
@@ -55,7 +55,7 @@ def run(
 
 
 def _beside(
-    found: "StepTable", trace: "Trace", source: Source, serving: str | None, serving_run: int | None
+    found: "StepTable", trace: "Trace", source: TraceArgument, serving: str | None, serving_run: int | None
 ) -> "StepTable":
     """With what a benchmark measured, or what an engine's log says of its own latency, where one of them does."""
     from inferometer.analyses.steps.serving.latency import serving_of

@@ -1,9 +1,7 @@
 """`inferometer summary`: the first look at a trace."""
 
-import click
-
-from inferometer.commands.base import Output, Source, command, output_options, source_argument
-from inferometer.commands.options.modelled import Modelled, hardware, model_options
+from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
+from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.selection import rank_option, top_option
 
 
@@ -16,10 +14,9 @@ from inferometer.commands.options.selection import rank_option, top_option
 @top_option("Kernels", default=10)
 @rank_option()
 @model_options(sizes=False)
-@click.option("--device", metavar="DEVICE", help="What an engine's log was made on, for bounds: 'Apple M3'.")
 @output_options("json", "markdown")
-def run(source: Source, top: int, rank: int | None, modelled: Modelled, device: str | None, out: Output) -> None:
-    model, ran_on = modelled.model(), hardware(device)
+def run(source: TraceArgument, top: int, rank: int | None, modelled: Modelled, out: Output) -> None:
+    model, ran_on = modelled.model(), modelled.ran_on()
 
     from inferometer.findings.first_look import first_look
 

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.selection import between_option, device_option, rank_option, stream_option, top_option
 
 _PIPE_WIDTH = 60
@@ -32,7 +32,7 @@ _LEAST = 20
 @between_option("this window (work that reaches into it is cut to it)")
 @output_options(*FORMATS)
 def run(
-    source: Source,
+    source: TraceArgument,
     top: int,
     width: int | None,
     device: str | None,

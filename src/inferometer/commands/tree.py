@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, Source, command, output_options, source_argument
+from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.attribution import Attributing, attributing_options
 from inferometer.commands.options.selection import Number, match_option
 
@@ -50,7 +50,7 @@ _MIN_SHARE = 0.5
 @click.option("--speedscope", is_flag=True, help="A profile for speedscope.")
 @output_options(*FORMATS)
 def run(
-    source: Source,
+    source: TraceArgument,
     layers: "Layers",
     frames: "Frames",
     depth: int | None,
@@ -64,7 +64,7 @@ def run(
     from inferometer.analyses.launched_by.call_tree import call_tree
 
     if (folded and speedscope) or ((folded or speedscope) and out.form):
-        raise click.UsageError("--folded, --speedscope and the other forms can't go together: choose one.")
+        raise click.UsageError("--folded, --speedscope and the other forms are mutually exclusive.")
     found = how.find(source)
     table = call_tree(
         found, layers=layers, frames=frames, code=how.code, depth=depth, min_share=min_share / 100, match=match

@@ -70,7 +70,7 @@ def parse_arm(text: str, device: str = "cpu") -> Arm:
     for part in text.split(","):
         name, equals, backend_name = (each.strip() for each in part.partition("="))
         if not equals:
-            raise InputError(f'"{part.strip()}" in "{text}": want OPERATOR=BACKEND')
+            raise InputError(f'"{part.strip()}" in "{text}": expected OPERATOR=BACKEND')
         for operator in _operators(name):
             if operator in chosen:
                 raise InputError(f'"{text}": {operator} has two backends')

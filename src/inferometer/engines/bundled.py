@@ -57,7 +57,7 @@ def require_config(name: str, families: Collection[str] = FAMILIES) -> NamedConf
     if named is not None:
         return named
     if _is_there(name):
-        raise InputError(f"{name}: want a folder with config.json and safetensors, found a file")
+        raise InputError(f"{name}: expected a folder with config.json and safetensors, found a file")
     if "/" in name or "\\" in name:
         raise InputError(
             f"{name}: there is no such folder",

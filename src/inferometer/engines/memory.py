@@ -29,7 +29,7 @@ def require_memory(what: str, wanted_bytes: int, device: str) -> None:
     free = free_bytes(device)
     if free is not None and wanted_bytes > free:
         raise Unavailable(
-            f"{what}: want {format_bytes(wanted_bytes)} on {device}, found {format_bytes(free)} free", hint=_HINT
+            f"{what}: expected {format_bytes(wanted_bytes)} on {device}, found {format_bytes(free)} free", hint=_HINT
         )
 
 

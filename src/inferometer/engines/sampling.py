@@ -37,12 +37,12 @@ class Sampling:
     def __post_init__(self) -> None:
         warm = LEAST_TEMPERATURE <= self.temperature <= MOST_TEMPERATURE  # no nan is
         if self.temperature != 0 and not warm:
-            wanted = f"want 0, or {LEAST_TEMPERATURE:g} to {MOST_TEMPERATURE:g}"
+            wanted = f"expected 0, or {LEAST_TEMPERATURE:g} to {MOST_TEMPERATURE:g}"
             raise InputError(f"temperature: {wanted}, found {self.temperature:g}")
         if self.top_k < 0:
-            raise InputError(f"top-k: want a number of tokens, or 0 for all, found {self.top_k}")
+            raise InputError(f"top-k: expected a number of tokens, or 0 for all, found {self.top_k}")
         if not (0 < self.top_p <= 1) or math.isnan(self.top_p):
-            raise InputError(f"top-p: want a share above 0 and up to 1, found {self.top_p:g}")
+            raise InputError(f"top-p: expected a share above 0 and up to 1, found {self.top_p:g}")
         if self.is_greedy and (self.top_k or self.top_p < 1):
             raise InputError("top-k and top-p choose what is drawn from, and with temperature 0 nothing is drawn",
                              hint="Give a temperature, such as 0.7.")  # fmt: skip
@@ -58,7 +58,7 @@ class Sampling:
 
 
 class _Draw:
-    """Draws one number a sequence and token, in their order."""
+    """Draws one number per sequence and token, in their order."""
 
     def __init__(self, sampling: Sampling) -> None:
         import torch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from inferometer.findings.evidence.locked_property import made_once
+from inferometer.findings.evidence.locked_property import locked_cached_property
 from inferometer.findings.finding import Finding
 from inferometer.names import KernelName, decode
 from inferometer.names.engine_labels import class_of_label
@@ -76,7 +76,7 @@ class Evidence:
         self._launches = launches
         self._most_launches = most_launches
 
-    @made_once
+    @locked_cached_property
     def launches(self) -> "LaunchEvidence | None":
         """What the analyses make of single launches; None where the trace has none, or more than asked about."""
         count = self.trace.launches.select(pl.len()).collect().item()
@@ -86,7 +86,7 @@ class Evidence:
 
         return self._launches or LaunchEvidence(self.trace)
 
-    @made_once
+    @locked_cached_property
     def is_on_cpu(self) -> bool:
         """Whether ops on the CPU are all the work that was recorded."""
         return self.trace.launches.select(pl.col("device").unique()).collect()["device"].to_list() == ["cpu"]
@@ -103,17 +103,17 @@ class Evidence:
             found = found.get(key) if isinstance(found, Mapping) else None
         return found if isinstance(found, int | float) and not isinstance(found, bool) else None
 
-    @made_once
+    @locked_cached_property
     def log(self) -> pl.DataFrame:
         """Lines of the log."""
         return self.trace.log.select("line", "level", "kind", "text").collect()
 
-    @made_once
+    @locked_cached_property
     def selections(self) -> pl.DataFrame:
         """The engine's choices of kernels."""
         return self.trace.selections.select("op", "variant", "reason").collect()
 
-    @made_once
+    @locked_cached_property
     def model(self) -> "Model | None":
         """The model's dimensions."""
         name = self.trace.facts.model
@@ -125,7 +125,7 @@ class Evidence:
         found = find_model(name)  # a name may be used for another model
         return None if found is None or any(differing_dimensions(self.metrics, found)) else found
 
-    @made_once
+    @locked_cached_property
     def steps(self) -> "StepTable | None":
         """Steps, phases, classes and growth; None where no step is recorded."""
         if self._steps is not None:
@@ -136,7 +136,7 @@ class Evidence:
 
         return step_table(self.trace)
 
-    @made_once
+    @locked_cached_property
     def bounds(self) -> "ModelBounds | None":
         """Bytes, FLOPs and bounds of each class; None without the model, or where its steps aren't printed."""
         if self.model is None or self.printed.is_empty():
@@ -145,30 +145,30 @@ class Evidence:
 
         return model_bounds(self.trace, self.model, device=self._device, bandwidths=self.bandwidths, steps=self.steps)
 
-    @made_once
+    @locked_cached_property
     def bandwidths_bytes_per_s(self) -> tuple[float, ...]:
         """Of the device named, or those to bracket it with; empty where nothing is known."""
         quantity = self._device.memory_bandwidth if self._device is not None else None
         return self.bandwidths if quantity is None else (float(quantity.value),)
 
-    @made_once
+    @locked_cached_property
     def best_bytes_per_s(self) -> float | None:
         """The highest rate that a class of this run reached, from the model's bytes."""
         return None if self.bounds is None else self.bounds.best_bytes_per_s
 
-    @made_once
+    @locked_cached_property
     def decode_steps(self) -> pl.DataFrame:
         """Rows of the step table that generate tokens, in order; empty where there are none."""
         if self.steps is None:
             return pl.DataFrame(schema={"step": pl.Int64})
         return self.steps.steps.filter(pl.col("phase") == "decode").sort("step")
 
-    @made_once
+    @locked_cached_property
     def quiet_steps(self) -> pl.DataFrame:
         """`decode_steps` that nothing disturbed."""
         return self.decode_steps.filter(~pl.col("disturbed")) if self.decode_steps.height else self.decode_steps
 
-    @made_once
+    @locked_cached_property
     def printed(self) -> pl.DataFrame:
         """Sums as printed, with their step's phase: one row a label and step.
 
@@ -197,7 +197,7 @@ class Evidence:
             .sort("step", "class", "layer")
         )
 
-    @made_once
+    @locked_cached_property
     def class_times(self) -> pl.DataFrame:
         """Per phase and class: `op`, `role`, `layers` (0 where unlayered), `total_ns`, `share` of the phase's total."""
         return (
@@ -223,7 +223,7 @@ class Evidence:
         """Sum over the rows of a phase."""
         return int(self.class_times.filter(pl.col("phase") == phase)["total_ns"].sum())
 
-    @made_once
+    @locked_cached_property
     def kinds(self) -> dict[str, KernelName]:
         """What the name of each class tells, from one of its labels."""
         rows = self.trace.totals.select("kernel").unique().sort("kernel").collect()

@@ -80,7 +80,7 @@ def _format_of_content(source: "Source", formats: Mapping[str, Format]) -> Forma
         if source.path and fmt.sniff_path and fmt.sniff_path(source.path):
             return fmt
     raise FormatError(
-        f"{source.name}: want one of the known formats ({', '.join(sorted(formats))}), "
+        f"{source.name}: expected one of the known formats ({', '.join(sorted(formats))}), "
         f"found something that begins with {head[:40]!r}",
         hint="Name the format with --format, or see `inferometer formats`.",
     )
@@ -97,6 +97,6 @@ def _format_of_folder(source: "Source", formats: Mapping[str, Format]) -> Format
         if source.path and fmt.sniff_path and fmt.sniff_path(source.path):
             return fmt
     raise FormatError(
-        f"{source.name}: want a store (NAME.ifm) or a folder that a profiler made, found another folder",
+        f"{source.name}: expected a store (NAME.ifm) or a folder that a profiler made, found another folder",
         hint="Name one file in it.",
     )

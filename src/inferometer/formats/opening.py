@@ -29,7 +29,7 @@ def open_trace(
     """Open a profile as a trace: any format that `inferometer formats` lists, a store (`NAME.ifm`), a folder, or `-`.
 
     Args:
-        path: A file, a store's folder, a folder with one profile a rank (files and stores of any format), or `-` for
+        path: A file, a store's folder, a folder with one profile per rank (files and stores of any format), or `-` for
             standard input.
         tables: Names of the tables that you need, all by default. Fewer are read faster: for `{"launches"}` of a
             Kineto file only the text around device work is decoded. A mapping from tables to columns lets a reader
@@ -45,7 +45,7 @@ def open_trace(
         UnknownName: There is no such table, column, rank or format.
     """
     if isinstance(tables, str):
-        raise InputError(f"tables: want a set of names, found the text {tables!r}", hint=f"Write {{{tables!r}}}.")
+        raise InputError(f"tables: expected a set of names, found the text {tables!r}", hint=f"Write {{{tables!r}}}.")
     wanted = None if ranks is None else frozenset(ranks)
     if is_store(path):
         refuse_format(path, format)

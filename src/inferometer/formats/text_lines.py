@@ -53,7 +53,7 @@ def read_lines(
         number += 1
         if most is not None and number > most:
             raise FormatError(
-                f"{name}: want at most {most:,} lines, since they are held in memory, found more (limit)",
+                f"{name}: expected at most {most:,} lines, since they are held in memory, found more (limit)",
                 hint="Where the memory is there, read it with --no-limits.",
             )
         if line is None:

@@ -46,13 +46,13 @@ class Quantity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if not 0 < self.value <= _GREATEST:
             found = "a greater one" if self.value > _GREATEST else self.value
-            raise ValueError(f"want a value above 0 and of at most {_GREATEST:g}, found {found}")
+            raise ValueError(f"expected a value above 0 and of at most {_GREATEST:g}, found {found}")
         if not self.source.strip():
-            raise ValueError("want a source: the document or measurement that the value is from")
+            raise ValueError("expected a source: the document or measurement that the value is from")
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One device, as `devices/NAME.json` and `--device-file` declare it.
+    """One device, as `devices/NAME.json` and `--hardware-file` declare it.
 
     Attributes:
         name: What reports call it; unique.
@@ -100,7 +100,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __post_init__(self) -> None:
         if not self.name.strip():
-            raise ValueError("name: want text, found none")
+            raise ValueError("name: expected text, found none")
         for fact, quantity in self.quantities():
             _check(fact, quantity)
 
@@ -138,6 +138,8 @@ def _check(fact: str, quantity: Quantity) -> None:
     """Refuse another unit, and a value so far off that its unit can't be as it says."""
     unit, least, greatest = _limits(fact)
     if quantity.unit != unit:
-        raise ValueError(f'{fact}: want the unit "{unit}", found "{quantity.unit}"')
+        raise ValueError(f'{fact}: expected the unit "{unit}", found "{quantity.unit}"')
     if not least <= quantity.value <= greatest:
-        raise ValueError(f"{fact}: want {least:g} to {greatest:g} {unit}, found {quantity.value:g}: is its unit right?")
+        raise ValueError(
+            f"{fact}: expected {least:g} to {greatest:g} {unit}, found {quantity.value:g}: is its unit right?"
+        )

@@ -30,7 +30,7 @@ def read_device(path: str | PathLike[str]) -> Device:
         why = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{path}: {why}", hint="Check the path and its permissions.") from error
     if len(data) > _MOST_BYTES:
-        raise FormatError(f"{path}: want a device in at most 1 MiB, found more", hint=_HINT)
+        raise FormatError(f"{path}: expected a device in at most 1 MiB, found more", hint=_HINT)
     return decode_device(data, str(path))
 
 
@@ -39,6 +39,6 @@ def decode_device(data: bytes, where: str) -> Device:
     try:
         return msgspec.json.decode(data, type=Device)
     except msgspec.DecodeError as error:  # what isn't JSON, and what isn't a device
-        raise FormatError(f"{where}: want a device: {error}", hint=_HINT) from error
+        raise FormatError(f"{where}: expected a device: {error}", hint=_HINT) from error
     except UnicodeDecodeError as error:
-        raise FormatError(f"{where}: want JSON in UTF-8, found other bytes", hint=_HINT) from error
+        raise FormatError(f"{where}: expected JSON in UTF-8, found other bytes", hint=_HINT) from error

@@ -124,7 +124,7 @@ class _Tree:
         self.roots: list[int] = []
         for node, parent in enumerate(parents):
             if not -1 <= parent < node:
-                raise ValueError(f"module {node} has the parent {parent}: want one before it, or -1")
+                raise ValueError(f"module {node} has the parent {parent}: expected one before it, or -1")
             (self.children[parent] if parent >= 0 else self.roots).append(node)
         self.several = {kind for kind, count in Counter(class_of.values()).items() if count > 1}
         self.wrappers = {kind for kind in set(self.own_classes) if is_wrapper(kind)}

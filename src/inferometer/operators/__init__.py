@@ -1,6 +1,14 @@
 """Operators of LLM inference that cost time in production: what they mean, what they take, how fast they can be.
 
 One file an operator, named after it, with its published shapes in a JSON file beside it. `operators()` finds them all.
+
+An `OPERATOR` (`operators/operator.py`) is plain functions: `inputs` and `reference` need torch, `cost` and `work`
+don't. `cost` counts as the published catalogue does, `work` is the least that any implementation must do; `bounds.py`
+makes bounds of it and a device. What was published stands in `NAME.json` (`shapes.py`), with its source. `draws.py`
+draws inputs as production has them, `pieces.py` keeps references of large shapes in memory.
+`analyses/operators/published.py` reproduces the published figures, `bounds.py` has ours, `catalogue.py` lists both.
+`tests/conformance/test_operators.py` holds every operator to its published figures, to a second implementation in
+float64, to an eager run's FLOPs and bytes, and its bound to the deployed times.
 """
 
 from functools import cache

@@ -39,7 +39,7 @@ def record(
     from inferometer.errors import InputError
 
     if not 0.1 <= hz <= 100:
-        raise InputError(f"hz: want 0.1 to 100 samples a second, found {hz}")
+        raise InputError(f"hz: expected 0.1 to 100 samples per second, found {hz}")
     return Recording(Path(path), Options(counters, ops, profile, stacks, hz, workers), force=force)
 
 

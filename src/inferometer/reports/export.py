@@ -188,7 +188,9 @@ def _one_table(trace: Trace, path: Path, to: str, force: bool) -> ExportedFile:
     (*_, kind) = path.name.removesuffix(".gz").split(".")
     if len(trace.tables) > 1 or kind != to:
         found = f"{len(trace.tables)} tables" if len(trace.tables) > 1 else f"{to} was asked for"
-        raise InputError(f"{path}: want one table as {kind}, found {found}", hint="Choose --table NAME, or a folder.")
+        raise InputError(
+            f"{path}: expected one table as {kind}, found {found}", hint="Choose --table NAME, or a folder."
+        )
     ((table, frame),) = trace.tables.items()
     if to == "csv":
         return _one_file(path, force, lambda file: {table: write_csv(frame, file)})

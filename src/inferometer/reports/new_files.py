@@ -67,7 +67,7 @@ class NewFile:
 
     def _check(self) -> None:
         if self._path.is_dir():
-            raise InputError(f"{self._path}: is a folder; want the name of a file", hint=_ANOTHER)
+            raise InputError(f"{self._path}: is a folder; expected the name of a file", hint=_ANOTHER)
 
     def _begin(self) -> None:
         """Nothing: whoever writes makes the file."""
@@ -89,7 +89,7 @@ class NewFolder(NewFile):
     def _check(self) -> None:
         path = self._path
         if path.exists() and not path.is_dir():
-            raise InputError(f"{path}: is a file; want the name of a folder", hint=_ANOTHER)
+            raise InputError(f"{path}: is a file; expected the name of a folder", hint=_ANOTHER)
         if path.exists():
             for inside in path.iterdir():
                 if not self._ours(inside.name) or inside.is_symlink() or not inside.is_file():
@@ -112,6 +112,6 @@ class NewFolder(NewFile):
 def _refusal(path: Path, error: OSError | ValueError) -> InputError:
     name = str(path).encode(errors="backslashreplace").decode()
     if isinstance(error, UnicodeEncodeError):
-        return InputError(f"{name}: want a name that is text in UTF-8", hint=_ANOTHER)
+        return InputError(f"{name}: expected a name that is text in UTF-8", hint=_ANOTHER)
     why = error.strerror if isinstance(error, OSError) and error.strerror else error
     return InputError(f"{name}: can't be written: {why}", hint="Give another name, or make room.")

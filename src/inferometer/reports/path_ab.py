@@ -12,7 +12,7 @@ from inferometer import __version__
 from inferometer.reports.page.blocks import Block, Chart, Facts, Fold, Folds, Grid, Part, Point, Points, Words
 from inferometer.reports.page.document import Page, render_page
 from inferometer.reports.page.drawing import ICICLE, cut
-from inferometer.reports.page.grids import Limits
+from inferometer.reports.page.grids import TableLimits
 from inferometer.reports.page.text import render_text
 from inferometer.reports.views.ab.sections import difference_sections, tree_section, whole_sections
 from inferometer.reports.views.view import facts_of, remarks_of
@@ -44,7 +44,7 @@ def render_page_of(found: "PathComparison", apart: "PathComparison | None", *, c
 def render_text_of(found: "PathComparison", apart: "PathComparison | None", *, command: str) -> str:
     """As Markdown; charts are what they say in a sentence."""
     footer = [f"Made by inferometer {__version__}.", f"Made with: {command}"]
-    return render_text(_blocks(found, apart), title=_title(found), footer=footer, limits=Limits())
+    return render_text(_blocks(found, apart), title=_title(found), footer=footer, limits=TableLimits())
 
 
 def _title(found: "PathComparison") -> str:
@@ -57,7 +57,7 @@ def _blocks(found: "PathComparison", apart: "PathComparison | None") -> list[Blo
     remarks = remarks_of(found)
     blocks = [
         Block("facts", "The runs", [Facts(_facts(found)), Words(_WORDS)]),
-        Block("verdict", "What came of it", [Words(line, tone) for line, tone in _verdicts(found)]),
+        Block("verdict", "Result", [Words(line, tone) for line, tone in _verdicts(found)]),
         Block("remarks", "To know first", [Points([Point(each) for each in remarks])]) if remarks else None,
         Block("whole", "Whole runs", [Grid(section, sums=()) for section in whole_sections(found)]),
         Block("differences", "Where they differ", [Grid(section, sums=()) for section in difference_sections(found)]),

@@ -1,4 +1,4 @@
-"""Tables as Parquet or CSV files that other tools read: one file a table, its columns as declared, every value exact.
+"""Tables as Parquet or CSV files that other tools read: one file per table, its columns as declared, every value exact.
 
 CSV has no lists: `grid` and `block` become `grid_x`, `grid_y`, `grid_z` and so on. Null is an empty cell, an empty text
 is `""`. Text stands as it is in the trace, also where a spreadsheet would take it for a formula: these files are data

@@ -27,7 +27,7 @@ _MOST = 2**62  # beyond this, a sum could leave 64 bits
 
 
 @dataclass(frozen=True)
-class Part:
+class TracePart:
     """The trace of one file. `ranks`: the one that all its rows belong to, or several that its rows name already."""
 
     trace: Trace
@@ -45,7 +45,7 @@ class Clock:
     has_times: bool = True
 
 
-class Together:
+class OpenTraces:
     """The temporary files of several traces, dropped at once."""
 
     def __init__(self, *traces: Trace) -> None:
@@ -57,7 +57,7 @@ class Together:
             trace.close()
 
 
-def align_clocks(parts: Sequence[Part]) -> list[Clock]:
+def align_clocks(parts: Sequence[TracePart]) -> list[Clock]:
     """The shift of each part to the earliest known base; 0 where a part's base isn't known."""
     clocks = [_clock(part.trace) for part in parts]
     known = [clock.base_ns for clock in clocks if clock.base_ns is not None]
@@ -70,12 +70,12 @@ def align_clocks(parts: Sequence[Part]) -> list[Clock]:
     ]
 
 
-def scope_of(parts: Sequence[Part]) -> frozenset[str]:
+def scope_of(parts: Sequence[TracePart]) -> frozenset[str]:
     """Tables that were read of every part: of the others, rows would be missing without a sign."""
     return ALL_TABLES.intersection(*(part.trace.scope for part in parts))
 
 
-def combine_tables(parts: Sequence[Part], clocks: Sequence[Clock]) -> dict[str, pl.LazyFrame]:
+def combine_tables(parts: Sequence[TracePart], clocks: Sequence[Clock]) -> dict[str, pl.LazyFrame]:
     """The rows of all parts, one part after the other; with the columns that all of them have."""
     scope = scope_of(parts)
     offsets = _offsets(parts, scope)
@@ -94,7 +94,7 @@ def combine_tables(parts: Sequence[Part], clocks: Sequence[Clock]) -> dict[str, 
     return combined
 
 
-def combine_losses(parts: Sequence[Part]) -> Losses:
+def combine_losses(parts: Sequence[TracePart]) -> Losses:
     """Counts and events seen, added up; an example says which file it is from."""
     losses = Losses(scope_of(parts))
     for part in parts:
@@ -116,7 +116,7 @@ def _clock(trace: Trace) -> Clock:
 
 
 def _changes(
-    table: str, columns: Sequence[str], part: Part, clock: Clock, offsets: dict[tuple[str, str], int]
+    table: str, columns: Sequence[str], part: TracePart, clock: Clock, offsets: dict[tuple[str, str], int]
 ) -> list[pl.Expr]:
     changes = []
     for name in columns:
@@ -128,7 +128,7 @@ def _changes(
     return changes
 
 
-def _offsets(parts: Sequence[Part], scope: frozenset[str]) -> list[dict[tuple[str, str], int]]:
+def _offsets(parts: Sequence[TracePart], scope: frozenset[str]) -> list[dict[tuple[str, str], int]]:
     """For each part, what to add to the numbers of a column so that they go on behind the part before."""
     offsets: list[dict[tuple[str, str], int]] = [{} for _ in parts]
     for family in _NUMBERED:

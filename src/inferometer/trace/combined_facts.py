@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from inferometer.trace.combine import Clock, Part
+from inferometer.trace.combine import Clock, TracePart
 from inferometer.trace.facts import Device, Facts, NamedId, RankFile
 
 _LISTED = 8
@@ -31,7 +31,7 @@ class Skew:
 
 
 def combine_facts(
-    parts: Sequence[Part], clocks: Sequence[Clock], files: Iterable[RankFile], source: str, notes: Iterable[str]
+    parts: Sequence[TracePart], clocks: Sequence[Clock], files: Iterable[RankFile], source: str, notes: Iterable[str]
 ) -> Facts:
     """The facts of all `parts` as those of one trace; `notes` come before those of the files."""
     about = [part.trace.facts for part in parts]
@@ -66,8 +66,8 @@ def combine_facts(
     )
 
 
-def rank_files(parts: Sequence[Part], clocks: Sequence[Clock], skews: Mapping[int, Skew]) -> Iterator[RankFile]:
-    """One line a rank: where it comes from and how its clock was tied to the others'.
+def rank_files(parts: Sequence[TracePart], clocks: Sequence[Clock], skews: Mapping[int, Skew]) -> Iterator[RankFile]:
+    """One line per rank: where it comes from and how its clock was tied to the others'.
 
     A store of several ranks knows where they came from: its lines are moved by what it was moved.
     """
@@ -97,7 +97,7 @@ def _joined(texts: Iterable[str | None]) -> str:
     return ", ".join(dict.fromkeys(filter(None, texts)))
 
 
-def _agreed(what: str, values: Sequence[T | None], parts: Sequence[Part], differing: list[str]) -> T | None:
+def _agreed(what: str, values: Sequence[T | None], parts: Sequence[TracePart], differing: list[str]) -> T | None:
     """The one value that all files that have any name; None, and a line in `differing`, when they name several."""
     said: dict[T, str] = {}
     for value, part in zip(values, parts, strict=True):
@@ -122,9 +122,9 @@ def _in_all(dicts: Sequence[dict[str, T]]) -> list[dict[str, T]]:
     return [{key: value for key, value in each.items() if all(key in other for other in dicts)} for each in dicts]
 
 
-def _devices(parts: Sequence[Part]) -> tuple[Device, ...]:
+def _devices(parts: Sequence[TracePart]) -> tuple[Device, ...]:
     """Each device once where all files that name it describe it alike; else once a rank, with its rank."""
-    described: dict[str, dict[Device, list[Part]]] = {}
+    described: dict[str, dict[Device, list[TracePart]]] = {}
     for part in parts:
         for device in part.trace.facts.devices:
             described.setdefault(device.device, {}).setdefault(device, []).append(part)
@@ -142,17 +142,17 @@ def _devices(parts: Sequence[Part]) -> tuple[Device, ...]:
     return tuple(devices)
 
 
-def _of_rank(named: NamedId, part: Part) -> NamedId:
+def _of_rank(named: NamedId, part: TracePart) -> NamedId:
     return replace(named, rank=part.ranks[0]) if len(part.ranks) == 1 else named
 
 
-def _metrics(parts: Sequence[Part]) -> dict[str, Any]:
+def _metrics(parts: Sequence[TracePart]) -> dict[str, Any]:
     """Metrics as they are when only one file has any, else by file."""
     by_file = {part.file: part.trace.facts.engine_metrics for part in parts if part.trace.facts.engine_metrics}
     return next(iter(by_file.values())) if len(by_file) == 1 else dict(by_file)
 
 
-def _notes(parts: Sequence[Part]) -> list[str]:
+def _notes(parts: Sequence[TracePart]) -> list[str]:
     """Notes of the files, once where all say the same."""
     files: dict[str, list[str]] = {}
     for part in parts:

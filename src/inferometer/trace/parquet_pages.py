@@ -62,7 +62,7 @@ def _check(data: mmap.mmap) -> None:
 def _footer_start(data: mmap.mmap) -> int:
     if len(data) < len(_MAGIC) + _FOOTER_END or data[: len(_MAGIC)] != _MAGIC or data[-len(_MAGIC) :] != _MAGIC:
         raise ImpossibleParquet(
-            f"want {_MAGIC.decode()} at its beginning and its end: it was cut off, or is another kind"
+            f"expected {_MAGIC.decode()} at its beginning and its end: it was cut off, or is another kind"
         )
     length = int.from_bytes(data[-_FOOTER_END : -len(_MAGIC)], "little")
     start = len(data) - _FOOTER_END - length
@@ -120,7 +120,9 @@ def _number(fields: Fields, name: int, where: str, *, most: int) -> int:
     """A whole number from 0 to `most`."""
     found = fields.get(name)
     if type(found) is not int:
-        raise ImpossibleParquet(f"{where}: want a whole number, found {'none' if found is None else 'something else'}")
+        raise ImpossibleParquet(
+            f"{where}: expected a whole number, found {'none' if found is None else 'something else'}"
+        )
     if not 0 <= found <= most:
-        raise ImpossibleParquet(f"{where}: want 0 to {most:,}, found {found:,}")
+        raise ImpossibleParquet(f"{where}: expected 0 to {most:,}, found {found:,}")
     return found

@@ -6,7 +6,7 @@ import polars as pl
 from msgspec.structs import replace
 
 from inferometer.errors import UnknownName
-from inferometer.trace.combine import Together
+from inferometer.trace.combine import OpenTraces
 from inferometer.trace.trace import Trace
 
 
@@ -28,4 +28,4 @@ def restrict_ranks(trace: Trace, ranks: Iterable[int]) -> Trace:
         rank_files=tuple(file for file in about.rank_files if file.rank in wanted),
     )
     frames = {name: trace.tables.raw(name).filter(pl.col("rank").is_in(wanted)) for name in trace.tables}
-    return Trace(facts, frames, trace.losses, scope=trace.scope, scratch=Together(trace), names=trace.names)
+    return Trace(facts, frames, trace.losses, scope=trace.scope, scratch=OpenTraces(trace), names=trace.names)

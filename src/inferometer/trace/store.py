@@ -84,11 +84,11 @@ def _read_manifest(path: Path) -> Manifest:
     except OSError as error:
         raise FormatError(f"{path}: not a store: {MANIFEST} can't be read ({error.strerror})") from error
     if len(text) > _MOST_MANIFEST_BYTES:
-        raise FormatError(f"{file}: want at most {_MOST_MANIFEST_BYTES >> 20} MiB, found more", hint=_DAMAGED)
+        raise FormatError(f"{file}: expected at most {_MOST_MANIFEST_BYTES >> 20} MiB, found more", hint=_DAMAGED)
     try:
         version = msgspec.json.decode(text, type=_Version)
         if version.mark != MARK:
-            raise FormatError(f"{file}: want mark {MARK!r}, found {version.mark!r}", hint="This is not a store.")
+            raise FormatError(f"{file}: expected mark {MARK!r}, found {version.mark!r}", hint="This is not a store.")
         if version.schema[0] > SCHEMA[0]:
             raise FormatError(
                 f"{path}: the store has schema {_dotted(version.schema)}, this version reads up to {SCHEMA[0]}.x",
@@ -111,7 +111,7 @@ def _scan(path: Path, name: str, table: StoredTable, *, hold: bool) -> pl.LazyFr
     for file_name in table.files:
         if not _FILE_NAME.fullmatch(file_name) or (path / file_name).is_symlink():
             raise FormatError(
-                f"{path / MANIFEST}: tables.{name}.files: want a plain name like {name}-00000.parquet, "
+                f"{path / MANIFEST}: tables.{name}.files: expected a plain name like {name}-00000.parquet, "
                 f"found {file_name!r}",
                 hint="The store was tampered with or damaged: import the original file again.",
             )
@@ -122,7 +122,7 @@ def _scan(path: Path, name: str, table: StoredTable, *, hold: bool) -> pl.LazyFr
     for file, crc32 in zip_longest(files, table.crc32):
         if file is None or checksum_of(file) != crc32:
             raise FormatError(
-                f"{file or path}: want the checksum that {MANIFEST} holds, found another",
+                f"{file or path}: expected the checksum that {MANIFEST} holds, found another",
                 hint=_DAMAGED,
             )
     return pl.concat(frames)
@@ -141,7 +141,7 @@ def _scan_file(file: Path, table: Table, *, hold: bool) -> pl.LazyFrame:
         ) from error
     for column, dtype in found.items():
         if column in table.schema and table.schema[column] != dtype:
-            raise FormatError(f"{file}: {column}: want {table.schema[column]}, found {dtype}")
+            raise FormatError(f"{file}: {column}: expected {table.schema[column]}, found {dtype}")
     return table.complete(frame)
 
 

@@ -60,7 +60,7 @@ class _Reader:
         if depth > _DEEPEST:
             raise MalformedThrift(f"nested more than {_DEEPEST} deep at byte {self.at:,}")
         if kind not in self._of_type:
-            raise MalformedThrift(f"want a type from {_TRUE} to {_UUID} before byte {self.at:,}, found {kind}")
+            raise MalformedThrift(f"expected a type from {_TRUE} to {_UUID} before byte {self.at:,}, found {kind}")
         return self._of_type[kind](depth)
 
     def _list(self, depth: int) -> tuple[Any, ...]:

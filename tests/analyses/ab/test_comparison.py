@@ -301,7 +301,7 @@ def test_errors_are_the_worst_below_a_path_and_a_wrong_answer_is_said_before_any
     arms = {"torch": [run(i) for i in range(3)], "triton": [run(-i) for i in range(3)]}
     errors = [
         ("triton", "root.layers.0.norm", 3, 1e-6, 1e-7, 1e-5, None),
-        ("triton", "root.layers.1.norm", 3, 0.5, 0.25, 1e-5, "the error is 0.25 of the answer, want at most 1e-05"),
+        ("triton", "root.layers.1.norm", 3, 0.5, 0.25, 1e-5, "the error is 0.25 of the answer, expected at most 1e-05"),
         ("triton", "root.head", 3, 1.0, float("nan"), 1e-2, None),
         ("triton", "root.elsewhere", 1, 9.0, 9.0, 1e-5, None),
     ]
@@ -450,9 +450,9 @@ def test_arms_need_names_of_their_own() -> None:
     made = measured({"torch": simple([10], [50])})
     with pytest.raises(InputError, match="two arms are named torch"):
         compare_paths(PathMeasurement(["torch", "torch"], made.calls, made.passes))
-    with pytest.raises(InputError, match="calls of an arm torch: want one of triton"):
+    with pytest.raises(InputError, match="calls of an arm torch: expected one of triton"):
         compare_paths(PathMeasurement(["triton"], made.calls, made.passes))
-    with pytest.raises(InputError, match="want a level between 0 and 1, found 5"):
+    with pytest.raises(InputError, match="expected a level between 0 and 1, found 5"):
         compare_paths(made, level=5)
 
 

@@ -53,7 +53,7 @@ def timed_run(
     functions: Mapping[str, tuple[str, int, int]], *, cycles: int = 10, cycle_ns: int = 1_000_000, noise: float = 0.01,
     seed: int = 0, process: int = 1,
 ) -> Trace:  # fmt: skip
-    """`functions`: name to (device, calls a cycle, ns a call). Cycles follow each other without a gap."""
+    """`functions`: name to (device, calls per cycle, ns per call). Cycles follow each other without a gap."""
     rows: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
     rng, start = np.random.default_rng(seed), 0

@@ -304,7 +304,7 @@ def test_our_maker_s_slower_kernel_comes_first(tmp_path):
 
 
 def test_real_steps_repaired_from_layers(shared_data):
-    """The labelled pair whose candidate was cut into layers: 64 a step, two whole steps, 2.33 s against 0.63 s."""
+    """The labelled pair whose candidate was cut into layers: 64 per step, two whole steps, 2.33 s against 0.63 s."""
     folder = shared_data / "latencyprism" / "SGLang" / "cpu_frequency_reduction"
     runs = []
     for side in ("normal", "abnormal"):

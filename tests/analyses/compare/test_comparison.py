@@ -1,4 +1,4 @@
-"""Two runs compared as a whole: real pairs, made-up faults, and what must never be claimed."""
+"""Two runs compared as a whole: real pairs, synthetic faults, and what must never be claimed."""
 
 from pathlib import Path
 from typing import Any
@@ -171,7 +171,7 @@ def launches(*kernels: tuple[str, int]) -> Trace:
 
 
 def test_a_run_with_nothing_to_compare_is_refused() -> None:
-    with pytest.raises(InputError, match="want function times, launches, sums by kernel or counters"):
+    with pytest.raises(InputError, match="expected function times, launches, sums by kernel or counters"):
         compare(launches(("a", 5)), trace_of())
 
 

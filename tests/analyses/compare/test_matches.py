@@ -22,7 +22,7 @@ def test_a_product_whose_tile_changed_is_renamed_by_its_place():
     assert pairs(found, "renamed") == [([GEMM], [OTHER_TILE])]
     renamed = found.contributions[0]
     assert (renamed.name, renamed.kind) == (f"{GEMM} -> {OTHER_TILE}", "renamed")
-    assert renamed.basis == "in the same place of the launch order, with as many calls a step"
+    assert renamed.basis == "in the same place of the launch order, with as many calls per step"
     assert renamed.delta_ns == pytest.approx(40_000, rel=0.05)
     assert adds_up(found)
 
@@ -100,7 +100,7 @@ def test_without_an_order_words_and_families_tell_what_became_of_a_kernel():
     assert pairs(found, "fused") == [(["mul_kernel", "silu"], ["silu_and_mul"])]
     assert pairs(found, "renamed") == [([GEMM], [OTHER_TILE])]
     assert [match.basis for match in found.matches if match.kind == "renamed"] == [
-        "the only gemm kernel with as many calls a step in either run"
+        "the only gemm kernel with as many calls per step in either run"
     ]
     assert adds_up(found)
 

@@ -37,7 +37,7 @@ def trace_with(
     nested: Mapping[str, str] = MappingProxyType({}),
     frames: Sequence[Mapping[str, Any]] = (),
 ) -> Trace:
-    """Each of `calls` is an op (None: not recorded) and the kernels it launches, `gap_ns` apart; 10 ns a kernel.
+    """Each of `calls` is an op (None: not recorded) and the kernels it launches, `gap_ns` apart; 10 ns per kernel.
 
     `nested`: kernels that an op within the op launches.
     """

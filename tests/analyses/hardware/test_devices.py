@@ -73,7 +73,7 @@ def test_what_a_trace_leaves_open_is_said() -> None:
     result = find_traced_devices(trace_of([{"device": "gpu:9"}, {"device": None}], facts={"devices": described}))
     assert result.frame["device"].to_list() == [None] * 4
     assert result.remarks() == (
-        'There is no data of "AMD Radeon Graphics": --device-file takes yours.',
+        'There is no data of "AMD Radeon Graphics": --hardware-file takes yours.',
         '"AMD Instinct MI300X" with 38 multiprocessors and 24.000 GiB isn\'t MI300X: a part of one?',
         '"Apple M3 Max" may be several devices: Apple M3 Max 30-core, Apple M3 Max 40-core.',
         "The file doesn't say what gpu:9 is. If you know: inferometer hardware NAME",

@@ -137,7 +137,7 @@ def test_processes_in_both_runs_are_strict_and_the_others_cross() -> None:
     assert pairs_of(published(*runs)) == [("strict", 2, 2), ("cross", 1, 4), ("cross", 3, 4)]
     assert pairs_of(published(*runs, pairing="strict")) == [("strict", 2, 2)]
     assert len(pairs_of(published(*runs, pairing="cross"))) == 6
-    with pytest.raises(InputError, match="want processes to pair, found 4 in one run and 1, 3"):
+    with pytest.raises(InputError, match="expected processes to pair, found 4 in one run and 1, 3"):
         published(
             trace_with(*run_of((1.0, 1.0), process=4)),
             trace_with(*run_of((1.0, 1.0), process=1), *run_of((1.0, 1.0), process=3)),
@@ -157,7 +157,7 @@ def test_a_hundred_processes_in_both_runs_are_a_hundred_pairs_and_crossed_ones_t
         for first in (0, 1000)
     ]
     assert len(published(runs[0], runs[0]).comparisons) == 100
-    with pytest.raises(InputError, match="want at most 1,024 pairs of processes, found 10,000: 100 processes"):
+    with pytest.raises(InputError, match="expected at most 1,024 pairs of processes, found 10,000: 100 processes"):
         published(*runs)
 
 
@@ -192,7 +192,7 @@ def test_a_prefill_is_compared_with_prefills_only() -> None:
 def test_a_run_without_metrics_is_refused() -> None:
     run = trace_with(*run_of((1.0, 1.0)))
     for other in (trace_of(), trace_of([{}])):
-        with pytest.raises(InputError, match="want functions with metrics, cycle by cycle, found none"):
+        with pytest.raises(InputError, match="expected functions with metrics, cycle by cycle, found none"):
             published(run, other)
 
 

@@ -143,7 +143,7 @@ def test_time_is_conserved_in_every_phase() -> None:
 
 
 def test_a_source_without_sums_by_step_is_refused() -> None:
-    with pytest.raises(InputError, match="want sums by kernel and step"):
+    with pytest.raises(InputError, match="expected sums by kernel and step"):
         model_bounds(trace_of([{}]), model_of())
     with pytest.raises(UnknownName, match="unknown run"):
         model_bounds(log([(4, 9)]), model_of(), run=7)
@@ -155,7 +155,7 @@ def test_json_holds_each_bound_beside_its_row() -> None:
     assert "kv_write" in found["unclaimed"]["decode"]
 
 
-# What the subject's analysis of the seed's log found, at 100 GB/s: ms a token, MB a token, S in percent.
+# What the subject's analysis of the seed's log found, at 100 GB/s: ms per token, MB a token, S in percent.
 SEED = {
     "matmul_rmsnorm_fused:ffn_down": (60.82, 414.06, 6.8),
     "fused_ffn": (10.04, 828.11, 82.5),

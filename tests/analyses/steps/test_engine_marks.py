@@ -13,7 +13,7 @@ from inferometer.analyses.steps.engine_marks import FORMS, MarkedStep, read_mark
 from inferometer.analyses.steps.table import step_table
 
 TOLD = (  # engine; name; step, phase, batch, prefill tokens, decode tokens, context
-    # vLLM, with detailed_trace_annotation: a new prompt, a chunk of one, decodes, four tokens a sequence, both
+    # vLLM, with detailed_trace_annotation: a new prompt, a chunk of one, decodes, four tokens per sequence, both
     (
         "vLLM",
         "execute_14721_context_2(sq14721sk14721sqsq108745533sqsk108745533)_generation_0(sq0sk0sqsq0sqsk0)",

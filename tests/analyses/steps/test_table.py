@@ -358,7 +358,7 @@ def test_a_phase_and_a_run_can_be_chosen_and_must_be_there() -> None:
 
 
 def test_a_trace_without_steps_says_what_to_do() -> None:
-    with pytest.raises(InputError, match=r"want steps of an engine, found none recorded\n  In PyTorch, call"):
+    with pytest.raises(InputError, match=r"expected steps of an engine, found none recorded\n  In PyTorch, call"):
         step_table(trace_of([{}]))
 
 

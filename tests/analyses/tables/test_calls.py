@@ -207,9 +207,9 @@ def test_a_rank_is_chosen_and_an_unknown_one_refused() -> None:
 
 
 def test_bad_options_are_refused() -> None:
-    with pytest.raises(InputError, match="match: want a regular expression"):
+    with pytest.raises(InputError, match="match: expected a regular expression"):
         call_table(A_STEP, match="(")
-    with pytest.raises(InputError, match="between: want two times in order"):
+    with pytest.raises(InputError, match="between: expected two times in order"):
         call_table(A_STEP, HostSelection(between_ns=(5, 5)))
 
 

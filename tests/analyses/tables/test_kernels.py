@@ -142,7 +142,7 @@ def test_upper_and_lower_case_count_in_a_match() -> None:
 
 @pytest.mark.parametrize("match", ["(", "*", "[a", "(?P<a>x)(?P<a>y)", "a{2,1}"])
 def test_what_is_no_regular_expression_is_refused(match: str) -> None:
-    with pytest.raises(InputError, match="match: want a regular expression, found"):
+    with pytest.raises(InputError, match="match: expected a regular expression, found"):
         kernel_table(trace_of(LAUNCHES), match=match)
 
 

@@ -176,7 +176,7 @@ def test_matching_and_the_top_pick_rows_and_change_none() -> None:
     assert span_table(A_STEP, top=1).frame.equals(whole.frame[:1])
     assert "1 of 2 ranges shown." in said(span_table(A_STEP, top=1))
     assert span_table(A_STEP, top=1).rest.equals(whole.rest)
-    with pytest.raises(InputError, match="match: want a regular expression"):
+    with pytest.raises(InputError, match="match: expected a regular expression"):
         span_table(A_STEP, match="(")
 
 

@@ -117,7 +117,7 @@ def test_a_late_call_whose_work_then_waits_is_two_gaps() -> None:
 
 
 def test_what_the_work_of_a_late_call_takes_to_begin_is_part_of_its_lateness() -> None:
-    """On MI300 a launch onto an idle device begins 16 μs after its call has returned."""
+    """On MI300 per launch onto an idle device begins 16 μs after its call has returned."""
     trace = trace_of([FIRST, NEXT], calls=[call(110_000, 150_000)])
     assert gaps(trace) == [("host_late", 100_000, 100_000)]
     trace = trace_of([FIRST, NEXT], calls=[call(110_000, 149_999)])

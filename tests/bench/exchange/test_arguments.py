@@ -23,7 +23,7 @@ def test_every_operator_has_its_axes_and_nothing_else_has() -> None:
         ("rms_norm", {"token_count": 5}, "argument hidden_size is missing"),
         ("rms_norm", {"token_count": "5", "hidden_size": 8}, "argument token_count: Expected `int`, got `str`"),
         ("rms_norm", {"token_count": 5, "hidden_size": True}, "argument hidden_size: Expected `int`, got `bool`"),
-        ("rms_norm", {"token_count": 5, "hidden_size": -1}, "axis H: want a size, found -1"),
+        ("rms_norm", {"token_count": 5, "hidden_size": -1}, "axis H: expected a size, found -1"),
         ("rms_norm", {"token_count": 5, "hidden_size": 8, "eps": "small"}, "argument eps: Expected `float`"),
         ("silu_and_mul", {"shape": []}, r"its arguments give no tensors: last\(shape\)"),
         ("silu_and_mul", {"shape": [3, "x"]}, "argument shape: Expected `int`"),
@@ -32,7 +32,7 @@ def test_every_operator_has_its_axes_and_nothing_else_has() -> None:
         (
             "paged_attention_decode",
             {**PAGED, "num_seqs": 1 << 60},
-            "its arguments give no tensors: .*: want at most 16,777,216 entries",
+            "its arguments give no tensors: .*: expected at most 16,777,216 entries",
         ),
     ],
 )
@@ -43,7 +43,7 @@ def test_wrong_arguments_are_named(name: str, args: dict[str, Any], reason: str)
 
 def test_more_sequences_than_states_are_refused() -> None:
     args = dict(operators()["gated_delta_rule_update"].tiny[0]) | {"state_count": 2}
-    with pytest.raises(InputError, match="3 sequences want a row each of 2"):
+    with pytest.raises(InputError, match="3 sequences expected a row each of 2"):
         values_of(operators()["gated_delta_rule_update"], args)
 
 

@@ -21,20 +21,20 @@ def ours(folder: Path) -> tuple[Path, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (b"", "want a workload at least, found none"),
-        (b"\n \n", "want a workload at least, found none"),
+        (b"", "expected a workload at least, found none"),
+        (b"\n \n", "expected a workload at least, found none"),
         (b'{"definition": "rmsnorm_h8", "workload"', "x.jsonl:1: Input data was truncated"),
         (b"\x00\xff\xfe", "x.jsonl:1: JSON is malformed"),
-        (b"{}\n", "x.jsonl:1: want a workload, or a trace that has one, found neither"),
+        (b"{}\n", "x.jsonl:1: expected a workload, or a trace that has one, found neither"),
         (b"3\n", "x.jsonl:1: Expected `object`, got `int`"),
         (b"[" * 100_000, "x.jsonl:1"),
         (b'{"definition": "rmsnorm_h8", "workload": 3}', "x.jsonl:1: workload: Expected `object"),
         (b'{"definition": "rmsnorm_h8", "workload": {"axes": {}, "inputs": {}}}', "missing required field `uuid`"),
         (b'{"definition": "rmsnorm_h8", "axes": {"batch_size": "3"}}', r"axes\[...\]: Expected `int`, got `str`"),
-        (b'{"definition": "rmsnorm_h8", "axes": {"batch_size": -3}}', "axes.batch_size: want a size, found -3"),
-        (b'{"definition": "rmsnorm_h8", "axes": {}}', "axes.batch_size: want a size, found None"),
-        (b'{"definition": "../../x", "axes": {}}', "definition: want a name"),
-        (b'{"definition": "*", "axes": {}}', "definition: want a name"),
+        (b'{"definition": "rmsnorm_h8", "axes": {"batch_size": -3}}', "axes.batch_size: expected a size, found -3"),
+        (b'{"definition": "rmsnorm_h8", "axes": {}}', "axes.batch_size: expected a size, found None"),
+        (b'{"definition": "../../x", "axes": {}}', "definition: expected a name"),
+        (b'{"definition": "*", "axes": {}}', "definition: expected a name"),
         (b'{"definition": "rmsnorm_h8", "axes": {"batch_size": 3}, "inputs": {"x": {"type": "custom"}}}', "inputs"),
     ],
     ids=lambda value: value[:12] if isinstance(value, str) else "",
@@ -54,7 +54,7 @@ def test_the_line_is_counted_with_empty_ones(tmp_path: Path) -> None:
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"want a file of workloads, \.jsonl or \.json"):
+    with pytest.raises(InputError, match=r"expected a file of workloads, \.jsonl or \.json"):
         read_workloads(tmp_path / "x.csv")
     with pytest.raises(InputError, match=r"none\.jsonl: No such file"):
         read_workloads(tmp_path / "none.jsonl")
@@ -69,7 +69,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 def test_a_huge_file_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workloads, "_LARGEST", 10)
     (tmp_path / "x.jsonl").write_bytes(b"x" * 11)
-    with pytest.raises(FormatError, match="want at most 10 bytes, found 11"):
+    with pytest.raises(FormatError, match="expected at most 10 bytes, found 11"):
         read_workloads(tmp_path / "x.jsonl")
 
 
@@ -79,7 +79,7 @@ def test_a_huge_file_is_refused_unread(tmp_path: Path, monkeypatch: pytest.Monke
         ({"operator": "rms_nrom"}, 'inferometer.operator: unknown operator "rms_nrom"'),
         ({"operator": 3}, r"workload\.inferometer\.operator: Expected `str`"),
         ({"args": {"token_count": 5}}, "inferometer.args: rms_norm: argument hidden_size is missing"),
-        ({"args": {**NORM, "token_count": 6}}, "axes.T: want 6 as the arguments have it, found 5"),
+        ({"args": {**NORM, "token_count": 6}}, "axes.T: expected 6 as the arguments have it, found 5"),
         ({"args": {**NORM, "eps": "x"}}, "inferometer.args: rms_norm: argument eps"),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_definition_of_another_name_is_told(tmp_path: Path) -> None:
     path.write_bytes(msgspec.json.encode(line))
     definition = tmp_path / "definitions/rmsnorm/rms_norm_H64.json"
     definition.write_bytes(definition.read_bytes().replace(b'"name": "rms_norm_H64"', b'"name": "other"'))
-    with pytest.raises(FormatError, match='name: want "rms_norm_H64", found "other"'):
+    with pytest.raises(FormatError, match='name: expected "rms_norm_H64", found "other"'):
         read_workloads(path)
     definition.write_bytes(b"{}")
     with pytest.raises(FormatError, match=r"rms_norm_H64\.json: Object missing required field"):

@@ -72,7 +72,7 @@ def test_times_of_a_cpu_say_so_in_the_hardware(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("failure", "status", "parts"),
     [
-        ("out: the error is 0.5 of the answer, want at most 0.01", "INCORRECT_NUMERICAL", {"correctness"}),
+        ("out: the error is 0.5 of the answer, expected at most 0.01", "INCORRECT_NUMERICAL", {"correctness"}),
         ("ZeroDivisionError: division by zero (line 3)", "RUNTIME_ERROR", set()),
     ],
 )
@@ -87,19 +87,19 @@ def test_a_failure_has_its_reason_and_no_times(failure: str, status: str, parts:
     ("failure", "status"),
     [
         ("took longer than 20 s", "TIMEOUT"),
-        ("want a function rms_norm or a class Model in it, found neither", "COMPILE_ERROR"),
+        ("expected a function rms_norm or a class Model in it, found neither", "COMPILE_ERROR"),
         ("SyntaxError: invalid syntax (line 1)", "COMPILE_ERROR"),
-        ("out: want dtype bfloat16, found float32", "INCORRECT_DTYPE"),
-        ("out: want shape (5, 64), found (5, 63)", "INCORRECT_SHAPE"),
-        ("out: want 2 outputs (out, residual), found 1", "INCORRECT_SHAPE"),
-        ("out: row 1,234 is 0.9 off, want at most 0.08", "INCORRECT_NUMERICAL"),
-        ("out: number 3 of row 1,234 is 0.9 off, want at most 0.16", "INCORRECT_NUMERICAL"),
-        ("out: want nan where 0 is, in 3 places at least", "INCORRECT_NUMERICAL"),
+        ("out: expected dtype bfloat16, found float32", "INCORRECT_DTYPE"),
+        ("out: expected shape (5, 64), found (5, 63)", "INCORRECT_SHAPE"),
+        ("out: expected 2 outputs (out, residual), found 1", "INCORRECT_SHAPE"),
+        ("out: row 1,234 is 0.9 off, expected at most 0.08", "INCORRECT_NUMERICAL"),
+        ("out: number 3 of row 1,234 is 0.9 off, expected at most 0.16", "INCORRECT_NUMERICAL"),
+        ("out: expected nan where 0 is, in 3 places at least", "INCORRECT_NUMERICAL"),
         ("ids: 3 of 1,024 values differ, and must be exact", "INCORRECT_NUMERICAL"),
-        ("q: a value is 2 units of the last place off, want at most 1", "INCORRECT_NUMERICAL"),
-        ("q: 3.00% of the values are rounded the other way, want at most 1.00%", "INCORRECT_NUMERICAL"),
+        ("q: a value is 2 units of the last place off, expected at most 1", "INCORRECT_NUMERICAL"),
+        ("q: 3.00% of the values are rounded the other way, expected at most 1.00%", "INCORRECT_NUMERICAL"),
         ("x: this input was changed, and is none that production updates in place", "RUNTIME_ERROR"),
-        ("out: want a dense tensor, found strides (1, 5)", "RUNTIME_ERROR"),
+        ("out: expected a dense tensor, found strides (1, 5)", "RUNTIME_ERROR"),
         ("its process ended with -9", "RUNTIME_ERROR"),
     ],
 )

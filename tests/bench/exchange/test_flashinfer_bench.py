@@ -33,7 +33,7 @@ def test_failures_are_evaluations_too(tmp_path: Path) -> None:
             [
                 ("out: the error is 0.5 of the answer", 50.0),
                 ("took longer than 1 s", None),
-                ("out: want nan where", None),
+                ("out: expected nan where", None),
             ]
         )
     ]

@@ -99,7 +99,7 @@ def test_a_workload_by_itself_is_of_the_definition_that_its_file_is_named_after(
     [
         (
             {"axes": {"batch_size": {"type": "var"}, "hidden_size": {"type": "const", "value": 64}}},
-            "want 128 as its name",
+            "expected 128 as its name",
         ),
         ({"inputs": {"weight": {"shape": ["hidden_size"], "dtype": "float32"}}}, "weight is float32: ours is bfloat16"),
     ],
@@ -143,17 +143,17 @@ def changed(workload: dict[str, Any], **fields: Any) -> dict[str, Any]:
     [
         (
             {"sm_scale": {"type": "scalar", "value": 1.0}},
-            "inputs.sm_scale: want 0.0883883, .*, found 1: not our contract",
+            "inputs.sm_scale: expected 0.0883883, .*, found 1: not our contract",
         ),
-        ({"sm_scale": RANDOM}, "inputs.sm_scale: want a number"),
-        ({"kv_indptr": RANDOM}, "inputs.kv_indptr: lengths aren't known from axes: want a file, found other data"),
+        ({"sm_scale": RANDOM}, "inputs.sm_scale: expected a number"),
+        ({"kv_indptr": RANDOM}, "inputs.kv_indptr: lengths aren't known from axes: expected a file, found other data"),
         (
             {"kv_indptr": {"type": "safetensors", "path": "../../x.safetensors", "tensor_key": "kv_indptr"}},
-            "inputs.kv_indptr.path: want a file in the dataset",
+            "inputs.kv_indptr.path: expected a file in the dataset",
         ),
         (
             {"kv_indptr": {"type": "safetensors", "path": "/etc/passwd", "tensor_key": "kv_indptr"}},
-            "inputs.kv_indptr.path: want a file in the dataset",
+            "inputs.kv_indptr.path: expected a file in the dataset",
         ),
         (
             {"kv_indptr": {"type": "safetensors", "path": "blob/\x00", "tensor_key": "kv_indptr"}},
@@ -161,7 +161,7 @@ def changed(workload: dict[str, Any], **fields: Any) -> dict[str, Any]:
         ),
         (
             {"kv_indptr": {"type": "safetensors", "path": "./blob/workloads/one.safetensors", "tensor_key": "none"}},
-            'want a tensor "none", found kv_indptr, kv_last_page_len',
+            'expected a tensor "none", found kv_indptr, kv_last_page_len',
         ),
         (
             {"kv_indptr": {"type": "safetensors", "path": "./blob/workloads/two.safetensors", "tensor_key": "none"}},
@@ -178,7 +178,7 @@ def test_what_says_no_lengths_is_refused(fields: dict[str, Any], reason: str, tm
 @pytest.mark.parametrize(
     ("pages", "reason"),
     [
-        ([2, -1], "want offsets that begin with 0 and don't fall"),
+        ([2, -1], "expected offsets that begin with 0 and don't fall"),
         ([0, 2], "has 1 queries and 0 keys: ours has no such"),
     ],
 )
@@ -211,10 +211,10 @@ def test_a_blob_of_other_numbers_is_no_row_of_offsets(tmp_path: Path) -> None:
     (tmp_path / "definitions").mkdir()
     path = write(tmp_path, paged(tmp_path, [2, 1], [5, 16], 16))
     (tmp_path / "blob/workloads/one.safetensors").write_bytes(encode_blob({"kv_indptr": np.zeros((3, 1), np.int64)}))
-    with pytest.raises(FormatError, match=r"kv_indptr: want a row of integers, found I64 \[3, 1\]"):
+    with pytest.raises(FormatError, match=r"kv_indptr: expected a row of integers, found I64 \[3, 1\]"):
         read_workloads(path)
     (tmp_path / "blob/workloads/one.safetensors").write_bytes(encode_blob({"kv_indptr": np.zeros(9, np.int64)}))
-    with pytest.raises(FormatError, match="kv_indptr: want 3 numbers, found 9"):
+    with pytest.raises(FormatError, match="kv_indptr: expected 3 numbers, found 9"):
         read_workloads(path)
 
 

@@ -126,10 +126,10 @@ def test_a_range_begins_with_its_start_and_ends_before_its_end(write: Write) -> 
 @pytest.mark.parametrize(
     ("events", "words"),
     [
-        ([kernel()], "want a range inferometer.call 0"),
-        ([on_track(0, "10", "5")], "want a range inferometer.call 0"),
-        ([event("user_annotation", "inferometer.call seven", "1", "1")], "want a range inferometer.call 0"),
-        ([range_of(4, "10", "5"), range_of(4, "20", "5")], "want one range inferometer.call 4, found several"),
+        ([kernel()], "expected a range inferometer.call 0"),
+        ([on_track(0, "10", "5")], "expected a range inferometer.call 0"),
+        ([event("user_annotation", "inferometer.call seven", "1", "1")], "expected a range inferometer.call 0"),
+        ([range_of(4, "10", "5"), range_of(4, "20", "5")], "expected one range inferometer.call 4, found several"),
         ([range_of(0, "10", "5"), range_of(1, "12", "5")], "found two at one time"),
     ],
     ids=["no ranges", "on the device only", "no number", "twice", "overlapping"],

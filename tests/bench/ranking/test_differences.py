@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.bench.ranking.ranked_runs import result, run_of, timing
 
-from inferometer.bench.ranking.differences import SAME, Difference, Differences, find_differences, ratio_of
+from inferometer.bench.ranking.differences import SAME, Differences, ShapeDifference, find_differences, ratio_of
 from inferometer.bench.results import Conditions, Contender, Run
 from inferometer.reports.terminal import render_terminal
 
@@ -15,7 +15,7 @@ def compare(base: Run, candidate: Run) -> Differences:
     return find_differences(("base.json", base), ("candidate.json", candidate))
 
 
-def only(found: Differences) -> Difference:
+def only(found: Differences) -> ShapeDifference:
     (shape,) = found.shapes
     return shape
 

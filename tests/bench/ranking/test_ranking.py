@@ -216,13 +216,13 @@ def test_json_has_every_result_and_csv_has_numbers() -> None:
 @pytest.mark.parametrize(
     ("results", "more", "message"),
     [
-        ([result("a", 0, 0.0)], {}, r"results\[0\].timings\[0\].median_ns: want a number above 0, found 0"),
+        ([result("a", 0, 0.0)], {}, r"results\[0\].timings\[0\].median_ns: expected a number above 0, found 0"),
         ([result("a", 0), result("a", 1, -5.0)], {}, r"results\[1\].timings\[0\].median_ns"),
-        ([result("a", 0, bound_ns=0.0)], {}, r"results\[0\].bound.bound_ns: want a number above 0"),
+        ([result("a", 0, bound_ns=0.0)], {}, r"results\[0\].bound.bound_ns: expected a number above 0"),
         ([result("a", 0, 1e300)], {}, r"results\[0\].timings\[0\].median_ns: .* found 1e\+300"),
         ([result("a", 0, speedup=-1.0)], {}, r"results\[0\].versus\[0\].speedup"),
         ([result("a", 0), result("a", 0)], {}, r"results\[1\]: a has rms_norm, 0: 0 tokens twice"),
-        ([result("a", 0)], {"date": "yesterday"}, r"date: want a time such as .* found \"yesterday\""),
+        ([result("a", 0)], {"date": "yesterday"}, r"date: expected a time such as .* found \"yesterday\""),
     ],
 )
 def test_what_no_run_holds_is_refused_with_its_place(

@@ -185,7 +185,7 @@ def test_a_recording_is_a_store_that_other_commands_read(
 def test_a_log_of_the_seeds_form_is_read_back(
     chat: Chat, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    code, out, err = chat("--prompt", "Hello", "--new-tokens", 6, "--log", "seed")
+    code, out, err = chat("--prompt", "Hello", "--new-tokens", 6, "--log", "engine")
     assert code == 0, err
     log = tmp_path / "run.log"
     log.write_text(out, "utf-8")
@@ -245,15 +245,19 @@ def test_a_lost_device_leaves_what_there_is(chat: Chat, monkeypatch: pytest.Monk
         (("--prompt", "x", "--backend", "torch"), 2, "--backend is of --engine hf"),
         (("--prompt", "x", "--on", "cuda:0"), 2, "--on cuda:0 is a device of --engine hf"),
         (("--prompt", "x", "--on", "cpu"), 2, "--on cpu is a device of --engine hf"),
-        (("--prompt", "x", "--on", "numpy", "--browser"), 2, "--on and --browser can't go together"),
-        (("--prompt", "x", "--browser-url", "--browser"), 2, "can't go together: it runs in one place"),
+        (("--prompt", "x", "--on", "numpy", "--browser"), 2, "--on and --browser are mutually exclusive"),
+        (("--prompt", "x", "--browser-url", "--browser"), 2, "are mutually exclusive: it runs in one place"),
         (("--prompt", "x", "--no-browser-cache"), 2, "--no-browser-cache is of --browser"),
         (("--prompt", "x", "--browser-cache", "{there}"), 2, "--browser-cache is of --browser"),
-        (("--prompt", "x", "--browser", "--browser-cache", "{there}", "--no-browser-cache"), 2, "can't go together"),
+        (
+            ("--prompt", "x", "--browser", "--browser-cache", "{there}", "--no-browser-cache"),
+            2,
+            "are mutually exclusive",
+        ),
         (("--prompt", "x", "--tune", "--browser"), 2, "--tune measures on an adapter of wgpu"),
-        (("--prompt", "x", "--log", "seed", "--json"), 2, "--log and --json can't go together"),
+        (("--prompt", "x", "--log", "engine", "--json"), 2, "--log and --json are mutually exclusive"),
         (("--prompt", "x", "--log", "other"), 2, "--log"),
-        (("--log", "seed"), 2, "--log needs a --prompt"),
+        (("--log", "engine"), 2, "--log needs a --prompt"),
         (("--record", "{there}/run.ifm"), 2, "--record needs a --prompt"),
         (("--overhead",), 2, "--overhead needs a --prompt"),
         (("--prompt", "x", "--batch", "0"), 2, "--batch"),
@@ -263,7 +267,7 @@ def test_a_lost_device_leaves_what_there_is(chat: Chat, monkeypatch: pytest.Monk
         (("--prompt", ""), 3, "--prompt: the prompt is empty"),
         (("--prompt", "x", "--record", "{there}"), 3, "already exists"),
         (("--prompt", "x" * 50, "--context", "20"), 3, "tiny-llama has 20 positions, and one at least"),
-        (("--prompt", "x", "--context", "1000000"), 3, "context: want at most the"),
+        (("--prompt", "x", "--context", "1000000"), 3, "context: expected at most the"),
         (("--prompt", "x", "--kernel-path", "{there}/none.toml"), 3, "none.toml"),
     ],
 )
@@ -372,7 +376,7 @@ def test_the_log_of_a_run_and_its_recording_are_the_same_run(
     chat: Chat, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store, log = tmp_path / "run.ifm", tmp_path / "run.log"
-    code, out, err = chat("--prompt", "Hello", "--new-tokens", 26, "--record", store, "--log", "seed")
+    code, out, err = chat("--prompt", "Hello", "--new-tokens", 26, "--record", store, "--log", "engine")
     assert code == 0, err
     log.write_text(out, "utf-8")
     for first, second in ((log, store), (store, log)):

@@ -60,7 +60,7 @@ def test_the_table_has_a_column_of_s_for_each_bandwidth(log: str, capsys: pytest
 
 
 def test_a_device_gives_its_own_bandwidth(log: str, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ("--model-config", "Llama-3.2-1B", "--device", "Apple M3", "--top", "1")
+    options = ("--model-config", "Llama-3.2-1B", "--hardware", "Apple M3", "--top", "1")
     _, out, _ = run("kernels", log, *options, capsys=capsys)
     assert "Apple M3 (bandwidth 100 GB/s)" in out
 
@@ -70,7 +70,7 @@ def test_a_device_gives_its_own_bandwidth(log: str, capsys: pytest.CaptureFixtur
     [
         (["--model-config", "Llama-9"], 3, 'unknown model "Llama-9"'),
         (["--model-config", "no/such/config.json"], 3, "no/such/config.json"),
-        (["--model-config", "Llama-3.2-1B", "--device", "abacus"], 3, 'unknown device "abacus"'),
+        (["--model-config", "Llama-3.2-1B", "--hardware", "abacus"], 3, 'unknown device "abacus"'),
         (["--model-config", "Llama-3.2-1B", "--by", "family"], 2, "only --by layer, --top and --section fit"),
         (["--bandwidth", "100"], 2, "need --model-config"),
         (["--weight-bits", "4"], 2, "need --model-config"),
@@ -88,7 +88,7 @@ def test_what_can_not_be_is_said(
 
 def test_a_trace_of_launches_has_no_sums_by_step(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run("kernels", "samples/decode.json.gz", "--model-config", "gemma-3-1b", capsys=capsys)
-    assert (code, "want sums by kernel and step" in err) == (3, True)
+    assert (code, "expected sums by kernel and step" in err) == (3, True)
 
 
 def test_summary_says_what_to_look_at_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

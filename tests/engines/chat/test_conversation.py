@@ -24,7 +24,7 @@ class Clock:
         monkeypatch.setattr(module, "_clock", lambda: self.now_ns)
 
     def passes(self, number: int, tokens: int) -> None:
-        """A pass takes 100 ns a token of the prompt, then 7, 8, 9, … ns."""
+        """A pass takes 100 ns per token of the prompt, then 7, 8, 9, … ns."""
         self.now_ns += 100 * tokens if number == 0 else 6 + number
 
 
@@ -273,7 +273,7 @@ def test_the_report_says_every_metric_with_its_unit() -> None:
         "Tokens": "1,200 of the prompt, 3 new: the model ended it",
         "TTFT": "2.000 ms; 500.000 ms cold, with what the first call compiles",
         "Prefill": "1.000 ms, 1,200,000 tokens/s",
-        "Decode": "3.000 ms a token (median), p95 3.900 ms, max 4.000 ms, 333.3 tokens/s",
+        "Decode": "3.000 ms per token (median), p95 3.900 ms, max 4.000 ms, 333.3 tokens/s",
         "Overall": "9.000 ms, 333.3 tokens/s",
         "Memory": "peak 250.000 MB of the process, 3.000 MB of the device",
     }

@@ -55,7 +55,7 @@ def test_a_folder_without_a_file_is_read_as_bytes_where_the_model_can_be_one_of_
         for use in (lambda: tokenizer.encode("a"), lambda: tokenizer.decode([1]), lambda: tokenizer.chat(CHAT)):  # noqa: B023
             with pytest.raises(InputError) as error:
                 use()
-            assert str(error.value).startswith(f"{tmp_path}: want a tokenizer.json to read text with, found none\n")
+            assert str(error.value).startswith(f"{tmp_path}: expected a tokenizer.json to read text with, found none\n")
             assert "save_pretrained" in str(error.value)
 
 
@@ -96,7 +96,7 @@ def test_a_template_that_refuses_says_why(tmp_path: Path) -> None:
 
 def test_a_tokenizer_of_a_larger_model_is_refused(tmp_path: Path) -> None:
     write_tokenizer(tmp_path)
-    with pytest.raises(InputError, match=r"tokenizer\.json: want at most the model's 10 tokens, found 11"):
+    with pytest.raises(InputError, match=r"tokenizer\.json: expected at most the model's 10 tokens, found 11"):
         read(tmp_path, 10)
 
 
@@ -114,7 +114,7 @@ def test_a_broken_file_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("[1, ")
     with pytest.raises(FormatError) as error:
         read(tmp_path)
-    assert str(error.value).startswith(f"{tmp_path / name}: want ")
+    assert str(error.value).startswith(f"{tmp_path / name}: expected ")
 
 
 def test_without_the_library_a_file_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

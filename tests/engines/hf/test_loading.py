@@ -113,11 +113,11 @@ def assert_same_logits(model: Any, folder: Path) -> None:
     ("change", "kind", "words"),
     [
         (lambda folder: (folder / "config.json").unlink(), InputError, "config.json: No such file"),
-        (lambda folder: (folder / "config.json").write_text("{"), FormatError, "config.json: want JSON"),
+        (lambda folder: (folder / "config.json").write_text("{"), FormatError, "config.json: expected JSON"),
         (lambda folder: change_config(folder, model_type="mamba"), UnknownName, "Known, nearest first: llama, gemma2"),
-        (lambda folder: change_config(folder, model_type=None), FormatError, "model_type: want text, found None"),
+        (lambda folder: change_config(folder, model_type=None), FormatError, "model_type: expected text, found None"),
         (lambda folder: change_config(folder, num_attention_heads="four"), InputError, "transformers "),
-        (lambda folder: change_config(folder, hidden_act="relu"), InputError, "want an activation of silu, swish"),
+        (lambda folder: change_config(folder, hidden_act="relu"), InputError, "expected an activation of silu, swish"),
         (lambda folder: change_config(folder, quantization_config={"quant_method": "awq"}), InputError, "quantized"),
         (lambda folder: change_config(folder, num_hidden_layers=5), InputError, "missing (model.layers.3."),
         (lambda folder: change_config(folder, num_hidden_layers=2), InputError, "unexpected (model.layers.2."),
@@ -135,9 +135,9 @@ def assert_same_logits(model: Any, folder: Path) -> None:
             InputError,
             "1 unexpected (model.sinks)",
         ),
-        (lambda folder: cut(folder, -100), FormatError, "model.safetensors: want 12"),
-        (lambda folder: cut(folder, 50), FormatError, "want a header of safetensors, found a length of"),
-        (lambda folder: cut(folder, 0), FormatError, "want a header of safetensors"),
+        (lambda folder: cut(folder, -100), FormatError, "model.safetensors: expected 12"),
+        (lambda folder: cut(folder, 50), FormatError, "expected a header of safetensors, found a length of"),
+        (lambda folder: cut(folder, 0), FormatError, "expected a header of safetensors"),
         (
             lambda folder: (folder / "model.safetensors.index.json").write_text(
                 '{"weight_map": {"a": "b.safetensors"}}'
@@ -148,7 +148,7 @@ def assert_same_logits(model: Any, folder: Path) -> None:
         (
             lambda folder: (folder / "model.safetensors.index.json").write_text("[]"),
             FormatError,
-            "want a JSON object with weight_map",
+            "expected a JSON object with weight_map",
         ),
     ],
 )
@@ -183,5 +183,5 @@ def test_code_in_a_folder_is_not_run(folder: Path) -> None:
 
 
 def test_a_file_is_no_folder(saved: Path) -> None:
-    with pytest.raises(InputError, match=r"want a folder with config\.json and safetensors, found a file"):
+    with pytest.raises(InputError, match=r"expected a folder with config\.json and safetensors, found a file"):
         load_model(str(saved / "config.json"))

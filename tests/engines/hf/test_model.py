@@ -318,13 +318,15 @@ def test_a_published_shape_that_does_not_fit_is_refused_before_anything_is_made(
     with pytest.raises(Unavailable) as error:
         load_model("llama_3_1_8b", dtype="bfloat16")
     assert str(error.value).splitlines()[0] == (
-        "Llama-3.1-8B: weights in bfloat16: want 16.061 GB on cpu, found 1.000 GB free"
+        "Llama-3.1-8B: weights in bfloat16: expected 16.061 GB on cpu, found 1.000 GB free"
     )
 
 
 def test_running_out_of_memory_says_what_it_was_for(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = engine_of("tiny-llama")
-    with pytest.raises(Unavailable, match=r"keys and values of 1000000000 sequences of 4096 positions: want 3\.146 PB"):
+    with pytest.raises(
+        Unavailable, match=r"keys and values of 1000000000 sequences of 4096 positions: expected 3\.146 PB"
+    ):
         engine.start(10**9, 4096)
     monkeypatch.setattr(memory, "free_bytes", lambda device: None)  # a system that doesn't tell
     with pytest.raises(Unavailable, match=r"out of memory on cpu; its weights or cache alone are 3\.146 PB"):
@@ -369,7 +371,7 @@ def test_positions_beyond_the_limit_or_the_cache_are_refused() -> None:
         ("deepseek_v3", {}, UnknownName, 'unknown architecture (model_type) "deepseek_v3"'),
         ("meta-llama/Llama-3.1-8B", {}, InputError, "there is no such folder\n  Nothing is downloaded"),
         ("tiny-llama", {"device": "cuda:99"}, Unavailable, "there is no GPU cuda:99 here"),
-        ("tiny-llama", {"device": "tpu"}, Unavailable, "want cpu or cuda as the device, found tpu"),
+        ("tiny-llama", {"device": "tpu"}, Unavailable, "expected cpu or cuda as the device, found tpu"),
         ("tiny-llama", {"dtype": "int8"}, UnknownName, 'unknown dtype "int8"'),
     ],
 )

@@ -14,9 +14,9 @@ from inferometer.engines.webgpu.run.executor import (
     LoadedModel,
     LoadPhase,
     OnSubmission,
+    OnText,
     PlannedStep,
     Request,
-    Said,
     Selection,
     Submission,
 )
@@ -89,7 +89,7 @@ class ScriptedRunner:
     requests: list[Request] = field(default_factory=list)
     closed: int = 0
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: Said) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
         bytes_moved = sum(content.read().nbytes for content in contents.values())
         return [LoadPhase("layers", 10, 5, bytes_moved), LoadPhase("pipelines", 15, 5)]
 

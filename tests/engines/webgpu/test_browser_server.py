@@ -385,7 +385,7 @@ def test_a_browser_without_an_answer_is_ended_with_its_children(tmp_path: Path, 
 
 def test_a_browser_that_is_not_there_is_told_with_what_to_do(monkeypatch) -> None:
     monkeypatch.setenv("CHROMIUM", "/no/such/browser")
-    with pytest.raises(InputError, match=r"\$CHROMIUM: want a program, found /no/such/browser"):
+    with pytest.raises(InputError, match=r"\$CHROMIUM: expected a program, found /no/such/browser"):
         find_chromium()
 
     monkeypatch.delenv("CHROMIUM")

@@ -88,7 +88,9 @@ def test_a_conversation_gets_the_models_context_up_to_a_limit(
 
 def test_more_context_than_the_model_was_made_for_is_refused() -> None:
     spec: Any = _Spec(100)
-    with pytest.raises(InputError, match="context: want at most the 100 positions that some was made for, found 101"):
+    with pytest.raises(
+        InputError, match="context: expected at most the 100 positions that some was made for, found 101"
+    ):
         whole_context(spec, 101)
 
 
@@ -139,7 +141,7 @@ def test_a_measurement_is_made_on_a_device_of_its_own_and_then_known(monkeypatch
 
 
 def test_a_browser_is_not_tuned_in() -> None:
-    with pytest.raises(InputError, match="tuning: want wgpu or NumPy, found a browser"):
+    with pytest.raises(InputError, match="tuning: expected wgpu or NumPy, found a browser"):
         measured_choices(Any, Any, ScriptedRunner(), print)  # type: ignore[arg-type]
 
 

@@ -94,13 +94,13 @@ def stepping(*launched_ns: int) -> LaunchEvidence:
 
 
 def test_a_time_is_shared_by_the_steps_that_launch_something() -> None:
-    assert stepping(0, 10, 110).a_step(60) == ", 30 ns a step over 2 steps"
-    assert stepping(0, 110, 210, 299).a_step(60) == ", 20 ns a step over 3 steps"  # which begins when no step is open
+    assert stepping(0, 10, 110).a_step(60) == ", 30 ns per step over 2 steps"
+    assert stepping(0, 110, 210, 299).a_step(60) == ", 20 ns per step over 3 steps"  # which begins when no step is open
     assert stepping(0, 10).a_step(60) == ""
 
 
 def test_it_is_not_where_launches_lie_outside_of_steps() -> None:
     assert stepping(-10, 10, 110).a_step(60) == ""
     assert stepping(10, 110, 301).a_step(60) == ""
-    assert stepping(*range(99), 110, 111, -1, -2).a_step(60) == ", 30 ns a step over 2 steps"
+    assert stepping(*range(99), 110, 111, -1, -2).a_step(60) == ", 30 ns per step over 2 steps"
     assert stepping(*range(99), 110, -1, -2, -3).a_step(60) == ""

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-from inferometer.findings.evidence.locked_property import made_once
+from inferometer.findings.evidence.locked_property import locked_cached_property
 
 ASKING = 4
 
@@ -12,12 +12,12 @@ class Kept:
     def __init__(self) -> None:
         self.made = 0
 
-    @made_once
+    @locked_cached_property
     def number(self) -> int:
         self.made += 1
         return self.made
 
-    @made_once
+    @locked_cached_property
     def double(self) -> int:
         return 2 * self.number
 

@@ -166,5 +166,5 @@ def test_a_text_of_very_many_lines_is_refused(read: Callable[..., Trace]) -> Non
     limits = Limits(lines=1000)
     text = HEAD + "100.0\t7\t1\t7.0\tk\n" + "x\n" * 998
     assert rows(read(text, name="t.txt", limits=limits), "totals", "kernel") == ["k"]
-    with pytest.raises(FormatError, match=r"t\.txt: want at most 1,000 lines, since they are held in memory"):
+    with pytest.raises(FormatError, match=r"t\.txt: expected at most 1,000 lines, since they are held in memory"):
         read(text + "x\n", name="t.txt", limits=limits)

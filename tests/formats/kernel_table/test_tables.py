@@ -262,7 +262,7 @@ def test_what_holds_no_kernel_table_is_not_taken_for_one(text: str, read: Read) 
     is_loose = text.startswith("Name,Total,Count")
     assert FORMAT.sniff(text.encode()) is is_loose
     if not is_loose and not text.startswith("SQLite"):
-        with pytest.raises(FormatError, match=r"want the header of a kernel table .* found none in"):
+        with pytest.raises(FormatError, match=r"expected the header of a kernel table .* found none in"):
             read(text, format="nsys-table")
 
 

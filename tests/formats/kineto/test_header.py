@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from inferometer.formats.kineto.header import Header
+from inferometer.formats.kineto.header import FileHeader
 from inferometer.trace.facts import Device, Facts
 from inferometer.trace.losses import Losses
 
@@ -14,7 +14,7 @@ from inferometer.trace.losses import Losses
 def take(**fields: Any) -> tuple[Facts, dict[str | None, str]]:
     """The facts from these fields, and the losses' names by field."""
     losses = Losses()
-    header = Header(losses)
+    header = FileHeader(losses)
     for key, value in fields.items():
         header.take(key, value.encode() if isinstance(value, str) else json.dumps(value).encode())
     return header.facts("x.json", "kineto"), {loss.category: loss.name for loss in losses}
@@ -96,7 +96,7 @@ def test_facts_of_a_hostile_header_can_be_written_and_read(fields: dict[str, Any
 
 def test_a_field_too_large_to_keep_is_known_to_be_there_and_counted() -> None:
     losses = Losses()
-    header = Header(losses)
+    header = FileHeader(losses)
     header.take("deviceProperties", None)
     header.take("experiment", None)  # a field that nothing is read from
     assert header.is_kineto

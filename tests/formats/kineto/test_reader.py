@@ -194,7 +194,7 @@ def test_rubbish_behind_the_compressed_data_is_told(read: Read) -> None:
     "text", ["{}", '{"schemaVersion": 1}', '{"traceEvents": {"a": 1}}', '{"traceEvents": null, "ph": 1}']
 )
 def test_a_file_without_a_list_of_events_is_no_trace(text: str, read: Read) -> None:
-    with pytest.raises(FormatError, match=r"trace\.json: want a traceEvents array"):
+    with pytest.raises(FormatError, match=r"trace\.json: expected a traceEvents array"):
         read(text, format="kineto")
 
 
@@ -408,7 +408,7 @@ def test_categories_of_older_versions_are_known_by_their_names(read: Read) -> No
 
 def test_a_file_that_is_no_trace_says_what_it_begins_with(read: Read) -> None:
     for data in (b"\x7fELF\x02\x01\x01", b"PK\x03\x04", b"hello", b'{"a": 1}', bytes(range(256))):
-        with pytest.raises(FormatError, match="want one of the known formats"):
+        with pytest.raises(FormatError, match="expected one of the known formats"):
             read(data)
 
 

@@ -101,7 +101,7 @@ def test_a_compressed_file_that_is_cut_says_so(read: Read) -> None:
 
 def test_titles_alone_are_an_error(read: Read) -> None:
     for data in (write_perf([]), write_counters([]), write_perf([]) + b"\n\n"):
-        with pytest.raises(FormatError, match="want rows, found none"):
+        with pytest.raises(FormatError, match="expected rows, found none"):
             read(data, name="data.csv")
 
 
@@ -157,7 +157,7 @@ def test_any_name_is_kept_as_it_is(names: list[str]) -> None:
 def test_a_file_too_large_to_be_held_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "perf_data.csv"
     path.write_bytes(PERF + b"x" * (3 << 20) + b"\n")
-    with pytest.raises(FormatError, match=r"perf_data\.csv: want at most 2 MiB, since it is held in memory"):
+    with pytest.raises(FormatError, match=r"perf_data\.csv: expected at most 2 MiB, since it is held in memory"):
         inferometer.open(path, limits=inferometer.Limits(held_bytes=2 << 20))
     assert len(rows(inferometer.open(path), "function_times")) == 6
 
@@ -167,7 +167,9 @@ def test_lines_that_are_no_rows_take_no_memory(tmp_path: Path) -> None:
     path = tmp_path / "perf_data.csv.gz"
     for line in (b"\n", b"1\n", b" , \n"):
         path.write_bytes(gzip.compress(PERF + line * 1_500_000, 1))
-        with pytest.raises(FormatError, match=r"perf_data\.csv\.gz: want rows of 17 cells, found 1,500,\d\d\d lines"):
+        with pytest.raises(
+            FormatError, match=r"perf_data\.csv\.gz: expected rows of 17 cells, found 1,500,\d\d\d lines"
+        ):
             inferometer.open(path)
 
 

@@ -82,7 +82,7 @@ def test_files_without_a_row_are_an_error_and_one_of_them_a_loss(tmp_path: Path)
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "perf_data.csv").write_bytes(write_perf([]))
-    with pytest.raises(FormatError, match="want rows, found none"):
+    with pytest.raises(FormatError, match="expected rows, found none"):
         inferometer.open(folder)
     (folder / "counters_data.csv").write_bytes(write_counters(COUNTERS))
     assert counted(inferometer.open(folder)) == {"empty_table": 1}
@@ -93,7 +93,7 @@ def test_files_without_a_row_are_an_error_and_one_of_them_a_loss(tmp_path: Path)
 def test_two_runs_in_a_folder_are_not_one(tmp_path: Path) -> None:
     for name in ("normal", "abnormal"):
         write_run(tmp_path / "pair" / name, PERF, COUNTERS)
-    with pytest.raises(FormatError, match="want one run, found several: abnormal, normal") as caught:
+    with pytest.raises(FormatError, match="expected one run, found several: abnormal, normal") as caught:
         inferometer.open(tmp_path / "pair")
     assert "inferometer compare" in (caught.value.hint or "")
 
@@ -122,7 +122,7 @@ def test_another_tools_file_of_that_name_does_not_make_a_folder_a_run(tmp_path: 
 def test_another_table_is_not_taken_for_a_run(tmp_path: Path) -> None:
     for text in ("function_name,self\na,1\n", "name,value\na,1\n", "counter_name\na\n"):
         (tmp_path / "other.csv").write_text(text)
-        with pytest.raises(FormatError, match="want one of the known formats"):
+        with pytest.raises(FormatError, match="expected one of the known formats"):
             inferometer.open(tmp_path / "other.csv")
-    with pytest.raises(FormatError, match="want the titles of perf_data"):
+    with pytest.raises(FormatError, match="expected the titles of perf_data"):
         inferometer.open(tmp_path / "other.csv", format="latencyprism")

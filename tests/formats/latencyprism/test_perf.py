@@ -199,7 +199,7 @@ def test_a_hundred_processes_keep_their_own_cycles(perf: Read) -> None:
 
 def test_a_column_without_which_no_row_can_be_read_is_an_error(perf: Read) -> None:
     for title in ("cycle", "device", "duration"):
-        with pytest.raises(FormatError, match=rf"perf_data\.csv: want the columns .* found no {title}"):
+        with pytest.raises(FormatError, match=rf"perf_data\.csv: expected the columns .* found no {title}"):
             perf(perf_row(), titles=tuple(each for each in PERF_TITLES if each != title))
 
 

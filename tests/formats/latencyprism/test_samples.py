@@ -1,4 +1,4 @@
-"""counters_data.csv: a sample a row, with the process out of its name, and units."""
+"""counters_data.csv: a sample per row, with the process out of its name, and units."""
 
 from collections.abc import Callable
 

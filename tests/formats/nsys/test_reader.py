@@ -309,5 +309,7 @@ def test_an_empty_table_of_kernels_is_said(open_export: Open) -> None:
 
 
 def test_kernels_without_start_and_end_are_refused(open_export: Open) -> None:
-    with pytest.raises(FormatError, match="CUPTI_ACTIVITY_KIND_KERNEL: want the columns start and end, found deviceId"):
+    with pytest.raises(
+        FormatError, match="CUPTI_ACTIVITY_KIND_KERNEL: expected the columns start and end, found deviceId"
+    ):
         open_export(KERNEL=[{"deviceId": 0}])

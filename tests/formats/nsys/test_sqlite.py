@@ -185,7 +185,7 @@ def test_overwritten_pages_are_an_error_or_change_nothing(place: int, good: Path
 )
 def test_a_view_in_the_place_of_a_table_is_refused(table: str, view: str, good: Path) -> None:
     change(good, f"DROP TABLE {table}", f"CREATE VIEW {table} AS {view}")
-    with pytest.raises(FormatError, match=f"{table}: want a plain table, found a view"):
+    with pytest.raises(FormatError, match=f"{table}: expected a plain table, found a view"):
         inferometer.open(good)
 
 
@@ -193,7 +193,7 @@ def test_a_virtual_table_is_refused_and_a_stranger_s_view_is_passed_over(good: P
     change(good, "CREATE VIEW mine AS SELECT 1")
     assert len(rows(inferometer.open(good), "launches")) == 3000
     change(good, f"DROP TABLE {KERNELS}", f"CREATE VIRTUAL TABLE {KERNELS} USING fts5(start, end)")
-    with pytest.raises(FormatError, match=f"{KERNELS}: want a plain table, found a virtual table"):
+    with pytest.raises(FormatError, match=f"{KERNELS}: expected a plain table, found a virtual table"):
         inferometer.open(good)
 
 
@@ -223,13 +223,13 @@ def test_an_empty_database_and_one_without_rows(tmp_path: Path) -> None:
 
 def test_kernels_without_any_strings_are_refused(tmp_path: Path) -> None:
     path = write_sqlite(tmp_path / "nameless.sqlite", {KERNELS: [kernel(0, 5)]})
-    with pytest.raises(FormatError, match="want the table StringIds, which holds the names of the kernels"):
+    with pytest.raises(FormatError, match="expected the table StringIds, which holds the names of the kernels"):
         inferometer.open(path)
 
 
 def test_text_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("Time (%)")
-    with pytest.raises(InputError, match=r"want an SQLite export .*, found b'Time \(%\)'"):
+    with pytest.raises(InputError, match=r"expected an SQLite export .*, found b'Time \(%\)'"):
         inferometer.open(tmp_path / "text", format="nsys")
 
 

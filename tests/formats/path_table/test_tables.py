@@ -186,7 +186,7 @@ def test_tables_of_kernels_and_logs_are_left_to_their_readers() -> None:
 
 
 def test_a_text_without_the_header_is_refused(read: Read) -> None:
-    with pytest.raises(FormatError, match="want the header of a table of call paths"):
+    with pytest.raises(FormatError, match="expected the header of a table of call paths"):
         read("| kernel | time |\n| a | 1 |\n", format="path-table")
 
 

@@ -274,19 +274,19 @@ def test_a_broken_file_does_not_move_the_numbers_of_others(folder: Path) -> None
 
 def test_when_no_file_can_be_read_the_first_error_is_raised(folder: Path) -> None:
     fill(folder, rank0__json=b'{"schemaVersion": 1}', rank1__json=b'{"schemaVersion": 1}')
-    with pytest.raises(FormatError, match=r"rank0\.json: want a traceEvents array"):
+    with pytest.raises(FormatError, match=r"rank0\.json: expected a traceEvents array"):
         inferometer.open(folder)
 
 
 @pytest.mark.parametrize("files", [{}, {"README__md": b"x"}, {"rank0__json": b""}])
 def test_a_folder_without_profiles_is_refused(files: dict[str, bytes], folder: Path) -> None:
     (fill(folder, **files) / "sub").mkdir(exist_ok=True)
-    with pytest.raises(FormatError, match=r"want a store .* one profile a rank, found only .*sub\n"):
+    with pytest.raises(FormatError, match=r"expected a store .* one profile per rank, found only .*sub\n"):
         inferometer.open(folder)
 
 
 def test_an_empty_folder_is_refused(folder: Path) -> None:
-    with pytest.raises(FormatError, match="one profile a rank, found nothing"):
+    with pytest.raises(FormatError, match="one profile per rank, found nothing"):
         inferometer.open(folder)
 
 
@@ -298,7 +298,7 @@ def test_why_the_only_file_is_no_profile_is_told(folder: Path) -> None:
 def test_two_recordings_of_one_rank_are_refused(folder: Path) -> None:
     fill(folder, **{f"{time}-TP-{rank}__json": profile(rank) for time in (17, 18) for rank in (0, 1)})
     with pytest.raises(
-        InputError, match=r"want one file a rank, found 2 of rank 0: 17-TP-0.json, 18-TP-0.json\n  Name one file"
+        InputError, match=r"expected one file per rank, found 2 of rank 0: 17-TP-0.json, 18-TP-0.json\n  Name one file"
     ):
         inferometer.open(folder)
 
@@ -395,7 +395,7 @@ def test_what_exceeds_memory_is_dropped_with_the_trace(
     del trace
     assert list(scratch.iterdir()) == []
     fill(folder, other__json=late_profile(1))
-    with pytest.raises(InputError, match="want one file a rank"):
+    with pytest.raises(InputError, match="expected one file per rank"):
         inferometer.open(folder)
     assert list(scratch.iterdir()) == []
 

@@ -123,6 +123,6 @@ def test_a_file_of_several_ranks_keeps_them() -> None:
 )
 def test_two_files_of_one_rank_are_refused(files: list[Candidate]) -> None:
     with pytest.raises(
-        InputError, match=r"here: want one file a rank, found 2 of rank \d: .*\n  Name one file, or put"
+        InputError, match=r"here: expected one file per rank, found 2 of rank \d: .*\n  Name one file, or put"
     ):
         number_ranks(files, "here")

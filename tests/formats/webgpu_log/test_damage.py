@@ -107,7 +107,7 @@ def test_a_compressed_log_that_is_cut_says_so(read: Read) -> None:
 
 @pytest.mark.parametrize("text", ["", "\n\n", "hello\nworld\n", "a  1.0  2.0\n"])
 def test_a_text_without_a_line_of_the_engine_is_refused(text: str, read: Read) -> None:
-    with pytest.raises(FormatError, match="want lines of a WebGPU engine's log"):
+    with pytest.raises(FormatError, match="expected lines of a WebGPU engine's log"):
         read(text, format="webgpu-log")
 
 

@@ -120,7 +120,7 @@ def test_what_a_device_lacks_is_left_out_with_the_reason() -> None:
     assert [each.fact for each in measured.measurements] == ["memory_bandwidth", "launch"]
     assert measured.missing == {
         "l2_bandwidth": "no quicker than memory: 1.9e+12 of 2e+12 B/s",
-        "matrix.bf16": "not believable: matrix.bf16: want 1e+09 to 1e+18 FLOP/s, found 10: is its unit right?",
+        "matrix.bf16": "not believable: matrix.bf16: expected 1e+09 to 1e+18 FLOP/s, found 10: is its unit right?",
         "matrix.fp8": "no such unit",
     }
     assert measured.device.matrix == {}
@@ -141,7 +141,7 @@ def test_a_file_is_named_after_its_device(name: str, file: str) -> None:
 
 @pytest.mark.parametrize("on", ["tpu", "gpu:", "gpu:-1", "cuda:0", "", "cpu:0", "gpu:99999"])
 def test_a_place_that_is_none_is_refused(on: str) -> None:
-    with pytest.raises(InputError, match="want cpu, gpu or gpu:1"):
+    with pytest.raises(InputError, match="expected cpu, gpu or gpu:1"):
         find_subject(on)
 
 

@@ -1,4 +1,4 @@
-"""Experts in fp8 a token and one of its slots at a time in float64, scales spread over their tiles by index."""
+"""Experts in fp8 per token and one of its slots at a time in float64, scales spread over their tiles by index."""
 
 import numpy as np
 from tests.operators.second.fused_moe import feed_forward

@@ -7,7 +7,7 @@ from inferometer.errors import Unavailable
 from inferometer.hardware.measure.nvml import Nvml
 from inferometer.record.counters.family import Family
 from inferometer.record.counters.files import Files
-from inferometer.record.counters.metric import Place
+from inferometer.record.counters.metric import SystemRoots
 
 
 class Clockwork:
@@ -31,11 +31,11 @@ def write(root: Path, files: Mapping[str, str]) -> None:
         path.write_text(text)
 
 
-def pretend(root: Path, *, cpu_ns: Mapping[int, int] | None = None, process: int = 7) -> tuple[Place, list[str]]:
+def pretend(root: Path, *, cpu_ns: Mapping[int, int] | None = None, process: int = 7) -> tuple[SystemRoots, list[str]]:
     """A place under `root` whose only process is 7, and what it lacks. `cpu_ns` is each process's time, read anew."""
     files, lacking = Files(root), list[str]()
     family = Family((process,), files, cpu_ns=(cpu_ns or {}).get)
-    return Place(files, family, lacking.append, gpus=no_gpus, environ={}), lacking
+    return SystemRoots(files, family, lacking.append, gpus=no_gpus, environ={}), lacking
 
 
 def no_gpus() -> list[Nvml]:

@@ -17,13 +17,13 @@ from inferometer.record.counters import (
     pressure,
     process,
 )
-from inferometer.record.counters.metric import Place, Reading, Source
+from inferometer.record.counters.metric import CounterSource, Reading, SystemRoots
 
 Files = dict[str, str]
 
 
 def readings(
-    source: Source, root: Path, *files: Files, place: Place | None = None, seconds: float = 1.0
+    source: CounterSource, root: Path, *files: Files, place: SystemRoots | None = None, seconds: float = 1.0
 ) -> list[Reading]:
     """All metrics of a source, once for each state of the files, so many seconds apart."""
     write(root, files[0])

@@ -16,7 +16,7 @@ from inferometer.errors import Unavailable
 from inferometer.hardware.measure.nvml import Nvml
 from inferometer.record.counters import nvml, nvml_slow
 from inferometer.record.counters.gpus import Numbering, visible
-from inferometer.record.counters.metric import Place
+from inferometer.record.counters.metric import SystemRoots
 from inferometer.record.counters.sampler import CounterSampler
 from inferometer.trace.facts import Device
 
@@ -51,7 +51,7 @@ def one_gpu(i: int = 0, mask: int = 0, **others: Any) -> Nvml:
     return pretend_nvml(mask, **(known | others))
 
 
-def place_of(root: Path, *gpus: Nvml, **environ: str) -> tuple[Place, list[str]]:
+def place_of(root: Path, *gpus: Nvml, **environ: str) -> tuple[SystemRoots, list[str]]:
     place, lacking = pretend(root)
     return replace(place, gpus=lambda: list(gpus), environ=environ), lacking
 

@@ -17,19 +17,21 @@ from inferometer.analyses.compare.causes.counters import find_entities
 from inferometer.analyses.compare.causes.metric_roles import role_of_metric
 from inferometer.errors import InputError, Unavailable
 from inferometer.record.clock import Clock
-from inferometer.record.counters.lane import Lane
-from inferometer.record.counters.metric import HostProbe, Metric, Place, Reading, Source
+from inferometer.record.counters.lane import SamplingThread
+from inferometer.record.counters.metric import CounterSource, HostProbe, Metric, Reading, SystemRoots
 from inferometer.record.counters.sampler import CounterSampler, find_sources
 
 SECOND = 1_000_000_000
 METRICS = (Metric("a", "%", "", "context"), Metric("b", "B/s", "", "context", own=True))
 
 
-def source(read: Callable[[int], Reading], *, most_hz: float = 10.0, name: str = "pretended") -> Source:
-    return Source(name, METRICS, lambda place: [HostProbe(read)], most_hz=most_hz)
+def source(read: Callable[[int], Reading], *, most_hz: float = 10.0, name: str = "pretended") -> CounterSource:
+    return CounterSource(name, METRICS, lambda place: [HostProbe(read)], most_hz=most_hz)
 
 
-def one_lane(root: Path, *sources: Source, hz: float = 10.0) -> tuple[Lane, MemorySink, Clockwork, CounterSampler]:
+def one_lane(
+    root: Path, *sources: CounterSource, hz: float = 10.0
+) -> tuple[SamplingThread, MemorySink, Clockwork, CounterSampler]:
     clock = Clockwork()
     sink = MemorySink(Clock(origin_ns=SECOND, base_ns=5))
     sampler = CounterSampler(sink, hz=hz, sources=sources, place=pretend(root)[0], clock=clock)
@@ -38,7 +40,7 @@ def one_lane(root: Path, *sources: Source, hz: float = 10.0) -> tuple[Lane, Memo
     return lane, sink, clock, sampler
 
 
-def run(lane: Lane, clock: Clockwork, ticks: int, period_s: float = 0.1) -> None:
+def run(lane: SamplingThread, clock: Clockwork, ticks: int, period_s: float = 0.1) -> None:
     for i in range(ticks):
         lane.sample(is_last=i == ticks - 1)
         clock.pass_s(period_s)
@@ -110,14 +112,14 @@ def test_what_fails_is_said_once_and_tried_again_after_longer_and_longer_pauses(
 
 
 def test_a_source_that_has_nothing_here_says_why_and_the_rest_goes_on(tmp_path: Path) -> None:
-    def nothing(place: Place) -> Sequence[HostProbe]:
+    def nothing(place: SystemRoots) -> Sequence[HostProbe]:
         raise Unavailable("no such thing", hint="buy one")
 
     lane, sink, clock, _ = one_lane(
         tmp_path,
-        Source("lacking", (), nothing),
+        CounterSource("lacking", (), nothing),
         source(lambda now_ns: {"a": 1.0}),
-        Source("silent", (), lambda place: []),
+        CounterSource("silent", (), lambda place: []),
     )
     run(lane, clock, 2)
     assert sink.lost == [("counter_unavailable", "lacking: no such thing")]
@@ -144,7 +146,7 @@ def test_a_sink_that_takes_nothing_more_does_not_end_the_run(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("hz", [0.0, -1.0, 101.0, float("nan")])
 def test_a_pace_that_cannot_be_kept_is_refused(hz: float) -> None:
-    with pytest.raises(InputError, match="samples a second"):
+    with pytest.raises(InputError, match="samples per second"):
         CounterSampler(MemorySink(), hz=hz)
 
 

@@ -571,7 +571,7 @@ def test_rows_are_kept_when_ctrl_c_breaks_off_their_writing_in_the_journals_thre
 ) -> None:
     write, broken = Parts._write, threading.Event()
 
-    def break_off_once(self: Parts, table: str, frame: pl.DataFrame) -> parts.Part:
+    def break_off_once(self: Parts, table: str, frame: pl.DataFrame) -> parts.JournalPart:
         if not broken.is_set():
             broken.set()
             raise KeyboardInterrupt  # as Polars does, in any thread

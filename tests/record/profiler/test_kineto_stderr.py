@@ -3,7 +3,7 @@ from contextlib import suppress
 
 import pytest
 
-from inferometer.record.profiler.kineto_stderr import Said, kept_quiet
+from inferometer.record.profiler.kineto_stderr import StderrLines, kept_quiet
 
 _START = b"USDT:2026-01-02 03:04:05 24469:24473 SyncActivityProfilerHandler.cpp:52] profiler_start\n"
 _DROPPED = b"WARNING:2026-01-02 03:04:%02d 24469:24473 CuptiActivityApi.cpp:270] Dropped 12 activity records\n"
@@ -13,7 +13,7 @@ _THREAD = b"ERROR: External init callback must run in same thread as registerCli
 
 
 def test_kinetos_lines_are_counted_and_others_go_on() -> None:
-    said = Said()
+    said = StderrLines()
     text = b"".join(
         [_START, b"mine\n", _DROPPED % 5, _DROPPED % 6, _TORCH, _OTHER_TORCH, _THREAD, b"ERROR: mine, too\n"]
     )
@@ -25,7 +25,7 @@ def test_kinetos_lines_are_counted_and_others_go_on() -> None:
 
 
 def test_standard_error_is_as_before(capfd: pytest.CaptureFixture[str]) -> None:
-    said = Said()
+    said = StderrLines()
     with suppress(ValueError), kept_quiet(said):
         os.write(2, _START + b"mine\n")
         raise ValueError("within")

@@ -1,6 +1,6 @@
 """A server that speaks the protocols of vLLM and SGLang, as far as profiling needs them, and has a fault on request.
 
-It runs in a thread, on loopback only, and writes traces made by `tools/kineto_maker`, a file a rank, slowly. Their
+It runs in a thread, on loopback only, and writes traces made by `tools/kineto_maker`, a file per rank, slowly. Their
 clock begins so that the first kernel ran when the profiler started; one more ran when it stopped.
 """
 

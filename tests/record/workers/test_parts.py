@@ -69,7 +69,7 @@ def test_a_damaged_part_is_counted_and_the_others_are_there(folder: Path, tmp_pa
         assert "2.ifm can't be read" in " ".join(joined.facts.notes)
     (file,) = (folder / "1.ifm").glob("frames-*")
     file.unlink()
-    with pytest.raises(InputError, match="want parts that can be read"):
+    with pytest.raises(InputError, match="expected parts that can be read"):
         join_parts(folder, tmp_path / "other.ifm")
 
 

@@ -5,13 +5,13 @@ from typing import TypeVar
 from inferometer import Trace
 from inferometer.analyses.compare.comparison import Comparison
 from inferometer.reports.page.blocks import Block, Chart, Words
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 
 T = TypeVar("T")
 
 
-def look(base: Trace, candidate: Trace) -> tuple[Look, Comparison]:
-    found = Look(base, candidate)
+def look(base: Trace, candidate: Trace) -> tuple[PageData, Comparison]:
+    found = PageData(base, candidate)
     assert found.comparison is not None
     return found, found.comparison
 

@@ -12,7 +12,7 @@ import inferometer
 from inferometer.analyses.result import Field, Section
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
 from inferometer.reports.page.document import render_page
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import build_blocks
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="needs chromium or google-chrome on PATH")
@@ -262,7 +262,9 @@ def test_a_sample_shows_on_phone_and_desk_with_all_its_charts(
 ) -> None:
     run, *others = (inferometer.open(str(SAMPLES / name)) for name in names)
     path = tmp_path / "page.html"
-    path.write_text(render_page(build_blocks(Look(run, others[0] if others else None)), title=names[0]).html, "utf-8")
+    path.write_text(
+        render_page(build_blocks(PageData(run, others[0] if others else None)), title=names[0]).html, "utf-8"
+    )
     tab.open(path, width=width, mobile=width < 500)
     assert tab.run("document.querySelector('nav details').open") is (width > 500)
     for n in range(tab.run("document.querySelectorAll('.plot').length")):

@@ -12,7 +12,7 @@ from tests.traces import trace_of
 import inferometer
 from inferometer import Trace
 from inferometer.reports.page.blocks import MOST_POINTS, Chart, Grid
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sections import causes, compared_counters, contributions
 from inferometer.reports.page.sections.compared_counters import MOST_METRICS, MOST_SAMPLES
 
@@ -34,8 +34,8 @@ def samples(metric: str, values: list[float], *, start_ns: int = 0, **more: Any)
 
 
 def test_a_page_about_one_run_ranks_and_draws_nothing() -> None:
-    assert causes.build(Look(kernel_run())) is None
-    assert compared_counters.build(Look(kernel_run())) is None
+    assert causes.build(PageData(kernel_run())) is None
+    assert compared_counters.build(PageData(kernel_run())) is None
 
 
 def test_the_claimed_cause_stands_first_with_its_score_and_what_makes_it() -> None:

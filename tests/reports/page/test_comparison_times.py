@@ -20,7 +20,7 @@ import inferometer
 from inferometer import Trace
 from inferometer.analyses.steps.growth import ALL
 from inferometer.reports.page.blocks import MOST_POINTS, Chart, Facts, Grid
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sections import compared_steps, contributions, step_times, verdict
 from inferometer.reports.page.sections.contributions import MOST_BARS, Bar, axis_range, waterfall_bars
 
@@ -41,7 +41,7 @@ SECTIONS = [verdict, step_times, contributions, compared_steps]
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_a_page_about_one_run_compares_nothing(section: Any) -> None:
-    assert section.build(Look(RUN)) is None
+    assert section.build(PageData(RUN)) is None
 
 
 def test_the_verdict_stands_first_with_the_steps_and_their_interval() -> None:

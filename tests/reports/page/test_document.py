@@ -17,7 +17,7 @@ from inferometer.analyses.result import Field, Section
 from inferometer.reports.page.blocks import MOST_ROWS, Block, Chart, Facts, Grid, Part, Point, Points, Words
 from inferometer.reports.page.document import MOST_BYTES, render_page
 from inferometer.reports.page.figures import figure_json
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import build_blocks
 
 FIELDS = (
@@ -200,13 +200,13 @@ def test_no_table_makes_the_page_too_large() -> None:
 
 def test_the_same_run_gives_the_same_bytes_and_a_page_without_charts_has_no_plotly() -> None:
     launches = [{"kernel": f"k{i % 3}", "start_ns": 100 * i, "dur_ns": 10 + i} for i in range(40)]
-    first, second = (render_page(build_blocks(Look(trace_of(launches))), title="t").html for _ in range(2))
+    first, second = (render_page(build_blocks(PageData(trace_of(launches))), title="t").html for _ in range(2))
     assert first == second
     assert len(page(Words("x"))) < 100_000
 
 
 def test_every_section_renders_for_a_trace_without_anything() -> None:
-    found = Html(render_page(build_blocks(Look(trace_of())), title="empty").html)
+    found = Html(render_page(build_blocks(PageData(trace_of())), title="empty").html)
     assert "Facts" in found.texts
 
 

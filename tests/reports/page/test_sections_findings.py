@@ -8,12 +8,12 @@ from tools.kineto_maker import Options, write_trace
 import inferometer
 from inferometer import Trace
 from inferometer.reports.page.blocks import Block, Points, Words
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sections import findings
 
 
 def lists(base: Trace, candidate: Trace | None = None) -> dict[str, list[str]]:
-    block = findings.SECTION.build(Look(base, candidate))
+    block = findings.SECTION.build(PageData(base, candidate))
     assert isinstance(block, Block)
     return {part.title: [point.text for point in part.points] for part in block.parts if isinstance(part, Points)}
 
@@ -41,7 +41,7 @@ def test_what_one_run_has_alone_stands_under_it() -> None:
 def test_runs_without_anything_say_so_each() -> None:
     quiet = trace_of([{"kernel": "gemm", "start_ns": 0, "dur_ns": 90}])
     assert lists(quiet, quiet) == {}
-    block = findings.SECTION.build(Look(quiet, quiet))
+    block = findings.SECTION.build(PageData(quiet, quiet))
     assert isinstance(block, Block)
     told = [part.text for part in block.parts if isinstance(part, Words)]
     assert [text.partition(": ")[0] for text in told] == ["Base", "Candidate"]
@@ -52,7 +52,7 @@ def test_a_finding_that_another_explains_names_it(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     with path.open("wb") as file:
         write_trace(Options(fault="sync-points"), file)
-    block = findings.SECTION.build(Look(inferometer.open(path)))
+    block = findings.SECTION.build(PageData(inferometer.open(path)))
     assert isinstance(block, Block)
     points = [point for part in block.parts if isinstance(part, Points) for point in part.points]
     causes = [line.removeprefix("Explained by: ") for point in points for line in point.detail if "Explained" in line]

@@ -14,7 +14,7 @@ import inferometer
 from inferometer.analyses.timeline.timeline import find_timeline
 from inferometer.reports.base import cell
 from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Grid, Points, Words
-from inferometer.reports.page.look import SLICES, Look
+from inferometer.reports.page.look import SLICES, PageData
 from inferometer.reports.page.sections import (
     bounds,
     counters,
@@ -37,7 +37,7 @@ US = 1_000
 
 
 def build(section: Any, trace: Trace) -> Block:
-    block = section.SECTION.build(Look(trace))
+    block = section.SECTION.build(PageData(trace))
     assert isinstance(block, Block)
     return block
 
@@ -76,7 +76,7 @@ def test_each_step_is_a_point_with_its_wall_busy_and_gap_time() -> None:
 
 def test_disturbed_steps_are_marked_with_the_reason() -> None:
     trace = inferometer.open(SAMPLES / "webgpu.log.gz")
-    look = Look(trace)
+    look = PageData(trace)
     assert look.steps is not None
     block = steps.SECTION.build(look)
     assert block is not None
@@ -103,7 +103,7 @@ def test_a_step_far_from_the_others_makes_the_axis_logarithmic() -> None:
 
 
 def test_the_distribution_has_the_medians_of_the_table() -> None:
-    look = Look(inferometer.open(SAMPLES / "webgpu.log.gz"))
+    look = PageData(inferometer.open(SAMPLES / "webgpu.log.gz"))
     assert look.steps is not None
     block = steps.SECTION.build(look)
     assert block is not None
@@ -134,7 +134,7 @@ def test_slopes_below_a_nanosecond_keep_their_digits() -> None:
     trace = trace_of(steps=[step(i, context_len=10 * i) for i in range(20)], totals=rows)
     block = build(steps, trace)
     chart = charts(block)["Growth with context, decode"]
-    assert "grows most: by 0.3 ns a token for each KV position more" in chart.alt
+    assert "grows most: by 0.3 ns per token for each KV position more" in chart.alt
     (growth,) = [part.section for part in block.parts if isinstance(part, Grid) and "Growth" in part.section.title]
     assert cell(growth.fields[0], growth.frame["slope_ns"][0]) == "0.3 ns"
 
@@ -146,7 +146,7 @@ def test_growth_shows_the_growing_classes_with_the_fitted_line() -> None:
     assert points["y"][0] == pytest.approx(1_010)
     assert line["y"] == pytest.approx([1_010, 1_200])
     assert line["x"] == [points["x"][0], points["x"][-1]]
-    assert "by 10.000 μs a token" in chart.alt
+    assert "by 10.000 μs per token" in chart.alt
 
 
 def test_without_contexts_it_says_why_growth_is_not_shown() -> None:
@@ -157,7 +157,7 @@ def test_without_contexts_it_says_why_growth_is_not_shown() -> None:
 def test_without_steps_it_says_how_to_record_them_once() -> None:
     empty = trace_of()
     assert "profiler.step()" in build(steps, empty).lacking
-    assert step_classes.SECTION.build(Look(empty)) is None
+    assert step_classes.SECTION.build(PageData(empty)) is None
     assert "time of kernels in each step" in build(step_classes, trace_of(steps=[step(0)])).lacking
 
 
@@ -189,7 +189,7 @@ def test_layers_by_step_are_of_the_class_with_the_most_time() -> None:
     (cells,) = chart.data
     assert cells["y"] == ["0", "1"]
     assert cells["z"] == [[2] * 6, [3] * 6]
-    assert "layer 1 takes most, 3.000 ms a step" in chart.alt
+    assert "layer 1 takes most, 3.000 ms per step" in chart.alt
 
 
 def test_of_several_ranks_layers_are_of_the_run_that_is_shown() -> None:
@@ -299,7 +299,7 @@ def test_constant_metrics_and_those_beyond_the_charts_are_named() -> None:
 
 @pytest.mark.parametrize("name", ["decode.json.gz", "nsys.sqlite.gz", "webgpu.log.gz", "slow/normal", "slow/abnormal"])
 def test_every_chart_of_a_sample_is_plain_json_with_words(name: str) -> None:
-    look = Look(inferometer.open(SAMPLES / name))
+    look = PageData(inferometer.open(SAMPLES / name))
     for section in EVERY:
         block = section.SECTION.build(look)
         assert block is None or bool(block.parts) != bool(block.lacking)
@@ -346,7 +346,7 @@ def large(launches: int) -> Trace:
 
 def test_a_large_trace_makes_a_small_page_quickly() -> None:
     """A tenth of a million launches; what is shown doesn't grow with them. Analyses have their own tests of speed."""
-    look = Look(large(100_000))
+    look = PageData(large(100_000))
     assert look.timeline
     assert look.groups.launches == 100_000
     assert look.steps

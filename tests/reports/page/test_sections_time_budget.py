@@ -1,22 +1,22 @@
-"""The device-time budget on the page: one table a run, whose rows add up to the window."""
+"""The device-time budget on the page: one table per run, whose rows add up to the window."""
 
 from tests.traces import trace_of
 
 from inferometer.reports.page.blocks import Block, Grid
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sections import time_budget
 
 ROWS = [{"kernel": "gemm", "start_ns": 0, "dur_ns": 60}, {"kernel": "gemm", "start_ns": 80, "dur_ns": 20}]
 
 
-def built(look: Look) -> Block:
+def built(look: PageData) -> Block:
     block = time_budget.SECTION.build(look)
     assert isinstance(block, Block)
     return block
 
 
 def test_one_run_has_one_table_that_adds_up() -> None:
-    (grid,) = built(Look(trace_of(ROWS))).parts
+    (grid,) = built(PageData(trace_of(ROWS))).parts
     assert isinstance(grid, Grid)
     assert grid.section.frame.select("part", "time_ns", "share").rows() == [
         ("gemm kernels", 80, 0.8),
@@ -25,11 +25,11 @@ def test_one_run_has_one_table_that_adds_up() -> None:
 
 
 def test_two_runs_have_one_each() -> None:
-    parts = built(Look(trace_of(ROWS), trace_of(ROWS[:1]))).parts
+    parts = built(PageData(trace_of(ROWS), trace_of(ROWS[:1]))).parts
     assert [part.section.title for part in parts if isinstance(part, Grid)] == ["Base", "Candidate"]
 
 
 def test_without_launches_it_says_what_is_lacking() -> None:
-    block = built(Look(trace_of()))
+    block = built(PageData(trace_of()))
     assert not block.parts
     assert "single launches" in (block.lacking or "")

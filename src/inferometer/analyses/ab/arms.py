@@ -1,4 +1,4 @@
-"""What each path took in each arm, and how far its operators' answers are off: one record a path and arm."""
+"""What each path took in each arm, and how far its operators' answers are off: one record per path and arm."""
 
 import math
 from collections.abc import Mapping, Sequence

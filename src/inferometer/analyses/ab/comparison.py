@@ -17,7 +17,7 @@ from inferometer.analyses.ab.arms import Means, Summed, arm_paths, worst_errors
 from inferometer.analyses.ab.measurement import PathMeasurement
 from inferometer.analyses.ab.path_frame import path_frame
 from inferometer.analyses.ab.root import PhasePass, compare_passes
-from inferometer.analyses.ab.rows import Difference, PathError, PathRow
+from inferometer.analyses.ab.rows import PathDifference, PathError, PathRow
 from inferometer.analyses.ab.statistics import LEVEL
 from inferometer.analyses.ab.steady import are_disturbed, interruptions, without
 from inferometer.analyses.ab.times import Clock, common_repetitions, sum_times
@@ -52,7 +52,7 @@ class PathComparison(Result):
     clock: Clock
     repetitions: int
     passes: Sequence[PhasePass]
-    differences: Mapping[str, Sequence[Difference]]
+    differences: Mapping[str, Sequence[PathDifference]]
     is_pooled: bool
     level: float
     unplaced: Sequence[str]
@@ -84,7 +84,7 @@ class PathComparison(Result):
         return rows[0] if rows else None
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a path, exact."""
+        """One row per path, exact."""
         return path_frame(self.rows, self.arms)
 
     def as_json(self) -> dict[str, Any]:
@@ -229,6 +229,6 @@ def _problems(measurement: PathMeasurement, level: float) -> Iterator[str]:
         yield f"two arms are named {twice[0]}: give each its own name"
     unknown = sorted(set(measurement.calls["arm"].unique()) - set(arms))
     if unknown:
-        yield f"calls of an arm {unknown[0]}: want one of {', '.join(arms) or 'none'}"
+        yield f"calls of an arm {unknown[0]}: expected one of {', '.join(arms) or 'none'}"
     if not 0 < level < 1:
-        yield f"want a level between 0 and 1, found {level}"
+        yield f"expected a level between 0 and 1, found {level}"

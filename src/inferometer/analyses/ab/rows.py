@@ -190,7 +190,7 @@ class PathRow:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PathDifference:
     """A place that differs by itself, beyond chance: a path, or a caller below which the arms call different paths.
 
     Attributes:

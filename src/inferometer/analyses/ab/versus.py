@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from inferometer.analyses.ab.rows import Difference, Interval, PathError, Versus
+from inferometer.analyses.ab.rows import Interval, PathDifference, PathError, Versus
 from inferometer.analyses.ab.statistics import Floats, discoveries, judge, log_ratios, t_interval, t_test
 from inferometer.analyses.ab.times import Integers
 from inferometer.analyses.ab.tree import PathTree
@@ -34,7 +34,7 @@ class Held:
     """A candidate against the base: a `Versus` a path, and the places that differ, the largest first."""
 
     paths: Sequence[Versus]
-    differences: Sequence[Difference]
+    differences: Sequence[PathDifference]
 
 
 def hold_against(
@@ -149,7 +149,7 @@ def _differences(
     owners: Sequence[int],
     grouped: _Paired,
     own_P: NDArray[np.bool_],
-) -> list[Difference]:
+) -> list[PathDifference]:
     before_P, after_P = (_grouped(arm.mean_owns[:, None], owners)[:, 0] for arm in (base, candidate))
     whole = int((candidate.mean_totals - base.mean_totals)[tree.roots].sum())
     found = []
@@ -157,7 +157,7 @@ def _differences(
         delta = int(after_P[i] - before_P[i])
         top = [j for j, owner in enumerate(owners) if owner == i != j and tree.nodes[j].parent == i]
         found.append(
-            Difference(
+            PathDifference(
                 path=tree.nodes[i].key,
                 gone=tuple(tree.nodes[j].name for j in top if base.is_called[j]),
                 new=tuple(tree.nodes[j].name for j in top if not base.is_called[j]),

@@ -1,7 +1,7 @@
 """What changed between two runs, function by function, with time conserved.
 
 First the amounts of work: is a cycle the same in both runs, and if not, can it be made so (`same_work`). Then every
-function of either run is matched (`matches`, `replacements`), and its time a step compared
+function of either run is matched (`matches`, `replacements`), and its time per step compared
 (`contributions`): the added lines and `unexplained_ns` are the change of the step, to the nanosecond.
 
 A step is what one device of one process and rank does in one complete cycle; times are means over steps, in which
@@ -31,10 +31,11 @@ from inferometer.analyses.compare.significance import interval
 class Changes:
     """How a step of the candidate differs from one of the base.
 
-    `amounts`: calls a cycle before any repair. `base_steps`, `candidate_steps`: complete steps compared, of all lanes.
-    `step_ratio`: candidate over base; None where the base has no step. `step_ratio_interval`: None where a run has one
-    cycle of unknown spread. `contributions`: the added lines first, those changed beyond noise before the others.
-    `step_times`: of each complete cycle, ns, empty where a run has no cycles. `account`: what a step is made of besides
+    `amounts`: calls per cycle before any repair. `base_steps`, `candidate_steps`: complete steps compared, of all
+    lanes. `step_ratio`: candidate over base; None where the base has no step. `step_ratio_interval`: None where a run
+    has one cycle of unknown spread. `contributions`: the added lines first, those changed beyond noise before the
+    others. `step_times`: of each complete cycle, ns, empty where a run has no cycles. `account`: what a step is made of
+    besides
     functions: `idle` (and overlap), `rest` (not on the device) or `sums`.
     """
 

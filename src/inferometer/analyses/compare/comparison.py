@@ -135,7 +135,7 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
     for trace, functions, series in zip((base, candidate), _both(sides), entities, strict=True):
         if functions.is_empty and not series:
             raise InputError(
-                f"{trace.facts.source}: want function times, launches, sums by kernel or counters, found none",
+                f"{trace.facts.source}: expected function times, launches, sums by kernel or counters, found none",
                 hint="`inferometer summary` shows what the file holds.",
             )
     has_times = not any(functions.is_empty for functions in _both(sides))

@@ -1,4 +1,4 @@
-"""What each function adds to the change of a step: times a step in both runs, the difference, its interval, its kind.
+"""What each function adds to the change of a step: times per step in both runs, the difference, its interval, its kind.
 
 Lines that are `added` sum up, with `unexplained`, to the change of the step exactly: the device's functions and what
 the lane did besides (`idle` and `overlap` from launches, else `not on the device`). Overlap is negative time: moments

@@ -41,7 +41,7 @@ class Match:
 
 @dataclass
 class Matching:
-    """What is matched so far, and what is left of each run: functions with their calls a step.
+    """What is matched so far, and what is left of each run: functions with their calls per step.
 
     `base_calls`, `candidate_calls`: the same of all functions, matched or not.
     """
@@ -82,11 +82,11 @@ def match_names(base: pl.DataFrame, candidate: pl.DataFrame) -> Matching:
 
 
 def match_families(matching: Matching, ratio: float, families: Collection[str] | None = None) -> None:
-    """Pair what is left where one kernel of a family has as many calls a step on either side.
+    """Pair what is left where one kernel of a family has as many calls per step on either side.
 
     Args:
         matching: Extended in place.
-        ratio: Candidate's calls a cycle over the base's, for the same work.
+        ratio: Candidate's calls per cycle over the base's, for the same work.
         families: Only these; all by default.
     """
     left, right = _by_family(matching.base), _by_family(matching.candidate)
@@ -98,11 +98,13 @@ def match_families(matching: Matching, ratio: float, families: Collection[str] |
             rivals = [one for one in keys if one in matching.base and agree(matching.base[one] * ratio, calls)]
             if key in matching.base and len(fit) == 1 and len(rivals) == 1:
                 words = family.replace("_", " ")
-                matching.pair([key], fit, "renamed", f"the only {words} kernel with as many calls a step in either run")
+                matching.pair(
+                    [key], fit, "renamed", f"the only {words} kernel with as many calls per step in either run"
+                )
 
 
 def match_words(matching: Matching, ratio: float) -> None:
-    """Pair what is left where one name holds the words of several others with as many calls a step each.
+    """Pair what is left where one name holds the words of several others with as many calls per step each.
 
     For sources that tell no order of launches. Arguments as of `match_families`.
     """
@@ -110,11 +112,11 @@ def match_words(matching: Matching, ratio: float) -> None:
     for new, calls in list(matching.candidate.items()):
         parts = _parts(new, calls, {key: scaled[key] for key in matching.base})
         if parts:
-            matching.pair(parts, [new], "fused", "its name holds theirs, as many calls a step each; order unknown")
+            matching.pair(parts, [new], "fused", "its name holds theirs, as many calls per step each; order unknown")
     for gone in list(matching.base):
         parts = _parts(gone, scaled[gone], matching.candidate)
         if parts:
-            matching.pair([gone], parts, "split", "their names are in its, as many calls a step each; order unknown")
+            matching.pair([gone], parts, "split", "their names are in its, as many calls per step each; order unknown")
 
 
 def agree(calls: float, others: float) -> bool:

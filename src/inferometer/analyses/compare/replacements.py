@@ -1,7 +1,7 @@
 """What took the place of what: kernels renamed, fused or split, told by the order of launches.
 
-Anchors are the kernels with as many calls a step in both runs. Between two anchors that follow each other, a stretch of
-other kernels is what the run does at that place. Where base and candidate differ at the same place, as often, what
+Anchors are the kernels with as many calls per step in both runs. Between two anchors that follow each other, a stretch
+of other kernels is what the run does at that place. Where base and candidate differ at the same place, as often, what
 stands there was replaced: one by one of its family is renamed; fewer stand for more where kernels were fused, more for
 fewer where one was split. A kernel must have most of its calls at such places, or go on with the rest of its calls.
 """
@@ -56,7 +56,7 @@ def match_places(matching: Matching, base: pl.DataFrame, candidate: pl.DataFrame
         matching: Extended in place; a match whose calls differ may become part of a group.
         base: `strand` and `function` of launches in order.
         candidate: The same of the candidate.
-        ratio: Candidate's calls a cycle over the base's, for the same work.
+        ratio: Candidate's calls per cycle over the base's, for the same work.
     """
     base, candidate = _without_copies(base), _without_copies(candidate)
     if base.is_empty() or candidate.is_empty():
@@ -162,7 +162,7 @@ def _rename(scene: _Scene) -> None:
             and votes_right[name, other] >= SAME_PLACE * scene.right.calls[other]
         )
         if mostly and name in left and other in right:
-            basis = "in the same place of the launch order, with as many calls a step"
+            basis = "in the same place of the launch order, with as many calls per step"
             scene.matching.pair([left.pop(name)], [right.pop(other)], "renamed", basis)
 
 

@@ -27,7 +27,7 @@ _NORMAL = 1.959963984540054
 
 @dataclass(frozen=True)
 class Units:
-    """`functions`: `function` and `cls`, one row a row of the matrices. F functions, U units.
+    """`functions`: `function` and `cls`, one row for each row of the matrices. F functions, U units.
 
     `dur`, `calls`: sums over lanes, shape (F, U). `cost`: of collectives without waiting, NaN of what never waits.
     `lanes`, `owners`: lanes and processes that have the unit, shape (U,). `count`: units that a row has, the first

@@ -159,4 +159,4 @@ def _software(changes: Changes, slowdown: Slowdown) -> str | None:
         return None
     largest = max(moved, key=lambda line: abs(line.delta_ns))
     few = "One function differs" if len(moved) == 1 else f"{len(moved)} functions differ, the largest"
-    return f"{few}: {decode(largest.name).short_name} ({largest.kind}), {format_duration(largest.delta_ns)} a step."
+    return f"{few}: {decode(largest.name).short_name} ({largest.kind}), {format_duration(largest.delta_ns)} per step."

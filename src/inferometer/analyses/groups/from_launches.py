@@ -7,7 +7,7 @@ import polars as pl
 
 from inferometer.analyses.groups.evidence import evidence_of
 from inferometer.analyses.groups.learned import Lessons
-from inferometer.analyses.groups.members import Group, Member, Part, Refusal, Site
+from inferometer.analyses.groups.members import Group, Member, MemberKernel, Refusal, Site
 from inferometer.analyses.groups.names import call_sentence, group_name
 from inferometer.analyses.groups.ordered_launches import NONE, Numbers, Ordered, order_launches
 from inferometer.analyses.groups.pairs import Edges, find_edges
@@ -117,7 +117,7 @@ def _member(work: Ordered, runs: Runs, found: RunGroup, key: str) -> Member:
     every = np.bincount(work.kernel, minlength=len(work.kernels))
     ran = np.bincount(work.kernel[~work.is_captured], minlength=len(work.kernels))
     parts = [
-        Part(work.kernels[kernel], count, int(every[kernel]), found.ns[kernel] if ran[kernel] else None)
+        MemberKernel(work.kernels[kernel], count, int(every[kernel]), found.ns[kernel] if ran[kernel] else None)
         for kernel, count in sorted(found.kernels[key].items(), key=lambda item: (-item[1], work.kernels[item[0]]))
     ]
     return Member(runs.roles[key].label, tuple(parts), optional=found.present[key] < found.count)

@@ -73,7 +73,7 @@ class Groups(Result):
     why_none: str = ""
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a kernel of a group."""
+        """One row per kernel of a group."""
         rows = [
             {"group": number, "name": group.name, "role": member.role, **part.as_json()}
             for number, group in enumerate(self.groups)
@@ -130,7 +130,8 @@ def find_groups(
     if basis_of(trace) == "totals":
         if learned:
             raise InputError(
-                f"{trace.facts.source}: want single launches to recognise learned groups, found only sums by kernel",
+                f"{trace.facts.source}: expected single launches to recognise learned groups, "
+                "found only sums by kernel",
                 hint="Leave out what to learn from, or give the profile that the sums were made from.",
             )
         found = _from_totals(trace, selection, section, split=split)
@@ -186,7 +187,7 @@ def _from_totals(trace: Trace, selection: Selection, section: int | None, *, spl
     for name in ("device", "stream", "between_ns"):
         if getattr(selection, name) is not None:
             raise InputError(
-                f"{trace.facts.source}: want single launches for the selection by {name.removesuffix('_ns')}, "
+                f"{trace.facts.source}: expected single launches for the selection by {name.removesuffix('_ns')}, "
                 "found only sums by kernel",
                 hint="Leave the selection out, or give the profile that the sums were made from.",
             )

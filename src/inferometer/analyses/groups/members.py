@@ -12,7 +12,7 @@ Verdict = Literal["library call", "learned call", "declared call", "fused-wrappe
 
 
 @dataclass(frozen=True)
-class Part:
+class MemberKernel:
     """One kernel of a role: `count` launches that are part of the group, `of` all its launches.
 
     `total_ns` is None where the source doesn't tell which of the kernel's launches belong here, or they never ran.
@@ -32,7 +32,7 @@ class Member:
     """One role. `optional`: not every call launches it. `modelled_ns`: of a follower, split over its leaders."""
 
     role: str
-    parts: tuple[Part, ...]
+    parts: tuple[MemberKernel, ...]
     optional: bool = False
 
     @property

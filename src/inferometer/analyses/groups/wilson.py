@@ -18,7 +18,7 @@ def lower_bound(hits: int, trials: int, *, z: float = Z_95) -> float:
         ValueError: More hits than trials, or fewer than none.
     """
     if not 0 <= hits <= trials:
-        raise ValueError(f"want 0 <= hits <= trials, found {hits} of {trials}")
+        raise ValueError(f"expected 0 <= hits <= trials, found {hits} of {trials}")
     if not hits:
         return 0.0
     share = hits / trials

@@ -56,7 +56,7 @@ _SCALES = {  # of a unit for people, the largest first
 
 @dataclass(frozen=True)
 class DeviceList(Result):
-    """One row a device; a column says its unit, and null is unknown or not there."""
+    """One row per device; a column says its unit, and null is unknown or not there."""
 
     view: ClassVar[str] = "device_list"
     devices: tuple[Device, ...]
@@ -64,7 +64,7 @@ class DeviceList(Result):
     losses: Losses
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a device."""
+        """One row per device."""
         return self.frame
 
     def as_json(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class DeviceSheet(Result):
 
 @dataclass(frozen=True)
 class TracedDevices(Result):
-    """One row a device of a trace: what the trace calls it, which of ours that is (null: not sure), its values.
+    """One row per device of a trace: what the trace calls it, which of ours that is (null: not sure), its values.
 
     `found` has what the trace says of each, and the devices that may be meant: one where it is sure. `inferred` names
     those that one without a name looks like.
@@ -106,7 +106,7 @@ class TracedDevices(Result):
     losses: Losses
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a device."""
+        """One row per device."""
         return self.frame
 
     def as_json(self) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _doubt(traced: TracedDevice, devices: Sequence[Device], among: Sequence[Devi
     if alike := find_candidates(name, among=among):
         count, memory = format_count(traced.multiprocessors), format_bytes(traced.memory_bytes, binary=True)
         return f'"{name}" with {count} multiprocessors and {memory} isn\'t {_names(alike)}: a part of one?'
-    return f'There is no data of "{name}": --device-file takes yours.'
+    return f'There is no data of "{name}": --hardware-file takes yours.'
 
 
 def _names(devices: Sequence[Device]) -> str:

@@ -1,4 +1,4 @@
-"""The comparison that LatencyPrism publishes, with its own formulas: for those who want those numbers.
+"""The comparison that LatencyPrism publishes, with its own formulas: for those who expected those numbers.
 
 Source: arXiv 2601.09258 and its artifact of January 2026. The numbers are reproduced, not endorsed: cycles are not
 checked to be the same work, the score has no bound and no threshold that separates a fault from chance, all functions
@@ -96,7 +96,7 @@ class _Run:
         rows = metric_rows(trace)
         if rows.is_empty():
             raise InputError(
-                f"{trace.facts.source}: want functions with metrics, cycle by cycle, found none",
+                f"{trace.facts.source}: expected functions with metrics, cycle by cycle, found none",
                 hint="The published table is of LatencyPrism's perf_data.csv; compare without --published.",
             )
         cycles = trace.function_times.group_by("process", "cycle").agg(pl.col("cycle_dur_ns").drop_nulls().first())

@@ -1,7 +1,7 @@
 """The two tests of the published table, for all its rows at once: the same numbers as scipy gives row by row.
 
 Source: `scipy.stats.ttest_ind_from_stats(equal_var=False)` and `mannwhitneyu(method="auto")` of scipy 1.17, two-sided.
-scipy itself would take a call a row, since samples of different rows differ in size.
+scipy itself would take a call per row, since samples of different rows differ in size.
 """
 
 from functools import lru_cache

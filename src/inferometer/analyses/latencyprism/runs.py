@@ -58,7 +58,7 @@ def check_phases(base: str, candidate: str) -> None:
     said = [any(_PREFILL in part for part in mine if part not in other) for mine, other in ((one, two), (two, one))]
     if said[0] != said[1]:
         raise InputError(
-            f"{base} and {candidate}: want two runs of one phase, found that only one is named a prefill",
+            f"{base} and {candidate}: expected two runs of one phase, found that only one is named a prefill",
             hint="Compare prefill with prefill, or rename the file.",
         )
 
@@ -72,14 +72,14 @@ def pair_processes(
         InputError: There is no pair of that sort, or there are too many.
     """
     if pairing not in (None, *PAIRINGS):
-        raise InputError(f"pairing: want strict or cross, found {pairing!r}")
+        raise InputError(f"pairing: expected strict or cross, found {pairing!r}")
     both = [process for process in base if process in candidate and process is not None]
     rest = [[each for each in run if pairing == "cross" or each not in both] for run in (base, candidate)]
     n_cross = 0 if pairing == "strict" else len(rest[0]) * len(rest[1])
     n_strict = 0 if pairing == "cross" else len(both)
     if n_cross + n_strict > _MOST_PAIRS:
         raise InputError(
-            f"want at most {_MOST_PAIRS:,} pairs of processes, found {n_cross + n_strict:,}: "
+            f"expected at most {_MOST_PAIRS:,} pairs of processes, found {n_cross + n_strict:,}: "
             f"{len(base):,} processes in one run, {len(candidate):,} in the other",
             hint="Compare runs of fewer processes, or only those in both with strict pairing.",
         )
@@ -87,7 +87,7 @@ def pair_processes(
     cross = [Pair(one, two, "cross") for one, two in product(*rest)] if n_cross else []
     if not strict and not cross:
         raise InputError(
-            f"want processes to pair, found {_listed(base)} in one run and {_listed(candidate)} in the other",
+            f"expected processes to pair, found {_listed(base)} in one run and {_listed(candidate)} in the other",
             hint="Leave out the pairing, or ask for cross.",
         )
     return [*strict, *cross]

@@ -29,7 +29,7 @@ _CAPTURING = r"^(?:cuda|cu|hip)Stream(?:Begin|End)Capture"
 
 @dataclass(frozen=True)
 class Attribution:
-    """`launches`: a row a launch, of `launched.find_launched`. `sites`: a row a node of `tree`, of `sites.find_sites`.
+    """`launches`: a row per launch, of `find_launched`. `sites`: a row per node of `tree`, of `sites.find_sites`.
 
     `fits`: what each capture gave to replays; `unfitted`: replays that fit none. `has_totals`: the source has sums by
     kernel. `why_none` says why there is no launch, where there is none.
@@ -47,7 +47,7 @@ class Attribution:
     why_none: str = ""
 
     def each(self) -> pl.DataFrame:
-        """A row a launch, in order of time, with all that is known of who launched it.
+        """A row per launch, in order of time, with all that is known of who launched it.
 
         What and where it ran, `how` its chain is known, and the columns of `sites`.
         """

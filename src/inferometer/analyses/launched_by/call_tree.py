@@ -23,7 +23,7 @@ from inferometer.trace.losses import Losses
 
 @dataclass(frozen=True)
 class CallTreeTable(Result):
-    """`frame`: a row a node, depth first, callees longest first.
+    """`frame`: a row per node, depth first, callees longest first.
 
     `node`, `parent` (null for the outermost), `depth`, `kind` (`span`, `frame`, `module`, `op`, `graph`, `kernel`,
     `unknown`), `name`, `count` of launches, `self_ns`, `total_ns` with all callees, `share` of all device time, and
@@ -49,7 +49,7 @@ class CallTreeTable(Result):
         return self.total_ns - self.unattributed_ns
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a node that was asked for."""
+        """One row per node that was asked for."""
         return self.shown
 
     def as_json(self) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def build_nodes(found: Attribution, *, layers: Layers, frames: Frames, code: Use
 
 
 def as_frame(top: Node) -> pl.DataFrame:
-    """A row a node, depth first, callees longest first."""
+    """A row per node, depth first, callees longest first."""
     return pl.DataFrame(list(_rows(top)), schema=_SCHEMA, orient="row")
 
 

@@ -22,7 +22,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class EachLaunch(Result):
-    """`frame`: a row a launch in order of time, with the columns of `Attribution.each` that users read.
+    """`frame`: a row per launch in order of time, with the columns of `Attribution.each` that users read.
 
     `chain` numbers `chains`: all that stood around the call, outermost first, as kind (`span`, `frame`, `module`, `op`,
     `graph`) and name.

@@ -45,7 +45,7 @@ NEEDED = {
 
 
 def find_launched(trace: Trace, selection: Selection, tree: CallTree, *, root: int = ROOT) -> pl.DataFrame:
-    """One row a launch or captured kernel, with its host call and chain.
+    """One row per launch or captured kernel, with its host call and chain.
 
     The columns `NEEDED` of `launches`; `thread` and `called_ns` of its call, null where it is unknown; `node` of the
     tree, `root` where nothing is known around the call; `how` (of `HOWS`) that was found; `is_replay`: one call queued

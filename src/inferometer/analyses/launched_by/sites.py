@@ -49,7 +49,7 @@ class _Columns(dict[str, list[str | None]]):
 
 
 def find_sites(tree: CallTree, code: UserCode) -> pl.DataFrame:
-    """One row a node, in their order: `node` and `COLUMNS`, text.
+    """One row per node, in their order: `node` and `COLUMNS`, text.
 
     `op_chain` has the ops, outermost first; `op` is the innermost. `module` is the path of attributes as far as
     conventions tell it (see `names.module_paths`), `module_pooled` the same for all layers, `module_recorded` the chain

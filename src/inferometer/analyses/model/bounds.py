@@ -63,7 +63,7 @@ class ModelBounds(Result):
         return best if isinstance(best, float) else None
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a phase and kernel."""
+        """One row per phase and kernel."""
         return self.rows
 
     def as_json(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def differing_dimensions(metrics: Mapping[str, Any], model: "Model") -> Iterator
 
 
 def _bounds(rows: pl.DataFrame, bandwidths: Sequence[float], peak: tuple[str, float] | None) -> pl.DataFrame:
-    """One row a kernel and bandwidth."""
+    """One row per kernel and bandwidth."""
     lit = pl.LazyFrame({"bandwidth_bytes_per_s": list(bandwidths)}, schema={"bandwidth_bytes_per_s": pl.Float64})
     unit, flops_per_s = peak or (None, None)
     memory = pl.col("moved_bytes") / pl.col("bandwidth_bytes_per_s") * 1e9

@@ -32,7 +32,7 @@ def printed_rows_of_run(trace: Trace, run: int | None, known: StepTable | None) 
     trace.require(("totals", "steps"))
     if printed_steps(trace).head(1).collect().is_empty():
         raise InputError(
-            f"{trace.facts.source}: want sums by kernel and step, as a WebGPU engine's log has them, found none",
+            f"{trace.facts.source}: expected sums by kernel and step, as a WebGPU engine's log has them, found none",
             hint="Leave --model-config out.",
         )
     table = step_table(trace, run=run) if known is None else known

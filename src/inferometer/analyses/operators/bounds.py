@@ -1,4 +1,4 @@
-"""Every published shape of an operator with its bounds on a device: one row a shape, and what is odd about it.
+"""Every published shape of an operator with its bounds on a device: one row per shape, and what is odd about it.
 
 Times of deployed kernels were published for one device only; on another there is nothing to divide a bound by, and S is
 null. Where the launch binds, S would measure launches and is null too, with the flag `launch_bound`.

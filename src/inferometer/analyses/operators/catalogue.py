@@ -153,7 +153,7 @@ class OperatorSheet(Result):
     published: bool = False
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a shape, with our bounds or the published one."""
+        """One row per shape, with our bounds or the published one."""
         if self.published:
             return pl.DataFrame(self._published_rows(), schema=_PUBLISHED)
         return pl.DataFrame(self._own_rows(), schema=_OWN)

@@ -58,7 +58,7 @@ class PathTableReview(Result):
         return self.explained is not None and self.explained.is_sure
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a path and run: times per call, ns, as corrected and as printed, and the first run less this."""
+        """One row per path and run: times per call, ns, as corrected and as printed, and the first run less this."""
         rows = [
             {
                 "path": row["path"],

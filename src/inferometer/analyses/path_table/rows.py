@@ -84,7 +84,7 @@ def find_rows(trace: Trace) -> PathRows:
     totals = trace.path_totals.select("path_id", "order", "host_ns", "backend").collect()
     if not totals.height or totals["backend"].null_count():
         raise InputError(
-            f"{trace.facts.source}: want a table of times by call path with a column for each run, found "
+            f"{trace.facts.source}: expected a table of times by call path with a column for each run, found "
             + ("times without a run's name" if totals.height else "no such times"),
             hint="A file of this kind begins with: kernel | kernel_path | A | B | A-B",
         )

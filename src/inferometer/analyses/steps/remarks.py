@@ -13,7 +13,9 @@ from inferometer.analyses.steps.outliers import REST
 from inferometer.analyses.steps.sources import RunSteps
 from inferometer.units import format_duration, format_share
 
-_SAID_GROWTH = 0.05  # of the mean GPU time a token: growth of a class by less over the contexts isn't worth a sentence
+_SAID_GROWTH = (
+    0.05  # of the mean GPU time per token: growth of a class by less over the contexts isn't worth a sentence
+)
 _SAID_GAP = 0.02  # of the wall time
 _SAID_FIRST_GAP = 0.05  # of the step's wall time without it
 _SAID_LAUNCH_BOUND = 0.05  # of the wall time
@@ -181,7 +183,7 @@ def _moves(row: dict[str, Any], over: str) -> str:
     what = "wall time" if row["of"] == WALL else "GPU busy time"
     return (
         f"{verb} {along}: {what} {_signed(row['change_ns'])} in all, {format_share(abs(row['share'] or 0))} of the "
-        f"median ({format_slope(row['low_ns'])} to {format_slope(row['high_ns'])} a step)"
+        f"median ({format_slope(row['low_ns'])} to {format_slope(row['high_ns'])} per step)"
     )
 
 

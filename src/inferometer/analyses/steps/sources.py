@@ -98,7 +98,9 @@ def read_steps(trace: Trace, run: int | None = None) -> RunSteps:
     """
     every, found = every_step(trace)
     if every.is_empty():
-        raise InputError(f"{trace.facts.source}: want steps of an engine, found none recorded", hint=_no_steps(found))
+        raise InputError(
+            f"{trace.facts.source}: expected steps of an engine, found none recorded", hint=_no_steps(found)
+        )
     every = every.with_columns(_run_numbers(every, is_printed=has_printed_steps(trace)))
     runs = dict(every.group_by("run").len().sort("run").iter_rows())
     chosen = next(iter(runs)) if run is None else run

@@ -97,7 +97,7 @@ class StepTable(Result):
         return replace(self, serving=beside_steps(serving, self.steps, self.model))
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a step."""
+        """One row per step."""
         return self.steps
 
     def as_json(self) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def _positive(column: str) -> pl.Expr:
 
 
 def _sum_classes(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame:
-    """One row a phase and class, the phases in order of time, their largest classes first."""
+    """One row per phase and class, the phases in order of time, their largest classes first."""
     joined = class_steps.join(steps.select("step", "tokens", "used"), on="step", maintain_order="left")
     order = steps.group_by("phase", maintain_order=True).agg(
         pl.col("step").first().alias("first"), pl.col("step").last().alias("last")

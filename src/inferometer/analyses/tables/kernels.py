@@ -37,7 +37,7 @@ _COLUMNS = (*STATISTICS, "kernel")
 
 @dataclass(frozen=True)
 class KernelTable(Result):
-    """One row a kernel: `share` (0 to 1), `total_ns`, `count`, `mean_ns`, …, `kernel`, and `kind` where copies are in.
+    """One row per kernel: `share` (0 to 1), `total_ns`, `count`, `mean_ns`, …, `kernel`; `kind` where copies are in.
 
     `total_ns` is the sum over everything selected; `shown_ns` over the rows of `frame`. `basis` says what the rows were
     made from. `whole_graphs` counts graph launches that were recorded as one piece: their kernels are not in the table.
@@ -257,7 +257,8 @@ def _refuse_selection(trace: Trace, selection: Selection, *, copies: bool) -> No
     for name, value in asked.items():
         if value is not None:
             raise InputError(
-                f"{trace.facts.source}: want single launches for the selection by {name}, found only sums by kernel",
+                f"{trace.facts.source}: expected single launches for the selection by {name}, "
+                "found only sums by kernel",
                 hint="Leave the selection out, or give the profile that the sums were made from.",
             )
 

@@ -31,7 +31,7 @@ DEVICE_COLUMNS = (
 
 @dataclass(frozen=True)
 class Summary(Result):
-    """`devices`: one row a device (and rank, where known); `kernels`: the first rows of the kernel table.
+    """`devices`: one row per device (and rank, where known); `kernels`: the first rows of the kernel table.
 
     `counts`: rows of every table. `log`: the first lines of text, where the trace is made of printed sums.
     """
@@ -49,7 +49,7 @@ class Summary(Result):
     losses: Losses
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a device; of printed sums, which have none, one a kernel."""
+        """One row per device; of printed sums, which have none, one per kernel."""
         return self.kernels.frame if self.kernels.basis == "totals" else self.devices
 
     def as_json(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _log(trace: Trace) -> pl.DataFrame:
 def device_times(trace: Trace) -> pl.DataFrame:
     """Busy, idle, kernel, copy and overlap time of each device, ns, with the device's name where the file tells it.
 
-    One row a device, or a rank and device where ranks are known. `busy_ns + idle_ns = window_ns`, and
+    One row per device, or a rank and device where ranks are known. `busy_ns + idle_ns = window_ns`, and
     `kernel_busy_ns + copy_busy_ns - overlap_ns = busy_ns`.
     """
     launches = trace.launches.select("rank", "device", "kind", "start_ns", "dur_ns")

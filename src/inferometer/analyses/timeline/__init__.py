@@ -4,4 +4,13 @@
 `waits` say why a device waits, `queue` how many launches wait for it, `ranks` who keeps the others waiting,
 `collectives` what they exchange, `host_activity` what host threads did meanwhile. `budget` is a table whose
 rows add up to the window; `strip` draws it, `remarks` puts it in words.
+
+`analyses/timeline/work.py` sorts device work into compute, communication and copies; `collectives.py` says what is
+known of each launch that communicates (which collective, bytes, type, group); `exposure.py` takes unions of each and
+what runs alone, so that compute + exposed communication + exposed copies + idle = window. `gaps.py` gives every idle
+gap a cause from the call that queued what ended it; where a host waited, then computed, and the work then waited in
+turn, the gap is parted, each with its own time. `waits.py` says which calls wait for the device, by their names or
+proven by their times. `ranks.py` finds who keeps others waiting from the durations of matching collectives, which
+needs no common clock. `queue.py` follows the number of launches called for and not begun, exactly.
+`analyses/nesting.py` finds the innermost range around each call with one sort and one sweep a thread.
 """

@@ -80,7 +80,7 @@ class _Cut:
 
 
 def stream_times(cut: pl.DataFrame, devices: pl.DataFrame) -> pl.DataFrame:
-    """One row a stream of a place, the busiest first. `mostly` is the sort with the largest sum of durations."""
+    """One row per stream of a place, the busiest first. `mostly` is the sort with the largest sum of durations."""
     by = ["place", "stream"]
     launches = cut.lazy().select(*by, "sort", "start_ns", "end_ns", "dur_ns")
     gap = pl.col("start_ns") - pl.col("end_ns").cum_max().shift(1).over(by)

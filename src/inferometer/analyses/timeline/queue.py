@@ -51,7 +51,7 @@ def queue_depths(
         bins: Equal parts of the window in the series; fewer where it has fewer nanoseconds.
 
     Returns:
-        One row a rank and device that has launches with calls: of its `launches` that begin in the window
+        One row per rank and device that has launches with calls: of its `launches` that begin in the window
         `queued_launches` have one, the depth is weighted by time, and `busy_ns + queued_idle_ns + starved_ns =
         window_ns`. And one row a bin.
     """

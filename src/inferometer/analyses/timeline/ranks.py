@@ -28,7 +28,7 @@ _OF = [*_KIND, "k"]
 
 @dataclass(frozen=True)
 class Ranks:
-    """`frame`: one row a place; `collectives`: one row a kernel that communicates, collective and process group.
+    """`frame`: one row a place; `collectives`: one row per kernel that communicates, collective and process group.
 
     Both are empty where there is one place only.
     `imbalance` is the largest compute time over the mean, minus 1; None without compute.

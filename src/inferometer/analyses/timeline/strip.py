@@ -1,4 +1,4 @@
-"""The strip: a time line in text, one line a device or stream, one cell a slice of the common window.
+"""The strip: a time line in text, one line per device or stream, one cell a slice of the common window.
 
 Each slice's time goes to compute, to communication and copies that nothing hides, and to idle: exact, so that a line's
 parts add up to the window. A cell shows the sort of work that takes most of its busy time, and how busy it is.

@@ -47,7 +47,7 @@ class Timeline(Result):
     glyphs: Glyphs = BLOCKS
 
     def to_polars(self) -> pl.DataFrame:
-        """One row a device."""
+        """One row per device."""
         return self.devices
 
     def as_json(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def torch_unavailable(device: str) -> str | None:
     if kind == "cpu":
         return None
     if kind != "cuda":
-        return f"want cpu or cuda as the device, found {device}"
+        return f"expected cpu or cuda as the device, found {device}"
     import torch
 
     seen = torch.cuda.device_count() if torch.cuda.is_available() else 0

@@ -1,7 +1,7 @@
 """A decoder's operators of the backend `triton`: our own Triton kernels, of `kernels/`.
 
-It takes tensors of float32, float16 and bfloat16 that want no gradient; each condition below says what else. On a CPU
-the kernels are interpreted: that shows that they are right, and says nothing about how fast they are. For it the
+It takes tensors of float32, float16 and bfloat16 that expected no gradient; each condition below says what else. On a
+CPU the kernels are interpreted: that shows that they are right, and says nothing about how fast they are. For it the
 process must be started with `TRITON_INTERPRET=1`, or must not have loaded Triton before the backend is chosen.
 """
 

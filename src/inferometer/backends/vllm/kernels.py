@@ -164,7 +164,7 @@ def _require_fp8(own: Any, name: str, largest: float | None) -> None:
     from inferometer.operators.catalogue.draws import largest_of, torch_dtype
 
     short = str(own).removeprefix("torch.")
-    require(torch_dtype(name) == own, f"vllm quantises to {short} here, want {name}")
+    require(torch_dtype(name) == own, f"vllm quantises to {short} here, expected {name}")
     require_largest(_LIBRARY, name, largest, largest_of(name), _LARGEST[name])
 
 

@@ -101,16 +101,16 @@ def parse_kernel(name: str, text: str) -> KernelSource:
     """What a kernel's text declares."""
     header = {match["key"]: match["value"] for match in _HEADER.finditer(text)}
     if "op" not in header or "reference" not in header:
-        raise InferometerError(f"{name}.wgsl: want lines //! op: and //! reference:, found {sorted(header)}")
+        raise InferometerError(f"{name}.wgsl: expected lines //! op: and //! reference:, found {sorted(header)}")
     requires = frozenset(part.strip() for part in header.get("requires", "").split(",") if part.strip())
     if unknown := requires.difference(FEATURES):
-        raise InferometerError(f"{name}.wgsl: requires {', '.join(sorted(unknown))}: want {', '.join(FEATURES)}")
+        raise InferometerError(f"{name}.wgsl: requires {', '.join(sorted(unknown))}: expected {', '.join(FEATURES)}")
     bindings = tuple(
         KernelBinding(int(match["number"]), match["name"], match["access"], match["type"].replace(" ", ""))
         for match in _BINDING.finditer(text)
     )
     if [binding.number for binding in bindings] != list(range(len(bindings))) or not bindings:
-        raise InferometerError(f"{name}.wgsl: want bindings 0, 1, … in order, found {[b.number for b in bindings]}")
+        raise InferometerError(f"{name}.wgsl: expected bindings 0, 1, … in order, found {[b.number for b in bindings]}")
     overrides = list(_OVERRIDE.finditer(text))
     return KernelSource(
         name=name,

@@ -87,9 +87,11 @@ def _check_input(
         if architecture not in ARCHITECTURES:
             raise UnknownName("architecture", architecture, ARCHITECTURES)
     if not candidate.is_file():
-        raise InputError(f"{candidate}: want a Python file, found {'a folder' if candidate.is_dir() else 'nothing'}")
+        raise InputError(
+            f"{candidate}: expected a Python file, found {'a folder' if candidate.is_dir() else 'nothing'}"
+        )
     if not architectures or not args_list:
-        raise InputError(f"want something to build, found no {'shapes' if architectures else 'architectures'}")
+        raise InputError(f"expected something to build, found no {'shapes' if architectures else 'architectures'}")
 
 
 def _check_installed() -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from inferometer.bench.builds.limits import Limits, occupancy_of
+from inferometer.bench.builds.limits import ArchitectureLimits, occupancy_of
 from inferometer.bench.builds.machine_code import (
     Instructions,
     Resources,
@@ -19,7 +19,7 @@ from inferometer.bench.builds.machine_code import (
 _TOOL_SECONDS = 60  # a kernel of 10,000 instructions takes half a second
 
 
-def measured(limits: Limits, found: Any, log: str) -> dict[str, Any]:
+def measured(limits: ArchitectureLimits, found: Any, log: str) -> dict[str, Any]:
     """The fields of a `KernelBuild` that the binary tells.
 
     Args:
@@ -45,7 +45,7 @@ def measured(limits: Limits, found: Any, log: str) -> dict[str, Any]:
     }
 
 
-def _read(limits: Limits, found: Any, log: str) -> tuple[Resources, Instructions]:
+def _read(limits: ArchitectureLimits, found: Any, log: str) -> tuple[Resources, Instructions]:
     if limits.backend == "hip":
         assembly = found.asm["amdgcn"]
         return read_amd_metadata(assembly), count_amd(assembly)

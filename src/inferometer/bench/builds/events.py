@@ -86,7 +86,7 @@ Event = Began | Built | Launched | Refused | Multiplied | Stopped | Lacking | Re
 
 
 class Events:
-    """Appends events to a file, one a line."""
+    """Appends events to a file, one per line."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)

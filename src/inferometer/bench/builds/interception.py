@@ -12,7 +12,7 @@ from typing import Any
 
 from inferometer.bench.builds.disassembly import measured
 from inferometer.bench.builds.events import Began, Built, Events, Launched, Refused
-from inferometer.bench.builds.limits import Limits
+from inferometer.bench.builds.limits import ArchitectureLimits
 from inferometer.bench.builds.record import KernelBuild
 from inferometer.bench.builds.stub_driver import StubDriver, call_once
 from inferometer.errors import clean
@@ -24,7 +24,9 @@ _TOLD = 20  # lines of a compiler's messages that are kept
 class Recorder:
     """Compiles and reports. `case` is the call that is going on."""
 
-    def __init__(self, limits: Limits, architecture: str, events: Events, messages: str, driver: StubDriver) -> None:
+    def __init__(
+        self, limits: ArchitectureLimits, architecture: str, events: Events, messages: str, driver: StubDriver
+    ) -> None:
         self.case: int | None = None
         self._limits, self._architecture, self._events, self._driver = limits, architecture, events, driver
         self._messages = Path(messages)

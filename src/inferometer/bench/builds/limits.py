@@ -22,7 +22,7 @@ TENSOR_MEMORY_COLUMNS = 512
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class ArchitectureLimits:
     """Of one architecture.
 
     Attributes:
@@ -54,20 +54,22 @@ class Limits:
     device: str
 
 
-def _nvidia(target: int, *, warps: int, blocks: int, shared_KiB: int, multiprocessors: int, device: str) -> Limits:
-    return Limits(
+def _nvidia(
+    target: int, *, warps: int, blocks: int, shared_KiB: int, multiprocessors: int, device: str
+) -> ArchitectureLimits:
+    return ArchitectureLimits(
         backend="cuda", target=target, warp_size=32, warps=warps, blocks=blocks, lone_warp_blocks=blocks,
         shared_block_bytes=(shared_KiB - 1) * 1024, shared_bytes=shared_KiB * 1024, shared_reserved_bytes=1024,
         shared_granule_bytes=128, multiprocessors=multiprocessors, device=device,
     )  # fmt: skip
 
 
-ARCHITECTURES: Mapping[str, Limits] = {
+ARCHITECTURES: Mapping[str, ArchitectureLimits] = {
     "sm_80": _nvidia(80, warps=64, blocks=32, shared_KiB=164, multiprocessors=108, device="A100"),
     "sm_89": _nvidia(89, warps=48, blocks=24, shared_KiB=100, multiprocessors=142, device="L40S"),
     "sm_90": _nvidia(90, warps=64, blocks=32, shared_KiB=228, multiprocessors=132, device="H100 SXM"),
     "sm_100": _nvidia(100, warps=64, blocks=32, shared_KiB=228, multiprocessors=148, device="B200"),
-    "gfx942": Limits(
+    "gfx942": ArchitectureLimits(
         backend="hip", target="gfx942", warp_size=64, warps=32, blocks=16, lone_warp_blocks=32,
         shared_block_bytes=65_536, shared_bytes=65_536, shared_reserved_bytes=0, shared_granule_bytes=512,
         multiprocessors=304, device="MI300X",
@@ -94,7 +96,7 @@ class Occupancy:
 
 
 def occupancy_of(
-    limits: Limits, *, num_warps: int, registers: int, shared_bytes: int, tensor_memory_columns: int = 0
+    limits: ArchitectureLimits, *, num_warps: int, registers: int, shared_bytes: int, tensor_memory_columns: int = 0
 ) -> Occupancy:
     """Blocks of a kernel that fit into a multiprocessor, by the first of the scarcest resources.
 
@@ -120,7 +122,7 @@ def occupancy_of(
     return Occupancy(blocks, blocks * num_warps, limits.warps, limited_by)
 
 
-def _shared_blocks(limits: Limits, shared_bytes: int) -> int:
+def _shared_blocks(limits: ArchitectureLimits, shared_bytes: int) -> int:
     if shared_bytes > limits.shared_block_bytes:
         return 0
     asked = _rounded(shared_bytes + limits.shared_reserved_bytes, limits.shared_granule_bytes)

@@ -105,7 +105,7 @@ class Builds(Result):
     def remarks(self) -> Sequence[str]:
         """The errors, as sentences."""
         return [
-            f"{each.where}: {each.found}; want {each.wanted}." for each in self.findings if each.severity == "error"
+            f"{each.where}: {each.found}; expected {each.wanted}." for each in self.findings if each.severity == "error"
         ]
 
     def as_json(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
-from inferometer.bench.builds.limits import REGISTERS, SCHEDULERS, Limits
+from inferometer.bench.builds.limits import REGISTERS, SCHEDULERS, ArchitectureLimits
 
 PRODUCTS = frozenset(
     {
@@ -27,7 +27,7 @@ class StubDriver:
     `registers` are those of each binary: kernels that plan by their own occupancy ask for it.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ArchitectureLimits) -> None:
         from triton.backends.compiler import GPUTarget
 
         self._limits = limits
@@ -109,12 +109,12 @@ def call_once(call: Callable[[], Any], *args: Any, quantiles: Any = None, **kwar
     return 1.0 if quantiles is None else [1.0] * len(quantiles)
 
 
-def capability_of(limits: Limits) -> tuple[int, int]:
+def capability_of(limits: ArchitectureLimits) -> tuple[int, int]:
     """9.0 of sm_90."""
     return divmod(limits.target, 10) if isinstance(limits.target, int) else (9, 4)
 
 
-def pretend_cuda(limits: Limits) -> set[str]:
+def pretend_cuda(limits: ArchitectureLimits) -> set[str]:
     """Lets a wrapper that asks for a GPU believe in one. For good: the process ends after it.
 
     Returns:

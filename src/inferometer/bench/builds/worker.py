@@ -15,7 +15,7 @@ import msgspec
 
 from inferometer.bench.builds.events import Ended, Events, Job, Lacking, Multiplied, Ready, Stopped
 from inferometer.bench.builds.interception import Recorder, describe
-from inferometer.bench.builds.limits import ARCHITECTURES, Limits
+from inferometer.bench.builds.limits import ARCHITECTURES, ArchitectureLimits
 from inferometer.bench.builds.stub_driver import StubDriver, pretend_cuda
 from inferometer.bench.process.candidate import MODULE, BadCandidate, find_call, load_module
 from inferometer.errors import clean
@@ -70,7 +70,7 @@ def _build(job: Job, events: Events) -> None:
         return
     call = find_call(module, operator.name, operator.settings)
     if call is None:
-        raise BadCandidate(f'want a function "{operator.name}", found {_own_of(module)}')
+        raise BadCandidate(f'expected a function "{operator.name}", found {_own_of(module)}')
     for recorder.case, args in enumerate(job.cases):
         tensors = operator.inputs(**args, seed=job.seed)
         multiplied.clear()
@@ -78,7 +78,7 @@ def _build(job: Job, events: Events) -> None:
         events.send(Multiplied(sorted(multiplied)))
 
 
-def _lacking(limits: Limits) -> Lacking | None:
+def _lacking(limits: ArchitectureLimits) -> Lacking | None:
     """What of Triton isn't here, as its wheel has all."""
     try:
         from triton import knobs

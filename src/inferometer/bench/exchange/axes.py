@@ -165,7 +165,7 @@ def _evaluate(operator: Operator, expression: str, names: Mapping[str, Any]) -> 
 def _size(operator: Operator, axis: str, value: Any) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
-    raise InputError(f"{operator.name}: axis {axis}: want a size, found {value!r:.60}")
+    raise InputError(f"{operator.name}: axis {axis}: expected a size, found {value!r:.60}")
 
 
 def _tensor(spec: str, leading: tuple[str, ...], names: Mapping[str, Any]) -> Tensor:

@@ -49,14 +49,14 @@ def read_integers(root: Path, path: str, key: str, *, where: str) -> list[int]:
     try:
         file = (root / path).resolve()
         if not file.is_relative_to(root.resolve()):
-            raise FormatError(f'{where}.path: want a file in the dataset, found "{path}"')
+            raise FormatError(f'{where}.path: expected a file in the dataset, found "{path}"')
         with file.open("rb") as source:
             entry, dtype, data = _read_entry(source, file, key)
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
         said = getattr(error, "strerror", None) or error
         raise InputError(f"{where}.path: {path}: {said}", hint=_HINT) from error
     if len(data) != entry.shape[0] * np.dtype(dtype).itemsize:
-        raise FormatError(f"{file}: {key}: want {entry.shape[0]:,} numbers, found {len(data):,} bytes")
+        raise FormatError(f"{file}: {key}: expected {entry.shape[0]:,} numbers, found {len(data):,} bytes")
     return [int(each) for each in np.frombuffer(data, dtype)]
 
 
@@ -64,12 +64,12 @@ def _read_entry(source: BinaryIO, file: Path, key: str) -> tuple[_Entry, str, by
     """What the header says of a tensor, its dtype as numpy has it, and its bytes."""
     length, size = int.from_bytes(source.read(_LENGTH), "little"), file.stat().st_size
     if not 2 <= length <= min(_LONGEST_HEADER, size - _LENGTH):
-        raise FormatError(f"{file}: want a safetensors file, found a header of {length:,} bytes")
+        raise FormatError(f"{file}: expected a safetensors file, found a header of {length:,} bytes")
     entry = _find_entry(source.read(length), file, key)
     (start, end), room = entry.data_offsets, size - _LENGTH - length
     dtype = _DTYPES.get(entry.dtype)
     if dtype is None or len(entry.shape) != 1:
-        raise FormatError(f"{file}: {key}: want a row of integers, found {entry.dtype} {list(entry.shape)}")
+        raise FormatError(f"{file}: {key}: expected a row of integers, found {entry.dtype} {list(entry.shape)}")
     if not 0 <= start <= end <= room or end - start > _LARGEST:
         raise FormatError(f"{file}: {key}: its bytes {start:,} to {end:,} don't lie in the file's {room:,}")
     source.seek(_LENGTH + length + start)
@@ -81,10 +81,10 @@ def _find_entry(header: bytes, file: Path, key: str) -> _Entry:
         entries = msgspec.json.decode(header, type=dict[str, msgspec.Raw])
         entry = entries.get(key)
         if entry is None:
-            raise FormatError(f'{file}: want a tensor "{key}", found {", ".join(entries) or "none"}')
+            raise FormatError(f'{file}: expected a tensor "{key}", found {", ".join(entries) or "none"}')
         return msgspec.json.decode(entry, type=_Entry)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(f"{file}: want a safetensors file, found: {error}") from error
+        raise FormatError(f"{file}: expected a safetensors file, found: {error}") from error
 
 
 _HINT = "The lengths of sequences are in that file: get it with the dataset, in its folder blob/."

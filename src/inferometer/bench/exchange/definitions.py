@@ -13,7 +13,16 @@ from typing import Any, Literal
 import msgspec
 
 from inferometer.bench.exchange.axes import Bound, Tensor, bind, check_args, parameters_of, sizes_of
-from inferometer.bench.exchange.schema import Build, Const, DefinedBy, Definition, Solution, Source, TensorSpec, Var
+from inferometer.bench.exchange.schema import (
+    Build,
+    Const,
+    DefinedBy,
+    Definition,
+    Solution,
+    SolutionFile,
+    TensorSpec,
+    Var,
+)
 from inferometer.errors import InputError
 from inferometer.operators.operator import Operator
 
@@ -130,7 +139,7 @@ def solve(definition: Definition, operator: Operator, contender: str, author: st
             dependencies=("torch", "triton") if language == "triton" else ("torch",),
             destination_passing_style=False,
         ),
-        sources=(Source(path="main.py", content=main), Source(path="candidate.py", content=text)),
+        sources=(SolutionFile(path="main.py", content=main), SolutionFile(path="candidate.py", content=text)),
         description=f"The file {contender}, as inferometer timed it.",
     )
 

@@ -17,12 +17,15 @@ FUNCTIONAL_ONLY = "CPU, functional only: its times show that the kernels run, no
 
 _KINDS: tuple[tuple[str, Status], ...] = (
     (r"took longer than", "TIMEOUT"),
-    (r"want a function \w+ or a class|want a Python file|SyntaxError|ImportError|ModuleNotFoundError", "COMPILE_ERROR"),
-    (r"\w+: (want dtype)", "INCORRECT_DTYPE"),
-    (r"\w+: want (shape|\d+ outputs)", "INCORRECT_SHAPE"),
+    (
+        r"expected a function \w+ or a class|expected a Python file|SyntaxError|ImportError|ModuleNotFoundError",
+        "COMPILE_ERROR",
+    ),
+    (r"\w+: (expected dtype)", "INCORRECT_DTYPE"),
+    (r"\w+: expected (shape|\d+ outputs)", "INCORRECT_SHAPE"),
 )
 _WRONG = re.compile(  # as bench/comparison.py words it
-    r"\w+: (the error is|row [\d,]+ is|number [\d,]+ of|want \S+ where|[\d,]+ of [\d,]+ values|"
+    r"\w+: (the error is|row [\d,]+ is|number [\d,]+ of|expected \S+ where|[\d,]+ of [\d,]+ values|"
     r"a value is|[\d.]+% of the values)"
 )
 _SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}

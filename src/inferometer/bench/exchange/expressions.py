@@ -62,7 +62,7 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
 
 def _binary(op: ast.operator, left: Any, right: Any) -> Any:
     if isinstance(left, list) and right > _MOST:
-        raise ValueError(f"want at most {_MOST:,} entries, found {right:,}")
+        raise ValueError(f"expected at most {_MOST:,} entries, found {right:,}")
     return _BINARY[type(op)](left, right)
 
 
@@ -101,7 +101,7 @@ def _experts(tokens: int, experts: int, top_k: int) -> Any:
 
 def _rows(sequences: int, states: int) -> Any:
     if sequences > states:
-        raise ValueError(f"{sequences} sequences want a row each of {states}")
+        raise ValueError(f"{sequences} sequences expected a row each of {states}")
     return np.random.default_rng(_SEED).permutation(states)[:sequences].astype(np.int32)
 
 

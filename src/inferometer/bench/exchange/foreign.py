@@ -31,7 +31,7 @@ class Foreign:
         """The size of a var axis."""
         size = self.workload.axes.get(name)
         if size is None or size < 0:
-            raise FormatError(f"{self.where}: axes.{name}: want a size, found {size}")
+            raise FormatError(f"{self.where}: axes.{name}: expected a size, found {size}")
         return size
 
     def integers(self, name: str, count: int) -> list[int]:
@@ -39,10 +39,12 @@ class Foreign:
         spec = self.workload.inputs.get(name)
         if not isinstance(spec, Safetensors):
             found = "nothing" if spec is None else "other data"
-            raise InputError(f"{self.where}: inputs.{name}: lengths aren't known from axes: want a file, found {found}")
+            raise InputError(
+                f"{self.where}: inputs.{name}: lengths aren't known from axes: expected a file, found {found}"
+            )
         numbers = self.read(spec, f"{self.where}: inputs.{name}")
         if len(numbers) != count:
-            raise FormatError(f"{self.where}: inputs.{name}: want {count:,} numbers, found {len(numbers):,}")
+            raise FormatError(f"{self.where}: inputs.{name}: expected {count:,} numbers, found {len(numbers):,}")
         return numbers
 
     def lengths(self, name: str, total: str) -> list[int]:
@@ -52,7 +54,7 @@ class Foreign:
         offsets = self.integers(name, self.axis("len_indptr"))
         lengths = [end - start for start, end in pairwise(offsets)]
         if not offsets or offsets[0] != 0 or min(lengths, default=0) < 0:
-            raise FormatError(f"{self.where}: inputs.{name}: want offsets that begin with 0 and don't fall")
+            raise FormatError(f"{self.where}: inputs.{name}: expected offsets that begin with 0 and don't fall")
         return lengths
 
 
@@ -89,17 +91,17 @@ def _paged(*, causal: bool) -> Take:
 def _check_scale(foreign: Foreign, head_dim: int) -> None:
     scale = foreign.workload.inputs.get("sm_scale")
     if not isinstance(scale, Scalar):
-        raise InputError(f"{foreign.where}: inputs.sm_scale: want a number, found none")
+        raise InputError(f"{foreign.where}: inputs.sm_scale: expected a number, found none")
     if not isclose(float(scale.value), head_dim**-0.5, rel_tol=1e-3):
-        want = f"want {head_dim**-0.5:.6g}, one over the root of the head size"
+        want = f"expected {head_dim**-0.5:.6g}, one over the root of the head size"
         raise InputError(f"{foreign.where}: inputs.sm_scale: {want}, found {scale.value:.6g}: not our contract")
 
 
 def _check_lengths(foreign: Foreign, queries: Sequence[int], keys: Sequence[int]) -> None:
     if len(queries) != len(keys):
-        raise FormatError(f"{foreign.where}: want as many sequences of keys as of queries, {len(queries):,}")
+        raise FormatError(f"{foreign.where}: expected as many sequences of keys as of queries, {len(queries):,}")
     if not keys:
-        raise FormatError(f"{foreign.where}: want a sequence at least, found none")
+        raise FormatError(f"{foreign.where}: expected a sequence at least, found none")
     for at, (query, key) in enumerate(zip(queries, keys, strict=True)):
         if query > key:
             raise InputError(
@@ -161,7 +163,7 @@ def _check_definition(foreign: Foreign, definition: Definition, const: Mapping[s
     for axis, size in const.items():
         found = definition.axes.get(axis)
         if not isinstance(found, Const) or found.value != size:
-            raise InputError(f"{foreign.where}: {definition.name}: axes.{axis}: want {size} as its name has it")
+            raise InputError(f"{foreign.where}: {definition.name}: axes.{axis}: expected {size} as its name has it")
     for name, spec in definition.inputs.items():
         if spec.shape is not None and spec.dtype not in ("bfloat16", "int32", "int64"):
             raise InputError(f"{foreign.where}: {definition.name}: {name} is {spec.dtype}: ours is bfloat16")

@@ -145,7 +145,7 @@ class Trace(_Part, frozen=True, kw_only=True, omit_defaults=True):
     evaluation: Evaluation | None = None
 
 
-class Source(_Part, frozen=True, kw_only=True):
+class SolutionFile(_Part, frozen=True, kw_only=True):
     """A file of a solution."""
 
     path: str
@@ -169,5 +169,5 @@ class Solution(_Part, frozen=True, kw_only=True, omit_defaults=True):
     definition: str
     author: str
     spec: Build
-    sources: tuple[Source, ...]
+    sources: tuple[SolutionFile, ...]
     description: str | None = None

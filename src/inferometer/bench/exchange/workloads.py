@@ -18,7 +18,7 @@ from inferometer.bench.exchange.axes import bind
 from inferometer.bench.exchange.blobs import read_integers
 from inferometer.bench.exchange.foreign import Foreign, take_foreign
 from inferometer.bench.exchange.schema import DefinedBy, Definition, Drawn, Random, Safetensors, Scalar, Workload
-from inferometer.bench.shapes import Asked
+from inferometer.bench.shapes import ChosenShapes
 from inferometer.errors import FormatError, InputError, UnknownName, clean
 from inferometer.operators import require_operator
 from inferometer.operators.operator import Operator
@@ -53,7 +53,7 @@ class _Place:
 
 def read_workloads(
     path: Path, definitions: Path | None = None, *, said: Callable[[str], None] | None = None
-) -> list[Asked]:
+) -> list[ChosenShapes]:
     """The shapes of a file, each once, by operator in the order of the file.
 
     Args:
@@ -82,8 +82,8 @@ def read_workloads(
         key = msgspec.json.encode(args, order="deterministic")
         found.setdefault(operator.name, {}).setdefault(key, (clean(label), args))
     if not found:
-        raise refused or FormatError(f"{path}: want a workload at least, found none", hint=_HINT)
-    return [Asked(require_operator(name), tuple(shapes.values())) for name, shapes in found.items()]
+        raise refused or FormatError(f"{path}: expected a workload at least, found none", hint=_HINT)
+    return [ChosenShapes(require_operator(name), tuple(shapes.values())) for name, shapes in found.items()]
 
 
 def _read_places(path: Path, definitions: Path | None) -> Iterator[tuple[_Place, Workload]]:
@@ -92,17 +92,17 @@ def _read_places(path: Path, definitions: Path | None) -> Iterator[tuple[_Place,
     for where, line in _read_lines(path):
         workload, name = _workload_of(where, line), line.definition or path.stem
         if not _NAME.fullmatch(name):
-            raise FormatError(f'{where}: definition: want a name, found "{clean(name):.80}"')
+            raise FormatError(f'{where}: definition: expected a name, found "{clean(name):.80}"')
         yield _Place(where, name, root, definitions or root / "definitions"), workload
 
 
 def _read_lines(path: Path) -> Iterator[tuple[str, _Line]]:
     """Each workload or trace, with the file and its line."""
     if path.suffix not in (".json", ".jsonl"):
-        raise InputError(f"{path}: want a file of workloads, .jsonl or .json", hint=_HINT)
+        raise InputError(f"{path}: expected a file of workloads, .jsonl or .json", hint=_HINT)
     try:
         if path.stat().st_size > _LARGEST:
-            raise FormatError(f"{path}: want at most {_LARGEST:,} bytes, found {path.stat().st_size:,}", hint=_HINT)
+            raise FormatError(f"{path}: expected at most {_LARGEST:,} bytes, found {path.stat().st_size:,}", hint=_HINT)
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
@@ -131,7 +131,7 @@ def _workload_of(where: str, line: _Line) -> Workload:
     if line.workload is not None:
         return line.workload
     if line.axes is None:
-        raise FormatError(f"{where}: want a workload, or a trace that has one, found neither", hint=_HINT)
+        raise FormatError(f"{where}: expected a workload, or a trace that has one, found neither", hint=_HINT)
     return Workload(axes=line.axes, inputs=line.inputs, uuid=line.uuid, inferometer=line.inferometer)
 
 
@@ -170,7 +170,9 @@ def _checked(place: _Place, workload: Workload, name: str, args: dict[str, Any])
         raise FormatError(f"{place.where}: inferometer.args: {error.message}") from error
     for axis, size in workload.axes.items():
         if sizes.get(axis) not in (None, size):
-            raise FormatError(f"{place.where}: axes.{axis}: want {sizes[axis]} as the arguments have it, found {size}")
+            raise FormatError(
+                f"{place.where}: axes.{axis}: expected {sizes[axis]} as the arguments have it, found {size}"
+            )
     return operator
 
 
@@ -195,6 +197,6 @@ def _find_definition(place: _Place) -> Definition | None:
             raise InputError(f"{file}: {error.strerror}") from error
         found = _decode(str(file), data, Definition)
         if found.name != place.name:
-            raise FormatError(f'{file}: name: want "{place.name}", found "{clean(found.name):.80}"')
+            raise FormatError(f'{file}: name: expected "{place.name}", found "{clean(found.name):.80}"')
         return found
     return None

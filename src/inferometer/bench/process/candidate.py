@@ -33,7 +33,7 @@ def load_candidate(path: Path, name: str, settings: Sequence[str]) -> Call:
     """
     call = find_call(load_module(path), name, settings)
     if call is None:
-        raise BadCandidate(f"want a function {name} or a class {_CLASS} in it, found neither")
+        raise BadCandidate(f"expected a function {name} or a class {_CLASS} in it, found neither")
     return call
 
 
@@ -57,7 +57,7 @@ def load_module(path: Path) -> ModuleType:
     """Run a candidate's file, as a module called `MODULE`."""
     spec = importlib.util.spec_from_file_location(MODULE, path)
     if spec is None or spec.loader is None:
-        raise BadCandidate("want a Python file, whose name ends in .py")
+        raise BadCandidate("expected a Python file, whose name ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[MODULE] = module
     spec.loader.exec_module(module)

@@ -14,7 +14,7 @@ from typing import Any
 
 from inferometer.bench.process.caches import Caches
 from inferometer.bench.process.interpreted import OwnTime
-from inferometer.bench.process.lanes import Lane
+from inferometer.bench.process.lanes import ReadyCandidate
 from inferometer.bench.process.tampering import Seal
 from inferometer.bench.process.timers import Call, CannotTime, Timer, make_timer
 
@@ -41,7 +41,7 @@ class Course:
     device: str
     caches: Caches
     own: OwnTime
-    lanes: list[Lane] = field(default_factory=list)
+    lanes: list[ReadyCandidate] = field(default_factory=list)
     sealed: Seal | None = None
     _at: int | None = None  # whose call it is
     _outputs: list[list[Any]] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Course:
         files = frozenset(each["file"] for each in request["lanes"] if each["file"] is not None)
         return cls(torch, require_operator(request["operator"]).inputs, device, caches, OwnTime.watch(files))
 
-    def begin(self, lanes: list[Lane], sealed: Seal) -> None:
+    def begin(self, lanes: list[ReadyCandidate], sealed: Seal) -> None:
         """Once all are loaded."""
         self.lanes, self.sealed = lanes, sealed
 

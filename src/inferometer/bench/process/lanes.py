@@ -15,7 +15,7 @@ class BadAnswer(Exception):
     """What a kernel returned is no answer; the message says why."""
 
 
-class Lane:
+class ReadyCandidate:
     """One contender, ready to be called.
 
     Args:
@@ -39,7 +39,7 @@ class Lane:
         outputs = list(found) if isinstance(found, tuple | list) else [found]
         odd = next((type(each).__name__ for each in outputs if type(each) is not torch.Tensor), None)
         if odd is not None:
-            raise BadAnswer(f"want plain tensors, found {odd}")
+            raise BadAnswer(f"expected plain tensors, found {odd}")
         self._refuse_shared(outputs, {n: t for n, t in tensors.items() if n not in self._updates})
         self._before = outputs
         return outputs
@@ -49,22 +49,26 @@ class Lane:
         before = {_memory(tensor) for tensor in self._before} - {0, *map(_memory, tensors.values())}
         for i, output in enumerate(outputs):
             if (name := inputs.get(_memory(output))) is not None:
-                raise BadAnswer(f"output {i} lies in the memory of the input {name}: want a tensor of its own")
+                raise BadAnswer(f"output {i} lies in the memory of the input {name}: expected a tensor of its own")
             if _memory(output) in before:
-                raise BadAnswer(f"output {i} lies in the memory of the answer before it: want a new tensor each call")
+                raise BadAnswer(
+                    f"output {i} lies in the memory of the answer before it: expected a new tensor each call"
+                )
 
 
-def load_lane(request: Mapping[str, Any], operator: str, settings: Collection[str], updates: Collection[str]) -> Lane:
+def load_lane(
+    request: Mapping[str, Any], operator: str, settings: Collection[str], updates: Collection[str]
+) -> ReadyCandidate:
     """The contender that a request names.
 
     Raises:
         Exception: What its code raises.
     """
     if request["file"] is not None:
-        return Lane(load_candidate(Path(request["file"]), operator, list(settings)), updates)
+        return ReadyCandidate(load_candidate(Path(request["file"]), operator, list(settings)), updates)
     from inferometer.backends import require_backend
 
-    return Lane(as_call(require_backend(request["name"]).load(operator), list(settings)), updates)
+    return ReadyCandidate(as_call(require_backend(request["name"]).load(operator), list(settings)), updates)
 
 
 def _memory(tensor: Any) -> int:

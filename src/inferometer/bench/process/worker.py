@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from inferometer.bench.process.candidate import BadCandidate
 from inferometer.bench.process.course import Course
 from inferometer.bench.process.guard import arm
-from inferometer.bench.process.lanes import BadAnswer, Lane, load_lane
+from inferometer.bench.process.lanes import BadAnswer, ReadyCandidate, load_lane
 from inferometer.bench.process.poison import poison
 from inferometer.bench.process.tampering import Seal, seal
 from inferometer.bench.results import REFUSED
@@ -77,7 +77,7 @@ def _open(request: dict[str, Any]) -> Answer:
     return course.answer
 
 
-def _answer(lane: Lane, request: dict[str, Any], sealed: Seal) -> dict[str, Any]:
+def _answer(lane: ReadyCandidate, request: dict[str, Any], sealed: Seal) -> dict[str, Any]:
     """One case: inputs from a file, outputs and what became of the inputs to a file."""
     import torch
 

@@ -139,14 +139,14 @@ def read_ranges(trace: Trace) -> CallRanges:
     found = host.with_columns(pl.col("span").str.extract(f"^{_NAME.pattern}$").cast(pl.Int64).alias("number"))
     found = found.filter(pl.col("number").is_not_null()).sort("number", "start_ns")
     if not found.height:
-        raise FormatError(f"{source}: want a range {CALL} 0 on a thread of the host, found none", hint=_HINT)
+        raise FormatError(f"{source}: expected a range {CALL} 0 on a thread of the host, found none", hint=_HINT)
     if found["number"].n_unique() < found.height:
         twice = found.filter(pl.col("number").is_duplicated())["number"][0]
-        raise FormatError(f"{source}: want one range {CALL} {twice}, found several", hint=_HINT)
+        raise FormatError(f"{source}: expected one range {CALL} {twice}, found several", hint=_HINT)
     in_time = found.sort("start_ns")
     ends = (in_time["start_ns"] + in_time["dur_ns"]).to_numpy()
     if (in_time["start_ns"].to_numpy()[1:] < ends[:-1]).any():
-        raise FormatError(f"{source}: want one call after another, found two at one time", hint=_HINT)
+        raise FormatError(f"{source}: expected one call after another, found two at one time", hint=_HINT)
     names = ("number", "start_ns", "dur_ns", "process", "thread")
     number, start, duration, process, thread = (found[name].fill_null(0).to_numpy() for name in names)
     return CallRanges(number, start, start + duration, process, thread)

@@ -7,7 +7,7 @@ from inferometer.bench.ranking.remarks import count_shapes
 from inferometer.bench.ranking.sections import MOST_SHOWN, join_shapes, shortened
 
 if TYPE_CHECKING:
-    from inferometer.bench.ranking.differences import Difference, Differences
+    from inferometer.bench.ranking.differences import Differences, ShapeDifference
 
 _ORDER = {"slower": 2, "faster": 3, "unclear": 4, "same": 6}
 _CHANGES = (
@@ -90,7 +90,7 @@ def _only_one(found: "Differences") -> list[str]:
     return lines
 
 
-def _row(each: "Difference") -> dict[str, Any]:
+def _row(each: "ShapeDifference") -> dict[str, Any]:
     speedup = each.speedup
     names = dict.fromkeys((each.base.contender, each.candidate.contender))
     return {
@@ -108,7 +108,7 @@ def _row(each: "Difference") -> dict[str, Any]:
     }
 
 
-def _gravest(each: "Difference") -> tuple[int, float]:
+def _gravest(each: "ShapeDifference") -> tuple[int, float]:
     """What became wrong, what became right, then slower ones, the slowest first."""
     if each.became is not None:
         return (0 if each.became == "wrong" else 1), 0.0

@@ -29,7 +29,7 @@ Became = Literal["right", "wrong"]
 
 
 @dataclass(frozen=True)
-class Difference:
+class ShapeDifference:
     """One shape in both runs. `speedup` is base over candidate: above 1, the candidate is faster.
 
     `speedup` and `verdict` are None where the times may not be compared; `why` says why.
@@ -81,7 +81,7 @@ class Differences(Result):
     base: NamedRun
     candidate: NamedRun
     changes: tuple[Change, ...]
-    shapes: tuple[Difference, ...]
+    shapes: tuple[ShapeDifference, ...]
     unpaired: tuple[str, ...]
     only_base: int
     only_candidate: int
@@ -143,7 +143,7 @@ def find_differences(base: NamedRun, candidate: NamedRun) -> Differences:
     before, after = base[1], candidate[1]
     pairs, unpaired = _pairs(before, after)
     incomparable = _incomparable(before, after)
-    shapes: list[Difference] = []
+    shapes: list[ShapeDifference] = []
     only_base = only_candidate = 0
     for left, right in pairs:
         own = {key_of(each): each for each in before.results if each.contender == left}
@@ -183,20 +183,20 @@ def _incomparable(before: Run, after: Run) -> str | None:
     return None
 
 
-def _difference(base: ShapeResult, candidate: ShapeResult, incomparable: str | None) -> Difference:
+def _difference(base: ShapeResult, candidate: ShapeResult, incomparable: str | None) -> ShapeDifference:
     if incomparable is not None:
-        return Difference(base, candidate, why=incomparable)
+        return ShapeDifference(base, candidate, why=incomparable)
     if not (base.is_right and candidate.is_right):
-        return Difference(base, candidate, why="only times of right answers are compared")
+        return ShapeDifference(base, candidate, why="only times of right answers are compared")
     found = next(_timings(base, candidate), None)
     if found is None:
-        return Difference(base, candidate, why="not timed alike in both")
+        return ShapeDifference(base, candidate, why="not timed alike in both")
     before, after = found
     times = (before.mode, before.median_ns, after.median_ns)
     if before.timer != after.timer:
-        return Difference(base, candidate, *times, why=f"timed by {before.timer}, then by {after.timer}")
+        return ShapeDifference(base, candidate, *times, why=f"timed by {before.timer}, then by {after.timer}")
     speedup = ratio_of(before, after)
-    return Difference(base, candidate, *times, speedup, _verdict(speedup))
+    return ShapeDifference(base, candidate, *times, speedup, _verdict(speedup))
 
 
 def _timings(base: ShapeResult, candidate: ShapeResult) -> Iterator[tuple[Timing, Timing]]:

@@ -151,7 +151,7 @@ class Ranking(Result):
 
 @dataclass(frozen=True)
 class ShapeTable(Result):
-    """The drill-down: one row a shape and contender."""
+    """The drill-down: one row per shape and contender."""
 
     ranking: Ranking
     losses: Losses

@@ -81,7 +81,9 @@ def check_run(name: str, run: Run) -> None:
     for i, result in enumerate(run.results):
         for field, value in _numbers(result):
             if not _LEAST <= value <= _MOST:
-                raise FormatError(f"{name}: results[{i}].{field}: want a number above 0, found {value:g}", hint=_HINT)
+                raise FormatError(
+                    f"{name}: results[{i}].{field}: expected a number above 0, found {value:g}", hint=_HINT
+                )
         key = result.contender, key_of(result)
         if key in seen:
             what = f"{result.contender} has {result.operator}, {result.shape} twice"
@@ -107,7 +109,7 @@ def _date(name: str, run: Run) -> datetime:
     try:
         found = datetime.fromisoformat(run.date)
     except ValueError as error:
-        message = f'{name}: date: want a time such as 2026-01-31T12:00:00Z, found "{run.date[:80]}"'
+        message = f'{name}: date: expected a time such as 2026-01-31T12:00:00Z, found "{run.date[:80]}"'
         raise FormatError(message, hint=_HINT) from error
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 

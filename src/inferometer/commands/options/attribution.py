@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from inferometer.commands.base import Source
+from inferometer.commands.base import TraceArgument
 from inferometer.commands.options.selection import Option, between_option, device_option, rank_option, stream_option
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def capture_option() -> Option:
     )
 
 
-def open_captures(source: Source, paths: tuple[str, ...]) -> "tuple[Trace, ...]":
+def open_captures(source: TraceArgument, paths: tuple[str, ...]) -> "tuple[Trace, ...]":
     """The captures, with what attribution needs of them. `source`: of the trace that they explain.
 
     Raises:
@@ -37,7 +37,7 @@ def open_captures(source: Source, paths: tuple[str, ...]) -> "tuple[Trace, ...]"
         raise click.UsageError("Standard input can be FILE or one --capture, not both.")
     from inferometer.analyses.launched_by.launched import NEEDED
 
-    return tuple(Source(path, limited=source.limited).open(NEEDED) for path in paths)
+    return tuple(TraceArgument(path, limited=source.limited).open(NEEDED) for path in paths)
 
 
 _OPTIONS = (
@@ -80,7 +80,7 @@ class Attributing:
 
         return UserCode(self.my, self.framework)
 
-    def find(self, source: Source) -> "Attribution":
+    def find(self, source: TraceArgument) -> "Attribution":
         """Open the source and the captures, and attribute the launches selected."""
         from inferometer.analyses.launched_by.attribution import attribute
         from inferometer.analyses.launched_by.launched import NEEDED

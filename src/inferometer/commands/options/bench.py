@@ -12,14 +12,14 @@ from inferometer.commands.options.devices import require_device_at
 if TYPE_CHECKING:
     from inferometer.bench.evaluation import Evaluation
     from inferometer.bench.results import Timer
-    from inferometer.bench.shapes import Asked
+    from inferometer.bench.shapes import ChosenShapes
     from inferometer.hardware.device import Device
 
 _TRACES = "flashinfer-trace"
 
 
 @dataclass
-class Asking:
+class BenchOptions:
     """The options of `bench`, by their names there."""
 
     backend_names: tuple[str, ...]
@@ -32,7 +32,7 @@ class Asking:
     on: str
     timer: "Timer | None"
     seconds: float | None
-    device_file: str | None
+    hardware_file: str | None
     output: str | None
     export: str | None
     export_to: str | None
@@ -51,7 +51,7 @@ class Asking:
         if stage == "builds" and (self.backend_names or self.output or self.export or self.workload):
             raise click.UsageError("--backend, --output, --export and --workload aren't for --stage builds.")
         if self.workload and self.shapes:
-            raise click.UsageError("--workload and --shapes can't go together: choose one.")
+            raise click.UsageError("--workload and --shapes are mutually exclusive.")
         if self.export_to and not self.export:
             raise click.UsageError("--export-to needs --export.")
 
@@ -64,7 +64,7 @@ class Asking:
         """For a shape in one state of the caches."""
         return self.seconds or (0.1 if self.on == "cpu" else 2.0)
 
-    def shapes_of(self, names: tuple[str, ...], candidate: Path | None) -> "list[Asked]":
+    def shapes_of(self, names: tuple[str, ...], candidate: Path | None) -> "list[ChosenShapes]":
         """What to run.
 
         Raises:
@@ -87,7 +87,7 @@ class Asking:
         chosen = [require_operator(name) for name in dict.fromkeys(names)]
         return [fit_device(choose_shapes(operator, words), self.on) for operator in chosen]
 
-    def _workload(self, names: tuple[str, ...]) -> "list[Asked]":
+    def _workload(self, names: tuple[str, ...]) -> "list[ChosenShapes]":
         from inferometer.bench.exchange import read_workloads
         from inferometer.errors import InputError
         from inferometer.operators import require_operator
@@ -101,10 +101,10 @@ class Asking:
         return kept
 
     def bounds(self) -> "Device | None":
-        """The device of --device-file."""
+        """The device of --hardware-file."""
         from inferometer.hardware.device_file import read_device
 
-        return None if self.device_file is None else read_device(self.device_file)
+        return None if self.hardware_file is None else read_device(self.hardware_file)
 
     def check_places(self) -> None:
         """Refuse what can't be written, before time is spent."""
@@ -142,7 +142,7 @@ def parse_memory(ctx: click.Context, param: click.Parameter, value: str | None) 
 
     found = parse_bytes(value)
     if found < _LEAST_MEMORY:
-        raise click.BadParameter("want at least 256MiB: torch alone takes as much.", ctx, param)
+        raise click.BadParameter("expected at least 256MiB: torch alone takes as much.", ctx, param)
     return found
 
 
@@ -161,7 +161,7 @@ def existing(path: str) -> Path:
     if not file.is_file():
         raise InputError(f"{path}: no such file", hint="Give a Python file with a function named as the operator.")
     if file.suffix != ".py":
-        raise InputError(f"{path}: want a Python file, whose name ends in .py", hint="Rename it.")
+        raise InputError(f"{path}: expected a Python file, whose name ends in .py", hint="Rename it.")
     return file
 
 

@@ -136,7 +136,7 @@ def _obey(word: str, talk: Talk) -> None:
         talk.reset()
         click.echo("a new conversation", err=True)
     else:
-        click.echo(f"no command {word}: want {' or '.join(_WORDS)}", err=True)
+        click.echo(f"no command {word}: expected {' or '.join(_WORDS)}", err=True)
 
 
 def next_line() -> str | None:
@@ -169,7 +169,7 @@ def _whole_prompt(prompt: str | None) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         at = f"found another byte at character {error.start + 1}"
-        raise InputError(f"{where}: want text in UTF-8, {at}", hint="Convert it first.") from error
+        raise InputError(f"{where}: expected text in UTF-8, {at}", hint="Convert it first.") from error
     if not text.strip():
         raise InputError(f"{where}: the prompt is empty", hint='Ask something: --prompt "Hello".')
     return text

@@ -52,20 +52,20 @@ class WebGpuAsked(NamedTuple):
         places = [("--on", self.on), ("--browser", self.browser), ("--browser-url", self.browser_url)]
         given = [name for name, value in places if value]
         if len(given) > 1:
-            raise click.UsageError(f"{given[0]} and {given[1]} can't go together: it runs in one place.")
+            raise click.UsageError(f"{given[0]} and {given[1]} are mutually exclusive: it runs in one place.")
         if self.on is not None and (self.on == "cpu" or self.on.split(":")[0] == "cuda"):
             raise click.UsageError(
-                f"--on {self.on} is a device of --engine hf: want numpy, or a part of an adapter's name."
+                f"--on {self.on} is a device of --engine hf: expected numpy, or a part of an adapter's name."
             )
         for name, value in (("--browser-cache", self.browser_cache), ("--no-browser-cache", self.no_browser_cache)):
             if value and not self.browser:
                 raise click.UsageError(f"{name} is of --browser: a browser of yours keeps weights by itself.")
         if self.browser_cache and self.no_browser_cache:
-            raise click.UsageError("--browser-cache and --no-browser-cache can't go together.")
+            raise click.UsageError("--browser-cache and --no-browser-cache are mutually exclusive.")
         if self.tune and (self.browser or self.browser_url):
             raise click.UsageError("--tune measures on an adapter of wgpu, or NumPy: it can't go with a browser.")
         if self.log and out.form:
-            raise click.UsageError("--log and --json can't go together: stdout gets one of them.")
+            raise click.UsageError("--log and --json are mutually exclusive: stdout gets one of them.")
 
     def check_alone(self) -> None:
         """Refuse what needs a prompt where lines are asked for."""
@@ -298,9 +298,9 @@ def _tell_profile(run: "ProfiledRun", out: Output) -> dict[str, Any]:
 
 
 def _write_log(run: "ProfiledRun", out: Output) -> None:
-    from inferometer.engines.webgpu.profile.engine_log import render_seed_log
+    from inferometer.engines.webgpu.profile.engine_log import render_engine_log
 
-    for line in render_seed_log(run):
+    for line in render_engine_log(run):
         out.write(f"{line}\n")
 
 

@@ -19,9 +19,9 @@ def require_device_at(device: str) -> str:
     try:
         kind = torch.device(device)
     except RuntimeError as error:
-        raise InputError(f'{device}: want cpu, cuda or cuda:1 to run on, found "{device}"') from error
+        raise InputError(f'{device}: expected cpu, cuda or cuda:1 to run on, found "{device}"') from error
     if kind.type not in ("cpu", "cuda"):
-        raise InputError(f'{device}: want cpu, cuda or cuda:1 to run on, found "{device}"')
+        raise InputError(f'{device}: expected cpu, cuda or cuda:1 to run on, found "{device}"')
     if kind.type == "cpu":
         return "cpu"
     if torch.cuda.device_count() <= (kind.index or 0):

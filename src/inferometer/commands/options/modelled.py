@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from inferometer.commands.base import Source
-from inferometer.commands.options.selection import Number
+from inferometer.commands.base import TraceArgument
+from inferometer.commands.options.selection import Number, renamed_option
 
 if TYPE_CHECKING:
     from inferometer.analyses.model.bounds import ModelBounds
@@ -26,6 +26,7 @@ class Modelled:
     bandwidths_gb_per_s: tuple[float, ...] = ()
     weight_bits: float = _USUAL_BITS
     kv_bits: float = _USUAL_BITS
+    hardware: str | None = None
 
     def model(self) -> "Model | None":
         """The model that `--model-config` names; None where that isn't given.
@@ -37,16 +38,25 @@ class Modelled:
 
         return None if self.config is None else require_model(self.config)
 
+    def ran_on(self) -> "Device | None":
+        """The device that `--hardware` names; None where that isn't given.
+
+        Raises:
+            InputError: None of ours, or several may be meant.
+        """
+        from inferometer.hardware.known import require_device
+
+        return None if self.hardware is None else require_device(self.hardware)
+
     def bandwidths(self) -> tuple[float, ...]:
         """Bytes per second."""
         return tuple(each * _GIGA for each in self.bandwidths_gb_per_s)
 
     def bounds(
         self,
-        source: Source,
+        source: TraceArgument,
         config: str,
         *,
-        device: str | None,
         rank: int | None,
         run: int | None,
         by_layer: bool,
@@ -61,7 +71,7 @@ class Modelled:
         from inferometer.analyses.model.pass_work import Sizes
         from inferometer.architectures import require_model
 
-        model, ran_on = require_model(config), hardware(device)
+        model, ran_on = require_model(config), self.ran_on()
         return model_bounds(
             source.open(NEEDED, rank=rank),
             model,
@@ -83,19 +93,11 @@ class Modelled:
             raise click.UsageError("--bandwidth, --weight-bits and --kv-bits need --model-config.")
 
 
-def hardware(name: str | None) -> "Device | None":
-    """The device that a user named.
+def model_options(*, sizes: bool, renamed: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """--model-config, --hardware and --bandwidth, with `sizes` also --weight-bits and --kv-bits, as `modelled`.
 
-    Raises:
-        InputError: None of ours, or several may be meant.
+    `renamed`: --device is refused with a hint; not where the command has a --device of its own.
     """
-    from inferometer.hardware.known import require_device
-
-    return None if name is None else require_device(name)
-
-
-def model_options(*, sizes: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """--model-config and --bandwidth, with `sizes` also --weight-bits and --kv-bits, handed on as `modelled`."""
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         def run(
@@ -104,23 +106,27 @@ def model_options(*, sizes: bool) -> Callable[[Callable[..., Any]], Callable[...
             bandwidth: Iterable[float],
             weight_bits: float = _USUAL_BITS,
             kv_bits: float = _USUAL_BITS,
+            hardware: str | None,
             **kwargs: Any,
         ) -> Any:
-            return function(*args, modelled=Modelled(model_config, tuple(bandwidth), weight_bits, kv_bits), **kwargs)
+            asked = Modelled(model_config, tuple(bandwidth), weight_bits, kv_bits, hardware)
+            return function(*args, modelled=asked, **kwargs)
 
         run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
         decorated: Callable[..., Any] = run
-        for option in reversed(_MODEL + (_SIZES if sizes else ())):
+        for option in reversed(_MODEL + ((_RENAMED,) if renamed else ()) + (_SIZES if sizes else ())):
             decorated = option(decorated)
         return decorated
 
     return declare
 
 
+_RENAMED = renamed_option("--device", "--hardware", "it names a device of our data, see `inferometer hardware`")
 _BITS = Number(min=1, max=64)
 _MODEL = (
     click.option("--model-config", metavar="FILE|NAME", help=(
         "Of an engine's log: bytes, FLOPs, bounds and S of each kernel, for this config.json or model name.")),
+    click.option("--hardware", metavar="NAME", help="What it ran on, for bounds: 'Apple M3'."),
     click.option("--bandwidth", type=Number(min=0.001, max=1e6), multiple=True, metavar="GB/S",
                  help="Bound by this memory bandwidth, or several. Default: the device's, else 100, 200, 400."),
 )  # fmt: skip

@@ -14,9 +14,9 @@ def runs_of(folder: str) -> list[str]:
     path = Path(folder)
     if not path.is_dir():
         raise InputError(
-            f"{folder}: want a folder of normal runs, found none", hint="Give each run a file or folder in it."
+            f"{folder}: expected a folder of normal runs, found none", hint="Give each run a file or folder in it."
         )
     found = sorted(str(entry) for entry in path.iterdir() if not entry.name.startswith("."))
     if not found:
-        raise InputError(f"{folder}: want normal runs, found an empty folder")
+        raise InputError(f"{folder}: expected normal runs, found an empty folder")
     return found

@@ -77,7 +77,7 @@ def _form_of(output: str) -> str:
         return "html"
     suffix = Path(output).suffix.lower()
     if suffix not in _FORMS:
-        raise click.UsageError(f"{output}: want a name in {', '.join(_FORMS)}, or the form with --to.")
+        raise click.UsageError(f"{output}: expected a name in {', '.join(_FORMS)}, or the form with --to.")
     return _FORMS[suffix]
 
 

@@ -65,6 +65,37 @@ def device_option(more: str = "") -> Option:
     return click.option("--device", metavar="DEVICE", help=f"Only this device: 0 or gpu:0.{more}")
 
 
+def renamed_option(old: str, new: str, meaning: str) -> Option:
+    """An option that had this name before: it is refused with the new one, since `old` means something else now."""
+
+    def refuse(ctx: click.Context, param: click.Parameter, value: object) -> None:
+        if value:
+            raise click.UsageError(f"{old} is {new} here: {meaning}.", ctx)
+
+    name = f"renamed_{old.strip('-').replace('-', '_')}"
+    return click.option(old, name, hidden=True, expose_value=False, multiple=True, callback=refuse)
+
+
+def hardware_option(help_text: str, *, multiple: bool = False) -> Option:
+    """--hardware, which names a device of our data; --device, which chooses one of a trace, is refused with a hint."""
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        renamed = renamed_option("--device", "--hardware", "it names a device of our data, see `inferometer hardware`")
+        return click.option("--hardware", metavar="NAME", multiple=multiple, help=help_text)(renamed(function))
+
+    return declare
+
+
+def hardware_file_option(help_text: str) -> Option:
+    """--hardware-file, a device's own data."""
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        renamed = renamed_option("--device-file", "--hardware-file", "it holds a device's data")
+        return click.option("--hardware-file", metavar="FILE", help=help_text)(renamed(function))
+
+    return declare
+
+
 def stream_option(more: str = "") -> Option:
     """--stream."""
     return click.option("--stream", type=int, metavar="N", help=f"Only this stream{more}.")

@@ -14,7 +14,7 @@ import polars as pl
 
 from inferometer.analyses.ab.measurement import ERRORS
 from inferometer.engines.ab.completion import Work
-from inferometer.engines.ab.differences import Asked, Difference, compare, normalised, tensors_of, worst
+from inferometer.engines.ab.differences import CallDifference, OperatorCallCase, compare, normalised, tensors_of, worst
 from inferometer.engines.arms import TORCH_ONLY, Arm, Check, checking, run, using
 from inferometer.engines.memory import is_out_of_memory
 from inferometer.engines.paths import PathRecorder, current_key
@@ -33,7 +33,7 @@ class _Seen:
     tolerance: float | None = None
     failure: str | None = None
 
-    def add(self, found: Difference) -> None:
+    def add(self, found: CallDifference) -> None:
         self.calls += 1
         self.max_error = worst((self.max_error, found.max_error))
         self.normalised_error = worst((self.normalised_error, found.normalised_error))
@@ -62,7 +62,7 @@ class OperatorCheck(Check):
         answer, _ = run(self._base, operator, own_args, own_settings)
         if damage := _damage((args, settings), (own_args, own_settings)):
             self._damages[f"{self._base.name} {damage}: {path}"] = None
-        asked = Asked(operator, args, settings, lambda: _own_errors(operator, args, settings, answer))
+        asked = OperatorCallCase(operator, args, settings, lambda: _own_errors(operator, args, settings, answer))
         difference = self._look(asked, answer)
         self._seen.setdefault(path, _Seen()).add(difference)
         return answer
@@ -80,7 +80,7 @@ class OperatorCheck(Check):
         ]
         return pl.DataFrame(rows, schema=ERRORS, orient="row")
 
-    def _look(self, asked: Asked, answer: Any) -> Difference:
+    def _look(self, asked: OperatorCallCase, answer: Any) -> CallDifference:
         self._begins(self._other)
         args, settings = twin(asked.args), twin(asked.settings)
         try:
@@ -90,12 +90,12 @@ class OperatorCheck(Check):
             if is_out_of_memory(error):
                 raise
             said = clean(str(error).split("\n")[0])[:_LONGEST]
-            return Difference(None, failure=f"raised {type(error).__name__}: {said}")
+            return CallDifference(None, failure=f"raised {type(error).__name__}: {said}")
         damage = _damage((asked.args, asked.settings), (args, settings))
         if damage is None:
             return difference
         said = damage if difference.failure is None else f"{difference.failure}; {damage}"
-        return Difference(difference.max_error, difference.normalised_error, difference.tolerance, said)
+        return CallDifference(difference.max_error, difference.normalised_error, difference.tolerance, said)
 
 
 def check_operators(work: Work, arm: Arm, check: OperatorCheck, recorder: PathRecorder) -> None:

@@ -18,7 +18,7 @@ _THREAD = ["rank", "process", "thread"]
 
 
 def device_time(trace: Trace) -> pl.DataFrame:
-    """A row a path, in the order of first calls; none at all where no device work has a host call in the trace.
+    """A row per path, in the order of first calls; none at all where no device work has a host call in the trace.
 
     Args:
         trace: Needs the tables `NEEDED`.

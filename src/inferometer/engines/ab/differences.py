@@ -19,7 +19,7 @@ _LET_EQUALS_DIFFER = frozenset({"moe_route"})
 
 
 @dataclass(frozen=True)
-class Difference:
+class CallDifference:
     """Of one call. `normalised_error` and `tolerance` are None where the answer is of integers; `failure`: in words."""
 
     max_error: float | None
@@ -29,7 +29,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Asked:
+class OperatorCallCase:
     """A call of an operator. `own_error`: of the first answer against float64, for each tensor of it; None: unknown."""
 
     operator: str
@@ -38,14 +38,14 @@ class Asked:
     own_error: Callable[[], Sequence[float | None]]
 
 
-def compare(asked: Asked, answer: Any, found: Any) -> Difference:
+def compare(asked: OperatorCallCase, answer: Any, found: Any) -> CallDifference:
     """`found` beside `answer`: tensors, or tuples of them. The worst of each number, and the first failure."""
     wanted, given = tensors_of(answer), tensors_of(found)
     if len(wanted) != len(given):
-        return Difference(None, failure=f"{len(given)} tensors instead of {len(wanted)}")
+        return CallDifference(None, failure=f"{len(given)} tensors instead of {len(wanted)}")
     coarsest = coarsest_tolerance((*tensors_of(asked.args), *tensors_of(asked.settings.values()), *wanted))
     parts = [_compare_one(asked, n, *pair, coarsest) for n, pair in enumerate(zip(wanted, given, strict=True))]
-    return Difference(
+    return CallDifference(
         worst(part.max_error for part in parts),
         worst(part.normalised_error for part in parts),
         worst(part.tolerance for part in parts),
@@ -76,9 +76,9 @@ def normalised(answer: Any, found: Any) -> float:
     return off / (float(answer.norm()) or float(found.norm())) if off else 0.0
 
 
-def _compare_one(asked: Asked, number: int, answer: Any, found: Any, coarsest: float) -> Difference:
+def _compare_one(asked: OperatorCallCase, number: int, answer: Any, found: Any, coarsest: float) -> CallDifference:
     if found.shape != answer.shape or found.dtype != answer.dtype:
-        return Difference(None, failure=f"{_described(found)} instead of {_described(answer)}")
+        return CallDifference(None, failure=f"{_described(found)} instead of {_described(answer)}")
     if not answer.is_floating_point():
         return _compare_integers(asked, answer, found)
     answer, found, failure = _numbers(answer, found)
@@ -88,7 +88,7 @@ def _compare_one(asked: Asked, number: int, answer: Any, found: Any, coarsest: f
         tolerance = max(tolerance, OWN_ERRORS * (asked.own_error()[number] or 0.0))
     if failure is None and error > tolerance:
         failure = f"error {error:.2g}, {tolerance:.2g} is allowed"
-    return Difference(float(off.max()) if off.numel() else 0.0, error, tolerance, failure)
+    return CallDifference(float(off.max()) if off.numel() else 0.0, error, tolerance, failure)
 
 
 def _numbers(answer: Any, found: Any) -> tuple[Any, Any, str | None]:
@@ -102,14 +102,14 @@ def _numbers(answer: Any, found: Any) -> tuple[Any, Any, str | None]:
     return answer.double().where(finite, 0.0), found.double().where(finite, 0.0), failure
 
 
-def _compare_integers(asked: Asked, answer: Any, found: Any) -> Difference:
+def _compare_integers(asked: OperatorCallCase, answer: Any, found: Any) -> CallDifference:
     same = found == answer
     if not bool(same.all()) and asked.operator in _LET_EQUALS_DIFFER:
         same = same | _as_large(asked.args[0], answer, found)
     wrong = int((~same).sum())
     off = (found - answer).abs().where(~same, 0)
     failure = f"{wrong:,} of {answer.numel():,} values differ" if wrong else None
-    return Difference(float(off.max()) if off.numel() else 0.0, failure=failure)
+    return CallDifference(float(off.max()) if off.numel() else 0.0, failure=failure)
 
 
 def _as_large(logits: Any, answer: Any, found: Any) -> Any:

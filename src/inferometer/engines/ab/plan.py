@@ -35,7 +35,7 @@ class Plan:
     def __post_init__(self) -> None:
         for each in fields(self):
             if each.name != "seed" and getattr(self, each.name) < 1:
-                raise InputError(f"{each.name}: want at least 1, found {getattr(self, each.name)}")
+                raise InputError(f"{each.name}: expected at least 1, found {getattr(self, each.name)}")
 
 
 def order_of(count: int, repetition: int) -> list[int]:
@@ -51,7 +51,7 @@ def named_apart(arms: Sequence[Arm]) -> list[Arm]:
         InputError: There are none.
     """
     if not arms:
-        raise InputError("want at least one arm, found none")
+        raise InputError("expected at least one arm, found none")
     named: dict[str, Arm] = {}
     for arm in arms:
         name, number = arm.name, 1

@@ -159,7 +159,7 @@ def device_time_so_far(journal: Journal) -> pl.DataFrame:
 
 
 def _totals(recorder: PathRecorder, device: pl.DataFrame | None) -> pl.DataFrame:
-    """A row a path: the columns of `path_totals`, and `path`, `kernels`, `gap_ns` and `allocated_bytes`."""
+    """A row per path: the columns of `path_totals`, and `path`, `kernels`, `gap_ns` and `allocated_bytes`."""
     count = len(recorder.paths)
     calls, host_ns, below_ns = [0] * count, [0] * count, [0] * count
     backends: list[dict[str, None]] = [{} for _ in range(count)]

@@ -148,7 +148,7 @@ class ChatAnswer(Result):
     losses: Losses = field(default_factory=lambda: Losses(ALL_TABLES))
 
     def facts(self) -> Sequence[tuple[str, str]]:
-        """A line a metric."""
+        """A line per metric."""
         return [*([] if self.brief else self._what_answered()), *self._what_it_took()]
 
     def sections(self) -> Sequence[Section]:
@@ -218,7 +218,7 @@ class ChatAnswer(Result):
             ("Tokens", f"{tokens}: {_IN_WORDS[answer.ended]}"),
             ("TTFT", f"{format_duration(answer.ttft_ns)}{self._coldness()}"),
             ("Prefill", f"{format_duration(answer.prefill_ns)}, {_per_s(answer.prefill_tokens_per_s)}"),
-            ("Decode", f"{middle} a token (median), p95 {p95}, max {most}, {_per_s(answer.decode_tokens_per_s)}"),
+            ("Decode", f"{middle} per token (median), p95 {p95}, max {most}, {_per_s(answer.decode_tokens_per_s)}"),
             ("Overall", f"{format_duration(answer.total_ns)}, {_per_s(answer.tokens_per_s)}"),
             ("Memory", memory),
         ]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from inferometer.engines.arms import TORCH_ONLY, Arm, Check, checking, run, using
 from inferometer.engines.chat.answer import Answer, Ended, OperatorUse, WarmUp
-from inferometer.engines.chat.dialogue import Dialogue, Said, failure_in_words
+from inferometer.engines.chat.dialogue import Dialogue, OnText, failure_in_words
 from inferometer.engines.chat.tokens import Tokenizer
 from inferometer.engines.engine import Engine
 from inferometer.engines.generation import Sampler, generate
@@ -82,7 +82,7 @@ class Conversation:
             raise passes.failure
         return WarmUp(_clock() - began_ns, passes.ttft_ns or 0)
 
-    def ask(self, text: str, said: Said = lambda piece: None) -> Answer:
+    def ask(self, text: str, said: OnText = lambda piece: None) -> Answer:
         """The answer, which `said` gets in pieces as it comes.
 
         Ctrl-C ends the answer, and it stays in the conversation as far as it is. A backend that fails ends it too

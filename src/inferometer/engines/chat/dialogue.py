@@ -15,7 +15,7 @@ from inferometer.errors import InferometerError, InputError, Unavailable
 
 _LONGEST_LINE = 300
 
-Said = Callable[[str], object]
+OnText = Callable[[str], object]
 """Gets an answer's text in pieces as it comes: whole characters, in order."""
 
 
@@ -44,7 +44,7 @@ class Dialogue:
 
     def __init__(self, engine: Speaker, new_tokens: int, *, stop_at_eos: bool, uses_template: bool) -> None:
         if new_tokens < 1:
-            raise InputError(f"new tokens: want 1 or more, found {new_tokens}")
+            raise InputError(f"new tokens: expected 1 or more, found {new_tokens}")
         self.new_tokens = new_tokens
         self._engine, self._stop_at_eos, self._uses_template = engine, stop_at_eos, uses_template
         self.reset()
@@ -111,7 +111,7 @@ class Dialogue:
         spoken = tokens[:-1] if ended == "eos" and tokens and tokens[-1] in self._engine.tokenizer.eos else tokens
         return self._engine.tokenizer.decode(spoken) if spoken else ""
 
-    def speech(self, said: Said) -> "Speech":
+    def speech(self, said: OnText) -> "Speech":
         """The text of the next answer as its tokens come, for `said`."""
         return Speech(self._engine.tokenizer, self.eos, said)
 
@@ -119,7 +119,7 @@ class Dialogue:
 class Speech:
     """Tokens in, pieces of text out. `is_over`: one of them ended the answer; what follows it isn't said."""
 
-    def __init__(self, tokenizer: Tokenizer, eos: frozenset[int], said: Said) -> None:
+    def __init__(self, tokenizer: Tokenizer, eos: frozenset[int], said: OnText) -> None:
         self._stream, self._eos, self._said = TextStream(tokenizer.decode), eos, said
         self.is_over = False
 

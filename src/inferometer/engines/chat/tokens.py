@@ -107,11 +107,11 @@ class FileTokenizer:
         try:
             self._reader = Reader.from_file(str(path))
         except Exception as error:  # the library raises nothing narrower
-            raise FormatError(f"{path}: want a tokenizer of the tokenizers library: {error}", hint=_SAVE) from error
+            raise FormatError(f"{path}: expected a tokenizer of the tokenizers library: {error}", hint=_SAVE) from error
         own = self._reader.get_vocab_size(with_added_tokens=False)
         if own > limit:  # added tokens may lie above: Gemma 3's text models have one for images
             raise InputError(
-                f"{path}: want at most the model's {limit} tokens, found {own}",
+                f"{path}: expected at most the model's {limit} tokens, found {own}",
                 hint="The tokenizer is another model's: take the files of one model.",
             )
         self.name = path.name
@@ -168,7 +168,7 @@ def read_tokenizer(folder: Path, vocabulary: int, config: Mapping[str, Any]) -> 
         return FileTokenizer(path, vocabulary, eos)
     if BYTES_VOCABULARY <= vocabulary <= _LARGEST_BYTES_VOCABULARY:
         return BytesTokenizer()
-    return NoTokenizer(vocabulary, eos, f"{folder}: want a tokenizer.json to read text with, found none", _SAVE)
+    return NoTokenizer(vocabulary, eos, f"{folder}: expected a tokenizer.json to read text with, found none", _SAVE)
 
 
 def tokenizer_notes(folder: Path, tokenizer: Tokenizer) -> tuple[str, ...]:
@@ -209,9 +209,9 @@ def _read_fields(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise FormatError(f"{path}: want a JSON object: {error}") from error
+        raise FormatError(f"{path}: expected a JSON object: {error}") from error
     if not isinstance(found, dict):
-        raise FormatError(f"{path}: want a JSON object, found a {type(found).__name__}")
+        raise FormatError(f"{path}: expected a JSON object, found a {type(found).__name__}")
     return found
 
 

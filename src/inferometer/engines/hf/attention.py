@@ -61,7 +61,7 @@ def window_of(config: Any, module: Any, index: int) -> int | None:
     kinds = getattr(config, "layer_types", None)
     if kinds is not None:
         if kinds[index] not in _KINDS:
-            raise InputError(f"layer {index}: want {' or '.join(_KINDS)}, found {kinds[index]}")
+            raise InputError(f"layer {index}: expected {' or '.join(_KINDS)}, found {kinds[index]}")
         return config.sliding_window if kinds[index] == "sliding_attention" else None
     if hasattr(module, "sliding_window"):
         return module.sliding_window  # type: ignore[no-any-return]

@@ -29,7 +29,7 @@ class KeyValues:
     def require_room(self, batch: int, tokens: int) -> None:
         """Raise InputError where `tokens` more of `batch` sequences don't fit, or are none."""
         if tokens < 1:
-            raise InputError("want at least one token a pass, found none")
+            raise InputError("expected at least one token a pass, found none")
         if batch != self.batch:
             raise InputError(f"the cache is for {self.batch} sequences, found {batch}")
         if self.filled + tokens > self.capacity:

@@ -155,7 +155,8 @@ def _require_experts(folder: Path, names: Collection[str]) -> None:
         lacking = [f"{layer}.{i}.{kind}" for i in range(max(experts) + 1) for kind in kinds - experts.get(i, set())]
         if lacking:
             raise InputError(
-                f"{folder}: want the weights of every expert, found {len(lacking)} missing ({', '.join(lacking[:3])})",
+                f"{folder}: expected the weights of every expert, "
+                f"found {len(lacking)} missing ({', '.join(lacking[:3])})",
                 hint=ONE_MODEL,
             )
 
@@ -171,7 +172,7 @@ def _config(where: str, fields: Mapping[str, Any]) -> Any:
 def _require_family(where: str, fields: Mapping[str, Any]) -> str:
     kind = fields.get("model_type")
     if not isinstance(kind, str):
-        raise FormatError(f"{where}: model_type: want text, found {kind!r}")
+        raise FormatError(f"{where}: model_type: expected text, found {kind!r}")
     if kind not in FAMILIES:
         raise UnknownName("architecture (model_type)", kind, FAMILIES)
     return kind

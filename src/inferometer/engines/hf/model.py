@@ -71,10 +71,11 @@ class HfEngine:
             Unavailable: Too little memory.
         """
         if batch < 1 or length < 1:
-            raise InputError(f"{self.name}: want at least one sequence and position, found {batch} and {length}")
+            raise InputError(f"{self.name}: expected at least one sequence and position, found {batch} and {length}")
         if self.context_limit is not None and length > self.context_limit:
             raise InputError(
-                f"{self.name}: want at most {self.context_limit} positions (max_position_embeddings), found {length}",
+                f"{self.name}: expected at most {self.context_limit} positions (max_position_embeddings), "
+                f"found {length}",
                 hint="Ask for fewer prompt tokens or new tokens.",
             )
         what = f"{self.name}: keys and values of {batch} sequences of {length} positions"

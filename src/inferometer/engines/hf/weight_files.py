@@ -66,7 +66,7 @@ def find_tensors(folder: Path) -> dict[str, StoredTensor]:
     for path in find_weight_files(folder):
         for name, tensor in read_header(path).items():
             if name in found:
-                raise FormatError(f"{path}: {name}: want it in one file, found it in {found[name].path.name} too")
+                raise FormatError(f"{path}: {name}: expected it in one file, found it in {found[name].path.name} too")
             found[name] = tensor
     if (folder / INDEX).is_file():
         for name, file in _read_index(folder / INDEX).items():
@@ -89,7 +89,7 @@ def find_weight_files(folder: Path) -> list[Path]:
             return found
         others = sorted(path.name for path in folder.iterdir() if path.suffix in _OTHERS)
         raise InputError(
-            f"{folder}: want weights as *.safetensors, found {', '.join(others) if others else 'none'}",
+            f"{folder}: expected weights as *.safetensors, found {', '.join(others) if others else 'none'}",
             hint="Save the model again with save_pretrained, which writes safetensors."
             if others
             else "Copy the model's files here; nothing is downloaded.",
@@ -97,7 +97,7 @@ def find_weight_files(folder: Path) -> list[Path]:
     names = sorted(set(_read_index(index).values()))
     outside = next((name for name in names if not name or Path(name).name != name), None)
     if outside is not None:
-        raise FormatError(f'{index}: want names of files beside it, found "{outside}"')
+        raise FormatError(f'{index}: expected names of files beside it, found "{outside}"')
     files = [folder / name for name in names]
     lacking = [path.name for path in files if not path.is_file()]
     if lacking:
@@ -118,16 +118,18 @@ def read_header(path: Path) -> dict[str, StoredTensor]:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(_LENGTH), "little")
             if not 0 < length <= min(_LARGEST_HEADER, size - _LENGTH):
-                raise FormatError(f"{path}: want a header of safetensors, found a length of {length} bytes in {size}")
+                raise FormatError(
+                    f"{path}: expected a header of safetensors, found a length of {length} bytes in {size}"
+                )
             header = msgspec.json.decode(file.read(length), type=dict[str, msgspec.Raw])
         header.pop("__metadata__", None)
         entries = {name: msgspec.json.decode(raw, type=_Entry) for name, raw in header.items()}
     except (OSError, ValueError, RecursionError) as error:  # msgspec's and Unicode's are ValueErrors
-        raise FormatError(f"{path}: want a header of safetensors: {error!r}") from error
+        raise FormatError(f"{path}: expected a header of safetensors: {error!r}") from error
     data = _LENGTH + length
     wanted = data + max((entry.data_offsets[1] for entry in entries.values()), default=0)
     if size < wanted:
-        raise FormatError(f"{path}: want {wanted} bytes, found {size}: it is cut off", hint="Copy the file again.")
+        raise FormatError(f"{path}: expected {wanted} bytes, found {size}: it is cut off", hint="Copy the file again.")
     _require_places(path, entries)
     return {
         name: StoredTensor(path, entry.dtype, entry.shape, *(data + offset for offset in entry.data_offsets))
@@ -140,13 +142,13 @@ def _require_places(path: Path, entries: Mapping[str, _Entry]) -> None:
     for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
         start, end = entry.data_offsets
         if start != last or end < start:
-            raise FormatError(f"{path}: {name}: want its bytes from {last}, found {start} to {end}")
+            raise FormatError(f"{path}: {name}: expected its bytes from {last}, found {start} to {end}")
         last = end
         item = _ITEM_BYTES.get(entry.dtype)  # of a dtype that we don't know, it's told where one is wanted
         wanted = None if item is None else math.prod(entry.shape) * item
         if min(entry.shape, default=1) < 0 or (wanted is not None and wanted != end - start):
             raise FormatError(
-                f"{path}: {name}: want {wanted} bytes of {entry.dtype} {list(entry.shape)}, found {end - start}"
+                f"{path}: {name}: expected {wanted} bytes of {entry.dtype} {list(entry.shape)}, found {end - start}"
             )
 
 
@@ -154,13 +156,15 @@ def _read_index(path: Path) -> dict[str, str]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Index).weight_map
     except (OSError, ValueError, RecursionError) as error:
-        raise FormatError(f"{path}: want a JSON object with weight_map: {error!r}") from error
+        raise FormatError(f"{path}: expected a JSON object with weight_map: {error!r}") from error
 
 
 def require_plain(folder: Path, *configs: Mapping[str, object]) -> None:
     """InputError where one of these configurations says that the weights are quantized."""
     if any(config.get("quantization_config") is not None for config in configs):
-        raise InputError(f"{folder}: want plain weights, found quantized ones", hint="Take the model's bfloat16 files.")
+        raise InputError(
+            f"{folder}: expected plain weights, found quantized ones", hint="Take the model's bfloat16 files."
+        )
 
 
 def require_fit(
@@ -182,5 +186,5 @@ def require_fit(
     ]
     if problems:
         raise InputError(
-            f"{folder}: want the weights that config.json describes, found {'; '.join(problems)}", hint=ONE_MODEL
+            f"{folder}: expected the weights that config.json describes, found {'; '.join(problems)}", hint=ONE_MODEL
         )

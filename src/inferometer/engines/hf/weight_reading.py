@@ -38,7 +38,7 @@ class Reader:
         kind = type(found).__name__
         eps = getattr(found, "variance_epsilon", getattr(found, "eps", None))
         if not kind.endswith("RMSNorm") or eps is None:
-            raise InputError(f"{name}: want a root mean square norm, found {kind}")
+            raise InputError(f"{name}: expected a root mean square norm, found {kind}")
         is_gemma = kind.startswith("Gemma")
         return Norm(name, self.take(found.weight), float(eps), 1.0 if is_gemma else 0.0, is_gemma)
 
@@ -51,7 +51,7 @@ class Reader:
         config = self.config
         name = getattr(config, "hidden_activation", None) or getattr(config, "hidden_act", None)
         if name not in _ACTIVATIONS:
-            raise InputError(f"{config.model_type}: want an activation of {', '.join(_ACTIVATIONS)}, found {name}")
+            raise InputError(f"{config.model_type}: expected an activation of {', '.join(_ACTIVATIONS)}, found {name}")
         return _ACTIVATIONS[name]
 
     def require_all(self, model: Any, parts: Iterable[Any]) -> None:

@@ -230,7 +230,7 @@ def measured_choices(path: KernelPath, checkpoint: Checkpoint, runner: Runner, s
     from inferometer.engines.webgpu.tune.tuner import tune
 
     if not isinstance(runner, LocalRunner):
-        raise InputError("tuning: want wgpu or NumPy, found a browser", hint="Leave --tune out there.")
+        raise InputError("tuning: expected wgpu or NumPy, found a browser", hint="Leave --tune out there.")
     tune(checkpoint, _like(runner), path=path, said=said)
     return known_choices(path, checkpoint, runner, said)
 
@@ -246,7 +246,7 @@ def whole_context(spec: ModelSpec, context: int | None = None) -> int:
         return LARGEST_DEFAULT_CONTEXT if limit is None else min(limit, LARGEST_DEFAULT_CONTEXT)
     if limit is not None and context > limit:
         raise InputError(
-            f"context: want at most the {limit:,} positions that {spec.name} was made for, found {context:,}"
+            f"context: expected at most the {limit:,} positions that {spec.name} was made for, found {context:,}"
         )
     return context
 
@@ -300,7 +300,7 @@ def _open_local(on: str, said: Said) -> Runner:
 
         said("an adapter")
         return LocalRunner(open_wgpu(name or None))
-    raise InferometerError(f"{on}: want numpy, wgpu, wgpu:NAME, browser or browser-url")
+    raise InferometerError(f"{on}: expected numpy, wgpu, wgpu:NAME, browser or browser-url")
 
 
 def _rates_of(runner: LocalRunner) -> tuple[AdapterRates | None, list[str]]:

@@ -12,7 +12,7 @@ import polars as pl
 
 from inferometer.analyses.launched_by.host_side import THREAD
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
-from inferometer.findings.evidence.places import Place, worst_place
+from inferometer.findings.evidence.places import BusiestDevice, worst_place
 
 _REGION = re.compile(r"Torch-Compiled Region: (?P<frame>\d{1,9})/(?P<version>\d{1,9})")
 _NOBODY = -(2**63)  # stands for null where polars joins by equality only
@@ -25,7 +25,7 @@ class Breaks:
     `idle_ns`: of `place`, in `gaps` that began before a break and ended with work called for after it.
     """
 
-    place: Place
+    place: BusiestDevice
     graphs: float
     names: tuple[str, ...]
     forwards: int

@@ -7,15 +7,15 @@ import polars as pl
 
 from inferometer.analyses.cover import Cover
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
-from inferometer.findings.evidence.places import Place
+from inferometer.findings.evidence.places import BusiestDevice
 
 _KEY = ("rank", "device", "stream", "kernel", "start_ns", "dur_ns")
 
 
 def sum_exposed(
-    launches: LaunchEvidence, place: Place, rows: pl.DataFrame, by: tuple[str, ...], *hiding: str
+    launches: LaunchEvidence, place: BusiestDevice, rows: pl.DataFrame, by: tuple[str, ...], *hiding: str
 ) -> pl.DataFrame:
-    """One row a group of launches, the most exposed first: `by`, `count`, `dur_ns` (summed), `exposed_ns`.
+    """One row per group of launches, the most exposed first: `by`, `count`, `dur_ns` (summed), `exposed_ns`.
 
     That is the time in which at least one of the group runs and no work of the sorts `hiding` does. Groups that run at
     the same time both count it.

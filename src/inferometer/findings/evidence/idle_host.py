@@ -8,7 +8,7 @@ from inferometer.analyses.timeline.host_activity import HostActivity, find_activ
 from inferometer.findings.evidence.host_path import HostPath, describe_site, find_host_path, longest_ops, outermost_op
 from inferometer.findings.evidence.idle_words import MOSTLY, Words, describe_activity, describe_size
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
-from inferometer.findings.evidence.places import Place
+from inferometer.findings.evidence.places import BusiestDevice
 from inferometer.findings.rule import Evidence
 from inferometer.units import format_duration, format_share
 
@@ -34,7 +34,7 @@ _ONE_BY_ONE = (
 )
 
 
-def describe_host(evidence: Evidence, launches: LaunchEvidence, place: Place, gaps: pl.DataFrame) -> Words:
+def describe_host(evidence: Evidence, launches: LaunchEvidence, place: BusiestDevice, gaps: pl.DataFrame) -> Words:
     """Title, evidence and next step of idle time of the kind `host`."""
     ends = (pl.col("gap_start_ns") + pl.col("gap_ns")).alias("end_ns")
     stretches = gaps.select("rank", "process", "thread", pl.col("gap_start_ns").alias("start_ns"), ends)
@@ -56,7 +56,7 @@ def describe_host(evidence: Evidence, launches: LaunchEvidence, place: Place, ga
     )
 
 
-def _size(launches: LaunchEvidence, place: Place, gaps: pl.DataFrame) -> str:
+def _size(launches: LaunchEvidence, place: BusiestDevice, gaps: pl.DataFrame) -> str:
     after = gaps.filter(pl.col("waited_in").is_not_null())
     waited = ""
     if after.height:
@@ -133,7 +133,7 @@ def _ended(sites: list[tuple[str | None, int]], idle_ns: int) -> Iterator[str]:
         yield f"The work that ended the gaps is launched by {listed}."
 
 
-def _next(evidence: Evidence, activity: HostActivity, path: HostPath | None, place: Place) -> str:
+def _next(evidence: Evidence, activity: HostActivity, path: HostPath | None, place: BusiestDevice) -> str:
     least = MOSTLY * activity.total_ns
     if evidence.trace.facts.framework == "WebGPU":
         return (
@@ -166,7 +166,7 @@ def _next(evidence: Evidence, activity: HostActivity, path: HostPath | None, pla
     return f"Queue the next work before {path.name}, or do that on another thread or on the device."
 
 
-def _comes_again(activity: HostActivity, place: Place) -> bool:
+def _comes_again(activity: HostActivity, place: BusiestDevice) -> bool:
     """Whether slow calls are many, and spread over the window: then they are no beginning."""
     calls = activity.calls.filter(pl.col("activity").is_in(["slow_call", "allocation"]))
     first = calls.filter(pl.col("time_ns") >= MOSTLY * pl.col("time_ns").max())

@@ -13,7 +13,7 @@ from inferometer.analyses.timeline.waits import waiting_calls
 from inferometer.findings.evidence.idle_kinds import count_gaps
 from inferometer.findings.evidence.idle_words import MOSTLY, Words, describe_size
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
-from inferometer.findings.evidence.places import Place
+from inferometer.findings.evidence.places import BusiestDevice
 from inferometer.findings.rule import Evidence
 from inferometer.names import decode
 from inferometer.names.apis import canonical_api
@@ -46,7 +46,7 @@ class _Blocked:
 
 
 def describe_queued(
-    evidence: Evidence, launches: LaunchEvidence, place: Place, gaps: pl.DataFrame, *, inside_call: bool
+    evidence: Evidence, launches: LaunchEvidence, place: BusiestDevice, gaps: pl.DataFrame, *, inside_call: bool
 ) -> Words:
     """Title, evidence and next step of idle time of the kinds `queued` and `graph`."""
     idle_ns, (_, longest_ns) = int(gaps["gap_ns"].sum()), count_gaps(gaps)
@@ -71,7 +71,7 @@ def describe_queued(
     )
 
 
-def describe_pauses(evidence: Evidence, launches: LaunchEvidence, place: Place, gaps: pl.DataFrame) -> Words:
+def describe_pauses(evidence: Evidence, launches: LaunchEvidence, place: BusiestDevice, gaps: pl.DataFrame) -> Words:
     """The same where nearly all of it are the short pauses between launches that were queued in time."""
     pauses = gaps.filter(pl.col("cause") == "launch_gap")
     median_ns = float(np.median(pauses["gap_ns"].to_numpy()))

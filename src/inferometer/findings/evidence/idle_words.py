@@ -8,7 +8,7 @@ import polars as pl
 
 from inferometer.analyses.timeline.host_activity import CALLS, HostActivity
 from inferometer.findings.evidence.idle_kinds import count_gaps
-from inferometer.findings.evidence.places import Place
+from inferometer.findings.evidence.places import BusiestDevice
 from inferometer.units import format_duration, format_share
 
 MOSTLY: Final = 0.5
@@ -38,7 +38,7 @@ class Words:
     next: str
 
 
-def describe_size(place: Place, gaps: pl.DataFrame) -> str:
+def describe_size(place: BusiestDevice, gaps: pl.DataFrame) -> str:
     """`8.730 ms of 8.912 ms in 14 gaps, the longest 6.633 ms`."""
     count, longest_ns = count_gaps(gaps)
     longest = f", the longest {format_duration(longest_ns)}" if count > 1 else ""

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.correlation import NO_CALL, gather_known, is_one
-from inferometer.findings.evidence.locked_property import made_once
+from inferometer.findings.evidence.locked_property import locked_cached_property
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration
 
@@ -58,9 +58,9 @@ class LaunchEvidence:
         for name in vars(self).keys() - _SHARED:
             delattr(self, name)
 
-    @made_once
+    @locked_cached_property
     def attribution(self) -> "Attribution":
-        """Who launched what: `launches` (a row a launch, with `called_ns`, `thread`, `is_replay`, `how`), `sites`.
+        """Who launched what: `launches` (a row per launch, with `called_ns`, `thread`, `is_replay`, `how`), `sites`.
 
         In place of sizes there are their products, `blocks` (of a grid) and `threads` (of a block), with `grid_hash`
         and `block_hash`: equal for equal sizes, for others as unlikely as 64 random bits. Ids of graphs and ops aren't
@@ -76,7 +76,7 @@ class LaunchEvidence:
         counts = (_product(name).alias(to) for name, to in (("grid", "blocks"), ("block", "threads")))
         return replace(found, launches=found.launches.with_columns(*hashes, *counts).drop(_LARGE))
 
-    @made_once
+    @locked_cached_property
     def work(self) -> pl.DataFrame:
         """Launches with times, in order of device, stream and start; columns of `attribution.launches`.
 
@@ -88,26 +88,26 @@ class LaunchEvidence:
         order = _by_time(rows, _LANE)
         return rows if order is None else rows[order]
 
-    @made_once
+    @locked_cached_property
     def rows(self) -> "KernelRows":
         """The same launches as columns of numbers, for rules about sequences."""
         from inferometer.findings.evidence.kernel_rows import make_rows
 
         return make_rows(self.work)
 
-    @made_once
+    @locked_cached_property
     def origins(self) -> "Origins":
         """Where launches come from, as people call it."""
         from inferometer.findings.evidence.kernel_rows import Origins
 
         return Origins(self.attribution.sites)
 
-    @made_once
+    @locked_cached_property
     def total_ns(self) -> int:
         """Sum over all launches."""
         return int(self.work["dur_ns"].sum())
 
-    @made_once
+    @locked_cached_property
     def window_ns(self) -> int:
         """Wall time from the first launch to the last end, the longest of all devices; 0 without launches."""
         by_device = self.work.group_by("rank", "device").agg(
@@ -115,7 +115,7 @@ class LaunchEvidence:
         )
         return int(by_device["ns"].max() or 0)  # type: ignore[arg-type]
 
-    @made_once
+    @locked_cached_property
     def steps(self) -> "StepTable | None":
         """The steps of the first run, recorded, marked or found; None where there are none."""
         from inferometer.analyses.steps.table import step_table
@@ -126,7 +126,7 @@ class LaunchEvidence:
         except InputError:
             return None
 
-    @made_once
+    @locked_cached_property
     def device_work(self) -> "Work":
         """Launches by place and start, each with its sort: compute, communication or copy. Captured kernels aren't.
 
@@ -153,21 +153,21 @@ class LaunchEvidence:
             placed = _looked_up(placed.drop("place"), places, _PLACE)
         return Work(_looked_up(placed, sorts.unique(_KINDS), _KINDS), told.places, None)
 
-    @made_once
+    @locked_cached_property
     def devices(self) -> pl.DataFrame:
         """One row a place, a device of a rank: its window, busy, idle and exposed time; of `timeline.exposure`."""
         from inferometer.analyses.timeline.exposure import device_exposure
 
         return device_exposure(self.device_work, self.device_work.cut())
 
-    @made_once
+    @locked_cached_property
     def budget(self) -> pl.DataFrame:
         """What each moment of each place's window went to: of `timeline.budget`."""
         from inferometer.analyses.timeline.budget import time_budget
 
         return time_budget(self.device_work, self.gaps.select(*_PLACE, "cause", "gap_ns"))
 
-    @made_once
+    @locked_cached_property
     def ranks(self) -> "Ranks":
         """Who keeps whom waiting in collectives; empty frames where there is one place only."""
         from inferometer.analyses.timeline.collectives import recorded_collectives
@@ -175,7 +175,7 @@ class LaunchEvidence:
 
         return compare_ranks(self.device_work, self.devices, recorded_collectives(self.trace))
 
-    @made_once
+    @locked_cached_property
     def gaps(self) -> pl.DataFrame:
         """Every idle gap with its cause: columns of `timeline.gaps`, those of the launch that ended it, and its kind.
 
@@ -192,13 +192,13 @@ class LaunchEvidence:
         lane = (*_PLACE, "process", "thread", "called_ns")
         return with_kinds(gaps.hstack(gather_known(ended, row)), self.work.filter(self.is_alone).select(lane))
 
-    @made_once
+    @locked_cached_property
     def is_alone(self) -> pl.Series:
         """Of each row of `work`, whether it is a kernel that a call of its own launched, and that call is known."""
         is_kernel = (pl.col("kind") == "kernel") & ~pl.col("is_replay") & pl.col("called_ns").is_not_null()
         return self.work.select(is_kernel.alias("is_alone")).to_series()
 
-    @made_once
+    @locked_cached_property
     def step_starts_ns(self) -> "Times":
         """When the steps of the first run began, in order; empty where they aren't known."""
         if self.steps is None or "start_ns" not in self.steps.steps.columns:
@@ -209,7 +209,7 @@ class LaunchEvidence:
         """The place in `step_starts_ns` of the step begun last at each of these times; -1 before the first."""
         return np.searchsorted(self.step_starts_ns, times_ns, side="right") - 1
 
-    @made_once
+    @locked_cached_property
     def steps_of_work(self) -> "Times":
         """The place in `step_starts_ns` of each row of `work`; -1 before the first step.
 
@@ -222,13 +222,13 @@ class LaunchEvidence:
         on_device = self.steps is None or self.steps.anchor == FOUND
         return self.step_of((began if on_device else self.work["called_ns"].fill_null(began)).to_numpy())
 
-    @made_once
+    @locked_cached_property
     def steps_of_rows(self) -> "Times":
         """The same of each of `rows`."""
         steps: Times = self.steps_of_work[(self.work["kind"] != "memset").to_numpy()]
         return steps
 
-    @made_once
+    @locked_cached_property
     def shared_by_steps(self) -> int:
         """How many steps have launches, where these are all but a fiftieth of the window's; else 0.
 
@@ -251,9 +251,9 @@ class LaunchEvidence:
         return len(np.unique(steps[steps >= 0]))
 
     def a_step(self, time_ns: float) -> str:
-        """`, 5.200 ms a step over 6 steps`; nothing where steps aren't known, or share less than the whole window."""
+        """`, 5.200 ms per step over 6 steps`; nothing where steps aren't known, or share less than the whole window."""
         steps = self.shared_by_steps
-        return f", {format_duration(time_ns / steps)} a step over {steps:,} steps" if steps > 1 else ""
+        return f", {format_duration(time_ns / steps)} per step over {steps:,} steps" if steps > 1 else ""
 
 
 def _hashed(rows: pl.DataFrame, name: str) -> pl.Series:

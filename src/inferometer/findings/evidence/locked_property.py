@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 Made = TypeVar("Made")
 
 
-class made_once(cached_property[Made], Generic[Made]):  # noqa: N801 - a decorator, as `cached_property` is
+class locked_cached_property(cached_property[Made], Generic[Made]):  # noqa: N801 - a decorator, as `cached_property` is
     """`functools.cached_property` with the lock that it lost in Python 3.12.
 
     A property has one lock, whatever the instance. What makes it may ask for others, but never in a circle.

@@ -10,7 +10,7 @@ from inferometer.findings.finding import Scale, Severity
 
 
 @dataclass(frozen=True)
-class Place:
+class BusiestDevice:
     """One device of a rank. `name` has the rank only where there are several; `window_ns` is above 0."""
 
     rank: int | None
@@ -23,7 +23,7 @@ class Place:
         return at_place(frame, self.rank, self.device)
 
 
-def worst_place(evidence: LaunchEvidence, rows: pl.DataFrame, column: str) -> tuple[Place, int] | None:
+def worst_place(evidence: LaunchEvidence, rows: pl.DataFrame, column: str) -> tuple[BusiestDevice, int] | None:
     """The place with the largest share of its window in the sum of `column`, ns, and that sum.
 
     Args:
@@ -43,17 +43,18 @@ def worst_place(evidence: LaunchEvidence, rows: pl.DataFrame, column: str) -> tu
 
 def grave_place(
     evidence: LaunchEvidence, rows: pl.DataFrame, column: str, scale: Scale
-) -> tuple[Place, int, Severity] | None:
+) -> tuple[BusiestDevice, int, Severity] | None:
     """`worst_place` with the severity of its share of the window; None where that is below the scale."""
     worst = worst_place(evidence, rows, column)
     severity = scale.severity(worst[1] / worst[0].window_ns) if worst else None
     return None if worst is None or severity is None else (*worst, severity)
 
 
-def places_of(evidence: LaunchEvidence) -> list[Place]:
+def places_of(evidence: LaunchEvidence) -> list[BusiestDevice]:
     """All places whose window has any length."""
     several = evidence.devices["rank"].n_unique() > 1
     rows = evidence.devices.select(*PLACE, "window_ns").filter(pl.col("window_ns") > 0)
     return [
-        Place(rank, device, place_name(rank if several else None, device), ns) for rank, device, ns in rows.iter_rows()
+        BusiestDevice(rank, device, place_name(rank if several else None, device), ns)
+        for rank, device, ns in rows.iter_rows()
     ]

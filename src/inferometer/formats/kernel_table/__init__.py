@@ -5,6 +5,15 @@ units, GitHub tables, and our own `inferometer kernels` in every form but JSON. 
 call_paths (Python tracebacks beside the tables) and log (every other line). Leaves out: tables about other things than
 kernels (API calls, copies), whose text is in the log. Modules: `lines` gives lines of text, `headers` and `layouts`
 find a table and its cells, `rows` reads them, `tracebacks`, `mentions` and `free_text` read the rest.
+
+`formats/text_lines.py` gives the lines of a text file, whatever its encoding, to this format and the next.
+
+`formats/kernel_table` reads tables of kernel time as tools print them, in the midst of other text: separated by tabs,
+commas or bars, or aligned above a ruler. `layouts.py` parts the cells, `headers.py` says what each column is,
+`rows.py` reads the numbers exactly, with the unit of the cell or the header, and notes how finely a total was
+printed. Each table is a section. `tracebacks.py` makes call paths of Python tracebacks, a rank at a time;
+`mentions.py` finds kernels and paths named in the text. Every line that is no row is in the log. Tables of something
+else (API calls, copies) stay text, and are counted.
 """
 
 from typing import TYPE_CHECKING

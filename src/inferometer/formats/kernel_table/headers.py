@@ -50,7 +50,7 @@ _LONGEST_TITLE = 60
 
 
 @dataclass(frozen=True)
-class Header:
+class KernelHeader:
     """What stands in each cell of a row: a column of `totals`, `share`, `kind`, or None for what we don't know.
 
     `units` is the unit of plain numbers in each cell, None where neither its title nor that of the total says one.
@@ -67,7 +67,7 @@ class Header:
         return self.columns.index(NAME) if NAME in self.columns else None
 
 
-def find_header(titles: Sequence[str]) -> Header | None:
+def find_header(titles: Sequence[str]) -> KernelHeader | None:
     """The header that these titles are, if they are one of a table of statistics."""
     columns: list[str | None] = []
     units: list[str | None] = []
@@ -90,4 +90,4 @@ def find_header(titles: Sequence[str]) -> Header | None:
     if not is_kernels and not (strangers and statistics >= _FEWEST_STATISTICS):
         return None
     usual = units[columns.index("total_ns")] if "total_ns" in known else None
-    return Header(tuple(titles), tuple(columns), tuple(unit or usual for unit in units), is_kernels)
+    return KernelHeader(tuple(titles), tuple(columns), tuple(unit or usual for unit in units), is_kernels)

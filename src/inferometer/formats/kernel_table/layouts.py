@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from inferometer.formats.kernel_table.headers import Header, find_header
+from inferometer.formats.kernel_table.headers import KernelHeader, find_header
 from inferometer.formats.text_lines import Line, Lines, without_ending
 
 _SIGN = re.compile(r"total|instances|num calls|operation", re.IGNORECASE)
@@ -26,19 +26,19 @@ _FORMULA_QUOTE = re.compile(r"'+[=+\-@\t\r]")
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A table's header and how its cells are parted.
 
     `delimiter` is a character, `|` for Markdown, or empty for columns parted by spaces; `extents` of these are those of
     a ruler of dashes. `padded` says that blanks around cells are there for the eye.
     """
 
-    header: Header
+    header: KernelHeader
     delimiter: str
     padded: bool = True
     extents: tuple[tuple[int, int], ...] = ()
 
-    def ruled(self, ruler: str) -> "Table":
+    def ruled(self, ruler: str) -> "TextTable":
         """The same with the columns that the dashes of `ruler` mark, if they are as many as the titles."""
         extents = tuple(match.span() for match in _DASHES.finditer(ruler))
         return replace(self, extents=extents) if len(extents) == len(self.header.titles) else self
@@ -92,7 +92,7 @@ class Table:
         return [text[start:end] for start, end in spans]
 
 
-def find_table(line: str) -> Table | None:
+def find_table(line: str) -> TextTable | None:
     """The table that begins with this line, if it is a header."""
     if len(line) > _LONGEST_HEADER or not _SIGN.search(line):
         return None
@@ -101,7 +101,7 @@ def find_table(line: str) -> Table | None:
     for delimiter, titles in _splits(text):
         if header := find_header([title.strip() for title in titles]):
             padded = not delimiter or any(cell != cell.strip() for cell in text.split(delimiter))
-            return Table(header, delimiter, padded)
+            return TextTable(header, delimiter, padded)
     return None
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from inferometer.errors import FormatError
 from inferometer.formats.kernel_table.free_text import FreeText
 from inferometer.formats.kernel_table.headers import STATISTICS
-from inferometer.formats.kernel_table.layouts import Table, find_table, is_ruler
+from inferometer.formats.kernel_table.layouts import TextTable, find_table, is_ruler
 from inferometer.formats.kernel_table.rows import Row, is_like_a_row, read_row
 from inferometer.formats.kernel_table.tracebacks import find_frame
 from inferometer.formats.text_lines import Line, Lines, read_lines, without_ending
@@ -44,7 +44,7 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
     reader.finish()
     if not reader.sections:
         raise FormatError(
-            f"{source.name}: want the header of a kernel table (Time, Total Time, Instances, …, Name), "
+            f"{source.name}: expected the header of a kernel table (Time, Total Time, Instances, …, Name), "
             f"found none in {reader.lines:,} lines",
             hint="Export it with `nsys stats --report cuda_gpu_kern_sum`.",
         )
@@ -62,7 +62,7 @@ class _Reader:
         self.nsight = False
         self.notes: list[str] = []
         self._names: list[str] = []
-        self._table: Table | None = None
+        self._table: TextTable | None = None
         self._rows: _Rows | None = None
         self._report: str | None = None
         self._category = _OTHER
@@ -98,7 +98,7 @@ class _Reader:
             losses.see("log", self.text.rows)
             self.out.add("log", self.text.rows, self.text.columns(self._names))
 
-    def _begin(self, table: Table, number: int, text: str) -> None:
+    def _begin(self, table: TextTable, number: int, text: str) -> None:
         self._close()
         self.text.end()
         report, self._report = self._report, None
@@ -111,7 +111,7 @@ class _Reader:
         else:
             self.text.add(number, text, "heading", {"report": report} if report else {})
 
-    def _take_row(self, table: Table, line: Line, text: str, more: Lines) -> bool:
+    def _take_row(self, table: TextTable, line: Line, text: str, more: Lines) -> bool:
         """Whether the line belongs to the table that is open."""
         if is_ruler(text):
             self._table = table.ruled(text)
@@ -168,7 +168,7 @@ class _Reader:
 class _Rows:
     """The rows of one section, column by column, and what to say of them."""
 
-    def __init__(self, section: int, number: int, table: Table) -> None:
+    def __init__(self, section: int, number: int, table: TextTable) -> None:
         self.section = section
         self.number = number
         self.kernel: list[str] = []

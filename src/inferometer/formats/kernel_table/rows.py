@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from inferometer.errors import InputError
-from inferometer.formats.kernel_table.headers import KIND, NAME, SHARE, STATISTICS, Header
+from inferometer.formats.kernel_table.headers import KIND, NAME, SHARE, STATISTICS, KernelHeader
 from inferometer.units import parse_exact_duration
 
 _ABSENT = frozenset({"", "-", "–", "—", "n/a", "none", "null", "nan"})
@@ -34,7 +34,7 @@ class Row:
     assumed: bool = False
 
 
-def read_row(header: Header, cells: Sequence[str]) -> Row | None:
+def read_row(header: KernelHeader, cells: Sequence[str]) -> Row | None:
     """The row of these cells; None when there are too few or too many, or its total time can't be read."""
     if len(cells) != len(header.columns):
         return None
@@ -53,7 +53,7 @@ def read_row(header: Header, cells: Sequence[str]) -> Row | None:
     return row
 
 
-def is_like_a_row(header: Header, cells: Sequence[str]) -> bool:
+def is_like_a_row(header: KernelHeader, cells: Sequence[str]) -> bool:
     """Whether the first cell that should be a number is one: a row that is cut or broken, not free text."""
     for column, unit, cell in zip(header.columns, header.units, cells, strict=False):
         if (column == SHARE or column in STATISTICS) and cell.strip().lower() not in _ABSENT:

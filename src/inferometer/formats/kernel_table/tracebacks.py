@@ -46,7 +46,7 @@ class Frame:
 
 @dataclass
 class CallPaths:
-    """The tree: one entry a node in each list; `frames` counts all frames met."""
+    """The tree: one entry per node in each list; `frames` counts all frames met."""
 
     parent_id: list[int | None] = field(default_factory=list)
     frame: list[Frame] = field(default_factory=list)

@@ -3,6 +3,57 @@
 Source: the Trace Event Format, and files of PyTorch 1.8 to 2.10 on NVIDIA and AMD. Fills launches, collectives, calls,
 ops, frames, spans and counters. Modules: `text` and `events` get events out of JSON text, `scan` is the quick way for
 launches alone, `dispatch` and `columns` make tables of them, `header` reads what stands beside them.
+
+`formats/kineto` reads PyTorch profiler files and other Chrome traces: an object with `traceEvents`, a bare array of
+events, or an array of such objects.
+
+The window (`text.py`) moves over the text in blocks of 256 KiB. It follows white space, strings and nesting exactly,
+with no recursion, and is used for what stands around the events and wherever quick decoding failed.
+
+Chunks (`events.py`). The bulk is decoded by msgspec, a window at a time. Where to cut is a guess: at the last `}`,
+comma, `{` in the window. The guess checks itself, since a chunk that was cut inside a string or an object doesn't
+decode. Numbers and arguments stay text at this step.
+
+The careful path. A chunk that doesn't decode goes in smaller and smaller pieces and at last event by event. An event
+is mended (`repair.py`: raw control characters, bytes that are not UTF-8, NaN and infinity, bad escapes), then read
+field by field; what still can't be read is counted as `unreadable_event`, and reading goes on at the next event that
+is whole.
+
+Dispatch and columns (`dispatch.py`, `columns.py`, with `arguments.py` and `ids.py`). Events are collected by category
+and go to their table in batches of 16,384. Each category decodes only its own arguments, a batch in one call. A
+kernel whose arguments name a collective has a further row in `collectives`, which shares kernel, device, stream, rank
+and start with its launch; the launch scan doesn't look for it. A field of an unexpected type becomes null and is
+counted. A category without a table is counted under its name.
+
+Times (`numbers.py`) are read from the text as whole nanoseconds: files hold microseconds with up to three decimals or
+more, and a float has no room for them (at 1.7·10¹⁵ µs its steps are 0.25 µs). Plain decimals go through NumPy as
+integers, anything else through `Decimal`. Digits below a nanosecond round half to even.
+
+B and E pairs (`pairs.py`) are held until the end of the file, sorted by time and matched as a stack on each thread.
+What has no partner is counted.
+
+Accounting. Every event of the tables asked for is counted as seen in its category. It then has a row or is counted
+under a *dropped* name. So in each category events = events read + events dropped, and the tests hold it. Mended
+events are counted too, but have rows.
+
+What only the end tells. A file may hold several trace objects, and the rank stands behind or before the events. At
+the end of each object its rank is filled into the launches of that object, and so is the process, if all host calls
+of the object came from one.
+
+The launch scan (`scan.py`, `cut.py`) applies when only `launches` are asked for and the source can be read twice. It
+searches the text for `"kernel"` and `"gpu_mem…"`. A quoted category can't stand inside a JSON string, whose quotes
+would be escaped, so none is overlooked. The literal text between two events is learned from the first two, and the
+events around the hits are cut out by it and decoded; the rest of the file never is. For large files a second process
+cuts while the first imports and decodes. The scan gives up, and the file is read in full, whenever it can't be sure:
+
+- the fields before the events are not a PyTorch profiler's, or the file holds several trace objects;
+- the events don't keep to the separator that was learned, or a piece doesn't decode;
+- a launch is no complete event (`X`), any event was dropped, or no launch was found at all;
+- the second process failed, or the compressed data is damaged.
+
+Checks (`trace/checks.py`) look over the tables just read and count what can't be right or what an analysis must know:
+work that overlaps on one stream (`trace/overlaps.py` tells branches of a graph and early starts from wrong ends),
+work of 0 ns, work whose call is not in the file, ids shared by processes. They change no row.
 """
 
 import re

@@ -25,7 +25,7 @@ from inferometer.formats.kineto.arguments import (
     Triple,
 )
 from inferometer.formats.kineto.events import BAD_JSON, Event
-from inferometer.formats.kineto.header import Header
+from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.ids import AnyEvent, Ids, find_devices, find_streams, number_in
 from inferometer.formats.kineto.numbers import OUT_OF_RANGE, UNREADABLE, parse_ns
 from inferometer.formats.kineto.repair import repair
@@ -46,7 +46,7 @@ E = TypeVar("E", Event, LaunchEvent)
 class Columns:
     """Turns batches of events into rows of the builder's tables."""
 
-    def __init__(self, out: TraceBuilder, header: Header) -> None:
+    def __init__(self, out: TraceBuilder, header: FileHeader) -> None:
         self._out = out
         self._header = header
         self.ids = Ids(header, out.losses)

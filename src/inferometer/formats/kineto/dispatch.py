@@ -7,7 +7,7 @@ import msgspec
 
 from inferometer.formats.kineto.columns import LAUNCH_KINDS, Columns
 from inferometer.formats.kineto.events import BAD_JSON, Event
-from inferometer.formats.kineto.header import Header
+from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.pairs import Pairs
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.facts import NamedId
@@ -35,7 +35,7 @@ Handler = Callable[[list[Event], str], None]
 class Sorter:
     """Collects events by category, and hands them on in large batches of one category and phase."""
 
-    def __init__(self, out: TraceBuilder, header: Header) -> None:
+    def __init__(self, out: TraceBuilder, header: FileHeader) -> None:
         self._out = out
         self._header = header
         self._everything = out.tables == ALL_TABLES

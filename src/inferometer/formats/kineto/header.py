@@ -31,7 +31,7 @@ KEYS = frozenset({*_RECORDED, *_VERSIONS, "deviceProperties", "distributedInfo",
 _SIGNS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "traceName", "trace_id"})
 
 
-class Header:
+class FileHeader:
     """Collects the fields of one or more trace objects and the names that metadata events give."""
 
     def __init__(self, losses: Losses) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from inferometer.formats.kineto.arguments import Id, LaunchArgs, LaunchEvent, TrackArgs
 from inferometer.formats.kineto.events import Event
-from inferometer.formats.kineto.header import Header
+from inferometer.formats.kineto.header import FileHeader
 from inferometer.trace.facts import NamedId
 from inferometer.trace.losses import Losses
 
@@ -18,7 +18,7 @@ _NUMBERED = re.compile(r"(?:stream|thread|pid|process|gpu|queue) *(\d+)", re.IGN
 class Ids:
     """Process and thread ids as numbers. Text ids get a negative number of their own and a name in the facts."""
 
-    def __init__(self, header: Header, losses: Losses) -> None:
+    def __init__(self, header: FileHeader, losses: Losses) -> None:
         self._header = header
         self._losses = losses
         self._known: dict[tuple[str, bool], int | None] = {}

@@ -8,7 +8,7 @@ from inferometer.errors import FormatError
 from inferometer.formats.kineto.ahead import is_scan
 from inferometer.formats.kineto.dispatch import Sorter
 from inferometer.formats.kineto.events import EventReader
-from inferometer.formats.kineto.header import KEEP_BYTES, Header
+from inferometer.formats.kineto.header import KEEP_BYTES, FileHeader
 from inferometer.formats.kineto.scan import LaunchScan, ScanFailed
 from inferometer.formats.kineto.text import Text, Truncated
 from inferometer.formats.source import Source, Stream
@@ -55,7 +55,7 @@ class _Document:
         self._text = Text(stream)
         self._out = out
         self._scan = scan
-        self.header = Header(out.losses)
+        self.header = FileHeader(out.losses)
         self._sorter = Sorter(out, self.header)
         self._found_events = False
         self._first_rows = dict.fromkeys(_RANKED, 0)
@@ -74,11 +74,11 @@ class _Document:
                 self._end_part()
         else:
             found = "nothing" if byte == -1 else repr(bytes(text.buf[text.pos : min(text.end, text.pos + 20)]))
-            raise FormatError(f"{self._source.name}: byte {text.offset}: want {{ or [, found {found}")
+            raise FormatError(f"{self._source.name}: byte {text.offset}: expected {{ or [, found {found}")
         if not self._found_events:
             keys = ", ".join(repr(key[:40]) for key in sorted(self.header.keys)[:12]) or "nothing"
             raise FormatError(
-                f"{self._source.name}: want a traceEvents array or an array of events, found {keys}",
+                f"{self._source.name}: expected a traceEvents array or an array of events, found {keys}",
                 hint="Export it again with torch.profiler's export_chrome_trace, or name the format with --format.",
             )
         if text.peek() not in (-1, 0):

@@ -11,7 +11,7 @@ from inferometer.formats.kineto.columns import LAUNCH_KINDS
 from inferometer.formats.kineto.cut import BLOCK_BYTES, CutFailed, CuttingProcess, cut_launches, learn_separator
 from inferometer.formats.kineto.dispatch import FLUSH_EVENTS, Sorter
 from inferometer.formats.kineto.events import BAD_JSON, EventReader
-from inferometer.formats.kineto.header import Header
+from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.text import Text
 from inferometer.formats.source import Source
 from inferometer.trace.losses import Losses
@@ -25,7 +25,7 @@ class LaunchScan:
     """Reads an array of events from the text's position just behind its `[`, launches only."""
 
     def __init__(
-        self, source: Source, text: Text, sorter: Sorter, reader: EventReader, header: Header, losses: Losses
+        self, source: Source, text: Text, sorter: Sorter, reader: EventReader, header: FileHeader, losses: Losses
     ) -> None:
         self._source = source
         self._text = text

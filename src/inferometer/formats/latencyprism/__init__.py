@@ -5,6 +5,10 @@ process, function, device and metric, and fills function_times, function_metrics
 raw samples and fills counters. Modules: `pair` finds the files, `cells` gives text in columns, `values` makes numbers
 of it, `metric_units` says what each metric is in, `perf` and `samples` fill the tables. A file is held in memory while
 it is read.
+
+`formats/latencyprism` reads text with Polars, and line by line where a file is damaged. In each table, rows in the
+file = rows + dropped. `analyses/latencyprism` repeats the comparison that was published with such runs, for all rows
+at once, and `reports/published.py` lays it out as published (`compare --published`).
 """
 
 from pathlib import Path

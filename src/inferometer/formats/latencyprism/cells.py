@@ -35,7 +35,7 @@ class Cells:
         """Raise `FormatError` unless all these columns are there."""
         if lacking := [title for title in wanted if title not in self.frame.columns]:
             raise FormatError(
-                f"{name}: want the columns {', '.join(wanted)}, found no {', '.join(lacking)}",
+                f"{name}: expected the columns {', '.join(wanted)}, found no {', '.join(lacking)}",
                 hint="Export it again with all columns.",
             )
 
@@ -48,11 +48,11 @@ def read_cells(data: bytes, name: str, losses: Losses) -> Cells:
     """
     titles = titles_of(data[:HEAD_BYTES])
     if not titles:
-        raise FormatError(f"{name}: want the titles of columns, found nothing", hint="Export it again.")
+        raise FormatError(f"{name}: expected the titles of columns, found nothing", hint="Export it again.")
     lines = data.count(b"\n")
     if lines > _MANY_LINES and lines * len(titles) > len(data):  # even empty cells have a comma
         raise FormatError(
-            f"{name}: want rows of {len(titles)} cells, found {lines:,} lines in {len(data):,} bytes",
+            f"{name}: expected rows of {len(titles)} cells, found {lines:,} lines in {len(data):,} bytes",
             hint="Export it again.",
         )
     data = _as_text(data.removeprefix(_BOM).lstrip(b"\r\n"), losses, name)

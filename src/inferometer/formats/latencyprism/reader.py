@@ -65,7 +65,7 @@ def read(source: Source, out: "TraceBuilder") -> Facts:
     if named in problems:
         raise problems[named]
     if not any(frame.height for frame in about.values()):
-        raise next(iter(problems.values()), FormatError(f"{source.name}: want rows, found none below the titles"))
+        raise next(iter(problems.values()), FormatError(f"{source.name}: expected rows, found none below the titles"))
     for kind in KINDS:
         _say_what_is_missing(kind, files, problems, out)
     first = next(iter(about.values()))  # whichever tables are asked for, the facts are the same
@@ -85,7 +85,7 @@ def _files_of(source: Source) -> _Files:
     kind = kind_of_header(source.head)
     if kind is None:
         raise FormatError(
-            f"{source.name}: want the titles of perf_data.csv or counters_data.csv, found {source.head[:40]!r}",
+            f"{source.name}: expected the titles of perf_data.csv or counters_data.csv, found {source.head[:40]!r}",
             hint="Name another format with --format.",
         )
     sibling = find_sibling(source.path, kind) if source.path else None
@@ -103,7 +103,7 @@ def _files_in(source: Source, folder: Path) -> _Files:
         names = [path.name for files in runs.values() for paths in files.values() for path in paths]
         found = listed([*map(printable, names or find_runs(folder))])
         raise FormatError(
-            f"{source.name}: want one run, found several: {found}",
+            f"{source.name}: expected one run, found several: {found}",
             hint="Name one of them, or compare two: inferometer compare FOLDER/normal FOLDER/abnormal",
         )
     (pair,) = runs.values()
@@ -132,7 +132,7 @@ def _cells(file: Source, kind: FileKind, out: "TraceBuilder") -> Cells:
             size += len(block)
             if most is not None and size > most:
                 raise FormatError(
-                    f"{file.name}: want at most {most >> 20:,} MiB, since it is held in memory, found more (limit)",
+                    f"{file.name}: expected at most {most >> 20:,} MiB, since it is held in memory, found more (limit)",
                     hint="Where the memory is there, read it with --no-limits.",
                 )
     cells = read_cells(b"".join(blocks), file.name, scratch)

@@ -1,4 +1,4 @@
-"""counters_data.csv: one sample a row.
+"""counters_data.csv: one sample per row.
 
 The samples of a process carry its id at the end of the metric's name (`process_cpu_usage_1571875`, also written
 `_1.571875e+06`); it becomes the process. GPUs of a host are pooled without a device, cores share a time stamp: such

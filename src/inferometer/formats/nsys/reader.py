@@ -90,7 +90,7 @@ def _find_database(source: Source, folder: Path) -> Path:
         if source.path and source.path.suffix in REPORTS:
             return export_report(source.path, source.name, folder)
         raise FormatError(
-            f"{source.name}: want an SQLite export of Nsight Systems, found {source.head[:20]!r}",
+            f"{source.name}: expected an SQLite export of Nsight Systems, found {source.head[:20]!r}",
             hint="Make one with `nsys export --type sqlite`.",
         )
     if source.path and source.rewindable and not source.is_packed:
@@ -110,7 +110,7 @@ def _check(export: Export) -> None:
     if _SIGNS.isdisjoint(names):
         some = ", ".join(names[:_SHOWN_TABLES]) + (", …" if len(names) > _SHOWN_TABLES else "")
         raise FormatError(
-            f"{export.name}: is a database, but no export of Nsight Systems: want tables such as StringIds and "
+            f"{export.name}: is a database, but no export of Nsight Systems: expected tables such as StringIds and "
             f"{launches.KERNELS}, found {some or 'no table'}",
             hint="Make an export with `nsys export --type sqlite`.",
         )
@@ -118,12 +118,12 @@ def _check(export: Export) -> None:
         columns = export.columns(table)
         if columns and not {"start", "end"} <= columns:
             raise FormatError(
-                f"{export.name}: {table}: want the columns start and end, found {', '.join(sorted(columns))}",
+                f"{export.name}: {table}: expected the columns start and end, found {', '.join(sorted(columns))}",
                 hint="Export the report again with a current nsys.",
             )
     if not export.columns("StringIds") and export.estimate(launches.KERNELS):
         raise FormatError(
-            f"{export.name}: want the table StringIds, which holds the names of the kernels, found none",
+            f"{export.name}: expected the table StringIds, which holds the names of the kernels, found none",
             hint="Export the whole report again, with all tables.",
         )
 

@@ -110,7 +110,7 @@ class SqliteExport:
         """Refuse what stands where a table of an export should; others don't matter."""
         if name.startswith(_OURS):
             raise FormatError(
-                f"{self.name}: {name}: want a plain table, found a {kind}",
+                f"{self.name}: {name}: expected a plain table, found a {kind}",
                 hint="An export holds plain tables only, so this file was changed. Export the report again.",
             )
 
@@ -141,7 +141,7 @@ def _check_length(path: Path, name: str) -> int:
     size, wanted = path.stat().st_size, pages * page_bytes
     if is_valid and size < wanted:
         raise FormatError(
-            f"{name}: the SQLite database is cut off: want {wanted:,} bytes as its header says, found {size:,}",
+            f"{name}: the SQLite database is cut off: expected {wanted:,} bytes as its header says, found {size:,}",
             hint=DAMAGED,
         )
     return size

@@ -72,7 +72,9 @@ class Pass:
                 seen += batch.height
                 yield batch
         if seen != (wanted := rows.result().item()):
-            raise FormatError(f"{self._name}: {self._query.table}: want {wanted:,} rows, found {seen:,}", hint=DAMAGED)
+            raise FormatError(
+                f"{self._name}: {self._query.table}: expected {wanted:,} rows, found {seen:,}", hint=DAMAGED
+            )
 
     def _finish(self, where: str, quick: "Future[pl.DataFrame | None]", rows: "Future[pl.DataFrame]") -> pl.DataFrame:
         batch = quick.result()

@@ -2,10 +2,16 @@
 
 Source: the tables that the profiler of a Llama port prints and pull requests quote (seconds per call, a mean over
 calls whose number isn't told). Bars with rulers anywhere, Markdown, and the same columns parted by tabs, commas or
-semicolons. Fills path_totals (a row a cell that isn't blank; `backend` is the column's title), call_paths (from the
+semicolons. Fills path_totals (a row per cell that isn't blank; `backend` is the column's title), call_paths (from the
 dotted paths) and log (every other line). Values stay where the file has them, also where they can't be right:
 `analyses/path_table` looks for that. Leaves out: the columns of differences, which are only checked, and any
 second table. Modules: `header` says what each column is, `rows` reads cells, `reader` goes through the lines.
+
+`formats/path_table` reads tables of time by call path with a column per run (`kernel`, `kernel_path`, A, B, A-B),
+between bars or as CSV. `header.py` says what each column is, `rows.py` reads cells exactly, `reader.py` makes the
+tree of the dotted paths. Values stay where the file has them, the differences are only checked. `analyses/path_table`
+looks for what can't be right: `fit` says how well times fit their paths, `orders` and `shift` look for times that a
+missing path has moved to others, whatever the order was in which they were joined, and `found` puts it in words.
 """
 
 from typing import TYPE_CHECKING
@@ -43,7 +49,7 @@ def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Fac
 
 FORMAT = Format(
     name="path-table",
-    title="printed tables of time by call path (kernel, kernel_path, a column a run), .txt, .md, .csv or .tsv",
+    title="printed tables of time by call path (kernel, kernel_path, a column per run), .txt, .md, .csv or .tsv",
     suffixes=(".txt", ".md", ".csv", ".tsv"),
     sniff=_sniff,
     read=_read,

@@ -29,7 +29,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Difference:
+class DifferenceColumn:
     """A column that should be `arms[first] - arms[second]`; not `signed`: the title doesn't say which way round."""
 
     at: int
@@ -40,7 +40,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Header:
+class PathHeader:
     """What stands in each cell of a row. `delimiter` is `|` or that of CSV; `closed`: rows end with a bar."""
 
     delimiter: str
@@ -48,12 +48,12 @@ class Header:
     kernel: int
     path: int
     arms: Sequence[Arm]
-    differences: Sequence[Difference]
+    differences: Sequence[DifferenceColumn]
     unknown: Sequence[str]
     closed: bool
 
 
-def find_header(line: str) -> Header | None:
+def find_header(line: str) -> PathHeader | None:
     """The header that this line is, if it is one."""
     if len(line) > _LONGEST_HEADER or _PATH not in line.lower().replace(" ", "_"):
         return None
@@ -92,7 +92,7 @@ def _delimiters(text: str) -> Iterator[str]:
     yield from (delimiter for delimiter in _DELIMITERS if delimiter in text)
 
 
-def _header(text: str, delimiter: str, titles: Sequence[str], kernel: int, path: int) -> Header | None:
+def _header(text: str, delimiter: str, titles: Sequence[str], kernel: int, path: int) -> PathHeader | None:
     named = {at: title for at, title in enumerate(titles) if at not in (kernel, path)}
     pairs = {f"{a}-{b}": (i, j) for i, a in named.items() for j, b in named.items() if i != j}
     differs = {at: pairs.get("-".join(map(str.strip, title.split("-")))) for at, title in named.items()}
@@ -105,13 +105,13 @@ def _header(text: str, delimiter: str, titles: Sequence[str], kernel: int, path:
     differences = []
     for at, pair in asked.items():
         if pair is None and len(arms) == 2:
-            differences.append(Difference(at, titles[at], 0, 1, signed=False))
+            differences.append(DifferenceColumn(at, titles[at], 0, 1, signed=False))
         elif pair and set(pair) <= set(position):
-            differences.append(Difference(at, titles[at], position[pair[0]], position[pair[1]], signed=True))
+            differences.append(DifferenceColumn(at, titles[at], position[pair[0]], position[pair[1]], signed=True))
         else:
             unknown.add(at)
     lost = [titles[at] for at in sorted(unknown)]
-    return Header(delimiter, titles, kernel, path, arms, differences, lost, delimiter == "|" and is_closed(text))
+    return PathHeader(delimiter, titles, kernel, path, arms, differences, lost, delimiter == "|" and is_closed(text))
 
 
 def _arms(named: dict[int, str]) -> Iterator[Arm]:

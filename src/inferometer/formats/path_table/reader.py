@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from inferometer.errors import FormatError
-from inferometer.formats.path_table.header import Header, find_header, is_closed, split
+from inferometer.formats.path_table.header import PathHeader, find_header, is_closed, split
 from inferometer.formats.path_table.rows import Row, names_of, read_row, rounded
 from inferometer.formats.text_lines import Line, read_lines, without_ending
 from inferometer.trace.facts import Facts
@@ -37,7 +37,7 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
         out.losses.count("broken_compression", example=stream.damage)
     if reader.header is None:
         raise FormatError(
-            f"{source.name}: want the header of a table of call paths (kernel, kernel_path, a column for each run), "
+            f"{source.name}: expected the header of a table of call paths (kernel, kernel_path, a column per run), "
             f"found none in {reader.lines:,} lines",
             hint="Name the columns so in the first line, or name another format with --format.",
         )
@@ -51,7 +51,7 @@ class _Reader:
 
     def __init__(self, out: "TraceBuilder") -> None:
         self.out = out
-        self.header: Header | None = None
+        self.header: PathHeader | None = None
         self.lines = 0
         self._rows: list[tuple[int, Row]] = []
         self._second: int | None = None
@@ -79,7 +79,7 @@ class _Reader:
         else:
             self._note(number, text, "text")
 
-    def finish(self, header: Header) -> None:
+    def finish(self, header: PathHeader) -> None:
         """Hand over all rows."""
         if not self._rows:
             self._count("empty_table", _CELLS, "the header has no rows below it")
@@ -110,7 +110,7 @@ class _Reader:
             found.append(f"Line {self._second} begins a second table, which is not read: give it a file of its own.")
         return found
 
-    def _begin(self, header: Header, number: int, text: str) -> None:
+    def _begin(self, header: PathHeader, number: int, text: str) -> None:
         if self.header is None:
             self.header = header
             self._note(number, text, "heading")
@@ -118,7 +118,7 @@ class _Reader:
             self._second = self._second or number
             self._note(number, text, "heading")
 
-    def _take_row(self, header: Header, number: int, text: str, *, is_whole: bool) -> None:
+    def _take_row(self, header: PathHeader, number: int, text: str, *, is_whole: bool) -> None:
         if self._second:
             self._count("row_of_something_else", "other table", f"line {number}", is_event=True)
             self._note(number, text, "row")
@@ -136,7 +136,7 @@ class _Reader:
         if row is None or is_cut:
             self._note(number, text, "row")
 
-    def _hand_over_cells(self, header: Header, where: list[int]) -> None:
+    def _hand_over_cells(self, header: PathHeader, where: list[int]) -> None:
         seen: dict[str, Row] = {}
         for number, row in self._rows:
             first = seen.setdefault(row.path, row)

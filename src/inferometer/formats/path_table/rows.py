@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from inferometer.errors import InputError
-from inferometer.formats.path_table.header import Header
+from inferometer.formats.path_table.header import PathHeader
 from inferometer.units import parse_exact_duration
 
 SEPARATOR = "."
@@ -47,7 +47,7 @@ class Row:
         return self.path.rpartition(SEPARATOR)[2]
 
 
-def read_row(header: Header, cells: Sequence[str], *, last_is_cut: bool = False) -> Row | None:
+def read_row(header: PathHeader, cells: Sequence[str], *, last_is_cut: bool = False) -> Row | None:
     """The row of these cells; None where they are too few or too many, or have no path or no time that can be read."""
     if len(cells) != len(header.titles):
         return None
@@ -75,7 +75,7 @@ def names_of(path: str, named: Mapping[str, str]) -> Sequence[str]:
     return found[::-1]
 
 
-def _read_time(header: Header, row: Row, arm: int, cells: Sequence[str]) -> bool:
+def _read_time(header: PathHeader, row: Row, arm: int, cells: Sequence[str]) -> bool:
     """Add the cell to the row; False where it holds something that is no time."""
     text, title = cells[header.arms[arm].at], header.arms[arm].name[:60]
     word = text.lower().lstrip("+-")
@@ -98,7 +98,7 @@ def _read_time(header: Header, row: Row, arm: int, cells: Sequence[str]) -> bool
     return True
 
 
-def _check_differences(header: Header, row: Row, cells: Sequence[str], cut: int | None) -> None:
+def _check_differences(header: PathHeader, row: Row, cells: Sequence[str], cut: int | None) -> None:
     """Count printed differences that the row's times don't make."""
     known = {cell.arm: cell for cell in row.cells if cell.exact_ns is not None}
     for column in header.differences:

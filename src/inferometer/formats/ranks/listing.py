@@ -153,7 +153,7 @@ def _refuse(name: str, entries: Sequence[Path], failed: Sequence[Profile]) -> No
     found = f"only {listed([printable(path.name) for path in entries])}" if entries else "nothing"
     tried = [profile.error.message for profile in failed if profile.error and profile.path.name != profile.stem]
     raise FormatError(
-        f"{name}: want a store (NAME.ifm), or a folder that a profiler made or that holds one profile a rank, "
+        f"{name}: expected a store (NAME.ifm), or a folder that a profiler made or that holds one profile per rank, "
         f"found {found}",
         hint="\n".join(
             [*(tried[:3] if len(tried) == len(entries) else []), "Name one file, or the folder of the files."]

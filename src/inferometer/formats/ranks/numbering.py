@@ -142,6 +142,7 @@ def _clash(claims: Iterable[tuple[int, ...]]) -> set[int]:
 def _refuse(where: str, rank: int, files: Sequence[Candidate]) -> NoReturn:
     names = ", ".join(file.file or file.name for file in files[:4])
     raise InputError(
-        f"{where}: want one file a rank, found {len(files)} of rank {rank}: {names}{', …' if len(files) > 4 else ''}",
+        f"{where}: expected one file per rank, found {len(files)} of rank {rank}: "
+        f"{names}{', …' if len(files) > 4 else ''}",
         hint="Name one file, or put the files of each recording into a folder of their own (links will do).",
     )

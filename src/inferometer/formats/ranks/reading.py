@@ -19,7 +19,7 @@ from inferometer.formats.reading import known_tables, open_store, read_source
 from inferometer.formats.source import Limits, Progress, Source, printable
 from inferometer.privacy.metadata import join_names
 from inferometer.trace.builder import MEMORY_BUDGET_BYTES, Wanted
-from inferometer.trace.combine import Part, Together, align_clocks, combine_losses, combine_tables, scope_of
+from inferometer.trace.combine import OpenTraces, TracePart, align_clocks, combine_losses, combine_tables, scope_of
 from inferometer.trace.combined_facts import combine_facts, rank_files
 from inferometer.trace.restrict import restrict_ranks
 from inferometer.trace.store_writer import StoreFolder, write_manifest, write_tables
@@ -41,7 +41,7 @@ class Reading:
 
 
 def open_ranks(folder: Path, how: Reading, progress: Progress | None = None) -> Trace:
-    """The files in `folder`, one profile a rank, as one trace. Where `how` names ranks, no other file is read.
+    """The files in `folder`, one profile per rank, as one trace. Where `how` names ranks, no other file is read.
 
     Raises:
         FormatError: There is no profile in the folder.
@@ -142,10 +142,10 @@ def _check_choice(
             )
 
 
-def _parts(profiles: Sequence[Profile], numbered: Sequence[Numbered], traces: Mapping[Path, Trace]) -> list[Part]:
+def _parts(profiles: Sequence[Profile], numbered: Sequence[Numbered], traces: Mapping[Path, Trace]) -> list[TracePart]:
     """What was read, in the order of ranks."""
     parts = [
-        Part(traces[profile.path], profile.name, each.ranks, each.by)
+        TracePart(traces[profile.path], profile.name, each.ranks, each.by)
         for profile, each in zip(profiles, numbered, strict=True)
         if profile.path in traces
     ]
@@ -153,7 +153,7 @@ def _parts(profiles: Sequence[Profile], numbered: Sequence[Numbered], traces: Ma
 
 
 def _combine(
-    parts: Sequence[Part], name: str, listing: Listing, errors: Mapping[Path, InputError | Unavailable]
+    parts: Sequence[TracePart], name: str, listing: Listing, errors: Mapping[Path, InputError | Unavailable]
 ) -> Trace:
     clocks = align_clocks(parts)
     frames = combine_tables(parts, clocks)
@@ -164,7 +164,7 @@ def _combine(
     facts = combine_facts(parts, clocks, rank_files(parts, clocks, skews), name, notes)
     traces = [part.trace for part in parts]
     names = join_names(trace.names for trace in traces)
-    return Trace(facts, frames, losses, scope=scope_of(parts), scratch=Together(*traces), names=names)
+    return Trace(facts, frames, losses, scope=scope_of(parts), scratch=OpenTraces(*traces), names=names)
 
 
 class _Total:

@@ -8,7 +8,7 @@ import polars as pl
 from inferometer.errors import InputError, Unavailable
 from inferometer.formats.ranks.listing import Listing
 from inferometer.formats.source import printable
-from inferometer.trace.combine import Clock, Part
+from inferometer.trace.combine import Clock, TracePart
 from inferometer.trace.combined_facts import Skew, listed
 from inferometer.trace.losses import Losses
 from inferometer.units import format_duration
@@ -16,7 +16,7 @@ from inferometer.units import format_duration
 
 def count_losses(
     losses: Losses,
-    parts: Sequence[Part],
+    parts: Sequence[TracePart],
     clocks: Sequence[Clock],
     listing: Listing,
     errors: Mapping[Path, InputError | Unavailable],
@@ -38,7 +38,7 @@ def count_losses(
 
 
 def find_notes(
-    parts: Sequence[Part], clocks: Sequence[Clock], skews: Mapping[int, Skew], listing: Listing
+    parts: Sequence[TracePart], clocks: Sequence[Clock], skews: Mapping[int, Skew], listing: Listing
 ) -> Iterator[str]:
     """The same in sentences, with the names."""
     if by_position := [f"{part.file} is {part.ranks[0]}" for part in parts if part.numbered_by == "position"]:
@@ -63,7 +63,7 @@ def find_notes(
     yield from _skew_note(skews)
 
 
-def without_clock(parts: Sequence[Part], clocks: Sequence[Clock]) -> list[Part]:
+def without_clock(parts: Sequence[TracePart], clocks: Sequence[Clock]) -> list[TracePart]:
     """Parts whose times can't be compared with the others'."""
     if len(parts) < 2:
         return []

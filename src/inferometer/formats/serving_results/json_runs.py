@@ -96,7 +96,7 @@ class RunFields:
     def refuse(self, name: str, wanted: str, found: object) -> NoReturn:
         """Raise what a wrong field raises."""
         raise FormatError(
-            f"{self.where}: {name}: want {wanted}, found {_show(found)}",
+            f"{self.where}: {name}: expected {wanted}, found {_show(found)}",
             hint="Write the result again with the benchmark itself.",
         )
 
@@ -114,12 +114,12 @@ def read_runs(path: str | Path, *, limits: Limits | None, wanted: str, hint: str
     if len(found) == 1 and isinstance(found[0], list):
         found = found[0]
     if not found:
-        raise FormatError(f"{source.name}: want {wanted}, found an empty file", hint=hint)
+        raise FormatError(f"{source.name}: expected {wanted}, found an empty file", hint=hint)
     runs = []
     for number, fields in enumerate(found):
         where = source.name if len(found) == 1 else f"{source.name}: run {number}"
         if not isinstance(fields, dict):
-            raise FormatError(f"{where}: want {wanted}, found {_show(fields)}", hint=hint)
+            raise FormatError(f"{where}: expected {wanted}, found {_show(fields)}", hint=hint)
         runs.append(RunFields(fields, source.name, where))
     return runs
 
@@ -133,7 +133,7 @@ def _read_text(source: Source) -> str:
             size += len(piece)
             if most is not None and size > most:
                 raise FormatError(
-                    f"{source.name}: want at most {most:,} bytes, found more",
+                    f"{source.name}: expected at most {most:,} bytes, found more",
                     hint="Leave out the details of each request, or lift the limits if you trust the file.",
                 )
         if stream.damage:
@@ -153,15 +153,17 @@ def _decode(text: str, name: str, wanted: str, hint: str) -> list[Any]:
             if at < error.pos and (error.pos >= len(text) - 1 or error.msg.startswith("Unterminated string")):
                 shown = "the end of the file in the middle of an object"
                 raise FormatError(
-                    f"{where}: line {error.lineno}: want {wanted}, found {shown}",
+                    f"{where}: line {error.lineno}: expected {wanted}, found {shown}",
                     hint="The benchmark may not have ended: run it again, or remove the last line.",
                 ) from error
             raise FormatError(
-                f"{where}: line {error.lineno}, column {error.colno}: want {wanted}, found no JSON ({error.msg})",
+                f"{where}: line {error.lineno}, column {error.colno}: expected {wanted}, found no JSON ({error.msg})",
                 hint=hint,
             ) from error
         except (RecursionError, ValueError) as error:  # nested too deep; a number of thousands of digits
-            raise FormatError(f"{where}: want {wanted}, found JSON that can't be read ({error})", hint=hint) from error
+            raise FormatError(
+                f"{where}: expected {wanted}, found JSON that can't be read ({error})", hint=hint
+            ) from error
         found.append(value)
         at = _skip(text, at)
     return found

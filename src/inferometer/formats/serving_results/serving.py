@@ -68,7 +68,7 @@ class Serving:
     client sent; None is all at once, or not said. `concurrency`: requests under way on average; `max_concurrency`: the
     limit that the client kept; `peak_concurrency`: the most that there were. `accept_length`: tokens that a sequence
     gets of one step with drafts, on average. `itl_of`: what `itl` is between. `prompts_together`: one step read all
-    prompts. `requests`: one row a request (`REQUESTS`), empty where the file has no details; failed ones have nulls.
+    prompts. `requests`: one row per request (`REQUESTS`), empty where the file has no details; failed ones have nulls.
     """
 
     source: str
@@ -122,7 +122,7 @@ class Serving:
         done = None if self.completed is None else f"{format_count(self.completed)} {requests}"
         ttft, token = self.ttft.mean_ns, self.tpot.mean_ns or self.tpot.median_ns
         first = None if ttft is None else f"{format_duration(ttft)} to the first token"
-        then = None if token is None else f"{format_duration(token)} a token"
+        then = None if token is None else f"{format_duration(token)} per token"
         return ", ".join(word for word in (*named, rate, limit, done, first, then) if word)
 
     def as_json(self) -> dict[str, Any]:

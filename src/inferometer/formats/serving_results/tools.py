@@ -58,7 +58,7 @@ def choose_run(path: str | Path, found: list[Serving], run: int | None) -> Servi
     if run is None or not 0 <= run < len(found):
         wanted = "one run of several" if run is None else f"run {run}"
         raise InputError(
-            f"{printable(str(path))}: want {wanted}, found {len(found):,}, numbered from 0",
+            f"{printable(str(path))}: expected {wanted}, found {len(found):,}, numbered from 0",
             hint="\n".join(["Choose one by its number, with --serving-run N or in Python run=N:", *_list(found)]),
         )
     return found[run]
@@ -74,9 +74,9 @@ def _read_run(run: RunFields, number: int, runs: int) -> Serving:
         if run.has(*needed):
             return read(run, number, runs)
     if run.has("traceEvents"):
-        raise FormatError(f"{run.where}: want {_WANTED}, found a trace", hint="Give traces as the first argument.")
+        raise FormatError(f"{run.where}: expected {_WANTED}, found a trace", hint="Give traces as the first argument.")
     named = ", ".join(f'"{name}"' for name in run.names[:8]) or "none"
-    raise FormatError(f"{run.where}: want {_WANTED}, found an object with the fields {named}", hint=_HINT)
+    raise FormatError(f"{run.where}: expected {_WANTED}, found an object with the fields {named}", hint=_HINT)
 
 
 def _read_online(run: RunFields, number: int, runs: int) -> Serving:

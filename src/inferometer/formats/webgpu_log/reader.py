@@ -20,7 +20,7 @@ from inferometer.formats.webgpu_log.reports import (
     read_title,
     take_line,
 )
-from inferometer.formats.webgpu_log.runs import Run, Runs, Step
+from inferometer.formats.webgpu_log.runs import LoggedStep, Run, Runs
 from inferometer.formats.webgpu_log.steps import StepColumns
 from inferometer.formats.webgpu_log.tables import is_ruler, looks_like_row
 from inferometer.trace.facts import Device, Facts
@@ -49,7 +49,7 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
     reader.finish()
     if not reader.known:
         raise FormatError(
-            f"{source.name}: want lines of a WebGPU engine's log ([browser:log] [190.3ms][Loader] …), "
+            f"{source.name}: expected lines of a WebGPU engine's log ([browser:log] [190.3ms][Loader] …), "
             f"found none in {reader.lines:,} lines",
             hint="Save the whole output of the run, with the profile reports.",
         )
@@ -268,7 +268,7 @@ class _Reader:
         title = report.title
         self._totals.add(self.runs.number(run), len(run.steps), report)
         place = (len(run.perfs), title.context, title.wall_ns)
-        run.steps.append(Step(title.phase, title.tokens, title.time_ns, report.busy_ns, *place))
+        run.steps.append(LoggedStep(title.phase, title.tokens, title.time_ns, report.busy_ns, *place))
 
 
 def _title_fields(title: Title) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from inferometer.formats.webgpu_log.tables import (
     NOT_FINITE,
     STATISTICS,
     Cell,
-    Header,
+    ReportHeader,
+    ReportTable,
     Row,
-    Table,
     find_header,
     is_ruler,
 )
@@ -83,7 +83,7 @@ class Report:
     title: Title
     line: int
     owner: str | None = None
-    table: Table | None = None
+    table: ReportTable | None = None
     labels: list[str] = field(default_factory=list)
     cells: list[tuple[Cell, ...]] = field(default_factory=list)
     is_whole: bool = True
@@ -154,9 +154,9 @@ class Tables:
     """Headers met so far, each with what it remembers of its cells."""
 
     def __init__(self) -> None:
-        self._known: dict[Header, Table] = {}
+        self._known: dict[ReportHeader, ReportTable] = {}
 
-    def find(self, text: str) -> Table | None:
+    def find(self, text: str) -> ReportTable | None:
         """The table that begins with this line, if it is a header."""
         header = find_header(text)
         if header is None:
@@ -164,7 +164,7 @@ class Tables:
         if header not in self._known:
             if len(self._known) >= 64:
                 self._known.clear()
-            self._known[header] = Table(header)
+            self._known[header] = ReportTable(header)
         return self._known[header]
 
 

@@ -27,7 +27,7 @@ _MOST_ENTRIES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LoggedStep:
     """What stays of a report when its rows are handed over. `part` counts the `[Perf]` lines before it.
 
     `context` and `wall_ns` as in `Title`.
@@ -55,7 +55,7 @@ class Run:
     is_over: bool = False
     title: Title | None = None
     said: set[str] = field(default_factory=set)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[LoggedStep] = field(default_factory=list)
     last_report: Report | None = None
     perfs: list[tuple[int | None, dict[str, Any]]] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)

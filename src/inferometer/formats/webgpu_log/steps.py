@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 from typing import Any
 
-from inferometer.formats.webgpu_log.runs import Run, Step
+from inferometer.formats.webgpu_log.runs import LoggedStep, Run
 
 ANCHOR = "profile report"
 Span = tuple[int | None, int | None]
@@ -48,7 +48,13 @@ class StepColumns:
                 number += 1
 
     def _add(
-        self, number: int, step: Step, process: int | None, span: Span, prompt_tokens: int | None, context: int | None
+        self,
+        number: int,
+        step: LoggedStep,
+        process: int | None,
+        span: Span,
+        prompt_tokens: int | None,
+        context: int | None,
     ) -> None:
         values = (
             *(number, step.phase, process, *span, step.busy_ns, 1, prompt_tokens),
@@ -62,14 +68,14 @@ def _times(metrics: dict[str, Any]) -> dict[str, Any]:
     return {key: metrics[key] for key in ("ttft_ns", "prefill_ns", "decode_ns") if isinstance(metrics.get(key), int)}
 
 
-def _spans(steps: list[Step], end_ns: int | None, times: dict[str, Any], *, lacks_steps: bool) -> list[Span]:
+def _spans(steps: list[LoggedStep], end_ns: int | None, times: dict[str, Any], *, lacks_steps: bool) -> list[Span]:
     """Start and duration of each step between two `[Perf]` lines; `end_ns` is the time of the second."""
     decode_ns, ttft_ns, prefill_ns = (times.get(key) for key in ("decode_ns", "ttft_ns", "prefill_ns"))
     decode_start = None if end_ns is None or decode_ns is None else end_ns - decode_ns
     start = None if decode_start is None or ttft_ns is None else decode_start - ttft_ns
     prefills = sum(step.phase == "prefill" for step in steps)
     spans: list[Span] = []
-    before: Step | None = None
+    before: LoggedStep | None = None
     for step in steps:
         if step.wall_ns is not None and step.time_ns is not None:
             fits = step.wall_ns <= step.time_ns
@@ -93,7 +99,7 @@ def _between(start_ns: int | None, end_ns: int | None) -> Span:
 
 
 def _contexts(
-    steps: list[Step], prompt_tokens: Any, decoded_tokens: Any, *, is_first: bool
+    steps: list[LoggedStep], prompt_tokens: Any, decoded_tokens: Any, *, is_first: bool
 ) -> list[tuple[int | None, int | None]]:
     """Prompt tokens that each step processed, and tokens in the KV cache before it; unknown where steps are missing."""
     prompt = prompt_tokens if isinstance(prompt_tokens, int) else None
@@ -113,7 +119,7 @@ def _contexts(
     return found
 
 
-def _chunks(steps: list[Step], prompt: int | None) -> list[int | None]:
+def _chunks(steps: list[LoggedStep], prompt: int | None) -> list[int | None]:
     """Tokens of each prefill in front of the first decode step: the prompt's, or as their titles tell."""
     ahead = list(takewhile(lambda step: step.phase == "prefill", steps))
     if len(ahead) < sum(step.phase == "prefill" for step in steps):
@@ -125,7 +131,7 @@ def _chunks(steps: list[Step], prompt: int | None) -> list[int | None]:
     return list(told) if agrees else [None] * len(ahead)
 
 
-def _lacks_steps(steps: list[Step], decoded_tokens: Any) -> bool:
+def _lacks_steps(steps: list[LoggedStep], decoded_tokens: Any) -> bool:
     """Whether the engine decoded more tokens than the reports have, the first one aside: the log's head may be cut."""
     told = [step.tokens for step in steps if step.phase == "decode" and step.tokens is not None]
     whole = len(told) == sum(step.phase == "decode" for step in steps)

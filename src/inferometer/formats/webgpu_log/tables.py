@@ -51,7 +51,7 @@ NOT_FINITE: Cell = (None, -2.0)
 
 
 @dataclass(frozen=True)
-class Header:
+class ReportHeader:
     """Titles of the columns behind the label, what each is (a column of `totals`, `share`, or None), and its unit."""
 
     titles: tuple[str, ...]
@@ -60,7 +60,7 @@ class Header:
     has_bars: bool = False
 
 
-def find_header(text: str) -> Header | None:
+def find_header(text: str) -> ReportHeader | None:
     """The header that this line is: a title of labels, then one of a time, and others."""
     if len(text) > _LONGEST_HEADER:
         return None
@@ -71,7 +71,7 @@ def find_header(text: str) -> Header | None:
     return None
 
 
-def _header(titles: list[str], has_bars: bool) -> Header | None:
+def _header(titles: list[str], has_bars: bool) -> ReportHeader | None:
     columns: list[str | None] = []
     units: list[str | None] = []
     for title in titles:
@@ -86,7 +86,7 @@ def _header(titles: list[str], has_bars: bool) -> Header | None:
     if "total_ns" not in columns:
         return None
     usual = units[columns.index("total_ns")]
-    return Header(tuple(titles), tuple(columns), tuple(unit or usual for unit in units), has_bars)
+    return ReportHeader(tuple(titles), tuple(columns), tuple(unit or usual for unit in units), has_bars)
 
 
 def is_ruler(text: str) -> bool:
@@ -101,10 +101,10 @@ def looks_like_row(text: str) -> bool:
 
 
 @dataclass
-class Table:
+class ReportTable:
     """Reads the rows below one header, and remembers cells: most are printed again and again."""
 
-    header: Header
+    header: ReportHeader
     _cells: list[dict[str, Cell]] = field(init=False)
 
     def __post_init__(self) -> None:

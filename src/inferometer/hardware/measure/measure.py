@@ -73,7 +73,7 @@ def find_subject(on: str | None = None) -> Subject:
     """
     place = _PLACE.fullmatch("gpu:0" if on is None else on)
     if place is None:
-        raise InputError(f'want cpu, gpu or gpu:1 to measure on, found "{on}"', hint="Numbers begin at 0.")
+        raise InputError(f'expected cpu, gpu or gpu:1 to measure on, found "{on}"', hint="Numbers begin at 0.")
     has_torch = find_spec("torch") is not None
     if place[0] != "cpu" and has_torch:
         from inferometer.hardware.measure.torch_gpu import count_gpus, describe_gpu

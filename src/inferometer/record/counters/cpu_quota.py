@@ -12,7 +12,7 @@ told as 1.
 
 from inferometer.errors import Unavailable
 from inferometer.record.counters.cgroups import find_file
-from inferometer.record.counters.metric import HostProbe, Metric, Place, Rates, Reading, Source
+from inferometer.record.counters.metric import CounterSource, HostProbe, Metric, Rates, Reading, SystemRoots
 
 METRICS = (
     Metric("cpu_limited_share", "fraction", "Part of the time that the quota held it back.", "cause", own=True),
@@ -21,7 +21,7 @@ METRICS = (
 
 
 class _Quota:
-    def __init__(self, place: Place, path: str) -> None:
+    def __init__(self, place: SystemRoots, path: str) -> None:
         self._files, self._path, self._rates = place.files, path, Rates()
 
     def read(self, now_ns: int) -> Reading:
@@ -37,7 +37,7 @@ class _Quota:
         return found
 
 
-def _open(place: Place) -> list[HostProbe]:
+def _open(place: SystemRoots) -> list[HostProbe]:
     root = place.family.root
     path = find_file(place.files, root, "cpu", "cpu.stat")
     if path is None or "nr_periods" not in place.files.read_once(path):
@@ -45,4 +45,4 @@ def _open(place: Place) -> list[HostProbe]:
     return [HostProbe(_Quota(place, path).read)]
 
 
-SOURCE = Source("cpu_quota", METRICS, _open, most_hz=5.0)
+SOURCE = CounterSource("cpu_quota", METRICS, _open, most_hz=5.0)

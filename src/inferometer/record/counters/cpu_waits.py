@@ -11,7 +11,7 @@ of the stopped process, has a gap there.
 | `process_context_switches` | 1/s | effect |
 """
 
-from inferometer.record.counters.metric import HostProbe, Metric, Place, Rates, Reading, Source
+from inferometer.record.counters.metric import CounterSource, HostProbe, Metric, Rates, Reading, SystemRoots
 
 _LOOK_NS = 1_000_000_000
 _MOST = 256  # threads: a file stays open for each
@@ -23,7 +23,7 @@ METRICS = (
 
 
 class _RunQueue:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SystemRoots) -> None:
         self._place, self._rates = place, Rates()
         self._threads: dict[str, tuple[int, int, int]] = {}
         self._next_ns = self._rested_ns = 0
@@ -77,10 +77,10 @@ class _RunQueue:
         return ran_ns, waited_ns, times
 
 
-def _open(place: Place) -> list[HostProbe]:
+def _open(place: SystemRoots) -> list[HostProbe]:
     root = place.family.root
     place.files.read_once(f"/proc/{root}/schedstat")
     return [HostProbe(_RunQueue(place).read)]
 
 
-SOURCE = Source("cpu_waits", METRICS, _open, most_hz=100.0)
+SOURCE = CounterSource("cpu_waits", METRICS, _open, most_hz=100.0)

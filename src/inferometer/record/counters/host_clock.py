@@ -1,7 +1,7 @@
 """Clocks of the cores that the recorded process may use: the median, and the least.
 
 Source: cpufreq's scaling_cur_freq (the kernel's documentation of CPU performance scaling), else "cpu MHz" of
-/proc/cpuinfo. To read a core's clock may interrupt that core: at most 16 cores, five times a second. A virtual
+/proc/cpuinfo. To read a core's clock may interrupt that core: at most 16 cores, five times per second. A virtual
 machine often shows a constant.
 
 | metric | unit | role |
@@ -15,7 +15,7 @@ from statistics import median
 
 from inferometer.errors import Unavailable
 from inferometer.hardware.measure.load import own_cores
-from inferometer.record.counters.metric import HostProbe, Metric, Place, Reading, Source
+from inferometer.record.counters.metric import CounterSource, HostProbe, Metric, Reading, SystemRoots
 
 _CORES = 16
 METRICS = (
@@ -25,7 +25,7 @@ METRICS = (
 
 
 class _Clocks:
-    def __init__(self, place: Place, cores: Collection[int]) -> None:
+    def __init__(self, place: SystemRoots, cores: Collection[int]) -> None:
         self._files = place.files
         self._cores = sorted(cores)[:_CORES]
         self._paths = [f"/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq" for core in self._cores]
@@ -52,11 +52,11 @@ class _Clocks:
         return own or clocks
 
 
-def _open(place: Place) -> list[HostProbe]:
+def _open(place: SystemRoots) -> list[HostProbe]:
     clocks = _Clocks(place, own_cores())
     if not clocks.read(0):
         raise Unavailable("no clock of a core is told: no cpufreq, no `cpu MHz` in /proc/cpuinfo")
     return [HostProbe(clocks.read)]
 
 
-SOURCE = Source("host_clock", METRICS, _open, most_hz=5.0)
+SOURCE = CounterSource("host_clock", METRICS, _open, most_hz=5.0)

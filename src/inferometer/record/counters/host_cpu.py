@@ -1,9 +1,9 @@
 """How busy the processors are: in all, by the recorded processes, by others.
 
 Source: /proc/stat and /proc/loadavg (proc(5)), and the processes' own clocks. Shares are of the time of all cores since
-the last reading. /proc counts in ticks of 10 ms, so it isn't read more often than 10 times a second; a share of 100 ms
-on few cores comes in steps of some percent, its median doesn't. What a hypervisor took (steal) is part of the load by
-others. In a container these are the whole machine's.
+the last reading. /proc counts in ticks of 10 ms, so it isn't read more often than 10 times per second; a share of 100
+ms on few cores comes in steps of some percent, its median doesn't. What a hypervisor took (steal) is part of the load
+by others. In a container these are the whole machine's.
 
 | metric | unit | role |
 | --- | --- | --- |
@@ -17,7 +17,7 @@ others. In a container these are the whole machine's.
 """
 
 from inferometer.errors import Unavailable
-from inferometer.record.counters.metric import HostProbe, Metric, Place, Rates, Reading, Source
+from inferometer.record.counters.metric import CounterSource, HostProbe, Metric, Rates, Reading, SystemRoots
 
 _IDLE = (3, 4)  # fields of /proc/stat: idle, and waiting for disks
 _STEAL = 7
@@ -34,7 +34,7 @@ METRICS = (
 
 
 class _Cpu:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SystemRoots) -> None:
         self._place, self._rates = place, Rates()
 
     def read(self, now_ns: int) -> Reading:
@@ -66,7 +66,7 @@ class _Cpu:
 
 
 class _Load:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SystemRoots) -> None:
         self._files = place.files
         self._next_ns = 0
 
@@ -78,11 +78,11 @@ class _Load:
         return {"load_average": float(self._files.read("/proc/loadavg").split()[0])}
 
 
-def _open(place: Place) -> list[HostProbe]:
+def _open(place: SystemRoots) -> list[HostProbe]:
     text = place.files.read("/proc/stat")
     if len(text.partition("\n")[0].split()) <= _COUNTED:
         raise Unavailable("/proc/stat tells no times of processors")
     return [HostProbe(_Cpu(place).read), HostProbe(_Load(place).read)]
 
 
-SOURCE = Source("host_cpu", METRICS, _open)
+SOURCE = CounterSource("host_cpu", METRICS, _open)

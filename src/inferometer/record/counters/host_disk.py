@@ -16,7 +16,7 @@ in a single sample it may not.
 import re
 
 from inferometer.errors import Unavailable
-from inferometer.record.counters.metric import HostProbe, Metric, Place, Rates, Reading, Source
+from inferometer.record.counters.metric import CounterSource, HostProbe, Metric, Rates, Reading, SystemRoots
 
 _SECTOR = 512  # bytes, whatever the disk's own are
 _NO_DISK = re.compile(r"loop|ram|zram|dm-|md|sr|fd|nbd")
@@ -32,7 +32,7 @@ METRICS = (
 
 
 class _Disks:
-    def __init__(self, place: Place, disks: frozenset[str]) -> None:
+    def __init__(self, place: SystemRoots, disks: frozenset[str]) -> None:
         self._place, self._disks, self._rates = place, disks, Rates()
         self._known: dict[int, tuple[int, int]] = {}
 
@@ -42,7 +42,7 @@ class _Disks:
         for fields in map(str.split, self._place.files.read("/proc/diskstats").splitlines()):
             if fields[2] in self._disks:
                 sums[0], sums[1] = sums[0] + int(fields[5]), sums[1] + int(fields[9])
-                self._rates.per_s(busy, fields[2], int(fields[12]), now_ns, 0.1)  # ms a second to %
+                self._rates.per_s(busy, fields[2], int(fields[12]), now_ns, 0.1)  # ms per second to %
         own = self._own()
         for i, way in enumerate(("read", "write")):
             self._rates.per_s(found, f"disk_{way}", sums[i], now_ns, _SECTOR)
@@ -72,7 +72,7 @@ class _Disks:
         return sum(reads), sum(writes)
 
 
-def _open(place: Place) -> list[HostProbe]:
+def _open(place: SystemRoots) -> list[HostProbe]:
     names = [line.split()[2] for line in place.files.read("/proc/diskstats").splitlines()]
     try:
         whole = frozenset(place.files.names("/sys/block"))
@@ -84,4 +84,4 @@ def _open(place: Place) -> list[HostProbe]:
     return [HostProbe(_Disks(place, disks).read)]
 
 
-SOURCE = Source("host_disk", METRICS, _open, most_hz=5.0)
+SOURCE = CounterSource("host_disk", METRICS, _open, most_hz=5.0)

@@ -13,7 +13,7 @@ Source: /proc/meminfo, /proc/vmstat (proc(5)). `in use` is what isn't available:
 import os
 
 from inferometer.errors import Unavailable
-from inferometer.record.counters.metric import HostProbe, Metric, Place, Rates, Reading, Source
+from inferometer.record.counters.metric import CounterSource, HostProbe, Metric, Rates, Reading, SystemRoots
 
 METRICS = (
     Metric("host_mem_usage", "%", "Memory that isn't available.", "cause"),
@@ -26,7 +26,7 @@ _COUNTERS = {"pswpin": "swap_in", "pswpout": "swap_out", "pgmajfault": "host_maj
 
 
 class _Memory:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SystemRoots) -> None:
         self._files = place.files
 
     def read(self, now_ns: int) -> Reading:
@@ -44,7 +44,7 @@ class _Memory:
 
 
 class _Paging:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SystemRoots) -> None:
         self._files, self._rates = place.files, Rates()
         self._page = os.sysconf("SC_PAGE_SIZE")
 
@@ -59,7 +59,7 @@ class _Paging:
         return found
 
 
-def _open(place: Place) -> list[HostProbe]:
+def _open(place: SystemRoots) -> list[HostProbe]:
     probes = []
     if _Memory(place).read(0):
         probes.append(HostProbe(_Memory(place).read))
@@ -75,4 +75,4 @@ def _open(place: Place) -> list[HostProbe]:
     return probes
 
 
-SOURCE = Source("host_memory", METRICS, _open, most_hz=2.0)
+SOURCE = CounterSource("host_memory", METRICS, _open, most_hz=2.0)

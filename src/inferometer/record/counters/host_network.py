@@ -12,7 +12,7 @@ isn't told. RDMA passes by it.
 import os
 
 from inferometer.errors import Unavailable
-from inferometer.record.counters.metric import HostProbe, Metric, Place, Rates, Reading, Source
+from inferometer.record.counters.metric import CounterSource, HostProbe, Metric, Rates, Reading, SystemRoots
 
 METRICS = (
     Metric("net_rx_rate", "B/s", "Received.", "cause"),
@@ -21,7 +21,7 @@ METRICS = (
 
 
 class _Network:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SystemRoots) -> None:
         self._files, self._rates = place.files, Rates()
         self._is_hardware: dict[str, bool] = {}
 
@@ -50,7 +50,7 @@ class _Network:
         return self._is_hardware[name]
 
 
-def _open(place: Place) -> list[HostProbe]:
+def _open(place: SystemRoots) -> list[HostProbe]:
     network = _Network(place)
     network.read(0)
     if not network._counts():
@@ -58,4 +58,4 @@ def _open(place: Place) -> list[HostProbe]:
     return [HostProbe(_Network(place).read)]
 
 
-SOURCE = Source("host_network", METRICS, _open, most_hz=5.0)
+SOURCE = CounterSource("host_network", METRICS, _open, most_hz=5.0)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from inferometer.errors import InferometerError
-from inferometer.record.counters.metric import Place, Probe, Source
+from inferometer.record.counters.metric import CounterSource, Probe, SystemRoots
 from inferometer.record.sink import Sink
 
 _HAND_OVER_NS = 500_000_000
@@ -42,7 +42,7 @@ class Spread:
 class _Due:
     """A probe and when it is to be read."""
 
-    source: Source
+    source: CounterSource
     probe: Probe
     period_ns: int
     next_ns: int = 0
@@ -63,13 +63,13 @@ class _Rows:
     unit: list[str | None] = field(default_factory=list)
 
 
-class Lane:
+class SamplingThread:
     """Args as `CounterSampler`'s; `wall_ns` and `cpu_ns`: from the first tick on, in all and of this thread's."""
 
     def __init__(
         self,
-        sources: Sequence[Source],
-        place: Place,
+        sources: Sequence[CounterSource],
+        place: SystemRoots,
         sink: Sink,
         hz: float,
         *,

@@ -54,7 +54,7 @@ class HostProbe:
 
 
 @dataclass(frozen=True)
-class Place:
+class SystemRoots:
     """Where sources look, so that tests can pretend another machine.
 
     Attributes:
@@ -75,12 +75,12 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Source:
+class CounterSource:
     """`open` looks what is there. `most_hz`: not read more often. `is_slow`: a reading may take many milliseconds."""
 
     name: str
     metrics: tuple[Metric, ...]
-    open: Callable[[Place], Sequence[Probe]]
+    open: Callable[[SystemRoots], Sequence[Probe]]
     most_hz: float = 10.0
     is_slow: bool = False
 

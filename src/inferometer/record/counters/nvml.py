@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from inferometer.errors import Unavailable
 from inferometer.hardware.measure.nvml import POWER_CAP, GpuState, Nvml
 from inferometer.record.counters.gpus import NumberedGpu, Numbering
-from inferometer.record.counters.metric import Metric, Place, Rates, Reading, Source
+from inferometer.record.counters.metric import CounterSource, Metric, Rates, Reading, SystemRoots
 from inferometer.trace.facts import Device
 
 _REASONS = {
@@ -89,7 +89,7 @@ def _of_state(state: GpuState) -> dict[str, float | None]:
     return {metric: value for metric, value in told.items() if value is not None}
 
 
-def find_gpus(place: Place) -> list[tuple[Nvml, str, Numbering]]:
+def find_gpus(place: SystemRoots) -> list[tuple[Nvml, str, Numbering]]:
     """Each GPU with its UUID. Raises `Unavailable` where there is none."""
     known = [(nvml, uuid) for nvml in place.gpus() if (uuid := nvml.uuid()) is not None]
     if not known:
@@ -98,7 +98,7 @@ def find_gpus(place: Place) -> list[tuple[Nvml, str, Numbering]]:
     return [(nvml, uuid, numbering) for nvml, uuid in known]
 
 
-def _open(place: Place) -> Sequence[Gpu]:
+def _open(place: SystemRoots) -> Sequence[Gpu]:
     found = []
     for nvml, uuid, numbering in find_gpus(place):
         gpu = Gpu(nvml, uuid, numbering, has_links=nvml.link_bytes() is not None)
@@ -110,7 +110,7 @@ def _open(place: Place) -> Sequence[Gpu]:
     return found
 
 
-def _say_what_lacks(gpu: Gpu, place: Place) -> None:
+def _say_what_lacks(gpu: Gpu, place: SystemRoots) -> None:
     state = gpu.nvml.state()
     asked = {
         "clocks": state.sm_clock_hz,
@@ -126,4 +126,4 @@ def _say_what_lacks(gpu: Gpu, place: Place) -> None:
         place.lack(f"nvml: {gpu.device or gpu.uuid} doesn't tell {', '.join(lacking)}")
 
 
-SOURCE = Source("nvml", METRICS, _open, most_hz=100.0)
+SOURCE = CounterSource("nvml", METRICS, _open, most_hz=100.0)

@@ -6,7 +6,7 @@ ours, and the `process_` metrics are left out.
 
 | metric | unit | role |
 | --- | --- | --- |
-| `gpu_pcie_transmit`, `gpu_pcie_receive` | B/s, of 20 ms a second | cause |
+| `gpu_pcie_transmit`, `gpu_pcie_receive` | B/s, of 20 ms per second | cause |
 | `process_gpu_usage` | % of the time | effect; compare takes it off `gpu_usage` |
 | `process_gpu_mem_usage` | bytes | effect |
 | `others_gpu_processes` | processes | context |
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from inferometer.errors import Unavailable
 from inferometer.record.counters.gpus import NumberedGpu
-from inferometer.record.counters.metric import Metric, Place, Reading, Source
+from inferometer.record.counters.metric import CounterSource, Metric, Reading, SystemRoots
 from inferometer.record.counters.nvml import find_gpus
 
 METRICS = (
@@ -33,7 +33,7 @@ METRICS = (
 class SlowGpu(NumberedGpu):
     """One GPU as a probe of the metrics above."""
 
-    place: Place
+    place: SystemRoots
     _since_us: int = 0
     _has_own: bool = False
 
@@ -66,7 +66,7 @@ class SlowGpu(NumberedGpu):
             self._since_us = usage[1]
 
 
-def _open(place: Place) -> Sequence[SlowGpu]:
+def _open(place: SystemRoots) -> Sequence[SlowGpu]:
     try:
         gpus = find_gpus(place)
     except Unavailable:  # `nvml.py` says so
@@ -82,4 +82,4 @@ def _open(place: Place) -> Sequence[SlowGpu]:
     return found
 
 
-SOURCE = Source("nvml_slow", METRICS, _open, most_hz=1.0, is_slow=True)
+SOURCE = CounterSource("nvml_slow", METRICS, _open, most_hz=1.0, is_slow=True)

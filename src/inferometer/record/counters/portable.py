@@ -17,7 +17,7 @@ from typing import Any
 
 from inferometer.errors import Unavailable
 from inferometer.record.counters import host_cpu, host_disk, host_memory, host_network, process
-from inferometer.record.counters.metric import HostProbe, Place, Rates, Reading, Source
+from inferometer.record.counters.metric import CounterSource, HostProbe, Rates, Reading, SystemRoots
 
 _TAKEN = ("others_cpu_usage", "host_cpu_usage", "process_cpu_usage", "host_mem_usage", "host_mem_available")
 _NAMES = frozenset((*_TAKEN, "process_mem_rss", "disk_read", "disk_write", "net_rx_rate", "net_tx_rate"))
@@ -65,7 +65,7 @@ class Portable:
             found |= {"host_cpu_usage": usage, "others_cpu_usage": max(0.0, usage - 100 * mine / total)}
 
 
-def _open(place: Place) -> list[HostProbe]:
+def _open(place: SystemRoots) -> list[HostProbe]:
     if os.path.exists(place.files.place("/proc/stat")):  # noqa: PTH110  as the files are kept: text
         return []
     if find_spec("psutil") is None:
@@ -75,4 +75,4 @@ def _open(place: Place) -> list[HostProbe]:
     return [HostProbe(Portable(psutil, place.family.root).read)]
 
 
-SOURCE = Source("portable", METRICS, _open)
+SOURCE = CounterSource("portable", METRICS, _open)

@@ -12,7 +12,7 @@ least one task waited, `full` the time in which all did. The recorded processes'
 """
 
 from inferometer.errors import Unavailable
-from inferometer.record.counters.metric import HostProbe, Metric, Place, Rates, Reading, Source
+from inferometer.record.counters.metric import CounterSource, HostProbe, Metric, Rates, Reading, SystemRoots
 
 _KINDS = ("cpu", "memory", "io")
 METRICS = (
@@ -25,7 +25,7 @@ METRICS = (
 
 
 class _Pressure:
-    def __init__(self, place: Place, kinds: tuple[str, ...]) -> None:
+    def __init__(self, place: SystemRoots, kinds: tuple[str, ...]) -> None:
         self._files, self._kinds, self._rates = place.files, kinds, Rates()
 
     def read(self, now_ns: int) -> Reading:
@@ -40,7 +40,7 @@ class _Pressure:
         return {metric: None if share is None else min(1.0, share) for metric, share in found.items()}
 
 
-def _open(place: Place) -> list[HostProbe]:
+def _open(place: SystemRoots) -> list[HostProbe]:
     there = []
     for kind in _KINDS:
         try:
@@ -53,4 +53,4 @@ def _open(place: Place) -> list[HostProbe]:
     return [HostProbe(_Pressure(place, tuple(there)).read)]
 
 
-SOURCE = Source("pressure", METRICS, _open, most_hz=5.0)
+SOURCE = CounterSource("pressure", METRICS, _open, most_hz=5.0)

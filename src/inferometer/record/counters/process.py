@@ -16,7 +16,7 @@ waits in `cpu_waits.py`, their disk traffic in `host_disk.py`.
 
 import os
 
-from inferometer.record.counters.metric import HostProbe, Metric, Place, Rates, Reading, Source
+from inferometer.record.counters.metric import CounterSource, HostProbe, Metric, Rates, Reading, SystemRoots
 
 METRICS = (
     Metric("process_mem_rss", "bytes", "Memory that is resident.", "effect", own=True),
@@ -31,7 +31,7 @@ _MINOR, _MAJOR, _THREADS = 7, 9, 17  # fields of stat behind the name in parenth
 
 
 class _Own:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SystemRoots) -> None:
         self._place, self._rates = place, Rates()
         self._faults: dict[int, tuple[int, int]] = {}
         self._page = os.sysconf("SC_PAGE_SIZE")
@@ -58,9 +58,9 @@ class _Own:
         return found
 
 
-def _open(place: Place) -> list[HostProbe]:
+def _open(place: SystemRoots) -> list[HostProbe]:
     place.files.read(f"/proc/{place.family.root}/stat")
     return [HostProbe(_Own(place).read)]
 
 
-SOURCE = Source("process", METRICS, _open, most_hz=5.0)
+SOURCE = CounterSource("process", METRICS, _open, most_hz=5.0)

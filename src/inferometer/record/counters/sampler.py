@@ -21,8 +21,8 @@ from inferometer.errors import InputError
 from inferometer.record.clock import monotonic_ns
 from inferometer.record.counters.family import Family
 from inferometer.record.counters.files import Files
-from inferometer.record.counters.lane import Lane
-from inferometer.record.counters.metric import Place, Source
+from inferometer.record.counters.lane import SamplingThread
+from inferometer.record.counters.metric import CounterSource, SystemRoots
 from inferometer.record.sink import Sink
 from inferometer.registry import collect
 from inferometer.trace.facts import Device, Facts
@@ -76,13 +76,13 @@ class CounterSampler:
         sink: Sink,
         *,
         hz: float = 10.0,
-        sources: Sequence[Source] | None = None,
+        sources: Sequence[CounterSource] | None = None,
         processes: Sequence[int] | None = None,
-        place: Place | None = None,
+        place: SystemRoots | None = None,
         clock: Callable[[], int] = monotonic_ns,
     ) -> None:
         if not LEAST_HZ <= hz <= MOST_HZ:
-            raise InputError(f"want {LEAST_HZ:g} to {MOST_HZ:g} samples a second, found {hz:g}")
+            raise InputError(f"expected {LEAST_HZ:g} to {MOST_HZ:g} samples per second, found {hz:g}")
         self._sink, self._hz, self._clock = sink, hz, clock
         self._sources = tuple(find_sources().values() if sources is None else sources)
         self._processes = tuple(processes or (os.getpid(),))
@@ -92,7 +92,7 @@ class CounterSampler:
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self._owner = 0
-        self.lanes: list[Lane] = []
+        self.lanes: list[SamplingThread] = []
 
     def start(self) -> None:
         """Begin, in the background: opening NVML takes a tenth of a second. A second start does nothing."""
@@ -114,12 +114,14 @@ class CounterSampler:
             thread.join(_JOIN_S)
         self._note()
 
-    def make_lanes(self) -> list[Lane]:
+    def make_lanes(self) -> list[SamplingThread]:
         """The quick sources together, the slow ones together; each with files of its own. For tests, too."""
         for is_slow in (False, True):
             sources = [source for source in self._sources if source.is_slow == is_slow]
             if sources:
-                lane = Lane(sources, self._place_of_lane(), self._sink, self._hz, clock=self._clock, lack=self.lack)
+                lane = SamplingThread(
+                    sources, self._place_of_lane(), self._sink, self._hz, clock=self._clock, lack=self.lack
+                )
                 self.lanes.append(lane)
         return self.lanes
 
@@ -147,17 +149,17 @@ class CounterSampler:
             cpu_share=sum(lane.cpu_ns for lane in self.lanes) / wall_ns if wall_ns else 0.0,
         )
 
-    def _place_of_lane(self) -> Place:
+    def _place_of_lane(self) -> SystemRoots:
         if self._place is not None:
             return replace(self._place, lack=self.lack, know=self._know)
         files = Files()
-        return Place(files, Family(self._processes, files), self.lack, know=self._know)
+        return SystemRoots(files, Family(self._processes, files), self.lack, know=self._know)
 
     def _know(self, device: Device) -> None:
         """What a profiler has said of the device stays."""
         self._sink.tell(lambda facts: _with_device(facts, device))
 
-    def _run(self, lane: Lane) -> None:
+    def _run(self, lane: SamplingThread) -> None:
         lane.run(self._stop, self._note)
 
     def _note(self) -> None:
@@ -167,9 +169,9 @@ class CounterSampler:
             self._sink.tell(lambda facts: _with_note(facts, alignment.in_words()))
 
 
-def find_sources() -> Mapping[str, Source]:
+def find_sources() -> Mapping[str, CounterSource]:
     """All sources of this folder and of other packages, by name."""
-    found: dict[str, Source] = collect("inferometer.record.counters", "SOURCE")
+    found: dict[str, CounterSource] = collect("inferometer.record.counters", "SOURCE")
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from inferometer.record.interception import lanes, overloads, recording, signatures, stacks
 from inferometer.record.interception.dynamo import leave_alone
-from inferometer.record.interception.lanes import Lane
+from inferometer.record.interception.lanes import ThreadRows
 from inferometer.record.interception.overloads import (
     ALWAYS,
     IF_NEW,
@@ -105,7 +105,7 @@ def _handler(of: Recording) -> Callable[..., Any]:
         if not of.is_active:
             return func(*args, **(kwargs or _NO_NAMES))
         try:
-            lane: Lane = local.lane
+            lane: ThreadRows = local.lane
         except AttributeError:
             lane = lane_here()
         if types:
@@ -164,7 +164,7 @@ def _handler(of: Recording) -> Callable[..., Any]:
     return handle
 
 
-def _ask_subclass(mode: Any, lane: Lane, func: Any, args: Any, kwargs: Any) -> Any:
+def _ask_subclass(mode: Any, lane: ThreadRows, func: Any, args: Any, kwargs: Any) -> Any:
     """Let the classes of the tensors run an op with the mode on: the mode meets it once more, and declines."""
     from torch.utils import _python_dispatch
 

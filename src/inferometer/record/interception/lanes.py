@@ -20,7 +20,7 @@ OpenFrame = tuple[int, int, int, str, int]
 
 
 @dataclass(slots=True)
-class Lane:
+class ThreadRows:
     """One thread. `ops`: start, end, signature and whether it is device work; `frames`, `modules`: name, start, end.
 
     `chain`: the user's functions around the last op, innermost first, down to the innermost open module: of each the

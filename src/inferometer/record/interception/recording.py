@@ -1,4 +1,4 @@
-"""The state of one interception: its lanes, one a thread, and how their rows go to the sink.
+"""The state of one interception: its lanes, one per thread, and how their rows go to the sink.
 
 A lane's rows are handed over by its own thread about twice a second, between two ops; those of a thread that has come
 to rest by a thread of ours, so that what a killed process has lost is half a second's.
@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from inferometer.record.interception.lanes import OP_FIELDS, RANGE_FIELDS, Lane, take
+from inferometer.record.interception.lanes import OP_FIELDS, RANGE_FIELDS, ThreadRows, take
 from inferometer.record.interception.signatures import Texts
 from inferometer.record.sink import Sink
 from inferometer.trace.facts import Facts
@@ -41,35 +41,35 @@ class Recording:
         self.cpu_launches = cpu_launches
         self.is_active = False
         self.local = threading.local()
-        self._lanes: list[Lane] = []
+        self._lanes: list[ThreadRows] = []
         self._lock = threading.RLock()
         self._next_id = 1
         self._host = socket.gethostname()
         self._is_noted = False
 
-    def lane(self) -> Lane:
+    def lane(self) -> ThreadRows:
         """This thread's."""
         try:
             return self.local.lane  # type: ignore[no-any-return]
         except AttributeError:
-            lane = self.local.lane = Lane(threading.get_native_id())
+            lane = self.local.lane = ThreadRows(threading.get_native_id())
             lane.due_ns = lane.split_ns = _clock() + FLUSH_NS
             with self._lock:
                 self._lanes.append(lane)
             return lane
 
-    def at_rest(self, lane: Lane, now_ns: int) -> None:
+    def at_rest(self, lane: ThreadRows, now_ns: int) -> None:
         """No module is open on this thread: long ranges of functions around may be cut here, and handed over."""
         lane.close_frames()
         lane.split_ns = now_ns + FLUSH_NS
 
     def cut(self) -> None:
         """A step begins or ends on this thread: functions around it get a range on either side."""
-        lane: Lane | None = getattr(self.local, "lane", None)
+        lane: ThreadRows | None = getattr(self.local, "lane", None)
         if lane is not None and not lane.levels:
             lane.close_frames()
 
-    def flush(self, lane: Lane) -> None:
+    def flush(self, lane: ThreadRows) -> None:
         """Hand over what a lane has."""
         with lane.lock:
             lane.due_ns = _clock() + FLUSH_NS
@@ -78,7 +78,7 @@ class Recording:
             except Exception as error:  # noqa: BLE001  # the user's program goes on, whatever became of the rows
                 self.sink.lose("unreadable_row", 1, example=f"{type(error).__name__}: {error}")
 
-    def flush_here(self, lane: Lane) -> None:
+    def flush_here(self, lane: ThreadRows) -> None:
         """Hand over what this thread has, between two ops of its."""
         if not lane.levels:
             lane.close_frames()
@@ -90,19 +90,19 @@ class Recording:
             if lane.due_ns < _clock() and lane.rows():
                 self.flush(lane)
 
-    def lanes(self) -> list[Lane]:
+    def lanes(self) -> list[ThreadRows]:
         """All of them, as they are now."""
         with self._lock:
             return list(self._lanes)
 
     def finish_thread(self) -> None:
         """This thread ends: close and hand over what it has."""
-        lane: Lane | None = getattr(self.local, "lane", None)
+        lane: ThreadRows | None = getattr(self.local, "lane", None)
         if lane is not None:
             self.finish(lane)
             del self.local.lane
 
-    def finish(self, lane: Lane) -> None:
+    def finish(self, lane: ThreadRows) -> None:
         """Close what is open on a lane, and forget it."""
         while lane.levels:
             lane.leave(_clock())
@@ -117,7 +117,7 @@ class Recording:
         self._lock = threading.RLock()
         self._lanes = []
 
-    def _hand_over(self, lane: Lane) -> None:
+    def _hand_over(self, lane: ThreadRows) -> None:
         where = {"process": os.getpid(), "thread": lane.thread}
         ops, frames, modules = (
             take(lane.ops, OP_FIELDS),

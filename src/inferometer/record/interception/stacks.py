@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 from inferometer.analyses.launched_by.user_frames import UserCode
-from inferometer.record.interception.lanes import Lane
+from inferometer.record.interception.lanes import ThreadRows
 
 _OURS = f"inferometer{os.sep}record{os.sep}"
 _UNKNOWN = "?"
@@ -24,7 +24,7 @@ names: dict[int, str | None] = {}  # by a code object's address; None for what i
 _kept: list[CodeType] = []  # so that no address is used again
 
 
-def follow(lane: Lane, frame: FrameType | None) -> None:
+def follow(lane: ThreadRows, frame: FrameType | None) -> None:
     """Open and close the ranges of the user's functions, as the stack below `frame` says.
 
     Keeps no frame: a frame would keep its tensors.
@@ -54,7 +54,7 @@ def follow(lane: Lane, frame: FrameType | None) -> None:
         _change(lane, chain)
 
 
-def unwind(lane: Lane, frame: FrameType | None) -> None:
+def unwind(lane: ThreadRows, frame: FrameType | None) -> None:
     """End modules that are no longer on the stack: an interrupt left them without their hooks."""
     addresses = {0}
     while frame is not None:
@@ -73,7 +73,7 @@ def learn(code: CodeType) -> str | None:
     return names[id(code)]
 
 
-def _change(lane: Lane, chain: tuple[int, ...]) -> None:
+def _change(lane: ThreadRows, chain: tuple[int, ...]) -> None:
     """Close what is left, open what is new; those opened together begin one ns apart, outermost first."""
     new = [chain[i : i + 3] for i in range(len(chain) - 3, -1, -3)]
     opened = lane.open

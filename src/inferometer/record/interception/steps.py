@@ -74,7 +74,7 @@ class Marks:
         self.sink.add("spans", n, {"span": [row.span for row in rows], "domain": "steps", **where, **times})
 
 
-class Step:
+class MarkedStep:
     """A step that began when it was made. As a context manager it ends with the block, else with the next step."""
 
     def __init__(self, marks: list[Marks], phase: str | None, facts: Mapping[str, Fact]) -> None:
@@ -87,7 +87,7 @@ class Step:
             each.cut()
         self._start_ns = _clock()
 
-    def __enter__(self) -> "Step":
+    def __enter__(self) -> "MarkedStep":
         self.is_block = True
         return self
 
@@ -108,7 +108,7 @@ class Step:
         self._numbers = [] if only is None else [each for each in self._numbers if each[0] is not only]
 
 
-class _NoStep(Step):
+class _NoStep(MarkedStep):
     """What `step` gives while nothing records."""
 
     def __init__(self) -> None:
@@ -120,10 +120,10 @@ class _NoStep(Step):
 
 _NO_STEP = _NoStep()
 _recordings: list[Marks] = []
-_open: dict[int, list[Step]] = {}  # by thread
+_open: dict[int, list[MarkedStep]] = {}  # by thread
 
 
-def step(phase: str | None = None, **facts: Fact) -> Step:
+def step(phase: str | None = None, **facts: Fact) -> MarkedStep:
     """A new step of the program begins on this thread; in a `with` statement it ends with the block.
 
     Without a recording it does nothing. A step without `with` ends where the next begins, or the recording.
@@ -138,7 +138,7 @@ def step(phase: str | None = None, **facts: Fact) -> Step:
     opened = _open.setdefault(threading.get_native_id(), [])
     if opened and not opened[-1].is_block:
         opened.pop().end()
-    made = Step(list(_recordings), phase, facts)
+    made = MarkedStep(list(_recordings), phase, facts)
     opened.append(made)
     return made
 
@@ -171,7 +171,7 @@ def forget_marks() -> None:
     _open.clear()
 
 
-def _end_from(first: Step) -> None:
+def _end_from(first: MarkedStep) -> None:
     """End a block and what was begun in it and not ended."""
     opened = _open.get(threading.get_native_id(), [])
     while first in opened:

@@ -1,4 +1,4 @@
-"""Batches as the parts of a recording hand them in, joined into one frame a table.
+"""Batches as the parts of a recording hand them in, joined into one frame per table.
 
 Most batches are of a few rows: a column of many of them becomes one list first, which is about ten times quicker than
 a frame for each. A batch that can't be a part of the table is left out and counted, so that it spoils no other.
@@ -68,7 +68,7 @@ def _frames(run: list[Batch], losses: Losses, trouble: Callable[[str], object]) 
         rows = sum(batch.rows for batch in run)
         frame = make_batch(table, rows, {name: _joined(run, name) for name in known}, found)
         if frame.height != rows:
-            raise ValueError(f"want {rows} rows, found {frame.height}")
+            raise ValueError(f"expected {rows} rows, found {frame.height}")
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
         if len(run) > 1:
             for batch in run:
@@ -97,7 +97,7 @@ def _joined(run: list[Batch], name: str) -> Values:
             joined.extend([value] * batch.rows)
             continue
         if len(value) != batch.rows:
-            raise ValueError(f"{name}: want {batch.rows} values, found {len(value)}")
+            raise ValueError(f"{name}: expected {batch.rows} values, found {len(value)}")
         joined.extend(value.tolist() if isinstance(value, np.ndarray) else value)
     return joined
 

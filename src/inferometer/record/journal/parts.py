@@ -31,7 +31,7 @@ _OWN_FILE = re.compile(r"[a-z_]+-[0-9]{5}\.parquet|facts\.json\.new")
 
 
 @dataclass(frozen=True)
-class Part:
+class JournalPart:
     """A whole file of one table.
 
     `bytes`: of its rows in memory. `first_ns`: its earliest time, None without one. `level`: how often its rows were
@@ -52,7 +52,7 @@ class Parts:
     """The parts of all tables in one folder, which must stay the folder that it was when this began."""
 
     folder: Path
-    tables: dict[str, list[Part]] = field(default_factory=dict)
+    tables: dict[str, list[JournalPart]] = field(default_factory=dict)
     _last: dict[str, int] = field(default_factory=dict)
     _identity: tuple[int, int] = (0, 0)
 
@@ -104,11 +104,11 @@ class Parts:
                 with suppress(OSError):
                     file.unlink()
 
-    def read(self, part: Part) -> pl.DataFrame:
+    def read(self, part: JournalPart) -> pl.DataFrame:
         """Its rows."""
         return pl.read_parquet((self.folder / part.name).read_bytes())
 
-    def _write(self, table: str, frame: pl.DataFrame) -> Part:
+    def _write(self, table: str, frame: pl.DataFrame) -> JournalPart:
         """A part under a number that no file has: it is written to memory, then to disk, which may be full."""
         self._check()
         buffer = BytesIO()
@@ -127,7 +127,7 @@ class Parts:
         time = TABLES[table].time
         first = frame[time].min() if time else None
         crc32 = isal_zlib.crc32(data)
-        return Part(
+        return JournalPart(
             table,
             file.name,
             frame.height,
@@ -150,7 +150,7 @@ class Parts:
             raise FileNotFoundError(f"{self.folder}: another folder has taken the recording's place")
 
 
-def _too_many(parts: Sequence[Part]) -> range:
+def _too_many(parts: Sequence[JournalPart]) -> range:
     """Where the oldest parts of a level stand that has more than `MOST_SMALL`, as many as make a part of a good size.
 
     They follow each other, so that the rows keep their order.
@@ -163,7 +163,7 @@ def _too_many(parts: Sequence[Part]) -> range:
     return range(0)
 
 
-def _run_length(parts: Sequence[Part]) -> int:
+def _run_length(parts: Sequence[JournalPart]) -> int:
     """Parts of the first one's level that follow each other and make at most `PART_BYTES`."""
     total = 0
     for i, part in enumerate(parts):
@@ -173,7 +173,7 @@ def _run_length(parts: Sequence[Part]) -> int:
     return len(parts)
 
 
-def _sorted(parts: Parts, table: str, some: Sequence[Part]) -> Iterator[pl.DataFrame]:
+def _sorted(parts: Parts, table: str, some: Sequence[JournalPart]) -> Iterator[pl.DataFrame]:
     """The rows in the order of time, `PART_BYTES` at once; of one time, in the order in which they were added.
 
     Parts are read by their earliest times. What is earlier than all parts to come is final, so only parts that overlap
@@ -208,7 +208,7 @@ def _cut(rows: pl.DataFrame, is_last: bool) -> tuple[list[pl.DataFrame], list[pl
     return (whole, []) if is_last or whole[-1].height == step else (whole[:-1], whole[-1:])
 
 
-def _first(part: Part, number: int) -> int:
+def _first(part: JournalPart, number: int) -> int:
     """The least `_KEY` of a part; without a time it is the part's number."""
     if TABLES[part.table].time is None:
         return number

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from inferometer.record.profiler.kineto_stderr import Said
+from inferometer.record.profiler.kineto_stderr import StderrLines
 from inferometer.record.profiler.window_rows import About
 from inferometer.record.profiler.window_tables import Joined
 from inferometer.record.sink import Sink
@@ -37,7 +37,7 @@ class Account:
     errors_ns: list[int] = field(default_factory=list)
     drifts: list[float] = field(default_factory=list)
     by_window_only: int = 0
-    said: Said = field(default_factory=Said)
+    said: StderrLines = field(default_factory=StderrLines)
     _known: set[Device] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

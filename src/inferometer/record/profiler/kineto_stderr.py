@@ -23,7 +23,7 @@ _GRAVE = {b"WARNING": "warning", b"ERROR": "error", b"W": "warning", b"E": "erro
 
 
 @dataclass
-class Said:
+class StderrLines:
     """Kineto's warnings and errors by their text without the date, and how often each came."""
 
     lines: dict[str, int] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Said:
 
 
 @contextmanager
-def kept_quiet(said: Said) -> Iterator[None]:
+def kept_quiet(said: StderrLines) -> Iterator[None]:
     """Standard error leads to `said` meanwhile; where it can't be turned, it stays as it is."""
     try:
         old, file = os.dup(_STDERR), tempfile.TemporaryFile()  # noqa: SIM115  # closed below

@@ -4,7 +4,7 @@ A thread of ours owns the profile of all threads. About once a second it ends th
 the ended one recorded goes to a file, is read in another process and written to the recording, so a kill loses
 the last window and what is still being read. To end a window takes about 1.6 us an op, to write its file 1.3 us
 (PyTorch 2.13, processor time), and Python stands still meanwhile, since PyTorch keeps its lock. That is a share of the
-ops, 3 % at 10,000 a second, however long windows are, and 1 ms a window; what it came to is said in a note. Device work
+ops, 3 % at 10,000 per second, however long windows are, and 1 ms a window; what it came to is in a note. Device work
 alone costs next to nothing of that.
 """
 

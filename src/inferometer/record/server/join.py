@@ -20,7 +20,7 @@ from inferometer.formats.opening import open_trace
 from inferometer.formats.ranks.reading import Reading, open_ranks
 from inferometer.formats.source import printable
 from inferometer.record.server.files import Found
-from inferometer.trace.combine import Clock, Part, align_clocks, combine_losses, combine_tables, scope_of
+from inferometer.trace.combine import Clock, TracePart, align_clocks, combine_losses, combine_tables, scope_of
 from inferometer.trace.facts import Facts
 from inferometer.trace.store import read_store
 from inferometer.trace.store_writer import StoreFolder, write_manifest, write_tables
@@ -49,11 +49,11 @@ def join_store(store: Path, found: Found, window: Window) -> tuple[tuple[int, st
         links = Path(opened.enter_context(TemporaryDirectory(prefix="inferometer-")))
         ranks = open_ranks(_linked(found.ranks, links / "ranks"), Reading(work=target / "read"))
         opened.callback(ranks.close)
-        parts = [Part(ranks, store.name, ranks.facts.ranks), Part(read_store(store), store.name, ())]
+        parts = [TracePart(ranks, store.name, ranks.facts.ranks), TracePart(read_store(store), store.name, ())]
         errors = {}
         for path in found.frontends:
             try:
-                parts.append(Part(opened.enter_context(open_trace(path)), path.name, ()))
+                parts.append(TracePart(opened.enter_context(open_trace(path)), path.name, ()))
             except InputError as error:
                 errors[path.name] = error.message
         clocks = align_clocks(parts)
@@ -79,7 +79,7 @@ def _linked(files: Sequence[Path], folder: Path) -> Path:
     return folder
 
 
-def _facts(parts: Sequence[Part], clocks: Sequence[Clock], window: Window) -> Facts:
+def _facts(parts: Sequence[TracePart], clocks: Sequence[Clock], window: Window) -> Facts:
     """Those of the ranks, with what the recording and the API servers add."""
     ranks, counters = parts[0].trace.facts, parts[1].trace.facts
     others = [part.trace.facts for part in parts[2:]]
@@ -104,7 +104,7 @@ def _facts(parts: Sequence[Part], clocks: Sequence[Clock], window: Window) -> Fa
     )
 
 
-def _remarks(parts: Sequence[Part], clocks: Sequence[Clock], window: Window) -> list[str]:
+def _remarks(parts: Sequence[TracePart], clocks: Sequence[Clock], window: Window) -> list[str]:
     """Whether the traces' clock agrees with this machine's: device work lies where it was recorded."""
     base_ns = clocks[0].base_ns
     if base_ns is None:

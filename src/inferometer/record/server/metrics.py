@@ -97,7 +97,7 @@ def labels_of(text: str, name: str) -> dict[str, str]:
 
 
 class EngineMetrics:
-    """Samples a server's metrics into the table `counters`, at most `len(METRICS)` rows a tick, until `stop`.
+    """Samples a server's metrics into the table `counters`, at most `len(METRICS)` rows per tick, until `stop`.
 
     Args:
         sink: Takes the rows.

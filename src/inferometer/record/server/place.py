@@ -15,7 +15,7 @@ from inferometer.record.server.engines import Server
 
 
 @dataclass(frozen=True)
-class Place:
+class TraceFolder:
     """`folder`: as seen from here; `asked`: what SGLang is told; `is_own`: made by us for this recording alone.
 
     `copy_hint`: how to get the files where they can't be seen.
@@ -27,7 +27,7 @@ class Place:
     copy_hint: str = ""
 
 
-def find_place(server: Server, host: str, out: Path, traces: Path | None) -> Place:
+def find_place(server: Server, host: str, out: Path, traces: Path | None) -> TraceFolder:
     """The place of the traces of a recording that becomes `out`; the folder of the user's, where there is one.
 
     Raises:
@@ -39,12 +39,16 @@ def find_place(server: Server, host: str, out: Path, traces: Path | None) -> Pla
     if traces is not None:
         if traces.exists() and not traces.is_dir():
             raise InputError(f"{traces}: is no folder", hint="Name a folder with --traces.")
-        return Place(traces, str(traces.absolute()), copy_hint=_look_in(str(traces), host, server, is_here=is_here))
+        return TraceFolder(
+            traces, str(traces.absolute()), copy_hint=_look_in(str(traces), host, server, is_here=is_here)
+        )
     if is_here:
         folder = out.absolute().parent / f".{out.name}.{os.getpid()}.traces"
-        return Place(folder, str(folder), is_own=True, copy_hint=_look_in(str(folder), host, server, is_here=True))
+        return TraceFolder(
+            folder, str(folder), is_own=True, copy_hint=_look_in(str(folder), host, server, is_here=True)
+        )
     asked = f"/tmp/inferometer-{time.time_ns()}"  # on the server's machine, made by the server
-    return Place(None, asked, copy_hint=f"Copy the traces: scp -r {host}:{asked} traces, then open that folder.")
+    return TraceFolder(None, asked, copy_hint=f"Copy the traces: scp -r {host}:{asked} traces, then open that folder.")
 
 
 def is_this_machine(host: str) -> bool:
@@ -63,16 +67,16 @@ def is_this_machine(host: str) -> bool:
     return False
 
 
-def _of_vllm(server: Server, host: str, traces: Path | None, *, is_here: bool) -> Place:
+def _of_vllm(server: Server, host: str, traces: Path | None, *, is_here: bool) -> TraceFolder:
     if traces is not None:
         if not traces.is_dir():
             raise InputError(f"{traces}: no such folder", hint="Name the folder that vLLM was started with.")
-        return Place(traces, copy_hint=_look_in(str(traces), host, server, is_here=is_here))
+        return TraceFolder(traces, copy_hint=_look_in(str(traces), host, server, is_here=is_here))
     told = Path(server.traces) if server.traces else None
     if told is not None and is_here and told.is_dir():
-        return Place(told, copy_hint=_look_in(str(told), host, server, is_here=True))
+        return TraceFolder(told, copy_hint=_look_in(str(told), host, server, is_here=True))
     where = server.traces or "the folder that vLLM was started with (torch_profiler_dir, VLLM_TORCH_PROFILER_DIR)"
-    return Place(
+    return TraceFolder(
         None,
         copy_hint=f"The traces (*.pt.trace.json.gz) are on {host} in {where}. Name that folder with --traces DIR, "
         "or copy the files and open their folder.",

@@ -22,7 +22,7 @@ from inferometer.record.server.engines import Server, find_server, profile_body
 from inferometer.record.server.files import Found, NewFiles
 from inferometer.record.server.http import Http
 from inferometer.record.server.metrics import EngineMetrics
-from inferometer.record.server.place import Place, find_place
+from inferometer.record.server.place import TraceFolder, find_place
 from inferometer.record.server.profile import Profiler, Waits
 from inferometer.record.server.sampling import sampling
 
@@ -123,7 +123,7 @@ def record_server(
 class _Session:
     """One recording of one server: start, wait, stop, collect, join. What fails after the start is in `missing`."""
 
-    def __init__(self, http: Http, server: Server, place: Place, said: Said, waits: Waits, hz: float) -> None:
+    def __init__(self, http: Http, server: Server, place: TraceFolder, said: Said, waits: Waits, hz: float) -> None:
         self._hz = hz, waits.metrics_hz
         self._http, self._server, self._place, self._said, self._waits = http, server, place, said, waits
         self._profiler = Profiler(http, server, waits)

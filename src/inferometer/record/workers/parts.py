@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from inferometer.errors import InferometerError, InputError
 from inferometer.record.plan import NOTES, PART
-from inferometer.trace.combine import Part, Together, align_clocks, combine_losses, combine_tables
+from inferometer.trace.combine import OpenTraces, TracePart, align_clocks, combine_losses, combine_tables
 from inferometer.trace.combined_facts import combine_facts
 from inferometer.trace.facts import Facts
 from inferometer.trace.store import read_store
@@ -42,7 +42,7 @@ def join_parts(folder: Path, store: Path, *, force: bool = False, notes: Iterabl
     parts = find_parts(folder)
     if not parts:
         raise InputError(
-            f"{folder}: want the parts of a recording (*{PART}), found none",
+            f"{folder}: expected the parts of a recording (*{PART}), found none",
             hint="Give the folder NAME.ifm.parts that an interrupted `inferometer record` left.",
         )
     return _join(parts, store, force=force, notes=[*notes, *read_remarks(folder)])
@@ -79,9 +79,9 @@ def _join(paths: Sequence[Path], store: Path, *, force: bool, notes: Sequence[st
         except InferometerError as error:
             unreadable.append(f"{path.name} can't be read: {error.message}")
             continue
-        parts.append(Part(trace, path.name, trace.facts.ranks if len(trace.facts.ranks) == 1 else ()))
+        parts.append(TracePart(trace, path.name, trace.facts.ranks if len(trace.facts.ranks) == 1 else ()))
     if not parts:
-        raise InputError(f"{paths[0].parent}: want parts that can be read, found none; {unreadable[0]}")
+        raise InputError(f"{paths[0].parent}: expected parts that can be read, found none; {unreadable[0]}")
     recorded = _recorded([part.trace.facts for part in parts])
     for part in parts:
         part.trace.facts = replace(part.trace.facts, recorded=recorded)  # no contradiction: each recorded its share
@@ -90,7 +90,7 @@ def _join(paths: Sequence[Path], store: Path, *, force: bool, notes: Sequence[st
     for example in unreadable:
         losses.count("unreadable_file", example=example)
     facts = _together(combine_facts(parts, clocks, (), store.name, [*dict.fromkeys(notes), *unreadable]), parts)
-    traces = Together(*(part.trace for part in parts))
+    traces = OpenTraces(*(part.trace for part in parts))
     with Trace(facts, combine_tables(parts, clocks), losses, scratch=traces) as joined:
         joined.save(store, force=force)
     return read_store(store)
@@ -104,7 +104,7 @@ def _recorded(about: Sequence[Facts]) -> dict[str, bool]:
     return recorded | {"finished": all(each.recorded.get("finished", True) for each in about)}
 
 
-def _together(facts: Facts, parts: Sequence[Part]) -> Facts:
+def _together(facts: Facts, parts: Sequence[TracePart]) -> Facts:
     """Ranks are those of the processes, not of files; each process is named once."""
     return replace(
         facts,

@@ -19,7 +19,7 @@ import msgspec
 import polars as pl
 
 from inferometer.analyses.timeline.collectives import join_collectives, recorded_collectives
-from inferometer.formats.kineto.header import Header
+from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.ids import Ids
 from inferometer.reports.chrome.events import FORMS, Form
 from inferometer.trace.facts import Device, Facts, without_folders
@@ -84,7 +84,7 @@ def write_chrome(trace: Trace, files: Mapping[Rank, BinaryIO]) -> dict[Rank, Row
 
 def find_text_ids(facts: Facts) -> tuple[dict[int, str], dict[int, str]]:
     """Text ids of processes and of threads by the numbers that our reader gives them."""
-    ids = Ids(Header(Losses()), Losses())
+    ids = Ids(FileHeader(Losses()), Losses())
     processes = {each.process: each.name for each in facts.processes if each.process is not None and each.name}
     threads = {each.thread: each.name for each in facts.threads if each.thread is not None and each.name}
     return (

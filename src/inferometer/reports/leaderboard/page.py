@@ -12,7 +12,7 @@ from inferometer.reports.leaderboard.roofline import build_roofline
 from inferometer.reports.leaderboard.shapes import build_shapes
 from inferometer.reports.page.blocks import Block, Facts, Words
 from inferometer.reports.page.document import Page, render_page
-from inferometer.reports.page.grids import Limits
+from inferometer.reports.page.grids import TableLimits
 from inferometer.reports.page.text import render_text
 from inferometer.reports.views.view import facts_of
 
@@ -20,7 +20,7 @@ MOST_DEVICES = 4
 """Beside the published platforms: each takes some 0.35 MB, and every row of it has to be on the page."""
 
 _TEXT_BYTES = 2_700_000  # for tables and texts of all platforms, beside 4.8 MB of the drawing library
-_EVERYTHING = Limits()
+_EVERYTHING = TableLimits()
 _WHAT = (
     "The operators that LLM inference spends its GPU time on in production, the shapes they were called with, and the "
     "least time that a device allows for each. S is that bound over the time of a deployed kernel: 100 % is as fast as "

@@ -25,12 +25,12 @@ from inferometer.reports.page.blocks import (
     find_charts,
 )
 from inferometer.reports.page.figures import figure_json
-from inferometer.reports.page.grids import Limits, arrange_grid, cut
+from inferometer.reports.page.grids import TableLimits, arrange_grid, cut
 
 MOST_BYTES = 8_000_000
 LACKING = "What this page can't show"
 _TEXT_BYTES = 1_500_000  # of tables and texts: where they take more, they are cut shorter, for charts to have room
-_LIMITS = (Limits(), Limits(200, 1_000), Limits(50, 250), Limits(10, 100))
+_LIMITS = (TableLimits(), TableLimits(200, 1_000), TableLimits(50, 250), TableLimits(10, 100))
 _FIRST = frozenset({"facts", "verdict", "findings", "time_budget", "losses"})  # above the list of contents
 
 
@@ -62,7 +62,9 @@ def render_page(
     return Page(_write(views, title, limits, footer, plotly=_plotly() if kept else ""), tuple(left_out))
 
 
-def _fitting_limits(blocks: Sequence[Block], title: str, footer: Sequence[str], text_bytes: int) -> tuple[Limits, int]:
+def _fitting_limits(
+    blocks: Sequence[Block], title: str, footer: Sequence[str], text_bytes: int
+) -> tuple[TableLimits, int]:
     """The widest limits under which tables and texts leave room for charts, and the bytes of the page without these."""
     limits, used_bytes = _LIMITS[-1], 0
     for limits in _LIMITS:
@@ -83,7 +85,9 @@ def _fitting(figures: dict[int, str], room: int) -> dict[int, str]:
     return {number: figures[number] for number in sizes}
 
 
-def _write(views: "Sequence[_View]", title: str, limits: Limits, footer: Sequence[str], *, plotly: str = "") -> str:
+def _write(
+    views: "Sequence[_View]", title: str, limits: TableLimits, footer: Sequence[str], *, plotly: str = ""
+) -> str:
     from markupsafe import Markup
 
     html: str = _template().render(
@@ -114,7 +118,7 @@ class _View:
 class _Views:
     """Turns blocks into views; numbers tables and charts as they come, and adds up the characters of their texts."""
 
-    def __init__(self, limits: Limits, figures: dict[int, str]) -> None:
+    def __init__(self, limits: TableLimits, figures: dict[int, str]) -> None:
         self.characters = 0
         self._limits = limits
         self._figures = figures

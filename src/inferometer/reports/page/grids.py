@@ -22,7 +22,7 @@ _FOLDED = 60  # rows from which groups begin folded
 
 
 @dataclass(frozen=True)
-class Limits:
+class TableLimits:
     """How much of a table is shown: rows, and characters of a cell."""
 
     rows: int = MOST_ROWS
@@ -62,7 +62,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table ready for the template."""
 
     title: str
@@ -78,7 +78,7 @@ class Table:
         return sum(map(len, self.notes)) + sum(_MARKUP + len(cell.text) + len(cell.short) for cell in cells)
 
 
-def arrange_grid(grid: Grid, limits: Limits) -> Table:
+def arrange_grid(grid: Grid, limits: TableLimits) -> PageTable:
     """The grid, cut to `limits`."""
     return _Arranged(grid, limits).table()
 
@@ -91,7 +91,7 @@ def cut(text: str, characters: int) -> str:
 
 
 class _Arranged:
-    def __init__(self, grid: Grid, limits: Limits) -> None:
+    def __init__(self, grid: Grid, limits: TableLimits) -> None:
         self._grid = grid
         self._section = grid.section
         self._frame = grid.section.frame
@@ -100,8 +100,8 @@ class _Arranged:
         self._fields = _names_first(shown_fields(grid.section))
         self._summed = set(ADDITIVE if grid.sums is None else grid.sums)
 
-    def table(self) -> Table:
-        return Table(
+    def table(self) -> PageTable:
+        return PageTable(
             title=cut(self._section.title, self._limits.characters),
             heads=[self._head(field) for field in self._fields],
             lines=[*self._lines()],

@@ -26,7 +26,7 @@ SLICES = 300
 
 
 @dataclass(frozen=True)
-class Asked:
+class PageOptions:
     """What the reader's engineer said beside the files: a model and a device, for bounds; captures, for replays."""
 
     model: "Model | None" = None
@@ -35,7 +35,7 @@ class Asked:
     captures: tuple[Trace, ...] = ()
 
 
-class Look:
+class PageData:
     """The run in question, opened with all tables, and the one that it is compared with, its base.
 
     A page goes to others: it names files without their folders.
@@ -46,10 +46,10 @@ class Look:
         asked: What was said beside them.
     """
 
-    def __init__(self, trace: Trace, candidate: Trace | None = None, asked: Asked | None = None) -> None:
+    def __init__(self, trace: Trace, candidate: Trace | None = None, asked: PageOptions | None = None) -> None:
         self.trace = _to_share(trace)
         self.candidate = None if candidate is None else _to_share(candidate)
-        self.asked = asked or Asked()
+        self.asked = asked or PageOptions()
 
     @cached_property
     def first(self) -> FirstLook:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from inferometer.registry import collect
 from inferometer.reports.page.blocks import Block
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 
 _OF_ONE_RUN = 40  # from this place on, sections are about the run, not about the pair
 
@@ -16,7 +16,7 @@ class PageSection:
 
     name: str
     order: int
-    build: Callable[[Look], Block | None]
+    build: Callable[[PageData], Block | None]
 
 
 def page_sections() -> tuple[PageSection, ...]:
@@ -25,7 +25,7 @@ def page_sections() -> tuple[PageSection, ...]:
     return tuple(sorted(found.values(), key=lambda section: section.order))
 
 
-def build_blocks(look: Look, *, said: Callable[[str], None] | None = None) -> list[Block]:
+def build_blocks(look: PageData, *, said: Callable[[str], None] | None = None) -> list[Block]:
     """The blocks of all sections that have a place on this page, in order.
 
     Of two runs, sections that show one say that it is the base.

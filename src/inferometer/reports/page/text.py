@@ -10,14 +10,16 @@ from inferometer.reports.base import cell
 from inferometer.reports.markdown import escape_markdown, markdown_table
 from inferometer.reports.page.blocks import Block, Chart, Facts, Fold, Folds, Grid, Part, Points, Tab, Tabs, Words
 from inferometer.reports.page.document import LACKING
-from inferometer.reports.page.grids import Limits, cut
+from inferometer.reports.page.grids import TableLimits, cut
 from inferometer.reports.views.layout import Field, Section
 
-COMMENT = Limits(20, 300)
+COMMENT = TableLimits(20, 300)
 """Rows of a table and characters of a text: a comment holds 65,536 characters."""
 
 
-def render_text(blocks: Sequence[Block], *, title: str, footer: Sequence[str] = (), limits: Limits = COMMENT) -> str:
+def render_text(
+    blocks: Sequence[Block], *, title: str, footer: Sequence[str] = (), limits: TableLimits = COMMENT
+) -> str:
     """The page as Markdown; tables and lists have at most as many rows as `limits` says, then how many more."""
     return _Writer(limits).page(blocks, title, footer)
 
@@ -31,7 +33,7 @@ class _Place:
 
 
 class _Writer:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: TableLimits) -> None:
         self._limits = limits
 
     def page(self, blocks: Sequence[Block], title: str, footer: Sequence[str]) -> str:

@@ -78,7 +78,7 @@ def small_messages(number: int, head: bytes, inner: int, values: Numbers, presen
     body, sizes = _varints(values) if is_whole else _bytes8(values)
     front = head + _tag(inner, _VARINT if is_whole else _FIXED64)
     if len(front) + body.shape[1] > _ONE_BYTE:
-        raise ValueError(f"want a message of at most {_ONE_BYTE} bytes, found a head of {len(head)}")
+        raise ValueError(f"expected a message of at most {_ONE_BYTE} bytes, found a head of {len(head)}")
     lengths = (sizes + len(front)).astype(np.uint8)[:, None]
     return _table([_tag(number, _SIZED), lengths, front], body, sizes, present)
 

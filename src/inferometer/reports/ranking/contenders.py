@@ -23,13 +23,13 @@ _FUNCTIONAL = "These ran on a CPU: right and wrong is all that they tell, and th
 
 
 def build_ranking(ranking: Ranking) -> Block:
-    """A table and a chart a device."""
+    """A table and a chart per device."""
     tabs = [Tab(device.title, [*_parts(device)]) for device in ranking.devices]
     return Block("ranking", "Ranking", tabs[0].parts if len(tabs) == 1 else [Tabs("Device", tabs)])
 
 
 def build_operators(ranking: Ranking) -> Block:
-    """A table a device."""
+    """A table per device."""
     tabs = [Tab(device.title, [_operators(device)]) for device in ranking.devices]
     return Block("operators", "Operators", tabs[0].parts if len(tabs) == 1 else [Tabs("Device", tabs)])
 

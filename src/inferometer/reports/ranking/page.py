@@ -7,7 +7,7 @@ from inferometer.bench.ranking.ranking import Ranking
 from inferometer.bench.ranking.tables import runs_section
 from inferometer.reports.page.blocks import Block, Facts, Grid, Point, Points, Words
 from inferometer.reports.page.document import Page, render_page
-from inferometer.reports.page.grids import Limits
+from inferometer.reports.page.grids import TableLimits
 from inferometer.reports.page.text import render_text
 from inferometer.reports.ranking.contenders import build_operators, build_ranking
 from inferometer.reports.ranking.definitions import build_definitions
@@ -16,7 +16,7 @@ from inferometer.reports.ranking.shapes import build_shapes
 from inferometer.reports.views.view import facts_of, remarks_of
 
 _TEXT_BYTES = 2_700_000  # for tables and texts, beside 4.8 MB of the drawing library
-_TEXT_LIMITS = Limits()
+_TEXT_LIMITS = TableLimits()
 _WHAT = (
     "Each contender is one set of kernels, checked against the references with inputs that it couldn't know, then "
     "timed. S is the least time that the device allows over the time that was measured: 100 % is as fast as the "

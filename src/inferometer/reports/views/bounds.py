@@ -1,4 +1,4 @@
-"""How far each kernel of a model is from its bounds, a table a phase."""
+"""How far each kernel of a model is from its bounds, a table per phase."""
 
 from collections.abc import Sequence
 

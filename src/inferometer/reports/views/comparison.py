@@ -139,7 +139,7 @@ def _cause_notes(found: Comparison, shown: Sequence[Cause]) -> Iterator[str]:
         if other is not None:
             yield f"Runner-up: {other.metric} on {other.device}, score {other.score:.3f}."
         if claimed.assumed:
-            yield f"Its severity assumes {claimed.assumed}; --device says which one it is."
+            yield f"Its severity assumes {claimed.assumed}; --hardware says which one it is."
     if found.calibration.halves:
         n = len(found.calibration.halves)
         level = f"{found.calibration.level:.3f}"
@@ -148,7 +148,7 @@ def _cause_notes(found: Comparison, shown: Sequence[Cause]) -> Iterator[str]:
     if calm:
         more = " …" if len(calm) > _SHOWN else ""
         names = ", ".join(f"{cause.metric} on {cause.device}" for cause in calm[:_SHOWN])
-        yield f"Not for the worse: {names}{more}."
+        yield f"Changed, but not harmful: {names}{more}."
     if found.not_measured:
         yield f"Not measured in both runs: {', '.join(found.not_measured)}."
 

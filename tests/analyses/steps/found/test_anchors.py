@@ -19,12 +19,12 @@ from tests.analyses.steps.found.made import (
 
 from inferometer.analyses.steps.found.anchors import Level, find_level
 from inferometer.analyses.steps.found.bodies import find_bodies
-from inferometer.analyses.steps.found.lanes import Lane, read_lanes
+from inferometer.analyses.steps.found.lanes import DeviceLaunches, read_lanes
 
 LAYER = [GEMM, DECODE, GEMM, NORM]
 
 
-def lane_of(kernels: list[str], pauses: dict[int, int] | None = None) -> Lane:
+def lane_of(kernels: list[str], pauses: dict[int, int] | None = None) -> DeviceLaunches:
     """Launches of 900 ns, 100 ns apart, with longer pauses before some."""
     rows: list[dict[str, Any]] = []
     now = 0
@@ -36,11 +36,11 @@ def lane_of(kernels: list[str], pauses: dict[int, int] | None = None) -> Lane:
     return lane
 
 
-def level_of(lane: Lane) -> Level | str:
+def level_of(lane: DeviceLaunches) -> Level | str:
     return find_level(lane, find_bodies(lane))
 
 
-def told(lane: Lane) -> str:
+def told(lane: DeviceLaunches) -> str:
     level = level_of(lane)
     return level if isinstance(level, str) else level.in_words(find_bodies(lane))
 

@@ -1,4 +1,4 @@
-"""On made-up serving traces, whose steps are known launch by launch, nearly every step is found exactly."""
+"""On synthetic serving traces, whose steps are known launch by launch, nearly every step is found exactly."""
 
 from dataclasses import replace
 

@@ -115,7 +115,7 @@ def test_parts_add_up_to_the_latency(gaps: list[tuple[int, int, bool]], wait_ms:
 def test_tokens_that_come_faster_than_steps_are_another_run() -> None:
     beside = beside_steps(serving(itl=(5, 5), ttft=50), every(8))
     assert (beside.can_be_same_run, parts(beside), beside.steps_tokens_per_s) == (False, {}, None)
-    assert "every 8.000 ms, and the benchmark's inter-token latency is 5.000 ms a step: they can't be" in said(beside)
+    assert "every 8.000 ms, and the benchmark's inter-token latency is 5.000 ms per step: they can't be" in said(beside)
     assert beside.rows["what"].to_list() == ["inter-token latency", "step to step", "step, wall", "time to first token"]
 
 

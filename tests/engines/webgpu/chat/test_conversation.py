@@ -88,18 +88,18 @@ def test_the_request_says_how_to_choose() -> None:
 
 @pytest.mark.parametrize("penalty", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_penalty_that_is_none_is_refused(penalty: float) -> None:
-    with pytest.raises(InputError, match="repetition penalty: want a number above 0"):
+    with pytest.raises(InputError, match="repetition penalty: expected a number above 0"):
         DeviceSampling(repetition_penalty=penalty)
 
 
 def test_wrong_numbers_are_refused() -> None:
-    with pytest.raises(InputError, match="batch: want 1 decode step of a submit or more, found 0"):
+    with pytest.raises(InputError, match="batch: expected 1 decode step of a submit or more, found 0"):
         talk(batch=0)
     with pytest.raises(InputError, match="1 or more, found 0"):
         talk(new_tokens=0)
     engine = a_scripted_engine()
     engine.tokenizer.eos = frozenset(range(17))
-    with pytest.raises(InputError, match="want 16 tokens that end an answer at most, found 17"):
+    with pytest.raises(InputError, match="expected 16 tokens that end an answer at most, found 17"):
         DeviceConversation(engine)
 
 

@@ -102,19 +102,31 @@ def test_a_path_may_stand_alone() -> None:
         ('"rms_norm" }]', '"rms_morn" }]', 'short.toml: kernels.rms_norm[0]: unknown kernel "rms_morn"'),
         ('op = "rms_norm"', 'op = "norm"', 'short.toml: prefill.layer[0]: unknown op "norm"'),
         ('["llama"]', '["lama"]', "short.toml: families[0]: invalid enum value 'lama'"),
-        ('["llama"]', "[]", "short.toml: families: want one or more of gemma3, llama, qwen2, qwen3, found none"),
+        ('["llama"]', "[]", "short.toml: families: expected one or more of gemma3, llama, qwen2, qwen3, found none"),
         ('"linear_thread" }]', '"linear_thread", constants = { T = 2 } }]', 'unknown constant "T" of linear_thread'),
-        ('"linear_thread" }]', '"gather" }]', "prefill.layer[1].kernels: gather is a kernel of gather, want linear"),
-        ('[{ kernel = "linear_thread" }]', "[]", "short.toml: kernels.linear: want one or more kernels, found none"),
+        (
+            '"linear_thread" }]',
+            '"gather" }]',
+            "prefill.layer[1].kernels: gather is a kernel of gather, expected linear",
+        ),
+        (
+            '[{ kernel = "linear_thread" }]',
+            "[]",
+            "short.toml: kernels.linear: expected one or more kernels, found none",
+        ),
         ('kernels = "linear"', 'kernels = "lines"', 'prefill.layer[1].kernels: unknown list of kernels "lines"'),
         ('"linear_thread" }]', '"linear_thread", when = "big" }]', 'linear[0].when: unknown condition "big"'),
         ('inputs = ["normed"]', 'inputs = ["norm"]', 'found "norm": nothing writes it'),
         ('inputs = ["x"], outputs = ["normed"]', 'inputs = ["y"], outputs = ["normed"]', "only behind here"),
         ('outputs = ["normed"]', 'outputs = ["x"]', "prefill.layer[0]: x is both read and written"),
-        ('outputs = ["normed"]', 'outputs = ["seen"]', 'layer[0].outputs: want small letters and underscores, found "'),
+        (
+            'outputs = ["normed"]',
+            'outputs = ["seen"]',
+            'layer[0].outputs: expected small letters and underscores, found "',
+        ),
         ('inputs = ["x"], outputs = ["normed"]', 'outputs = ["normed"]', "layer[0].inputs: rms_norm wants 1, found 0"),
         ('weights = ["ffn_norm"], ', "", "prefill.layer[0].weights: rms_norm wants 1, found 0"),
-        ('outputs = ["logits"]', 'outputs = ["scores"]', 'head: want a step that writes "logits"'),
+        ('outputs = ["logits"]', 'outputs = ["scores"]', 'head: expected a step that writes "logits"'),
         ('families = ["llama"]', 'families = ["llama"]\nbase = "lama"', 'short.toml: base: unknown kernel path "lama"'),
         (
             '"linear_thread" }]',
@@ -124,19 +136,19 @@ def test_a_path_may_stand_alone() -> None:
         (
             "[head]",
             FUSED.replace('"linear" }', '[{ kernel = "linear_split" }] }') + "[head]",
-            "decode_fused.layer[0].kernels: linear_split: want a kernel with the constant ADD",
+            "decode_fused.layer[0].kernels: linear_split: expected a kernel with the constant ADD",
         ),
         (
             "[head]",
             FUSED.replace('["x", "x"]', '["y", "x"]') + "[head]",
-            "decode_fused.layer[0].inputs: want what an earl",
+            "decode_fused.layer[0].inputs: expected what an earl",
         ),
         (
             "[head]",
             FUSED.replace('outputs = ["x"], kernels = "linear"', 'outputs = ["y"], kernels = "linear"') + "[head]",
             "decode_fused.layer[0]: linear_add adds to its first input",
         ),
-        (WHOLE[WHOLE.index("[decode]") :], "", "short.toml: decode: want steps, found none"),
+        (WHOLE[WHOLE.index("[decode]") :], "", "short.toml: decode: expected steps, found none"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(wrong: str, right: str, message: str) -> None:
@@ -151,9 +163,9 @@ def test_a_mistake_is_told_with_its_place(wrong: str, right: str, message: str) 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "want a kernel path, found nothing"),
-        (b"name = ", "want TOML, found: Invalid value"),
-        (b"\xff\xfe", "want TOML in UTF-8, found byte 0xff"),
+        (b"", "expected a kernel path, found nothing"),
+        (b"name = ", "expected TOML, found: Invalid value"),
+        (b"\xff\xfe", "expected TOML in UTF-8, found byte 0xff"),
         (b'name = 1\nfamilies = ["llama"]', "name: expected `str`, got `int`"),
     ],
 )
@@ -168,7 +180,7 @@ def test_what_is_no_path_is_told(content: bytes, message: str, tmp_path: Path) -
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="want a kernel path, found No such file"):
+    with pytest.raises(FormatError, match="expected a kernel path, found No such file"):
         read_path(tmp_path / "none.toml")
 
 

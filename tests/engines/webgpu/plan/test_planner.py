@@ -313,15 +313,15 @@ def test_a_shape_has_twenty_candidates_or_few_more() -> None:
 @pytest.mark.parametrize(
     ("changed", "options", "message"),
     [
-        ({"intermediate": 100}, {}, "tiny-llama: down: want rows of a multiple of 8 numbers, found 100"),
-        ({"head_dim": 12}, {}, "want heads of a multiple of 8 numbers, 256 at most, found 12"),
+        ({"intermediate": 100}, {}, "tiny-llama: down: expected rows of a multiple of 8 numbers, found 100"),
+        ({"head_dim": 12}, {}, "expected heads of a multiple of 8 numbers, 256 at most, found 12"),
         (
             {},
             {"capacity": 2 * 10**6},
-            "2000000 positions: want keys of a layer within the 134,217,728 bytes",
+            "2000000 positions: expected keys of a layer within the 134,217,728 bytes",
         ),
-        ({}, {"capacity": 0}, "want one position and one row at least, found 0 and 16"),
-        ({}, {"path": find_path("gemma3")}, "want a kernel path for llama, found gemma3 for gemma3"),
+        ({}, {"capacity": 0}, "expected one position and one row at least, found 0 and 16"),
+        ({}, {"path": find_path("gemma3")}, "expected a kernel path for llama, found gemma3 for gemma3"),
     ],
 )
 def test_what_does_not_fit_is_told(changed: dict[str, Any], options: dict[str, Any], message: str) -> None:

@@ -13,7 +13,7 @@ from tests.engines.webgpu.profile_cases import ADAPTER, answer, run_of, small_pr
 
 import inferometer
 from inferometer.engines.webgpu.profile.dispatch_times import dispatch_times
-from inferometer.engines.webgpu.profile.engine_log import render_seed_log
+from inferometer.engines.webgpu.profile.engine_log import render_engine_log
 from inferometer.engines.webgpu.profile.metrics import run_metrics
 from inferometer.engines.webgpu.profile.profiled_run import ProfiledRun
 from inferometer.engines.webgpu.program import Dispatch, Pass
@@ -26,7 +26,7 @@ _SIZES = ("adapter_limit_bytes", "bytes", "gpu_bytes", "gpu_peak_bytes", "bytes_
 
 def _read(run: ProfiledRun, folder: Path) -> Trace:
     file = folder / "run.log"
-    file.write_text("\n".join(render_seed_log(run)) + "\n", "utf-8")
+    file.write_text("\n".join(render_engine_log(run)) + "\n", "utf-8")
     return inferometer.open(file)
 
 
@@ -115,7 +115,7 @@ def test_a_run_without_timestamps_has_no_reports_and_is_read_without_losses(tmp_
 
 def test_a_browsers_lines_have_its_tag() -> None:
     program = small_program()
-    lines = [*render_seed_log(run_of(program, answer(program), harness="browser"))]
+    lines = [*render_engine_log(run_of(program, answer(program), harness="browser"))]
     assert [line for line in lines if line.startswith("[wgpu")] == []
     assert lines[2] == "[browser:log] [GPU] llvmpipe (LLVM 15.0.6, 256 bits), subgroups/timestamp-query, 2GB"
 
@@ -168,5 +168,5 @@ def test_a_run_that_failed_is_told_as_failed(tmp_path: Path) -> None:
 def test_no_rule_complains_about_the_engines_own_account(tmp_path: Path) -> None:
     program = small_program(layers=3)
     trace = _read(run_of(program, answer(program, new_tokens=40), adapter=ADAPTER), tmp_path)
-    silent = {"rate_defined_twice", "zero_byte_load", "reports_as_warnings", "plan_differs_from_execution"}
+    silent = {"inconsistent_decode_rate", "zero_byte_load", "reports_as_warnings", "plan_differs_from_execution"}
     assert not silent & {finding.rule for finding in find_findings(trace).findings}

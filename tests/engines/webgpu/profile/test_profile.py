@@ -79,7 +79,7 @@ def test_bytes_follow_the_context_of_each_pass() -> None:
     program = small_program(layers=1)
     submissions = answer(program, prompt=10, new_tokens=3, batch=2)
     row = _row(make_profile(program, submissions), "decode", "attention")
-    # 512 bytes a position seen, 4 bytes a token written; the two decoded tokens see 11 and 12 positions.
+    # 512 bytes a position seen, 4 bytes per token written; the two decoded tokens see 11 and 12 positions.
     assert row["modelled_bytes"] == 512 * (11 + 12) + 4 * 2
     assert row["gb_per_s"] == pytest.approx((512 * 23 + 8) / int(str(row["total_ns"])))
 
@@ -204,7 +204,7 @@ def test_an_answer_of_nothing_has_an_empty_profile() -> None:
 def test_times_of_other_than_all_dispatches_are_refused() -> None:
     program = small_program()
     one = answer(program)[0]
-    with pytest.raises(InferometerError, match=r"submission 0 .* want times of"):
+    with pytest.raises(InferometerError, match=r"submission 0 .* expected times of"):
         dispatch_times(program, [replace(one, begin_ns=one.begin_ns[1:], end_ns=one.end_ns[1:])])
 
 

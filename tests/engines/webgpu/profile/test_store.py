@@ -15,7 +15,7 @@ from inferometer.analyses.steps.table import step_table
 from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.analyses.tables.summary import summarize
 from inferometer.analyses.timeline.timeline import find_timeline
-from inferometer.engines.webgpu.profile.engine_log import render_seed_log
+from inferometer.engines.webgpu.profile.engine_log import render_engine_log
 from inferometer.engines.webgpu.profile.metrics import run_metrics
 from inferometer.engines.webgpu.profile.profile import make_profile
 from inferometer.engines.webgpu.profile.profiled_run import ProfiledRun
@@ -94,7 +94,7 @@ def test_what_the_host_did_fills_each_step(run: ProfiledRun, tmp_path: Path) -> 
 def test_it_says_of_itself_what_its_log_says(run: ProfiledRun, tmp_path: Path) -> None:
     trace = _stored(run, tmp_path)
     file = tmp_path / "run.log"
-    file.write_text("\n".join(render_seed_log(run)) + "\n", "utf-8")
+    file.write_text("\n".join(render_engine_log(run)) + "\n", "utf-8")
     log = inferometer.open(file)
     assert trace.facts.engine_metrics == run_metrics(run)
     assert log.facts.engine_metrics.keys() <= trace.facts.engine_metrics.keys()
@@ -161,7 +161,7 @@ def test_a_run_that_was_not_timed_has_steps_and_no_launches(tmp_path: Path) -> N
 
 
 def test_no_rule_complains_about_the_engines_own_account(run: ProfiledRun, tmp_path: Path) -> None:
-    silent = {"rate_defined_twice", "zero_byte_load", "reports_as_warnings", "plan_differs_from_execution"}
+    silent = {"inconsistent_decode_rate", "zero_byte_load", "reports_as_warnings", "plan_differs_from_execution"}
     assert not silent & {finding.rule for finding in find_findings(_stored(run, tmp_path)).findings}
 
 

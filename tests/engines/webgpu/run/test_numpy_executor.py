@@ -135,11 +135,11 @@ _LAYER = _SMALL_PROGRAM.phases["decode"][0]
 @pytest.mark.parametrize(
     ("program", "adapter", "message"),
     [
-        (_changed(requires=("subgroups",)), {}, "toy on Small: want subgroups, found no features"),
-        (_SMALL_PROGRAM, {"most_buffer_bytes": 256}, "want a buffer seen of 388 B, found 256 B at most"),
-        (_SMALL_PROGRAM, {"most_binding_bytes": 256}, "layer:L0 on Small: want 388 B of seen in one binding"),
-        (_SMALL_PROGRAM, {"most_storage_buffers": 5}, "toy_layer on Small: want 6 storage buffers, found 5"),
-        (_SMALL_PROGRAM, {"most_workgroup_threads": 4}, "want workgroups of 8 threads, found 4 at most"),
+        (_changed(requires=("subgroups",)), {}, "toy on Small: expected subgroups, found no features"),
+        (_SMALL_PROGRAM, {"most_buffer_bytes": 256}, "expected a buffer seen of 388 B, found 256 B at most"),
+        (_SMALL_PROGRAM, {"most_binding_bytes": 256}, "layer:L0 on Small: expected 388 B of seen in one binding"),
+        (_SMALL_PROGRAM, {"most_storage_buffers": 5}, "toy_layer on Small: expected 6 storage buffers, found 5"),
+        (_SMALL_PROGRAM, {"most_workgroup_threads": 4}, "expected workgroups of 8 threads, found 4 at most"),
     ],
 )
 def test_what_an_adapter_cant_do_is_refused_before_anything_is_made(program, adapter, message) -> None:
@@ -153,17 +153,20 @@ def test_what_an_adapter_cant_do_is_refused_before_anything_is_made(program, ada
     [
         (
             _changed(pipelines=(Pipeline("toy_layer", {}), *_SMALL_PROGRAM.pipelines[1:])),
-            "want .*SHIFT.*, found \\[\\]",
+            "expected .*SHIFT.*, found \\[\\]",
         ),
         (
             _changed(phases={"decode": (msgspec.structs.replace(_LAYER, bindings=_LAYER.bindings[:5]),)}),
-            "layer:L0: toy_layer: want 6 bindings, found 5",
+            "layer:L0: toy_layer: expected 6 bindings, found 5",
         ),
         (
             _changed(phases={"decode": (msgspec.structs.replace(_LAYER, bindings=(Binding("state", 128, 32),) * 6),)}),
             "bytes 128 to 160 of state, which has 32",
         ),
-        (_changed(phases={"decode": (msgspec.structs.replace(_LAYER, grid=(65_536, 1, 1)),)}), "want 65535 at most"),
+        (
+            _changed(phases={"decode": (msgspec.structs.replace(_LAYER, grid=(65_536, 1, 1)),)}),
+            "expected 65535 at most",
+        ),
     ],
 )
 def test_a_program_that_contradicts_itself_is_a_mistake_of_ours(program, message) -> None:

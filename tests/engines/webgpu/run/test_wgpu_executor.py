@@ -163,7 +163,9 @@ def test_parts_of_buffers_are_read_and_written(executor: WgpuExecutor) -> None:
     executor.write("tokens", np.array([5, 6], np.uint32), offset=8)
     assert executor.read("tokens", 0, 16).view(np.uint32).tolist() == [4, 11, 5, 6]
     assert executor.read("tokens", 9, 2).tolist() == [0, 0]
-    with pytest.raises(InferometerError, match="sampling: 8 bytes at 124: want multiples of 4, found 128 bytes in all"):
+    with pytest.raises(
+        InferometerError, match="sampling: 8 bytes at 124: expected multiples of 4, found 128 bytes in all"
+    ):
         executor.write("sampling", np.zeros(2, np.uint32), offset=124)
 
 
@@ -230,7 +232,7 @@ def test_a_model_larger_than_the_free_memory_is_refused_on_a_cpu_adapter(
     if executor.adapter.kind != "CPU":
         pytest.skip("the adapter has its own memory")
     monkeypatch.setattr("inferometer.engines.memory.free_bytes", lambda device: 1000)
-    with pytest.raises(Unavailable, match=r"toy on .*: want .* on cpu, found 1\.000 kB free"):
+    with pytest.raises(Unavailable, match=r"toy on .*: expected .* on cpu, found 1\.000 kB free"):
         executor.load(toy_program(), toy_contents(), _nobody)
 
 
@@ -365,7 +367,7 @@ _OPENGL = _an_adapter("llvmpipe", "OpenGL", "CPU")
 
 
 def test_without_an_adapter_the_message_says_what_to_install() -> None:
-    with pytest.raises(Unavailable, match="want an adapter of Vulkan, Metal, D3D12, found no adapters") as caught:
+    with pytest.raises(Unavailable, match="expected an adapter of Vulkan, Metal, D3D12, found no adapters") as caught:
         choose_adapter([], None)
     assert "make webgpu-deps" in str(caught.value)
 

@@ -13,7 +13,7 @@ from inferometer.engines.webgpu.plan.kernel_path import parse_path
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.plan.selection import Candidate, TuneKey
 from inferometer.engines.webgpu.program import Pass, Program
-from inferometer.engines.webgpu.run.executor import Adapter, Content, LoadPhase, Said, Submission, Timing
+from inferometer.engines.webgpu.run.executor import Adapter, Content, LoadPhase, OnText, Submission, Timing
 from inferometer.engines.webgpu.run.numpy_executor import NumpyExecutor
 from inferometer.engines.webgpu.tune import tuner
 from inferometer.engines.webgpu.tune.tuned_file import tuned_choices, tuning_file
@@ -58,7 +58,7 @@ class FixedTimes:
         self.adapter: Adapter = self._inner.adapter
         self.closed = False
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: Said) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
         self._program = program
         self.loads += 1
         return self._inner.load(program, contents, said)
@@ -192,7 +192,7 @@ def test_an_adapter_without_timestamps_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "t.json"
     file.write_bytes(content)
-    with pytest.raises(InputError, match=r"t\.json: want what tuning found"):
+    with pytest.raises(InputError, match=r"t\.json: expected what tuning found"):
         tuned_choices(NumpyExecutor().adapter, file=file)
 
 

@@ -103,7 +103,7 @@ def test_a_head_beside_the_table_it_is_tied_to_must_be_the_same(tmp_path: Path) 
     assert found.notes[0].endswith("lm_head.weight is stored beside the table that it is tied to; it isn't read")
     head[-1, 5] += 1
     save_model(tmp_path, "tiny-qwen3", {**tensors, "lm_head.weight": head})
-    with pytest.raises(InputError, match=r"lm_head\.weight: want the embedding's numbers \(tie_word_embeddings\)"):
+    with pytest.raises(InputError, match=r"lm_head\.weight: expected the embedding's numbers \(tie_word_embeddings\)"):
         opened(tmp_path)
     save_model(tmp_path, "tiny-qwen3", {**tensors, "lm_head.weight": head[:-1]})
     with pytest.raises(InputError, match="tie_word_embeddings"):
@@ -143,17 +143,21 @@ def cut(folder: Path, end: int) -> None:
     ("change", "kind", "words"),
     [
         (lambda folder: (folder / "config.json").unlink(), InputError, "config.json: No such file"),
-        (lambda folder: (folder / "config.json").write_text("{"), FormatError, "config.json: want JSON"),
+        (lambda folder: (folder / "config.json").write_text("{"), FormatError, "config.json: expected JSON"),
         (
             lambda folder: change_config(folder, model_type="mamba"),
             UnknownName,
             'architecture (model_type) "mamba"\n  Known',
         ),
-        (lambda folder: change_config(folder, hidden_act="relu"), InputError, "hidden_act: want one of silu, swish"),
+        (
+            lambda folder: change_config(folder, hidden_act="relu"),
+            InputError,
+            "hidden_act: expected one of silu, swish",
+        ),
         (
             lambda folder: change_config(folder, quantization_config={"quant_method": "awq"}),
             InputError,
-            "want plain weights, found quantized ones",
+            "expected plain weights, found quantized ones",
         ),
         (lambda folder: change_config(folder, num_hidden_layers=5), InputError, "18 missing (model.layers.3."),
         (lambda folder: change_config(folder, num_hidden_layers=2), InputError, "9 unexpected (model.layers.2."),
@@ -185,8 +189,8 @@ def cut(folder: Path, end: int) -> None:
             "1 of another shape (model.norm.weight [63] for [64])",
         ),
         (lambda folder: cut(folder, -100), FormatError, "it is cut off"),
-        (lambda folder: cut(folder, 50), FormatError, "want a header of safetensors, found a length of"),
-        (lambda folder: cut(folder, 0), FormatError, "want a header of safetensors"),
+        (lambda folder: cut(folder, 50), FormatError, "expected a header of safetensors, found a length of"),
+        (lambda folder: cut(folder, 0), FormatError, "expected a header of safetensors"),
         (
             lambda folder: (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "b"}}'),
             InputError,
@@ -195,10 +199,10 @@ def cut(folder: Path, end: int) -> None:
         (
             lambda folder: (folder / "model.safetensors.index.json").write_text("[]"),
             FormatError,
-            "want a JSON object with weight_map",
+            "expected a JSON object with weight_map",
         ),
         (lambda folder: [path.unlink() for path in folder.iterdir()], InputError, "config.json: No such file"),
-        (lambda folder: (folder / "generation_config.json").write_text("["), FormatError, "want a JSON object"),
+        (lambda folder: (folder / "generation_config.json").write_text("["), FormatError, "expected a JSON object"),
     ],
 )
 def test_a_broken_folder_says_what_is_wrong(
@@ -226,7 +230,7 @@ def test_old_files_may_hold_what_follows_from_the_configuration(saved: Path, tmp
         ("x" * 5000, UnknownName, "Known, nearest first: "),
         ("meta-llama/Llama-3.2-1B", InputError, "there is no such folder\n  Nothing is downloaded"),
         ("tiny-mixtral", UnknownName, 'unknown architecture (model_type) "mixtral"\n  Known'),
-        (__file__, InputError, "want a folder with config.json and safetensors, found a file"),
+        (__file__, InputError, "expected a folder with config.json and safetensors, found a file"),
     ],
 )
 def test_a_name_that_stands_for_nothing_is_refused(name: str, kind: type[InferometerError], words: str) -> None:

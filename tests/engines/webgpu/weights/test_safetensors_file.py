@@ -84,16 +84,16 @@ def test_what_float16_loses_is_counted_once_a_row(tmp_path: Path, is_bfloat16: b
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (bfloat16([[1.0, -65536.0]]), "w: want numbers up to 65504, which float16 holds, found -65536"),
-        (np.array([[1.0, 7e4]], np.float32), "w: want numbers up to 65504, which float16 holds, found 70000"),
+        (bfloat16([[1.0, -65536.0]]), "w: expected numbers up to 65504, which float16 holds, found -65536"),
+        (np.array([[1.0, 7e4]], np.float32), "w: expected numbers up to 65504, which float16 holds, found 70000"),
         (np.array([[1.0, 65520.0]], np.float32), "found 65520"),  # rounds to infinity
-        (bfloat16([[1.0, np.inf]]), "w: want finite numbers, found inf"),
-        (bfloat16([[7e4 - 7e4 % 512, np.nan]]), "w: want finite numbers, found nan"),
-        (np.array([[np.nan, 7e4]], np.float32), "w: want finite numbers, found nan"),
-        (np.array([[1.0, np.inf]], np.float16), "w: want finite numbers, found inf"),
-        (np.array([[1.0, np.nan]], np.float16), "w: want finite numbers, found nan"),
-        (np.ones((1, 2), np.float64), "w: want a dtype of F16, BF16, F32, found F64"),
-        (np.ones((1, 2), np.int8), "w: want a dtype of F16, BF16, F32, found I8"),
+        (bfloat16([[1.0, np.inf]]), "w: expected finite numbers, found inf"),
+        (bfloat16([[7e4 - 7e4 % 512, np.nan]]), "w: expected finite numbers, found nan"),
+        (np.array([[np.nan, 7e4]], np.float32), "w: expected finite numbers, found nan"),
+        (np.array([[1.0, np.inf]], np.float16), "w: expected finite numbers, found inf"),
+        (np.array([[1.0, np.nan]], np.float16), "w: expected finite numbers, found nan"),
+        (np.ones((1, 2), np.float64), "w: expected a dtype of F16, BF16, F32, found F64"),
+        (np.ones((1, 2), np.int8), "w: expected a dtype of F16, BF16, F32, found I8"),
     ],
 )
 def test_numbers_that_float16_cant_hold_are_named(tmp_path: Path, values: Any, words: str) -> None:
@@ -108,7 +108,7 @@ def test_a_vector_may_be_larger_than_float16_but_must_be_finite(tmp_path: Path) 
     folder = write(tmp_path, a=np.array([1e30], np.float32), b=bfloat16([np.nan]))
     tensors = find_tensors(folder)
     assert WeightReader().floats("a", tensors["a"]).tolist() == [np.float32(1e30)]
-    with pytest.raises(InputError, match="b: want finite numbers, found nan"):
+    with pytest.raises(InputError, match="b: expected finite numbers, found nan"):
         WeightReader().floats("b", tensors["b"])
 
 
@@ -154,9 +154,9 @@ def test_tensors_of_several_files_are_found_by_name(tmp_path: Path) -> None:
         ({"first": "a.safetensors", "second": "c.safetensors"}, InputError, "aren't there: c.safetensors"),
         ({"third": "a.safetensors"}, FormatError, "says that third is in a.safetensors, found it not there"),
         ({"first": "b.safetensors"}, FormatError, "says that first is in b.safetensors, found it not there"),
-        ({"first": "../a.safetensors"}, FormatError, 'want names of files beside it, found "../a.safetensors"'),
-        ({"first": ""}, FormatError, 'want names of files beside it, found ""'),
-        ({"first": 3}, FormatError, "want a JSON object with weight_map"),
+        ({"first": "../a.safetensors"}, FormatError, 'expected names of files beside it, found "../a.safetensors"'),
+        ({"first": ""}, FormatError, 'expected names of files beside it, found ""'),
+        ({"first": 3}, FormatError, "expected a JSON object with weight_map"),
     ],
 )
 def test_an_index_that_leads_nowhere_says_where(
@@ -173,7 +173,9 @@ def test_an_index_that_leads_nowhere_says_where(
 def test_a_tensor_in_two_files_is_refused(tmp_path: Path) -> None:
     for name in "ab":
         write_safetensors(tmp_path / f"{name}.safetensors", {"w": ROWS})
-    with pytest.raises(FormatError, match=r"b\.safetensors: w: want it in one file, found it in a\.safetensors too"):
+    with pytest.raises(
+        FormatError, match=r"b\.safetensors: w: expected it in one file, found it in a\.safetensors too"
+    ):
         find_tensors(tmp_path)
 
 
@@ -184,19 +186,19 @@ def entry(start: int, end: int, shape: object = (4, 3), dtype: object = "F32") -
 @pytest.mark.parametrize(
     ("header", "words"),
     [
-        ({"w": entry(0, 44)}, "w: want 48 bytes of F32 [4, 3], found 44"),
+        ({"w": entry(0, 44)}, "w: expected 48 bytes of F32 [4, 3], found 44"),
         ({"w": entry(0, 48, (-4, -3))}, "of F32 [-4, -3], found 48"),
         ({"w": entry(0, 48, (2**40, 2**40))}, "found 48"),
-        ({"v": entry(0, 48), "w": entry(0, 48)}, "w: want its bytes from 48, found 0 to 48"),
-        ({"w": entry(8, 56)}, "want 1"),
-        ({"v": entry(0, 16, (4,)), "w": entry(24, 40, (4,))}, "w: want its bytes from 16, found 24 to 40"),
-        ({"w": entry(48, 0)}, "w: want its bytes from 0, found 48 to 0"),
-        ({"w": entry(-48, 0)}, "w: want its bytes from 0, found -48 to 0"),
-        ({"w": entry(0, 48, "4x3")}, "want a header of safetensors: ValidationError"),
-        ({"w": entry(0, 48, dtype=7)}, "want a header of safetensors"),
-        ({"w": {"dtype": "F32"}}, "want a header of safetensors"),
-        ({"w": 3}, "want a header of safetensors"),
-        ([1], "want a header of safetensors"),
+        ({"v": entry(0, 48), "w": entry(0, 48)}, "w: expected its bytes from 48, found 0 to 48"),
+        ({"w": entry(8, 56)}, "expected 1"),
+        ({"v": entry(0, 16, (4,)), "w": entry(24, 40, (4,))}, "w: expected its bytes from 16, found 24 to 40"),
+        ({"w": entry(48, 0)}, "w: expected its bytes from 0, found 48 to 0"),
+        ({"w": entry(-48, 0)}, "w: expected its bytes from 0, found -48 to 0"),
+        ({"w": entry(0, 48, "4x3")}, "expected a header of safetensors: ValidationError"),
+        ({"w": entry(0, 48, dtype=7)}, "expected a header of safetensors"),
+        ({"w": {"dtype": "F32"}}, "expected a header of safetensors"),
+        ({"w": 3}, "expected a header of safetensors"),
+        ([1], "expected a header of safetensors"),
     ],
 )
 def test_a_header_whose_places_cant_be_is_refused(tmp_path: Path, header: object, words: str) -> None:
@@ -211,14 +213,14 @@ def test_a_header_whose_places_cant_be_is_refused(tmp_path: Path, header: object
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "want a header of safetensors, found a length of 0 bytes in 0"),
-        (b"\x10\0\0", "want a header of safetensors, found a length of 16 bytes in 3"),
+        (b"", "expected a header of safetensors, found a length of 0 bytes in 0"),
+        (b"\x10\0\0", "expected a header of safetensors, found a length of 16 bytes in 3"),
         (b"\xff" * 8 + b"{}", "found a length of 18446744073709551615 bytes in 10"),
         ((200_000_000).to_bytes(8, "little") + b"{}", "found a length of 200000000 bytes in 10"),
-        ((9).to_bytes(8, "little") + b'{"w": [1]', "want a header of safetensors"),
-        ((4).to_bytes(8, "little") + b"\xff\xfe\x00\x00", "want a header of safetensors"),
-        ((200_000).to_bytes(8, "little") + b"[" * 200_000, "want a header of safetensors"),
-        ((100_005).to_bytes(8, "little") + b'{"w":' + b"[" * 100_000, "want a header of safetensors"),
+        ((9).to_bytes(8, "little") + b'{"w": [1]', "expected a header of safetensors"),
+        ((4).to_bytes(8, "little") + b"\xff\xfe\x00\x00", "expected a header of safetensors"),
+        ((200_000).to_bytes(8, "little") + b"[" * 200_000, "expected a header of safetensors"),
+        ((100_005).to_bytes(8, "little") + b'{"w":' + b"[" * 100_000, "expected a header of safetensors"),
     ],
 )
 def test_what_is_no_safetensors_file_says_so(tmp_path: Path, data: bytes, words: str) -> None:

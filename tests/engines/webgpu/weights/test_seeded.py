@@ -84,14 +84,14 @@ def test_a_published_name_has_its_shapes_and_any_rows_at_once() -> None:
     ("name", "rows"), [("layers.0.q", (0, 65)), ("layers.0.q", (-1, 3)), ("layers.0.q", (9, 8)), ("embed", (0, 321))]
 )
 def test_rows_that_arent_there_are_refused(name: str, rows: tuple[int, int]) -> None:
-    with pytest.raises(IndexError, match=f"{name}: want rows within 0 to "):
+    with pytest.raises(IndexError, match=f"{name}: expected rows within 0 to "):
         open_checkpoint("tiny-llama").matrix(name, *rows)
 
 
 def test_a_weight_that_the_model_hasnt_is_refused() -> None:
     checkpoint = open_checkpoint("tiny-llama")
     for name in ("layers.3.q", "layers.0.q_norm", "final_norm"):
-        with pytest.raises(KeyError, match="want a matrix"):
+        with pytest.raises(KeyError, match="expected a matrix"):
             checkpoint.matrix(name)
-    with pytest.raises(KeyError, match="want a vector"):
+    with pytest.raises(KeyError, match="expected a vector"):
         checkpoint.vector("embed")

@@ -40,7 +40,7 @@ def test_an_exchange_alone_is_told_by_its_collective(kernel: str, word: str) -> 
     assert finding.severity == "medium"
     assert word in finding.title
     assert finding.size_ns == 4_000_000
-    assert "400.000 μs a step over 10 steps" in finding.evidence[0]
+    assert "400.000 μs per step over 10 steps" in finding.evidence[0]
     assert "10 times, on average 400.000 μs, exposed for 4.000 ms." in finding.evidence[1]
     assert "size not recorded" in finding.evidence[1]
     assert finding.evidence[-1].startswith("Other ranks aren't in the trace:")
@@ -86,7 +86,7 @@ def test_a_record_says_what_a_generic_kernel_exchanges() -> None:
     assert finding.title.endswith("mostly in all-reduce")
     assert finding.evidence[1] == (
         "all-reduce (8.000 MB each, BFloat16, 8 ranks; nccl generic): 10 times, on average 400.000 μs, exposed for "
-        "4.000 ms; 20.000 GB of message a second, waiting for other ranks included."
+        "4.000 ms; 20.000 GB of message per second, waiting for other ranks included."
     )
 
 

@@ -30,7 +30,7 @@ def test_a_copy_alone_is_told_with_its_rate() -> None:
     assert finding.size_ns == 10 * 400_000
     assert finding.share == pytest.approx(4_000 / 9_905)
     assert "Memcpy HtoD (Pageable -> Device) by aten::copy_" in finding.title
-    assert "400.000 μs a step over 10 steps" in finding.evidence[0]
+    assert "400.000 μs per step over 10 steps" in finding.evidence[0]
     assert "20.000 MB at 5.000 GB/s, as from pageable memory" in finding.evidence[1]
     assert "pin_memory=True" in finding.next
 

@@ -39,8 +39,8 @@ def test_the_code_that_ran_meanwhile_is_named_with_its_time_a_step() -> None:
     assert finding.share == pytest.approx(4.5 / 9.5)
     assert finding.parts == ("idle.host_late",)
     assert finding.evidence[0] == (
-        "Idle for 4.500 ms of 9.500 ms in 9 gaps, the longest 500.000 μs, 450.000 μs a step over 10 steps, because the "
-        "call for the next work returned only after the device had gone idle."
+        "Idle for 4.500 ms of 9.500 ms in 9 gaps, the longest 500.000 μs, 450.000 μs per step over 10 steps, because "
+        "the call for the next work returned only after the device had gone idle."
     )
     assert finding.evidence[1] == (
         "Of these 4.500 ms, the launching thread spent 4.464 ms (99.2 %) in Python outside of ops."

@@ -19,7 +19,7 @@ def test_tiny_kernels_and_what_a_graph_would_save() -> None:
     assert finding.title == "launching kernels one by one takes 100.0 % of the time of gpu:0"
     assert "idles 1.592 ms in 199 gaps of up to 8.000 μs because the call for the next work" in finding.evidence[1]
     assert "kernels below 3.000 μs (200 of them) take 400.000 μs" in finding.evidence[1]
-    assert "498.000 μs a step over 4 steps" in finding.evidence[1]
+    assert "498.000 μs per step over 4 steps" in finding.evidence[1]
     assert finding.evidence[-1].startswith("Estimate: a graph that leaves 1.000 μs between kernels (an assumption)")
     assert "save about 1.393 ms" in finding.evidence[-1]
 

@@ -34,7 +34,7 @@ def test_attention_with_few_blocks_should_be_split() -> None:
         "While they run, multiprocessors without any of their blocks stand for 47.0 % of the GPU time, unless another "
         "stream uses them."
     )
-    assert "split keys and values (flash decoding) where a sequence asks one token a step" in finding.next
+    assert "split keys and values (flash decoding) where a sequence asks one token per step" in finding.next
 
 
 def test_the_device_is_known_by_its_name() -> None:

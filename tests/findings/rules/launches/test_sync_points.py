@@ -40,7 +40,7 @@ def test_waits_are_counted_by_step_and_named_by_their_code() -> None:
     finding = only(steps(items=ITEMS), RULE)
     assert finding.severity == "high"
     assert "aten::item in engine/sampler.py(7): read_temperature" in finding.title
-    assert f"{STEPS * ITEMS:,} waits, {ITEMS}.0 a step" in finding.evidence[0]
+    assert f"{STEPS * ITEMS:,} waits, {ITEMS}.0 per step" in finding.evidence[0]
     assert finding.size_ns == STEPS * ITEMS * 30_000
     assert "set_sync_debug_mode" in finding.next
 
@@ -60,7 +60,7 @@ def test_the_wait_that_reads_the_tokens_is_no_fault() -> None:
 
 def test_where_steps_are_not_known_it_is_never_grave() -> None:
     finding = only(steps(items=ITEMS, is_marked=False), RULE)
-    assert "a step" not in finding.title
+    assert "per step" not in finding.title
     assert finding.severity in ("low", "high")
 
 

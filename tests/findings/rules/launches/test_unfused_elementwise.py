@@ -78,7 +78,7 @@ def test_an_unfused_norm_is_found_in_a_generated_run(tmp_path: Path) -> None:
 
     assert finding.severity in ("low", "medium", "high")
     assert "RMSNorm" in finding.evidence[1] or "norm" in finding.evidence[1]
-    assert "a step" in finding.evidence[0]
+    assert "per step" in finding.evidence[0]
 
 
 def test_hugging_face_runs_norms_in_pieces(shared_data: Path) -> None:

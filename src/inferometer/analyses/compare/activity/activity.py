@@ -124,7 +124,7 @@ def class_of(function: str, source_class: str | None = None) -> Cls:
 
 
 def with_costs(functions: pl.DataFrame) -> pl.DataFrame:
-    """`cost_ns` of collectives that several lanes ran in one cycle: the least time a call of any lane, times the calls.
+    """`cost_ns` of collectives that several lanes ran in one cycle: the least time per call of any, times the calls.
 
     A rank that arrives early spins in the kernel until the last is there: only the shortest is the collective's own.
     """

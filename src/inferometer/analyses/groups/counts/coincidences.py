@@ -45,7 +45,8 @@ def _alternatives(free: Sequence[PrintedRow], layers: int) -> Iterator[Refusal]:
         for one, other in combinations(some[: 4 * FEW], 2):
             if layers and family not in ("other", "gemm") and one.count + other.count == layers:
                 why = (
-                    f"{one.count:,} + {other.count:,} = {layers:,}, one a layer: alternatives of {library}'s {family}: "
+                    f"{one.count:,} + {other.count:,} = {layers:,}, one per layer: alternatives of "
+                    f"{library}'s {family}: "
                     "each layer launches one of them. They share out the layers as attention does because the same "
                     f"steps chose, not because one call launches both.{_tail(one, other)}"
                 )

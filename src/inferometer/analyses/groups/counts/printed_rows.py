@@ -8,7 +8,7 @@ import polars as pl
 
 from inferometer.analyses.groups.counts.mixture import long_launches
 from inferometer.analyses.groups.kernel_roles import Role, role_of
-from inferometer.analyses.groups.members import Part
+from inferometer.analyses.groups.members import MemberKernel
 from inferometer.names import KernelName, decode
 
 
@@ -38,9 +38,9 @@ class PrintedRow:
         """How many of its launches are far longer than the others; see `mixture`."""
         return long_launches(self.count, self.mean_ns, self.median_ns, self.max_ns)
 
-    def part(self) -> Part:
+    def part(self) -> MemberKernel:
         """All its launches as part of a role."""
-        return Part(self.kernel, self.count, self.count, self.total_ns)
+        return MemberKernel(self.kernel, self.count, self.count, self.total_ns)
 
 
 def printed_rows(totals: pl.DataFrame) -> list[PrintedRow]:

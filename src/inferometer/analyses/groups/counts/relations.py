@@ -85,7 +85,7 @@ def _unequal(relation: Relation, leaders: Sequence[PrintedRow], followers: Seque
     wanted = relation.times * n_leaders
     missing = f"{abs(wanted - n_followers):,} {leader if wanted < n_followers else follower} missing"
     why = f"{follower} follows {leader} ({relation.source}), but {n_leaders:,} and {n_followers:,} launches differ"
-    why = f"{why}: {missing}." if relation.times == 1 else f"{why}: want {relation.times} for each."
+    why = f"{why}: {missing}." if relation.times == 1 else f"{why}: expected {relation.times} for each."
     total_ns = sum(row.total_ns or 0 for row in (*leaders, *followers))
     return Refusal(tuple(row.kernel for row in (*leaders, *followers)), n_followers, why, total_ns)
 

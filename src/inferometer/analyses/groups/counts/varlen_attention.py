@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from inferometer.analyses.groups.counts.printed_rows import PrintedRow, by_count, launches
 from inferometer.analyses.groups.counts.varlen_batches import SEQUENCES_PER_WARP, UnsplitSteps, find_unsplit
 from inferometer.analyses.groups.kernel_roles import is_split, warps_of_metadata
-from inferometer.analyses.groups.members import Group, Member, Part, Refusal
+from inferometer.analyses.groups.members import Group, Member, MemberKernel, Refusal
 from inferometer.analyses.groups.names import call_sentence, group_name
 from inferometer.names import decode
 
@@ -69,8 +69,8 @@ def _shared_metadata(
     return groups, _tempting(metadata, row, unsplit)
 
 
-def _some_of(row: PrintedRow, count: int) -> Part:
-    return Part(row.kernel, count, row.count, row.total_ns if count == row.count else None)
+def _some_of(row: PrintedRow, count: int) -> MemberKernel:
+    return MemberKernel(row.kernel, count, row.count, row.total_ns if count == row.count else None)
 
 
 def _why(found: UnsplitSteps, row: PrintedRow) -> str:
@@ -102,7 +102,7 @@ def _refusal(rows: Sequence[PrintedRow], count: int, why: str) -> Refusal:
 
 
 def _group(
-    metadata: Sequence[Part], forward: Sequence[PrintedRow], combine: Sequence[PrintedRow], why: str = ""
+    metadata: Sequence[MemberKernel], forward: Sequence[PrintedRow], combine: Sequence[PrintedRow], why: str = ""
 ) -> Group:
     members = [
         Member("attention metadata", tuple(sorted(metadata, key=lambda part: -part.count))),

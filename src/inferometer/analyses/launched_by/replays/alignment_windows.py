@@ -56,7 +56,7 @@ class Coded:
 
 
 @dataclass(frozen=True)
-class Part:
+class ReferenceWindow:
     """The reference's rows `begin` to `end`, exclusive, which begin and end with a pair, and the score they allow."""
 
     begin: int
@@ -109,7 +109,7 @@ def gap_costs(replay: Coded, reference: Coded) -> Numbers:
     return np.where(np.isin(reference.short, replay.short), OWN_GAP, FOREIGN_GAP)
 
 
-def find_part(replay: Coded, reference: Coded, segment: Numbers) -> Part | None:
+def find_part(replay: Coded, reference: Coded, segment: Numbers) -> ReferenceWindow | None:
     """Where the best alignment lies, the first of equally good ones; None where no score is above 0.
 
     Args:
@@ -127,7 +127,7 @@ def find_part(replay: Coded, reference: Coded, segment: Numbers) -> Part | None:
     scored = rows[(first <= rows) & (rows <= last)]
     backwards = scored[scored - last == np.arange(1 - len(scored), 1)][::-1]  # those without a break up to the last
     _, begin = _best_end(replay[::-1], reference, backwards, np.zeros(len(backwards), dtype=np.int64))
-    return Part(begin, last + 1, score)
+    return ReferenceWindow(begin, last + 1, score)
 
 
 def sweep(gains: Iterable[NDArray[np.int32]], ramp: Cells) -> Iterator[Cells]:

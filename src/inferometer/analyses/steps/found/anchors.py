@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.analyses.steps.found.bodies import Bodies
-from inferometer.analyses.steps.found.lanes import Lane, Numbers
+from inferometer.analyses.steps.found.lanes import DeviceLaunches, Numbers
 from inferometer.analyses.steps.found.roles import Flags
 
 _LOST = 0.2  # of a step's bodies: profilers lose records in bursts, and a draft model or an encoder adds some
@@ -49,7 +49,7 @@ class Level:
         return f"{self.name}, every {self.per_step:,} {unit}{ending}"
 
 
-def find_level(lane: Lane, bodies: Bodies) -> Level | str:
+def find_level(lane: DeviceLaunches, bodies: Bodies) -> Level | str:
     """The anchor of the lane's steps, or why there is none, in words."""
     named = [level for level in _named(lane, bodies) if level.fit >= _LEAST_FIT]
     single = [level for level in named if level.per_step == 1]
@@ -67,7 +67,7 @@ def is_usual(lengths: Numbers, per_step: int) -> Flags:
     return np.asarray(np.abs(lengths - per_step) <= _LOST * per_step)
 
 
-def _named(lane: Lane, bodies: Bodies) -> Iterator[Level]:
+def _named(lane: DeviceLaunches, bodies: Bodies) -> Iterator[Level]:
     """Anchors that names tell, the best first."""
     roles = lane.roles
     kinds: tuple[tuple[str, float, Flags], ...] = (
@@ -118,7 +118,7 @@ def _filled(level: Level) -> Level:
     return Level(level.name, level.strength, slots, level.per_step, level.fit)
 
 
-def _unnamed(lane: Lane, bodies: Bodies) -> Level | str:
+def _unnamed(lane: DeviceLaunches, bodies: Bodies) -> Level | str:
     """The shortest of the regular distances of kernels that come once in several bodies, if the device pauses there.
 
     Without pauses it may as well be a group of layers or a cycle of steps.
@@ -145,7 +145,7 @@ def _is_regular(level: Level) -> bool:
     return bool(np.count_nonzero(lengths != level.per_step) <= _MOST_UNNAMED_ODD * len(lengths))
 
 
-def _rare(lane: Lane, bodies: Bodies) -> Iterator[tuple[int, Numbers]]:
+def _rare(lane: DeviceLaunches, bodies: Bodies) -> Iterator[tuple[int, Numbers]]:
     """Roles that are too rare to be of every body, with their launches, the rarest first."""
     counts = np.bincount(lane.role, minlength=len(lane.roles.names))
     most = bodies.total / 2
@@ -156,7 +156,7 @@ def _rare(lane: Lane, bodies: Bodies) -> Iterator[tuple[int, Numbers]]:
         yield role, order[ends[role] - counts[role] : ends[role]]
 
 
-def _pauses(lane: Lane, bodies: Bodies, level: Level) -> bool:
+def _pauses(lane: DeviceLaunches, bodies: Bodies, level: Level) -> bool:
     """Whether the device pauses longer where the anchor stands than between other bodies.
 
     Where every launch is a body, the anchor may stand anywhere in its step: then whether it pauses once a step.

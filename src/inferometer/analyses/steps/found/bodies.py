@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from inferometer.analyses.steps.found.lanes import Lane, Numbers
+from inferometer.analyses.steps.found.lanes import DeviceLaunches, Numbers
 from inferometer.analyses.steps.found.roles import Flags
 
 Unit = Literal["attention", "gemm", "graph", "launch"]
@@ -34,7 +34,7 @@ class Bodies:
         return len(self.places)
 
 
-def find_bodies(lane: Lane) -> Bodies:
+def find_bodies(lane: DeviceLaunches) -> Bodies:
     """The best unit that the lane has.
 
     Several attention kernels without a matrix product between them are one attention: that of a mixed step runs

@@ -4,8 +4,8 @@ There the last layer's rest, the logits, the sampler and the copies of tokens st
 copies, preparation and the embedding behind it. Each pair of neighbours is a candidate; pairs of equal roles are judged
 together, by the median pause of the device between them: the host works between two steps. A copy to the host ends a
 step rather than a kernel does. So equal surroundings are cut at the same place, whatever one pause was. The factors
-were chosen on made-up traces, changed in several ways (`benchmarks/steps_truth.py`): no real capture that we have holds
-more than two steps.
+were chosen on synthetic traces, changed in several ways (`benchmarks/steps_truth.py`): no real capture that we have
+holds more than two steps.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ import polars as pl
 
 from inferometer.analyses.steps.found.anchors import Level
 from inferometer.analyses.steps.found.bodies import Bodies
-from inferometer.analyses.steps.found.lanes import Lane, Numbers
+from inferometer.analyses.steps.found.lanes import DeviceLaunches, Numbers
 from inferometer.analyses.steps.found.roles import Flags
 
 _NO_PAUSE_NS = 300  # added to every pause, so that pauses of nothing are told apart by what stands around them
@@ -52,7 +52,7 @@ class _Pairs:
     pause: Numbers
 
 
-def find_cuts(lane: Lane, bodies: Bodies, level: Level) -> Cuts | None:
+def find_cuts(lane: DeviceLaunches, bodies: Bodies, level: Level) -> Cuts | None:
     """The boundaries of the steps that `level` tells; None where no two steps meet."""
     first, last = _regions(lane, bodies, level)
     if not len(first):
@@ -71,7 +71,7 @@ def find_cuts(lane: Lane, bodies: Bodies, level: Level) -> Cuts | None:
     return Cuts(places, clear, begins_whole, ends_whole)
 
 
-def _regions(lane: Lane, bodies: Bodies, level: Level) -> tuple[Numbers, Numbers]:
+def _regions(lane: DeviceLaunches, bodies: Bodies, level: Level) -> tuple[Numbers, Numbers]:
     """First and last launch that may begin a step, for each place where two steps meet."""
     slots = level.slots
     if bodies.unit == "launch":  # nothing tells where in its cycle an anchor stands
@@ -80,7 +80,7 @@ def _regions(lane: Lane, bodies: Bodies, level: Level) -> tuple[Numbers, Numbers
     return bodies.places[slots - 1] + 1, bodies.places[slots]
 
 
-def _narrowed(lane: Lane, first: Numbers, last: Numbers) -> tuple[Numbers, Numbers]:
+def _narrowed(lane: DeviceLaunches, first: Numbers, last: Numbers) -> tuple[Numbers, Numbers]:
     """Behind the last sampler or optimizer in the region, and not behind its embedding."""
     ends = _latest(lane, lane.roles.sampling | lane.roles.optimizer, last)
     first = np.where(ends >= first, np.minimum(ends + 1, last), first)
@@ -88,13 +88,13 @@ def _narrowed(lane: Lane, first: Numbers, last: Numbers) -> tuple[Numbers, Numbe
     return first, np.where(embeds >= first, embeds, last)
 
 
-def _latest(lane: Lane, flags: Flags, at: Numbers) -> Numbers:
+def _latest(lane: DeviceLaunches, flags: Flags, at: Numbers) -> Numbers:
     """The last launch up to each of `at` whose role has the flag; -1 where there is none."""
     places = np.concatenate(([-1], np.flatnonzero(flags[lane.role])))
     return np.asarray(places[np.searchsorted(places, at, side="right") - 1])
 
 
-def _pairs(lane: Lane, first: Numbers, last: Numbers) -> _Pairs:
+def _pairs(lane: DeviceLaunches, first: Numbers, last: Numbers) -> _Pairs:
     sizes = last - first + 1
     event = np.repeat(np.arange(len(first)), sizes)
     at = np.arange(len(event)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + np.repeat(first, sizes)
@@ -102,12 +102,12 @@ def _pairs(lane: Lane, first: Numbers, last: Numbers) -> _Pairs:
     return _Pairs(event, at, _pair(lane, at), np.where(lane.same_call[at], -1, pause))
 
 
-def _pair(lane: Lane, at: Numbers) -> Numbers:
+def _pair(lane: DeviceLaunches, at: Numbers) -> Numbers:
     """The roles before and at each launch, as one number."""
     return lane.role[at - 1] * len(lane.roles.names) + lane.role[at]
 
 
-def _choose(lane: Lane, pairs: _Pairs, events: int) -> tuple[_Pairs, float]:
+def _choose(lane: DeviceLaunches, pairs: _Pairs, events: int) -> tuple[_Pairs, float]:
     """The best candidate of each event, and the share of events without a rival to it."""
     score = _scores(lane, pairs, events) * np.where(_behind_sampler(lane, pairs.at), _SAMPLER_FIRST, 1.0)
     for ends in (np.array([0]), np.array([len(lane.role)])):
@@ -125,7 +125,7 @@ def _choose(lane: Lane, pairs: _Pairs, events: int) -> tuple[_Pairs, float]:
     return _Pairs(pairs.event[best], pairs.at[best], pairs.pair[best], pairs.pause[best]), clear
 
 
-def _scores(lane: Lane, pairs: _Pairs, events: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _scores(lane: DeviceLaunches, pairs: _Pairs, events: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """How well a step may begin at each candidate: by the median pause of all with its pair, and how common that is."""
     frame = pl.DataFrame({"pair": pairs.pair, "pause": pairs.pause.clip(0), "event": pairs.event})
     told = frame.group_by("pair").agg(pl.col("pause").median(), pl.col("event").n_unique().alias("events"))
@@ -135,12 +135,12 @@ def _scores(lane: Lane, pairs: _Pairs, events: int) -> np.ndarray[tuple[int], np
     return np.asarray(score * np.where(lane.roles.to_host[lane.role[pairs.at - 1]], _COPY_FIRST, 1.0))
 
 
-def _behind_sampler(lane: Lane, at: Numbers) -> Flags:
+def _behind_sampler(lane: DeviceLaunches, at: Numbers) -> Flags:
     flags = lane.roles.sampling | lane.roles.optimizer
     return np.asarray(flags[lane.role[at - 1]])
 
 
-def _first_step(lane: Lane, until: int, chosen: _Pairs, usual: Numbers) -> tuple[list[int], bool]:
+def _first_step(lane: DeviceLaunches, until: int, chosen: _Pairs, usual: Numbers) -> tuple[list[int], bool]:
     """Where the first step begins, and whether it is whole, as far as its beginning tells.
 
     At a usual pair a step ends, of which the recording holds too little to have a body, and the first begins. What else
@@ -160,7 +160,7 @@ def _first_step(lane: Lane, until: int, chosen: _Pairs, usual: Numbers) -> tuple
     return [place if pause >= np.median(chosen.pause) else 0], True
 
 
-def _last_step(lane: Lane, since: int, chosen: _Pairs, usual: Numbers) -> tuple[list[int], bool]:
+def _last_step(lane: DeviceLaunches, since: int, chosen: _Pairs, usual: Numbers) -> tuple[list[int], bool]:
     """Where the last step ends, and whether it is whole, as far as its end tells; what stands behind it is of none."""
     size = len(lane.role)
     tail = np.arange(since + 1, size)
@@ -174,7 +174,7 @@ def _last_step(lane: Lane, since: int, chosen: _Pairs, usual: Numbers) -> tuple[
     return [int(alike[0])], True
 
 
-def _three(lane: Lane, at: Numbers) -> Numbers:
+def _three(lane: DeviceLaunches, at: Numbers) -> Numbers:
     """The roles of three launches from each on, as one number; near the ends, of the outermost launches."""
     number, last = len(lane.roles.names), len(lane.role) - 1
     first, second, third = (lane.role[np.clip(at + i, 0, last)] for i in range(_THREE))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.steps.found.lanes import OWNER, Lane, read_lanes
+from inferometer.analyses.steps.found.lanes import OWNER, DeviceLaunches, read_lanes
 from inferometer.analyses.steps.found.parting import Parting, find_parting, is_training
 from inferometer.analyses.steps.found.phases import PHASES
 from inferometer.analyses.steps.found.segments import count_layers
@@ -87,7 +87,7 @@ def find_steps(trace: Trace) -> FoundSteps:
     return FoundSteps(steps, devices, anchor, tuple(_notes(devices)))
 
 
-def _find(lane: Lane) -> tuple[pl.DataFrame, dict[str, Any]]:
+def _find(lane: DeviceLaunches) -> tuple[pl.DataFrame, dict[str, Any]]:
     """The steps of one device, and what to say of it."""
     parting = find_parting(lane)
     if isinstance(parting, str):
@@ -99,7 +99,7 @@ def _find(lane: Lane) -> tuple[pl.DataFrame, dict[str, Any]]:
     return _rows(lane, parting), device
 
 
-def _rows(lane: Lane, parting: Parting) -> pl.DataFrame:
+def _rows(lane: DeviceLaunches, parting: Parting) -> pl.DataFrame:
     segments, phases = parting.segments, parting.phases
     kernels = np.searchsorted(lane.kernel_starts, segments.end) - np.searchsorted(lane.kernel_starts, segments.start)
     layers = count_layers(segments, parting.bodies, parting.level, is_training=is_training(lane))
@@ -119,7 +119,7 @@ def _rows(lane: Lane, parting: Parting) -> pl.DataFrame:
     return pl.DataFrame(columns).with_columns(owner).select(pl.col(name).cast(STEPS[name]) for name in STEPS)
 
 
-def _device(lane: Lane, **told: Any) -> dict[str, Any]:
+def _device(lane: DeviceLaunches, **told: Any) -> dict[str, Any]:
     usual: dict[str, Any] = dict.fromkeys(("anchor", "confidence", "why_none"))
     owner = {name: getattr(lane, name) for name in OWNER}
     size = len(lane.role)

@@ -26,7 +26,7 @@ _NO_STREAM = -1
 
 
 @dataclass(frozen=True)
-class Lane:
+class DeviceLaunches:
     """One device of a process. Arrays are of the main streams' launches, by start; shapes (n,), times in ns.
 
     `role` numbers `roles.names`. `open_until` is the latest end of all launches before. `same_call` says that a launch
@@ -52,7 +52,7 @@ class Lane:
         return np.concatenate((self.start[:1], latest[:-1]))
 
 
-def read_lanes(trace: Trace) -> Iterator[Lane]:
+def read_lanes(trace: Trace) -> Iterator[DeviceLaunches]:
     """The devices of each process, in order of rank, process and device; those without compute are left out."""
     frame = trace.compact("launches").select(_COLUMNS).collect()
     if frame.is_empty():
@@ -94,7 +94,7 @@ def _parts(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
         yield frame.filter(pl.col(name).eq_missing(pl.lit(value, frame.schema[name])) for name, value in wanted)
 
 
-def _lane(part: pl.DataFrame, roles: Roles) -> Lane | None:
+def _lane(part: pl.DataFrame, roles: Roles) -> DeviceLaunches | None:
     role = part["role"].to_numpy()
     is_compute = roles.compute[role]
     if not is_compute.any():
@@ -110,7 +110,7 @@ def _lane(part: pl.DataFrame, roles: Roles) -> Lane | None:
     rank, process, device = part.select("rank", "process", pl.col("device").cast(pl.String)).row(0)
     start, calls = main["start_ns"].to_numpy(), main["correlation_id"]
     same_call = (calls == calls.shift(1)).fill_null(value=False).to_numpy()
-    return Lane(
+    return DeviceLaunches(
         rank=rank,
         process=process,
         device=device,

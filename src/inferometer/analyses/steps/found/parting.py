@@ -8,7 +8,7 @@ import numpy as np
 from inferometer.analyses.steps.found.anchors import Level, find_level
 from inferometer.analyses.steps.found.bodies import Bodies, find_bodies
 from inferometer.analyses.steps.found.boundaries import Cuts, find_cuts
-from inferometer.analyses.steps.found.lanes import Lane, Numbers
+from inferometer.analyses.steps.found.lanes import DeviceLaunches, Numbers
 from inferometer.analyses.steps.found.phases import find_phases
 from inferometer.analyses.steps.found.segments import Segments, Shares, find_likeness, find_segments
 
@@ -47,12 +47,12 @@ class Parting:
         return self.level.in_words(self.bodies)
 
 
-def is_training(lane: Lane) -> bool:
+def is_training(lane: DeviceLaunches) -> bool:
     """Whether weights change: then no step prefills or decodes."""
     return bool(lane.roles.optimizer[lane.role].any())
 
 
-def find_parting(lane: Lane) -> Parting | str:
+def find_parting(lane: DeviceLaunches) -> Parting | str:
     """The steps, or why there are none, in words."""
     bodies = find_bodies(lane)
     level = find_level(lane, bodies)
@@ -69,7 +69,7 @@ def find_parting(lane: Lane) -> Parting | str:
     return parting
 
 
-def _kinds(lane: Lane, segments: Segments, phases: Numbers) -> Numbers:
+def _kinds(lane: DeviceLaunches, segments: Segments, phases: Numbers) -> Numbers:
     """Steps to be held against each other: of one phase, and with a graph whose kernels nobody sees or without."""
     has_graph = segments.counts[:, lane.roles.graph[segments.roles]].any(axis=1)
     return np.asarray(2 * phases + has_graph)

@@ -7,7 +7,7 @@ take many times as long once hundreds of tokens are computed.
 
 import numpy as np
 
-from inferometer.analyses.steps.found.lanes import Lane, Numbers
+from inferometer.analyses.steps.found.lanes import DeviceLaunches, Numbers
 from inferometer.analyses.steps.found.roles import Flags
 from inferometer.analyses.steps.found.segments import Segments, Shares
 
@@ -23,7 +23,7 @@ _MOST_STEPS = (
 _LEAST_SHARE = 0.5  # of the attentions of a usual step: fewer are of a draft or an encoder, not of a phase
 
 
-def find_phases(lane: Lane, segments: Segments, *, is_training: bool) -> Numbers:
+def find_phases(lane: DeviceLaunches, segments: Segments, *, is_training: bool) -> Numbers:
     """The phase of each step, a number of `PHASES`. Shape (steps,)."""
     if is_training:
         return np.full(len(segments.first), UNKNOWN, dtype=np.int64)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from inferometer.analyses.steps.found.anchors import Level, is_usual
 from inferometer.analyses.steps.found.bodies import Bodies
 from inferometer.analyses.steps.found.boundaries import Cuts
-from inferometer.analyses.steps.found.lanes import Lane, Numbers
+from inferometer.analyses.steps.found.lanes import DeviceLaunches, Numbers
 from inferometer.analyses.steps.found.roles import Flags
 
 Shares = NDArray[np.float64]
@@ -37,7 +37,7 @@ class Segments:
     times: Numbers
 
 
-def find_segments(lane: Lane, bodies: Bodies, level: Level, cuts: Cuts) -> Segments | None:
+def find_segments(lane: DeviceLaunches, bodies: Bodies, level: Level, cuts: Cuts) -> Segments | None:
     """The steps; None where fewer than two are whole."""
     before = np.concatenate((bodies.before, [bodies.total]))
     first, last = cuts.places[:-1], cuts.places[1:]
@@ -58,7 +58,7 @@ def _partial(level: Level, cuts: Cuts, held: Numbers) -> Flags:
     return is_partial
 
 
-def _sums(lane: Lane, first: Numbers, last: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+def _sums(lane: DeviceLaunches, first: Numbers, last: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     """Roles, launches and ns, steps by roles."""
     number = len(lane.roles.names)
     most = max(1, min(number, _MOST_CELLS // len(first)))

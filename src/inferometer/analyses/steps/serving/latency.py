@@ -154,7 +154,7 @@ def _refusals(serving: Serving, intervals: Intervals, load: Load, found: StepLat
     if waited is not None and step_ns is not None and waited < (1 - TOLERANCE) * step_ns:
         refusals.append(
             f"The recorded steps follow each other every {format_duration(step_ns)}, and the benchmark's {found.name} "
-            f"is {format_duration(waited)} a step: they can't be the same run, or the profiler slowed the steps "
+            f"is {format_duration(waited)} per step: they can't be the same run, or the profiler slowed the steps "
             "down, or they are of another moment of it. So nothing is parted."
         )
     return refusals

@@ -29,7 +29,7 @@ _PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Place:
+class FilePlace:
     """Where a buffer's content is in the file of weights."""
 
     buffer: str
@@ -55,15 +55,15 @@ class WeightFile:
         self._contents = dict(contents)
         self._lock = threading.Lock()
         self._held: tuple[str, memoryview] | None = None
-        self.places: list[Place] = []
+        self.places: list[FilePlace] = []
         offset = 0
         for name in sorted(contents, key=lambda each: order.get(contents[each].part, len(order))):
-            self.places.append(Place(name, contents[name].part, offset, sizes[name]))
+            self.places.append(FilePlace(name, contents[name].part, offset, sizes[name]))
             offset += sizes[name]
         self.size_bytes = offset
 
     @contextmanager
-    def _opened(self, place: Place) -> Iterator[memoryview]:
+    def _opened(self, place: FilePlace) -> Iterator[memoryview]:
         """The bytes of a content. Others wait: two of them would take twice the memory."""
         with self._lock:
             if self._held is None or self._held[0] != place.buffer:
@@ -104,20 +104,20 @@ class WeightFile:
         return digest.hexdigest()[:32]
 
 
-def _samples(places: list[Place]) -> list[Place]:
+def _samples(places: list[FilePlace]) -> list[FilePlace]:
     small = [place for place in places if place.size_bytes <= _SMALL_BYTES]
     large = [place for place in places if _SMALL_BYTES < place.size_bytes <= _LARGE_BYTES]
     return _spread(small, _MOST_SMALL) + _spread(large, _MOST_LARGE)
 
 
-def _spread(places: list[Place], most: int) -> list[Place]:
+def _spread(places: list[FilePlace], most: int) -> list[FilePlace]:
     """At most so many of them, evenly over the list, the first and last among them."""
     if len(places) <= most:
         return places
     return [places[number * (len(places) - 1) // (most - 1)] for number in range(most)]
 
 
-def _bytes_of(content: Content, place: Place) -> memoryview:
+def _bytes_of(content: Content, place: FilePlace) -> memoryview:
     data = np.ascontiguousarray(content.read()).reshape(-1).view(np.uint8)
     if data.size > place.size_bytes:
         raise InferometerError(f"{place.buffer}: content of {data.size} bytes, its buffer has {place.size_bytes}")

@@ -41,7 +41,7 @@ def find_chromium() -> str:
     if named := os.environ.get(VARIABLE):
         if found := shutil.which(named):
             return found
-        raise InputError(f"${VARIABLE}: want a program, found {named}", hint="Unset it to search the usual places.")
+        raise InputError(f"${VARIABLE}: expected a program, found {named}", hint="Unset it to search the usual places.")
     for name in NAMES:
         if found := shutil.which(name):
             return found

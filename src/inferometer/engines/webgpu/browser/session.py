@@ -26,8 +26,8 @@ from inferometer.engines.webgpu.run.executor import (
     DeviceLost,
     LoadPhase,
     OnSubmission,
+    OnText,
     Request,
-    Said,
     Submission,
 )
 from inferometer.engines.webgpu.run.limits import Sources, check_fit
@@ -69,7 +69,7 @@ class Loaded:
 
 def open_browser(
     *,
-    said: Said,
+    said: OnText,
     url_only: bool = False,
     port: int | None = None,
     cache: Path | None = None,
@@ -157,7 +157,7 @@ class BrowserSession:
         server: PageServer,
         chromium: Chromium | None,
         *,
-        said: Said,
+        said: OnText,
         source: str,
         keeps: bool,
         adapter_s: float,
@@ -227,7 +227,7 @@ class BrowserSession:
         """Add text to the answer on the page. Without any, the page shows the tokens' numbers."""
         self._server.show({"kind": "text", "text": text})
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: Said) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
         """Make the page ready for this program; a later one takes the place of an earlier one.
 
         Raises:

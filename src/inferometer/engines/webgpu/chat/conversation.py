@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from inferometer.engines.chat.answer import Answer, Ended, OperatorUse, WarmUp
-from inferometer.engines.chat.dialogue import Dialogue, Said, Speaker, Speech, failure_in_words
+from inferometer.engines.chat.dialogue import Dialogue, OnText, Speaker, Speech, failure_in_words
 from inferometer.engines.peak_memory import peak_rss_bytes
 from inferometer.engines.sampling import Sampling
 from inferometer.engines.webgpu.plan.difference import executed_counts
@@ -35,7 +35,7 @@ class DeviceSampling(Sampling):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.repetition_penalty < float("inf"):
-            raise InputError(f"repetition penalty: want a number above 0, found {self.repetition_penalty:g}")
+            raise InputError(f"repetition penalty: expected a number above 0, found {self.repetition_penalty:g}")
 
 
 class DeviceEngine(Speaker, Protocol):
@@ -94,13 +94,13 @@ class DeviceConversation:
 
     def __post_init__(self) -> None:
         if self.batch < 1:
-            raise InputError(f"batch: want 1 decode step of a submit or more, found {self.batch}")
+            raise InputError(f"batch: expected 1 decode step of a submit or more, found {self.batch}")
         self._dialogue = Dialogue(
             self.engine, self.new_tokens, stop_at_eos=self.stop_at_eos, uses_template=self.uses_template
         )
         if len(self._dialogue.eos) > MOST_STOP_TOKENS:
             raise InputError(
-                f"{self.engine.name}: want {MOST_STOP_TOKENS} tokens that end an answer at most, found "
+                f"{self.engine.name}: expected {MOST_STOP_TOKENS} tokens that end an answer at most, found "
                 f"{len(self._dialogue.eos)}",
                 hint="--no-stop-at-eos goes on past them.",
             )
@@ -127,7 +127,7 @@ class DeviceConversation:
             raise run.failure
         return WarmUp(_clock() - began_ns, run.ttft_ns or 0)
 
-    def ask(self, text: str, said: Said = lambda piece: None) -> DeviceAnswer:
+    def ask(self, text: str, said: OnText = lambda piece: None) -> DeviceAnswer:
         """The answer, which `said` gets in pieces as submits come back.
 
         Ctrl-C ends the answer, and it stays in the conversation as far as it is. A device that is lost ends it too

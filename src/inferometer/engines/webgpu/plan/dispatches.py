@@ -130,7 +130,7 @@ def _gate_up(c: StepContext) -> Iterator[Dispatch]:
     spec, kernel, normed = c.layout.spec, c.chosen.choice.kernel, c.step.op == "norm_gate_up"
     gate, up = (c.layout.matrix((name,)) for name in c.matrices())
     if (gate.n, gate.k) != (up.n, up.k):
-        raise FormatError(f"{c.place}: want two matrices of one shape, found {gate.n} x {gate.k}, {up.n} x {up.k}")
+        raise FormatError(f"{c.place}: expected two matrices of one shape, found {gate.n} x {gate.k}, {up.n} x {up.k}")
     x, out = c.read(0, gate.k), c.write(0, gate.n)
     most = _most_columns(c, kernel)
     rows = "1" if c.phase == "decode" else "T"
@@ -304,5 +304,5 @@ def _rows_of_bias(bias: Binding, part: MatrixPart) -> Binding:
     """The bias of these rows; it begins at a multiple of 256 bytes, as cuts are of 64 rows."""
     offset = bias.offset + part.first * F32_BYTES
     if offset % ALIGNMENT:
-        raise InferometerError(f"a part of a matrix begins at row {part.first}: want a multiple of {ROWS_OF_A_CUT}")
+        raise InferometerError(f"a part of a matrix begins at row {part.first}: expected a multiple of {ROWS_OF_A_CUT}")
     return Binding(bias.buffer, offset, part.rows * F32_BYTES)

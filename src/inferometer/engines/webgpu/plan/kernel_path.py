@@ -128,7 +128,7 @@ class KernelChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         return (self.kernel,) if self.then is None else (self.kernel, self.then)
 
 
-class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PathStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One operator of a pass.
 
     Attributes:
@@ -165,11 +165,11 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 class PhaseSteps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Steps of a phase: in front of the layers, of each layer, behind them."""
 
-    before: tuple[Step, ...] = ()
-    layer: tuple[Step, ...] = ()
-    after: tuple[Step, ...] = ()
+    before: tuple[PathStep, ...] = ()
+    layer: tuple[PathStep, ...] = ()
+    after: tuple[PathStep, ...] = ()
 
-    def places(self) -> Iterator[tuple[Place, Step]]:
+    def places(self) -> Iterator[tuple[Place, PathStep]]:
         """All steps with where they stand, in order."""
         for place in PLACES:
             for step in getattr(self, place):
@@ -202,7 +202,7 @@ class KernelPath:
     phases: Mapping[Phase, PhaseSteps]
     fused: PhaseSteps | None = None
 
-    def candidates(self, step: Step) -> tuple[KernelChoice, ...]:
+    def candidates(self, step: PathStep) -> tuple[KernelChoice, ...]:
         """What a step may run."""
         return self.kernels[step.kernels] if isinstance(step.kernels, str) else step.kernels
 
@@ -244,9 +244,9 @@ def read_path(file: Path) -> KernelPath:
     try:
         text = file.read_bytes().decode()
     except OSError as error:
-        raise FormatError(f"{file}: want a kernel path, found {error.strerror or error}") from error
+        raise FormatError(f"{file}: expected a kernel path, found {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise FormatError(f"{file}: want TOML in UTF-8, found byte {error.object[error.start]:#04x}") from error
+        raise FormatError(f"{file}: expected TOML in UTF-8, found byte {error.object[error.start]:#04x}") from error
     return parse_path(text, str(file))
 
 
@@ -265,7 +265,9 @@ def parse_path(text: str, place: str) -> KernelPath:
     for phase in PHASES:
         steps = own[phase] if own[phase] is not None or base is None else base.phases[phase]
         if steps is None or not list(steps.places()):
-            raise FormatError(f"{place}: {phase}: want steps, found none", hint='Write them, or name a path as "base".')
+            raise FormatError(
+                f"{place}: {phase}: expected steps, found none", hint='Write them, or name a path as "base".'
+            )
         phases[phase] = steps
     kernels = {**({} if base is None else base.kernels), **file.kernels}
     fused = file.decode_fused
@@ -282,9 +284,9 @@ def _parse_file(text: str, place: str) -> _PathFile:
     try:
         parsed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise FormatError(f"{place}: want TOML, found: {error}") from error
+        raise FormatError(f"{place}: expected TOML, found: {error}") from error
     if not parsed:
-        raise FormatError(f"{place}: want a kernel path, found nothing")
+        raise FormatError(f"{place}: expected a kernel path, found nothing")
     try:
         return msgspec.convert(parsed, _PathFile, strict=True)
     except msgspec.ValidationError as error:
@@ -303,7 +305,7 @@ def _find_base(name: str, place: str) -> KernelPath:
 def _check(path: KernelPath, place: str) -> None:
     """Everything that can be wrong without a model."""
     if not path.families:
-        raise FormatError(f"{place}: families: want one or more of {', '.join(get_args(Family))}, found none")
+        raise FormatError(f"{place}: families: expected one or more of {', '.join(get_args(Family))}, found none")
     for name, choices in path.kernels.items():
         _check_choices(choices, f"{place}: kernels.{name}")
     _check_steps(path, place, {})
@@ -315,7 +317,9 @@ def _check_steps(path: KernelPath, place: str, names: Mapping[str, str]) -> None
     for phase in PHASES:
         steps, name = path.phases[phase], names.get(phase, phase)
         if phase == "head" and steps.layer:
-            raise FormatError(f"{place}: head.layer: want none, found {len(steps.layer)}: it stands behind all layers")
+            raise FormatError(
+                f"{place}: head.layer: expected none, found {len(steps.layer)}: it stands behind all layers"
+            )
         seen = dict.fromkeys([*rows["prefill"], *rows["decode"]] if phase == "head" else ())
         for at, step in _placed(steps):
             _check_step(path, step, f"{place}: {name}.{at}")
@@ -323,10 +327,10 @@ def _check_steps(path: KernelPath, place: str, names: Mapping[str, str]) -> None
             seen.update(dict.fromkeys(step.outputs))
         rows[phase] = list(seen)
     if "logits" not in rows["head"]:
-        raise FormatError(f'{place}: head: want a step that writes "logits", found {", ".join(rows["head"])}')
+        raise FormatError(f'{place}: head: expected a step that writes "logits", found {", ".join(rows["head"])}')
 
 
-def _placed(steps: PhaseSteps) -> Iterator[tuple[str, Step]]:
+def _placed(steps: PhaseSteps) -> Iterator[tuple[str, PathStep]]:
     for where in PLACES:
         for index, step in enumerate(getattr(steps, where)):
             yield f"{where}[{index}]", step
@@ -334,7 +338,7 @@ def _placed(steps: PhaseSteps) -> Iterator[tuple[str, Step]]:
 
 def _check_choices(choices: Sequence[KernelChoice], place: str) -> None:
     if not choices:
-        raise FormatError(f"{place}: want one or more kernels, found none")
+        raise FormatError(f"{place}: expected one or more kernels, found none")
     for index, choice in enumerate(choices):
         at = f"{place}[{index}]"
         for name in choice.kernels:
@@ -358,7 +362,7 @@ def _check_condition(condition: str | None, known: set[str], place: str) -> None
         )
 
 
-def _check_step(path: KernelPath, step: Step, place: str) -> None:
+def _check_step(path: KernelPath, step: PathStep, place: str) -> None:
     form = FORMS.get(step.op)
     if form is None:
         error = UnknownName("op", step.op, FORMS)
@@ -382,27 +386,27 @@ def _check_step(path: KernelPath, step: Step, place: str) -> None:
     for choice in path.candidates(step):
         if read_kernel(choice.kernel).op not in (form.kernel_ops or {step.op}):
             raise FormatError(
-                f"{place}.kernels: {choice.kernel} is a kernel of {read_kernel(choice.kernel).op}, want {step.op}"
+                f"{place}.kernels: {choice.kernel} is a kernel of {read_kernel(choice.kernel).op}, expected {step.op}"
             )
         if step.op == "linear_add" and "ADD" not in read_kernel(choice.kernels[-1]).constants:
-            raise FormatError(f"{place}.kernels: {choice.kernels[-1]}: want a kernel with the constant ADD")
+            raise FormatError(f"{place}.kernels: {choice.kernels[-1]}: expected a kernel with the constant ADD")
 
 
-def _check_flow(steps: PhaseSteps, step: Step, seen: Mapping[str, None], place: str) -> None:
+def _check_flow(steps: PhaseSteps, step: PathStep, seen: Mapping[str, None], place: str) -> None:
     """Every input was written before; no output is what a kernel reads, but for what a norm adds to."""
     later = {name for _, each in steps.places() for name in each.outputs}
     for name in step.inputs:
         if name not in seen:
             found = "it is written only behind here" if name in later else "nothing writes it"
-            raise FormatError(f'{place}.inputs: want what an earlier step gives, found "{name}": {found}')
+            raise FormatError(f'{place}.inputs: expected what an earlier step gives, found "{name}": {found}')
     for name in step.outputs:
         if not _ACTIVATION.fullmatch(name) or name in _TAKEN:
             raise FormatError(
-                f'{place}.outputs: want small letters and underscores, found "{name}"',
+                f'{place}.outputs: expected small letters and underscores, found "{name}"',
                 hint=f"Taken by others: {', '.join(sorted(_TAKEN))}",
             )
     kept = FORMS[step.op].in_place
     if step.inputs[:kept] != step.outputs[:kept]:
-        raise FormatError(f"{place}: {step.op} adds to its first input: want it first in outputs too")
+        raise FormatError(f"{place}: {step.op} adds to its first input: expected it first in outputs too")
     if both := set(step.inputs).intersection(step.outputs[kept:]):
-        raise FormatError(f"{place}: {min(both)} is both read and written: want another output")
+        raise FormatError(f"{place}: {min(both)} is both read and written: expected another output")

@@ -95,14 +95,14 @@ def matrix_shape(spec: ModelSpec, names: Sequence[str]) -> tuple[int, int]:
     shapes = [weight_shape(spec, name) for name in names]
     for name, shape in zip(names, shapes, strict=True):
         if len(shape) != 2:
-            raise FormatError(f"{spec.name}: {name}: want a matrix, found a vector of {shape[0]} numbers")
+            raise FormatError(f"{spec.name}: {name}: expected a matrix, found a vector of {shape[0]} numbers")
         if shape[1] % K_MULTIPLE:
             raise InputError(
-                f"{spec.name}: {name}: want rows of a multiple of {K_MULTIPLE} numbers, found {shape[1]}",
+                f"{spec.name}: {name}: expected rows of a multiple of {K_MULTIPLE} numbers, found {shape[1]}",
                 hint=f"Kernels of this engine load {K_MULTIPLE} numbers at once; --engine hf runs any size.",
             )
     if len({shape[1] for shape in shapes}) > 1:
-        raise FormatError(f"{' and '.join(names)}: want rows of one length, found {[shape[1] for shape in shapes]}")
+        raise FormatError(f"{' and '.join(names)}: expected rows of one length, found {[shape[1] for shape in shapes]}")
     return sum(shape[0] for shape in shapes), shapes[0][1]
 
 
@@ -111,7 +111,7 @@ def vector_size(spec: ModelSpec, names: Sequence[str]) -> int:
     shapes = [weight_shape(spec, name) for name in names]
     for name, shape in zip(names, shapes, strict=True):
         if len(shape) != 1:
-            raise FormatError(f"{spec.name}: {name}: want a vector, found a matrix")
+            raise FormatError(f"{spec.name}: {name}: expected a vector, found a matrix")
     return sum(shape[0] for shape in shapes)
 
 
@@ -174,7 +174,7 @@ class Layout:
         if size > self.most_binding_bytes:
             fits = self.most_binding_bytes // (size // self.capacity)
             raise InputError(
-                f"{self.spec.name}: {self.capacity} positions: want keys of a layer within the "
+                f"{self.spec.name}: {self.capacity} positions: expected keys of a layer within the "
                 f"{self.most_binding_bytes:,} bytes of a binding, found {size:,}",
                 hint=f"On {self.adapter.name} at most {fits:,} positions fit.",
             )
@@ -210,7 +210,7 @@ class Layout:
             rows = rows // ROWS_OF_A_CUT * ROWS_OF_A_CUT
         if rows < 1:
             raise InputError(
-                f"{self.spec.name}: {label}: want {ROWS_OF_A_CUT} rows of {row_bytes:,} bytes within a binding, "
+                f"{self.spec.name}: {label}: expected {ROWS_OF_A_CUT} rows of {row_bytes:,} bytes within a binding, "
                 f"found room for {self.most_binding_bytes:,} bytes on {self.adapter.name}"
             )
         parts = []
@@ -247,9 +247,9 @@ class Layout:
         had = self._sizes.get(name, (0, purpose))[0]
         size_bytes = max(had, size_bytes)
         if rounded_up(size_bytes, ALIGNMENT) > self.most_binding_bytes:
-            hint = "Fewer rows a pass, or fewer positions, make it smaller." if purpose == "activations" else None
+            hint = "Fewer rows per pass, or fewer positions, make it smaller." if purpose == "activations" else None
             raise InputError(
-                f"{self.spec.name}: {name}: want {size_bytes:,} bytes in one binding, found room for "
+                f"{self.spec.name}: {name}: expected {size_bytes:,} bytes in one binding, found room for "
                 f"{self.most_binding_bytes:,} on {self.adapter.name}",
                 hint=hint,
             )

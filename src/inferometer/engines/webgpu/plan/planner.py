@@ -18,8 +18,8 @@ from inferometer.engines.webgpu.plan.kernel_path import (
     PLACES,
     KernelChoice,
     KernelPath,
+    PathStep,
     Place,
-    Step,
     find_path,
     holds,
 )
@@ -124,13 +124,13 @@ def plan_model(
 def _check_sizes(spec: ModelSpec, path: KernelPath, capacity: int, most_rows: int) -> None:
     if spec.family not in path.families:
         raise InputError(
-            f"{spec.name}: want a kernel path for {spec.family}, found {path.name} for {', '.join(path.families)}"
+            f"{spec.name}: expected a kernel path for {spec.family}, found {path.name} for {', '.join(path.families)}"
         )
     if capacity < 1 or most_rows < 1:
-        raise InputError(f"{spec.name}: want one position and one row at least, found {capacity} and {most_rows}")
+        raise InputError(f"{spec.name}: expected one position and one row at least, found {capacity} and {most_rows}")
     if spec.head_dim % _HEAD_DIM_MULTIPLE or spec.head_dim > _MOST_HEAD_DIM:
         raise InputError(
-            f"{spec.name}: want heads of a multiple of {_HEAD_DIM_MULTIPLE} numbers, {_MOST_HEAD_DIM} at most, "
+            f"{spec.name}: expected heads of a multiple of {_HEAD_DIM_MULTIPLE} numbers, {_MOST_HEAD_DIM} at most, "
             f"found {spec.head_dim}"
         )
 
@@ -173,7 +173,7 @@ def _plan_phase(planning: _Planning, phase: Phase) -> Iterator[Dispatch]:
                 yield from DISPATCHES[step.op](context)
 
 
-def _choose(planning: _Planning, phase: Phase, place: Place, step: Step) -> Chosen:
+def _choose(planning: _Planning, phase: Phase, place: Place, step: PathStep) -> Chosen:
     """The kernel of a step, noted with its reason."""
     where = f"{planning.spec.name}: {phase}.{place}: {step.label}"
     choices, situation = _asked(planning, phase, step)
@@ -191,13 +191,13 @@ def _choose(planning: _Planning, phase: Phase, place: Place, step: Step) -> Chos
     return chosen
 
 
-def _asked(planning: _Planning, phase: Phase, step: Step) -> tuple[Sequence[KernelChoice], Situation]:
+def _asked(planning: _Planning, phase: Phase, step: PathStep) -> tuple[Sequence[KernelChoice], Situation]:
     rows = rows_of(phase, planning.layout.most_rows)
     situation = situation_of(step, planning.spec, planning.adapter, rows, greedy=planning.greedy)
     return planning.path.candidates(step), situation
 
 
-def _note_planned(planning: _Planning, phase: Phase, place: Place, step: Step) -> None:
+def _note_planned(planning: _Planning, phase: Phase, place: Place, step: PathStep) -> None:
     """What the path wants, in the form that it has without a tuner."""
     choices = meant(*_asked(planning, phase, step))
     roles = _roles(step, planning.spec.layers if place == "layer" else None)
@@ -206,12 +206,12 @@ def _note_planned(planning: _Planning, phase: Phase, place: Place, step: Step) -
         planning.planned += [PlannedStep(phase, op, role, kernel, count) for role, count in roles.items()]
 
 
-def _named(step: Step, *, is_last: bool) -> Step:
+def _named(step: PathStep, *, is_last: bool) -> PathStep:
     """The step with the role that it has in the last layer, where the next norm is the final one."""
     return msgspec.structs.replace(step, role=FINAL_NORM) if is_last and NEXT_NORM in step.weights else step
 
 
-def _roles(step: Step, layers: int | None) -> dict[str | None, int]:
+def _roles(step: PathStep, layers: int | None) -> dict[str | None, int]:
     """The roles of a step, and how often it has each in one pass; `layers` None: it stands outside of them."""
     if layers is None:
         return {step.role: 1}

@@ -6,7 +6,7 @@ from itertools import product
 
 from inferometer.backends.wgsl.source import read_kernel
 from inferometer.engines.webgpu.model_spec import ModelSpec
-from inferometer.engines.webgpu.plan.kernel_path import KernelChoice, KernelPath, PhaseSteps, Step, holds
+from inferometer.engines.webgpu.plan.kernel_path import KernelChoice, KernelPath, PathStep, PhaseSteps, holds
 from inferometer.engines.webgpu.plan.layout import matrix_shape
 from inferometer.engines.webgpu.program import Phase
 from inferometer.engines.webgpu.run.executor import Adapter
@@ -62,14 +62,14 @@ class Situation:
     greedy: bool = False
 
 
-def situation_of(step: Step, spec: ModelSpec, adapter: Adapter, rows: int, *, greedy: bool = False) -> Situation:
+def situation_of(step: PathStep, spec: ModelSpec, adapter: Adapter, rows: int, *, greedy: bool = False) -> Situation:
     """Of a step: its matrices are one; without any, N and K are 0."""
     n, k = _shape_of(step, spec)
     op = "linear" if step.op == "linear_add" else step.op
     return Situation(spec, adapter, TuneKey(op, n, k, rows), greedy)
 
 
-def _shape_of(step: Step, spec: ModelSpec) -> tuple[int, int]:
+def _shape_of(step: PathStep, spec: ModelSpec) -> tuple[int, int]:
     if step.op == "attention":
         return spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
     if step.op not in TUNED_OPS and step.op not in ("gather", "linear_add"):
@@ -117,7 +117,7 @@ def choose(choices: Sequence[KernelChoice], situation: Situation, tuned: Tuned |
         elif not fitting:
             refused.append(f"{choice.kernel} refused: {why}")
     if not fitting:
-        raise InputError(f"{place}: want a kernel that fits, found {'; '.join(refused) or 'none for such a model'}")
+        raise InputError(f"{place}: expected a kernel that fits, found {'; '.join(refused) or 'none for such a model'}")
     answer = None
     if tuned is not None and is_tuned(situation.key):
         answer = tuned(situation.key, tuple(_candidates(fitting, situation.adapter)))
@@ -215,7 +215,7 @@ def tunable(
     return [(key, tuple(kept.values())) for key, kept in found.items() if len(kept) > 1]
 
 
-def present_steps(steps: PhaseSteps, spec: ModelSpec) -> list[Step]:
+def present_steps(steps: PhaseSteps, spec: ModelSpec) -> list[PathStep]:
     """Steps that the model has."""
     return [step for _, step in steps.places() if holds(step.when, spec)]
 
@@ -225,4 +225,4 @@ def check_constants(chosen: Chosen, place: str) -> None:
     for name, value in chosen.constants.items():
         number = int(value)
         if name in ("THREADS", "COLUMNS", "TILE_M", "TILE_N") and (number < 1 or number & (number - 1)):
-            raise FormatError(f"{place}: {name}: want a power of two, found {value:g}")
+            raise FormatError(f"{place}: {name}: expected a power of two, found {value:g}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from inferometer.backends.wgsl.source import read_kernel
 from inferometer.engines.webgpu.plan.costs import Cost
-from inferometer.engines.webgpu.plan.kernel_path import NEXT_NORM, Step, holds
+from inferometer.engines.webgpu.plan.kernel_path import NEXT_NORM, PathStep, holds
 from inferometer.engines.webgpu.plan.layout import Layout, vector_size
 from inferometer.engines.webgpu.plan.selection import Chosen
 from inferometer.engines.webgpu.program import Binding, Dispatch, Extent, Grid, Phase, Pipeline
@@ -57,7 +57,7 @@ class StepContext:
     """
 
     phase: Phase
-    step: Step
+    step: PathStep
     chosen: Chosen
     layer: int | None
     layout: Layout
@@ -81,7 +81,7 @@ class StepContext:
         name = self.step.inputs[index]
         found = self.widths[name]
         if width is not None and width != found:
-            raise FormatError(f"{self.place}: {name}: want rows of {width} numbers, found {found}")
+            raise FormatError(f"{self.place}: {name}: expected rows of {width} numbers, found {found}")
         return self.layout.activation(name, found * (1 if self.phase == "decode" else self.heights[name]))
 
     def write(self, index: int, width: int) -> Binding:
@@ -113,7 +113,7 @@ class StepContext:
         """A norm's weight."""
         name = self.weights()[index]
         if vector_size(self.layout.spec, [name]) != width:
-            raise FormatError(f"{self.place}: {name}: want {width} numbers for the rows of {self.step.inputs[0]}")
+            raise FormatError(f"{self.place}: {name}: expected {width} numbers for the rows of {self.step.inputs[0]}")
         return self.layout.vector([name])
 
     def extra(self) -> Binding | None:

@@ -107,7 +107,7 @@ def _rows(number: int, submission: Submission, walks: Mapping[Phase, _Walk], pro
     lengths = {len(submission.begin_ns), len(submission.end_ns)}
     if lengths not in ({0}, {count}):
         raise InferometerError(
-            f"submission {number} ({submission.timing}): want times of {count:,} dispatches, or of none, "
+            f"submission {number} ({submission.timing}): expected times of {count:,} dispatches, or of none, "
             f"found {len(submission.begin_ns):,} and {len(submission.end_ns):,}"
         )
     return {**found, "dispatch": np.arange(count)}

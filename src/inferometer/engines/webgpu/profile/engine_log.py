@@ -37,7 +37,7 @@ _TITLE = {"prefill": "Prefill", "decode": "Batch decode", "mixed": "Mixed prefil
 _SPLITS = re.compile(r"[\s,|()\"]+")  # what ends a value in a line of the harness
 
 
-def render_seed_log(run: ProfiledRun, *, tables: bool = True) -> Iterator[str]:
+def render_engine_log(run: ProfiledRun, *, tables: bool = True) -> Iterator[str]:
     """The lines of the log, without line ends; `tables`: with the rows of the profile reports."""
     writer = _Writer(run)
     yield from writer.start()
@@ -96,7 +96,7 @@ class _Writer:
             yield self._say("KernelSelect", text, at_ns=at_ns)
 
     def steps(self, *, tables: bool) -> Iterator[str]:
-        """A report a step that has timestamps."""
+        """A report per step that has timestamps."""
         run = self.run
         times = dispatch_times(run.program, run.submissions)
         sums = label_sums(times)

@@ -1,7 +1,7 @@
 """A run as a trace store: what `summary`, `kernels`, `steps`, `launches`, `findings`, `compare` and others read.
 
 `launches` has every dispatch that was timed, under its label; `totals` the same summed by step and label, exactly;
-`steps` a row a submit; `calls` the `queue.submit` that handed it over; `spans` what the host did around it (record,
+`steps` a row per submit; `calls` the `queue.submit` that handed it over; `spans` what the host did around it (record,
 submit, wait, read back) and the parts of loading; `selections` and `log` what the engine says. Times count from the
 beginning of loading. Dispatches without timestamps have no row in `launches`; they are counted in the losses.
 """
@@ -13,7 +13,7 @@ import msgspec
 import polars as pl
 
 from inferometer.engines.webgpu.profile.dispatch_times import dispatch_times
-from inferometer.engines.webgpu.profile.engine_log import render_seed_log
+from inferometer.engines.webgpu.profile.engine_log import render_engine_log
 from inferometer.engines.webgpu.profile.metrics import run_metrics
 from inferometer.engines.webgpu.profile.profiled_run import ProfiledRun, step_phase
 from inferometer.engines.webgpu.profile.tables import step_rows
@@ -163,7 +163,7 @@ def _add_words(builder: TraceBuilder, run: ProfiledRun) -> None:
     builder.losses.see("selections", len(chosen))
     builder.add("selections", len(chosen), columns)
     splitter, rows = Splitter(), []
-    for number, text in enumerate(render_seed_log(run, tables=False), start=1):
+    for number, text in enumerate(render_engine_log(run, tables=False), start=1):
         parts = splitter.split(text)
         kind, fields = (None, {}) if parts is None else read_message(parts)
         told = (None, None, None) if parts is None else (parts.time_ns, parts.level, parts.module)

@@ -17,7 +17,7 @@ _KERNEL_COLUMNS = (
 
 
 def kernel_rows(times: pl.DataFrame, by: str, bytes_per_s: float | None, least_ns: float | None) -> pl.DataFrame:
-    """A row a phase and `class` or `label`, the most time first within each phase; `Profile` says what the columns are.
+    """A row per phase and `class` or `label`, the most time first within a phase; `Profile` says what the columns are.
 
     Args:
         times: Of `dispatch_times`.
@@ -63,7 +63,7 @@ def kernel_rows(times: pl.DataFrame, by: str, bytes_per_s: float | None, least_n
 
 
 def step_rows(times: pl.DataFrame, submissions: Sequence[Submission]) -> pl.DataFrame:
-    """A row a submit: `phase`, `tokens`, `context` before it, host times, and the device's, null where none are timed.
+    """A row per submit: `phase`, `tokens`, `context` before it, host times, the device's, null where none are timed.
 
     `tokens` are those of the prompt that it read and the decode steps that it ran; `token_ns` its wall time over them.
     `read_tokens` are those of the prompt alone.
@@ -90,7 +90,7 @@ def step_rows(times: pl.DataFrame, submissions: Sequence[Submission]) -> pl.Data
 
 
 def phase_rows(steps: pl.DataFrame) -> pl.DataFrame:
-    """A row a phase: its steps' times summed, and the median and 95th percentile of a token's wall time.
+    """A row per phase: its steps' times summed, and the median and 95th percentile of a token's wall time.
 
     A token's is its step's wall time over the step's tokens, so these weigh steps by their tokens.
     """
@@ -133,7 +133,7 @@ def _over(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
 
 
 def _best() -> pl.Expr:
-    """The best bytes a second: of kernels that move enough a call, else of all."""
+    """The best bytes per second: of kernels that move enough a call, else of all."""
     per_call = _over(pl.col("modelled_bytes"), pl.col("calls"))
     large = pl.col("gb_per_s").filter(per_call >= LEAST_BEST_BYTES).max()
     best = pl.coalesce(large, pl.col("gb_per_s").max())

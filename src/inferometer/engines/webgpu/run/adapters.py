@@ -57,11 +57,11 @@ def choose_adapter(found: Sequence[Any], name: str | None) -> Any:
     listed = ", ".join(_title(each) for each in found) or "no adapters"
     usable = [each for each in found if each.info["backend_type"] in BACKENDS]
     if not usable:
-        raise Unavailable(f"WebGPU: want an adapter of {', '.join(BACKENDS)}, found {listed}", hint=_DRIVERS)
+        raise Unavailable(f"WebGPU: expected an adapter of {', '.join(BACKENDS)}, found {listed}", hint=_DRIVERS)
     if name is not None:
         usable = [each for each in usable if name.casefold() in _title(each).casefold()]
         if not usable:
-            raise Unavailable(f'WebGPU: want an adapter with "{name}" in its name, found {listed}')
+            raise Unavailable(f'WebGPU: expected an adapter with "{name}" in its name, found {listed}')
     return min(usable, key=lambda each: _rank(each.info["adapter_type"]))
 
 

@@ -55,7 +55,7 @@ class DeviceErrors:
         told = " ".join(told.split())
         if self.is_lost():
             raise DeviceLost(
-                f"{what}: the device is lost: {told}", hint="What came before is whole. Begin again with a new device."
+                f"{what}: the device is lost: {told}", hint="Results so far are valid. Restart with a new device."
             ) from error
         if isinstance(error, self._wgpu.GPUOutOfMemoryError):
             raise Unavailable(

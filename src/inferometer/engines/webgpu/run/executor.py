@@ -132,7 +132,7 @@ class Request:
     repetition_penalty: float = 1.0
 
 
-Said = Callable[[str], object]
+OnText = Callable[[str], object]
 OnSubmission = Callable[[Submission], object]
 
 
@@ -141,7 +141,7 @@ class Runner(Protocol):
 
     adapter: Adapter
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: Said) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
         """Make ready to run this program, as `Executor.load` does; once."""
 
     def run(self, request: Request, on_submission: OnSubmission) -> Sequence[Submission]:
@@ -160,7 +160,7 @@ class Executor(Protocol):
 
     adapter: Adapter
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: Said) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
         """Make the program's buffers and pipelines; run every pipeline's compiler now, not in the first timed pass.
 
         Raises:

@@ -26,7 +26,7 @@ def check_fit(program: Program, contents: Mapping[str, Content], adapter: Adapte
     needed = set(program.requires).union(*(sources(each.kernel).requires for each in program.pipelines))
     if missing := needed - adapter.features:
         raise Unavailable(
-            f"{program.name} on {adapter.name}: want {', '.join(sorted(missing))}, found "
+            f"{program.name} on {adapter.name}: expected {', '.join(sorted(missing))}, found "
             f"{', '.join(sorted(adapter.features)) or 'no features'}",
             hint="Take the portable kernel path, or another adapter.",
         )
@@ -40,18 +40,18 @@ def check_fit(program: Program, contents: Mapping[str, Content], adapter: Adapte
         given = set(pipeline.constants)
         if given - set(source.constants) or set(source.required) - given:
             raise InferometerError(
-                f"{pipeline.kernel}: constants: want {sorted(source.required)} of {sorted(source.constants)}, "
+                f"{pipeline.kernel}: constants: expected {sorted(source.required)} of {sorted(source.constants)}, "
                 f"found {sorted(given)}"
             )
         if len(source.bindings) > adapter.most_storage_buffers:
             raise Unavailable(
-                f"{pipeline.kernel} on {adapter.name}: want {len(source.bindings)} storage buffers, found "
+                f"{pipeline.kernel} on {adapter.name}: expected {len(source.bindings)} storage buffers, found "
                 f"{adapter.most_storage_buffers}"
             )
         threads = pipeline.constants.get("THREADS", source.defaults.get("THREADS", 1))
         if threads > adapter.most_workgroup_threads:
             raise Unavailable(
-                f"{pipeline.kernel} on {adapter.name}: want workgroups of {threads:.0f} threads, found "
+                f"{pipeline.kernel} on {adapter.name}: expected workgroups of {threads:.0f} threads, found "
                 f"{adapter.most_workgroup_threads} at most"
             )
     for dispatches in program.phases.values():
@@ -61,10 +61,10 @@ def check_fit(program: Program, contents: Mapping[str, Content], adapter: Adapte
 
 def _check_buffer(program: Program, buffer: Buffer, adapter: Adapter) -> None:
     if buffer.size_bytes <= 0 or buffer.size_bytes % 4:
-        raise InferometerError(f"{buffer.name}: want a size that is a multiple of 4, found {buffer.size_bytes}")
+        raise InferometerError(f"{buffer.name}: expected a size that is a multiple of 4, found {buffer.size_bytes}")
     if buffer.size_bytes > adapter.most_buffer_bytes:
         raise Unavailable(
-            f"{program.name} on {adapter.name}: want a buffer {buffer.name} of {format_bytes(buffer.size_bytes)}, "
+            f"{program.name} on {adapter.name}: expected a buffer {buffer.name} of {format_bytes(buffer.size_bytes)}, "
             f"found {format_bytes(adapter.most_buffer_bytes)} at most",
             hint="Take a smaller model, or less context.",
         )
@@ -76,7 +76,9 @@ def _check_dispatch(
     kernel = program.pipelines[dispatch.pipeline].kernel
     wanted = len(sources(kernel).bindings)
     if len(dispatch.bindings) != wanted:
-        raise InferometerError(f"{dispatch.label}: {kernel}: want {wanted} bindings, found {len(dispatch.bindings)}")
+        raise InferometerError(
+            f"{dispatch.label}: {kernel}: expected {wanted} bindings, found {len(dispatch.bindings)}"
+        )
     for binding in dispatch.bindings:
         buffer = buffers.get(binding.buffer)
         if buffer is None:
@@ -86,12 +88,12 @@ def _check_dispatch(
         if not aligned or binding.size_bytes <= 0 or end > buffer.size_bytes:
             raise InferometerError(
                 f"{dispatch.label}: {kernel}: bytes {binding.offset} to {end} of {binding.buffer}, which has "
-                f"{buffer.size_bytes}: want an offset in steps of {OFFSET_ALIGNMENT}, a size in steps of 4"
+                f"{buffer.size_bytes}: expected an offset in steps of {OFFSET_ALIGNMENT}, a size in steps of 4"
             )
         if binding.size_bytes > adapter.most_binding_bytes:
             raise Unavailable(
-                f"{dispatch.label} on {adapter.name}: want {format_bytes(binding.size_bytes)} of {binding.buffer} in "
-                f"one binding, found {format_bytes(adapter.most_binding_bytes)} at most"
+                f"{dispatch.label} on {adapter.name}: expected {format_bytes(binding.size_bytes)} of {binding.buffer} "
+                f"in one binding, found {format_bytes(adapter.most_binding_bytes)} at most"
             )
     if any(isinstance(dim, int) and dim > MOST_WORKGROUPS for dim in dispatch.grid):
-        raise InferometerError(f"{dispatch.label}: {kernel}: grid {dispatch.grid}: want {MOST_WORKGROUPS} at most")
+        raise InferometerError(f"{dispatch.label}: {kernel}: grid {dispatch.grid}: expected {MOST_WORKGROUPS} at most")

@@ -17,8 +17,8 @@ from inferometer.engines.webgpu.run.executor import (
     Executor,
     LoadPhase,
     OnSubmission,
+    OnText,
     Request,
-    Said,
     Submission,
 )
 from inferometer.engines.webgpu.run.interrupts import interrupts_held_back
@@ -34,7 +34,7 @@ class LocalRunner:
         self.adapter = executor.adapter
         self._program: Program | None = None
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: Said) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
         """As `Runner.load`."""
         self._program = None
         phases = self.executor.load(program, contents, said)
@@ -90,9 +90,9 @@ def check_request(program: Program, request: Request) -> None:
     whole_numbers = {"new tokens": (request.new_tokens, 1), "batch": (request.batch, 1), "top-k": (request.top_k, 0)}
     for name, (value, least) in whole_numbers.items():
         if value < least:
-            raise InputError(f"{name}: want {least} or more, found {value}")
+            raise InputError(f"{name}: expected {least} or more, found {value}")
     if not length:
-        raise InputError("prompt: want 1 token or more, found none")
+        raise InputError("prompt: expected 1 token or more, found none")
     if positions > program.capacity:
         raise InputError(
             f"{program.name}: a prompt of {length} tokens and {request.new_tokens} new ones take {positions} "
@@ -101,19 +101,19 @@ def check_request(program: Program, request: Request) -> None:
         )
     for token in (*request.prompt, *request.stop):
         if not 0 <= token < program.vocabulary:
-            raise InputError(f"token {token}: want one of {program.name}'s vocabulary of {program.vocabulary}")
+            raise InputError(f"token {token}: expected one of {program.name}'s vocabulary of {program.vocabulary}")
     if len(request.stop) > MOST_STOP_TOKENS:
-        raise InputError(f"stop tokens: want {MOST_STOP_TOKENS} at most, found {len(request.stop)}")
+        raise InputError(f"stop tokens: expected {MOST_STOP_TOKENS} at most, found {len(request.stop)}")
     if not (isfinite(request.temperature) and request.temperature >= 0):
-        raise InputError(f"temperature: want 0 (greedy) or more, found {request.temperature}")
+        raise InputError(f"temperature: expected 0 (greedy) or more, found {request.temperature}")
     if not 0 < request.top_p <= 1:
-        raise InputError(f"top-p: want more than 0, and 1 at most, found {request.top_p}")
+        raise InputError(f"top-p: expected more than 0, and 1 at most, found {request.top_p}")
     if not (isfinite(request.repetition_penalty) and request.repetition_penalty > 0):
-        raise InputError(f"repetition penalty: want more than 0, found {request.repetition_penalty}")
+        raise InputError(f"repetition penalty: expected more than 0, found {request.repetition_penalty}")
     if not 0 <= request.seed < 1 << 32:
-        raise InputError(f"seed: want 0 to 2^32 - 1, found {request.seed}")
+        raise InputError(f"seed: expected 0 to 2^32 - 1, found {request.seed}")
     if request.timing not in TIMINGS:
-        raise InputError(f'timing: want one of {", ".join(TIMINGS)}, found "{request.timing}"')
+        raise InputError(f'timing: expected one of {", ".join(TIMINGS)}, found "{request.timing}"')
 
 
 def answer_tokens(submissions: Sequence[Submission], stop: frozenset[int]) -> tuple[tuple[int, ...], int]:

@@ -1,8 +1,8 @@
 """The few calls of the library below wgpu that its Python layer is too slow for, or doesn't have.
 
-wgpu's own methods wrap each call in error capturing and make new C structs: 3.3 µs a dispatch on a two-core machine,
+wgpu's own methods wrap each call in error capturing and make new C structs: 3.3 µs per dispatch on a two-core machine,
 and 19 µs a timed pass. Here handles are taken once, descriptors of passes are made once, and one capture spans a
-recording: 1.7 µs a dispatch and 4.1 µs a timed pass. Names of structs differ between releases; both are known.
+recording: 1.7 µs per dispatch and 4.1 µs a timed pass. Names of structs differ between releases; both are known.
 
 A call on a lost device ends the process inside the library where it is a submit, so every recording is finished
 first, which fails in a way that can be caught (`wgpu_executor`).

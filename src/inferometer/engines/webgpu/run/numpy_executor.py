@@ -16,7 +16,7 @@ from inferometer.backends.wgsl.numpy_kernels import NumpyKernel, find_reference
 from inferometer.backends.wgsl.source import KernelBinding, read_kernel
 from inferometer.engines.memory import require_memory
 from inferometer.engines.webgpu.program import Dispatch, Pass, Program
-from inferometer.engines.webgpu.run.executor import Adapter, Content, LoadPhase, Said, Submission, Timing
+from inferometer.engines.webgpu.run.executor import Adapter, Content, LoadPhase, OnText, Submission, Timing
 from inferometer.engines.webgpu.run.limits import Sources, check_fit
 from inferometer.errors import InferometerError
 
@@ -53,7 +53,7 @@ class NumpyExecutor:
         self._buffers: dict[str, Any] = {}
         self._phases: dict[str, list[_Step]] = {}
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: Said) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
         """As `Executor.load`. A buffer that a program no longer needs is dropped."""
         check_fit(program, contents, self.adapter, self._sources)
         self.close()
@@ -153,5 +153,7 @@ class NumpyExecutor:
 def _dtype(kernel: str, binding: KernelBinding) -> Any:
     found = _SCALAR.findall(binding.type)
     if len(found) != 1:
-        raise InferometerError(f"{kernel}: {binding.name}: want an array of numbers or vectors, found {binding.type}")
+        raise InferometerError(
+            f"{kernel}: {binding.name}: expected an array of numbers or vectors, found {binding.type}"
+        )
     return _DTYPES[found[0]]

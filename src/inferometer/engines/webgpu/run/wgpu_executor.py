@@ -19,7 +19,7 @@ from inferometer.engines.webgpu.program import Dispatch, Pass, Phase, Program
 from inferometer.engines.webgpu.run.adapters import describe, find_adapter, import_wgpu, open_device
 from inferometer.engines.webgpu.run.device_errors import DeviceErrors
 from inferometer.engines.webgpu.run.device_timestamps import DeviceTimes, device_times
-from inferometer.engines.webgpu.run.executor import Adapter, Content, LoadPhase, Said, Submission, Timing
+from inferometer.engines.webgpu.run.executor import Adapter, Content, LoadPhase, OnText, Submission, Timing
 from inferometer.engines.webgpu.run.interrupts import interrupts_held_back
 from inferometer.engines.webgpu.run.limits import Sources, check_fit
 from inferometer.engines.webgpu.run.native_calls import QUERIES, Launch, NativeCalls, has_tick_length
@@ -63,7 +63,7 @@ class WgpuExecutor:
         self._resolved: Any = None
         self._errors = DeviceErrors(device)
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: Said) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
         """As `Executor.load`. Phases: `buffers`, `pipelines`, each part of the contents, `warm-up`.
 
         In the warm-up each pipeline runs with one workgroup, which makes the driver compile it; then all that
@@ -169,7 +169,9 @@ class WgpuExecutor:
         self._check_loaded(name)
         found = self._buffers[name].size
         if offset % 4 or size % 4 or offset + size > found:
-            raise InferometerError(f"{name}: {size} bytes at {offset}: want multiples of 4, found {found} bytes in all")
+            raise InferometerError(
+                f"{name}: {size} bytes at {offset}: expected multiples of 4, found {found} bytes in all"
+            )
 
     def _check_loaded(self, name: str) -> None:
         if self._device is None:

@@ -121,7 +121,7 @@ def read_findings(file: Path) -> Findings:
     except OSError as error:
         raise InputError(f"{file}: {error.strerror or error}", hint=hint) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: want what tuning found: {error}", hint=hint) from error
+        raise InputError(f"{file}: expected what tuning found: {error}", hint=hint) from error
     return found if found.form == _FORM else Findings()
 
 

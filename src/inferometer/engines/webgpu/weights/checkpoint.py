@@ -119,7 +119,7 @@ class FolderCheckpoint:
                 *(self._files.floats(name, tensor, first, last) for tensor in (head, table))
             ):
                 raise InputError(
-                    f"{self.source}: {name}: want the embedding's numbers (tie_word_embeddings), found others",
+                    f"{self.source}: {name}: expected the embedding's numbers (tie_word_embeddings), found others",
                     hint="Set tie_word_embeddings to false in config.json where the model has a head of its own.",
                 )
         return f"{self.source}: {name} is stored beside the table that it is tied to; it isn't read"

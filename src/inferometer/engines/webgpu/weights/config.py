@@ -103,9 +103,9 @@ def _require_computable(config: Config, model: Model) -> None:
         _refuse(config, "partial_rotary_factor", "1", config.fields.get("partial_rotary_factor"))
     slides_nowhere = FAMILIES[model.architecture] == "gemma3" and not model.sliding_layers
     if slides_nowhere and config.sliding_layers(model.layers) != ():
-        config.refuse("sliding_window", "want a whole number from 1, for layers that slide", None)
+        config.refuse("sliding_window", "expected a whole number from 1, for layers that slide", None)
     if model.intermediate is None:
-        config.refuse("intermediate_size", "want a whole number from 1", None)
+        config.refuse("intermediate_size", "expected a whole number from 1", None)
 
 
 def _activation(config: Config, *, is_gemma: bool) -> Literal["silu", "gelu_tanh"]:
@@ -136,7 +136,7 @@ def _gemma_ropes(config: Config) -> dict[str, dict[str, Any]]:
     for kind, field in (("full_attention", "rope_theta"), ("sliding_attention", "rope_local_base_freq")):
         fields = given.get(kind) or {}
         if not isinstance(fields, dict):
-            config.refuse(f"rope_parameters.{kind}", "want an object", fields)
+            config.refuse(f"rope_parameters.{kind}", "expected an object", fields)
         scaling = _mapping(config, "rope_scaling") if kind == "full_attention" else {}
         theta = _number(config, field, _GEMMA_THETA[kind])
         own = {key: value for key, value in {**fields, **scaling}.items() if value is not None}
@@ -170,7 +170,7 @@ def _llama3(rope: Config, frequencies: Any, context_limit: int | None) -> Any:
     factor = np.float32(_number(rope, "factor", None))
     low, high = _number(rope, "low_freq_factor", None), _number(rope, "high_freq_factor", None)
     if high <= low:
-        rope.refuse("high_freq_factor", f"want more than low_freq_factor ({low:g})", high)
+        rope.refuse("high_freq_factor", f"expected more than low_freq_factor ({low:g})", high)
     context = rope.integer("original_max_position_embeddings", default=context_limit)
     waves = np.float32(2 * math.pi) / frequencies
     stretched = frequencies / factor
@@ -184,7 +184,7 @@ def _mapping(config: Config, name: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        config.refuse(name, "want an object", value)
+        config.refuse(name, "expected an object", value)
     return value
 
 
@@ -194,9 +194,9 @@ def _number(config: Config, name: str, default: float | None) -> float:
     if value is None and default is not None:
         return float(default)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e30:
-        config.refuse(name, "want a number above 0", value)
+        config.refuse(name, "expected a number above 0", value)
     return float(value)
 
 
 def _refuse(config: Config, field: str, wanted: str, found: object) -> NoReturn:
-    raise InputError(f"{config.where}: {field}: want {wanted}, found {found}", hint=_CANT)
+    raise InputError(f"{config.where}: {field}: expected {wanted}, found {found}", hint=_CANT)

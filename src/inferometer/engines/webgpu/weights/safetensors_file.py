@@ -72,7 +72,7 @@ class WeightReader:
     def _rows(self, name: str, tensor: StoredTensor, first: int, last: int) -> Any:
         if tensor.dtype not in _STORED:
             raise InputError(
-                f"{tensor.path}: {name}: want a dtype of {', '.join(_STORED)}, found {tensor.dtype}",
+                f"{tensor.path}: {name}: expected a dtype of {', '.join(_STORED)}, found {tensor.dtype}",
                 hint="Take the model's bfloat16 files.",
             )
         if tensor.path not in self._maps:
@@ -86,7 +86,7 @@ class WeightReader:
         wanted = f"numbers up to {_LARGEST}, which float16 holds" if np.isfinite(bad).all() else "finite numbers"
         hint = "The WebGPU engine keeps weights as float16." if np.isfinite(bad).all() else _BROKEN
         worst = bad[0] if np.isfinite(bad).all() else bad[~np.isfinite(bad)][0]
-        raise InputError(f"{tensor.path}: {name}: want {wanted}, found {worst:g}", hint=hint)
+        raise InputError(f"{tensor.path}: {name}: expected {wanted}, found {worst:g}", hint=hint)
 
 
 def widen(stored: Any) -> Any:

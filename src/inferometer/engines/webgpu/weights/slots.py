@@ -91,7 +91,7 @@ def require_slot(slots: Mapping[str, Slot], name: str, *, matrix: bool | None = 
     slot = slots.get("embed" if name == "lm_head" and name not in slots else name)
     if slot is None or matrix not in (None, len(slot.shape) == 2):
         raise KeyError(
-            f"{name}: want a {'weight' if matrix is None else 'matrix' if matrix else 'vector'} of the model"
+            f"{name}: expected a {'weight' if matrix is None else 'matrix' if matrix else 'vector'} of the model"
         )
     return slot
 
@@ -105,5 +105,5 @@ def require_span(name: str, slot: Slot, first: int, last: int | None) -> tuple[i
     rows = slot.shape[0]
     last = rows if last is None else last
     if not 0 <= first <= last <= rows:
-        raise IndexError(f"{name}: want rows within 0 to {rows}, found {first} to {last}")
+        raise IndexError(f"{name}: expected rows within 0 to {rows}, found {first} to {last}")
     return first, last

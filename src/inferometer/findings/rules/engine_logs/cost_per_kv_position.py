@@ -1,6 +1,6 @@
 """A kernel whose time grows with the context far beyond what reading the KV cache needs.
 
-Fires on a class whose time a token grows in a straight line with the KV positions attended (R² of 0.9 or more, the 95
+Fires on a class whose time per token grows in a straight line with the KV positions attended (R² of 0.9 or more, the 95
 % interval of the slope above 0), and:
 
 - with the model's dimensions, a position costs four times or more what its bytes need at the slowest bandwidth known
@@ -155,8 +155,8 @@ def _slope(row: dict[str, Any], steps: pl.DataFrame) -> str:
     interval = f"{format_slope(row['low_ns'])} to {format_slope(row['high_ns'])}"
     return (
         f"{format_slope(row['slope_ns'])} for each token and KV position (95 % interval {interval}), on top of "
-        f"{format_duration(row['intercept_ns'])} a token; R² {row['r2']:.5f} over {row['steps']:,} undisturbed steps, "
-        f"{low:,.1f} to {high:,.1f} positions."
+        f"{format_duration(row['intercept_ns'])} per token; R² {row['r2']:.5f} over {row['steps']:,} undisturbed "
+        f"steps, {low:,.1f} to {high:,.1f} positions."
     )
 
 

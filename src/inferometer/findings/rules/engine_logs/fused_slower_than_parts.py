@@ -96,8 +96,8 @@ def _against_parts(evidence: Evidence, fused: dict[str, Any]) -> _Case | None:
         fused["total_ns"] * (1 - limit_ns / ours),
         (
             (
-                f"A layer takes {format_duration(ours)} a pass of {_pass(fused['phase'])}, median; {row['class']} "
-                f"takes {format_duration(theirs)} a pass of {_pass(row['phase'])}{of} on the same weights: "
+                f"A layer takes {format_duration(ours)} per pass of {_pass(fused['phase'])}, median; {row['class']} "
+                f"takes {format_duration(theirs)} per pass of {_pass(row['phase'])}{of} on the same weights: "
                 f"{ours / theirs:.2f}x as long for no more work."
             ),
             (

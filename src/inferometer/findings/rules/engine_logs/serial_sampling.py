@@ -39,7 +39,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             rule=RULE.name,
             severity=severity,
-            title=f"one phase of sampling is dear: {row['class']}",
+            title=f"one phase of sampling is expensive: {row['class']}",
             evidence=(
                 (
                     f"{format_duration(row['total_ns'])} in {row['phase'] or 'all steps'}"
@@ -67,7 +67,7 @@ def _is_sampling(evidence: Evidence, name: str) -> bool:
 def _a_token(evidence: Evidence, total_ns: int, phase: str | None) -> str:
     steps = evidence.decode_steps
     tokens = int(steps["tokens"].sum()) if phase == "decode" and steps.height else 0
-    return f", {format_duration(total_ns / tokens)} a token" if tokens else ""
+    return f", {format_duration(total_ns / tokens)} per token" if tokens else ""
 
 
 RULE = Rule("serial_sampling", _find)

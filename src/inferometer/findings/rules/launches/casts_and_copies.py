@@ -101,7 +101,7 @@ def is_cast_or_copy(name: str, known: KernelName) -> bool:
 
 
 def _groups(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
-    """One row a kernel, place and reason, the most time first: `count`, `total_ns`, `rows` (places in `rows`)."""
+    """One row per kernel, place and reason, the most time first: `count`, `total_ns`, `rows` (places in `rows`)."""
     reason, logits = _reasons(rows, rows.each(is_cast_or_copy) & ~serves(launches, rows.node))
     chosen = np.flatnonzero(reason >= 0)
     attention = rows.of_family(*ATTENTION)

@@ -27,7 +27,7 @@ from inferometer.analyses.timeline.work import at_place
 from inferometer.findings.evidence.communication import serves, told_collectives
 from inferometer.findings.evidence.exposed_time import sum_exposed
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
-from inferometer.findings.evidence.places import Place, grave_place
+from inferometer.findings.evidence.places import BusiestDevice, grave_place
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.findings.rules.launches.casts_and_copies import is_cast_or_copy
@@ -136,7 +136,7 @@ def _message(row: dict[str, Any]) -> str:
     return (
         f"{_word(row)} ({', '.join(about)}; {decode(row['kernel']).short_name}): {times} "
         f"{format_duration(row['dur_ns'] / row['count'])}, exposed for {format_duration(row['exposed_ns'])}"
-        + ("." if rate is None else f"; {format_bytes(rate)} of message a second, waiting for other ranks included.")
+        + ("." if rate is None else f"; {format_bytes(rate)} of message per second, waiting for other ranks included.")
     )
 
 
@@ -145,7 +145,7 @@ def _is_by_caller(row: dict[str, Any]) -> bool:
     return all(row[name] is None for name in ABOUT) and find_collective(row["kernel"]) != row["collective"]
 
 
-def _waited(ranks: Ranks, place: Place, total_ns: int) -> tuple[str, float | None]:
+def _waited(ranks: Ranks, place: BusiestDevice, total_ns: int) -> tuple[str, float | None]:
     """What of the collectives' time is waiting for other ranks, in words and as a share of all their time, if known."""
     rows = at_place(ranks.frame, place.rank, place.device)
     if rows.is_empty():
@@ -167,7 +167,7 @@ def _waited(ranks: Ranks, place: Place, total_ns: int) -> tuple[str, float | Non
     )
 
 
-def _staging(launches: LaunchEvidence, place: Place, exposed_ns: int) -> Iterator[str]:
+def _staging(launches: LaunchEvidence, place: BusiestDevice, exposed_ns: int) -> Iterator[str]:
     """Copies and casts that calls of communication make, on this device."""
     rows = launches.rows
     staging = serves(launches, rows.node) & rows.each(is_cast_or_copy)

@@ -19,7 +19,7 @@ from inferometer.findings.evidence.communication import serves
 from inferometer.findings.evidence.exposed_time import copied_bytes, sum_exposed
 from inferometer.findings.evidence.host_path import describe_site
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
-from inferometer.findings.evidence.places import Place, grave_place
+from inferometer.findings.evidence.places import BusiestDevice, grave_place
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_bytes, format_duration, format_share
@@ -85,8 +85,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def _copies(launches: LaunchEvidence, place: Place) -> pl.DataFrame:
-    """One row a kind of copy and place in the code, the most exposed first.
+def _copies(launches: LaunchEvidence, place: BusiestDevice) -> pl.DataFrame:
+    """One row per kind of copy and place in the code, the most exposed first.
 
     Columns of `_KEY` and `sum_exposed`; `is_set`; of those whose bytes are recorded, `bytes`, `with_bytes` (how many)
     and `with_bytes_ns` (their time).

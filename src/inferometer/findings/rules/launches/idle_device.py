@@ -27,7 +27,7 @@ from inferometer.findings.evidence.idle_kinds import IdleKind
 from inferometer.findings.evidence.idle_queue import are_pauses, describe_pauses, describe_queued
 from inferometer.findings.evidence.idle_words import Words, describe_size
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
-from inferometer.findings.evidence.places import Place, places_of
+from inferometer.findings.evidence.places import BusiestDevice, places_of
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.findings.rules.launches.launch_bound import launch_bound_places
@@ -49,7 +49,7 @@ _OF_KIND: Final = {
 class _Idle:
     """A place with its idle time of one kind, or of all that no finding has."""
 
-    place: Place
+    place: BusiestDevice
     idle_ns: int
     severity: Severity
 
@@ -78,11 +78,11 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
             yield _finding(evidence, launches, kinds, idle)
 
 
-def _gaps(launches: LaunchEvidence, place: Place, kinds: tuple[IdleKind, ...]) -> pl.DataFrame:
+def _gaps(launches: LaunchEvidence, place: BusiestDevice, kinds: tuple[IdleKind, ...]) -> pl.DataFrame:
     return place.of(launches.gaps.filter(pl.col("kind").is_in(kinds)))
 
 
-def _idle_places(launches: LaunchEvidence, places: list[Place], kinds: tuple[IdleKind, ...]) -> list[_Idle]:
+def _idle_places(launches: LaunchEvidence, places: list[BusiestDevice], kinds: tuple[IdleKind, ...]) -> list[_Idle]:
     """Places that are idle like this for a share on the scale, the largest first."""
     found = []
     for place in places:

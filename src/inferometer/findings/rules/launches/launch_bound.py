@@ -32,7 +32,7 @@ from inferometer.analyses.timeline.budget import IDLE, part_key
 from inferometer.findings.evidence.host_path import describe_site
 from inferometer.findings.evidence.idle_kinds import FEW, LAUNCHING_SCALE, count_gaps
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
-from inferometer.findings.evidence.places import Place, places_of, worst_place
+from inferometer.findings.evidence.places import BusiestDevice, places_of, worst_place
 from inferometer.findings.finding import Finding, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
@@ -53,7 +53,7 @@ class _Launching:
     of those launched one by one.
     """
 
-    place: Place
+    place: BusiestDevice
     kernels: NDArray[np.uint32]
     late: pl.DataFrame
     pauses: pl.DataFrame
@@ -99,23 +99,23 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-def launch_bound_places(launches: LaunchEvidence) -> list[Place]:
+def launch_bound_places(launches: LaunchEvidence) -> list[BusiestDevice]:
     """The places whose late launches this rule accounts for: that of its finding, others where these alone are many."""
     found = _launching(launches)
     return [] if found is None or found.severity is None else _bound_places(launches, found)
 
 
-def _bound_places(launches: LaunchEvidence, found: _Launching) -> list[Place]:
+def _bound_places(launches: LaunchEvidence, found: _Launching) -> list[BusiestDevice]:
     own = (found.place.rank, found.place.device)
     return [place for place in places_of(launches) if (place.rank, place.device) == own or _is_late(launches, place)]
 
 
-def _is_late(launches: LaunchEvidence, place: Place) -> bool:
+def _is_late(launches: LaunchEvidence, place: BusiestDevice) -> bool:
     late_ns = int(_late(launches, place)["gap_ns"].sum())
     return _SCALE.severity(late_ns / place.window_ns) is not None
 
 
-def _late(launches: LaunchEvidence, place: Place) -> pl.DataFrame:
+def _late(launches: LaunchEvidence, place: BusiestDevice) -> pl.DataFrame:
     return place.of(launches.gaps.filter(pl.col("kind") == "launching").select(_GAPS))
 
 

@@ -118,7 +118,7 @@ def _underused(launches: "LaunchEvidence") -> pl.DataFrame:
 
 
 def _kernels(launches: "LaunchEvidence") -> pl.DataFrame:
-    """One row a kernel, grid size and device: `count`, `total_ns`, `median_ns`, `occupancy`, `nodes`."""
+    """One row per kernel, grid size and device: `count`, `total_ns`, `median_ns`, `occupancy`, `nodes`."""
     launched = launches.attribution.launches
     launched = launched.filter(~pl.col("is_captured")) if launched["is_captured"].any() else launched
     occupancy = launches.trace.launches.select("occupancy").collect()["occupancy"]  # in the same order
@@ -185,7 +185,7 @@ def _advice(row: dict[str, Any], place: str) -> str:
     if row["family"] in ATTENTION:
         return (
             f"Spread attention over more blocks{place}: split keys and values (flash decoding) where a sequence asks "
-            "one token a step, else take smaller tiles of queries."
+            "one token per step, else take smaller tiles of queries."
         )
     if row["family"] == "conv":
         return f"Let the library time its kernels for these shapes{place} (torch.backends.cudnn.benchmark = True)."

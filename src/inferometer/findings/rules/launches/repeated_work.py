@@ -37,7 +37,7 @@ _SHOWN = 3
 _TURNS = ("first", "launches", "length")
 _ON_NUMBERS = frozenset({"elementwise", "copy", "scan_sort", "reduction", "gather_scatter", "other"})
 _TIMES = 4
-_A_STEP = 1.5  # attention kernels a step from which on there are several layers
+_A_STEP = 1.5  # attention kernels per step from which on there are several layers
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
@@ -89,7 +89,7 @@ def _in_loops(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding]
 
 
 def _kinds(launches: "LaunchEvidence", rows: KernelRows, loops: pl.DataFrame) -> pl.DataFrame:
-    """One row a kernel that begins the turns of loops, and the place of all of these: the most time first."""
+    """One row per kernel that begins the turns of loops, and the place of all of these: the most time first."""
     codes, nobody = launches.origins.codes(rows.node), len(launches.origins.texts) - 1
     begins = [codes[first : first + n : length] for first, n, length in loops.select(_TURNS).iter_rows()]
     place = [int(each[0]) if (each == each[0]).all() else nobody for each in begins]
@@ -143,7 +143,7 @@ def _in_layers(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding
 
 
 def _again(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
-    """One row a kernel that runs in every layer: `count`, `total_ns`, `node` of one launch; the most time first."""
+    """One row per kernel that runs in every layer: `count`, `total_ns`, `node` of one launch; the most time first."""
     attention = rows.of_family(*ATTENTION)
     has_experts = bool(rows.of_family("moe_routing", "grouped_gemm").any())
     chosen = np.flatnonzero(rows.each(lambda _, known: _is_of_batch(known, has_experts=has_experts)))

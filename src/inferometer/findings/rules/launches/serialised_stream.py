@@ -22,7 +22,7 @@ import polars as pl
 from inferometer.analyses.cover import Cover
 from inferometer.findings.evidence.host_path import describe_site
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
-from inferometer.findings.evidence.places import Place, places_of
+from inferometer.findings.evidence.places import BusiestDevice, places_of
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names.apis import canonical_api
@@ -107,7 +107,7 @@ def _event_waits(evidence: Evidence) -> dict[int | None, int]:
     return waits
 
 
-def _serial(launches: LaunchEvidence, place: Place, event_waits: int) -> Iterator[_Second]:
+def _serial(launches: LaunchEvidence, place: BusiestDevice, event_waits: int) -> Iterator[_Second]:
     """The streams of a place that take turns with its first."""
     if event_waits < _TURNS:
         return
@@ -127,7 +127,7 @@ def _serial(launches: LaunchEvidence, place: Place, event_waits: int) -> Iterato
             yield _Second(stream, streams[0], busy_ns, overlap_ns, turns, event_waits, between_ns, site)
 
 
-def _kernels(launches: LaunchEvidence, place: Place) -> pl.DataFrame:
+def _kernels(launches: LaunchEvidence, place: BusiestDevice) -> pl.DataFrame:
     """Kernels that compute, each launched by a call of its own, on streams that are known."""
     own = launches.work.filter(
         pl.col("kind").cast(pl.String) == "kernel", ~pl.col("is_replay"), pl.col("stream").is_not_null()

@@ -150,7 +150,7 @@ def _outliers(group: pl.DataFrame) -> Iterator[_Odd]:
 
 
 def _places(launches: "LaunchEvidence", rows: KernelRows) -> pl.DataFrame:
-    """One row a launch that may have siblings, by time: `row`, `group` of siblings, `place` among them and its own."""
+    """A row per launch that may have siblings, by time: `row`, `group` of siblings, `place` among them and its own."""
     module, pooled = _modules(launches.attribution.sites)
     roles = np.unique([role_of(name).key for name in rows.names], return_inverse=True)[1]
     role = roles[rows.kernel] if len(rows.names) else rows.kernel

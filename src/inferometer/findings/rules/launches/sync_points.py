@@ -63,7 +63,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
             *_later(place.of(after_waits.filter(~is_near)), place.of(waits)),
             "The last wait of each step isn't counted: a step may need one, to read its result."
             if has_steps
-            else "Steps aren't known: one wait a step may be needed, to read its result.",
+            else "Steps aren't known: one wait per step may be needed, to read its result.",
         ),
         size_ns=idle_ns,
         share=share,
@@ -128,7 +128,7 @@ def _later(late: pl.DataFrame, waits: pl.DataFrame) -> Iterator[str]:
 
 def _often(launches: LaunchEvidence, count: int) -> str:
     steps = launches.shared_by_steps
-    return f", {count / steps:,.1f} a step" if steps > 1 else ""
+    return f", {count / steps:,.1f} per step" if steps > 1 else ""
 
 
 RULE = Rule("sync_points", _find)

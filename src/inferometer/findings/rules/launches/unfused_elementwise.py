@@ -86,7 +86,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 
 def find_chains(launches: LaunchEvidence) -> pl.DataFrame:
-    """One row a kind of chain, what fusing would save the most first.
+    """One row per kind of chain, what fusing would save the most first.
 
     `count`, `length`, `total_ns`, `longest_ns` (of the longest launch in each, summed), `starts`: the place of the
     first launch of each in `launches.rows`.

@@ -64,11 +64,11 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     share = gap_ns / wall_ns
     words = _OF_CPU if evidence.is_on_cpu else _OF_GPU
     gaps = (
-        f"{words.outside}: median {format_duration(middle)} a step ({format_duration(low)} to "
+        f"{words.outside}: median {format_duration(middle)} per step ({format_duration(low)} to "
         f"{format_duration(high)} over {quiet.height:,} undisturbed decode steps)"
     )
     a_token = (quiet["gap_ns"] / quiet["tokens"]).median() if quiet["tokens"].null_count() == 0 else None
-    of = f", {format_duration(a_token)} a token" if isinstance(a_token, int | float) else ""
+    of = f", {format_duration(a_token)} per token" if isinstance(a_token, int | float) else ""
     relation, is_fixed = _relation(quiet, words)
     yield Finding(
         rule=RULE.name,

@@ -60,7 +60,7 @@ def _against(ratio: float, is_odd: bool) -> str:
 
 
 def _expected(evidence: Evidence, mean_kv: float | None) -> tuple[float | None, str]:
-    """GPU time a token of a step here, ns: by the growth with context, or as in the steps before."""
+    """GPU time per token of a step here, ns: by the growth with context, or as in the steps before."""
     growth = evidence.steps.growth.filter(pl.col("class") == ALL) if evidence.steps else pl.DataFrame()
     row = growth.row(0, named=True) if growth.height else {"slope_ns": None}
     if row["slope_ns"] is not None and mean_kv is not None:

@@ -1,1 +1,1 @@
-"""One file a section of the page; each declares a `SECTION`."""
+"""One file per section of the page; each declares a `SECTION`."""

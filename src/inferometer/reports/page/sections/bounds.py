@@ -8,7 +8,7 @@ from inferometer.analyses.model.bounds import ModelBounds
 from inferometer.findings.rule import Evidence
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import axis, color, kernel_labels, vertical_line
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.view import facts_of, remarks_of, sections_of
@@ -24,7 +24,7 @@ _NO_MODEL = (
 )
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """A chart and a table for each phase."""
     asked = look.asked
     evidence = Evidence(

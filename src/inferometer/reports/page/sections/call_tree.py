@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from inferometer.names import decode
 from inferometer.reports.page.blocks import MOST_ROWS, Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import ICICLE, REST_COLOR, color, cut
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration, format_share
@@ -60,7 +60,7 @@ _FIELDS = (
 )
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """What share has a caller, the chart, the heaviest nodes."""
     table = look.call_tree
     if table is None or not table.total_ns:
@@ -190,7 +190,7 @@ def heaviest(frame: pl.DataFrame, most: int) -> pl.Series:
     Whatever is drawn has its parents drawn; nodes without time are not.
 
     Args:
-        frame: A row a node, depth first, no lighter than its children together. Needs `parent`, `total_ns`.
+        frame: A row per node, depth first, no lighter than its children together. Needs `parent`, `total_ns`.
         most: From 1 on.
     """
     ranks = _ranks(frame)

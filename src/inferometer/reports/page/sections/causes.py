@@ -12,7 +12,7 @@ from inferometer.analyses.compare.comparison import Comparison
 from inferometer.analyses.comparison_limits import AGREES, DISAGREES, UNKNOWN
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import axis, color, cut, distinct, vertical_line
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.page.sections._two_runs import NOT_COMPARABLE
@@ -52,7 +52,7 @@ _ROLES = (
 )
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """The claim, the scores as bars with the level of false alarms, and every metric of both runs with its role."""
     found = look.comparison
     if found is None:

@@ -14,7 +14,7 @@ from inferometer.analyses.compare.causes.counters import Entity
 from inferometer.analyses.compare.comparison import Comparison
 from inferometer.reports.page.blocks import Block, Chart, Part, Words
 from inferometer.reports.page.drawing import axis
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sampling import Values, keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.page.sections._two_runs import SIDES, line, marker
@@ -32,8 +32,8 @@ _LACKING = "A counter that both runs have, with times: clocks, load, traffic or 
 _Key = tuple[str, str]
 
 
-def build(look: Look) -> Block | None:
-    """A chart a metric, the ranked causes first, and which metrics are not drawn."""
+def build(look: PageData) -> Block | None:
+    """A chart per metric, the ranked causes first, and which metrics are not drawn."""
     found = look.comparison
     if found is None or look.candidate is None:
         return None

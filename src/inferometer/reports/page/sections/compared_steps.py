@@ -12,7 +12,7 @@ from inferometer.analyses.steps.table import StepTable, step_table
 from inferometer.errors import InputError
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, axis, cut
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sampling import keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.page.sections._two_runs import SIDES, line, marker
@@ -35,7 +35,7 @@ _FIELDS = (
 )
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """Time a token over context, a chart a class, and the lines' numbers of all classes; for engines' logs."""
     found = look.comparison
     if found is None or look.candidate is None:
@@ -53,7 +53,7 @@ def build(look: Look) -> Block | None:
     return Block("compared_steps", _TITLE, [*parts, *_charts(classes, known), Grid(_table(known), sums=())])
 
 
-def _steps(look: Look) -> StepTable | None:
+def _steps(look: PageData) -> StepTable | None:
     try:
         return None if look.candidate is None else step_table(look.candidate)
     except InputError:
@@ -103,7 +103,7 @@ def _chart(cls: str, runs: Sequence[StepTable], points: Sequence[pl.DataFrame]) 
                 "y": unit.scaled(kept["token_ns"]),
                 "marker": marker(side) | {"symbol": [_symbol(side, hollow=one) for one in kept["disturbed"]]},
                 "customdata": kept["step"].to_list(),
-                "hovertemplate": f"{SIDES[side]}, step %{{customdata}}: %{{y}} {unit.name} a token<extra></extra>",
+                "hovertemplate": f"{SIDES[side]}, step %{{customdata}}: %{{y}} {unit.name} per token<extra></extra>",
             }
         )
         fit = run.growth.row(by_predicate=pl.col("class") == cls, named=True)

@@ -16,7 +16,7 @@ from inferometer.analyses.compare.families import FamilyLine
 from inferometer.analyses.compare.sampling_units import REMAINDERS
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part
 from inferometer.reports.page.drawing import REST_COLOR, TimeUnit, axis, color, cut, distinct, vertical_line
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.comparison import compare_sections, every_line
@@ -50,7 +50,7 @@ _SUMS = ("delta_ns", "base_ns", "candidate_ns")
 _BESIDE = "They run beside the device, on several threads at once: their times are not added to the step."
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """The waterfall, classes of functions and tables of lines; or the families of runs that can't be compared."""
     found = look.comparison
     if found is None:

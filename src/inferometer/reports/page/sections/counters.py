@@ -1,4 +1,4 @@
-"""Counters of devices and the host over time, one chart a metric."""
+"""Counters of devices and the host over time, one chart per metric."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from inferometer.analyses.compare.causes.counters import tick_starts
 from inferometer.analyses.compare.causes.metric_roles import role_of_metric
 from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Words
 from inferometer.reports.page.drawing import SERIES, axis, color
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sampling import Indices, Values, rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.units import format_sample
@@ -39,7 +39,7 @@ class _Line:
     values: Values
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """A chart for each of the metrics that move, those that may be a cause first; the others are named."""
     samples = _read(look)
     if samples.is_empty():
@@ -65,7 +65,7 @@ def _span(low: float, high: float) -> str:
     return format_sample(low) if low == high else f"{format_sample(low)} to {format_sample(high)}"
 
 
-def _read(look: Look) -> pl.DataFrame:
+def _read(look: PageData) -> pl.DataFrame:
     if "counters" not in look.trace.scope:
         return pl.DataFrame()
     finite = pl.col("value").is_not_null() & pl.col("value").is_finite()

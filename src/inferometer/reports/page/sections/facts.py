@@ -1,12 +1,11 @@
 """What the file says of itself: of two runs side by side."""
 
 from inferometer.reports.page.blocks import Block, Facts
-from inferometer.reports.page.look import Look
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.view import facts_of
 
 
-def _build(look: Look) -> Block:
+def _build(look: PageData) -> Block:
     base = dict(facts_of(look.first))
     if look.second is None:
         return Block("facts", "Facts", [Facts(tuple(base.items()))])

@@ -6,7 +6,7 @@ from inferometer.findings.engine import TITLE
 from inferometer.findings.finding import Finding
 from inferometer.findings.first_look import FirstLook
 from inferometer.reports.page.blocks import Block, Part, Point, Points, Words
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.view import remarks_of
 from inferometer.units import format_duration, format_share
@@ -14,7 +14,7 @@ from inferometer.units import format_duration, format_share
 _TONES = {"high": "bad", "medium": "warning", "low": "low", "info": "plain"}
 
 
-def _build(look: Look) -> Block:
+def _build(look: PageData) -> Block:
     base = _points(look.first)
     if look.second is None:
         return Block("findings", TITLE, [*([Points(base)] if base else []), _examined(look.first)])

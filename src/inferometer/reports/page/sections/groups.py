@@ -9,7 +9,7 @@ from inferometer.analyses.groups.members import Group, Refusal
 from inferometer.names import decode
 from inferometer.reports.page.blocks import Block, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import cut
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import remarks_of
@@ -37,7 +37,7 @@ _FOLDED = 100  # reasons in one fold
 _SAID = 30  # groups with their evidence
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """A table of groups, one of their kernels, and the refused."""
     found = look.groups
     if not (found.groups or found.refused or found.launches or look.kernels.kernels):

@@ -11,7 +11,7 @@ import polars as pl
 from inferometer.analyses.labels import label_names
 from inferometer.reports.page.blocks import Block, Chart, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, axis, color, kernel_labels
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sampling import Values, log_counts
 from inferometer.reports.page.section import PageSection
 from inferometer.units import format_duration
@@ -35,7 +35,7 @@ class _Durations:
         return float(np.quantile(self.times_ns, share))
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """A chart of quartiles, then the histogram of a kernel to choose."""
     if look.kernels.basis == "totals":
         return Block("histogram", _TITLE, lacking=f"{_NEEDS}: the source holds only sums by kernel.")
@@ -50,7 +50,7 @@ def build(look: Look) -> Block | None:
     return Block("histogram", _TITLE, [*parts, _histograms(every)])
 
 
-def _read(look: Look) -> list[_Durations]:
+def _read(look: PageData) -> list[_Durations]:
     """Of the kernels with the most time that ran more than once; launches of 0 ns have no place on a log axis."""
     repeated = look.kernels.frame.filter(pl.col("count") > 1, pl.col("max_ns") > 0)
     chosen = repeated.sort("total_ns", "kernel", descending=[True, False])["kernel"].head(KERNELS).to_list()

@@ -13,7 +13,7 @@ from inferometer.names.decoding import decode_frame
 from inferometer.names.engine_labels import class_of_label
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, color, cut, kernel_labels
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration, format_share
@@ -36,7 +36,7 @@ _TOLD = (
 _LACKING = "The trace would need launches of kernels with their times, or sums by kernel as a profiler prints them."
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """All tables of kernels, each with its chart."""
     tables = [table for table in (look.kernels, *look.kernels.others) if table.kernels]
     if not tables:

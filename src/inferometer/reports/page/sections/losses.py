@@ -2,7 +2,7 @@
 
 from inferometer.reports.base import describe_loss, scope_line, shown_losses
 from inferometer.reports.page.blocks import Block, Point, Points
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 from inferometer.trace.losses import Loss, Losses
 
@@ -11,7 +11,7 @@ _NONE = "Everything in the file was read."
 _BY_DESIGN = "Everything that has a place in the trace was read; {n} events of the file have none."
 
 
-def _build(look: Look) -> Block:
+def _build(look: PageData) -> Block:
     if look.candidate is None:
         return Block("losses", "What was not read", [_points(look.trace.losses, "")])
     runs = [_points(look.trace.losses, "Base"), _points(look.candidate.losses, "Candidate")]

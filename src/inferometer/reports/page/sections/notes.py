@@ -2,7 +2,7 @@
 
 from inferometer import __version__
 from inferometer.reports.page.blocks import Block, Point, Points
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 
 _TIMES = (
@@ -16,7 +16,7 @@ _MODELLED = "Bytes, FLOPs and bounds are modelled from the dimensions of the mod
 _PAIR = "Sections that show one run are about the base."
 
 
-def _build(look: Look) -> Block:
+def _build(look: PageData) -> Block:
     texts = [_TIMES, _TABLES, _CHARTS]
     if look.kernels.basis == "totals":
         texts.append(_TOTALS)

@@ -12,7 +12,7 @@ from inferometer.analyses.steps.table import StepTable
 from inferometer.names.engine_labels import class_of_label
 from inferometer.reports.page.blocks import Block, Chart, Grid, Words
 from inferometer.reports.page.drawing import REST_COLOR, TimeUnit, axis, color, kernel_labels, stacked
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sampling import Indices, Values, bucket_means, buckets
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.view import sections_of
@@ -31,7 +31,7 @@ _LACKING = (
 )
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """Nothing without steps: that section has said it."""
     table = look.steps
     if table is None:
@@ -54,7 +54,7 @@ def _notes(table: StepTable) -> Iterator[str]:
 
 
 def _stacks(table: StepTable) -> Iterator[Chart]:
-    """One chart a phase with several steps, the phases with the most kernel time first."""
+    """One chart per phase with several steps, the phases with the most kernel time first."""
     sums = table.classes.group_by("phase", maintain_order=True).agg(pl.col("total_ns").sum())
     for phase in sums.sort("total_ns", descending=True, maintain_order=True)["phase"].head(_PHASES):
         steps = table.steps.filter(pl.col("phase").eq_missing(phase))["step"]
@@ -85,7 +85,7 @@ def _stack(table: StepTable, phase: str | None, steps: pl.Series) -> Chart:
         f"{labels[first[0]]} takes {share} of the kernel time of {steps.len():,} {words} steps. Kernel time is "
         f"{format_duration(whole[0])} in the first step and {format_duration(whole[-1])} in the last{size}."
     )
-    layout = stacked({"xaxis": axis("Step"), "yaxis": unit.axis("Kernel time a step")})
+    layout = stacked({"xaxis": axis("Step"), "yaxis": unit.axis("Kernel time per step")})
     return Chart(f"Classes of kernels, {words} steps", alt, data, layout, height=420)
 
 
@@ -116,7 +116,7 @@ def _named_buckets(steps: pl.Series, edges: Indices) -> list[Any]:
     return [str(a) if a == b else f"{a} to {b}" for a, b in pairs]
 
 
-def _layers(look: Look, table: StepTable) -> Iterator[Chart]:
+def _layers(look: PageData, table: StepTable) -> Iterator[Chart]:
     """Of the class with the most time in one phase, among those whose layers are told."""
     told = table.classes.filter(pl.col("layers") > 1, pl.col("steps") > 1).sort("total_ns", "class", descending=True)
     if told.is_empty():
@@ -141,7 +141,7 @@ def _layers(look: Look, table: StepTable) -> Iterator[Chart]:
         "hovertemplate": f"layer %{{y}}, step %{{x}}: %{{z}} {unit.name}<extra></extra>",
     }
     alt = (
-        f"{label} in {len(layers):,} layers: layer {layers[most]} takes most, {format_duration(means[most])} a step, "
+        f"{label} in {len(layers):,} layers: layer {layers[most]} takes most, {format_duration(means[most])} per step, "
         f"the mean layer {format_duration(float(np.mean(means)))}."
     )
     layout = {"xaxis": axis("Step"), "yaxis": axis("Layer", type="category", automargin=True)}
@@ -149,7 +149,7 @@ def _layers(look: Look, table: StepTable) -> Iterator[Chart]:
     yield Chart(f"Layers by step: {label}", alt, [data], layout, height=height)
 
 
-def _layer_times(look: Look, table: StepTable, name: str) -> pl.DataFrame:
+def _layer_times(look: PageData, table: StepTable, name: str) -> pl.DataFrame:
     """`step`, `layer`, `total_ns` of a class in the run of the table."""
     rows = printed_of_run(look.trace, table.rank, table.process).filter(pl.col("layer").is_not_null())
     found = rows.select("step", "kernel", "layer", "total_ns").collect()

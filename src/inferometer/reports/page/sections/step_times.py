@@ -7,7 +7,7 @@ import numpy as np
 from inferometer.analyses.compare.changes import Changes
 from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, axis
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sampling import Values, distribution, keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.page.sections._two_runs import NOT_COMPARABLE, SIDES, line, marker
@@ -18,7 +18,7 @@ _NO_CYCLES = "Single steps in both runs: {which} only as a whole, as one window 
 _MOST = MOST_POINTS // len(SIDES)
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """A distribution and a strip; without single steps in both runs, what lacks."""
     found = look.comparison
     if found is None:

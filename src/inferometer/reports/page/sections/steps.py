@@ -12,7 +12,7 @@ from inferometer.analyses.steps.sources import UNKNOWN_PHASE
 from inferometer.analyses.steps.table import StepTable
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import TimeUnit, axis, color, kernel_labels
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sampling import distribution, keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.view import remarks_of, sections_of
@@ -35,7 +35,7 @@ _ELSEWHERE = ("Steps", "Classes of kernels")  # in charts, and in a section of t
 _SERIES = (("wall_ns", "wall", "var(--ink)"), ("gpu_busy_ns", "GPU busy", color(0)), ("gap_ns", "gap", color(1)))
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """What stands out, charts over steps and context, and the tables: phases, growth, disturbed steps, trends."""
     table = look.steps
     if table is None:
@@ -173,7 +173,7 @@ def _spread_alt(table: StepTable) -> str:
     return f"{words[0].upper()}{words[1:]}."
 
 
-def _growth(look: Look, table: StepTable) -> Iterator[Part]:
+def _growth(look: PageData, table: StepTable) -> Iterator[Part]:
     decode = table.steps.filter(pl.col("phase") == "decode")
     if decode.is_empty():
         return
@@ -197,11 +197,11 @@ def _growth(look: Look, table: StepTable) -> Iterator[Part]:
         data += _points_and_line(own, row, labels[row["class"]], color(i), unit)
     first = growing.row(0, named=True)
     alt = (
-        f"{labels[first['class']]} grows most: by {format_slope(first['slope_ns'])} a token for each KV position more, "
-        f"from {format_duration(first['intercept_ns'])} at position 0 (line of {first['steps']:,} undisturbed decode "
-        "steps)."
+        f"{labels[first['class']]} grows most: by {format_slope(first['slope_ns'])} per token for each KV position "
+        f"more, from {format_duration(first['intercept_ns'])} at position 0 (line of {first['steps']:,} undisturbed "
+        "decode steps)."
     )
-    layout = {"xaxis": axis("KV positions that a token attends to, mean"), "yaxis": unit.axis("Time a token")}
+    layout = {"xaxis": axis("KV positions that a token attends to, mean"), "yaxis": unit.axis("Time per token")}
     yield Chart("Growth with context, decode", alt, data, layout, height=400)
 
 
@@ -218,7 +218,7 @@ def _points_and_line(
         "y": unit.scaled(kept["each_ns"]),
         "customdata": kept["step"].to_list(),
         "marker": {"color": shade, "size": 5},
-        "hovertemplate": f"step %{{customdata}}: %{{y}} {unit.name} a token<extra></extra>",
+        "hovertemplate": f"step %{{customdata}}: %{{y}} {unit.name} per token<extra></extra>",
     }
     ends = [float(own["mean_kv"][0]), float(own["mean_kv"][-1])]
     yield {

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from inferometer.analyses.timeline.budget import TITLE
 from inferometer.reports.page.blocks import Block, Grid
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 
 _LACKING = "The trace would need single launches with their times: the source holds none."
 _SUMS = ("time_ns", "share", "count")
 
 
-def _build(look: Look) -> Block:
+def _build(look: PageData) -> Block:
     runs = {"Parts of the window": look.first}
     if look.second is not None:
         runs = {"Base": look.first, "Candidate": look.second}

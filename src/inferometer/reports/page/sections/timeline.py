@@ -12,7 +12,7 @@ from inferometer.analyses.timeline.timeline import Timeline
 from inferometer.analyses.timeline.work import place_name
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import TimeUnit, color, distinct, stacked
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.layout import Section
@@ -36,7 +36,7 @@ _SHARES = (
 )
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """The strip, parts of each device's window, causes of idle time, and the tables."""
     timeline = look.timeline
     if timeline is None or timeline.devices.is_empty():

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from inferometer.analyses.compare.comparison import Comparison
 from inferometer.reports.page.blocks import Block, Facts, Part, Words
-from inferometer.reports.page.look import Look
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.view import remarks_of
 from inferometer.units import format_duration
@@ -12,7 +12,7 @@ from inferometer.units import format_duration
 _HEADS = ("Base", "Candidate")
 
 
-def build(look: Look) -> Block | None:
+def build(look: PageData) -> Block | None:
     """The verdict as one sentence, the steps of both runs, whether they may be compared, what nobody measured."""
     found = look.comparison
     if found is None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from inferometer.analyses.ab.comparison import PathComparison
-from inferometer.analyses.ab.rows import Difference, Interval, PathRow
+from inferometer.analyses.ab.rows import Interval, PathDifference, PathRow
 from inferometer.analyses.ab.statistics import LEAST
 from inferometer.analyses.ab.steady import MOST, USUAL
 from inferometer.units import format_duration, format_sample, format_share
@@ -49,7 +49,7 @@ def ab_remarks(found: PathComparison) -> Iterator[str]:
         yield from _fallbacks(found, arm)
     yield from measured.notes
     if 0 < found.repetitions < LEAST:
-        yield f"{found.repetitions} repetitions are too few to tell a difference from chance: want {LEAST} or more."
+        yield f"{found.repetitions} repetitions are too few to tell a difference from chance: expected {LEAST} or more."
     spans = measured.calls["span_ns"]
     if not spans.null_count() and spans.len():
         yield "Host times are times of launching: device spans are compared. A span has gaps between kernels in it."
@@ -78,7 +78,7 @@ def trunk_of(rows: Sequence[PathRow]) -> str:
     return trunk
 
 
-def place_of(difference: Difference, trunk: str) -> str:
+def place_of(difference: PathDifference, trunk: str) -> str:
     """Its path from where paths part, and what the arms do differently below it."""
     return f"{difference.path.removeprefix(trunk)}{difference.replaced_in_words}"
 

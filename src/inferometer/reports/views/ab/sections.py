@@ -93,7 +93,7 @@ def _agreement(found: PathComparison) -> Section:
 
 
 def tree_section(found: PathComparison) -> Section:
-    """A row a path."""
+    """A row per path."""
     base, several = found.arms[0] if found.arms else "", len(found.candidates) > 1
     fields = [Field("time_0", _title(base), "ns")] if base else []
     for a, arm in enumerate(found.candidates, 1):

@@ -16,7 +16,7 @@ _NS_PER_S = 1e9
 _FIXED = re.compile(r"-?\d+\.\d+")  # set flush right; text and powers of ten flush left, as in the published table
 
 
-def render_seed_layout(comparison: PathComparison, candidate: str | None = None) -> str:
+def render_ab_table(comparison: PathComparison, candidate: str | None = None) -> str:
     """The table, with a ruler above and below every row.
 
     Times are those that are compared (device spans on a GPU), mean of all calls, with interruptions.
@@ -30,7 +30,7 @@ def render_seed_layout(comparison: PathComparison, candidate: str | None = None)
         InputError: There is only one arm.
     """
     if not comparison.candidates:
-        raise InputError(f"want two arms for a table of two, found {', '.join(comparison.arms) or 'none'}")
+        raise InputError(f"expected two arms for a table of two, found {', '.join(comparison.arms) or 'none'}")
     other = comparison.candidates[0] if candidate is None else candidate
     if other not in comparison.candidates:
         raise UnknownName("candidate", other, comparison.candidates)

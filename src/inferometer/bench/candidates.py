@@ -16,7 +16,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Entrant:
+class Candidate:
     """A backend, or a candidate's file: then `file` is it, and `name` its name without folders."""
 
     name: str
@@ -49,14 +49,14 @@ class Entrant:
 
 
 @dataclass(frozen=True)
-class Entries:
+class Candidates:
     """Those who take part, the base that others are held against first; `refused`: why others can't, by name."""
 
-    entrants: tuple[Entrant, ...]
+    entrants: tuple[Candidate, ...]
     refused: dict[str, str]
 
 
-def choose_entrants(names: Sequence[str], candidate: Path | None, device: str) -> Entries:
+def choose_candidates(names: Sequence[str], candidate: Path | None, device: str) -> Candidates:
     """Backends of these names (`all`: every one that can run on `device`), and the candidate's file behind them.
 
     Raises:
@@ -64,18 +64,18 @@ def choose_entrants(names: Sequence[str], candidate: Path | None, device: str) -
         Unavailable: One that was named can't run here.
     """
     refused: dict[str, str] = {}
-    chosen: list[Entrant] = []
+    chosen: list[Candidate] = []
     for name in dict.fromkeys(each for word in names for each in (_every() if word == ALL else (word,))):
         why = require_backend(name).unavailable(device)
         if why is None:
-            chosen.append(Entrant(name))
+            chosen.append(Candidate(name))
         elif name in names:
             raise Unavailable(f"{name} can't run on {device}: {why}", hint="`--backend all` takes those that can.")
         else:
             refused[name] = why
     if candidate is not None:
-        chosen.append(Entrant(clean(candidate.name), candidate))
-    return Entries(tuple(chosen), refused)
+        chosen.append(Candidate(clean(candidate.name), candidate))
+    return Candidates(tuple(chosen), refused)
 
 
 def _every() -> Sequence[str]:

@@ -10,7 +10,7 @@ from inferometer.analyses.ab.comparison import compare_paths
 from inferometer.analyses.ab.measurement import PathMeasurement
 from inferometer.errors import InputError, UnknownName
 from inferometer.formats.opening import open_trace
-from inferometer.reports.seed_layout import render_seed_layout
+from inferometer.reports.ab_table import render_ab_table
 
 
 def llama() -> PathMeasurement:
@@ -27,7 +27,7 @@ def llama() -> PathMeasurement:
 
 def test_the_layout_is_that_of_the_published_table() -> None:
     assert (
-        render_seed_layout(compare_paths(llama()))
+        render_ab_table(compare_paths(llama()))
         == """\
 |------------|-------------------------------------------|-------------|-------------|-------------------------|
 | kernel     | kernel_path                               | torch       | triton      | torch-triton            |
@@ -51,7 +51,7 @@ def test_the_layout_is_that_of_the_published_table() -> None:
 def test_every_value_is_of_its_own_path_and_arm() -> None:
     made = llama()
     found = compare_paths(made)
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in render_seed_layout(found).splitlines()[3::2]]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in render_ab_table(found).splitlines()[3::2]]
     assert [line[1] for line in lines] == [row.path for row in found.rows]
     for name, path, base, candidate, difference in lines:
         assert name == path.rpartition(".")[2] or path.endswith(name)
@@ -71,20 +71,20 @@ def test_every_value_is_of_its_own_path_and_arm() -> None:
 
 def test_rows_are_as_wide_as_their_rulers_and_any_two_arms_may_stand_side_by_side() -> None:
     found = compare_paths(llama(), pool_layers=False)
-    text = render_seed_layout(found, "compile")
+    text = render_ab_table(found, "compile")
     assert len({len(line) for line in text.splitlines()}) == 1
     assert text.splitlines()[1].split("|")[3:6][0].strip() == "torch"
     assert "torch-compile" in text
     assert "layers.1.norm" in text
     with pytest.raises(UnknownName, match="comp1le"):
-        render_seed_layout(found, "comp1le")
-    with pytest.raises(InputError, match="want two arms for a table of two, found torch"):
-        render_seed_layout(compare_paths(measured({"torch": [op("a", 1)]})))
+        render_ab_table(found, "comp1le")
+    with pytest.raises(InputError, match="expected two arms for a table of two, found torch"):
+        render_ab_table(compare_paths(measured({"torch": [op("a", 1)]})))
 
 
 def test_a_name_breaks_no_table() -> None:
     arms = {"a|b": [Call("root", 5, [Call("x|y\n", 1)])] * 2, "c": [Call("root", 5)] * 2}
-    lines = render_seed_layout(compare_paths(measured(arms))).splitlines()
+    lines = render_ab_table(compare_paths(measured(arms))).splitlines()
     assert {line.count("|") for line in lines} == {6}
     assert lines[1].split("|")[3].strip() == "a/b"
 
@@ -92,7 +92,7 @@ def test_a_name_breaks_no_table() -> None:
 def test_our_own_reader_reads_it_back(tmp_path: Path) -> None:
     found = compare_paths(llama())
     place = tmp_path / "table.txt"
-    place.write_text(render_seed_layout(found))
+    place.write_text(render_ab_table(found))
     with open_trace(place) as trace:
         paths = trace.call_paths.collect()
         totals = trace.path_totals.collect().join(paths, "path_id")

@@ -73,4 +73,4 @@ def _half_of_time(time_ns: int) -> float:
     return digit / 2
 
 
-RULE = Rule("rate_defined_twice", _find)
+RULE = Rule("inconsistent_decode_rate", _find)

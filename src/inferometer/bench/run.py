@@ -9,15 +9,15 @@ import msgspec
 
 from inferometer import __version__
 from inferometer.backends import require_backend
+from inferometer.bench.candidates import Candidate, Candidates
 from inferometer.bench.conditions import Watch
 from inferometer.bench.correct import Plan, Said, check_operator
-from inferometer.bench.entrants import Entrant, Entries
 from inferometer.bench.evaluation import Evaluation
 from inferometer.bench.fast import Heat, time_heat
 from inferometer.bench.machine import Machine, describe_machine
 from inferometer.bench.race import Pace
 from inferometer.bench.results import Bound, Conditions, Run, ShapeResult
-from inferometer.bench.shapes import Asked
+from inferometer.bench.shapes import ChosenShapes
 from inferometer.bench.timer_choice import TimerChoice
 from inferometer.hardware.device import Device
 from inferometer.operators import require_operator
@@ -27,8 +27,8 @@ from inferometer.trace.tables import ALL_TABLES
 
 
 def evaluate(
-    asked: Sequence[Asked],
-    entries: Entries,
+    asked: Sequence[ChosenShapes],
+    entries: Candidates,
     plan: Plan,
     *,
     pace: Pace | None = None,
@@ -56,8 +56,8 @@ def evaluate(
 
 
 def _time(
-    asked: Asked,
-    entrants: Sequence[Entrant],
+    asked: ChosenShapes,
+    entrants: Sequence[Candidate],
     plan: Plan,
     pace: Pace,
     watch: Watch,
@@ -69,7 +69,7 @@ def _time(
     base, *others = entrants
     timed: set[tuple[str, str, str]] = set()
 
-    def is_right(entrant: Entrant, label: str) -> bool:
+    def is_right(entrant: Candidate, label: str) -> bool:
         found = results.get((asked.operator.name, entrant.name, label))
         return found is not None and found.is_right
 
@@ -101,7 +101,7 @@ def _bounded(result: ShapeResult, device: Device | None) -> ShapeResult:
 
 
 def _run(
-    entries: Entries,
+    entries: Candidates,
     plan: Plan,
     pace: Pace | None,
     timer: TimerChoice | None,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from inferometer.bench.entrants import choose_entrants
-from inferometer.bench.isolation import Limits
+from inferometer.bench.candidates import choose_candidates
+from inferometer.bench.isolation import ProcessLimits
 from inferometer.bench.shapes import choose_shapes, fit_device
 from inferometer.bench.timer_choice import choose_timer
 from inferometer.errors import InputError, Unavailable, UnknownName
@@ -18,14 +18,14 @@ pytest.importorskip("torch", reason="torch isn't installed")
 def test_backends_come_in_their_order_and_the_candidate_last(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("x = 1")
-    found = choose_entrants(("reference", "torch", "reference"), file, "cpu")
+    found = choose_candidates(("reference", "torch", "reference"), file, "cpu")
     assert [each.name for each in found.entrants] == ["reference", "torch", "mine.py"]
     contender = found.entrants[-1].as_contender()
     assert (contender.kind, contender.sha256) == ("file", hashlib.sha256(b"x = 1").hexdigest())
 
 
 def test_all_are_those_that_can_run_here_and_the_others_say_why() -> None:
-    found = choose_entrants(("all",), None, "cpu")
+    found = choose_candidates(("all",), None, "cpu")
     assert found.entrants[0].name == "torch"
     assert "reference" not in {each.name for each in found.entrants}
     assert found.refused["aiter"].startswith("aiter")
@@ -34,13 +34,13 @@ def test_all_are_those_that_can_run_here_and_the_others_say_why() -> None:
 
 def test_one_that_was_named_and_can_t_run_is_refused() -> None:
     with pytest.raises(Unavailable, match="aiter can't run on cpu"):
-        choose_entrants(("torch", "aiter"), None, "cpu")
+        choose_candidates(("torch", "aiter"), None, "cpu")
     with pytest.raises(UnknownName, match='unknown backend "torhc"'):
-        choose_entrants(("torhc",), None, "cpu")
+        choose_candidates(("torhc",), None, "cpu")
 
 
 def test_a_backend_is_asked_only_for_what_it_has() -> None:
-    (torch,) = choose_entrants(("torch",), None, "cpu").entrants
+    (torch,) = choose_candidates(("torch",), None, "cpu").entrants
     assert torch.serves("rms_norm")
     assert not torch.serves("no_such_operator")
 
@@ -59,17 +59,17 @@ def test_gpus_of_nvidia_get_the_fp8_that_they_have(
 
 
 def test_a_cpu_has_the_host_s_clock_alone() -> None:
-    assert choose_timer(None, "cpu", lambda path: [], Limits()).timer == "host"
+    assert choose_timer(None, "cpu", lambda path: [], ProcessLimits()).timer == "host"
     with pytest.raises(InputError, match="--timer graph is for GPUs"):
-        choose_timer("graph", "cpu", lambda path: [], Limits())
+        choose_timer("graph", "cpu", lambda path: [], ProcessLimits())
     with pytest.raises(InputError, match="--timer host is for CPUs"):
-        choose_timer("host", "cuda:0", lambda path: [], Limits())
+        choose_timer("host", "cuda:0", lambda path: [], ProcessLimits())
 
 
 def test_the_best_timer_that_works_is_taken_and_the_others_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
     why = {"cupti": "the profiler lost 3 launches", "graph": None, "events": None}
     monkeypatch.setattr("inferometer.bench.timer_choice._try", lambda timer, *_: why[timer])
-    found = choose_timer(None, "cuda:0", lambda path: [], Limits())
+    found = choose_timer(None, "cuda:0", lambda path: [], ProcessLimits())
     assert (found.timer, found.refused) == ("graph", {"cupti": "the profiler lost 3 launches"})
     with pytest.raises(Unavailable, match="no timer works on cuda:0: cupti: the profiler lost 3 launches"):
-        choose_timer("cupti", "cuda:0", lambda path: [], Limits())
+        choose_timer("cupti", "cuda:0", lambda path: [], ProcessLimits())
