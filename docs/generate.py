@@ -18,9 +18,10 @@ from make_picture import PICTURE, make_picture
 from pages import ROOT, PageError, refresh, runnable_pages
 
 from inferometer.commands.main import cli
-from inferometer.findings.engine import TITLE, known_rules
+from inferometer.findings.engine import known_rules
 from inferometer.findings.rule import Rule
 from inferometer.formats.base import Format, known_formats
+from inferometer.reports.views.findings import TITLE
 from inferometer.trace import store_writer
 from inferometer.trace.losses import KINDS, Kind
 from inferometer.trace.tables import TABLES, Table

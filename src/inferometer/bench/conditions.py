@@ -10,7 +10,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inferometer.bench.results import Conditions
-from inferometer.bench.sample_remarks import find_remarks
+from inferometer.bench.sample_remarks import Sample, find_remarks
 from inferometer.hardware.measure.load import HostLoad
 from inferometer.hardware.measure.nvml import POWER_CAP, GpuState, Nvml, open_nvml
 
@@ -43,18 +42,6 @@ class Host(Protocol):
 
     def state(self) -> dict[str, float]:
         """Now, by metric."""
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One look at the machine, between two times in ns: metrics by name with their units, and reasons of throttling."""
-
-    began_ns: int
-    ended_ns: int
-    metrics: dict[str, float]
-    reasons: frozenset[str]
-    is_idle: bool = False
-    processes: frozenset[int] = frozenset()
 
 
 class Watch:

@@ -1,15 +1,12 @@
-"""What samples of a machine say against the times that were taken meanwhile, in words."""
+"""Samples of a machine, and what they say against the times that were taken meanwhile."""
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
 from inferometer.hardware.measure.nvml import POWER_CAP
 from inferometer.units import format_share
-
-if TYPE_CHECKING:
-    from inferometer.bench.conditions import Sample
 
 _STEADY = 0.02  # of the clock: locked clocks stay within it
 _WARMED_C = 3.0  # sensors count in whole degrees, so less may be their rounding
@@ -20,8 +17,20 @@ _SHORT_NS = 1_000_000_000  # the first sample and the last take more of what is 
 _MINUTE_NS = 60e9
 
 
+@dataclass(frozen=True)
+class Sample:
+    """One look at the machine, between two times in ns: metrics by name with their units, and reasons of throttling."""
+
+    began_ns: int
+    ended_ns: int
+    metrics: dict[str, float]
+    reasons: frozenset[str]
+    is_idle: bool = False
+    processes: frozenset[int] = frozenset()
+
+
 def find_remarks(
-    samples: "Sequence[Sample]", own: Collection[int], *, watches_gpu: bool, cpu_share: float
+    samples: Sequence[Sample], own: Collection[int], *, watches_gpu: bool, cpu_share: float
 ) -> tuple[str, ...]:
     """Of clocks, power, heat and others, each at most once; none of what is as it should be."""
     if not samples:
@@ -33,7 +42,7 @@ def find_remarks(
     return tuple(found)
 
 
-def _gpu(samples: "Sequence[Sample]", own: Collection[int]) -> Iterator[str]:
+def _gpu(samples: Sequence[Sample], own: Collection[int]) -> Iterator[str]:
     metrics = {name for sample in samples for name in sample.metrics}
     if not metrics & {"sm_clock_hz", "temperature_c", "power_w"}:
         yield (
@@ -56,7 +65,7 @@ def _gpu(samples: "Sequence[Sample]", own: Collection[int]) -> Iterator[str]:
     yield from _others(frozenset().union(*(sample.processes for sample in samples)), own)
 
 
-def _heat(samples: "Sequence[Sample]") -> Iterator[str]:
+def _heat(samples: Sequence[Sample]) -> Iterator[str]:
     """The slope of a line through all samples."""
     times, degrees = _series(samples, "temperature_c")
     if len(times) < 3 or times[-1] == times[0]:
@@ -82,7 +91,7 @@ def _others(seen: Collection[int], own: Collection[int]) -> Iterator[str]:
         )
 
 
-def _host(samples: "Sequence[Sample]", *, watches_gpu: bool) -> Iterator[str]:
+def _host(samples: Sequence[Sample], *, watches_gpu: bool) -> Iterator[str]:
     _, shares = _series(samples, "others_share")
     if len(shares) and float(np.median(shares)) > _OTHERS:
         yield (f"Other processes took {format_share(float(np.median(shares)))} of all cores (median). Repeat it alone.")
@@ -91,7 +100,7 @@ def _host(samples: "Sequence[Sample]", *, watches_gpu: bool) -> Iterator[str]:
         yield "Clocks of the cores are unknown: the machine doesn't tell them."
 
 
-def _series(samples: "Sequence[Sample]", metric: str) -> "tuple[np.ndarray, np.ndarray]":
+def _series(samples: Sequence[Sample], metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Times in ns and values, where there is one."""
     known = [(sample.began_ns, sample.metrics[metric]) for sample in samples if metric in sample.metrics]
     times, values = zip(*known, strict=True) if known else ((), ())

@@ -51,7 +51,7 @@ def run(
 
 def _show(found: "Findings", out: Output) -> None:
     if out.form is not None:
-        out.show(found.as_table() if out.form in ("csv", "tsv") else found)
+        out.show(found)
         return
     from inferometer.reports.finding_list import render_findings
 

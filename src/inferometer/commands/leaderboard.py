@@ -122,7 +122,7 @@ def _rank(paths: Sequence[str], base: str | None, page: _Page | None, *, check: 
         about = {} if page is None else {"page": describe_page(page.place, page.form, left_out)}
         out.write_json({**ranking.as_json(), **about})
     elif page is None or out.form:
-        out.show(ranking.as_table() if out.form in ("csv", "tsv") else ranking)
+        out.show(ranking)
     elif page.place != STDOUT:
         say_page(page.place, out)
     warn_left_out(left_out)

@@ -7,12 +7,12 @@ hold several runs: each is looked at alone, since lengths of contexts and median
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import polars as pl
 
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.analyses.timeline.budget import SCHEMA as BUDGET
 from inferometer.errors import UnknownName
 from inferometer.findings.causes import explain
@@ -30,27 +30,6 @@ if TYPE_CHECKING:
     from inferometer.hardware import Device
 
 _AT_ONCE = 4  # rules
-
-TITLE = "What to look at first"
-
-_FIELDS = (
-    Field("severity", "Severity", "text"),
-    Field("title", "Finding", "name"),
-    Field("size_ns", "Time", "ns"),
-    Field("share", "Share", "share"),
-    Field("rule", "Rule", "text", spare=1),
-)
-_TABLE = (
-    Field("number", "Number", "count"),
-    Field("severity", "Severity", "text"),
-    Field("rule", "Rule", "text"),
-    Field("title", "Finding", "name"),
-    Field("size_ns", "Time", "ns"),
-    Field("share", "Share", "share"),
-    Field("evidence", "Evidence", "text"),
-    Field("next", "Next", "text"),
-    Field("explained_by", "Explained by", "text"),
-)
 _SCHEMA = pl.Schema(
     {
         **dict.fromkeys(("rule", "severity", "title"), pl.String()),
@@ -72,6 +51,7 @@ class Findings(Result):
     `left_out` counts those that were asked not to be listed.
     """
 
+    view: ClassVar[str] = "findings"
     source: str
     findings: tuple[Finding, ...]
     losses: Losses
@@ -88,36 +68,10 @@ class Findings(Result):
         grave = SEVERITIES[: SEVERITIES.index(severity) + 1]
         return tuple(finding for finding in self.findings if finding.severity in grave)
 
-    def first(self, top: int) -> Section:
-        """A table of the first ones that no other explains; below it, of each what shows it best and what to do."""
-        causes = [finding for finding in self.findings if finding.explained_by is None]
-        notes = [
-            f"{number}. {' '.join(finding.evidence[:1])} Next: {finding.next}"
-            for number, finding in enumerate(causes[:top], start=1)
-            if finding.severity != "info"
-        ]
-        more = len(self.findings) - len(causes[:top])
-        if more:
-            notes.append(f"{more:,} more, and all evidence: inferometer findings {self.source}")
-        notes += self.examined.sentences(found=bool(self.findings))
-        return Section(TITLE, _FIELDS, _frame(causes[:top]), tuple(notes))
-
-    def by_part(self, top: int) -> dict[str, str]:
-        """By row of the budget (`part_key`), the numbers of the findings in `first(top)` that speak of it."""
-        causes = [finding for finding in self.findings if finding.explained_by is None]
-        told: dict[str, list[str]] = {}
-        for number, finding in enumerate(causes[:top], start=1):
-            for part in finding.parts:
-                told.setdefault(part, []).append(str(number))
-        return {part: ", ".join(numbers) for part, numbers in told.items()}
-
-    def as_table(self) -> "FindingTable":
-        """One row a finding with its evidence and next step, for spreadsheets."""
-        return FindingTable(self, self.losses)
-
-    def sections(self) -> Sequence[Section]:
-        """One table; what is more than `info` is explained below it."""
-        return [Section(TITLE, _FIELDS, self.to_polars(), tuple(self._notes()))]
+    @property
+    def causes(self) -> tuple[Finding, ...]:
+        """Those that no other explains."""
+        return tuple(finding for finding in self.findings if finding.explained_by is None)
 
     def as_json(self) -> dict[str, Any]:
         """The findings with all evidence."""
@@ -132,37 +86,7 @@ class Findings(Result):
 
     def to_polars(self) -> pl.DataFrame:
         """One row a finding."""
-        return _frame(self.findings)
-
-    def _notes(self) -> Iterator[str]:
-        for number, finding in enumerate(self.findings, start=1):
-            if finding.severity != "info":
-                yield f"{number}. {finding.title}: {' '.join(finding.evidence)} Next: {finding.next}"
-        if self.left_out:
-            yield f"{self.left_out:,} more are not listed."
-        yield from self.examined.sentences(found=bool(self.findings))
-
-
-@dataclass(frozen=True)
-class FindingTable(Result):
-    """Findings as rows that hold all their text."""
-
-    findings: Findings
-    losses: Losses
-
-    def sections(self) -> Sequence[Section]:
-        """The table; sentences of evidence are joined."""
-        rows = self.findings.to_polars().with_columns(pl.col("evidence").list.join(" "))
-        numbered = rows.with_row_index("number", offset=1)
-        return [Section(TITLE, _TABLE, numbered.select(field.column for field in _TABLE))]
-
-    def as_json(self) -> dict[str, Any]:
-        """The findings'."""
-        return self.findings.as_json()
-
-
-def _frame(findings: Sequence[Finding]) -> pl.DataFrame:
-    return pl.DataFrame([finding.as_json() for finding in findings], schema=_SCHEMA, orient="row")
+        return pl.DataFrame([finding.as_json() for finding in self.findings], schema=_SCHEMA, orient="row")
 
 
 def find_findings(

@@ -1,6 +1,6 @@
 """What the rules looked at, and how much of the devices' idle time no finding is about: so that "none" is an answer."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,18 +9,8 @@ import polars as pl
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.finding import Finding
 from inferometer.trace.trace import Trace
-from inferometer.units import format_count, format_duration, format_share
 
-_TABLES: Final = {  # with a row of each in words
-    "launches": ("launch", "launches"),
-    "calls": ("call", "calls"),
-    "ops": ("op", "ops"),
-    "frames": ("frame", "frames"),
-    "spans": ("span", "spans"),
-    "steps": ("step", "steps"),
-    "totals": ("sum", "sums"),
-    "log": ("line of the log", "lines of the log"),
-}
+_TABLES: Final = ("launches", "calls", "ops", "frames", "spans", "steps", "totals", "log")
 
 
 @dataclass(frozen=True)
@@ -55,31 +45,6 @@ class Examined:
             "explained_idle_ns": self.explained_ns,
             "unexplained_idle_ns": self.unexplained_ns,
         }
-
-    def sentences(self, *, found: bool) -> Iterator[str]:
-        """What was examined and, where all rules were asked, the idle time; `found`: whether there are findings."""
-        rows = ", ".join(f"{format_count(n)} {_TABLES[table][n != 1]}" for table, n in self.rows.items() if n)
-        of = f" on {self.devices:,} device{'' if self.devices == 1 else 's'}" if self.devices else ""
-        asked = "1 rule" if self.rules == 1 else f"{self.rules:,} rules"
-        nothing = "" if found else ": nothing is above their thresholds"
-        yield f"{asked} looked at {rows or 'no rows'}{of}{nothing}."
-        if self.of_all_rules and self.window_ns and self.idle_ns is not None and self.explained_ns is not None:
-            yield self._idle(self.window_ns, self.idle_ns, self.idle_ns - self.explained_ns)
-
-    def _idle(self, window_ns: int, idle_ns: int, rest_ns: int) -> str:
-        where = "the device's window" if self.devices == 1 else f"the windows of {self.devices:,} devices"
-        share = format_share(idle_ns / window_ns)
-        told = f"Idle time is {format_duration(idle_ns)}, {share} of {where}"
-        if not idle_ns:
-            return f"No time of {where} is idle."
-        if rest_ns == idle_ns:
-            return f"{told}; no finding is about it."
-        if not rest_ns:
-            return f"{told}; the findings account for all of it."
-        return (
-            f"{told}: the findings account for {format_duration(idle_ns - rest_ns)}; "
-            f"{format_duration(rest_ns)} ({format_share(rest_ns / window_ns)}) are in none."
-        )
 
 
 def examine(

@@ -8,9 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from inferometer.errors import clean
-from inferometer.findings.engine import TITLE, Findings
+from inferometer.findings.engine import Findings
 from inferometer.findings.finding import Finding
 from inferometer.reports.base import loss_lines, scope_line
+from inferometer.reports.views.findings import TITLE, what_was_examined
 from inferometer.units import format_duration, format_share
 
 _PIPE_WIDTH = 10_000
@@ -33,7 +34,7 @@ def render_findings(result: Findings, *, is_terminal: bool) -> str:
         console.print(Text(f"{result.left_out:,} more are not listed.", style="dim"))
     if result.findings:
         console.print()
-    for sentence in result.examined.sentences(found=bool(result.findings)):
+    for sentence in what_was_examined(result):
         console.print(Text(sentence), soft_wrap=not is_terminal)
     lines = [*loss_lines(result.losses), *filter(None, [scope_line(result.losses)])]
     if lines:

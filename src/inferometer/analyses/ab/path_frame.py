@@ -47,7 +47,7 @@ _VERSUS = {
 
 
 def path_frame(rows: Sequence[PathRow], arms: Sequence[str]) -> pl.DataFrame:
-    """One row per path; columns of each arm end in its number, `time_ns_0`, and 0, the base, is compared with nothing."""
+    """One row per path; columns of an arm end in its number: `time_ns_0` is the base's, compared with nothing."""
     schema: dict[str, Any] = dict(_PATH)
     for a in range(len(arms)):
         columns = _OWN if a == 0 else _OWN | _VERSUS

@@ -32,7 +32,7 @@ _LIST = {
     "binding": pl.String,
     "sol_fraction": pl.Float64,
 }
-_OWN = {
+_OWN: dict[str, type[pl.DataType]] = {
     "index": pl.Int64,
     "flops": pl.Int64,
     "bytes": pl.Int64,

@@ -7,13 +7,14 @@ where neither run has cold ones.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
+import polars as pl
 
-from inferometer.analyses.result import Result, Section
+from inferometer.analyses.result import Result
 from inferometer.bench.ranking.run_facts import Change, find_changes
 from inferometer.bench.ranking.shape_figures import Figure, key_of
 from inferometer.bench.ranking.standing import NamedRun
@@ -26,6 +27,13 @@ SAME = 1.02
 what changed from one to the other, such as clocks and temperature."""
 
 Became = Literal["right", "wrong"]
+_SCHEMA = {
+    **dict.fromkeys(("operator", "shape", "contender", "became", "verdict"), pl.String),
+    **dict.fromkeys(("speedup", "low", "high"), pl.Float64),
+    "mode": pl.String,
+    **dict.fromkeys(("base_ns", "candidate_ns"), pl.Float64),
+    "why": pl.String,
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,24 @@ class ShapeDifference:
         if self.base.is_right == self.candidate.is_right:
             return None
         return "right" if self.candidate.is_right else "wrong"
+
+    def as_row(self) -> dict[str, Any]:
+        """Its cells in a table; the contender is the candidate's."""
+        speedup = self.speedup
+        return {
+            "operator": self.base.operator,
+            "shape": self.base.shape,
+            "contender": self.candidate.contender,
+            "became": self.became,
+            "verdict": self.verdict,
+            "speedup": speedup and speedup.value,
+            "low": speedup and speedup.low,
+            "high": speedup and speedup.high,
+            "mode": self.mode,
+            "base_ns": self.base_ns,
+            "candidate_ns": self.candidate_ns,
+            "why": self.why,
+        }
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -78,6 +104,7 @@ class Differences(Result):
     `unpaired`: contenders that stand in one run alone. `only_base`, `only_candidate`: shapes of the others that do.
     """
 
+    view: ClassVar[str] = "ranking.differences"
     base: NamedRun
     candidate: NamedRun
     changes: tuple[Change, ...]
@@ -112,15 +139,9 @@ class Differences(Result):
             return True
         return any(each.became == "wrong" or each.verdict == "slower" for each in self.shapes)
 
-    def sections(self) -> Sequence[Section]:
-        from inferometer.bench.ranking.difference_tables import difference_sections
-
-        return difference_sections(self)
-
-    def remarks(self) -> Sequence[str]:
-        from inferometer.bench.ranking.difference_tables import difference_remarks
-
-        return difference_remarks(self)
+    def to_polars(self) -> pl.DataFrame:
+        """One row per shape that both runs have."""
+        return pl.DataFrame([each.as_row() for each in self.shapes], schema=_SCHEMA, orient="row")
 
     def as_json(self) -> dict[str, Any]:
         return {

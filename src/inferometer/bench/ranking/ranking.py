@@ -9,23 +9,36 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, ClassVar, Literal
 
-from inferometer.analyses.result import Result, Section
+import msgspec
+import polars as pl
+
+from inferometer.analyses.result import Result
+from inferometer.bench.ranking.differences import Differences, find_differences
 from inferometer.bench.ranking.score import Score, score
-from inferometer.bench.ranking.shape_figures import FUNCTIONAL_ONLY, Figure, key_of
+from inferometer.bench.ranking.shape_figures import FUNCTIONAL_ONLY, Figure, key_of, sol_fraction, why_no_fraction
 from inferometer.bench.ranking.standing import Group, NamedRun, Standing, Superseded, check_run, common_keys, group_runs
-from inferometer.bench.results import ShapeResult
+from inferometer.bench.results import Run, ShapeResult
 from inferometer.errors import UnknownName
 from inferometer.operators.operator import Operator
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 
-if TYPE_CHECKING:
-    from inferometer.bench.ranking.differences import Differences
-
 OWN = 0.5
 """A contender whose file defines less than this share of its device time is a library in a wrapper."""
+
+_SCHEMA = {
+    "device": pl.String,
+    "rank": pl.Int64,
+    "is_tied": pl.Boolean,
+    "contender": pl.String,
+    "right": pl.Int64,
+    "asked": pl.Int64,
+    **dict.fromkeys(("score", "score_low", "score_high"), pl.Float64),
+    **dict.fromkeys(("speedup", "speedup_low", "speedup_high"), pl.Float64),
+    "own": pl.Float64,
+}
 
 By = Literal["score", "speedup", "nothing"]
 _FIGURE: Mapping[By, Callable[[Score], Figure | None]] = {
@@ -63,6 +76,38 @@ class Ranked:
     def concerns(self) -> Counter[str]:
         """What makes its times doubtful, with the number of its shapes."""
         return Counter(words for each in self.standing.results for words in dict.fromkeys(each.concerns))
+
+    def as_row(self, device: str) -> dict[str, Any]:
+        """Its figures, each with its interval."""
+        figures = {"score": self.score.strict.median, "speedup": self.score.speedup}
+        ends = [(name, figure) for name, figure in figures.items() if figure is not None]
+        return {
+            "device": device,
+            "rank": self.rank,
+            "is_tied": self.is_tied,
+            "contender": self.name,
+            "right": self.score.right,
+            "asked": self.score.asked,
+            **{name: figure.value for name, figure in ends},
+            **{f"{name}_low": figure.low for name, figure in ends},
+            **{f"{name}_high": figure.high for name, figure in ends},
+            "own": self.own,
+        }
+
+    def as_json(self, *, functional_only: bool) -> dict[str, Any]:
+        """With every shape."""
+        return {
+            "rank": self.rank,
+            "tied": self.is_tied,
+            "contender": self.name,
+            "about": msgspec.to_builtins(self.standing.about),
+            "right": self.score.is_right,
+            "own_share": self.own,
+            "library": self.is_library,
+            "runs": [name for name, _ in self.standing.runs],
+            "score": msgspec.to_builtins(self.score),
+            "shapes": [_shape_as_json(each, functional_only=functional_only) for each in self.standing.results],
+        }
 
 
 @dataclass(frozen=True)
@@ -106,6 +151,19 @@ class DeviceRanking:
         names = sorted(by_operator, key=lambda name: order.get(name, len(order)))
         return [(name, [*self._over_common(by_operator[name], known)]) for name in names]
 
+    def as_json(self) -> dict[str, Any]:
+        """With every contender."""
+        return {
+            "device": self.device,
+            "functional_only": self.functional_only,
+            "by": self.by,
+            "base": self.base,
+            "shapes": self.shapes,
+            "shapes_left_out": self.left_out,
+            "superseded": msgspec.to_builtins(self.superseded),
+            "contenders": [each.as_json(functional_only=self.functional_only) for each in self.contenders],
+        }
+
     def _over_common(
         self, contenders: Sequence[Standing], known: Mapping[str, Operator]
     ) -> Iterator[tuple[str, Score]]:
@@ -119,50 +177,26 @@ class DeviceRanking:
 class Ranking(Result):
     """One order a device, functional runs last; `differences` where exactly two runs were given."""
 
+    view: ClassVar[str] = "ranking.ranking"
     devices: tuple[DeviceRanking, ...]
     runs: tuple[NamedRun, ...]
     losses: Losses
-    differences: "Differences | None" = None
+    differences: Differences | None = None
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        from inferometer.bench.ranking.sections import ranking_facts
-
-        return ranking_facts(self)
-
-    def sections(self) -> Sequence[Section]:
-        from inferometer.bench.ranking.sections import ranking_sections
-
-        return ranking_sections(self)
-
-    def remarks(self) -> Sequence[str]:
-        from inferometer.bench.ranking.remarks import ranking_remarks
-
-        return ranking_remarks(self)
-
-    def as_table(self) -> "ShapeTable":
-        """Every shape of every contender with exact numbers; for spreadsheets."""
-        return ShapeTable(self, self.losses)
+    def to_polars(self) -> pl.DataFrame:
+        """One row per contender and device, in order."""
+        return pl.DataFrame([each.as_row(device) for device, each in self._contenders()], schema=_SCHEMA, orient="row")
 
     def as_json(self) -> dict[str, Any]:
-        from inferometer.bench.ranking.as_json import ranking_json
+        """Every result with what it comes to. Runs without their results, which stand at their contenders."""
+        return {
+            "runs": [_run_as_json(name, run) for name, run in self.runs],
+            "devices": [each.as_json() for each in self.devices],
+            "differences": None if self.differences is None else self.differences.as_json(),
+        }
 
-        return ranking_json(self)
-
-
-@dataclass(frozen=True)
-class ShapeTable(Result):
-    """The drill-down: one row per shape and contender."""
-
-    ranking: Ranking
-    losses: Losses
-
-    def sections(self) -> Sequence[Section]:
-        from inferometer.bench.ranking.tables import every_shape
-
-        return [every_shape(self.ranking)]
-
-    def as_json(self) -> dict[str, Any]:
-        return self.ranking.as_json()
+    def _contenders(self) -> Iterator[tuple[str, Ranked]]:
+        return ((device.device, each) for device in self.devices for each in device.contenders)
 
 
 def rank_runs(runs: Sequence[NamedRun], *, base: str | None = None) -> Ranking:
@@ -180,8 +214,6 @@ def rank_runs(runs: Sequence[NamedRun], *, base: str | None = None) -> Ranking:
         FormatError: A run holds what can't be.
         UnknownName: Nothing was timed against `base`.
     """
-    from inferometer.bench.ranking.differences import find_differences
-
     named = _distinct(runs)
     for name, run in named:
         check_run(name, run)
@@ -191,6 +223,20 @@ def rank_runs(runs: Sequence[NamedRun], *, base: str | None = None) -> Ranking:
     devices = tuple(_rank(group, base) for group in groups)
     differences = find_differences(*named) if len(named) == 2 else None
     return Ranking(devices, tuple(named), Losses(ALL_TABLES), differences)
+
+
+def _run_as_json(name: str, run: Run) -> dict[str, Any]:
+    return {"name": name, **{key: value for key, value in msgspec.to_builtins(run).items() if key != "results"}}
+
+
+def _shape_as_json(result: ShapeResult, *, functional_only: bool) -> dict[str, Any]:
+    fraction = None if functional_only else sol_fraction(result)
+    return {
+        **msgspec.to_builtins(result),
+        "right": result.is_right,
+        "sol_fraction": None if fraction is None else fraction.value,
+        "no_sol_fraction": why_no_fraction(result, functional_only=functional_only),
+    }
 
 
 def _catalogue() -> dict[str, Operator]:

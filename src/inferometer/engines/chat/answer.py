@@ -6,28 +6,18 @@ what a device does ahead of the host isn't hidden. Text and terminal aren't in t
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from inferometer.analyses.result import Field, Result, Section, frame_of
+import polars as pl
+
+from inferometer.analyses.result import Result
 from inferometer.engines.sampling import Sampling
 from inferometer.errors import InferometerError
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 
 Ended = Literal["eos", "new_tokens", "context", "interrupted", "failed"]
-_IN_WORDS: dict[Ended, str] = {
-    "eos": "the model ended it",
-    "new_tokens": "as many as were asked for",
-    "context": "the model's context is full",
-    "interrupted": "interrupted",
-    "failed": "failed",
-}
-_OPERATORS = (
-    Field("operator", "Operator", "text"),
-    Field("backend", "Ran on", "text"),
-    Field("calls", "Calls", "count"),
-    Field("reason", "Why not as chosen", "name"),
-)
+_SCHEMA = {"operator": pl.String, "backend": pl.String, "calls": pl.Int64, "reason": pl.String}
 
 
 @dataclass(frozen=True)
@@ -142,28 +132,15 @@ class Answer:
 class ChatAnswer(Result):
     """An answer with what gave it, for reports; `brief`: only what is new with it."""
 
+    view: ClassVar[str] = "chat.answer"
     setup: Setup
     answer: Answer
     brief: bool = False
     losses: Losses = field(default_factory=lambda: Losses(ALL_TABLES))
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        """A line per metric."""
-        return [*([] if self.brief else self._what_answered()), *self._what_it_took()]
-
-    def sections(self) -> Sequence[Section]:
+    def to_polars(self) -> pl.DataFrame:
         """Which backend ran each operator."""
-        if self.brief:
-            return []
-        rows = [asdict(each) for each in self.answer.operators]
-        return [Section("Operators", _OPERATORS, frame_of(rows, _OPERATORS))]
-
-    def remarks(self) -> Sequence[str]:
-        """What a reader of the times must know."""
-        if self.brief:
-            return ()
-        cost = "Times include what recording costs; `inferometer summary` estimates it."
-        return [*self.setup.notes, *([cost] if self.setup.recording else [])]
+        return pl.DataFrame([asdict(each) for each in self.answer.operators], schema=_SCHEMA, orient="row")
 
     def as_json(self) -> dict[str, Any]:
         """Setup, text, tokens and every metric."""
@@ -192,52 +169,6 @@ class ChatAnswer(Result):
             "operators": [asdict(use) for use in answer.operators],
         }
 
-    def _what_answered(self) -> list[tuple[str, str]]:
-        from inferometer.units import format_bytes, format_count, format_duration
-
-        setup = self.setup
-        size = f"{format_count(setup.parameters)} parameters, {format_bytes(setup.weight_bytes)} of {setup.dtype}"
-        warm_up = "none" if setup.warm_up is None else format_duration(setup.warm_up.total_ns)
-        return [
-            ("Model", f"{setup.model}: {size} on {setup.device}"),
-            ("Weights", setup.source),
-            ("Backend", setup.arm),
-            ("Load", f"{format_duration(setup.load_ns)}; warm-up {warm_up}"),
-        ]
-
-    def _what_it_took(self) -> list[tuple[str, str]]:
-        from inferometer.units import format_bytes, format_count, format_duration
-
-        answer = self.answer
-        middle, p95, most = (format_duration(answer.token_ns_at(share)) for share in (0.5, 0.95, 1))
-        memory = f"peak {format_bytes(answer.peak_rss_bytes)} of the process"
-        if answer.peak_device_bytes is not None:
-            memory += f", {format_bytes(answer.peak_device_bytes)} of the device"
-        tokens = f"{format_count(answer.prompt_tokens)} of the prompt, {format_count(len(answer.tokens))} new"
-        return [
-            ("Tokens", f"{tokens}: {_IN_WORDS[answer.ended]}"),
-            ("TTFT", f"{format_duration(answer.ttft_ns)}{self._coldness()}"),
-            ("Prefill", f"{format_duration(answer.prefill_ns)}, {_per_s(answer.prefill_tokens_per_s)}"),
-            ("Decode", f"{middle} per token (median), p95 {p95}, max {most}, {_per_s(answer.decode_tokens_per_s)}"),
-            ("Overall", f"{format_duration(answer.total_ns)}, {_per_s(answer.tokens_per_s)}"),
-            ("Memory", memory),
-        ]
-
-    def _coldness(self) -> str:
-        from inferometer.units import format_duration
-
-        if self.brief:
-            return ""
-        if self.setup.warm_up is None:
-            return ", cold: with what the first call compiles"
-        return f"; {format_duration(self.setup.warm_up.ttft_ns)} cold, with what the first call compiles"
-
 
 def _rate(tokens: int, time_ns: int | None) -> float | None:
     return tokens * 1e9 / time_ns if tokens and time_ns else None
-
-
-def _per_s(rate: float | None) -> str:
-    from inferometer.units import MISSING, format_sample
-
-    return f"{MISSING if rate is None else format_sample(rate)} tokens/s"

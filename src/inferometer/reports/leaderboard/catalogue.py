@@ -10,6 +10,7 @@ from inferometer.reports.leaderboard.regimes import COLORS, REGIMES
 from inferometer.reports.page.blocks import Block, Chart, Grid
 from inferometer.reports.page.drawing import axis
 from inferometer.reports.page.sampling import rounded
+from inferometer.reports.views.leaderboard import catalogue
 from inferometer.units import format_share
 
 _TITLE = "Operators"
@@ -17,7 +18,7 @@ _TITLE = "Operators"
 
 def build_catalogue(board: Leaderboard) -> Block:
     """A table and a chart."""
-    section = board.catalogue()
+    section = catalogue(board)
     frame = section.frame.with_columns(instead=pl.lit(LAUNCH_BOUND))
     section = replace(section, title=_TITLE, frame=frame, notes=[*section.notes, f"S: {LEGEND}"])
     bands = dict.fromkeys(("sol_fraction", "published_fraction"), band_of)
@@ -28,7 +29,7 @@ def build_catalogue(board: Leaderboard) -> Block:
 
 
 def _bars(board: Leaderboard) -> Chart:
-    rows = board.catalogue().frame
+    rows = board.to_polars()
     data = []
     for regime, words in REGIMES.items():
         own = rows.filter(rows["regime"] == regime)

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from inferometer.analyses.hardware.devices import describe_device
-from inferometer.analyses.operators.leaderboard import Leaderboard, Platform, headline_section
+from inferometer.analyses.operators.leaderboard import Leaderboard, Platform
 from inferometer.reports.page.blocks import Block, Facts, Grid, Tab, Tabs, Words
 from inferometer.reports.views.layout import Field, Kind
+from inferometer.reports.views.leaderboard import headline_section
 from inferometer.reports.views.view import facts_of, remarks_of, sections_of
 
 _TITLE = "Hardware"

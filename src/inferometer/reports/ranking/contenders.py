@@ -9,12 +9,12 @@ import polars as pl
 from inferometer.bench.ranking.ranking import DeviceRanking, Ranking
 from inferometer.bench.ranking.score import Score
 from inferometer.bench.ranking.shape_figures import Figure
-from inferometer.bench.ranking.tables import operators_section, ranked_section
 from inferometer.reports.leaderboard.bands import LEGEND, band_of
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Tab, Tabs, Words
 from inferometer.reports.page.drawing import SERIES, axis, color, distinct
 from inferometer.reports.page.drawing import cut as cut_label
 from inferometer.reports.page.sampling import rounded
+from inferometer.reports.views.ranking.tables import operators_section, ranked_section
 from inferometer.units import format_share
 
 MOST_OPERATORS = 40

@@ -1,8 +1,8 @@
 """What differs between two runs, and how their shapes compare."""
 
-from inferometer.bench.ranking.difference_tables import changes_section, difference_remarks, differences_section
 from inferometer.bench.ranking.differences import Differences
 from inferometer.reports.page.blocks import Block, Grid, Part, Words
+from inferometer.reports.views.ranking.differences import changes_section, difference_remarks, differences_section
 
 
 def build_differences(found: Differences) -> Block:

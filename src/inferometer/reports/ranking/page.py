@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from inferometer import __version__
 from inferometer.bench.ranking.ranking import Ranking
-from inferometer.bench.ranking.tables import runs_section
 from inferometer.reports.page.blocks import Block, Facts, Grid, Point, Points, Words
 from inferometer.reports.page.document import Page, render_page
 from inferometer.reports.page.grids import TableLimits
@@ -13,6 +12,7 @@ from inferometer.reports.ranking.contenders import build_operators, build_rankin
 from inferometer.reports.ranking.definitions import build_definitions
 from inferometer.reports.ranking.differences import build_differences
 from inferometer.reports.ranking.shapes import build_shapes
+from inferometer.reports.views.ranking.tables import runs_section
 from inferometer.reports.views.view import facts_of, remarks_of
 
 _TEXT_BYTES = 2_700_000  # for tables and texts, beside 4.8 MB of the drawing library

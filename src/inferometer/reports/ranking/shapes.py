@@ -5,10 +5,10 @@ from dataclasses import replace
 import polars as pl
 
 from inferometer.bench.ranking.ranking import DeviceRanking, Ranking
-from inferometer.bench.ranking.tables import shapes_section
 from inferometer.reports.leaderboard.bands import LEGEND, band_of
 from inferometer.reports.page.blocks import Block, Fold, Folds, Grid, Tab, Tabs, Words
 from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.ranking.tables import shapes_section
 
 _TITLE = "Shapes"
 _SAID = frozenset({"operator", "device"})  # by the fold and the tab

@@ -68,8 +68,8 @@ def _table(found: ModelBounds) -> Section:
     return Section("Kernels", [Field("phase", "Phase", "text"), Field("unit", "Each", "text"), *fields], rows)
 
 
-def _told(found: ModelBounds) -> dict[str, list[str]]:
+def _in_json(found: ModelBounds) -> dict[str, list[str]]:
     return {"remarks": list(_remarks(found))}
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, told=_told, table=_table)
+VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, in_json=_in_json, table=_table)

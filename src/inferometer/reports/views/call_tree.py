@@ -55,8 +55,8 @@ def _joined(nodes: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**nodes.schema, "indented": pl.String})
 
 
-def _told(tree: CallTreeTable) -> dict[str, list[str]]:
+def _in_json(tree: CallTreeTable) -> dict[str, list[str]]:
     return {"remarks": list(_remarks(tree))}
 
 
-VIEW = View(sections=_sections, remarks=_remarks, told=_told)
+VIEW = View(sections=_sections, remarks=_remarks, in_json=_in_json)

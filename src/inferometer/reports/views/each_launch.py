@@ -26,8 +26,8 @@ def _remarks(found: EachLaunch) -> Sequence[str]:
     return [*(some if found.frame.height < found.launches else []), *found.said]
 
 
-def _told(found: EachLaunch) -> dict[str, list[str]]:
+def _in_json(found: EachLaunch) -> dict[str, list[str]]:
     return {"remarks": list(_remarks(found))}
 
 
-VIEW = View(sections=_sections, remarks=_remarks, told=_told)
+VIEW = View(sections=_sections, remarks=_remarks, in_json=_in_json)

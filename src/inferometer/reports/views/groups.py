@@ -73,7 +73,7 @@ def _remarks(found: Groups) -> Iterator[str]:
         )
 
 
-def _told(found: Groups) -> dict[str, list[str]]:
+def _in_json(found: Groups) -> dict[str, list[str]]:
     return {"remarks": list(_remarks(found))}
 
 
@@ -143,4 +143,4 @@ def _some(kernels: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-VIEW = View(sections=_sections, remarks=_remarks, told=_told)
+VIEW = View(sections=_sections, remarks=_remarks, in_json=_in_json)

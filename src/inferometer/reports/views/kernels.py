@@ -14,10 +14,10 @@ _KIND = Field("kind", "Kind", "text")
 
 
 def _sections(table: KernelTable) -> Sequence[Section]:
-    return [Section(_title(each), fields_of(each), each.frame) for each in (table, *table.others)]
+    return [Section(title_of(each), fields_of(each), each.frame) for each in (table, *table.others)]
 
 
-def _title(table: KernelTable) -> str:
+def title_of(table: KernelTable) -> str:
     """The heading; it names the section where there are several, or another than the first was asked for."""
     return f"Kernels, section {table.section}" if table.others or table.section else "Kernels"
 

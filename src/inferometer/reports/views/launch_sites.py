@@ -68,8 +68,8 @@ def _say(how: str) -> str:
     return _SAID.get(how) or REASONS[how]
 
 
-def _told(sites: LaunchSites) -> dict[str, list[str]]:
+def _in_json(sites: LaunchSites) -> dict[str, list[str]]:
     return {"remarks": list(_remarks(sites))}
 
 
-VIEW = View(sections=_sections, remarks=_remarks, told=_told)
+VIEW = View(sections=_sections, remarks=_remarks, in_json=_in_json)

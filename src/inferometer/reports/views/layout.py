@@ -1,5 +1,54 @@
 """What a view is made of: sections, and the columns that they show."""
 
-from inferometer.analyses.result import Field, Kind, Section, frame_of
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-__all__ = ["Field", "Kind", "Section", "frame_of"]
+import polars as pl
+
+Kind = Literal["text", "name", "count", "ns", "share", "bytes", "ratio", "number"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column of a section.
+
+    `kind` tells renderers its unit: `ns`, `share` (0 to 1), `bytes`; a `ratio` shows four digits, a `name` may be cut.
+
+    Where a terminal is too narrow, columns are left out, those with the highest `spare` first and 0 never.
+    """
+
+    column: str
+    title: str
+    kind: Kind
+    spare: int = 0
+
+
+_DTYPES: Mapping[Kind, Any] = {
+    "text": pl.String,
+    "name": pl.String,
+    "count": pl.Int64,
+    "bytes": pl.Int64,
+    "ns": pl.Float64,
+    "share": pl.Float64,
+    "ratio": pl.Float64,
+    "number": pl.Float64,
+}
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]], fields: Sequence[Field]) -> pl.DataFrame:
+    """Few rows as a frame with a column a field, typed by its kind; what no field names is left out.
+
+    For modelled times, which are parts of a nanosecond, too: `ns` is a float here.
+    """
+    return pl.DataFrame(rows, schema={field.column: _DTYPES[field.kind] for field in fields})
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table with its heading. `notes` are sentences below it."""
+
+    title: str
+    fields: Sequence[Field]
+    frame: pl.DataFrame
+    notes: Sequence[str] = ()

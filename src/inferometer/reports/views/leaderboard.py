@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inferometer.analyses.operators.leaderboard import HeadlineRow, Leaderboard, Platform
-from inferometer.analyses.operators.published import (
-    DEPLOYED,
-    PLATFORMS,
-)
+from inferometer.analyses.operators.published import DEPLOYED, PLATFORMS
 from inferometer.operators.shapes import PROFILES
 from inferometer.reports.views.layout import Field, Section, frame_of
 from inferometer.reports.views.view import View

@@ -54,8 +54,8 @@ def _remarks(found: MeasuredDevice) -> Sequence[str]:
     return (*lines, *found.measured.subject.remarks)
 
 
-def _told(found: MeasuredDevice) -> dict[str, list[str]]:
+def _in_json(found: MeasuredDevice) -> dict[str, list[str]]:
     return {"remarks": list(_remarks(found))}
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, told=_told)
+VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, in_json=_in_json)

@@ -81,8 +81,8 @@ def _places(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
             yield path, each.kind
 
 
-def _told(review: PathTableReview) -> dict[str, list[str]]:
+def _in_json(review: PathTableReview) -> dict[str, list[str]]:
     return {"remarks": list(_remarks(review)), "cant_tell": list(CANT_TELL)}
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, told=_told)
+VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, in_json=_in_json)

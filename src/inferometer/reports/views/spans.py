@@ -55,8 +55,8 @@ def _remarks(table: SpanTable) -> Iterator[str]:
         yield f"Spans on device tracks: {table.on_device:,}, left out because they are not ranges of the host."
 
 
-def _told(table: SpanTable) -> dict[str, list[str]]:
+def _in_json(table: SpanTable) -> dict[str, list[str]]:
     return {"remarks": list(_remarks(table))}
 
 
-VIEW = View(sections=_sections, remarks=_remarks, told=_told)
+VIEW = View(sections=_sections, remarks=_remarks, in_json=_in_json)

@@ -29,16 +29,16 @@ class View(Generic[R]):
 
     Attributes:
         sections: The tables, in order.
-        facts: Lines above the tables: a label and what is said of it.
+        facts: Lines above the tables: a label and its text.
         remarks: Sentences for the reader, the most important first.
-        told: What of these JSON has beside `as_json()`; a key that is there already is replaced.
+        in_json: What of these `--json` adds to `as_json()`; a key that is there already is replaced.
         table: All rows as one table, exact, for spreadsheets; None: the first section is that.
     """
 
     sections: Callable[[R], Iterable[Section]]
     facts: Callable[[R], Iterable[tuple[str, str]]] = _none
     remarks: Callable[[R], Iterable[str]] = _none
-    told: Callable[[R], Mapping[str, Any]] = _nothing
+    in_json: Callable[[R], Mapping[str, Any]] = _nothing
     table: Callable[[R], Section] | None = None
 
 
@@ -48,10 +48,6 @@ def view_of(result: R) -> View[R]:
     Raises:
         UnknownName: There is none of that name.
     """
-    if not result.view:
-        return View(
-            sections=lambda one: one.sections(), facts=lambda one: one.facts(), remarks=lambda one: one.remarks()
-        )
     view: View[R] = find(__package__, "VIEW", result.view)
     return view
 
@@ -78,7 +74,8 @@ def table_of(result: Result) -> Section:
 
 
 def json_of(result: Result) -> dict[str, Any]:
-    """Everything as plain data, sentences included, stable under `--json`; losses stand behind them."""
-    data, told = result.as_json(), view_of(result).told(result)
-    before = [key for key in data if key not in (*told, "losses")]
-    return {key: data[key] for key in before} | dict(told) | {key: data[key] for key in data if key == "losses"}
+    """Everything as plain data, sentences included, as `--json` prints it; losses come last."""
+    data = {**result.as_json(), **view_of(result).in_json(result)}
+    if "losses" in data:
+        data["losses"] = data.pop("losses")
+    return data

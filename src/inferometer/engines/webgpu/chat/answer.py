@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
-from inferometer.analyses.result import Field, Section, frame_of
+import polars as pl
+
 from inferometer.engines.chat.answer import ChatAnswer, Setup
 from inferometer.engines.webgpu.chat.conversation import DeviceAnswer
 from inferometer.engines.webgpu.engine import ReadPart
@@ -28,36 +29,11 @@ DEFINITIONS = {
 }
 """What each metric is, in words."""
 
-_KERNELS = (
-    Field("phase", "Phase", "text"),
-    Field("operator", "Operator", "text"),
-    Field("backend", "Kernel", "text"),
-    Field("calls", "Calls", "count"),
-    Field("reason", "Why this one", "name"),
-)
-_PLAN = (
-    Field("phase", "Phase", "text"),
-    Field("op", "Operator", "text"),
-    Field("role", "Role", "text"),
-    Field("planned", "Planned", "text"),
-    Field("planned_count", "Calls", "count"),
-    Field("executed", "Ran", "text"),
-    Field("executed_count", "Calls", "count"),
-    Field("reason", "Why", "name"),
-)
-_LOAD = (
-    Field("name", "Load", "text"),
-    Field("dur_ns", "Time", "ns"),
-    Field("bytes", "Bytes", "bytes"),
-    Field("gb_per_s", "GB/s", "ratio"),
-)
-_MEMORY = (
-    Field("purpose", "Memory", "text"),
-    Field("buffers", "Buffers", "count"),
-    Field("size_bytes", "Bytes", "bytes"),
-    Field("needed_bytes", "Of it used", "bytes"),
-    Field("overhead_bytes", "Rounding", "bytes"),
-)
+_SCHEMA = {
+    **dict.fromkeys(("phase", "operator", "backend"), pl.String),
+    "calls": pl.Int64,
+    "reason": pl.String,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,89 +74,63 @@ class DeviceChatAnswer(ChatAnswer):
     `plan`: where what ran isn't what the kernel path asks for.
     """
 
+    view: ClassVar[str] = "chat.device_answer"
     plan: PlanDiff = field(default_factory=lambda: PlanDiff((), 0))
 
-    def sections(self) -> Sequence[Section]:
-        """Which kernel ran each operator, where that isn't the plan, what loading took, what memory holds."""
-        if self.brief:
-            return []
-        setup = self._setup
-        differences = [asdict(each) for each in self.plan.rows]
-        return [
-            Section("Kernels", _KERNELS, frame_of([asdict(each) for each in self.answer.operators], _KERNELS)),
-            *([Section("Not as the kernel path says", _PLAN, frame_of(differences, _PLAN))] if differences else []),
-            Section("Load", _LOAD, frame_of(_load_rows(setup), _LOAD)),
-            Section("Memory of the device", _MEMORY, frame_of(_memory_rows(setup), _MEMORY)),
-        ]
+    @property
+    def device_setup(self) -> DeviceSetup:
+        """`setup`."""
+        return cast("DeviceSetup", self.setup)
 
-    def remarks(self) -> Sequence[str]:
-        """What a reader of the times must know."""
-        if self.brief:
-            return ()
-        cost = "Times include what profiling costs, a pass with two timestamps for each dispatch: see --overhead."
-        return [*self.setup.notes, *([cost] if self._setup.timing == "timestamps" else [])]
+    @property
+    def submits(self) -> dict[str, int]:
+        """How many there were, and their wall time in parts."""
+        return _split(cast("DeviceAnswer", self.answer).submissions)
+
+    @property
+    def memory_rows(self) -> list[dict[str, Any]]:
+        """Buffers by purpose, with what rounding adds."""
+        return [{**asdict(each), "overhead_bytes": each.overhead_bytes} for each in self.device_setup.memory]
+
+    @property
+    def load_rows(self) -> list[dict[str, Any]]:
+        """The phases of getting ready, after each the part of it that reading took."""
+        rows = []
+        for phase in self.device_setup.load_phases:
+            reads = [asdict(each) for each in self.device_setup.reads if each.part == phase.name]
+            rows += [_with_rate(each) for each in (asdict(phase), *reads)]
+        return rows
+
+    def to_polars(self) -> pl.DataFrame:
+        """Which kernel ran each operator, by phase."""
+        return pl.DataFrame([asdict(each) for each in self.answer.operators], schema=_SCHEMA, orient="row")
 
     def as_json(self) -> dict[str, Any]:
         """What every engine's answer has, and what this one alone can say."""
-        setup, found = self._setup, super().as_json()
+        setup, found = self.device_setup, super().as_json()
         found["adapter"]["features"] = sorted(setup.adapter.features)
         found["load_phases"] = [_with_rate(asdict(each)) for each in setup.load_phases]
         found["reads"] = [_with_rate(asdict(each)) for each in setup.reads]
-        answer = cast("DeviceAnswer", self.answer)
         return {
             **found,
             "kernel_path": setup.arm,
-            "memory": _memory_rows(setup),
+            "memory": self.memory_rows,
             "device_bytes": setup.device_bytes,
-            "submits": _split(answer.submissions),
+            "submits": self.submits,
             "plan_differences": [asdict(each) for each in self.plan.rows],
             "definitions": DEFINITIONS,
         }
 
-    @property
-    def _setup(self) -> DeviceSetup:
-        return cast("DeviceSetup", self.setup)
 
-    def _what_answered(self) -> list[tuple[str, str]]:
-        setup = self._setup
-        facts = [("Kernel path" if label == "Backend" else label, said) for label, said in super()._what_answered()]
-        return [*facts, ("Submits", f"{setup.batch} tokens each, {setup.timing.replace('_', ' ')}")]
-
-    def _what_it_took(self) -> list[tuple[str, str]]:
-        from inferometer.units import format_bytes, format_duration
-
-        setup, facts = self._setup, super()._what_it_took()
-        parts = _split(cast("DeviceAnswer", self.answer).submissions)
-        split = ", ".join(f"{format_duration(parts[f'{name}_ns'])} {word}" for name, word in _PARTS)
-        facts.insert(-1, ("Of submits", split))
-        label, said = facts[-1]
-        device = f"{format_bytes(setup.device_bytes)} of the device"
-        facts[-1] = (label, f"{said}, {device} for {setup.context:,} positions")
-        return facts
-
-
-_PARTS = (("record", "recording"), ("submit", "submitting"), ("wait", "waiting"), ("read", "reading back"))
+_PARTS = ("record", "submit", "wait", "read")
 
 
 def _split(submissions: Sequence[Submission]) -> dict[str, int]:
     return {
         "count": len(submissions),
         "wall_ns": sum(each.wall_ns for each in submissions),
-        **{f"{name}_ns": sum(getattr(each, f"{name}_ns") for each in submissions) for name, _ in _PARTS},
+        **{f"{name}_ns": sum(getattr(each, f"{name}_ns") for each in submissions) for name in _PARTS},
     }
-
-
-def _load_rows(setup: DeviceSetup) -> list[dict[str, Any]]:
-    """The phases, behind each what reading took of it."""
-    rows = []
-    for phase in setup.load_phases:
-        reads = [{**asdict(each), "name": "  of it reading"} for each in setup.reads if each.part == phase.name]
-        rows += [_with_rate(each) for each in (asdict(phase), *reads)]
-    return [{**row, "bytes": row["bytes"] or None} for row in rows]
-
-
-def _memory_rows(setup: DeviceSetup) -> list[dict[str, Any]]:
-    return [{**asdict(each), "overhead_bytes": each.overhead_bytes} for each in setup.memory]
 
 
 def _with_rate(row: dict[str, Any]) -> dict[str, Any]:

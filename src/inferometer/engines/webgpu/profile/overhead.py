@@ -7,25 +7,23 @@ made at a form's first use (query sets, command lists) is in it.
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
-from inferometer.analyses.result import Field, Result, Section, frame_of
+import polars as pl
+
+from inferometer.analyses.result import Result
 from inferometer.engines.webgpu.profile.profiled_run import step_phase
 from inferometer.engines.webgpu.run.executor import TIMINGS, Request, Runner, Submission, Timing
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 
 ROUNDS = 3
-_FIELDS = (
-    Field("timing", "Submits", "text"),
-    Field("rounds", "Rounds", "count"),
-    Field("prefill_ns", "Prefill", "ns"),
-    Field("token_ns", "A token", "ns"),
-    Field("min_token_ns", "Min", "ns"),
-    Field("max_token_ns", "Max", "ns"),
-    Field("ratio", "× single pass", "ratio"),
-    Field("untimed", "Untimed", "count"),
-)
+_SCHEMA = {
+    "timing": pl.String,
+    "rounds": pl.Int64,
+    **dict.fromkeys(("prefill_ns", "token_ns", "min_token_ns", "max_token_ns", "ratio"), pl.Float64),
+    "untimed": pl.Int64,
+}
 
 
 @dataclass(frozen=True)
@@ -53,20 +51,15 @@ class FormTimes:
 class Overhead(Result):
     """The forms beside each other. `same_tokens`: all of them gave the same answer, as they must."""
 
+    view: ClassVar[str] = "webgpu.overhead"
     forms: Sequence[FormTimes]
     same_tokens: bool
     left_out: str | None = None
     losses: Losses = field(default_factory=lambda: Losses(ALL_TABLES))
 
-    def sections(self) -> Sequence[Section]:
-        """A row a form."""
-        rows = [asdict(each) for each in self.forms]
-        return [Section("What profiling costs", _FIELDS, frame_of(rows, _FIELDS), self.remarks())]
-
-    def remarks(self) -> Sequence[str]:
-        """What spoils the comparison, and what is not in it."""
-        wrong = "The forms gave different tokens: they didn't do the same work."
-        return [*([] if self.same_tokens else [wrong]), *([] if self.left_out is None else [self.left_out])]
+    def to_polars(self) -> pl.DataFrame:
+        """One row per form."""
+        return pl.DataFrame([asdict(each) for each in self.forms], schema=_SCHEMA, orient="row")
 
     def as_json(self) -> dict[str, Any]:
         """All of it."""

@@ -10,11 +10,11 @@ from the first begin to the last end of each submit. `tables` makes the frames.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
-from inferometer.analyses.result import Field, Result, Section
+from inferometer.analyses.result import Result
 from inferometer.engines.webgpu.profile import tables
 from inferometer.engines.webgpu.profile.dispatch_times import dispatch_times
 from inferometer.engines.webgpu.program import Program
@@ -23,71 +23,9 @@ from inferometer.engines.webgpu.run.adapter_rates import AdapterRates
 from inferometer.engines.webgpu.run.executor import Adapter, LoadPhase, Submission
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
-from inferometer.units import format_bytes, format_count, format_duration, format_share
 
 LAUNCH_BOUND = 2.0
 """A kernel whose median is within this of an empty pass's is bound by its launch."""
-
-_KERNELS = (
-    Field("phase", "Phase", "text"),
-    Field("share", "Time", "share"),
-    Field("total_ns", "Total", "ns"),
-    Field("calls", "Calls", "count"),
-    Field("median_ns", "Med", "ns"),
-    Field("min_ns", "Min", "ns", spare=7),
-    Field("max_ns", "Max", "ns", spare=6),
-    Field("layers", "Layers", "count", spare=9),
-    Field("modelled_bytes", "Bytes (modelled)", "bytes", spare=8),
-    Field("modelled_flops", "FLOPs (modelled)", "count", spare=12),
-    Field("gb_per_s", "GB/s", "ratio", spare=1),
-    Field("gflop_per_s", "GFLOP/s", "ratio", spare=5),
-    Field("sol_fraction", "S", "share", spare=1),
-    Field("best_fraction", "Of best", "share", spare=2),
-    Field("is_launch_bound", "Launch-bound", "text", spare=3),
-    Field("kernel", "Kernel", "text", spare=4),
-    Field("grid", "Grid", "text", spare=10),
-    Field("workgroup", "Workgroup", "text", spare=11),
-    Field("label", "Label", "name"),
-)
-_PHASES = (
-    Field("phase", "Phase", "text"),
-    Field("steps", "Steps", "count"),
-    Field("tokens", "Tokens", "count"),
-    Field("wall_ns", "Wall", "ns"),
-    Field("busy_ns", "GPU busy", "ns"),
-    Field("busy_share", "Busy", "share"),
-    Field("record_ns", "Record", "ns"),
-    Field("submit_ns", "Submit", "ns", spare=2),
-    Field("wait_ns", "Wait", "ns"),
-    Field("read_ns", "Read back", "ns", spare=3),
-    Field("record_per_dispatch_ns", "Record a dispatch", "ns", spare=4),
-    Field("token_p50_ns", "A token p50", "ns", spare=1),
-    Field("token_p95_ns", "A token p95", "ns", spare=1),
-)
-_STEPS = (
-    Field("step", "Step", "count"),
-    Field("phase", "Phase", "text"),
-    Field("tokens", "Tokens", "count"),
-    Field("context", "Context", "count"),
-    Field("wall_ns", "Wall", "ns"),
-    Field("busy_ns", "GPU busy", "ns"),
-    Field("token_ns", "A token", "ns", spare=1),
-    Field("dispatches", "Dispatches", "count", spare=2),
-    Field("untimed", "Untimed", "count", spare=3),
-)
-_MEMORY = (
-    Field("purpose", "Purpose", "text"),
-    Field("buffers", "Buffers", "count"),
-    Field("size_bytes", "Memory", "bytes"),
-    Field("needed_bytes", "Needed", "bytes"),
-    Field("overhead_bytes", "Rounding", "bytes"),
-)
-_LOAD = (
-    Field("name", "Part", "text"),
-    Field("dur_ns", "Time", "ns"),
-    Field("bytes", "Bytes", "bytes"),
-    Field("gb_per_s", "GB/s", "ratio"),
-)
 
 
 @dataclass(frozen=True)
@@ -118,6 +56,7 @@ class Profile(Result):
     that was measured.
     """
 
+    view: ClassVar[str] = "webgpu.profile"
     name: str
     adapter: Adapter | None
     rows: pl.DataFrame
@@ -145,69 +84,9 @@ class Profile(Result):
         floor = self.rows["median_ns"].min()
         return floor if isinstance(floor, float) else None
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        """What ran, and the device's time against the host's."""
-        where = "" if self.adapter is None else f"{self.adapter.name} ({self.adapter.backend})"
-        lines = [("Model", self.name), ("Adapter", where)]
-        if self.wall_ns:
-            busy = f"busy {format_duration(self.busy_ns)} of {format_duration(self.wall_ns)} wall"
-            share = f"({format_share(self.busy_ns / self.wall_ns)})"
-            timed = f"; summed {format_duration(self.summed_ns)}, span {format_duration(self.span_ns)}"
-            lines.append(("Device", f"{busy} {share}{timed}" if self.dispatches > self.untimed else "not timed"))
-        lines.append(("Dispatches", f"{self.dispatches:,}, {self.untimed:,} of them untimed"))
-        if self.bandwidth is not None:
-            known = dict.fromkeys(each for each in (self.bandwidth, self.measured) if each is not None)
-            told = (f"{format_bytes(round(each.bytes_per_s))}/s, {each.source}" for each in known)
-            lines.append(("Bandwidth", "; ".join(told)))
-        if self.launch_floor_ns is not None:
-            lines.append(("Launch floor", self._floor()))
-        return [(label, text) for label, text in lines if text]
-
-    def sections(self) -> Sequence[Section]:
-        """Kernels, phases, steps; memory and loading, where they aren't told elsewhere."""
-        rows = self.layer_rows if self.each_layer else self.rows
-        sections = [
-            Section("Kernels", _KERNELS, _in_words(rows)),
-            Section("Wall time", _PHASES, self.phases),
-            Section("Steps", _STEPS, self.steps),
-        ]
-        if self.brief:
-            return sections
-        sections.append(Section("Memory", _MEMORY, pl.DataFrame(self._memory_rows())))
-        if self.load:
-            sections.append(Section("Load", _LOAD, self._load_frame()))
-        return sections
-
-    def remarks(self) -> Sequence[str]:
-        """What to know of the numbers."""
-        return [*self._about_fractions(), *self._about_times()]
-
-    def _about_fractions(self) -> list[str]:
-        words = ["Bytes and FLOPs are modelled, each operand once; rates divide them by measured times."]
-        if self.bandwidth is None:
-            words.append("No bandwidth is known for this adapter: rates are relative to the best kernel (Of best).")
-        above = self.rows.filter(pl.col("sol_fraction") > 1)["label"].unique(maintain_order=True)
-        if len(above):
-            words.append(f"S above 1 means that bandwidth or caches aren't as assumed: {', '.join(above)}.")
-        return words
-
-    def _about_times(self) -> list[str]:
-        words = []
-        if self.untimed:
-            words.append(
-                f"{self.untimed:,} of {format_count(self.dispatches)} dispatches have no timestamps: their time is in "
-                "no row."
-            )
-        bound = self.rows.filter("is_launch_bound")["label"].unique(maintain_order=True)
-        if len(bound):
-            words.append(f"Within {LAUNCH_BOUND:g} times an empty pass, so bound by launches: {', '.join(bound)}.")
-        return words
-
-    def _floor(self) -> str:
-        text = f"{format_duration(self.launch_floor_ns)}, the median of the shortest kernel"
-        if self.empty_pass_ns is None:
-            return text
-        return f"{text}; an empty pass takes {format_duration(self.empty_pass_ns)}"
+    def to_polars(self) -> pl.DataFrame:
+        """One row per phase and label: that of `rows`, or with `each_layer` of `layer_rows`."""
+        return self.layer_rows if self.each_layer else self.rows
 
     def as_json(self) -> dict[str, Any]:
         """Everything; device times null where nothing was timed."""
@@ -231,13 +110,14 @@ class Profile(Result):
             "layer_rows": self.layer_rows.to_dicts(),
             "phases": self.phases.to_dicts(),
             "steps": self.steps.to_dicts(),
-            "memory": self._memory_rows(),
-            "load": self._load_frame().to_dicts(),
-            "remarks": list(self.remarks()),
+            "memory": self.memory_rows,
+            "load": self.load_frame.to_dicts(),
             "losses": self.losses.as_dict(),
         }
 
-    def _memory_rows(self) -> list[dict[str, Any]]:
+    @property
+    def memory_rows(self) -> list[dict[str, Any]]:
+        """Buffers by purpose, with what rounding adds."""
         return [
             {
                 "purpose": one.purpose,
@@ -249,18 +129,13 @@ class Profile(Result):
             for one in self.memory
         ]
 
-    def _load_frame(self) -> pl.DataFrame:
+    @property
+    def load_frame(self) -> pl.DataFrame:
+        """The parts of getting ready; `gb_per_s` of those that move bytes."""
         rows = [{"name": one.name, "dur_ns": one.dur_ns, "bytes": one.bytes} for one in self.load]
         frame = pl.DataFrame(rows, schema={"name": pl.String, "dur_ns": pl.Int64, "bytes": pl.Int64})
         has_both = (pl.col("bytes") > 0) & (pl.col("dur_ns") > 0)
         return frame.with_columns(pl.when(has_both).then(pl.col("bytes") / pl.col("dur_ns")).alias("gb_per_s"))
-
-
-def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows as reports show them."""
-    bound = pl.col("is_launch_bound")
-    said = pl.when(bound).then(pl.lit("yes")).when(bound.is_not_null()).then(pl.lit("no"))
-    return rows.with_columns(said.alias("is_launch_bound"))
 
 
 def make_profile(

@@ -1,6 +1,7 @@
 """What the file says of itself: of two runs side by side."""
 
 from inferometer.reports.page.blocks import Block, Facts
+from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.view import facts_of
 

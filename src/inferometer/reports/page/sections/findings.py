@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from inferometer.findings.engine import TITLE
 from inferometer.findings.finding import Finding
 from inferometer.findings.first_look import FirstLook
 from inferometer.reports.page.blocks import Block, Part, Point, Points, Words
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.findings import TITLE, what_was_examined
 from inferometer.reports.views.view import remarks_of
 from inferometer.units import format_duration, format_share
 
@@ -29,8 +29,7 @@ def _build(look: PageData) -> Block:
 
 def _examined(run: FirstLook, whose: str = "") -> Words:
     """What was looked at, and the idle time that no finding is about."""
-    sentences = run.findings.examined.sentences(found=bool(run.findings.findings))
-    return Words(f"{whose}{' '.join(sentences)}", "note")
+    return Words(f"{whose}{' '.join(what_was_examined(run.findings))}", "note")
 
 
 def _points(run: FirstLook) -> list[Point]:

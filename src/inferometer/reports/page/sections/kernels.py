@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from inferometer.analyses.tables.kernel_remarks import tell_printed_sums, tell_whole_graphs
 from inferometer.analyses.tables.kernels import KernelTable
 from inferometer.names.decoding import decode_frame
 from inferometer.names.engine_labels import class_of_label
@@ -15,6 +16,7 @@ from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, color, cut, kernel_labels
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.kernels import fields_of, title_of
 from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration, format_share
 
@@ -40,11 +42,12 @@ def build(look: PageData) -> Block | None:
     """All tables of kernels, each with its chart."""
     tables = [table for table in (look.kernels, *look.kernels.others) if table.kernels]
     if not tables:
-        found = " ".join([*look.kernels.what_is_hidden(), *look.kernels.notes])
+        found = " ".join([*tell_whole_graphs(look.kernels), *look.kernels.notes])
         by_step = look.steps is not None and not look.steps.class_steps.is_empty()
         where = " Times of functions by step are above, under Kernel classes by step." if by_step else ""
         return Block("kernels", "Kernels", lacking=f"{_LACKING}{where} {found}".strip())
-    parts: list[Part] = [Words(text, "note") for text in (*look.kernels.what_is_hidden(), *look.kernels.where_from())]
+    notes = [*tell_whole_graphs(look.kernels), *tell_printed_sums(look.kernels)]
+    parts: list[Part] = [Words(text, "note") for text in notes]
     for table in tables[:TABLES]:
         told = _with_names(table.frame)
         parts += [*_charts(table, told), _grid(table, told)]
@@ -62,8 +65,8 @@ def _with_names(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _grid(table: KernelTable, told: pl.DataFrame) -> Grid:
-    *times, name = table.fields()
-    return Grid(Section(table.title(), (*times, *_TOLD, name), told), group="family")
+    *times, name = fields_of(table)
+    return Grid(Section(title_of(table), (*times, *_TOLD, name), told), group="family")
 
 
 def _charts(table: KernelTable, told: pl.DataFrame) -> Iterator[Chart]:
@@ -116,7 +119,7 @@ def _bars(table: KernelTable, timed: pl.DataFrame) -> Chart:
         "showlegend": False,
     }
     layout = {"xaxis": unit.axis("Kernel time"), "yaxis": {"autorange": "reversed", "automargin": True}}
-    return Chart(f"{table.title()}: time", _main_fact(table, timed), [data], layout, height=120 + 26 * timed.height)
+    return Chart(f"{title_of(table)}: time", _main_fact(table, timed), [data], layout, height=120 + 26 * timed.height)
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ def _tree(table: KernelTable, timed: pl.DataFrame) -> Chart:
         "pathbar": {"visible": False},
     }
     layout = {"uniformtext": {"minsize": 9, "mode": "hide"}}
-    return Chart(f"{table.title()}: time by family", _main_fact(table, timed), [data], layout, height=460)
+    return Chart(f"{title_of(table)}: time by family", _main_fact(table, timed), [data], layout, height=460)
 
 
 def _nodes(table: KernelTable, timed: pl.DataFrame) -> Sequence[_Node]:

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from inferometer.analyses.timeline.budget import TITLE
 from inferometer.reports.page.blocks import Block, Grid
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.views.first_look import budget_of
+from inferometer.reports.views.time_budget import TITLE
 
 _LACKING = "The trace would need single launches with their times: the source holds none."
 _SUMS = ("time_ns", "share", "count")
@@ -15,7 +16,7 @@ def _build(look: PageData) -> Block:
     runs = {"Parts of the window": look.first}
     if look.second is not None:
         runs = {"Base": look.first, "Candidate": look.second}
-    tables = {title: run.time_budget() for title, run in runs.items()}
+    tables = {title: budget_of(run) for title, run in runs.items()}
     parts = [Grid(replace(table, title=title), sums=_SUMS) for title, table in tables.items() if table is not None]
     return Block("time_budget", TITLE, parts) if parts else Block("time_budget", TITLE, lacking=_LACKING)
 

@@ -7,8 +7,8 @@ from inferometer.reports.views.ab.table import every_path
 from inferometer.reports.views.view import View
 
 
-def _told(found: PathComparison) -> dict[str, list[str]]:
+def _in_json(found: PathComparison) -> dict[str, list[str]]:
     return {"remarks": list(ab_remarks(found))}
 
 
-VIEW = View(facts=ab_facts, sections=ab_sections, remarks=ab_remarks, told=_told, table=every_path)
+VIEW = View(facts=ab_facts, sections=ab_sections, remarks=ab_remarks, in_json=_in_json, table=every_path)

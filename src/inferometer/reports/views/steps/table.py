@@ -136,7 +136,7 @@ def _remarks(table: StepTable) -> Sequence[str]:
     return [*beside, *table.notable, *shown]
 
 
-def _told(table: StepTable) -> dict[str, Any]:
+def _in_json(table: StepTable) -> dict[str, Any]:
     beside = [] if table.serving is None else [*beside_remarks(table.serving)]
     told: dict[str, Any] = {"remarks": [*beside, *table.notable]}
     return told if table.serving is None else told | {"serving": table.serving.as_json() | {"remarks": beside}}
@@ -221,4 +221,4 @@ def _trend_rows(trends: pl.DataFrame) -> pl.DataFrame:
     return _named(_demangled(trends).with_columns(half, words, of))
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, told=_told, table=_each_step)
+VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, in_json=_in_json, table=_each_step)

@@ -1,13 +1,12 @@
 """The tables of two runs' differences: what isn't alike about them, then shape by shape."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inferometer.analyses.result import Field, Section, frame_of
-from inferometer.bench.ranking.remarks import count_shapes
-from inferometer.bench.ranking.sections import MOST_SHOWN, join_shapes, shortened
-
-if TYPE_CHECKING:
-    from inferometer.bench.ranking.differences import Differences, ShapeDifference
+from inferometer.bench.ranking.differences import Differences, ShapeDifference
+from inferometer.reports.views.layout import Field, Section, frame_of
+from inferometer.reports.views.ranking.remarks import count_shapes
+from inferometer.reports.views.ranking.shortened import MOST_SHOWN, join_shapes, shortened
+from inferometer.reports.views.view import View
 
 _ORDER = {"slower": 2, "faster": 3, "unclear": 4, "same": 6}
 _CHANGES = (
@@ -34,19 +33,19 @@ UNPAIRED = (
 )
 
 
-def difference_sections(found: "Differences") -> list[Section]:
+def _sections(found: Differences) -> list[Section]:
     """Two tables; of a long one in a terminal the beginning, the gravest first."""
     return [shortened(changes_section(found)), shortened(join_shapes(differences_section(found)))]
 
 
-def changes_section(found: "Differences") -> Section:
+def changes_section(found: Differences) -> Section:
     """What isn't alike about the runs."""
     rows = [{"what": each.what, "base": each.base, "candidate": each.candidate} for each in found.changes]
     title = "What differs between the runs"
     return Section(title, _CHANGES, frame_of(rows, _CHANGES))
 
 
-def differences_section(found: "Differences") -> Section:
+def differences_section(found: Differences) -> Section:
     """Every shape of both, the gravest first; where times aren't compared, those that became right or wrong alone."""
     shown = [each for each in found.shapes if found.incomparable is None or each.became is not None]
     rows = [_row(each) for each in sorted(shown, key=_gravest)]
@@ -56,12 +55,12 @@ def differences_section(found: "Differences") -> Section:
     return Section("Differences", _SHAPES, frame_of(rows, _SHAPES), notes)
 
 
-def difference_remarks(found: "Differences") -> list[str]:
+def difference_remarks(found: Differences) -> list[str]:
     """The verdict over all shapes first."""
-    return [summary(found), *_only_one(found)]
+    return [_summary(found), *_only_one(found)]
 
 
-def summary(found: "Differences") -> str:
+def _summary(found: Differences) -> str:
     """One sentence: what became right or wrong, faster or slower."""
     if not found.shapes:
         return f"{found.base[0]} and {found.candidate[0]} have no contender and shape in common: nothing is compared."
@@ -78,7 +77,7 @@ def summary(found: "Differences") -> str:
     return f"{both} {', '.join([*became, *verdicts, *more])}.{mean}"
 
 
-def _only_one(found: "Differences") -> list[str]:
+def _only_one(found: Differences) -> list[str]:
     lines = []
     if found.only_base:
         lines.append(f"{count_shapes(found.only_base)} of {found.base[0]} alone, not compared.")
@@ -90,7 +89,7 @@ def _only_one(found: "Differences") -> list[str]:
     return lines
 
 
-def _row(each: "ShapeDifference") -> dict[str, Any]:
+def _row(each: ShapeDifference) -> dict[str, Any]:
     speedup = each.speedup
     names = dict.fromkeys((each.base.contender, each.candidate.contender))
     return {
@@ -108,12 +107,15 @@ def _row(each: "ShapeDifference") -> dict[str, Any]:
     }
 
 
-def _gravest(each: "ShapeDifference") -> tuple[int, float]:
+def _gravest(each: ShapeDifference) -> tuple[int, float]:
     """What became wrong, what became right, then slower ones, the slowest first."""
     if each.became is not None:
         return (0 if each.became == "wrong" else 1), 0.0
     return _ORDER.get(each.verdict or "", 5), 0.0 if each.speedup is None else each.speedup.value
 
 
-def _count(found: "Differences", what: str) -> int:
+def _count(found: Differences, what: str) -> int:
     return sum(each.became == what for each in found.shapes)
+
+
+VIEW = View(sections=_sections, remarks=difference_remarks)

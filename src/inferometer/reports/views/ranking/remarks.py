@@ -2,19 +2,17 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from inferometer.bench.ranking.ranking import DeviceRanking, Ranked, Ranking
 from inferometer.bench.ranking.shape_figures import Key, key_of, sol_fraction
+from inferometer.reports.views.view import remarks_of
 from inferometer.units import format_share
-
-if TYPE_CHECKING:
-    from inferometer.bench.ranking.ranking import DeviceRanking, Ranked, Ranking
 
 _MOST = 5  # of one kind
 _APART = 1e-3  # bounds of one shape that differ by more are modelled otherwise
 
 
-def ranking_remarks(ranking: "Ranking") -> list[str]:
+def ranking_remarks(ranking: Ranking) -> list[str]:
     """The most important first."""
     lines = []
     timed = [device for device in ranking.devices if not device.functional_only]
@@ -24,11 +22,11 @@ def ranking_remarks(ranking: "Ranking") -> list[str]:
         prefix = f"{device.title}: " if len(ranking.devices) > 1 else ""
         lines += [f"{prefix}{words}" for words in _of_device(device)]
     if ranking.differences is not None:
-        lines += ranking.differences.remarks()
+        lines += remarks_of(ranking.differences)
     return lines
 
 
-def _of_device(found: "DeviceRanking") -> Iterator[str]:
+def _of_device(found: DeviceRanking) -> Iterator[str]:
     yield from _left_out(found)
     if not found.functional_only:
         yield from _above(found)
@@ -39,7 +37,7 @@ def _of_device(found: "DeviceRanking") -> Iterator[str]:
     yield from _superseded(found)
 
 
-def _left_out(found: "DeviceRanking") -> Iterator[str]:
+def _left_out(found: DeviceRanking) -> Iterator[str]:
     if len(found.contenders) > 1 and not found.shapes:
         yield "No shape was run by all contenders: there is no order, and figures aren't of the same shapes."
     elif found.left_out:
@@ -49,7 +47,7 @@ def _left_out(found: "DeviceRanking") -> Iterator[str]:
         )
 
 
-def _above(found: "DeviceRanking") -> Iterator[str]:
+def _above(found: DeviceRanking) -> Iterator[str]:
     above = [
         (fraction.value, each)
         for each in found.results()
@@ -63,7 +61,7 @@ def _above(found: "DeviceRanking") -> Iterator[str]:
         )
 
 
-def _bounds(found: "DeviceRanking") -> Iterator[str]:
+def _bounds(found: DeviceRanking) -> Iterator[str]:
     """One shape, several bounds: the runs were made by versions that model it differently."""
     bounds: dict[Key, list[float]] = defaultdict(list)
     for each in found.results():
@@ -74,12 +72,12 @@ def _bounds(found: "DeviceRanking") -> Iterator[str]:
         yield f"{count_shapes(apart)} with a bound that isn't the same in all runs: S of these can't be compared."
 
 
-def _libraries(found: "DeviceRanking") -> Iterator[str]:
+def _libraries(found: DeviceRanking) -> Iterator[str]:
     for each in [each for each in found.contenders if each.is_library][:_MOST]:
         yield f"{each.name}: marked library, as {format_share(each.own)} of its device time is in kernels of its own."
 
 
-def _concerns(found: "DeviceRanking") -> Iterator[str]:
+def _concerns(found: DeviceRanking) -> Iterator[str]:
     for each in found.contenders:
         timings = [timing for result in each.standing.results if (timing := result.timing("cold")) is not None]
         if unsteady := sum(not timing.steady for timing in timings):
@@ -88,14 +86,14 @@ def _concerns(found: "DeviceRanking") -> Iterator[str]:
             yield f"{each.name}, {count_shapes(count)}: {words}"
 
 
-def _mixed(found: "DeviceRanking") -> Iterator[str]:
+def _mixed(found: DeviceRanking) -> Iterator[str]:
     """Contenders whose results are from several runs that differ."""
     for each in found.contenders:
         for what in _differing(each):
             yield f"{each.name} is put together from {len(each.standing.runs)} runs with different {what}."
 
 
-def _differing(each: "Ranked") -> Iterator[str]:
+def _differing(each: Ranked) -> Iterator[str]:
     runs = [run for _, run in each.standing.runs]
     names = dict.fromkeys(name for run in runs for name in run.versions)
     for name in list(names)[:_MOST]:
@@ -104,7 +102,7 @@ def _differing(each: "Ranked") -> Iterator[str]:
             yield f"versions of {name} ({', '.join(sorted(str(version) for version in versions))})"
 
 
-def _superseded(found: "DeviceRanking") -> Iterator[str]:
+def _superseded(found: DeviceRanking) -> Iterator[str]:
     """Older results, by run, with whose they are."""
     older: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for each in found.superseded:

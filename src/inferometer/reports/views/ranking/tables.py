@@ -1,11 +1,11 @@
 """The tables of a ranking: contenders in order, by operator, every shape, and the runs that all is from."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.result import Field, Section, frame_of
+from inferometer.bench.ranking.ranking import DeviceRanking, Ranked, Ranking
 from inferometer.bench.ranking.run_facts import clock_of, versions_of
 from inferometer.bench.ranking.score import Score
 from inferometer.bench.ranking.shape_figures import (
@@ -18,10 +18,8 @@ from inferometer.bench.ranking.shape_figures import (
     why_no_fraction,
 )
 from inferometer.bench.results import ShapeResult
+from inferometer.reports.views.layout import Field, Section, frame_of
 from inferometer.units import format_share
-
-if TYPE_CHECKING:
-    from inferometer.bench.ranking.ranking import DeviceRanking, Ranked, Ranking
 
 _NAME = Field("contender", "Contender", "name")
 _RANKING = (
@@ -94,13 +92,13 @@ _RUNS = (
 ABOVE = "S above 100 %"
 
 
-def ranked_section(found: "DeviceRanking") -> Section:
+def ranked_section(found: DeviceRanking) -> Section:
     """The contenders in order."""
     rows = [_ranked_row(each, found) for each in found.contenders]
     return Section(f"Ranking on {found.title}", _RANKING, frame_of(rows, _RANKING), [*_ranking_notes(found)])
 
 
-def operators_section(found: "DeviceRanking") -> Section:
+def operators_section(found: DeviceRanking) -> Section:
     """One row an operator and contender, the most important operator first."""
     rows = [_operator_row(name, who, score) for name, scored in found.operators for who, score in scored]
     words = () if found.functional_only else ("Of the shapes that all contenders of the operator ran.",)
@@ -108,7 +106,7 @@ def operators_section(found: "DeviceRanking") -> Section:
     return Section(f"Operators on {found.title}", _OPERATORS, frame, words)
 
 
-def shapes_section(found: "DeviceRanking") -> Section:
+def shapes_section(found: DeviceRanking) -> Section:
     """Every shape of every contender, shape by shape."""
     order = {name: i for i, (name, _) in enumerate(found.operators)}
     results = sorted(found.results(), key=lambda each: (order[each.operator], *_place(each)))
@@ -117,14 +115,14 @@ def shapes_section(found: "DeviceRanking") -> Section:
     return Section(f"Shapes on {found.title}", _SHAPES, frame)
 
 
-def every_shape(ranking: "Ranking") -> Section:
+def every_shape(ranking: Ranking) -> Section:
     """Those of all devices as one table, with a column that says why there is no S."""
     rows = [_shape_row(each, device) for device in ranking.devices for each in device.results()]
     fields = (*_SHAPES, Field("instead", "No S", "text"))
     return Section("Shapes", fields, frame_of(rows, fields))
 
 
-def runs_section(ranking: "Ranking") -> Section:
+def runs_section(ranking: Ranking) -> Section:
     """The conditions that each run was made under."""
     rows = [
         {
@@ -143,12 +141,12 @@ def runs_section(ranking: "Ranking") -> Section:
     return Section("Runs", _RUNS, frame_of(rows, _RUNS))
 
 
-def rank_words(each: "Ranked") -> str:
+def rank_words(each: Ranked) -> str:
     """`2`, or `2=` of a tie."""
     return "-" if each.rank is None else f"{each.rank}=" if each.is_tied else f"{each.rank}"
 
 
-def _ranked_row(each: "Ranked", found: "DeviceRanking") -> dict[str, Any]:
+def _ranked_row(each: Ranked, found: DeviceRanking) -> dict[str, Any]:
     score = each.score
     fast = score.fast or {}
     return {
@@ -176,7 +174,7 @@ def _ranked_row(each: "Ranked", found: "DeviceRanking") -> dict[str, Any]:
     }
 
 
-def _marks(each: "Ranked", found: "DeviceRanking") -> Iterator[str]:
+def _marks(each: Ranked, found: DeviceRanking) -> Iterator[str]:
     if found.functional_only:
         yield FUNCTIONAL_ONLY
     if each.name == found.base:
@@ -187,7 +185,7 @@ def _marks(each: "Ranked", found: "DeviceRanking") -> Iterator[str]:
         yield ABOVE
 
 
-def _ranking_notes(found: "DeviceRanking") -> Iterator[str]:
+def _ranking_notes(found: DeviceRanking) -> Iterator[str]:
     if found.functional_only:
         yield "Functional only: times of a CPU show that the kernels run, not how fast they are. There is no score."
         return
@@ -228,7 +226,7 @@ def _place(result: ShapeResult) -> tuple[str, int, str]:
     return result.operator, -1 if result.index is None else result.index, result.shape
 
 
-def _shape_row(result: ShapeResult, found: "DeviceRanking") -> dict[str, Any]:
+def _shape_row(result: ShapeResult, found: DeviceRanking) -> dict[str, Any]:
     timed = {} if found.functional_only else {**_times(result), **_judged(result, found.base)}
     return {
         "operator": result.operator,

@@ -1,0 +1,1 @@
+"""The views of one answer of a model: of any engine, and what the WebGPU engine adds."""

@@ -1,0 +1,29 @@
+"""What the names of kernels tell: short names first."""
+
+from collections.abc import Sequence
+
+from inferometer.analyses.tables.names import NameTable
+from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.view import View
+
+_FIELDS = (
+    Field("short_name", "Short name", "name"),
+    Field("library", "Library", "text"),
+    Field("family", "Family", "text"),
+    Field("dtype", "Type", "text", spare=2),
+    Field("tile", "Tile", "text", spare=3),
+    Field("stages", "Stages", "number", spare=6),
+    Field("split_k", "Split K", "text", spare=5),
+    Field("arch", "Arch", "text", spare=4),
+    Field("layer", "Layer", "number", spare=7),
+    Field("role", "Role", "text", spare=7),
+    Field("evidence", "Evidence", "text", spare=8),
+    Field("name", "Name", "name", spare=9),
+)
+
+
+def _sections(table: NameTable) -> Sequence[Section]:
+    return [Section("Kernel names", _FIELDS, table.to_polars())]
+
+
+VIEW = View(sections=_sections)

@@ -1,0 +1,1 @@
+"""The views of kernels in order: the ranking of several runs, and the differences of two."""

@@ -1,0 +1,50 @@
+"""A ranking: the order and the operators of each device, two runs' differences, shapes, runs."""
+
+from dataclasses import replace
+
+from inferometer.bench.ranking.ranking import Ranking
+from inferometer.bench.ranking.shape_figures import FUNCTIONAL_ONLY
+from inferometer.reports.views.layout import Section
+from inferometer.reports.views.ranking.remarks import ranking_remarks
+from inferometer.reports.views.ranking.shortened import join_shapes, shortened, tell
+from inferometer.reports.views.ranking.tables import (
+    every_shape,
+    operators_section,
+    ranked_section,
+    runs_section,
+    shapes_section,
+)
+from inferometer.reports.views.view import View, sections_of
+
+
+def _facts(ranking: Ranking) -> list[tuple[str, str]]:
+    """What was put together."""
+    contenders = {each.name for device in ranking.devices for each in device.contenders}
+    results = sum(1 for device in ranking.devices for _ in device.results())
+    return [
+        ("Runs", f"{len(ranking.runs):,}"),
+        ("Contenders", f"{len(contenders):,}"),
+        ("Results", f"{results:,}"),
+        ("Devices", ", ".join(device.title for device in ranking.devices) or "none"),
+    ]
+
+
+def _sections(ranking: Ranking) -> list[Section]:
+    """Of each device its order and its operators; two runs' differences; shapes; runs. Long tables are shortened."""
+    sections = []
+    for device in ranking.devices:
+        functional = FUNCTIONAL_ONLY if device.functional_only else None
+        sections += [tell(ranked_section(device), "score", functional)]
+        sections += [tell(operators_section(device), "sol_fraction", functional or "instead")]
+    if ranking.differences is not None:
+        sections += sections_of(ranking.differences)
+    shapes = [tell(shapes_section(device), "sol_fraction", "instead") for device in ranking.devices]
+    sections += [_wrong_first(join_shapes(section)) for section in shapes]
+    return [shortened(section) for section in [*sections, runs_section(ranking)]]
+
+
+def _wrong_first(section: Section) -> Section:
+    return replace(section, frame=section.frame.sort("right", descending=True, maintain_order=True))
+
+
+VIEW = View(facts=_facts, sections=_sections, remarks=ranking_remarks, table=every_shape)
