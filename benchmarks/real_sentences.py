@@ -29,6 +29,7 @@ from inferometer.errors import InputError
 from inferometer.findings.engine import find_findings
 from inferometer.findings.finding import Finding
 from inferometer.findings.first_look import first_look
+from inferometer.reports.views.view import remarks_of, sections_of
 from inferometer.trace.trace import Trace
 
 ROOT: Final = Path(__file__).parents[1]
@@ -89,10 +90,10 @@ def said_of(path: Path) -> Iterator[Said]:
             for remark in _remarks(ask, trace):
                 yield Said(name, command, "", remark)
         groups = find_groups(trace)
-        for section in groups.sections():
+        for section in sections_of(groups):
             if section.notes:
                 yield Said(name, "groups", "", "\n".join([section.title, *section.notes]))
-        yield from (Said(name, "groups", "", remark) for remark in groups.remarks())
+        yield from (Said(name, "groups", "", remark) for remark in remarks_of(groups))
 
 
 def text_of(finding: Finding) -> str:
@@ -176,7 +177,7 @@ def as_toml(each: Said, verdict: str = "", reason: str = "") -> str:
 
 def _remarks(ask: Callable[[Trace], Result], trace: Trace) -> Sequence[str]:
     try:
-        return ask(trace).remarks()
+        return remarks_of(ask(trace))
     except InputError as error:  # no steps, for one: the answer is the error's text
         return (str(error).replace(trace.facts.source, Path(trace.facts.source).name),)
 

@@ -11,6 +11,7 @@ from inferometer.analyses.selection import Selection
 from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.analyses.tables.summary import device_times
 from inferometer.analyses.tables.summary_remarks import find_remarks
+from inferometer.reports.views.view import remarks_of
 
 Read = Callable[..., Trace]
 RANGES = """{"schemaVersion": 1, "traceEvents": [
@@ -29,7 +30,7 @@ FOUND = (
 def test_events_of_another_kind_are_named(read: Read, tables: set[str] | None) -> None:
     trace = read(RANGES % "", tables)
     assert say_why_none(trace, "kernels") == FOUND
-    assert kernel_table(trace).remarks() == [FOUND]
+    assert list(remarks_of(kernel_table(trace))) == [FOUND]
 
 
 def test_the_summary_says_the_same(read: Read) -> None:
@@ -57,9 +58,11 @@ def test_only_the_most_frequent_categories_are_listed() -> None:
 def test_copies_alone_are_device_work_without_kernels() -> None:
     copies = [{"kind": "memcpy", "dur_ns": 1}, {"kind": "memcpy", "dur_ns": 1}, {"kind": "memset", "dur_ns": 1}]
     trace = trace_of(copies)
-    assert kernel_table(trace).remarks() == ["No kernels: all device work in the file is 2 copies and 1 memory set."]
+    assert list(remarks_of(kernel_table(trace))) == [
+        "No kernels: all device work in the file is 2 copies and 1 memory set."
+    ]
 
 
 def test_what_only_the_selection_lacks_is_the_selection_s() -> None:
     trace = trace_of([{"stream": 7}, {"stream": 8, "kind": "memcpy"}])
-    assert kernel_table(trace, Selection(stream=8)).remarks() == ["No kernels in the selection."]
+    assert list(remarks_of(kernel_table(trace, Selection(stream=8)))) == ["No kernels in the selection."]

@@ -13,6 +13,7 @@ from inferometer.bench.run import evaluate
 from inferometer.bench.shapes import ChosenShapes, choose_shapes
 from inferometer.errors import InputError
 from inferometer.operators import require_operator
+from inferometer.reports.views.view import remarks_of
 
 pytest.importorskip("torch", reason="torch isn't installed")
 CANDIDATES = Path(__file__).parent / "candidates"
@@ -105,7 +106,7 @@ def test_rows_that_lie_apart_are_told_beside_and_count_where_asked(tmp_path: Pat
     found = check(path)
     assert found.is_right
     assert [each.strided.partition(":")[0] for each in checks(found) if each.strided] == ["right", "wrong", "wrong"]
-    assert any("where rows lie apart" in remark for remark in found.remarks())
+    assert any("where rows lie apart" in remark for remark in remarks_of(found))
     assert not check(path, strided=True).is_right
 
 

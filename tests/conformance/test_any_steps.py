@@ -29,6 +29,7 @@ from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import build_blocks
 from inferometer.reports.page.text import render_text
 from inferometer.reports.terminal import render_terminal
+from inferometer.reports.views.view import sections_of
 from inferometer.trace.trace import Trace
 
 US = 1_000
@@ -210,7 +211,7 @@ def shown(result: Result) -> None:
     said = render_terminal(result, is_terminal=False)
     assert not re.search(r"\b(nan|inf|None)\b", said), said
     inferometer.render_markdown(result)
-    if result.sections():
+    if sections_of(result):
         render_csv(result)
 
 

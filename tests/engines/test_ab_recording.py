@@ -12,6 +12,7 @@ from inferometer.engines.ab.recording import add_calls, allocations, device_time
 from inferometer.engines.paths import PathRecorder, scope
 from inferometer.errors import InputError
 from inferometer.record.journal.journal import Journal
+from inferometer.reports.views.view import sections_of
 
 
 def span(name: str, start_ns: int, dur_ns: int, thread: int = 1) -> dict[str, Any]:
@@ -163,7 +164,7 @@ def test_stores_have_the_paths_their_sums_and_the_steps_and_compare_takes_them(t
         assert spans.filter(pl.col("span") == "completion")["dur_ns"].to_list() == [root["host_ns"]]
         assert trace.steps.collect()["phase"].to_list() == ["prefill", "decode", "decode", "decode"]
         assert trace.ops.select(pl.len()).collect().item() > 0
-        assert compare(base, trace).sections()
+        assert sections_of(compare(base, trace))
     with pytest.raises(InputError, match="already exists"):
         measure_ab(ToyEngine(), arms, plan, stores=tmp_path)
 

@@ -24,6 +24,8 @@ from inferometer.findings.finding import SEVERITIES, Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.reports.delimited import render_csv
 from inferometer.reports.terminal import render_terminal
+from inferometer.reports.views.findings import first_findings
+from inferometer.reports.views.view import remarks_of, sections_of, table_of
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
@@ -98,7 +100,7 @@ class TestResult:
         return find_findings(read(write_log(**BAD), name="engine.log"))
 
     def test_the_table_has_a_row_a_finding_and_notes_for_all_but_remarks(self, result: Findings) -> None:
-        (section,) = result.sections()
+        (section,) = sections_of(result)
         assert section.title == "What to look at first"
         assert section.frame.height == len(result.findings)
         told = sum(finding.severity != "info" for finding in result.findings)
@@ -145,22 +147,22 @@ class TestParts:
         assert len(result.at_least(severity)) == count
 
     def test_the_first_say_how_many_more_there_are_and_who_lists_them(self, result: Findings) -> None:
-        section = result.first(2)
+        section = first_findings(result, 2)
         assert section.frame["rule"].to_list() == ["high-9", "medium-8"]
         assert section.notes[-2:] == (
             "2 more, and all evidence: inferometer findings by hand",
             "4 rules looked at no rows.",
         )
-        assert len(result.first(4).notes) == 4, "nothing more, and info needs no note"
+        assert len(first_findings(result, 4).notes) == 4, "nothing more, and info needs no note"
 
     def test_a_row_of_the_table_holds_all_that_is_said(self, read: Read) -> None:
         result = find_findings(read(write_log(**BAD), name="engine.log"))
-        (section,) = result.as_table().sections()
+        section = table_of(result)
         row = section.frame.row(0, named=True)
         assert (row["number"], row["rule"]) == (1, result.findings[0].rule)
         assert row["evidence"] == " ".join(result.findings[0].evidence)
         assert row["next"] == result.findings[0].next
-        assert render_csv(result.as_table()).startswith("Number,Severity,Rule,Finding,Time (ns),Share (%),Evidence,")
+        assert render_csv(result).startswith("Number,Severity,Rule,Finding,Time (ns),Share (%),Evidence,")
 
     def test_only_the_rules_that_are_named_are_asked(self, result: Findings) -> None:
         only = find_findings(trace_of(), rules=("low-7", "info-6"))
@@ -209,7 +211,7 @@ class TestCauses:
     def test_what_is_explained_is_not_among_the_first(self) -> None:
         pair = explain([finding("idle_device", "high", 100), finding("sync_points", "medium", 60)])
         nothing = Examined(rules=2, rows={}, devices=0, window_ns=None, idle_ns=None, explained_ns=None)
-        section = Findings("x", tuple(pair), Losses(), nothing, pl.DataFrame()).first(5)
+        section = first_findings(Findings("x", tuple(pair), Losses(), nothing, pl.DataFrame()), 5)
         assert section.frame["rule"].to_list() == ["sync_points"]
         assert section.notes[-2].startswith("1 more")
 
@@ -309,5 +311,5 @@ def test_a_first_look_at_very_many_launches_leaves_the_rules_about_them_out_and_
     monkeypatch.setattr(first_look, "MOST_LAUNCHES", 100)
     look = first_look.first_look(trace)
     assert look.findings.findings == ()
-    assert "for 786 of them" in look.remarks()[-1]
-    assert any("is idle" in remark for remark in look.remarks())
+    assert "for 786 of them" in remarks_of(look)[-1]
+    assert any("is idle" in remark for remark in remarks_of(look))

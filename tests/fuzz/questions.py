@@ -21,6 +21,7 @@ from inferometer.errors import InferometerError
 from inferometer.reports.delimited import render_csv, render_tsv
 from inferometer.reports.flames import render_folded, render_speedscope
 from inferometer.reports.terminal import render_terminal
+from inferometer.reports.views.view import sections_of
 from inferometer.trace.losses import KINDS
 from inferometer.trace.tables import ALL_TABLES, TABLES
 
@@ -164,7 +165,7 @@ def _render(result: Result) -> None:
     markdown = inferometer.render_markdown(result)
     assert not _DRIVES.search(markdown), f"in Markdown: {_DRIVES.search(markdown)}"
     _Page(inferometer.render_html(result))
-    if result.sections():
+    if sections_of(result):
         render_tsv(result)
         cells = chain.from_iterable(csv.reader(io.StringIO(render_csv(result), newline="")))
         assert not any(map(_FORMULA.match, cells)), "a formula in CSV"

@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from inferometer.analyses.result import Field, Section
 from inferometer.errors import clean
 from inferometer.reports.base import loss_lines, scope_line, shown_fields
+from inferometer.reports.views.layout import Field, Section
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 

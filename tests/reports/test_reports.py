@@ -4,7 +4,6 @@ import pytest
 from tests.traces import trace_of
 
 import inferometer
-from inferometer.analyses.result import Field
 from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.analyses.tables.summary import summarize
 from inferometer.reports.base import cell, loss_lines
@@ -12,6 +11,7 @@ from inferometer.reports.delimited import render_csv, render_tsv
 from inferometer.reports.html import render_html
 from inferometer.reports.markdown import render_markdown
 from inferometer.reports.terminal import render_terminal
+from inferometer.reports.views.layout import Field
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 

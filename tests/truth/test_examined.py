@@ -9,6 +9,8 @@ from tests.truth.idle import Idle, findings, places_idle, total
 from tests.truth.raw import FILES, duration, events, share, timed_events
 from tests.truth.test_launch_bound import size_ns
 
+from inferometer.reports.views.findings import what_was_examined
+
 ROOT = Path(__file__).parents[2]
 KINDS = ("host", "queued", "graph", "unknown")
 SPANS = ("user_annotation", "gpu_user_annotation", "cuda_sync", "trace")
@@ -56,8 +58,8 @@ def test_each_number_is_what_the_file_says(file: str, shared_data: Path, tmp_pat
         rows += counted(each)
     words = [f"{rows[table]:,} {ONE[table] if rows[table] == 1 else table}" for table in TABLES if rows[table]]
     on = f" on {len(places)} device{'s' if len(places) > 1 else ''}" if places else ""
-    nothing = "" if found.at_least("low") else ": nothing is above their thresholds"
-    first, *others = found.examined.sentences(found=bool(found.at_least("low")))
+    nothing = "" if found.findings else ": nothing is above their thresholds"
+    first, *others = what_was_examined(found)
     assert first == f"{rules()} rules looked at {', '.join(words)}{on}{nothing}."
     assert others == [each for each in [idle_sentence(places)] if each]
 

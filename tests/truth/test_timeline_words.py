@@ -10,6 +10,7 @@ from tests.truth.raw import FILES, Launch, duration, exposed, share
 import inferometer
 from inferometer.analyses.tables.summary import summarize
 from inferometer.analyses.timeline.timeline import find_timeline
+from inferometer.reports.views.view import remarks_of
 
 WHY = {
     "host_late": "the host was late{}: its call for the next work returned only after the device had gone idle",
@@ -97,7 +98,7 @@ def test_each_sentence_is_what_the_file_says(file: str, shared_data: Path, tmp_p
     path, places = places_idle(file, shared_data, tmp_path)
     shares = {name: told.idle_ns / told.found.window_ns for name, told in places.items()}
     with inferometer.open(path) as trace:
-        timeline, summary = find_timeline(trace).remarks(), summarize(trace).remarks()
+        timeline, summary = remarks_of(find_timeline(trace)), remarks_of(summarize(trace))
     lines = [sentence(name, told) for name, told in places.items() if shares[name] > 0.01]
     none = ["No device is idle for more than 1 % of its window."] if places and not lines else []
     assert [each for each in timeline if " is idle " in each] == [*lines, *none]

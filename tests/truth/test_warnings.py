@@ -21,6 +21,7 @@ from inferometer.analyses.launched_by.attribution import attribute
 from inferometer.analyses.launched_by.site_times import launch_sites
 from inferometer.analyses.tables.calls import call_table
 from inferometer.analyses.tables.summary import summarize
+from inferometer.reports.views.view import remarks_of
 from inferometer.units import format_duration, format_share
 
 NO_CALLS = (
@@ -199,7 +200,9 @@ def expected_allocations(raw: Raw) -> Iterator[str]:
 
 def test_replays_and_work_from_before_the_window_are_recomputed(path: Path) -> None:
     raw = raw_of(path)
-    said = [said for said in launch_sites(attribute(trace_at(path))).remarks() if "replays" in said or "before" in said]
+    said = [
+        said for said in remarks_of(launch_sites(attribute(trace_at(path)))) if "replays" in said or "before" in said
+    ]
     lost = [launch for launch in raw.launches if launch.correlation not in raw.call_of]
     graphs = {call.correlation for call in raw.calls if is_graph(call)}
     # where the call is missing, a graph is what several launches of one id came from

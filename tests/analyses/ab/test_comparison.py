@@ -20,6 +20,7 @@ from inferometer.errors import InputError
 from inferometer.reports.delimited import render_csv
 from inferometer.reports.markdown import render_markdown
 from inferometer.reports.terminal import render_terminal
+from inferometer.reports.views.view import facts_of, remarks_of
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 FACTS = {"model": "tiny-llama", "device": "cpu", "dtype": "float32", "batch": 2, "prompt_tokens": 16, "new_tokens": 5}
@@ -108,9 +109,9 @@ def test_on_a_gpu_spans_are_compared_and_on_a_cpu_all_clocks_are_the_hosts() -> 
     assert row_of(gpu, "root.norm").arms["triton"].allocated_bytes is None
     assert (on_cpu.host_ns, on_cpu.span_ns, on_cpu.device_busy_ns, on_cpu.kernels) == (10_008, 10_008, 10_008, None)
     assert row_of(gpu, "root.norm").arms["torch"].device_busy_ns is None  # not recorded, and not taken from elsewhere
-    assert "times of launching" in " ".join(gpu.remarks())
-    assert "are the same" in " ".join(cpu.remarks())
-    assert ("Compared", "device span, 5 repetitions") in gpu.facts()
+    assert "times of launching" in " ".join(remarks_of(gpu))
+    assert "are the same" in " ".join(remarks_of(cpu))
+    assert ("Compared", "device span, 5 repetitions") in facts_of(gpu)
 
 
 def test_spans_of_some_calls_alone_are_not_compared() -> None:
@@ -119,7 +120,7 @@ def test_spans_of_some_calls_alone_are_not_compared() -> None:
     found = compare_paths(PathMeasurement(made.arms, some, made.passes))
     assert found.clock == "host"
     assert found.rows[0].arms["torch"].span_ns is None
-    assert "6 calls have no device span" in " ".join(found.remarks())
+    assert "6 calls have no device span" in " ".join(remarks_of(found))
 
 
 def test_a_path_of_one_arm_has_no_ratio_and_counts_with_its_caller() -> None:
@@ -165,7 +166,7 @@ def test_the_backend_of_every_path_is_that_which_ran_with_counts_where_it_was_se
     assert row.arms["torch"].backend == "torch"
     assert row.arms["triton"].backend == f"{refused} x 2, triton x 1"
     assert row_of(found, "root").arms["triton"].backend is None
-    assert f"triton: attention ran on {refused}." in found.remarks()
+    assert f"triton: attention ran on {refused}." in remarks_of(found)
 
 
 def test_layers_are_added_up_with_the_shortest_and_the_longest_beside() -> None:
@@ -201,7 +202,7 @@ def test_an_interruption_hides_no_difference_and_is_still_in_the_time() -> None:
     )
     assert norm.arms["torch"].steady_ns == pytest.approx(20 * 993 + 2 * 1100 / 6, abs=200)  # it keeps 3 usual times
     assert [each.path for each in found.differences["triton"]] == ["root.norm"]
-    (said,) = [each for each in found.remarks() if "Interruptions" in each]
+    (said,) = [each for each in remarks_of(found) if "Interruptions" in each]
     assert re.search(r"9\d\.\d % of torch, 9\d\.\d % of triton", said)
     adds_up(found)
 
@@ -272,13 +273,13 @@ def test_fewer_than_three_repetitions_say_nothing(repetitions: int, verdict: str
     assert versus.verdict == verdict
     assert (versus.interval is None) is (repetitions == 1)
     assert bool(found.differences["triton"]) is (repetitions == 3)
-    assert any("too few" in each for each in found.remarks()) is (repetitions < 3)
+    assert any("too few" in each for each in remarks_of(found)) is (repetitions < 3)
 
 
 def test_only_repetitions_that_all_arms_have_are_compared() -> None:
     found = compare_paths(measured({"torch": simple([10] * 4, [50] * 4), "triton": simple([10] * 3, [50] * 3)}))
     assert found.repetitions == 3
-    assert "1 repetitions that not all arms have are left out." in found.remarks()
+    assert "1 repetitions that not all arms have are left out." in remarks_of(found)
 
 
 def test_a_path_that_is_not_called_in_every_repetition_is_compared_where_both_call_it() -> None:
@@ -314,9 +315,9 @@ def test_errors_are_the_worst_below_a_path_and_a_wrong_answer_is_said_before_any
     assert (of["root.layers.*"].tolerance, of["root"].tolerance) == (1e-5, None)
     assert of["root"].failure == errors[1][6]
     assert not found.is_good
-    assert found.remarks()[0].startswith("triton is WRONG at root.layers.*.norm: the error is 0.25")
-    assert "WRONG answers at 1 path." in dict(found.facts())["Verdict"]
-    assert "Checked, but not called in the timed passes: root.elsewhere." in found.remarks()
+    assert remarks_of(found)[0].startswith("triton is WRONG at root.layers.*.norm: the error is 0.25")
+    assert "WRONG answers at 1 path." in dict(facts_of(found))["Verdict"]
+    assert "Checked, but not called in the timed passes: root.elsewhere." in remarks_of(found)
     page = render_terminal(found, is_terminal=False)
     assert re.search(r"WRONG .*· · norm", page)
     assert not re.search(r"WRONG .*· layers", page)
@@ -414,7 +415,7 @@ def test_a_terminal_of_any_width_shows_times_ratio_verdict_and_the_tree(
 def test_markdown_keeps_the_tree_and_a_spreadsheet_has_every_number() -> None:
     found = compare_paths(whole_run())
     assert "| · · · · · · attention |" in render_markdown(found)
-    columns, first, *rest = csv.reader(render_csv(found.as_table()).splitlines())
+    columns, first, *rest = csv.reader(render_csv(found).splitlines())
     assert len(rest) == len(found.rows) - 1
     assert len(columns) == len(set(columns))
     cells = dict(zip(columns, first, strict=True))
@@ -425,9 +426,9 @@ def test_markdown_keeps_the_tree_and_a_spreadsheet_has_every_number() -> None:
 
 def test_what_ended_early_or_has_a_single_arm_is_still_shown() -> None:
     whole = compare_paths(whole_run())
-    assert whole.remarks()[0].startswith("Ended early: interrupted in repetition 7.")
-    assert dict(whole.facts())["Compared"] == "host time, 6 repetitions, in turns: torch, triton; triton, torch; …"
-    assert {"triton: triton has no linear.", "Recording of torch: runs/torch.ifm"} <= set(whole.remarks())
+    assert remarks_of(whole)[0].startswith("Ended early: interrupted in repetition 7.")
+    assert dict(facts_of(whole))["Compared"] == "host time, 6 repetitions, in turns: torch, triton; triton, torch; …"
+    assert {"triton: triton has no linear.", "Recording of torch: runs/torch.ifm"} <= set(remarks_of(whole))
     nothing = PathMeasurement(
         ["torch", "triton"], pl.DataFrame(schema=CALLS), pl.DataFrame(schema=PASSES), ended="out of memory"
     )
@@ -435,7 +436,7 @@ def test_what_ended_early_or_has_a_single_arm_is_still_shown() -> None:
     assert found.as_json()["paths"] == []
     assert "Ended early: out of memory." in render_terminal(found, is_terminal=False)
     assert "Call paths, a repetition: none" in render_terminal(found, is_terminal=False)
-    assert render_csv(found.as_table()).startswith("Path,")
+    assert render_csv(found).startswith("Path,")
     one = compare_paths(measured({"torch": simple([10] * 3, [50] * 3)}))
     assert one.rows[1].arms["torch"].host_ns == 50
     assert one.as_json()["paths"][0]["ratio"] is None
@@ -443,7 +444,7 @@ def test_what_ended_early_or_has_a_single_arm_is_still_shown() -> None:
     missing = compare_paths(measured({"torch": simple([10] * 3, [50] * 3), "triton": []}))
     assert missing.rows[0].versus["triton"].absent == "not called by triton"
     assert missing.repetitions == 3
-    assert dict(missing.facts())["Verdict"] == "triton: nothing to compare."
+    assert dict(facts_of(missing))["Verdict"] == "triton: nothing to compare."
 
 
 def test_arms_need_names_of_their_own() -> None:
@@ -518,5 +519,5 @@ def test_where_repetitions_are_too_unlike_no_path_has_a_verdict() -> None:
     assert {row.versus["triton"].verdict for row in noisy.rows} == {"unclear"}
     assert noisy.differences == {"triton": ()}
     assert noisy.is_good
-    assert "No path has a verdict: repetitions of triton" in " ".join(noisy.remarks())
+    assert "No path has a verdict: repetitions of triton" in " ".join(remarks_of(noisy))
     assert noisy.as_json()["disturbed"] == ["triton"]

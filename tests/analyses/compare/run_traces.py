@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from tests.traces import trace_of
 
-from inferometer.analyses.compare.activity.activity import activity
+from inferometer.analyses.compare.activity.sources import activity
 from inferometer.analyses.compare.changes import Changes, find_changes
 from inferometer.analyses.compare.contributions import Contribution
 from inferometer.trace.trace import Trace

@@ -22,7 +22,7 @@ from tests.effort import examples
 from tests.traces import trace_of
 
 import inferometer
-from inferometer.analyses.compare.activity.activity import activity
+from inferometer.analyses.compare.activity.sources import activity
 from inferometer.analyses.compare.changes import find_changes
 from inferometer.analyses.compare.comparison import compare
 

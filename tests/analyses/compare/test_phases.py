@@ -20,6 +20,7 @@ from inferometer.analyses.compare.comparison import NEEDED, Comparison, compare
 from inferometer.analyses.compare.phases import PhaseChanges
 from inferometer.analyses.comparison_limits import RELIABLE_STEPS
 from inferometer.analyses.steps.table import step_table
+from inferometer.reports.views.view import facts_of, remarks_of, sections_of
 
 BARE = Options(steps=24, layers=2, prefill_every=6, marks="none", lean=True, stack=False, shapes=False)
 OTHER = replace(BARE, seed=11)
@@ -99,7 +100,7 @@ def test_steps_that_warm_up_are_left_out(tmp_path: Path) -> None:
     found, _, _ = compared(tmp_path, replace(BARE, prefill_every=0), replace(OTHER, prefill_every=0, fault="warm-up"))
     marks = some(found.sides.marks[1])
     assert marks.steps.filter("left_out")["cycle"].to_list() == [0]
-    assert "Candidate: 1 of 24 steps is warm-up, and left out." in found.remarks()
+    assert "Candidate: 1 of 24 steps is warm-up, and left out." in remarks_of(found)
     assert found.verdict == "no difference"
 
 
@@ -113,9 +114,9 @@ def test_ranges_of_an_engine_in_an_export_of_nsight_systems_are_steps() -> None:
 
 def test_found_steps_are_said_with_their_confidence(tmp_path: Path) -> None:
     found, _, _ = compared(tmp_path, BARE, OTHER)
-    (said,) = (text for label, text in found.facts() if label == "Steps")
+    (said,) = (text for label, text in facts_of(found) if label == "Steps")
     assert said.startswith("base by the order of kernels (sampling kernels, every 2 attentions), confidence 0.9")
-    assert sum("Steps were found in the order of kernels" in remark for remark in found.remarks()) == 2
+    assert sum("Steps were found in the order of kernels" in remark for remark in remarks_of(found)) == 2
     steps = found.as_json()["steps"]
     assert steps["base"]["used"]
     assert RELIABLE_STEPS < steps["base"]["confidence"] <= 1
@@ -138,7 +139,7 @@ def test_a_run_without_prefill_is_compared_by_its_decode_steps(tmp_path: Path) -
     assert [one.pair.phase for one in found.phases] == ["decode"]
     assert found.verdict == "no difference"
     assert found.judged.why.startswith("In decode steps: ")
-    assert "Base: 4 prefill steps have too few of that phase to be set against, and are left out." in found.remarks()
+    assert "Base: 4 prefill steps have too few of that phase to be set against, and are left out." in remarks_of(found)
 
 
 def test_where_one_run_tells_no_phases_all_steps_are_compared_and_that_is_said(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_where_one_run_tells_no_phases_all_steps_are_compared_and_that_is_said(t
     assert found.phases == ()
     assert (
         "Only the candidate tells phases (20 decode, 4 prefill): all steps are compared, however they are mixed."
-        in found.remarks()
+        in remarks_of(found)
     )
 
 
@@ -166,7 +167,7 @@ def test_prefill_of_unknown_tokens_is_shown_and_not_judged(tmp_path: Path) -> No
     assert found.verdict == "no difference"
     assert "Prefill steps are slower, too" in found.judged.why
     assert "which may be their tokens" in found.judged.why
-    (section,) = (section for section in found.sections() if section.title == "Phases, a step")
+    (section,) = (section for section in sections_of(found) if section.title == "Phases, a step")
     assert section.frame["phase"].to_list() == ["decode", "prefill"]
 
 
@@ -218,11 +219,11 @@ def test_steps_of_low_confidence_are_not_compared(odd: int) -> None:
     found = compare(uneven(0), uneven(odd, seed=1))
     assert found.phases == ()
     assert [len(times) for times in found.changes.step_times] == [0, 0]
-    remarks = " ".join(found.remarks())
+    remarks = " ".join(remarks_of(found))
     assert "the whole recording is compared" in remarks
     assert ("too little to rest a comparison on" in remarks) == (odd == 8)
     assert not found.as_json()["steps"]["base"]["used"]
-    assert [label for label, _ in found.facts()] == ["Verdict", "Base", "Candidate"]
+    assert [label for label, _ in facts_of(found)] == ["Verdict", "Base", "Candidate"]
 
 
 def test_the_same_steps_are_compared_where_they_are_alike() -> None:

@@ -5,7 +5,7 @@ import pytest
 from tests.analyses.compare.run_traces import adds_up, changes, kernel_run, kinds, line, some, timed_run
 from tests.traces import trace_of
 
-from inferometer.analyses.compare.activity.activity import activity
+from inferometer.analyses.compare.activity.sources import activity
 
 LAYERS = 8
 

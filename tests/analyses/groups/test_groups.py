@@ -19,6 +19,7 @@ from inferometer.analyses.groups.rules import rule_of
 from inferometer.analyses.groups.wilson import lower_bound
 from inferometer.analyses.selection import Selection
 from inferometer.errors import InputError, UnknownName
+from inferometer.reports.views.view import remarks_of, sections_of
 
 SPLIT_K = "nvjet_tst_64x8_64x16_2x1_v_bz_splitK_TNT"
 WIDER = "nvjet_tst_128x16_64x11_2x1_v_bz_splitK_TNT"
@@ -69,8 +70,8 @@ def members(found: Groups) -> list[list[tuple[str, int, bool]]]:
 
 
 def said(found: Groups) -> str:
-    notes = [note for section in found.sections() for note in section.notes]
-    return "\n".join([*notes, *found.remarks()])
+    notes = [note for section in sections_of(found) for note in section.notes]
+    return "\n".join([*notes, *remarks_of(found)])
 
 
 def test_what_one_op_launches_each_time_is_a_group_with_its_variants() -> None:
@@ -387,7 +388,7 @@ def test_traces_with_next_to_nothing_are_answered(rows: list[dict[str, Any]]) ->
     found = find_groups(trace_of(rows))
     assert found.groups == ()
     assert found.launches == len(rows)
-    assert found.sections()
+    assert sections_of(found)
 
 
 def test_the_result_says_what_was_asked() -> None:

@@ -7,6 +7,7 @@ from tests.traces import trace_of
 from inferometer.analyses.hardware.devices import describe_device, device_of, find_traced_devices, list_devices
 from inferometer.hardware import Device, Quantity, devices, find_device
 from inferometer.reports.base import shown_fields
+from inferometer.reports.views.view import remarks_of, sections_of
 from inferometer.trace.facts import Device as TracedDevice
 
 H100 = TracedDevice("gpu:0", "NVIDIA H100 80GB HBM3", 85_018_279_936, 132)
@@ -60,7 +61,7 @@ def test_the_devices_of_a_trace_come_with_their_launches() -> None:
         ("gpu:0", 2, "H100 SXM"),
         ("gpu:1", 0, "H100 SXM"),
     ]
-    assert result.remarks() == ()
+    assert remarks_of(result) == ()
     assert [row["device"]["name"] for row in result.as_json()["devices"]] == ["H100 SXM"] * 2
 
 
@@ -72,7 +73,7 @@ def test_what_a_trace_leaves_open_is_said() -> None:
     )
     result = find_traced_devices(trace_of([{"device": "gpu:9"}, {"device": None}], facts={"devices": described}))
     assert result.frame["device"].to_list() == [None] * 4
-    assert result.remarks() == (
+    assert remarks_of(result) == (
         'There is no data of "AMD Radeon Graphics": --hardware-file takes yours.',
         '"AMD Instinct MI300X" with 38 multiprocessors and 24.000 GiB isn\'t MI300X: a part of one?',
         '"Apple M3 Max" may be several devices: Apple M3 Max 30-core, Apple M3 Max 40-core.',
@@ -91,7 +92,7 @@ def test_a_device_without_a_name_is_inferred_in_words_and_never_taken_for_a_fact
     assert result.frame["device"].to_list() == [None, None]
     assert [device_of(device) for device in devices] == [None, None]
     assert [(row["device"], row["inferred"]) for row in result.as_json()["devices"]] == [(None, ["MI300X"])] * 2
-    (remark,) = result.remarks()
+    (remark,) = remarks_of(result)
     assert remark == (
         "The file gives no name for gpu:0 and gpu:1: with 304 multiprocessors, compute 9.4, warp size 64, 191.984 GiB "
         "they look like MI300X (inferred). What that can do: inferometer hardware MI300X"
@@ -100,7 +101,7 @@ def test_a_device_without_a_name_is_inferred_in_words_and_never_taken_for_a_fact
 
 def test_several_devices_that_fit_are_all_named() -> None:
     device = TracedDevice("gpu:0", "AMD Radeon Graphics", 68_702_699_520, 104, "9.0", 64)
-    (remark,) = find_traced_devices(trace_of([{}], facts={"devices": (device,)})).remarks()
+    (remark,) = remarks_of(find_traced_devices(trace_of([{}], facts={"devices": (device,)})))
     assert remark == (
         '"AMD Radeon Graphics" may be several devices: with 104 multiprocessors, compute 9.0, warp size 64, 63.984 GiB '
         "it looks like MI210 or MI250 GCD (inferred). What that can do: inferometer hardware NAME"
@@ -110,7 +111,7 @@ def test_several_devices_that_fit_are_all_named() -> None:
 def test_no_column_of_dashes_is_shown() -> None:
     device = TracedDevice("gpu:0", "Tesla V100-SXM2-16GB", 16_945_512_448, 80, "7.0", 32)
     result = find_traced_devices(trace_of([{}], facts={"devices": (device,)}))
-    (section,) = result.sections()
+    (section,) = sections_of(result)
     shown = [field.title for field in shown_fields(section)]
     assert shown == ["Device", "Launches", "Name", "Multiprocessors", "Compute", "Usable (GiB)"]
     assert section.frame.select(field.column for field in shown_fields(section)).row(0)[3:] == (80, "7.0", 15.8)
@@ -127,13 +128,13 @@ def test_ranks_may_have_devices_of_their_own() -> None:
     facts = {"devices": (TracedDevice("gpu:0", "NVIDIA H200", rank=0), other)}
     result = find_traced_devices(trace_of([{"rank": 0}, {"rank": 1}, {"rank": 1}], facts=facts))
     assert result.frame.select("rank", "launches", "device").rows() == [(0, 1, "H200 SXM"), (1, 2, "MI300X")]
-    assert result.sections()[0].fields[0].title == "Rank"
+    assert sections_of(result)[0].fields[0].title == "Rank"
 
 
 def test_a_trace_without_devices_has_no_rows() -> None:
     result = find_traced_devices(trace_of())
     assert result.frame.is_empty()
-    assert result.remarks() == ("The file names no device, and no launches ran on one.",)
+    assert remarks_of(result) == ("The file names no device, and no launches ran on one.",)
 
 
 def test_the_user_s_own_devices_are_looked_through_instead() -> None:

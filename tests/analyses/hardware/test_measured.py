@@ -11,6 +11,7 @@ from inferometer.hardware import Device
 from inferometer.hardware.measure.measure import measure_subject
 from inferometer.hardware.measure.subject import Subject, Task
 from inferometer.hardware.measure.timing import QUICK
+from inferometer.reports.views.view import facts_of, remarks_of
 
 
 def described(*, bf16: float = 791.52e12, shaky: bool = False) -> MeasuredDevice:
@@ -39,16 +40,16 @@ def test_values_stand_beside_the_datasheet() -> None:
 def test_more_than_the_datasheet_is_shown_and_said() -> None:
     result = described(bf16=1_088.34e12)
     assert result.to_polars()["fraction"].to_list() == [0.8, None, 1.1]
-    assert result.remarks() == (
+    assert remarks_of(result) == (
         "Above the datasheet: bf16 peak, matrix units. Is it of this device, and at this clock?",
         "Power limit 500 W.",
     )
-    assert described().remarks() == ("Power limit 500 W.",)
+    assert remarks_of(described()) == ("Power limit 500 W.",)
 
 
 def test_what_was_not_steady_is_said() -> None:
     result = described(shaky=True)
-    assert result.remarks()[0].startswith("Not steady when the time was over: bf16 peak, matrix units ±")
+    assert remarks_of(result)[0].startswith("Not steady when the time was over: bf16 peak, matrix units ±")
     p10, value, p90 = result.to_polars().select("p10", "value", "p90").row(2)
     assert p10 < value < p90
 
@@ -74,5 +75,5 @@ def test_what_others_measured_is_no_datasheet() -> None:
     result = describe_measured(measure_subject(subject, QUICK, clock=clock), "x.json")
     assert result.measured.known is not None
     assert result.to_polars()["fraction"].to_list() == [None]
-    assert result.facts()[1] == ("Known as", "XPU-A")
+    assert facts_of(result)[1] == ("Known as", "XPU-A")
     assert result.to_polars()["value"].to_list() == pytest.approx([6000.0])

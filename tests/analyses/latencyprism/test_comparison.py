@@ -19,6 +19,7 @@ from tests.traces import trace_of
 import inferometer
 from inferometer.analyses.latencyprism.comparison import NEEDED, Published, published
 from inferometer.errors import InputError
+from inferometer.reports.views.view import sections_of
 from inferometer.trace.trace import Trace
 
 NUMBERS = (
@@ -227,7 +228,7 @@ def test_the_main_table_has_the_published_titles_and_exact_numbers() -> None:
     ]
     assert row["Device"] == "GPU 0"
     assert row["β_n_pid_7(%)"] == 1.5
-    fields = found.sections()[0].fields
+    fields = sections_of(found)[0].fields
     assert [field.title for field in fields] == list(row)
     assert found.to_polars().columns == [field.column for field in fields]
 

@@ -11,6 +11,7 @@ from tests.traces import trace_of
 from inferometer.analyses.launched_by.attribution import Attribution, attribute
 from inferometer.analyses.launched_by.site_times import launch_sites
 from inferometer.analyses.selection import Selection
+from inferometer.reports.views.view import remarks_of
 
 THREAD = {"process": 1, "thread": 2}
 Row = dict[str, Any]
@@ -76,7 +77,7 @@ def test_what_runs_before_all_that_has_a_call_was_queued_before_the_window_later
 def test_a_trace_without_calls_says_so() -> None:
     found = attribute(trace_of([work(1, 0), work(None, 5)]))
     assert set(told(found, "how")) == {"no_call"}
-    assert "record the host's side" in "\n".join(launch_sites(found).remarks())
+    assert "record the host's side" in "\n".join(remarks_of(launch_sites(found)))
 
 
 def test_correlation_ids_count_within_one_process_only() -> None:

@@ -14,6 +14,7 @@ from inferometer.analyses.launched_by.attribution import attribute
 from inferometer.analyses.launched_by.call_tree import CallTreeTable, call_tree
 from inferometer.analyses.launched_by.call_tree_nodes import FRAMES
 from inferometer.errors import InputError
+from inferometer.reports.views.view import remarks_of, sections_of
 
 
 def outline(table: CallTreeTable) -> list[str]:
@@ -83,7 +84,7 @@ def test_time_launched_right_at_a_node_is_told_apart_from_all_below_it() -> None
 
 
 def test_ops_that_call_one_op_alone_stand_on_its_line() -> None:
-    (section,) = call_tree(attribute(model(1))).sections()
+    (section,) = sections_of(call_tree(attribute(model(1))))
     assert "      aten::linear > aten::addmm" in section.frame["indented"].to_list()
 
 
@@ -121,7 +122,7 @@ def test_an_empty_trace_has_an_empty_tree() -> None:
     table = call_tree(attribute(trace_of()))
     assert table.frame.is_empty()
     assert (table.total_ns, table.as_json()["nodes"]) == (0, [])
-    assert "No launches in the file." in "\n".join(table.remarks())
+    assert "No launches in the file." in "\n".join(remarks_of(table))
 
 
 @given(traces(), st.sampled_from(FRAMES), st.sampled_from(["pooled", "apart"]))

@@ -15,6 +15,7 @@ from inferometer.analyses.model.pass_work import Sizes
 from inferometer.architectures import Model, find_model, step_calls
 from inferometer.errors import InputError, UnknownName
 from inferometer.hardware import find_device
+from inferometer.reports.views.view import facts_of, remarks_of, table_of
 
 MS = 1_000_000
 
@@ -81,7 +82,7 @@ def test_what_grows_with_an_unknown_context_has_no_bound() -> None:
     assert row_of(found, "decode", "attention")["moved_bytes"] is None
     assert bound_of(found, "decode", "attention")["sol_fraction"] is None
     assert row_of(found, "decode", "lm_head")["moved_bytes"] is not None
-    assert "How long the context was" in " ".join(found.remarks())
+    assert "How long the context was" in " ".join(remarks_of(found))
 
 
 def test_a_device_gives_its_bandwidth_and_a_compute_bound() -> None:
@@ -117,21 +118,21 @@ def test_smaller_numbers_make_smaller_bounds() -> None:
     whole, half = (model_bounds(log([(4, 9)]), model_of(), sizes=Sizes(weight=size)) for size in (2, 1))
     wide, narrow = (row_of(each, "decode", "lm_head")["weight_bytes"] for each in (whole, half))
     assert narrow == wide / 2
-    assert "weights 8 bits" in dict(half.facts())["Model"]
+    assert "weights 8 bits" in dict(facts_of(half))["Model"]
 
 
 def test_a_fraction_above_one_is_flagged_not_clipped() -> None:
     found = model_bounds(log([(4, 9)]), model_of(), bandwidths=(1e9,))
     assert bound_of(found, "decode", "lm_head")["sol_fraction"] > 1
-    assert "S above 1 means" in found.remarks()[-1]
-    assert "lm_head" in found.remarks()[-1]
+    assert "S above 1 means" in remarks_of(found)[-1]
+    assert "lm_head" in remarks_of(found)[-1]
 
 
 def test_another_model_than_the_files_is_told() -> None:
     trace = log([(4, 9)], engine_metrics={"layers": 26, "hidden": 1152})
-    assert "hidden" not in " ".join(model_bounds(trace, model_of()).remarks())
+    assert "hidden" not in " ".join(remarks_of(model_bounds(trace, model_of())))
     assert "The file's model has 26 layers, Llama-3.1-8B has 32" in " ".join(
-        model_bounds(trace, model_of("Llama-3.1-8B")).remarks()
+        remarks_of(model_bounds(trace, model_of("Llama-3.1-8B")))
     )
 
 
@@ -193,7 +194,7 @@ def test_prefill_steps_of_unknown_tokens_keep_their_weights_and_have_no_bound() 
 
 def test_as_one_table_all_phases_have_their_rows() -> None:
     found = model_bounds(log([(4, 9), (4, 13)]), model_of(), bandwidths=[100e9])
-    (section,) = found.as_table().sections()
+    section = table_of(found)
     shown = section.frame.select("phase", "unit", "kernel").rows()
     assert shown[0] == ("prefill", "step", "matmul:ffn_down")
     assert ("decode", "token", "attention") in shown

@@ -9,6 +9,7 @@ from inferometer.analyses.operators.catalogue import describe_operator, list_ope
 from inferometer.errors import UnknownName
 from inferometer.hardware.known import require_device
 from inferometer.operators import operators, require_operator
+from inferometer.reports.views.view import sections_of
 
 EVERY = list(operators().values())
 
@@ -24,7 +25,7 @@ def test_shares_of_importance_add_up_and_the_first_is_the_most_important() -> No
 def test_a_device_without_deployed_times_gives_no_s() -> None:
     found = list_operators(EVERY, require_device("H100 SXM"))
     assert [each.sol_fraction for each in found.operators] == [None] * len(EVERY)
-    assert any("S is not told" in note for note in found.sections()[0].notes)
+    assert any("S is not told" in note for note in sections_of(found)[0].notes)
 
 
 def test_a_shape_that_the_launch_binds_has_no_s() -> None:
@@ -66,7 +67,7 @@ def test_what_no_formula_gives_is_marked_as_carried() -> None:
         "moe_align_block_size": ["q_written_bytes"],
     }
     sheet = describe_operator(require_operator("fused_moe"), EVERY, require_device("XPU-A"), published=True)
-    assert any("no formula gives it: W" in note for note in sheet.sections()[0].notes)
+    assert any("no formula gives it: W" in note for note in sections_of(sheet)[0].notes)
 
 
 def test_an_unknown_operator_lists_the_nearest() -> None:

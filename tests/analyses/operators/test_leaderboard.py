@@ -9,6 +9,8 @@ from inferometer.analyses.operators.leaderboard import Leaderboard, make_leaderb
 from inferometer.hardware.device import Device
 from inferometer.hardware.known import require_device
 from inferometer.operators import operators, require_operator
+from inferometer.reports.views.leaderboard import catalogue
+from inferometer.reports.views.view import sections_of
 
 CHOSEN = [require_operator(name) for name in ("unified_attention", "topk_filter", "rms_norm")]
 
@@ -25,7 +27,7 @@ def test_the_timed_platform_comes_first_and_each_device_once(board: Leaderboard)
 
 
 def test_a_headline_row_is_of_the_middle_shape_and_beside_it_are_medians(board: Leaderboard) -> None:
-    section = board.sections()[1]
+    section = sections_of(board)[1]
     attention, _, norm = section.frame.iter_rows(named=True)
     titles = [field.title for field in section.fields]
     assert titles[3:7] == ["FLOP/B", "T_SOL (H20)", "T_SOL (XPU-A)", "T_Prod"]
@@ -40,7 +42,7 @@ def test_a_headline_row_is_of_the_middle_shape_and_beside_it_are_medians(board: 
 
 
 def test_another_device_has_its_own_published_bound_and_no_deployed_time(board: Leaderboard) -> None:
-    section = board.sections()[3]
+    section = sections_of(board)[3]
     assert section.frame["t_prod"].null_count() == section.frame.height
     own, published = section.frame["t_sol H100 SXM"], section.frame["t_sol H20"]
     assert (own != published).all()
@@ -49,7 +51,7 @@ def test_another_device_has_its_own_published_bound_and_no_deployed_time(board: 
 
 def test_what_a_device_lacks_is_null(board: Leaderboard) -> None:
     bare = make_leaderboard(CHOSEN, [Device(name="Bare")], require_device)
-    frame = bare.sections()[-1].frame
+    frame = sections_of(bare)[-1].frame
     columns = ("t_sol Bare", "bound", "median_t_sol Bare", "median_bound")
     assert [frame[column].null_count() for column in columns] == [3, 3, 3, 3]
     assert frame["binding"].to_list() == ["unknown"] * 3
@@ -58,12 +60,12 @@ def test_what_a_device_lacks_is_null(board: Leaderboard) -> None:
 def test_importance_is_normalised_and_what_was_published_stands_beside_it() -> None:
     every = list(operators().values())
     whole = make_leaderboard(every, [], require_device)
-    rows = whole.catalogue().frame
+    rows = whole.to_polars()
     assert rows["importance"].sum() == pytest.approx(1)
     assert rows["importance_published"].sum() == pytest.approx(whole.published_total)
     assert rows["operator"].to_list() == [operator.name for operator in every]
     assert round(whole.published_total, 3) == 1.095
-    assert "up to 109.5 %" in whole.catalogue().notes[0]
+    assert "up to 109.5 %" in catalogue(whole).notes[0]
 
 
 def test_json_has_every_operator_of_every_device(board: Leaderboard) -> None:
@@ -79,5 +81,5 @@ def test_json_has_every_operator_of_every_device(board: Leaderboard) -> None:
 
 def test_an_empty_catalogue_is_no_error() -> None:
     nothing = make_leaderboard([], [], require_device)
-    assert [section.frame.height for section in nothing.sections()] == [0, 0, 0]
+    assert [section.frame.height for section in sections_of(nothing)] == [0, 0, 0]
     assert nothing.as_json()["shapes"] == 0

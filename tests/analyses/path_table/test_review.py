@@ -16,6 +16,7 @@ import inferometer
 from inferometer import Trace
 from inferometer.analyses.path_table.review import PathTableReview, review_path_table
 from inferometer.errors import InputError
+from inferometer.reports.views.view import facts_of, remarks_of
 
 Column = Mapping[str, int | None]
 SEED = "000_2e06422ffebd552b.txt"
@@ -85,7 +86,7 @@ def test_a_right_table_has_nothing_wrong() -> None:
     for other in (scaled(MODEL, 1.03), scaled(MODEL, 0.4), {**MODEL, "main.generate.softmax": None}, MODEL):
         review = review_path_table(table({"torch": MODEL, "triton": other}))
         assert (review.found, review.is_corrected) == ([], False)
-        assert dict(review.facts())["Wrong"] == "nothing was found"
+        assert dict(facts_of(review))["Wrong"] == "nothing was found"
 
 
 def test_times_that_stand_one_row_off_are_put_back() -> None:
@@ -165,7 +166,7 @@ def test_a_path_that_is_nowhere_else_says_nothing_about_names() -> None:
 def test_a_callee_dearer_than_its_caller_in_one_run_is_found_and_in_all_is_a_remark() -> None:
     once = {**MODEL, "main.generate.forward.load": 9_000_000}  # not in every call
     assert review_path_table(table({"a": once, "b": scaled(once, 1.1)})).found == []
-    (remark,) = review_path_table(table({"a": once, "b": scaled(once, 1.1)})).remarks()
+    (remark,) = remarks_of(review_path_table(table({"a": once, "b": scaled(once, 1.1)})))
     assert remark.startswith("A call takes longer than one of its caller at …forward.load, in every run")
     review = review_path_table(table({"a": MODEL, "b": {**MODEL, "main.setup": 40_000_000}}))
     assert kinds(review) == ["dearer_than_caller"]
@@ -191,7 +192,7 @@ def test_callees_above_their_caller_in_one_run_only_are_found() -> None:
 def test_one_run_cannot_be_compared() -> None:
     review = review_path_table(table({"only": MODEL}))
     assert review.found == []
-    assert review.remarks()[0].startswith("The table has one run")
+    assert remarks_of(review)[0].startswith("The table has one run")
     assert review.as_json()["corrected"][0]["difference_ns"] == {}
 
 

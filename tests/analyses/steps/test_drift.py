@@ -10,6 +10,7 @@ from tests.traces import trace_of
 from inferometer.analyses.comparison_limits import BLOCKS
 from inferometer.analyses.steps.drift import slope_interval
 from inferometer.analyses.steps.table import StepTable, step_table
+from inferometer.reports.views.view import remarks_of
 
 MS = 1_000_000
 
@@ -59,7 +60,7 @@ def row(table: StepTable, over: str, of: str, name: str | None = None) -> dict[s
 
 
 def said(table: StepTable, words: str) -> bool:
-    return any(words in remark for remark in table.remarks())
+    return any(words in remark for remark in remarks_of(table))
 
 
 def test_a_drift_over_the_run_is_told_from_the_position_and_carried_by_its_class() -> None:

@@ -13,6 +13,7 @@ from tests.traces import trace_of
 from tools.kineto_maker import Options, write_trace
 
 from inferometer.analyses.steps.table import StepTable, step_table
+from inferometer.reports.views.view import remarks_of
 from inferometer.trace.trace import Trace
 
 STEP = {"span": "ProfilerStep#1", "start_ns": 0, "dur_ns": 1_000}
@@ -48,7 +49,7 @@ def test_a_step_in_which_a_graph_is_captured_has_no_launch_bound_time() -> None:
     found = step_table(trace_of(launches, calls=[*calls, captured, others], spans=spans))
     assert found.steps["captures"].to_list() == [0, 1, 0]
     assert found.steps["launch_bound_ns"].to_list() == [140 + 550, None, 690]
-    assert "Step 1 captures a graph: what is captured isn't run, so no launch-bound time is given." in found.remarks()
+    assert "Step 1 captures a graph: what is captured isn't run, so no launch-bound time is given." in remarks_of(found)
 
 
 def test_marks_without_launches_are_left_out_of_medians_where_others_have_some() -> None:
@@ -56,7 +57,7 @@ def test_marks_without_launches_are_left_out_of_medians_where_others_have_some()
     found = step_table(trace_of([run(1, 100, 200)], calls=[call(1, 50, 10)], spans=spans))
     assert found.phases["used"].to_list() == [1]
     assert found.phases["gap_median_ns"].to_list() == [800]
-    assert "Step 1 is without any launch, and left out of all medians." in found.remarks()
+    assert "Step 1 is without any launch, and left out of all medians." in remarks_of(found)
 
 
 def test_idle_time_until_the_call_that_queues_the_next_work_returns_is_launch_bound() -> None:
@@ -169,7 +170,7 @@ def test_a_late_host_binds_by_as_much_as_it_was_late(made: Callable[[Options], S
         [float(table.steps[name].to_numpy().mean()) for table in tables] for name in ("wall_ns", "launch_bound_ns")
     )
     assert waiting[1] - waiting[0] == pytest.approx(wall[1] - wall[0], rel=0.1)
-    assert any("launch-bound for" in said for said in tables[1].remarks())
+    assert any("launch-bound for" in said for said in remarks_of(tables[1]))
 
 
 def test_a_graph_has_less_launch_bound_time_than_the_same_steps_eager(made: Callable[[Options], StepTable]) -> None:

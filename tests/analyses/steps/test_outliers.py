@@ -13,6 +13,7 @@ from tests.traces import trace_of
 
 from inferometer.analyses.steps.outliers import MOST
 from inferometer.analyses.steps.table import StepTable, step_table
+from inferometer.reports.views.view import remarks_of, sections_of
 
 US = 1_000
 KERNELS = {"gemm": [400], "attention": [300], "norm": [100]}
@@ -58,14 +59,14 @@ def test_a_class_that_took_longer_is_told_with_its_usual_time() -> None:
     row = table.differences.row(0, named=True)
     assert (row["found_ns"], row["usual_ns"], row["launches"], row["usual_launches"]) == (900 * US, 300 * US, 1, 1)
     assert any(
-        said.startswith(f"Step {AT} took 600.000 μs more than usual: attention +600") for said in table.remarks()
+        said.startswith(f"Step {AT} took 600.000 μs more than usual: attention +600") for said in remarks_of(table)
     )
 
 
 def test_more_launches_are_told_from_slower_ones() -> None:
     launched = table_of(MANY | {"norm": [10] * 24, "gemm": [120] * 20}, usual=MANY)
     assert parts(launched)[:2] == [("slower", "gemm", 400 * US), ("more launches", "norm", 40 * US)]
-    assert any("norm +40.000 μs (24 launches where 20 are usual)" in said for said in launched.remarks())
+    assert any("norm +40.000 μs (24 launches where 20 are usual)" in said for said in remarks_of(launched))
 
 
 def test_a_kernel_that_ran_in_no_other_step_is_told_as_such() -> None:
@@ -77,7 +78,7 @@ def test_a_host_that_paused_is_the_gap() -> None:
     assert parts(table) == [("host gap", None, 900 * US), ("rest", None, 0)]
     row = table.differences.row(0, named=True)
     assert row["found_ns"] - row["usual_ns"] == 900 * US
-    assert not any(said.startswith(f"Step {AT} took") for said in table.remarks())  # which the reason has said
+    assert not any(said.startswith(f"Step {AT} took") for said in remarks_of(table))  # which the reason has said
 
 
 def test_the_largest_part_comes_first_and_the_rest_last() -> None:
@@ -147,4 +148,4 @@ def test_no_disturbed_steps_no_differences() -> None:
 def test_json_and_sections_have_them(key: str) -> None:
     table = table_of(KERNELS | {"attention": [900]})
     assert set(table.as_json()) >= {key}
-    assert "What was different in disturbed steps" in [section.title for section in table.sections()]
+    assert "What was different in disturbed steps" in [section.title for section in sections_of(table)]

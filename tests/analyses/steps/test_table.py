@@ -25,6 +25,7 @@ from inferometer.analyses.steps.sources import read_steps
 from inferometer.analyses.steps.table import StepTable, step_table
 from inferometer.errors import InputError, UnknownName
 from inferometer.names.engine_labels import class_of_label
+from inferometer.reports.views.view import remarks_of, sections_of
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.facts import Facts
 from inferometer.trace.trace import Trace
@@ -176,10 +177,10 @@ def test_growth_is_the_least_squares_line_with_its_interval() -> None:
 def test_fewer_than_three_contexts_tell_no_growth_and_none_no_rows() -> None:
     same = step_table(steps_of([step(k, context_len=8) for k in range(9)], lambda k: {"attention": 50 * MS}))
     assert same.growth.select("class", "slope_ns", "r2").rows() == [("attention", None, None), ("(all)", None, None)]
-    assert any("fewer than 3 different contexts" in remark for remark in same.remarks())
+    assert any("fewer than 3 different contexts" in remark for remark in remarks_of(same))
     none = step_table(steps_of([step(k, context_len=None) for k in range(9)], lambda k: {"attention": 50 * MS}))
     assert none.growth.is_empty()
-    assert any("how they grow with it can't be said" in remark for remark in none.remarks())
+    assert any("how they grow with it can't be said" in remark for remark in remarks_of(none))
 
 
 def test_a_tail_is_compared_per_token_and_is_no_disturbance() -> None:
@@ -187,7 +188,7 @@ def test_a_tail_is_compared_per_token_and_is_no_disturbance() -> None:
     table = step_table(trace_of(steps=[*(step(k) for k in range(12)), tail]))
     assert table.disturbed == []
     assert table.steps["excess_ns"].to_list() == [0] * 13
-    assert any("Step 12 has 3 tokens, others 4" in remark for remark in table.remarks())
+    assert any("Step 12 has 3 tokens, others 4" in remark for remark in remarks_of(table))
     slow = step_table(trace_of(steps=[*(step(k) for k in range(12)), tail | {"gpu_busy_ns": 130 * MS}]))
     assert slow.disturbed == [12]
 
@@ -264,8 +265,8 @@ def test_steps_that_nothing_marks_are_shown_with_what_is_known_of_them(read: Cal
     assert table.steps["is_partial"].to_list() == [True] + [False] * 11
     used = table.steps.height - table.steps.filter(pl.col("is_partial") | pl.col("is_warm_up")).height
     assert table.phases["used"].sum() == used - len(table.disturbed)
-    assert any("Step 0 is cut by the ends of the recording" in said for said in table.remarks())
-    [rows] = [section for section in table.sections() if section.title == "Steps"]
+    assert any("Step 0 is cut by the ends of the recording" in said for said in remarks_of(table))
+    [rows] = [section for section in sections_of(table) if section.title == "Steps"]
     assert rows.frame["state"][0] == "partial"
     assert (table.steps["confidence"] > 0.5).all()
 
@@ -309,7 +310,7 @@ def test_the_first_step_may_wait_for_the_host_but_not_for_the_gpu() -> None:
     warm = [step(0, dur_ns=160 * MS), *(step(k) for k in range(1, 12))]
     table = step_table(trace_of(steps=warm))
     assert table.disturbed == []
-    assert any("first decode step, 0, is 50.000 ms longer than usual: warm-up" in said for said in table.remarks())
+    assert any("first decode step, 0, is 50.000 ms longer than usual: warm-up" in said for said in remarks_of(table))
     cold = [step(0, gpu_busy_ns=160 * MS, dur_ns=170 * MS), *(step(k) for k in range(1, 12))]
     assert step_table(trace_of(steps=cold)).disturbed == [0]
 
@@ -319,7 +320,7 @@ def test_too_few_steps_are_not_judged() -> None:
     table = step_table(trace_of(steps=steps))
     assert table.disturbed == []
     assert table.steps["excess_ns"].null_count() == FEWEST - 1
-    assert any("can't be told" in remark for remark in table.remarks())
+    assert any("can't be told" in remark for remark in remarks_of(table))
 
 
 def test_null_times_are_no_zeros() -> None:
@@ -328,7 +329,7 @@ def test_null_times_are_no_zeros() -> None:
     assert table.steps["step"].to_list() == list(range(13))
     assert table.steps["gap_ns"].to_list() == [None, *([10 * MS] * 11), None]
     assert table.phases.select("wall_median_ns", "gap_median_ns").rows() == [(110 * MS, 10 * MS)]
-    assert any("wall time of 2 of 13 steps isn't known" in remark for remark in table.remarks())
+    assert any("wall time of 2 of 13 steps isn't known" in remark for remark in remarks_of(table))
     no_walls = step_table(trace_of(steps=[step(k) | unknown for k in range(12)]))
     assert no_walls.phases.select("wall_median_ns", "gpu_median_ns", "gap_median_ns").rows() == [(None, 100 * MS, None)]
     nothing = step_table(trace_of(steps=[step(k) | unknown | {"gpu_busy_ns": None} for k in range(12)]))
@@ -347,7 +348,7 @@ def test_a_phase_and_a_run_can_be_chosen_and_must_be_there() -> None:
     trace = trace_of(steps=steps, totals=rows)
     table = step_table(trace)
     assert (table.run, table.runs, table.class_steps["class"].to_list()) == (0, {0: 2, 1: 1}, ["a"])
-    assert any("--run shows the others: 1" in remark for remark in table.remarks())
+    assert any("--run shows the others: 1" in remark for remark in remarks_of(table))
     assert step_table(trace, run=1).class_steps.select("class", "total_ns").rows() == [("b", 8)]
     assert step_table(trace, phase="unknown").steps["step"].to_list() == [0]
     assert step_table(trace, phase="decode").steps["step"].to_list() == [1]
@@ -408,7 +409,7 @@ def test_launches_belong_to_the_marked_step_that_queued_them(read: Callable[...,
     assert table.class_steps.select("step", "class", "total_ns").rows() == [(3, "gemm", 50_000), (4, "copy", 10_000)]
     assert table.anchor == "ProfilerStep"
     outside = "1 of 4 launches are in no step and are left out, since their host calls are not in the file."
-    assert outside in table.remarks()
+    assert outside in remarks_of(table)
 
 
 def test_launches_without_calls_are_in_no_step() -> None:
@@ -418,7 +419,7 @@ def test_launches_without_calls_are_in_no_step() -> None:
     columns = ("step", "launches", "gpu_busy_ns", "window_ns", "gap_ns")
     assert table.steps.select(columns).rows() == [(1, None, None, 40, 9), (2, None, None, 50, 50)]
     untold = "No host call of the 3 launches is in the file: which step they are of can't be told."
-    assert untold in table.remarks()
+    assert untold in remarks_of(table)
 
 
 def test_work_that_was_queued_before_the_first_mark_is_none_of_its_own() -> None:
@@ -437,7 +438,7 @@ def test_work_that_was_queued_before_the_first_mark_is_none_of_its_own() -> None
         (2, 1, 100, 90, 5, 85),  # from 210 to 300
     ]
     said = "2 of 4 launches are in no step and are left out, 1 of them since their host calls are not in the file."
-    assert said in table.remarks()
+    assert said in remarks_of(table)
 
 
 @pytest.mark.parametrize(("late_ns", "window"), [(500_000, (900_000, 800_000)), (500_001, (299_999, 199_999))])
@@ -452,7 +453,7 @@ def test_what_came_before_a_first_launch_that_had_to_wait_is_not_known(late_ns: 
 def test_launches_of_another_process_are_said() -> None:
     span = {"span": "ProfilerStep#1", "start_ns": 0, "dur_ns": 50, "process": 1}
     table = step_table(trace_of([{"start_ns": 10, "process": 2}], spans=[span]))
-    assert "The one launch in the file is not of the process whose steps these are." in table.remarks()
+    assert "The one launch in the file is not of the process whose steps these are." in remarks_of(table)
     assert table.steps.select("launches", "gpu_busy_ns", "gap_ns").rows() == [(None, None, None)]
 
 
@@ -519,7 +520,7 @@ def test_a_host_that_runs_ahead_has_no_gap_to_judge() -> None:
     assert table.disturbed == []
     assert table.steps["gap_ns"].null_count() == 20
     ahead = "The host runs ahead: 20 decode steps last 175.000 ms there, and keep the device busy for 2.000 s."
-    assert ahead in table.remarks()
+    assert ahead in remarks_of(table)
 
 
 def test_steps_of_other_work_are_not_judged() -> None:

@@ -17,6 +17,7 @@ from inferometer.analyses.rows import SORT_KEYS, SortKey
 from inferometer.analyses.tables.calls import NEEDED, CallTable, call_table
 from inferometer.analyses.tables.host_selection import HostSelection
 from inferometer.errors import InputError, UnknownName
+from inferometer.reports.views.view import remarks_of, sections_of
 
 CALL = {"api": "cudaLaunchKernel", "process": 1, "thread": 2, "start_ns": 0, "dur_ns": 1}
 APIS = [
@@ -75,7 +76,7 @@ def apis(table: CallTable) -> list[str]:
 
 
 def said(table: CallTable) -> str:
-    return "\n".join(table.remarks())
+    return "\n".join(remarks_of(table))
 
 
 def test_calls_are_counted_by_function_without_versions() -> None:
@@ -154,7 +155,7 @@ def test_allocations_and_clocks_that_disagree_are_said() -> None:
 def test_no_calls_are_an_empty_table_that_says_how_to_record_them() -> None:
     table = call_table(trace_of([{}]))
     assert (table.frame.height, table.total_ns, table.delays["calls"].to_list()) == (0, 0, [0])
-    assert [section.title for section in table.sections()] == ["Host calls"]
+    assert [section.title for section in sections_of(table)] == ["Host calls"]
     assert "No host calls" in said(table)
     assert "--trace=cuda" in said(table)
 
@@ -182,8 +183,8 @@ def test_matching_and_the_top_pick_rows_and_change_none() -> None:
     top = call_table(A_STEP, top=1)
     assert apis(top) == ["cudaStreamSynchronize"]
     assert top.delays["api"].to_list() == [None]
-    assert top.remarks()[0] == "1 of 2 APIs shown, 77.8 % of the call time."
-    assert top.remarks()[1:] == whole.remarks()
+    assert remarks_of(top)[0] == "1 of 2 APIs shown, 77.8 % of the call time."
+    assert remarks_of(top)[1:] == remarks_of(whole)
 
 
 def test_a_window_takes_calls_that_begin_in_it_and_looks_at_the_queue_within() -> None:
@@ -248,8 +249,8 @@ def test_any_trace_is_answered_and_its_time_conserved(
     assert tied == sum(key in keys and key[2] is not None for key in found)
     for wait in table.waits.iter_rows(named=True):
         assert wait["idle_ns"] is None or 0 <= wait["idle_ns"] <= wait["total_ns"]
-    assert table.as_json()["remarks"] == list(table.remarks())
-    assert all(section.frame.height for section in table.sections()[1:])
+    assert table.as_json()["remarks"] == list(remarks_of(table))
+    assert all(section.frame.height for section in sections_of(table)[1:])
 
 
 @pytest.mark.parametrize("name", ["h100_qwen1.5-0.5b", "mi300_sglang_qwen3-8b_decode", "rank0_sampled", "cpu_only"])

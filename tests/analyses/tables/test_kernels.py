@@ -17,6 +17,7 @@ from inferometer.analyses.rows import SORT_KEYS, SortKey
 from inferometer.analyses.selection import Selection
 from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.errors import InputError, UnknownName
+from inferometer.reports.views.view import remarks_of, sections_of
 
 LAUNCHES = [
     {"kernel": "gemm", "dur_ns": 300, "start_ns": 0},
@@ -130,9 +131,9 @@ def test_matching_and_the_top_pick_rows_and_change_none() -> None:
     ):
         assert some.frame.equals(whole.frame.filter(pl.col("kernel") == "norm"))
         assert (some.total_ns, some.shown_ns, some.kernels) == (1000, 200, 2)
-    assert whole.remarks() == []
-    assert "1 of 2" in kernel_table(trace, top=1).remarks()[0]
-    assert "80.0 %" in kernel_table(trace, top=1).remarks()[0]
+    assert list(remarks_of(whole)) == []
+    assert "1 of 2" in remarks_of(kernel_table(trace, top=1))[0]
+    assert "80.0 %" in remarks_of(kernel_table(trace, top=1))[0]
 
 
 def test_upper_and_lower_case_count_in_a_match() -> None:
@@ -154,7 +155,7 @@ def test_demangled_names_join_rows_and_raw_ones_do_not() -> None:
 
 def test_no_launches_are_an_empty_table_that_says_so() -> None:
     table = kernel_table(trace_of())
-    assert (table.frame.height, table.total_ns, table.remarks()) == (0, 0, ["No kernels in the file."])
+    assert (table.frame.height, table.total_ns, remarks_of(table)) == (0, 0, ("No kernels in the file.",))
     assert table.as_json()["rows"] == []
 
 
@@ -234,7 +235,7 @@ def test_sums_that_a_source_printed_are_taken_where_there_are_no_launches() -> N
         ("norm", pytest.approx(0.2), 3, 1_000_000, None, 500_000, 500.0),
     ]
     assert (
-        table.remarks()[0]
+        remarks_of(table)[0]
         == "These are sums as the source printed them, to within 500 ns: it holds no single launches."
     )
 
@@ -247,11 +248,11 @@ def test_launches_are_taken_where_there_are_any() -> None:
 def test_sections_are_tables_of_their_own_and_never_added_up() -> None:
     table = kernel_table(trace_of(totals=TOTALS))
     (other,) = table.others
-    assert [section.title for section in table.sections()] == ["Kernels, section 0", "Kernels, section 2"]
+    assert [section.title for section in sections_of(table)] == ["Kernels, section 0", "Kernels, section 2"]
     assert (other.section, other.total_ns, other.frame["share"].to_list()) == (2, 42_368, [1.0])
     assert other.frame["kernel"].to_list() == ["c()"]
     assert kernel_table(trace_of(totals=TOTALS), raw=True).others[0].frame["kernel"].to_list() == ["_Z1cv"]
-    assert "2 tables" in table.remarks()[1]
+    assert "2 tables" in remarks_of(table)[1]
     data = table.as_json()
     assert [(each["section"], each["total_ns"], len(each["rows"])) for each in (data, *data["other_sections"])] == [
         (0, 5_000_000, 3),
@@ -262,7 +263,7 @@ def test_sections_are_tables_of_their_own_and_never_added_up() -> None:
 def test_one_section_alone_is_shown_on_request() -> None:
     table = kernel_table(trace_of(totals=TOTALS), section=2)
     assert (table.section, table.total_ns, table.others) == (2, 42_368, ())
-    assert [section.title for section in table.sections()] == ["Kernels, section 2"]
+    assert [section.title for section in sections_of(table)] == ["Kernels, section 2"]
     with pytest.raises(UnknownName, match='unknown section "1"\n  Known, nearest first: 0, 2'):
         kernel_table(trace_of(totals=TOTALS), section=1)
     with pytest.raises(UnknownName, match='unknown section "0"\n  No section is known here'):
@@ -273,7 +274,7 @@ def test_matching_sorting_and_the_top_work_on_each_section() -> None:
     table = kernel_table(trace_of(totals=TOTALS), match="gemm|_Z|^c", sort="count", top=1)
     assert table.frame["count"].to_list() == [192]
     assert table.others[0].frame["kernel"].to_list() == ["c()"]
-    assert table.remarks()[0] == "1 of 3 rows shown, 60.0 % of the kernel time."
+    assert remarks_of(table)[0] == "1 of 3 rows shown, 60.0 % of the kernel time."
     for key in SORT_KEYS:
         assert kernel_table(trace_of(totals=TOTALS), sort=key).kernels == 3
 
@@ -285,7 +286,7 @@ def test_what_was_not_printed_is_null_and_breaks_nothing(missing: str) -> None:
     table = kernel_table(trace_of(totals=[row, row]))
     assert table.kernels == 2
     assert table.frame["share"].to_list() == ([0.5, 0.5] if missing == "count" else [None, None])
-    assert table.remarks()
+    assert remarks_of(table)
     assert table.as_json()["rows"][0]["kernel"] == "k"
 
 
@@ -396,7 +397,7 @@ def test_graphs_that_were_recorded_whole_are_said_and_not_taken_for_kernels() ->
     table = kernel_table(trace)
     assert "[CUDA graph 5]" not in table.frame["kernel"]
     assert table.as_json()["whole_graphs"] == {"count": 1, "total_ns": 700}
-    assert "1 graph launches (700 ns) were recorded whole" in " ".join(table.remarks())
+    assert "1 graph launches (700 ns) were recorded whole" in " ".join(remarks_of(table))
     assert "[CUDA graph 5]" in kernel_table(trace, copies=True).frame["kernel"]
 
 
@@ -423,6 +424,6 @@ def test_what_was_printed_step_by_step_is_added_up_and_stays_whole() -> None:
         ("matmul:o_proj:L1", 5, None, 5.0),
     ]
     assert (table.total_ns, table.steps, table.others) == (82, 2, ())
-    assert "for each of 2 steps, added up here" in " ".join(table.remarks())
+    assert "for each of 2 steps, added up here" in " ".join(remarks_of(table))
     by_role = kernel_table(trace, by="role").frame
     assert by_role.select("kernel", "total_ns").rows() == [(None, 70), ("o_proj", 12)]

@@ -15,6 +15,7 @@ from inferometer import Trace
 from inferometer.analyses.tables import projection
 from inferometer.analyses.tables.spans import NEEDED, SPAN_SORT_KEYS, SpanSortKey, SpanTable, span_table
 from inferometer.errors import InputError, UnknownName
+from inferometer.reports.views.view import json_of, remarks_of
 
 SPAN = {"domain": "NVTX", "process": 1, "thread": 2, "device": None, "stream": None}
 Row = dict[str, Any]
@@ -57,7 +58,7 @@ def rows(table: SpanTable, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def said(table: SpanTable) -> str:
-    return "\n".join(table.remarks())
+    return "\n".join(remarks_of(table))
 
 
 def test_a_range_has_the_device_time_that_it_queued() -> None:
@@ -190,7 +191,7 @@ def test_a_rank_is_chosen_and_an_unknown_one_refused() -> None:
 
 
 def test_json_is_complete_and_named_as_promised() -> None:
-    data = span_table(A_STEP, top=1).as_json()
+    data = json_of(span_table(A_STEP, top=1))
     assert list(data) == [
         *("source", "ranges", "launches", "summed_ns", "rows", "in_no_range", "without_call", "spans_on_devices"),
         *("marks", "remarks", "losses"),

@@ -13,6 +13,7 @@ from tests.traces import trace_of
 from inferometer.analyses.hardware.traced_names import name_devices
 from inferometer.analyses.tables.summary import DEVICE_COLUMNS, device_times, summarize
 from inferometer.errors import InputError
+from inferometer.reports.views.view import facts_of, remarks_of, sections_of
 from inferometer.trace.facts import Device, Facts
 from inferometer.trace.tables import TABLES
 
@@ -69,14 +70,14 @@ def test_ranks_may_have_different_devices_of_one_number() -> None:
     devices = (Device("gpu:0", "H100", rank=0), Device("gpu:0", "A100", rank=1))
     summary = summarize(trace_of([{"rank": 0}, {"rank": 1}], facts={"devices": devices}))
     assert summary.devices.select("rank", "name").rows() == [(0, "H100"), (1, "A100")]
-    assert dict(summary.facts())["Device"] == "H100 (gpu:0), A100 (gpu:0)"
+    assert dict(facts_of(summary))["Device"] == "H100 (gpu:0), A100 (gpu:0)"
 
 
 def test_without_launches_there_are_no_devices() -> None:
     assert device_times(trace_of()).height == 0
     summary = summarize(trace_of())
     assert (summary.start_ns, summary.duration_ns) == (None, None)
-    assert dict(summary.facts())["Rows"] == "none"
+    assert dict(facts_of(summary))["Rows"] == "none"
 
 
 def test_a_window_of_no_length_has_no_share() -> None:
@@ -122,7 +123,7 @@ def test_the_summary_says_what_the_trace_is() -> None:
         },
     )
     summary = summarize(trace)
-    assert list(summary.facts()) == [
+    assert list(facts_of(summary)) == [
         ("File", "by hand"),
         ("Tool", "PyTorch profiler (Kineto)"),
         ("Device", "H100 (gpu:0; 1 of 2)"),
@@ -132,7 +133,7 @@ def test_the_summary_says_what_the_trace_is() -> None:
         ("Rows", "1 launches, 1 ops"),
     ]
     assert (summary.start_ns, summary.duration_ns) == (0, 1_500)
-    assert [section.title for section in summary.sections()] == ["Devices", "Top kernels"]
+    assert [section.title for section in sections_of(summary)] == ["Devices", "Top kernels"]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_a_lone_device_is_named_whatever_its_number(
 def test_devices_without_a_name_are_summarized_too(devices: tuple[Device, ...]) -> None:
     summary = summarize(trace_of([{}, {"device": None}], facts={"devices": devices}))
     assert summary.devices["name"].to_list() == [None, None]
-    assert dict(summary.facts())["Device"].startswith("unnamed (no number, gpu:0")
+    assert dict(facts_of(summary))["Device"].startswith("unnamed (no number, gpu:0")
 
 
 def test_json_holds_everything_exactly() -> None:
@@ -187,7 +188,7 @@ def test_json_holds_everything_exactly() -> None:
     assert set(data["devices"][0]) == {*DEVICE_COLUMNS, "kernel_summed_ns"}
     assert data["rows"] == dict.fromkeys(TABLES, 0) | {"launches": 20}
     assert (data["basis"], data["section"], data["other_sections"], data["log"]) == ("launches", None, [], [])
-    assert data["remarks"] == list(summary.remarks())
+    assert data["remarks"] == list(remarks_of(summary))
 
 
 def test_a_summary_needs_all_tables() -> None:
@@ -222,12 +223,12 @@ def test_printed_sums_are_summed_up_without_a_word_of_devices() -> None:
         facts={"framework": "PyTorch", "notes": ("Section 9 is a header without rows.",)},
     )
     summary = summarize(trace, top=1)
-    assert dict(summary.facts())["Rows"] == "2 call_paths, 3 totals, 2 log"
-    assert [(section.title, section.frame.height) for section in summary.sections()] == [
+    assert dict(facts_of(summary))["Rows"] == "2 call_paths, 3 totals, 2 log"
+    assert [(section.title, section.frame.height) for section in sections_of(summary)] == [
         ("Top kernels, section 0", 1),
         ("Kernels, section 1", 1),
     ]
-    assert summary.remarks() == (
+    assert remarks_of(summary) == (
         "gemm takes 90.0 % of the kernel time in 192 launches.",
         "These are sums as the source printed them: it holds no single launches.",
         (
@@ -249,13 +250,13 @@ def test_printed_sums_are_summed_up_without_a_word_of_devices() -> None:
 @pytest.mark.parametrize("row", [{"total_ns": 5}, {"count": 5}, {}])
 def test_printed_sums_with_gaps_are_summed_up(row: dict[str, Any]) -> None:
     summary = summarize(trace_of(totals=[{"section": 0, "kernel": name, **row} for name in "ab"]))
-    assert summary.sections()[0].title == "Top kernels"
-    assert summary.remarks()
+    assert sections_of(summary)[0].title == "Top kernels"
+    assert remarks_of(summary)
     assert summary._repr_html_()
 
 
 def test_many_call_stacks_are_counted() -> None:
     paths = [{"path_id": i, "name": f"f{i}", "depth": 0} for i in range(9)]
-    remarks = summarize(trace_of(totals=[{"section": 0, "kernel": "k"}], call_paths=paths)).remarks()
+    remarks = remarks_of(summarize(trace_of(totals=[{"section": 0, "kernel": "k"}], call_paths=paths)))
     assert "A call stack, 1 deep, ends at f0." in remarks
     assert "6 more call stacks are in the table call_paths." in remarks

@@ -9,13 +9,14 @@ from tests.traces import trace_of
 from inferometer.analyses.tables.summary import summarize
 from inferometer.analyses.timeline.gaps import find_gaps
 from inferometer.analyses.timeline.work import arrange_work, at_place
+from inferometer.reports.views.view import remarks_of
 from inferometer.trace.trace import Trace
 
 Rows = list[dict[str, Any]]
 
 
 def remarks(trace: Trace, about: str = "") -> list[str]:
-    return [remark for remark in summarize(trace).remarks() if about in remark]
+    return [remark for remark in remarks_of(summarize(trace)) if about in remark]
 
 
 def idle_gaps(trace: Trace, device: str | None, rank: int | None = None) -> pl.DataFrame:

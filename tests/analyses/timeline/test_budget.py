@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.traces import trace_of
 
-from inferometer.analyses.timeline.budget import SCHEMA, budget_section, describe_part, part_key, time_budget
+from inferometer.analyses.timeline.budget import SCHEMA, describe_part, part_key, time_budget
 from inferometer.analyses.timeline.gaps import find_gaps
 from inferometer.analyses.timeline.work import arrange_work
+from inferometer.reports.views.time_budget import budget_section
 from inferometer.trace.trace import Trace
 
 GEMM, NORM, SEND = "ampere_sgemm_128x64_tn", "void rms_norm_kernel<float>()", "ncclDevKernel_SendRecv(x)"

@@ -13,6 +13,7 @@ from inferometer.analyses.selection import Selection
 from inferometer.analyses.timeline.collectives import recorded_collectives, sum_messages, work_collectives
 from inferometer.analyses.timeline.timeline import find_timeline
 from inferometer.analyses.timeline.work import find_work
+from inferometer.reports.views.view import sections_of
 
 GENERIC = "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
 SEND = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
@@ -109,7 +110,7 @@ def test_in_a_window_only_whole_launches_have_a_rate() -> None:
 def test_without_a_record_there_is_no_table_of_messages() -> None:
     found = find_timeline(trace_of([launch(0), launch(10_000)]))
     assert found.messages.is_empty()
-    assert "Messages" not in [section.title for section in found.sections()]
+    assert "Messages" not in [section.title for section in sections_of(found)]
 
 
 def test_ranks_are_compared_within_a_group_and_collective() -> None:

@@ -7,6 +7,7 @@ from tests.traces import trace_of
 
 from inferometer.analyses.selection import Selection
 from inferometer.analyses.timeline.timeline import Timeline, find_timeline
+from inferometer.reports.views.view import remarks_of, sections_of
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 MS = 1_000_000
@@ -47,7 +48,7 @@ def test_the_shortest_arrived_last_and_the_others_waited_for_it(clock_ns: int) -
     ]
     assert (
         "gpu:1 of rank 1 arrives last in 75.0 % of 4 collectives; the others wait 100.000 μs for it in all."
-        in found.remarks()
+        in remarks_of(found)
     )
 
 
@@ -63,7 +64,7 @@ def test_of_three_ranks_two_wait_for_the_third() -> None:
 def test_nobody_is_last_where_two_are() -> None:
     found = find_timeline(trace_of(steps((0, 0), (0, 0), (0, 0))))
     assert columns(found, "last", "waited_ns") == [(0, 0), (0, 0)]
-    assert not [remark for remark in found.remarks() if "last" in remark]
+    assert not [remark for remark in remarks_of(found) if "last" in remark]
 
 
 UNEVEN = [*steps((0, 50), (0, 30), (10, 0)), collective(0, 9 * MS, 9 * MS + 1)]
@@ -100,7 +101,7 @@ def test_what_cannot_be_matched_is_not_compared(launches: list[dict[str, Any]], 
     assert found.ranks.collectives.select("compared", "waited_ns", "not_compared").rows() == [(None, None, why)]
     assert found.ranks.frame["last"].to_list() == [None, None]
     said = "1 kind of communication can't be matched across ranks; the table of collectives says why."
-    assert (said in found.remarks()) is (why != "on one rank only")
+    assert (said in remarks_of(found)) is (why != "on one rank only")
 
 
 def test_clocks_that_drift_do_not_hide_what_leaves_in_step() -> None:
@@ -116,7 +117,7 @@ def test_one_rank_has_nobody_to_be_compared_with() -> None:
     assert found.ranks.frame.is_empty()
     assert found.ranks.collectives.is_empty()
     assert found.ranks.imbalance is None
-    assert not {"Ranks", "Collectives"} & {section.title for section in found.sections()}
+    assert not {"Ranks", "Collectives"} & {section.title for section in sections_of(found)}
 
 
 def test_devices_of_one_process_are_compared_as_ranks_are() -> None:
@@ -129,7 +130,7 @@ def test_imbalance_is_the_most_compute_over_the_mean() -> None:
     found = find_timeline(trace_of(launches))
     assert found.ranks.imbalance == pytest.approx(0.1)
     assert found.ranks.frame["against_mean"].to_list() == pytest.approx([-0.1, 0.0, 0.1])
-    assert "Compute is uneven: gpu:2 of rank 2 computes for 110 ns, 10.0 % above the mean." in found.remarks()
+    assert "Compute is uneven: gpu:2 of rank 2 computes for 110 ns, 10.0 % above the mean." in remarks_of(found)
 
 
 def test_ranks_without_compute_have_no_imbalance() -> None:

@@ -18,6 +18,7 @@ from inferometer.analyses.selection import Selection
 from inferometer.analyses.timeline.strip import ASCII, BLOCKS, PARTS
 from inferometer.analyses.timeline.timeline import Timeline, find_timeline
 from inferometer.errors import InputError, UnknownName
+from inferometer.reports.views.view import facts_of, remarks_of, sections_of
 from inferometer.trace.trace import Trace
 
 NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -179,7 +180,7 @@ def test_a_window_cuts_what_reaches_into_it() -> None:
         (2, 50, 150, 100, 50)
     ]
     assert found.strip.edges_ns[0] == 50
-    assert dict(found.facts())["Only"] == "from 50 ns to 200 ns"
+    assert dict(facts_of(found))["Only"] == "from 50 ns to 200 ns"
 
 
 def test_a_window_beyond_the_recording_is_no_idle_time() -> None:
@@ -202,7 +203,7 @@ def test_one_stream_is_idle_while_others_run() -> None:
     trace = trace_of([{"dur_ns": 10}, {"start_ns": 20, "dur_ns": 10}, {"stream": 8, "dur_ns": 30}])
     found = find_timeline(trace, Selection(stream=7))
     assert found.devices["idle_ns"].to_list() == [10]
-    assert dict(found.facts())["Only"] == "stream 7, what runs on other streams counts as idle"
+    assert dict(facts_of(found))["Only"] == "stream 7, what runs on other streams counts as idle"
 
 
 def test_what_is_not_there_is_said() -> None:
@@ -226,22 +227,24 @@ def test_what_is_not_there_is_said() -> None:
 )
 def test_without_launches_there_is_no_time_line(trace: Trace, remark: str) -> None:
     found = find_timeline(trace)
-    assert list(found.remarks()) == [remark]
-    assert [section.title for section in found.sections()] == ["Devices"]
+    assert list(remarks_of(found)) == [remark]
+    assert [section.title for section in sections_of(found)] == ["Devices"]
     data = found.as_json()
     assert (data["devices"], data["strip"]) == ([], {"edges_ns": [], "lanes": []})
 
 
 def test_a_selection_that_is_empty_is_told_from_a_trace_that_is() -> None:
     trace = trace_of([{"stream": 7}, {"device": "gpu:1", "stream": 8}])
-    assert list(find_timeline(trace, Selection(device="0", stream=8)).remarks()) == ["No device work in the selection."]
+    assert list(remarks_of(find_timeline(trace, Selection(device="0", stream=8)))) == [
+        "No device work in the selection."
+    ]
 
 
 @pytest.mark.parametrize("launch", [{"dur_ns": 0}, {"dur_ns": 1}, {"device": None, "stream": None}])
 def test_the_smallest_traces_have_a_time_line(launch: dict[str, Any]) -> None:
     found = find_timeline(trace_of([launch]))
     assert found.devices["idle_ns"].to_list() == [0]
-    assert list(found.remarks()) == ["No device is idle for more than 1 % of its window."]
+    assert list(remarks_of(found)) == ["No device is idle for more than 1 % of its window."]
     msgspec.json.encode(found.as_json())
 
 
@@ -299,13 +302,13 @@ def test_the_longest_gaps_come_first_and_equal_ones_in_time() -> None:
 
 def test_what_was_selected_is_said() -> None:
     trace = trace_of([{"rank": 2, "dur_ns": 400}], ops=[OP | {"rank": 2}])
-    assert find_timeline(trace).facts() == [("File", "by hand")]
+    assert list(facts_of(find_timeline(trace))) == [("File", "by hand")]
     chosen = Selection(device="gpu:0", stream=7, rank=2, between_ns=(100, 300))
-    assert find_timeline(trace, chosen).facts()[1] == (
+    assert facts_of(find_timeline(trace, chosen))[1] == (
         "Only",
         "device gpu:0, stream 7, rank 2, from 100 ns to 300 ns, what runs on other streams counts as idle",
     )
-    assert find_timeline(trace, Selection(rank=2)).facts()[1] == ("Only", "rank 2")
+    assert facts_of(find_timeline(trace, Selection(rank=2)))[1] == ("Only", "rank 2")
 
 
 def drawn(launches: list[dict[str, Any]], width: int, glyphs: Any = BLOCKS) -> list[str]:
@@ -334,7 +337,7 @@ def test_names_are_readable_in_tables_and_as_recorded_in_json() -> None:
     ]
     calls = [{"api": "cudaLaunchKernel_v7000", "start_ns": 5, "dur_ns": 1, "correlation_id": 5}]
     found = find_timeline(trace_of(launches, calls=calls))
-    (shown,) = (section for section in found.sections() if section.title == "Longest gaps")
+    (shown,) = (section for section in sections_of(found) if section.title == "Longest gaps")
     assert shown.frame.select("kernel", "api").rows() == [("at::native::fill_kernel()", "cudaLaunchKernel")]
     (gap,) = found.as_json()["gaps"]
     assert (gap["kernel"], gap["api"]) == ("_ZN2at6native11fill_kernelEv", "cudaLaunchKernel_v7000")
@@ -350,7 +353,7 @@ def test_hidden_work_shows_on_its_own_stream_only() -> None:
 def test_more_streams_than_a_screen_holds_are_not_drawn() -> None:
     found = find_timeline(trace_of([{"stream": stream, "dur_ns": 10} for stream in range(40)]), width=4)
     assert found.strip.lanes.height == 41
-    (section,) = (section for section in found.sections() if section.title == "Time line")
+    (section,) = (section for section in sections_of(found) if section.title == "Time line")
     assert section.frame.select("stream", "cells").rows() == [("all", "████")]
     assert section.notes[1] == "Streams are too many to draw: choose a device, or --json."
 
@@ -382,7 +385,7 @@ def test_remarks_put_idle_time_first_then_exposure() -> None:
         {"api": "cudaLaunchKernel", "process": 1, "thread": 1, "start_ns": start, "dur_ns": 50, "correlation_id": i + 1}
         for i, start in enumerate((-100, -50, 9_000))
     ]
-    assert list(find_timeline(trace_of(launches, calls=calls)).remarks()) == [
+    assert list(remarks_of(find_timeline(trace_of(launches, calls=calls)))) == [
         (
             "gpu:0 is idle 80.0 % of its window (8.000 μs of 10.000 μs). For 100.0 % of that the host was late: "
             "its call for the next work returned only after the device had gone idle."
@@ -392,7 +395,7 @@ def test_remarks_put_idle_time_first_then_exposure() -> None:
 
 
 def test_copies_that_nothing_hides_are_remarked() -> None:
-    (_, remark) = find_timeline(trace_of([{"dur_ns": 90}, {**COPY, "start_ns": 80, "dur_ns": 20}])).remarks()
+    (_, remark) = remarks_of(find_timeline(trace_of([{"dur_ns": 90}, {**COPY, "start_ns": 80, "dur_ns": 20}])))
     assert remark == "Copies are exposed for 10 ns on gpu:0: 10.0 % of its window, 50.0 % of its copies."
 
 
@@ -402,9 +405,9 @@ def test_of_many_idle_devices_the_idlest_are_named() -> None:
         for i in range(5)
         for start, dur in ((0, 50 - i), (99, 1))
     ]
-    first, *_, last = find_timeline(trace_of(launches)).remarks()
+    first, *_, last = remarks_of(find_timeline(trace_of(launches)))
     assert first.startswith("gpu:4 is idle 53.0 % of its window (53 ns of 100 ns). For 100.0 % of that the call")
-    assert "2 more: idle for at least 49.0 % of their windows." in find_timeline(trace_of(launches)).remarks()
+    assert "2 more: idle for at least 49.0 % of their windows." in remarks_of(find_timeline(trace_of(launches)))
     assert last.startswith("Compute is uneven: gpu:0 computes for 51 ns")
 
 

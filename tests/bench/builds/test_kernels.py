@@ -6,6 +6,7 @@ import pytest
 
 from inferometer.bench.builds.record import KernelBuild
 from inferometer.bench.builds.result import Builds
+from inferometer.reports.views.view import facts_of, sections_of
 
 Built = Callable[[str], Builds]
 
@@ -99,8 +100,8 @@ def test_the_json_has_every_kernel_whole(built: Built) -> None:
 
 
 def test_the_tables_name_kernels_failures_and_findings(built: Built) -> None:
-    kernels, *others = built("matmul").sections()
+    kernels, *others = sections_of(built("matmul"))
     assert kernels.frame.height == 4
     assert others == []
-    assert [section.title for section in built("raising").sections()] == ["Kernels", "Failed", "Gate"]
-    assert dict(built("raising").facts())["Gate"] == "not passed: 2 errors"
+    assert [section.title for section in sections_of(built("raising"))] == ["Kernels", "Failed", "Gate"]
+    assert dict(facts_of(built("raising")))["Gate"] == "not passed: 2 errors"

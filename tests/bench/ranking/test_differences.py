@@ -9,6 +9,7 @@ from tests.bench.ranking.ranked_runs import result, run_of, timing
 from inferometer.bench.ranking.differences import SAME, Differences, ShapeDifference, find_differences, ratio_of
 from inferometer.bench.results import Conditions, Contender, Run
 from inferometer.reports.terminal import render_terminal
+from inferometer.reports.views.view import remarks_of, sections_of
 
 
 def compare(base: Run, candidate: Run) -> Differences:
@@ -75,10 +76,10 @@ def test_shapes_that_became_right_or_wrong_come_first_and_have_no_ratio() -> Non
         run_of(result("k", 0, 20_000), result("k", 1, wrong="row 4"), result("k", 2)),
     )
     assert [each.became for each in found.shapes] == [None, "wrong", "right"]
-    frame = found.sections()[1].frame
+    frame = sections_of(found)[1].frame
     assert frame["verdict"].to_list() == ["became wrong", "became right", "slower"]
     assert frame["why"][0] == "row 4"
-    assert found.remarks()[0].startswith("Of 3 shapes in both runs 1 became wrong, 1 became right, 1 slower.")
+    assert remarks_of(found)[0].startswith("Of 3 shapes in both runs 1 became wrong, 1 became right, 1 slower.")
     assert found.regressed
 
 
@@ -129,26 +130,26 @@ def test_a_shape_that_became_wrong_counts_where_times_don_t() -> None:
     cpu: dict[str, Any] = {"functional_only": True, "device": "CPU"}
     found = compare(run_of(result("k"), **cpu), run_of(result("k", wrong="x"), **cpu))
     assert found.regressed
-    assert found.sections()[1].frame["verdict"].to_list() == ["became wrong"]
+    assert sections_of(found)[1].frame["verdict"].to_list() == ["became wrong"]
 
 
 def test_one_contender_each_is_compared_whatever_the_names() -> None:
     found = compare(run_of(result("torch", 0, 10_000)), run_of(result("mine", 0, 5_000)))
     assert only(found).verdict == "faster"
-    assert found.sections()[1].frame["contender"].to_list() == ["torch, then mine"]
+    assert sections_of(found)[1].frame["contender"].to_list() == ["torch, then mine"]
 
 
 def test_of_several_contenders_only_those_of_one_name_are_compared() -> None:
     found = compare(run_of(result("a"), result("b")), run_of(result("b"), result("c"), result("b", 1)))
     assert [(each.base.contender, each.candidate.contender) for each in found.shapes] == [("b", "b")]
     assert (found.unpaired, found.only_base, found.only_candidate) == (("a", "c"), 0, 1)
-    assert "In one run alone, and not compared: a, c." in found.remarks()
+    assert "In one run alone, and not compared: a, c." in remarks_of(found)
 
 
 def test_nothing_in_common_is_no_success() -> None:
     found = compare(run_of(result("a"), result("b")), run_of(result("c")))
     assert (found.shapes, found.regressed) == ((), True)
-    assert "nothing is compared" in found.remarks()[0]
+    assert "nothing is compared" in remarks_of(found)[0]
 
 
 def test_times_of_different_timers_are_not_compared() -> None:

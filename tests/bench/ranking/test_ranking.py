@@ -12,6 +12,7 @@ from inferometer.bench.ranking.ranking import DeviceRanking, Ranking, rank_runs
 from inferometer.bench.results import Run, ShapeResult
 from inferometer.errors import FormatError, UnknownName
 from inferometer.reports.terminal import render_terminal
+from inferometer.reports.views.view import remarks_of, sections_of, table_of
 
 
 def order(device: DeviceRanking) -> list[tuple[str, int | None, bool]]:
@@ -27,7 +28,7 @@ def shapes(name: str, ns: float | None, count: int = 3, **more: Any) -> list[Sha
 
 
 def remarks(ranking: Ranking) -> str:
-    return "\n".join(ranking.remarks())
+    return "\n".join(remarks_of(ranking))
 
 
 def test_right_stands_before_wrong_and_then_the_score_decides() -> None:
@@ -43,7 +44,7 @@ def test_overlapping_intervals_are_a_tie_and_the_next_rank_is_left_out() -> None
         run_of(*shapes("a", 10_000), *shapes("b", 10_050), *shapes("c", 12_000), *shapes("d", 9_000)),
     )
     assert order(found.devices[0]) == [("d", 1, False), ("a", 2, True), ("b", 2, True), ("c", 4, False)]
-    assert found.sections()[0].frame["rank"].to_list() == ["1", "2=", "2=", "4"]
+    assert sections_of(found)[0].frame["rank"].to_list() == ["1", "2=", "2=", "4"]
 
 
 def test_a_wrong_shape_that_costs_no_score_still_stands_behind_and_is_no_tie() -> None:
@@ -160,7 +161,7 @@ def test_concerns_and_an_s_above_one_are_told() -> None:
     found = rank(run_of(result("mine", 0, 2_000, concerns=("too good",)), result("mine", 1, concerns=("too good",))))
     assert "mine, 2 shapes: too good" in remarks(found)
     assert "1 shape with S above 100 %" in remarks(found)
-    assert found.sections()[0].frame["mark"].to_list() == ["S above 100 %"]
+    assert sections_of(found)[0].frame["mark"].to_list() == ["S above 100 %"]
 
 
 def test_times_that_did_not_settle_are_told() -> None:
@@ -195,7 +196,7 @@ def test_launch_bound_shapes_say_so_in_place_of_s() -> None:
 
 def test_a_wrong_shape_is_shown_first_with_its_reason() -> None:
     found = rank(run_of(*shapes("a", 10_000), *[result("b", i, wrong="row 3" if i == 2 else None) for i in range(3)]))
-    section = next(each for each in found.sections() if each.title.startswith("Shapes"))
+    section = next(each for each in sections_of(found) if each.title.startswith("Shapes"))
     assert section.frame["shape"][0] == "rms_norm 2: 2 tokens"
     assert (section.frame["sol_fraction"][0], section.frame["note"][0]) == ("wrong", "row 3")
 
@@ -206,10 +207,10 @@ def test_json_has_every_result_and_csv_has_numbers() -> None:
     contenders = data["devices"][0]["contenders"]
     assert [len(each["shapes"]) for each in contenders] == [60, 60]
     assert contenders[0]["shapes"][0]["sol_fraction"] == pytest.approx(0.5)
-    frame = found.as_table().to_polars()
+    frame = table_of(found).frame
     assert frame.height == 120
     assert frame["sol_fraction"].mean() == pytest.approx(0.45)
-    shown = next(each for each in found.sections() if each.title.startswith("Shapes"))
+    shown = next(each for each in sections_of(found) if each.title.startswith("Shapes"))
     assert (shown.frame.height, shown.notes[-1]) == (40, "80 more rows: --json has all, -o makes a page.")
 
 

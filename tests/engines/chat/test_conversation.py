@@ -12,6 +12,7 @@ from inferometer.engines.chat.answer import Answer, ChatAnswer, OperatorUse, Set
 from inferometer.engines.chat.conversation import WARM_UP_PASSES, Conversation
 from inferometer.engines.sampling import Sampling
 from inferometer.errors import InferometerError, InputError, Unavailable
+from inferometer.reports.views.view import facts_of, sections_of
 
 torch = pytest.importorskip("torch", reason="torch isn't installed")
 
@@ -165,7 +166,7 @@ def test_ctrl_c_before_the_first_token_leaves_an_answer_without_times() -> None:
     assert (answer.ended, answer.text, answer.tokens) == ("interrupted", "", ())
     assert (answer.ttft_ns, answer.prefill_ns, answer.tokens_per_s) == (None, None, None)
     assert answer.total_ns > 0
-    assert dict(ChatAnswer(setup_of(), answer).facts())["Decode"] == "- a token (median), p95 -, max -, - tokens/s"
+    assert dict(facts_of(ChatAnswer(setup_of(), answer)))["Decode"] == "- a token (median), p95 -, max -, - tokens/s"
 
 
 def test_what_the_listener_raises_is_raised() -> None:
@@ -265,7 +266,7 @@ def an_answer(**changes: Any) -> Answer:
 
 def test_the_report_says_every_metric_with_its_unit() -> None:
     result = ChatAnswer(setup_of(WarmUp(700_000_000, 500_000_000)), an_answer())
-    assert dict(result.facts()) == {
+    assert dict(facts_of(result)) == {
         "Model": "scripted: 257 parameters, 1.028 kB of float32 on cpu",
         "Weights": "a script",
         "Backend": "torch",
@@ -277,14 +278,14 @@ def test_the_report_says_every_metric_with_its_unit() -> None:
         "Overall": "9.000 ms, 333.3 tokens/s",
         "Memory": "peak 250.000 MB of the process, 3.000 MB of the device",
     }
-    (section,) = result.sections()
+    (section,) = sections_of(result)
     assert section.frame.rows() == [("rope", "torch", 4, "triton: head size 80")]
     brief = ChatAnswer(setup_of(WarmUp(7, 5)), an_answer(), brief=True)
-    assert [label for label, _ in brief.facts()] == ["Tokens", "TTFT", "Prefill", "Decode", "Overall", "Memory"]
-    assert (brief.sections(), dict(brief.facts())["TTFT"]) == ([], "2.000 ms")
+    assert [label for label, _ in facts_of(brief)] == ["Tokens", "TTFT", "Prefill", "Decode", "Overall", "Memory"]
+    assert (sections_of(brief), dict(facts_of(brief))["TTFT"]) == ((), "2.000 ms")
 
 
 def test_a_first_answer_without_a_warm_up_is_called_cold() -> None:
     result = ChatAnswer(setup_of(), an_answer())
-    assert dict(result.facts())["TTFT"] == "2.000 ms, cold: with what the first call compiles"
+    assert dict(facts_of(result))["TTFT"] == "2.000 ms, cold: with what the first call compiles"
     assert (result.as_json()["cold_ttft_ns"], result.as_json()["warm_up_ns"]) == (2_000_000, None)

@@ -16,6 +16,7 @@ from inferometer.findings.engine import find_findings
 from inferometer.findings.evidence.idle_kinds import count_gaps
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.rule import NEEDED
+from inferometer.reports.views.findings import what_was_examined
 from inferometer.trace.trace import Trace
 
 
@@ -122,7 +123,7 @@ def test_the_samples_add_up_too(name: str) -> None:
 
 
 def test_one_row_of_a_table_is_told_as_one() -> None:
-    examined = find_findings(trace_with([launched(0, 5, 10)])).examined
-    assert next(examined.sentences(found=False)).endswith(
+    found = find_findings(trace_with([launched(0, 5, 10)]))
+    assert next(what_was_examined(found)).endswith(
         " rules looked at 1 launch, 1 call on 1 device: nothing is above their thresholds."
     )

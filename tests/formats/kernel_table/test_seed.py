@@ -12,6 +12,7 @@ from inferometer import Trace
 from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.formats.base import find_format
 from inferometer.formats.source import Source
+from inferometer.reports.views.view import sections_of
 
 SEED = "002_9d4567749f1494f6.txt"
 
@@ -100,7 +101,7 @@ def test_a_store_of_it_answers_alike(path: Path, tmp_path: Path) -> None:
     ours, theirs = kernel_table(inferometer.open(path)), kernel_table(store)
     assert theirs.frame.equals(ours.frame)
     assert theirs.others[0].frame.equals(ours.others[0].frame)
-    assert [section.title for section in inferometer.summarize(store).sections()] == [
+    assert [section.title for section in sections_of(inferometer.summarize(store))] == [
         "Top kernels, section 0",
         "Kernels, section 1",
     ]

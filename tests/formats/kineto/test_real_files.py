@@ -21,6 +21,7 @@ from tests.traces import rows
 
 import inferometer
 from inferometer import Trace
+from inferometer.reports.views.view import facts_of, remarks_of
 
 FILES = {
     "a100_simple_add": {"kernel": 79, "memcpy": 16, "memset": 3},
@@ -122,12 +123,12 @@ def test_work_queued_before_the_window_and_the_device_are_told(
     assert Counter(KINDS[each["cat"]] for each in launches if each["args"]["correlation"] not in called) == early
     trace = inferometer.open(path)
     assert trace.losses.total("launch_before_window") == sum(early.values())
-    assert dict(inferometer.summarize(trace).facts())["Device"].startswith(gpu)
+    assert dict(facts_of(inferometer.summarize(trace)))["Device"].startswith(gpu)
 
 
 def test_a_graph_replay_is_one_call_for_many_kernels(shared_data: Path) -> None:
     trace = inferometer.open(shared_data / "traces" / "kineto" / "mi300_sglang_qwen3-8b_decode.json.gz")
-    (said,) = [remark for remark in inferometer.summarize(trace).remarks() if "one graph launch" in remark]
+    (said,) = [remark for remark in remarks_of(inferometer.summarize(trace)) if "one graph launch" in remark]
     assert said.startswith("544 kernels come from one graph launch, so no framework op is recorded for each.")
 
 

@@ -24,6 +24,7 @@ import inferometer
 from inferometer import Trace
 from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.errors import FormatError
+from inferometer.reports.views.view import remarks_of
 from inferometer.trace.facts import Device, NamedId
 from inferometer.trace.tables import ALL_TABLES
 
@@ -300,7 +301,7 @@ def test_an_export_without_device_work_is_a_trace_without_launches_and_says_why(
     assert (rows(trace, "launches"), len(rows(trace, "calls"))) == ([], 1)
     [note] = trace.facts.notes
     assert "no table CUPTI_ACTIVITY_KIND_KERNEL: no kernels were recorded" in note
-    assert note in kernel_table(trace).remarks()
+    assert note in remarks_of(kernel_table(trace))
 
 
 def test_an_empty_table_of_kernels_is_said(open_export: Open) -> None:

@@ -9,11 +9,11 @@ import pytest
 from tests.reports.page.browser import Tab, find_chromium
 
 import inferometer
-from inferometer.analyses.result import Field, Section
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
 from inferometer.reports.page.document import render_page
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import build_blocks
+from inferometer.reports.views.layout import Field, Section
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="needs chromium or google-chrome on PATH")
 

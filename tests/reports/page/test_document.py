@@ -13,12 +13,12 @@ import pytest
 from tests.reports.conftest import HOSTILE
 from tests.traces import trace_of
 
-from inferometer.analyses.result import Field, Section
 from inferometer.reports.page.blocks import MOST_ROWS, Block, Chart, Facts, Grid, Part, Point, Points, Words
 from inferometer.reports.page.document import MOST_BYTES, render_page
 from inferometer.reports.page.figures import figure_json
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import build_blocks
+from inferometer.reports.views.layout import Field, Section
 
 FIELDS = (
     Field("kernel", "Kernel", "name"),

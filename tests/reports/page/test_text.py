@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 from tests.reports.conftest import HOSTILE
 
-from inferometer.analyses.result import Field, Section
 from inferometer.reports.page.blocks import (
     Band,
     Block,
@@ -23,6 +22,7 @@ from inferometer.reports.page.blocks import (
     Words,
 )
 from inferometer.reports.page.text import render_text
+from inferometer.reports.views.layout import Field, Section
 
 
 def grid(rows: int, name: str = "gemm") -> Grid:

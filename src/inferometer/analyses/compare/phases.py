@@ -13,9 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.compare.activity.activity import Activity, activity
+from inferometer.analyses.compare.activity.activity import Activity
 from inferometer.analyses.compare.activity.launch_activity import LaunchedRun, read_launches
 from inferometer.analyses.compare.activity.printed_activity import activity_of_steps, is_by_step, shared_contexts
+from inferometer.analyses.compare.activity.sources import activity
 from inferometer.analyses.compare.activity.step_marks import TOKENS, Marks, find_marks, shared_marks
 from inferometer.analyses.compare.changes import Changes
 from inferometer.analyses.compare.slowdown import Slowdown

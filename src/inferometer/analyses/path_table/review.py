@@ -23,15 +23,6 @@ from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
-_SCHEMA = {
-    "path": pl.String,
-    "arm": pl.String,
-    "host_ns": pl.Int64,
-    "printed_ns": pl.Int64,
-    "difference_ns": pl.Int64,
-    "difference_share": pl.Float64,
-}
-
 
 @dataclass(frozen=True)
 class PathTableReview(Result):
@@ -58,20 +49,28 @@ class PathTableReview(Result):
         return self.explained is not None and self.explained.is_sure
 
     def to_polars(self) -> pl.DataFrame:
-        """One row per path and run: times per call, ns, as corrected and as printed, and the first run less this."""
+        """One row per path, with what is `found` wrong there. Columns of a run end in its number, as `host_ns_0`.
+
+        Times are of one call, as corrected and as printed; a difference is the first run less this one.
+        """
+        arms = list(enumerate(self.table.arms))
+        numbers = {f"{name}_{i}": pl.Int64 for name in ("host_ns", "printed_ns") for i, _ in arms}
+        numbers |= {f"difference_ns_{i}": pl.Int64 for i, _ in arms[1:]}
+        schema = {"path": pl.String, "name": pl.String, "depth": pl.Int64, "found": pl.String, **numbers}
+        kinds = self._kinds()
         rows = [
             {
-                "path": row["path"],
-                "arm": arm,
-                "host_ns": row["arms"][arm],
-                "printed_ns": row["printed"][arm],
-                "difference_ns": row["difference_ns"].get(arm),
-                "difference_share": row["difference_share"].get(arm),
+                **{name: row[name] for name in ("path", "name", "depth")},
+                "found": ", ".join(kinds.get(row["path"], ())),
+                **{f"host_ns_{i}": row["arms"][arm] for i, arm in arms},
+                **{f"printed_ns_{i}": row["printed"][arm] for i, arm in arms},
+                **{f"difference_ns_{i}": row["difference_ns"][arm] for i, arm in arms[1:]},
+                **{f"difference_share_{i}": row["difference_share"][arm] for i, arm in arms[1:]},
             }
             for row in self.rows()
-            for arm in self.table.arms
         ]
-        return pl.DataFrame(rows, schema=_SCHEMA)
+        shares = {f"difference_share_{i}": pl.Float64 for i, _ in arms[1:]}
+        return pl.DataFrame(rows, schema={**schema, **shares}, orient="row")
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -81,6 +80,15 @@ class PathTableReview(Result):
             "is_corrected": self.is_corrected,
             "corrected": self.rows(),
         }
+
+    def _kinds(self) -> dict[str, list[str]]:
+        """What is wrong at each path that a finding names; of a shift at every cell."""
+        kinds: dict[str, dict[str, None]] = {}
+        for each in self.found:
+            cells = each.numbers.get("cells")
+            for path in [cell["path"] for cell in cells] if cells else filter(None, [each.path]):
+                kinds.setdefault(path, {})[each.kind.replace("_", " ")] = None
+        return {path: [*names] for path, names in kinds.items()}
 
     def rows(self) -> list[dict[str, Any]]:
         """One a path: times of each run as corrected and as printed, and the first run less each other."""

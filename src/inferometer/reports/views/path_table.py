@@ -1,10 +1,12 @@
 """A printed table of times by call path, with what is wrong with it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from inferometer.analyses.path_table.found import Found, dearer_in_all, short
+import polars as pl
+
+from inferometer.analyses.path_table.found import dearer_in_all, short
 from inferometer.analyses.path_table.review import PathTableReview
-from inferometer.reports.views.layout import Field, Section, frame_of
+from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
 CANT_TELL = (
@@ -54,31 +56,9 @@ def _sections(review: PathTableReview) -> Sequence[Section]:
         *([Field("found", "Found", "text", spare=3)] if review.found else []),
         Field("path", "Path", "name", spare=4),
     ]
-    kinds: dict[str, list[str]] = {}
-    for path, kind in _places(review.found):
-        kinds.setdefault(path, []).append(kind.replace("_", " "))
-    rows = [
-        {
-            "kernel": "  " * row["depth"] + row["name"],
-            "path": row["path"],
-            "found": ", ".join(dict.fromkeys(kinds.get(row["path"], ()))),
-            **{f"host_ns_{i}": row["arms"][arm] for i, arm in arms},
-            **{f"printed_ns_{i}": row["printed"][arm] for i, arm in arms},
-            **{f"difference_ns_{i}": row["difference_ns"][arm] for i, arm in others},
-            **{f"difference_share_{i}": row["difference_share"][arm] for i, arm in others},
-        }
-        for row in review.rows()
-    ]
+    indented = pl.concat_str(pl.lit("  ").repeat_by("depth").list.join(""), "name").alias("kernel")
     title = "By key, time of one call" if review.is_corrected else "As printed, time of one call"
-    return [Section(title, fields, frame_of(rows, fields), CANT_TELL)]
-
-
-def _places(found: Sequence[Found]) -> Iterator[tuple[str, str]]:
-    """Paths that are named, with what is wrong there; of a shift every cell."""
-    for each in found:
-        cells = each.numbers.get("cells")
-        for path in [cell["path"] for cell in cells] if cells else filter(None, [each.path]):
-            yield path, each.kind
+    return [Section(title, fields, review.to_polars().with_columns(indented), CANT_TELL)]
 
 
 def _in_json(review: PathTableReview) -> dict[str, list[str]]:

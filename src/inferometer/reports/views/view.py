@@ -74,8 +74,7 @@ def table_of(result: Result) -> Section:
 
 
 def json_of(result: Result) -> dict[str, Any]:
-    """Everything as plain data, sentences included, as `--json` prints it; losses come last."""
-    data = {**result.as_json(), **view_of(result).in_json(result)}
-    if "losses" in data:
-        data["losses"] = data.pop("losses")
-    return data
+    """Everything as plain data, as `--json` prints it: `as_json()`, with sentences where the view adds them."""
+    data, more = result.as_json(), view_of(result).in_json(result)
+    last = {"losses": data.pop("losses")} if more and "losses" in data else {}
+    return {**data, **more, **last}

@@ -1,7 +1,8 @@
 import polars as pl
 from tests.traces import trace_of
 
-from inferometer.analyses.compare.activity.activity import activity, class_of
+from inferometer.analyses.compare.activity.activity import class_of
+from inferometer.analyses.compare.activity.sources import activity
 
 
 def cell(cycle, function, *, device="gpu:0", dur_ns=10, calls=1, **more):

@@ -8,8 +8,9 @@ from tests.traces import trace_of
 
 import inferometer
 from inferometer import Trace
-from inferometer.analyses.compare.activity.activity import activity
 from inferometer.analyses.compare.activity.printed_activity import context_range, shared_contexts
+from inferometer.analyses.compare.activity.sources import activity
+from inferometer.reports.views.view import remarks_of
 
 MS = 1_000_000
 
@@ -77,7 +78,7 @@ def test_only_steps_with_the_same_context_are_compared() -> None:
     result = inferometer.compare(short, long)
     assert result.changes.changed == ()
     assert (result.changes.base_steps, result.changes.candidate_steps) == (10, 10)
-    assert "10 have a context that the other run has, too: 49 to 85 tokens" in " ".join(result.remarks())
+    assert "10 have a context that the other run has, too: 49 to 85 tokens" in " ".join(remarks_of(result))
 
 
 def test_runs_without_a_common_context_are_not_compared() -> None:

@@ -10,6 +10,7 @@ from tests.traces import trace_of
 
 import inferometer
 from inferometer.analyses.groups.groups import Groups, find_groups
+from inferometer.reports.views.view import remarks_of
 
 SPLIT_K = "nvjet_tst_64x8_64x16_2x1_v_bz_splitK_TNT"
 WIDER = "nvjet_tst_128x16_64x11_2x1_v_bz_splitK_TNT"
@@ -26,7 +27,7 @@ def test_followers_as_many_as_their_leaders_are_a_group_by_counts_only() -> None
     assert [(member.role, member.count) for member in group.members] == [("split-K GEMM", 100), ("splitK reduce", 100)]
     assert (group.verdict, group.confidence, group.total_ns) == ("counts only", None, 2_000)
     assert group.evidence[0].startswith("By counts only: 2 split-K GEMM kernels have 100 launches")
-    assert "by counts only" in found.remarks()[0]
+    assert "by counts only" in remarks_of(found)[0]
 
 
 def test_a_sum_that_does_not_come_out_is_refused_with_the_number_missing() -> None:

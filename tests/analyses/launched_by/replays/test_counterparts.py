@@ -7,6 +7,7 @@ from tests.traces import trace_of
 from inferometer import Trace
 from inferometer.analyses.launched_by.attribution import Attribution, attribute
 from inferometer.analyses.launched_by.site_times import launch_sites
+from inferometer.reports.views.view import remarks_of
 
 THREAD = {"process": 1, "thread": 2}
 LAYER = ["norm", "gemm", "rope", "attend", "gemm", "norm", "gemm_up", "silu", "gemm"]
@@ -56,7 +57,7 @@ def ops(found: Attribution) -> list[str | None]:
 
 
 def said(found: Attribution) -> str:
-    return "\n".join(launch_sites(found).remarks())
+    return "\n".join(remarks_of(launch_sites(found)))
 
 
 def test_a_replay_takes_the_ops_of_its_capture_below_its_own_chain() -> None:

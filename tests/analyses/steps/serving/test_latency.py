@@ -21,6 +21,7 @@ from inferometer.analyses.steps.serving.latency import ServingBeside, beside_ste
 from inferometer.analyses.steps.table import StepTable, step_table
 from inferometer.formats.serving_results import read_serving
 from inferometer.formats.serving_results.serving import Latency, Serving
+from inferometer.reports.views.steps.serving import beside_remarks, beside_section
 
 MS = 1_000_000
 BASE = Serving(source="run.json", tool="vllm bench serve", itl_of="chunk")
@@ -60,6 +61,10 @@ def every(gap_ms: float, count: int = 9, **others: object) -> StepTable:
     return table([step(k, 1 + k * gap_ms, **others) for k in range(count)])
 
 
+def set_beside(benchmark: Serving, steps: StepTable) -> ServingBeside:
+    return beside_steps(benchmark, steps.steps, steps.model)
+
+
 def parts(beside: ServingBeside, statistic: str = "mean") -> dict[str, float]:
     """What is known, in ms."""
     found = {name: beside.part(name, statistic) for name in PARTS}
@@ -67,11 +72,11 @@ def parts(beside: ServingBeside, statistic: str = "mean") -> dict[str, float]:
 
 
 def said(beside: ServingBeside) -> str:
-    return " ".join(beside.remarks())
+    return " ".join(beside_remarks(beside))
 
 
 def test_the_wait_for_a_token_is_parted_and_adds_up() -> None:
-    beside = beside_steps(serving(itl=(10, 9), tpot=10), every(8))
+    beside = set_beside(serving(itl=(10, 9), tpot=10), every(8))
     assert beside.can_be_same_run
     assert parts(beside) == {"busy": 4, "host": 2, "others": 0, "between": 2, "outside": 2}
     assert parts(beside, "median") == {"busy": 4, "host": 2, "others": 0, "between": 2, "outside": 1}
@@ -87,7 +92,7 @@ def test_the_wait_for_a_token_is_parted_and_adds_up() -> None:
 def test_prefills_between_decode_steps_are_a_part_of_the_mean() -> None:
     steps = [step(k, 1 + 8 * k) for k in range(8)] + [prefill(8, 64.5)]
     steps += [step(9 + k, 85 + 8 * k) for k in range(8)]
-    beside = beside_steps(serving(itl=(12, 8.5)), table(steps))
+    beside = set_beside(serving(itl=(12, 8.5)), table(steps))
     assert parts(beside) == {"busy": 4, "host": 2, "others": 1.333333, "between": 2, "outside": 2.666667}
     assert parts(beside, "median") == {"busy": 4, "host": 2, "others": 0, "between": 2, "outside": 0.5}
     assert "1.333 ms (11.1 %) is steps in between that make no tokens (prefills)" in said(beside)
@@ -105,7 +110,7 @@ def test_parts_add_up_to_the_latency(gaps: list[tuple[int, int, bool]], wait_ms:
         made = prefill(number, at, wall) if reads else step(number, at, dur_ns=wall * MS, gpu_busy_ns=min(4, wall) * MS)
         steps.append(made)
         at += wall + gap
-    beside = beside_steps(serving(itl=(wait_ms, wait_ms * 0.9)), table(steps))
+    beside = set_beside(serving(itl=(wait_ms, wait_ms * 0.9)), table(steps))
     for statistic, share in (("mean", 1.0), ("median", 0.9)):
         known = [beside.part(name, statistic) for name in PARTS]
         if any(value is not None for value in known):
@@ -113,67 +118,67 @@ def test_parts_add_up_to_the_latency(gaps: list[tuple[int, int, bool]], wait_ms:
 
 
 def test_tokens_that_come_faster_than_steps_are_another_run() -> None:
-    beside = beside_steps(serving(itl=(5, 5), ttft=50), every(8))
+    beside = set_beside(serving(itl=(5, 5), ttft=50), every(8))
     assert (beside.can_be_same_run, parts(beside), beside.steps_tokens_per_s) == (False, {}, None)
     assert "every 8.000 ms, and the benchmark's inter-token latency is 5.000 ms per step: they can't be" in said(beside)
     assert beside.rows["what"].to_list() == ["inter-token latency", "step to step", "step, wall", "time to first token"]
 
 
 def test_a_little_faster_is_within_noise() -> None:
-    beside = beside_steps(serving(itl=(7.9, 7.9)), every(8))
+    beside = set_beside(serving(itl=(7.9, 7.9)), every(8))
     assert parts(beside)["outside"] == -0.1
     assert "The recorded steps take all of it, and a little more" in said(beside)
 
 
 def test_more_sequences_than_requests_are_another_run() -> None:
-    beside = beside_steps(serving(itl=10, max_concurrency=8), every(8))
+    beside = set_beside(serving(itl=10, max_concurrency=8), every(8))
     assert (beside.can_be_same_run, parts(beside)) == (False, {})
     assert "has 16 sequences" in said(beside)
     assert "at most 8 requests under way" in said(beside)
-    assert beside_steps(serving(itl=10, max_concurrency=16), every(8)).can_be_same_run
-    assert not beside_steps(serving(itl=10, peak_concurrency=8), every(8)).can_be_same_run
-    assert beside_steps(serving(itl=10, peak_concurrency=8, failed=3), every(8)).can_be_same_run
+    assert set_beside(serving(itl=10, max_concurrency=16), every(8)).can_be_same_run
+    assert not set_beside(serving(itl=10, peak_concurrency=8), every(8)).can_be_same_run
+    assert set_beside(serving(itl=10, peak_concurrency=8, failed=3), every(8)).can_be_same_run
 
 
 def test_a_step_with_drafts_gives_several_tokens() -> None:
-    chunks = beside_steps(serving(itl=10, tpot=4, accept_length=2.5), every(8))
+    chunks = set_beside(serving(itl=10, tpot=4, accept_length=2.5), every(8))
     assert parts(chunks)["outside"] == 2
     assert "A step gives a sequence 2.5 tokens on average, so a token takes 4.000 ms." in said(chunks)
-    tokens = beside_steps(serving(itl=4, tpot=4, accept_length=2.5, itl_of="token"), every(8))
+    tokens = set_beside(serving(itl=4, tpot=4, accept_length=2.5, itl_of="token"), every(8))
     assert parts(tokens) == parts(chunks)
-    assert parts(beside_steps(serving(tpot=4, accept_length=2.5), every(8))) == parts(chunks)
+    assert parts(set_beside(serving(tpot=4, accept_length=2.5), every(8))) == parts(chunks)
 
 
 def test_drafts_without_word_of_what_was_accepted_are_set_beside_nothing() -> None:
     found = every(8, decode_tokens=64)
     with_batch = replace(found, steps=found.steps.with_columns(batch=pl.lit(16)))
-    beside = beside_steps(serving(itl=10, tpot=4, max_concurrency=16), with_batch)
+    beside = set_beside(serving(itl=10, tpot=4, max_concurrency=16), with_batch)
     assert (beside.step_latency, beside.can_be_same_run) == (None, True)
     assert "Steps have more tokens than sequences: they check drafts" in said(beside)
-    accepted = beside_steps(serving(itl=10, tpot=4, max_concurrency=16, accept_length=2.5), with_batch)
+    accepted = set_beside(serving(itl=10, tpot=4, max_concurrency=16, accept_length=2.5), with_batch)
     assert (parts(accepted)["outside"], accepted.steps_tokens_per_s) == (2, 16 * 2.5 / 8e-3)
 
 
 def test_chunks_of_several_steps_are_replaced_by_the_time_per_token() -> None:
-    beside = beside_steps(serving(itl=(80, 80), tpot=(10, 9.5)), every(8))
+    beside = set_beside(serving(itl=(80, 80), tpot=(10, 9.5)), every(8))
     assert parts(beside)["outside"] == 2
     assert "A chunk of the stream holds 8.0 tokens on average and a step makes 1 of a sequence" in said(beside)
 
 
 def test_marks_of_a_host_that_runs_ahead_tell_only_their_starts() -> None:
-    beside = beside_steps(serving(itl=10), every(8, dur_ns=1 * MS, gpu_busy_ns=7 * MS))
+    beside = set_beside(serving(itl=10), every(8, dur_ns=1 * MS, gpu_busy_ns=7 * MS))
     assert parts(beside) == {"busy": 7, "host": 1, "others": 0, "outside": 2}
     assert "The host runs ahead of the GPU" in said(beside)
 
 
 def test_a_step_without_gpu_times_is_a_whole() -> None:
-    beside = beside_steps(serving(itl=10), every(8, gpu_busy_ns=None))
+    beside = set_beside(serving(itl=10), every(8, gpu_busy_ns=None))
     assert parts(beside) == {"host": 6, "others": 0, "between": 2, "outside": 2}
 
 
 def test_pauses_are_left_out_and_said() -> None:
     steps = [step(k, 1 + 8 * k) for k in range(6)] + [step(6 + k, 2_000 + 8 * k) for k in range(6)]
-    beside = beside_steps(serving(itl=10), table(steps))
+    beside = set_beside(serving(itl=10), table(steps))
     assert (beside.intervals.pauses, parts(beside)["between"]) == (1, 2)
     assert "1 pause between steps is left out" in said(beside)
 
@@ -185,26 +190,26 @@ def test_partial_and_warm_up_steps_begin_no_interval() -> None:
         is_partial=pl.col("step").is_in([0, 7]),
         wall_ns=pl.when(pl.col("step").is_in([0, 1, 7])).then(7 * MS).otherwise("wall_ns"),
     )
-    beside = beside_steps(serving(itl=10), replace(found, steps=odd))
+    beside = set_beside(serving(itl=10), replace(found, steps=odd))
     assert (beside.intervals.frame.height, len(beside.intervals.walls_ns)) == (5, 5)
     assert parts(beside)["host"] == 2
 
 
 def test_steps_without_starts_have_their_length_alone() -> None:
-    beside = beside_steps(serving(itl=10), table([step(k, None) for k in range(5)]))
+    beside = set_beside(serving(itl=10), table([step(k, None) for k in range(5)]))
     assert parts(beside) == {"busy": 4, "host": 2, "outside": 4}
     assert "From step to step isn't known" in said(beside)
-    assert not beside_steps(serving(itl=5), table([step(k, None) for k in range(5)])).can_be_same_run
+    assert not set_beside(serving(itl=5), table([step(k, None) for k in range(5)])).can_be_same_run
 
 
 def test_overlapping_steps_are_not_parted() -> None:
-    beside = beside_steps(serving(itl=10), every(5))
+    beside = set_beside(serving(itl=10), every(5))
     assert (parts(beside), beside.can_be_same_run) == ({}, True)
     assert "Steps overlap" in said(beside)
 
 
 def test_steps_of_unknown_phase_are_set_beside_nothing() -> None:
-    beside = beside_steps(serving(itl=10, ttft=5), every(8, phase=None))
+    beside = set_beside(serving(itl=10, ttft=5), every(8, phase=None))
     assert beside.rows["what"].to_list() == ["inter-token latency", "time to first token"]
     assert "No step is known to make tokens" in said(beside)
 
@@ -232,7 +237,7 @@ def test_the_first_token_is_prefill_steps_and_a_rest(
     steps = [step(k, 1 + 8 * k) for k in range(4)]
     steps += [prefill(4 + k, 40 + 25 * k, 20, tokens) for k, tokens in enumerate(chunks)]
     counts = {"completed": 10, "input_tokens": None if prompt is None else 10 * prompt}
-    beside = beside_steps(serving(ttft=ttft_ms, **counts), table(steps))
+    beside = set_beside(serving(ttft=ttft_ms, **counts), table(steps))
     found = [beside.first_token(part) for part in ("steps", "rest")]
     assert found == [None if value is None else value * MS for value in (steps_ms, rest_ms)]
     assert words in said(beside)
@@ -241,15 +246,15 @@ def test_the_first_token_is_prefill_steps_and_a_rest(
 def test_each_prompts_length_counts() -> None:
     steps = [prefill(0, 1), prefill(1, 25), *(step(2 + k, 50 + 8 * k) for k in range(3))]
     requests = pl.DataFrame({"input_tokens": [100, 1500, 9_999], "ttft_ns": [1e8, 1e8, None]})
-    beside = beside_steps(serving(ttft=100, completed=2, input_tokens=1600, requests=requests), table(steps))
+    beside = set_beside(serving(ttft=100, completed=2, input_tokens=1600, requests=requests), table(steps))
     assert (beside.prefill_steps, beside.first_token("steps")) == (2.0, 40 * MS)
 
 
 def test_throughput_of_the_steps_beside_the_benchmarks() -> None:
-    beside = beside_steps(serving(itl=10, tpot=10, output_tokens_per_s=1500.0), every(8))
+    beside = set_beside(serving(itl=10, tpot=10, output_tokens_per_s=1500.0), every(8))
     assert beside.steps_tokens_per_s == 2000
     assert "is 75.0 % of the 2,000 tokens/s that the recorded steps give: it counts the start" in said(beside)
-    replicas = beside_steps(serving(itl=10, tpot=10, output_tokens_per_s=4000.0), every(8))
+    replicas = set_beside(serving(itl=10, tpot=10, output_tokens_per_s=4000.0), every(8))
     assert "200.0 % of the 2,000 tokens/s that the recorded steps give: the server has several replicas" in said(
         replicas
     )
@@ -263,7 +268,7 @@ def test_throughput_of_the_steps_beside_the_benchmarks() -> None:
 
 def test_another_model_is_said() -> None:
     trace = trace_of(steps=[step(k, 1 + 8 * k) for k in range(4)], facts={"model": "Llama-3.1-8B"})
-    same, other = (beside_steps(serving(itl=10, model=name), step_table(trace)) for name in ("x/llama-3.1-8b", "gemma"))
+    same, other = (set_beside(serving(itl=10, model=name), step_table(trace)) for name in ("x/llama-3.1-8b", "gemma"))
     assert "The benchmark is of the model" not in said(same)
     assert 'The benchmark is of the model "gemma", the trace of "Llama-3.1-8B".' in said(other)
 
@@ -271,7 +276,7 @@ def test_another_model_is_said() -> None:
 def test_a_batch_without_a_server_has_a_median_alone() -> None:
     one = serving(ttft=30, tpot=(None, 8.5), prompts_together=True, input_tokens=1024, completed=2, max_concurrency=16)
     steps = [prefill(0, 1, 28, 1024), *(step(1 + k, 30 + 8 * k) for k in range(6))]
-    beside = beside_steps(one, table(steps))
+    beside = set_beside(one, table(steps))
     assert (parts(beside), parts(beside, "median")["outside"]) == ({}, 0.5)
     assert (beside.first_token("steps"), beside.first_token("rest")) == (28 * MS, 2 * MS)
     assert "(median time per output token)" in said(beside)
@@ -285,7 +290,7 @@ def test_an_engines_log_tells_its_own_latencies(tmp_path: Path) -> None:
     assert own is not None
     metrics = trace.facts.engine_metrics
     assert (own.ttft.mean_ns, own.max_concurrency, own.model) == (metrics["ttft_ns"], 1, trace.facts.model)
-    beside = beside_steps(own, step_table(trace))
+    beside = set_beside(own, step_table(trace))
     assert beside.can_be_same_run
     assert beside.step_latency is not None
     assert beside.step_latency.tokens == pytest.approx(4, abs=0.3)
@@ -325,7 +330,7 @@ def test_a_made_up_engine_is_found_again(tmp_path: Path) -> None:
         for _ in range(47):
             steps.append(step(len(steps), at))
             at += 6.5
-    beside = beside_steps(read_serving(result), table(steps))
+    beside = set_beside(read_serving(result), table(steps))
     assert beside.can_be_same_run
     median = parts(beside, "median")
     assert median["busy"] + median["host"] == 6
@@ -337,8 +342,8 @@ def test_a_made_up_engine_is_found_again(tmp_path: Path) -> None:
 
 
 def test_the_section_and_json_hold_all(tmp_path: Path) -> None:
-    beside = beside_steps(serving(itl=(10, 9), ttft=50, completed=1, input_tokens=512), every(8))
-    section = beside.section()
+    beside = set_beside(serving(itl=(10, 9), ttft=50, completed=1, input_tokens=512), every(8))
+    section = beside_section(beside)
     assert {field.column for field in section.fields} <= set(section.frame.columns)
     data = beside.as_json()
     assert json.loads(json.dumps(data)) == data

@@ -8,6 +8,7 @@ from tests.engines.webgpu.scripted_runner import ADAPTER, BATCH_NS, PREFILL_NS, 
 
 from inferometer.engines.webgpu.profile.overhead import measure_overhead
 from inferometer.engines.webgpu.run.executor import Request, Submission
+from inferometer.reports.views.view import remarks_of
 
 
 class Slower(ScriptedRunner):
@@ -37,14 +38,14 @@ def test_forms_take_turns_and_the_first_round_doesnt_count() -> None:
     assert single.prefill_ns == pytest.approx(PREFILL_NS + 5.5)
     assert (single.ratio, single.rounds, single.untimed, timed.untimed) == (1, 2, 0, 2 * 3)
     assert found.same_tokens
-    assert found.remarks() == []
+    assert list(remarks_of(found)) == []
 
 
 def test_without_timestamps_the_profiled_form_is_left_out_and_said() -> None:
     adapter = replace(ADAPTER, features=frozenset())
     found = measure_overhead(ScriptedRunner(adapter=adapter), request(), rounds=1)
     assert [each.timing for each in found.forms] == ["single_pass", "pass_per_dispatch"]
-    assert found.remarks() == ["Scripted has no timestamps: the profiled form is left out."]
+    assert list(remarks_of(found)) == ["Scripted has no timestamps: the profiled form is left out."]
 
 
 def test_one_token_has_no_time_of_a_further_one() -> None:
@@ -58,4 +59,4 @@ def test_different_answers_are_said() -> None:
             found = super()._tokens(request, made, number)
             return found[::-1] if request.timing == "timestamps" else found
 
-    assert "different tokens" in measure_overhead(Other(), request(), rounds=1).remarks()[0]
+    assert "different tokens" in remarks_of(measure_overhead(Other(), request(), rounds=1))[0]

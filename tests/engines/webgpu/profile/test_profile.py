@@ -21,6 +21,7 @@ from inferometer.errors import InferometerError
 from inferometer.reports.delimited import render_csv
 from inferometer.reports.markdown import render_markdown
 from inferometer.reports.terminal import render_terminal
+from inferometer.reports.views.view import facts_of, remarks_of, sections_of
 
 
 def _sometimes(one: Dispatch, passed: Pass, chance: random.Random) -> int | None:
@@ -43,7 +44,7 @@ def test_a_row_has_all_calls_of_its_label_in_all_layers() -> None:
 def test_a_row_a_layer_when_asked_for() -> None:
     program = small_program(layers=2)
     profile = make_profile(program, answer(program, new_tokens=3), each_layer=True)
-    labels = profile.sections()[0].frame.filter(phase="decode", op="rms_norm")["label"].sort().to_list()
+    labels = sections_of(profile)[0].frame.filter(phase="decode", op="rms_norm")["label"].sort().to_list()
     assert labels == ["rms_norm:L0", "rms_norm:L1"]
 
 
@@ -103,7 +104,7 @@ def test_without_a_bandwidth_fractions_are_of_the_best_kernel() -> None:
     profile = make_profile(small_program(), answer(small_program()), adapter=ADAPTER)
     assert profile.rows["sol_fraction"].null_count() == profile.rows.height
     assert profile.rows["best_fraction"].max() == pytest.approx(1.0)
-    assert any("relative to the best kernel" in text for text in profile.remarks())
+    assert any("relative to the best kernel" in text for text in remarks_of(profile))
 
 
 def test_an_adapter_that_we_have_data_of_has_its_bandwidth() -> None:
@@ -121,7 +122,7 @@ def test_a_measured_bandwidth_is_the_bound_of_an_adapter_that_we_have_no_data_of
     assert profile.bandwidth == profile.measured == Bandwidth(2e9, "measured here: copying 67 MB")
     assert profile.empty_pass_ns == 11_000.0
     assert profile.rows["sol_fraction"].null_count() == profile.rows["is_launch_bound"].null_count() == 0
-    assert dict(profile.facts())["Bandwidth"] == "2.000 GB/s, measured here: copying 67 MB"
+    assert dict(facts_of(profile))["Bandwidth"] == "2.000 GB/s, measured here: copying 67 MB"
     assert profile.as_json()["bandwidth_source"] == "measured here: copying 67 MB"
 
 
@@ -130,7 +131,7 @@ def test_a_datasheets_bandwidth_stays_the_bound_and_the_measured_one_stands_besi
     profile = make_profile(small_program(), answer(small_program()), adapter=known, rates=RATES)
     assert profile.bandwidth is not None
     assert profile.bandwidth.bytes_per_s == 100e9
-    told = dict(profile.facts())["Bandwidth"]
+    told = dict(facts_of(profile))["Bandwidth"]
     assert "datasheet of Apple M3" in told
     assert "; 2.000 GB/s, measured here" in told
     assert profile.as_json()["measured_bytes_per_s"] == 2e9
@@ -142,14 +143,14 @@ def test_a_fraction_above_one_is_shown_and_said() -> None:
     most = profile.rows["sol_fraction"].max()
     assert isinstance(most, float)
     assert most > 1
-    assert any(text.startswith("S above 1") and "linear:lm_head" in text for text in profile.remarks())
+    assert any(text.startswith("S above 1") and "linear:lm_head" in text for text in remarks_of(profile))
 
 
 def test_a_brief_profile_leaves_out_what_stands_beside_it() -> None:
     run = run_of(small_program(), answer(small_program()))
     brief, whole = (make_profile(run.program, run.submissions, load=run.load, brief=brief) for brief in (True, False))
-    titles = [section.title for section in whole.sections()]
-    assert [section.title for section in brief.sections()] == titles[:3]
+    titles = [section.title for section in sections_of(whole)]
+    assert [section.title for section in sections_of(brief)] == titles[:3]
     assert titles[3:] == ["Memory", "Load"]
     assert brief.as_json()["load"] == whole.as_json()["load"]
 
@@ -170,7 +171,7 @@ def test_a_run_without_timestamps_has_walls_and_says_that_nothing_was_timed() ->
     assert (profile.summed_ns, profile.untimed) == (0, profile.dispatches)
     assert profile.steps["busy_ns"].null_count() == profile.steps.height
     assert profile.wall_ns > 0
-    assert dict(profile.facts())["Device"] == "not timed"
+    assert dict(facts_of(profile))["Device"] == "not timed"
     assert "not timed" in render_terminal(profile, is_terminal=False)
 
 

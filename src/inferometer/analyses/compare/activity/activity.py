@@ -1,9 +1,8 @@
-"""What a run did: the time and calls of each function in each cycle, from whatever the source recorded.
+"""What a run did: the time and calls of each function in each cycle. `sources` makes it.
 
-From `function_times` where there are any, else from launches, else from printed totals, by step where they are. A lane
-is a device of a process and rank; a step is what one lane does in one cycle. Devices with a tenth of the calls of their
-process's busiest are bystanders and have no lane. A cycle is complete with at least nine tenths of the lane's usual
-device calls (of host calls where no device was recorded); the bounds are in `comparison_limits`.
+A lane is a device of a process and rank; a step is what one lane does in one cycle. Devices with a tenth of the calls
+of their process's busiest are bystanders and have no lane. A cycle is complete with at least nine tenths of the lane's
+usual device calls (of host calls where no device was recorded); the bounds are in `comparison_limits`.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +12,6 @@ import polars as pl
 
 from inferometer.analyses.comparison_limits import MAIN_DEVICE, WHOLE_CYCLE
 from inferometer.names.communication import find_collective
-from inferometer.trace.trace import Trace
 
 Basis = Literal["function_times", "launches", "totals", "none"]
 Cls = Literal["host", "compute", "transfer", "collective"]
@@ -93,27 +91,6 @@ class Activity:
         return self.functions.filter(pl.col("cls") == COMPUTE)["device"].unique().to_list() == ["cpu"]
 
 
-def activity(trace: Trace, contexts: tuple[int, int] | None = None) -> Activity:
-    """What the run did.
-
-    Args:
-        trace: Needs any of `function_times`, `launches` (with `steps`, `spans` and `calls` for cycles) and `totals`
-            (with `steps` where they were printed by step).
-        contexts: Of steps that were printed, those with so many tokens of context, first and last.
-    """
-    if _has_rows(trace, "function_times"):
-        return _from_function_times(trace)
-    if _has_rows(trace, "launches"):
-        from inferometer.analyses.compare.activity.launch_activity import activity_of_launches
-
-        return activity_of_launches(trace)
-    if _has_rows(trace, "totals"):
-        from inferometer.analyses.compare.activity.printed_activity import activity_of_steps, is_by_step
-
-        return activity_of_steps(trace, contexts) if is_by_step(trace) else _from_totals(trace)
-    return Activity(pl.DataFrame(schema=FUNCTIONS), pl.DataFrame(schema=CYCLES))
-
-
 def class_of(function: str, source_class: str | None = None) -> Cls:
     """The class of a device's function, by what the source says of it, and by its name."""
     said = (source_class or "").lower()
@@ -159,61 +136,3 @@ def main_lanes(functions: pl.DataFrame) -> pl.DataFrame:
     """The lanes of each process: its devices, without bystanders."""
     calls = functions.filter(pl.col("cls") != HOST).group_by(LANE).agg(pl.col("calls").sum())
     return calls.filter(pl.col("calls") >= MAIN_DEVICE * pl.col("calls").max().over(OWNER)).select(LANE).sort(LANE)
-
-
-def _has_rows(trace: Trace, table: str) -> bool:
-    return table in trace.scope and bool(trace.tables[table].select(pl.len()).collect().item())
-
-
-def _from_function_times(trace: Trace) -> Activity:
-    rows = trace.function_times.collect()
-    notes = () if rows["calls"].null_count() == 0 else ("Calls were not recorded: each row counts as one call.",)
-    names = rows.select("function", "class", "device").unique(maintain_order=True)
-    classes = [HOST if device == HOST else class_of(function, said) for function, said, device in names.iter_rows()]
-    rows = rows.join(
-        names.with_columns(pl.Series("cls", classes, dtype=pl.String)),
-        on=["function", "class", "device"],
-        nulls_equal=True,
-        maintain_order="left",
-    )
-    sums = rows.group_by("cycle", *LANE, "function", "cls", maintain_order=True).agg(
-        pl.col("dur_ns").sum(), pl.col("calls").fill_null(1).sum()
-    )
-    functions = with_costs(filled(sums, FUNCTIONS))
-    cycles = rows.group_by("cycle", *OWNER, maintain_order=True).agg(
-        pl.col("cycle_dur_ns").max().alias("dur_ns"), pl.col("anchor").drop_nulls().first()
-    )
-    cycles = cycles.join(_starts(trace), on=["cycle", *OWNER], how="left", nulls_equal=True, maintain_order="left")
-    lanes = cycles.join(main_lanes(functions), on=OWNER, how="left", nulls_equal=True)
-    ordered = filled(lanes, CYCLES).sort(*LANE, "cycle")
-    return Activity(functions, with_completeness(ordered, functions), "function_times", notes=notes)
-
-
-def _starts(trace: Trace) -> pl.DataFrame:
-    """When each cycle began, where the source's steps are these cycles."""
-    if "steps" not in trace.scope:
-        return pl.DataFrame(schema={name: CYCLES[name] for name in ("cycle", *OWNER, "start_ns")})
-    steps = trace.steps.select(pl.col("step").alias("cycle"), *OWNER, "start_ns").collect()
-    return steps.unique(["cycle", *OWNER], keep="first", maintain_order=True)
-
-
-def _from_totals(trace: Trace) -> Activity:
-    """The first printed table: others may count the same time. Rows without a time are left out, and said."""
-    rows = trace.totals.collect()
-    sections = rows["section"].unique().sort()
-    rows = rows.filter(pl.col("section") == sections[0])
-    summed = pl.col("total_ns").fill_null((pl.col("mean_ns") * pl.col("count")).round().cast(pl.Int64))
-    rows = rows.with_columns(summed.alias("dur_ns"), pl.col("count").fill_null(1).alias("calls"))
-    known = rows.filter(pl.col("dur_ns").is_not_null())
-    notes = [f"Of {len(sections)} printed tables the first is compared."] if len(sections) > 1 else []
-    if known.height < rows.height:
-        notes.append(f"{rows.height - known.height} printed rows without a time are left out.")
-    spread = pl.when(pl.len() == 1).then(pl.col("stddev_ns").first()).alias("spread_ns")
-    sums = known.group_by("rank", "device", pl.col("kernel").alias("function"), maintain_order=True).agg(
-        pl.col("dur_ns").sum(), pl.col("calls").sum(), spread
-    )
-    classes = [class_of(name) for name in sums["function"]]
-    functions = filled(sums.with_columns(pl.Series("cls", classes, dtype=pl.String), cycle=1), FUNCTIONS)
-    lanes = functions.group_by(LANE, maintain_order=True).agg(pl.col("dur_ns").sum())
-    cycles = filled(lanes.with_columns(cycle=1, complete=pl.lit(value=True)), CYCLES)
-    return Activity(functions, cycles, "totals", notes=tuple(notes))
