@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from inferometer import registry
-from inferometer.errors import InferometerError
-from inferometer.registry import PluginWarning, collect
+from inferometer.errors import InferometerError, UnknownName
+from inferometer.registry import PluginWarning, collect, find
 
 THING = "from types import SimpleNamespace\nTHING = SimpleNamespace(name={name!r})\n"
 
@@ -118,3 +118,23 @@ def test_a_broken_plugin_is_left_out_with_a_warning_that_names_it(site: Site, te
     message = str(caught[0].message)
     assert "of visiting" in message
     assert cause in message
+
+
+def test_one_is_found_by_its_module_and_no_other_module_is_imported(site: Site) -> None:
+    site.module("one", THING.format(name="ape"))
+    site.module("two/__init__", "")
+    site.module("two/inside", THING.format(name="yak"))
+    site.module("broken", "raise AssertionError('nobody asked for this module')\n")
+    assert [find(site.package, "THING", name).name for name in ("one", "two.inside")] == ["ape", "yak"]
+
+
+def test_one_of_another_package_is_found_by_its_entry_point(site: Site) -> None:
+    site.module("__init__", "")
+    site.plugin(THING.format(name="emu"))
+    assert find(site.package, "THING", "guest").name == "emu"
+
+
+def test_one_that_is_nowhere_is_unknown(site: Site) -> None:
+    site.module("one", THING.format(name="ape"))
+    with pytest.raises(UnknownName, match='unknown thing "ore"'):
+        find(site.package, "THING", "ore")

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from inferometer.reports.export import export_trace as export
     from inferometer.reports.html import render_html as render_html
     from inferometer.reports.markdown import render_markdown as render_markdown
+    from inferometer.reports.views.view import json_of as json_of
+    from inferometer.reports.views.view import remarks_of as remarks_of
     from inferometer.trace.trace import Trace as Trace
 
 __version__ = "0.1.0.dev0"
@@ -46,6 +48,8 @@ _WHERE = {
     "export": ("inferometer.reports.export", "export_trace"),
     "render_html": ("inferometer.reports.html", "render_html"),
     "render_markdown": ("inferometer.reports.markdown", "render_markdown"),
+    "json_of": ("inferometer.reports.views.view", "json_of"),
+    "remarks_of": ("inferometer.reports.views.view", "remarks_of"),
     "attribute": ("inferometer.analyses.launched_by.attribution", "attribute"),
     "call_tree": ("inferometer.analyses.launched_by.call_tree", "call_tree"),
     "launch_sites": ("inferometer.analyses.launched_by.site_times", "launch_sites"),
@@ -77,11 +81,13 @@ __all__ = [
     "find_groups",
     "find_timeline",
     "import_trace",
+    "json_of",
     "kernel_table",
     "launch_sites",
     "model_bounds",
     "open",
     "record",
+    "remarks_of",
     "render_html",
     "render_markdown",
     "review_path_table",

@@ -11,7 +11,6 @@ from tests.traces import trace_of
 from inferometer.analyses.timeline.budget import SCHEMA, describe_part, part_key, time_budget
 from inferometer.analyses.timeline.gaps import find_gaps
 from inferometer.analyses.timeline.work import arrange_work
-from inferometer.reports.views.time_budget import budget_section
 from inferometer.trace.trace import Trace
 
 GEMM, NORM, SEND = "ampere_sgemm_128x64_tn", "void rms_norm_kernel<float>()", "ncclDevKernel_SendRecv(x)"
@@ -92,31 +91,9 @@ def part_at(rows: list[dict[str, Any]], time: int) -> str:
     return "copies" if on else "idle.unknown"
 
 
-def test_the_table_shows_large_parts_and_sums_the_small_ones() -> None:
-    rows = [kernel(GEMM, 0, 990), kernel(NORM, 990, 993), kernel("topk_kernel", 993, 996), kernel(GEMM, 996, 1_000)]
-    section = budget_section(budget_of(trace_of(rows)), {"compute.gemm": "1, 3"})
-    assert section.frame.select("part", "time_ns", "findings").rows() == [
-        ("gemm kernels", 994, "1, 3"),
-        ("2 smaller parts", 6, None),
-    ]
-    assert section.notes == ("The rows add up to 1.000 μs: the device's window.",)
-
-
-def test_of_several_devices_the_sums_and_the_largest_share_are_shown() -> None:
-    rows = [kernel(GEMM, 0, 100, device="gpu:0"), *(kernel(GEMM, s, s + 25, device="gpu:1") for s in (0, 75))]
-    section = budget_section(budget_of(trace_of(rows)))
-    told = section.frame.select("part", "time_ns", "share", "most", "most_of").rows()
-    assert told == [
-        ("gemm kernels", 150, 0.75, 1.0, "gpu:0"),
-        ("idle: no host call recorded", 50, 0.25, 0.5, "gpu:1"),
-    ]
-    assert section.notes == ("The rows add up to 200 ns: the windows of 2 devices, summed.",)
-
-
 def test_without_launches_it_is_empty() -> None:
     budget = budget_of(trace_of())
     assert (budget.height, budget.schema) == (0, pl.Schema(SCHEMA))
-    assert budget_section(budget).notes == ()
 
 
 @pytest.mark.parametrize(

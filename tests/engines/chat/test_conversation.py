@@ -8,11 +8,10 @@ from tests.engines.scripted_engine import EOS, Bytes, ScriptedEngine, arm_of
 
 from inferometer.engines.arms import TORCH_ONLY
 from inferometer.engines.chat import conversation as module
-from inferometer.engines.chat.answer import Answer, ChatAnswer, OperatorUse, Setup, WarmUp
+from inferometer.engines.chat.answer import OperatorUse, WarmUp
 from inferometer.engines.chat.conversation import WARM_UP_PASSES, Conversation
 from inferometer.engines.sampling import Sampling
 from inferometer.errors import InferometerError, InputError, Unavailable
-from inferometer.reports.views.view import facts_of, sections_of
 
 torch = pytest.importorskip("torch", reason="torch isn't installed")
 
@@ -35,10 +34,6 @@ def failing_at(number: int, error: BaseException) -> Callable[[int, int], None]:
             raise error
 
     return at_pass
-
-
-def setup_of(warm_up: WarmUp | None = None) -> Setup:
-    return Setup("scripted", "a script", "cpu", "float32", 257, 1028, "torch", Sampling(), 5_000, warm_up)
 
 
 def test_an_answer_is_the_models_tokens_and_comes_in_pieces() -> None:
@@ -166,7 +161,6 @@ def test_ctrl_c_before_the_first_token_leaves_an_answer_without_times() -> None:
     assert (answer.ended, answer.text, answer.tokens) == ("interrupted", "", ())
     assert (answer.ttft_ns, answer.prefill_ns, answer.tokens_per_s) == (None, None, None)
     assert answer.total_ns > 0
-    assert dict(facts_of(ChatAnswer(setup_of(), answer)))["Decode"] == "- a token (median), p95 -, max -, - tokens/s"
 
 
 def test_what_the_listener_raises_is_raised() -> None:
@@ -252,40 +246,3 @@ def test_a_warm_up_is_timed_apart_and_changes_no_answer(
     assert warm.tokens == cold.tokens
     assert [use.calls for use in warm.operators] == [new_tokens] * 3
     assert len(set(engine.lengths)) == 1  # the cache of the warm-up is as large, so that its shapes are the same
-
-
-def an_answer(**changes: Any) -> Answer:
-    values: dict[str, Any] = {
-        "text": "yes", "tokens": (1, 2, 3), "prompt_tokens": 1_200, "ended": "eos", "ttft_ns": 2_000_000,
-        "prefill_ns": 1_000_000, "token_ns": (2_000_000, 4_000_000), "total_ns": 9_000_000,
-        "operators": [OperatorUse("rope", "torch", 4, "triton: head size 80")],
-        "peak_rss_bytes": 250_000_000, "peak_device_bytes": 3_000_000,
-    }  # fmt: skip
-    return Answer(**{**values, **changes})
-
-
-def test_the_report_says_every_metric_with_its_unit() -> None:
-    result = ChatAnswer(setup_of(WarmUp(700_000_000, 500_000_000)), an_answer())
-    assert dict(facts_of(result)) == {
-        "Model": "scripted: 257 parameters, 1.028 kB of float32 on cpu",
-        "Weights": "a script",
-        "Backend": "torch",
-        "Load": "5.000 μs; warm-up 700.000 ms",
-        "Tokens": "1,200 of the prompt, 3 new: the model ended it",
-        "TTFT": "2.000 ms; 500.000 ms cold, with what the first call compiles",
-        "Prefill": "1.000 ms, 1,200,000 tokens/s",
-        "Decode": "3.000 ms per token (median), p95 3.900 ms, max 4.000 ms, 333.3 tokens/s",
-        "Overall": "9.000 ms, 333.3 tokens/s",
-        "Memory": "peak 250.000 MB of the process, 3.000 MB of the device",
-    }
-    (section,) = sections_of(result)
-    assert section.frame.rows() == [("rope", "torch", 4, "triton: head size 80")]
-    brief = ChatAnswer(setup_of(WarmUp(7, 5)), an_answer(), brief=True)
-    assert [label for label, _ in facts_of(brief)] == ["Tokens", "TTFT", "Prefill", "Decode", "Overall", "Memory"]
-    assert (sections_of(brief), dict(facts_of(brief))["TTFT"]) == ((), "2.000 ms")
-
-
-def test_a_first_answer_without_a_warm_up_is_called_cold() -> None:
-    result = ChatAnswer(setup_of(), an_answer())
-    assert dict(facts_of(result))["TTFT"] == "2.000 ms, cold: with what the first call compiles"
-    assert (result.as_json()["cold_ttft_ns"], result.as_json()["warm_up_ns"]) == (2_000_000, None)
