@@ -81,7 +81,9 @@ class Ours(Result):
 
 def test_json_is_the_data_with_what_the_view_adds_before_the_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     result = Ours(Losses(ALL_TABLES))
-    shown: View[Ours] = View(sections=lambda _: (), in_json=lambda _: {"said": "it", "remarks": ["so"]})
+    shown: View[Ours] = View(
+        sections=lambda _: (), remarks=lambda _: ("so",), remarks_in_json=True, in_json=lambda _: {"said": "it"}
+    )
     monkeypatch.setattr(module, "find", lambda *_: shown)
     assert [*json_of(result).items()] == [("first", 1), ("said", "it"), ("remarks", ["so"]), ("losses", {})]
     plain: View[Ours] = View(sections=lambda _: ())

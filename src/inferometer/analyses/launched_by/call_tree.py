@@ -40,7 +40,7 @@ class CallTreeTable(Result):
     launches: int
     total_ns: int
     unattributed_ns: int
-    said: tuple[str, ...]
+    notable: tuple[str, ...]
     losses: Losses
 
     @property
@@ -110,7 +110,7 @@ def call_tree(
         launches=found.launches.height,
         total_ns=total_ns,
         unattributed_ns=int(frame.filter(pl.col("kind") == "unknown")["total_ns"].sum()),
-        said=tuple(site_remarks(found, None)),
+        notable=tuple(site_remarks(found, None)),
         losses=found.losses,
     )
 

@@ -33,7 +33,7 @@ class EachLaunch(Result):
     frame: pl.DataFrame
     chains: dict[int, list[tuple[Kind, str]]]
     launches: int
-    said: tuple[str, ...]
+    notable: tuple[str, ...]
     losses: Losses
 
     def to_polars(self) -> pl.DataFrame:
@@ -76,6 +76,6 @@ def each_launch(
         frame=shown.with_columns(pl.when(pl.col("chain") != ROOT).then("chain").alias("chain")),
         chains={node: labels[node] for node in sorted(labels) if node != ROOT},
         launches=rows.height,
-        said=tuple(site_remarks(found, by)),
+        notable=tuple(site_remarks(found, by)),
         losses=found.losses,
     )

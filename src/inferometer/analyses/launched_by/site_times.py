@@ -49,7 +49,7 @@ class LaunchSites(Result):
     total_ns: int
     attributed_ns: int
     by_how: dict[str, int]
-    said: tuple[str, ...]
+    notable: tuple[str, ...]
     losses: Losses
 
     @property
@@ -114,7 +114,7 @@ def launch_sites(
         total_ns=total_ns,
         attributed_ns=int(rows["total_ns"].sum()),
         by_how=time_by_how(work),
-        said=tuple(site_remarks(found, by)),
+        notable=tuple(site_remarks(found, by)),
         losses=found.losses,
     )
 

@@ -121,7 +121,7 @@ class OperatorList(Result):
     published: bool = False
 
     def to_polars(self) -> pl.DataFrame:
-        """One row an operator."""
+        """One row per operator."""
         return pl.DataFrame([self._row(each) for each in self.operators], schema=_LIST)
 
     def as_json(self) -> dict[str, Any]:

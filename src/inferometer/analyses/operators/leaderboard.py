@@ -152,7 +152,7 @@ class Leaderboard(Result):
         return sum(each.operator.catalogue().importance for each in self.timed.operators)
 
     def to_polars(self) -> pl.DataFrame:
-        """One row an operator, of the timed platform."""
+        """One row per operator, of the timed platform."""
         return pl.DataFrame([_row(each) for each in self.timed.operators], schema=_SCHEMA)
 
     def as_json(self) -> dict[str, Any]:

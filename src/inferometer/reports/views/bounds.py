@@ -30,7 +30,7 @@ def _section(found: ModelBounds, phase: str | None) -> Section:
 
 
 def _columns(found: ModelBounds) -> tuple[list[Field], pl.DataFrame]:
-    """What tables show, and the rows that have it: those of `rows` with the bounds beside them."""
+    """What tables show, and the rows that have it: those of `rows`, each with its bounds."""
     rows = found.rows
     fields = [
         Field("share", "Time", "share"),
@@ -68,8 +68,4 @@ def _table(found: ModelBounds) -> Section:
     return Section("Kernels", [Field("phase", "Phase", "text"), Field("unit", "Each", "text"), *fields], rows)
 
 
-def _in_json(found: ModelBounds) -> dict[str, list[str]]:
-    return {"remarks": list(_remarks(found))}
-
-
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, in_json=_in_json, table=_table)
+VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True, table=_table)

@@ -30,7 +30,7 @@ def _remarks(tree: CallTreeTable) -> Iterator[str]:
     if tree.total_ns:
         share = format_share(tree.attributed_ns / tree.total_ns)
         yield f"{share} of the device time is attributed to who launched it."
-    yield from tree.said
+    yield from tree.notable
 
 
 def _joined(nodes: pl.DataFrame) -> pl.DataFrame:
@@ -55,8 +55,4 @@ def _joined(nodes: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**nodes.schema, "indented": pl.String})
 
 
-def _in_json(tree: CallTreeTable) -> dict[str, list[str]]:
-    return {"remarks": list(_remarks(tree))}
-
-
-VIEW = View(sections=_sections, remarks=_remarks, in_json=_in_json)
+VIEW = View(sections=_sections, remarks=_remarks, remarks_in_json=True)

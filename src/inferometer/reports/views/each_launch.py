@@ -23,11 +23,7 @@ def _sections(found: EachLaunch) -> Sequence[Section]:
 
 def _remarks(found: EachLaunch) -> Sequence[str]:
     some = [f"{found.frame.height:,} of {found.launches:,} launches shown."]
-    return [*(some if found.frame.height < found.launches else []), *found.said]
+    return [*(some if found.frame.height < found.launches else []), *found.notable]
 
 
-def _in_json(found: EachLaunch) -> dict[str, list[str]]:
-    return {"remarks": list(_remarks(found))}
-
-
-VIEW = View(sections=_sections, remarks=_remarks, in_json=_in_json)
+VIEW = View(sections=_sections, remarks=_remarks, remarks_in_json=True)

@@ -73,10 +73,6 @@ def _remarks(found: Groups) -> Iterator[str]:
         )
 
 
-def _in_json(found: Groups) -> dict[str, list[str]]:
-    return {"remarks": list(_remarks(found))}
-
-
 def group_section(group: Group) -> Section:
     """A table of one group: its kernels in order of launch, with the sentence, the evidence and the site below."""
     rows = []
@@ -143,4 +139,4 @@ def _some(kernels: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-VIEW = View(sections=_sections, remarks=_remarks, in_json=_in_json)
+VIEW = View(sections=_sections, remarks=_remarks, remarks_in_json=True)

@@ -61,15 +61,11 @@ def _remarks(sites: LaunchSites) -> Iterator[str]:
     if sites.total_ns:
         share = format_share(sites.attributed_ns / sites.total_ns)
         yield f"{share} of the device time is attributed to {WORDS[sites.by]}."
-    yield from sites.said
+    yield from sites.notable
 
 
 def _say(how: str) -> str:
     return _SAID.get(how) or REASONS[how]
 
 
-def _in_json(sites: LaunchSites) -> dict[str, list[str]]:
-    return {"remarks": list(_remarks(sites))}
-
-
-VIEW = View(sections=_sections, remarks=_remarks, in_json=_in_json)
+VIEW = View(sections=_sections, remarks=_remarks, remarks_in_json=True)

@@ -41,7 +41,7 @@ def _sections(board: Leaderboard) -> Sequence[Section]:
 
 
 def catalogue(board: Leaderboard) -> Section:
-    """One row an operator; launch-bound shapes, what binds and S are of the timed platform."""
+    """One row per operator; launch-bound shapes, what binds and S are of the timed platform."""
     total = format_share(board.published_total)
     notes = [
         f"Importance: share of GPU time, normalised to 100 % in all; as published the shares add up to {total}.",

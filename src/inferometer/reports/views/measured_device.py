@@ -1,4 +1,4 @@
-"""A measured device beside its datasheet."""
+"""A measured device next to its datasheet."""
 
 from collections.abc import Sequence
 
@@ -54,8 +54,4 @@ def _remarks(found: MeasuredDevice) -> Sequence[str]:
     return (*lines, *found.measured.subject.remarks)
 
 
-def _in_json(found: MeasuredDevice) -> dict[str, list[str]]:
-    return {"remarks": list(_remarks(found))}
-
-
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, in_json=_in_json)
+VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True)

@@ -84,7 +84,7 @@ def _notes(sheet: OperatorSheet) -> Sequence[str]:
 
 
 def about_s(device: Device, *, published: bool) -> Sequence[str]:
-    """What S is, or why it isn't told."""
+    """What S is, or why there is none."""
     if device.name != DEPLOYED:
         return [f"S is not told: deployed kernels were timed on {DEPLOYED} only (--hardware {DEPLOYED})."]
     words = "S: bound over the deployed kernel's time"

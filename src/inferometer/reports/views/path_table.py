@@ -61,8 +61,8 @@ def _sections(review: PathTableReview) -> Sequence[Section]:
     return [Section(title, fields, review.to_polars().with_columns(indented), CANT_TELL)]
 
 
-def _in_json(review: PathTableReview) -> dict[str, list[str]]:
-    return {"remarks": list(_remarks(review)), "cant_tell": list(CANT_TELL)}
+def _in_json(_: PathTableReview) -> dict[str, list[str]]:
+    return {"cant_tell": list(CANT_TELL)}
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, in_json=_in_json)
+VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True, in_json=_in_json)

@@ -55,8 +55,4 @@ def _remarks(table: SpanTable) -> Iterator[str]:
         yield f"Spans on device tracks: {table.on_device:,}, left out because they are not ranges of the host."
 
 
-def _in_json(table: SpanTable) -> dict[str, list[str]]:
-    return {"remarks": list(_remarks(table))}
-
-
-VIEW = View(sections=_sections, remarks=_remarks, in_json=_in_json)
+VIEW = View(sections=_sections, remarks=_remarks, remarks_in_json=True)

@@ -23,15 +23,14 @@ def budget_section(budget: pl.DataFrame, findings: Mapping[str, str] | None = No
         budget: Of `time_budget`.
         findings: By `part_key`, which findings speak of the part; None: no column for that.
     """
-    told = findings or {}
+    numbers = findings or {}
     places, window_ns = budget.select(PLACE).unique().height, int(budget["time_ns"].sum())
     named = [place_name(rank, device) for rank, device in budget.select(PLACE).iter_rows()]
+    kinds = budget.select("sort", "name").rows()
     rows = budget.with_columns(
-        pl.Series("part", [describe_part(*row) for row in budget.select("sort", "name").iter_rows()], dtype=pl.String),
+        pl.Series("part", [describe_part(*kind) for kind in kinds], dtype=pl.String),
         pl.Series("place", named, dtype=pl.String),
-        pl.Series(
-            "findings", [told.get(part_key(*row)) for row in budget.select("sort", "name").iter_rows()], dtype=pl.String
-        ),
+        pl.Series("findings", [numbers.get(part_key(*kind)) for kind in kinds], dtype=pl.String),
     )
     parts = rows.group_by("part", "findings").agg(
         pl.col("time_ns", "count").sum(),
@@ -52,7 +51,7 @@ def budget_section(budget: pl.DataFrame, findings: Mapping[str, str] | None = No
         *(Field("part", "Part", "text"), Field("time_ns", "Time", "ns"), Field("share", "Share", "share")),
         *several,
         Field("count", "Launches or gaps", "count", 1),
-        *((Field("findings", "Finding", "text"),) if told else ()),
+        *((Field("findings", "Finding", "text"),) if numbers else ()),
     )
     total = f"The rows add up to {format_duration(window_ns)}: "
     total += "the device's window." if places == 1 else f"the windows of {places:,} devices, summed."

@@ -31,13 +31,15 @@ class View(Generic[R]):
         sections: The tables, in order.
         facts: Lines above the tables: a label and its text.
         remarks: Sentences for the reader, the most important first.
-        in_json: What of these `--json` adds to `as_json()`; a key that is there already is replaced.
+        remarks_in_json: Whether `--json` has `remarks` after what `as_json()` gives.
+        in_json: What else it has; a key that is there already is replaced.
         table: All rows as one table, exact, for spreadsheets; None: the first section is that.
     """
 
     sections: Callable[[R], Iterable[Section]]
     facts: Callable[[R], Iterable[tuple[str, str]]] = _none
     remarks: Callable[[R], Iterable[str]] = _none
+    remarks_in_json: bool = False
     in_json: Callable[[R], Mapping[str, Any]] = _nothing
     table: Callable[[R], Section] | None = None
 
@@ -75,6 +77,7 @@ def table_of(result: Result) -> Section:
 
 def json_of(result: Result) -> dict[str, Any]:
     """Everything as plain data, as `--json` prints it: `as_json()`, with sentences where the view adds them."""
-    data, more = result.as_json(), view_of(result).in_json(result)
+    data, view = result.as_json(), view_of(result)
+    more = {**({"remarks": [*view.remarks(result)]} if view.remarks_in_json else {}), **view.in_json(result)}
     last = {"losses": data.pop("losses")} if more and "losses" in data else {}
     return {**data, **more, **last}

@@ -77,7 +77,7 @@ def _words(table: "CallTreeTable") -> Iterator[Part]:
     if unknown:
         said = [f"{format_duration(time_ns)} {name}" for time_ns, name in unknown]
         yield Words(f"Not attributed: {'; '.join(said)}.", "note")
-    yield from (Words(text, "note") for text in table.said)
+    yield from (Words(text, "note") for text in table.notable)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is said of an A/B by call path: verdicts, what ran where, and what to doubt; words that its tables share."""
+"""Remarks on an A/B by call path: verdicts, what ran where, and what to doubt; words that its tables share."""
 
 from collections.abc import Iterator, Sequence
 

@@ -99,7 +99,7 @@ def ranked_section(found: DeviceRanking) -> Section:
 
 
 def operators_section(found: DeviceRanking) -> Section:
-    """One row an operator and contender, the most important operator first."""
+    """One row per operator and contender, the most important operator first."""
     rows = [_operator_row(name, who, score) for name, scored in found.operators for who, score in scored]
     words = () if found.functional_only else ("Of the shapes that all contenders of the operator ran.",)
     frame = frame_of(rows, _OPERATORS).with_columns(_texts("instead", rows))
@@ -218,7 +218,7 @@ def _operator_row(name: str, contender: str, score: Score) -> dict[str, Any]:
 
 
 def _texts(column: str, rows: Sequence[Mapping[str, Any]]) -> pl.Series:
-    """A column beside the fields: what stands where a number of another is missing."""
+    """A column that no field shows: what stands where a number of another is missing."""
     return pl.Series(column, [row[column] for row in rows], dtype=pl.String)
 
 

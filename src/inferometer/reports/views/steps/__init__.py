@@ -1,1 +1,1 @@
-"""The views of steps: alone, and with what a benchmark of the server says beside them."""
+"""The views of steps: alone, and next to a benchmark of the server."""

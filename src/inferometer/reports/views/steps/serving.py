@@ -1,4 +1,4 @@
-"""What clients wait for, set beside the steps: a table, and what of the latency is steps in words."""
+"""What clients wait for, next to the steps: a table, and how much of the latency is steps."""
 
 from collections.abc import Iterator
 

@@ -138,8 +138,8 @@ def _remarks(table: StepTable) -> Sequence[str]:
 
 def _in_json(table: StepTable) -> dict[str, Any]:
     beside = [] if table.serving is None else [*beside_remarks(table.serving)]
-    told: dict[str, Any] = {"remarks": [*beside, *table.notable]}
-    return told if table.serving is None else told | {"serving": table.serving.as_json() | {"remarks": beside}}
+    remarks: dict[str, Any] = {"remarks": [*beside, *table.notable]}
+    return remarks if table.serving is None else remarks | {"serving": table.serving.as_json() | {"remarks": beside}}
 
 
 def _sections(table: StepTable) -> Iterator[Section]:

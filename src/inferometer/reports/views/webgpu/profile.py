@@ -147,8 +147,4 @@ def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(words.alias("is_launch_bound"))
 
 
-def _in_json(found: Profile) -> dict[str, list[str]]:
-    return {"remarks": list(_remarks(found))}
-
-
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, in_json=_in_json)
+VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True)
