@@ -19,7 +19,7 @@ class Result(ABC):
 
     @abstractmethod
     def as_json(self) -> dict[str, Any]:
-        """All data, plain and stable."""
+        """All data, plain and stable; `inferometer.json_of` adds the sentences that `--json` has."""
 
     @abstractmethod
     def to_polars(self) -> pl.DataFrame:
