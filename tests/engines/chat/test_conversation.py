@@ -165,7 +165,7 @@ def test_ctrl_c_before_the_first_token_leaves_an_answer_without_times() -> None:
     assert (answer.ended, answer.text, answer.tokens) == ("interrupted", "", ())
     assert (answer.ttft_ns, answer.prefill_ns, answer.tokens_per_s) == (None, None, None)
     assert answer.total_ns > 0
-    assert dict(ChatAnswer(setup_of(), answer).facts())["Decode"] == "- a token (median), p95 -, max -, - tokens/s"
+    assert dict(ChatAnswer(setup_of(), answer).facts())["Decode"] == "- per token (median), p95 -, max -, - tokens/s"
 
 
 def test_what_the_listener_raises_is_raised() -> None:

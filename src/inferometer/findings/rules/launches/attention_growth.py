@@ -161,7 +161,7 @@ def _with_context(launches: "LaunchEvidence", rows: KernelRows, each: _Growing) 
     growth = launches.steps.growth.filter(pl.col("class") == rows.names[each.kernel], pl.col("slope_ns").is_not_null())
     for row in growth.iter_rows(named=True):
         yield (
-            f"With the context, it takes {row['slope_ns']:.3g} ns more a token for each KV position "
+            f"With the context, it takes {row['slope_ns']:.3g} ns more per token for each KV position "
             f"({row['low_ns']:.3g} to {row['high_ns']:.3g}, 95 %)."
         )
 
