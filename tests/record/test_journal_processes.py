@@ -25,7 +25,7 @@ from pathlib import Path
 from inferometer.record.journal import parts
 from inferometer.record.journal.journal import Journal
 
-journal_parts.MOST_SMALL = 2
+parts.MOST_SMALL = 2
 path, flush_s, rows, at_once = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 journal = Journal(path, flush_s=flush_s)
 print("ready", flush=True)
