@@ -12,13 +12,13 @@ from inferometer.findings.rule import Rule
 from inferometer.findings.rules.launches import (
     attention_growth,
     casts_and_copies,
+    first_step_warm_up,
     low_occupancy,
     repeated_work,
     slow_sibling,
     split_k_reductions,
     unfused_elementwise,
 )
-from inferometer.findings.rules.steps import first_step_warm_up
 from inferometer.trace.trace import Trace
 
 RULES = [

@@ -105,4 +105,4 @@ def _alt(bounds: pl.DataFrame, own: pl.DataFrame, bandwidths: Sequence[float], l
     )
 
 
-SECTION = PageSection("bounds", 53, build)
+SECTION = PageSection("bounds", build, after="kernels", of_one_run=True)

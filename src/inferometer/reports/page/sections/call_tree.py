@@ -214,4 +214,4 @@ def _ranks(frame: pl.DataFrame) -> NDArray[np.int64]:
     return ranks
 
 
-SECTION = PageSection("call_tree", 65, build)
+SECTION = PageSection("call_tree", build, after="timeline", of_one_run=True)

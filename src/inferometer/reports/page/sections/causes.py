@@ -176,4 +176,4 @@ def _others(base: Sequence[Entity], candidate: Sequence[Entity]) -> Iterator[dic
             }
 
 
-SECTION = PageSection("causes", 30, build)
+SECTION = PageSection("causes", build, after="contributions")

@@ -148,4 +148,4 @@ def _table(runs: Sequence[StepTable]) -> Section:
     return Section("How classes grow, decode", _FIELDS, frame)
 
 
-SECTION = PageSection("compared_steps", 38, build)
+SECTION = PageSection("compared_steps", build, after="compared_counters")

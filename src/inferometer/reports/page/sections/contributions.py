@@ -264,4 +264,4 @@ def _family_chart(shown: Sequence[FamilyLine], found: Comparison) -> Chart:
     return Chart("Kernel time by family, as recorded", alt, data, layout, 140 + 26 * len(shown))
 
 
-SECTION = PageSection("contributions", 25, build)
+SECTION = PageSection("contributions", build, after="step_times")

@@ -154,4 +154,4 @@ def _slices(seconds: Values, most: int) -> Indices:
     return np.unique(np.searchsorted(seconds, edges, side="left"))
 
 
-SECTION = PageSection("counters", 80, build)
+SECTION = PageSection("counters", build, after="groups", of_one_run=True)

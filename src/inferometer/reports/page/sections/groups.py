@@ -115,4 +115,4 @@ def _short(kernel: str) -> str:
     return cut(decode(kernel).short_name)
 
 
-SECTION = PageSection("groups", 70, build)
+SECTION = PageSection("groups", build, after="call_tree", of_one_run=True)

@@ -176,4 +176,4 @@ def _said(time_ns: int, total_ns: int) -> str:
     return f"{format_duration(time_ns)}, {format_share(time_ns / total_ns)}"
 
 
-SECTION = PageSection("kernels", 50, build)
+SECTION = PageSection("kernels", build, after="step_classes", of_one_run=True)

@@ -160,4 +160,4 @@ def _layer_order(layer: str) -> tuple[int, str]:
     return (int(layer), "") if layer.isdecimal() else (10**9, layer)
 
 
-SECTION = PageSection("step_classes", 42, build)
+SECTION = PageSection("step_classes", build, after="steps", of_one_run=True)

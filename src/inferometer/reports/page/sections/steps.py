@@ -231,4 +231,4 @@ def _points_and_line(
     }
 
 
-SECTION = PageSection("steps", 40, build)
+SECTION = PageSection("steps", build, after="compared_steps", of_one_run=True)

@@ -163,4 +163,4 @@ def _stacked_bar(name: str, places: Sequence[str], values: Sequence[Any], unit: 
     }
 
 
-SECTION = PageSection("timeline", 60, build)
+SECTION = PageSection("timeline", build, after="histogram", of_one_run=True)
