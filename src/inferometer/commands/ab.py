@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options
+from inferometer.commands.options.backends import DecoderBackends
 from inferometer.commands.options.pages import check_output, choose_place, describe_page, warn_left_out, write_page
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ _MEASURING = ("model", "backends", "arms", "output", "traces")
     example="inferometer ab tiny-llama --backends torch,triton --prompt-tokens 16 --new-tokens 4",
 )
 @click.argument("model", metavar="[MODEL]", required=False)
-@click.option("--backends", metavar="NAMES", help=(
-    "Backends, the base first: torch, compile, triton.  [default: torch,triton; torch,compile on a CPU]"))  # fmt: skip
+@click.option("--backends", metavar="NAMES", cls=DecoderBackends, help=(
+    "Backends, the base first: {backends}.  [default: torch,triton; torch,compile on a CPU]"))  # fmt: skip
 @click.option("--arm", "arms", metavar="CHOICE", multiple=True, help=(
     "One more arm, by operator: rms_norm=triton,attention=compile. Repeatable."))  # fmt: skip
 @click.option("--prompt-tokens", type=click.IntRange(1, 1_000_000), default=64, show_default=True, metavar="N",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from inferometer.commands.base import FORMATS, Output, command, output_options
+from inferometer.commands.options.backends import CatalogueBackends
 from inferometer.commands.options.bench import BenchOptions, existing, parse_memory, require_device_apart
 from inferometer.commands.options.selection import Number, hardware_file_option
 
@@ -35,9 +36,9 @@ _TIMERS = ("cupti", "graph", "events", "host")
 )
 @click.argument("names", metavar="OPERATOR...", nargs=-1)
 @click.option("--candidate", metavar="FILE", help="The kernel.")
-@click.option("--backend", "backend_names", metavar="NAMES", multiple=True, help=(
-    "Backends, the base first: torch, compile, triton, flashinfer, vllm, sgl-kernel, aiter, reference, or all that can "
-    "run here.  [default: torch, unless a candidate is only checked]"))  # fmt: skip
+@click.option("--backend", "backend_names", metavar="NAMES", multiple=True, cls=CatalogueBackends, help=(
+    "Backends, the base first: {backends}, or all that can run here.  [default: torch, unless a candidate is only "
+    "checked]"))  # fmt: skip
 @click.option("--stage", type=click.Choice(("builds", "correct", "fast")), default="correct", show_default=True,
               help="What to check.")  # fmt: skip
 @click.option("--arch", "architectures", metavar="TARGET", multiple=True, help=(
