@@ -28,7 +28,7 @@ SUBJECTS = (
     Subject("src/inferometer/bench/comparison.py", ("tests/bench/test_comparison.py",)),
     Subject("src/inferometer/bench/deviation.py", ("tests/bench/test_deviation.py", "tests/bench/test_comparison.py")),
     Subject("src/inferometer/bench/process/timers.py", ("tests/bench/process/test_timers.py",)),
-    Subject("src/inferometer/names/cutlass.py", ("tests/names/test_cutlass.py",)),
+    Subject("src/inferometer/names/grammars/cutlass.py", ("tests/names/test_cutlass.py",)),
     Subject("src/inferometer/names/cutlass_generated.py", ("tests/names/test_cutlass_generated.py",)),
     Subject("src/inferometer/analyses/timeline/timeline.py", ("tests/analyses/timeline/test_timeline.py",)),
     Subject("src/inferometer/analyses/timeline/gaps.py", ("tests/analyses/timeline/test_gaps.py",)),

@@ -9,10 +9,10 @@ from functools import lru_cache
 
 from inferometer.names.communication import find_collective
 from inferometer.names.dtypes import FLOATS, TYPES, first_dtype
+from inferometer.names.grammars.words import find_arch, is_triton_style
 from inferometer.names.kernel_name import Evidence, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
-from inferometer.names.words import find_arch, is_triton_style
 
 _TYPE_WORD = re.compile(r"_(bf16|fp16|f16|f32|fp32)(?=_|$)")
 _HINTS = re.compile(
