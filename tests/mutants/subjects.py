@@ -36,4 +36,5 @@ SUBJECTS = (
     Subject("src/inferometer/analyses/compare/causes/causes.py", ("tests/analyses/compare/causes/test_causes.py",)),
     Subject("src/inferometer/trace/combine.py", ("tests/trace/test_combine.py",)),
     Subject("src/inferometer/trace/store.py", ("tests/trace/test_store.py",)),
+    Subject("src/inferometer/trace/store_writer.py", ("tests/trace/test_store.py",)),
 )

@@ -29,6 +29,8 @@ def choose_shapes(operator: Operator, words: str) -> ChosenShapes:
     if words == "tiny":
         return ChosenShapes(operator, tuple((f"tiny {i}: {_said(args)}", args) for i, args in enumerate(operator.tiny)))
     known = {shape.index: shape for shape in operator.catalogue().shapes}
+    if not known:
+        raise InputError(f"{operator.name}: expected published shapes, found none", hint="--shapes tiny has its own.")
     wanted = sorted(known) if words == "all" else list(dict.fromkeys(_indices(words)))
     for index in wanted:
         if index not in known:
