@@ -12,7 +12,7 @@ from docs.pages import find_blocks
 ROOT = Path(__file__).resolve().parents[1]
 BLOCKS = {block.file: block.body for block in find_blocks((ROOT / "CONTRIBUTING.md").read_text("utf-8")) if block.file}
 SAMPLE = str(ROOT / "samples" / "decode.json.gz")
-ANALYSIS = "inferometer.analyses.tables.streams"  # of a package, its analysis is a module beside its command
+ANALYSIS = "inferometer.analyses.tables.streams"  # of a package, its analysis is a module next to its command
 
 PACKAGE = "src/inferometer"
 ADDED = {

@@ -46,6 +46,6 @@ def tree_of(*roots: Node, source: str = "by hand", said: tuple[str, ...] = ()) -
         launches=int((frame["self_ns"] > 0).sum()),
         total_ns=total_ns,
         unattributed_ns=int(frame.filter(pl.col("kind") == "unknown")["total_ns"].sum()),
-        said=said,
+        notes=said,
         losses=Losses(),
     )

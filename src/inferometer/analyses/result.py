@@ -78,7 +78,7 @@ class Result(ABC):
         """Everything as plain data, stable under `--json`."""
 
     def facts(self) -> Sequence[tuple[str, str]]:
-        """Lines above the tables: a label and what is said of it."""
+        """Lines above the tables: a label and what is reported of it."""
         return ()
 
     def remarks(self) -> Sequence[str]:

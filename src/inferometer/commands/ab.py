@@ -32,7 +32,7 @@ _MEASURING = ("model", "backends", "arms", "output", "traces")
     "each, in turns (A B, B A, …) after a warm-up. Prefill and decode stand apart; each path has its time, its share, "
     "the ratio to the first arm with an interval, a verdict that holds for all paths together, and the error of its "
     "operators on the first arm's inputs. Tokens per second come from runs without any instrument. Needs the extra "
-    "torch. On a CPU Triton's kernels are interpreted: right or wrong can be told, fast or slow can't.\n\n"
+    "torch. On a CPU Triton's kernels are interpreted: they show right or wrong, not fast or slow.\n\n"
     "--read TABLE looks over a table of this kind that another tool printed: which values stand in a wrong row, which "
     "key is missing, and the table put right.",
     example="inferometer ab tiny-llama --backends torch,triton --prompt-tokens 16 --new-tokens 4",
@@ -142,7 +142,7 @@ def _measure(asked: _Asked, folder: Path | None, *, force: bool) -> "PathMeasure
     with working(per_second=0.5) as say:
         say(f"the model {asked.model}")
         engine = load_model(asked.model, device=device, dtype=asked.dtype, seed=asked.seed)
-        return measure_ab(engine, arms, plan, stores=folder, force=force, said=say)
+        return measure_ab(engine, arms, plan, stores=folder, force=force, on_progress=say)
 
 
 def _show(found: "PathComparison", layout: str, page: tuple[str, str] | None, left_out: Any, out: Output) -> None:

@@ -108,11 +108,11 @@ def _evaluate(asked: "list[ChosenShapes]", file: Path | None, stage: str, asking
     bounds = asking.bounds()
     with working() as say:
         if stage == "correct":
-            return evaluate(asked, entries, plan, bounds=bounds, said=say)
+            return evaluate(asked, entries, plan, bounds=bounds, on_progress=say)
         say("a choice of the timer")
         timer = choose_timer(asking.timer, asking.on, device_times, limits)
         pace = Pace(timer.timer, asking.seconds_each())
-        return evaluate(asked, entries, plan, pace=pace, timer=timer, bounds=bounds, said=say)
+        return evaluate(asked, entries, plan, pace=pace, timer=timer, bounds=bounds, on_progress=say)
 
 
 def _build(

@@ -1,4 +1,4 @@
-"""`inferometer chat`: a model answers, and each answer's times, memory and kernels are told."""
+"""`inferometer chat`: a model answers, and each answer's times, memory and kernels are reported."""
 
 from typing import Any
 

@@ -48,7 +48,7 @@ def _lines(stream: Iterable[bytes]) -> list[str]:
 
 
 def _table(names: Sequence[str], decoded: Sequence[object]) -> "Result":
-    """Short names beside the facts, as every report renders them."""
+    """Short names next to the facts, as every report renders them."""
     import polars as pl
 
     from inferometer.analyses.result import Field, Result, Section

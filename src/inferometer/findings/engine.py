@@ -105,11 +105,11 @@ class Findings(Result):
     def by_part(self, top: int) -> dict[str, str]:
         """By row of the budget (`part_key`), the numbers of the findings in `first(top)` that speak of it."""
         causes = [finding for finding in self.findings if finding.explained_by is None]
-        told: dict[str, list[str]] = {}
+        stated: dict[str, list[str]] = {}
         for number, finding in enumerate(causes[:top], start=1):
             for part in finding.parts:
-                told.setdefault(part, []).append(str(number))
-        return {part: ", ".join(numbers) for part, numbers in told.items()}
+                stated.setdefault(part, []).append(str(number))
+        return {part: ", ".join(numbers) for part, numbers in stated.items()}
 
     def as_table(self) -> "FindingTable":
         """One row a finding with its evidence and next step, for spreadsheets."""
@@ -185,7 +185,7 @@ def find_findings(
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
         steps: The steps of the trace's first run, where they are made already.
         rules: Ask these alone; none: all.
-        launches: What the analyses make of the trace's launches, where somebody asks them beside the rules.
+        launches: What the analyses make of the trace's launches, where somebody asks them besides the rules.
         most_launches: Don't ask about launches where the trace has more.
 
     Raises:

@@ -69,15 +69,15 @@ class Examined:
     def _idle(self, window_ns: int, idle_ns: int, rest_ns: int) -> str:
         where = "the device's window" if self.devices == 1 else f"the windows of {self.devices:,} devices"
         share = format_share(idle_ns / window_ns)
-        told = f"Idle time is {format_duration(idle_ns)}, {share} of {where}"
+        stated = f"Idle time is {format_duration(idle_ns)}, {share} of {where}"
         if not idle_ns:
             return f"No time of {where} is idle."
         if rest_ns == idle_ns:
-            return f"{told}; no finding is about it."
+            return f"{stated}; no finding is about it."
         if not rest_ns:
-            return f"{told}; the findings account for all of it."
+            return f"{stated}; the findings account for all of it."
         return (
-            f"{told}: the findings account for {format_duration(idle_ns - rest_ns)}; "
+            f"{stated}: the findings account for {format_duration(idle_ns - rest_ns)}; "
             f"{format_duration(rest_ns)} ({format_share(rest_ns / window_ns)}) are in none."
         )
 

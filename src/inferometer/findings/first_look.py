@@ -78,8 +78,8 @@ class FirstLook(Result):
     def remarks(self) -> Sequence[str]:
         """The summary's, but what a finding says better."""
         found = {finding.rule for finding in self.findings.at_least("low")}
-        said = [pattern for pattern, rules in _SAID_BETTER if rules & found]
-        kept = [remark for remark in self.summary.remarks() if not any(pattern.search(remark) for pattern in said)]
+        outdone = [pattern for pattern, rules in _SAID_BETTER if rules & found]
+        kept = [remark for remark in self.summary.remarks() if not any(pattern.search(remark) for pattern in outdone)]
         return [*kept, *([_UNASKED.format(self.unasked)] if self.unasked else [])]
 
     def to_polars(self) -> pl.DataFrame:
@@ -112,7 +112,7 @@ def first_look(
         model: Dimensions of the model that ran; None: the bundled ones of the name in the file, where they agree.
         device: What it ran on, if the user knows.
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
-        launches: What the analyses make of the launches, where somebody asks them beside the rules.
+        launches: What the analyses make of the launches, where somebody asks them besides the rules.
     """
     count = trace.launches.select(pl.len()).collect().item()
     steps = step_table(trace) if trace.steps.select(pl.len()).collect().item() else None

@@ -1,4 +1,4 @@
-"""The published part of an operator: importance, shapes, and the figures that stand beside them; `NAME.json`."""
+"""The published part of an operator: importance, shapes, and the figures next to them; `NAME.json`."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -83,5 +83,5 @@ def test_places_are_ops_where_no_module_is_known() -> None:
     evidence = LaunchEvidence(trace_of(rows, calls=calls, ops=ops))
     found, where = evidence.rows, evidence.origins
 
-    assert [where.said_of(int(node)) for node in found.node] == [" in aten::mm", ""]
+    assert [where.describe_node(int(node)) for node in found.node] == [" in aten::mm", ""]
     assert [where.texts[code] for code in where.codes(found.node)] == ["aten::mm", UNKNOWN_PLACE]

@@ -84,7 +84,7 @@ def record(tmp_path: Path, told: list[str]) -> Record:
     def record(url: str, **options: Any) -> ServerRecording:
         usual: dict[str, Any] = {"seconds": 0.15, "counters": True, "traces": None, "force": False, "steps": None}
         waits = options.pop("waits", QUICK)
-        return record_server(url, tmp_path / "run.ifm", said=told.append, waits=waits, **usual | options)
+        return record_server(url, tmp_path / "run.ifm", on_progress=told.append, waits=waits, **usual | options)
 
     return record
 

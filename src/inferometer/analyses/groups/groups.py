@@ -100,7 +100,7 @@ class Groups(Result):
         if not self.launches:
             yield self.why_none
         elif not self.with_call:
-            yield "No launch can be tied to a host call: which of them one call launched together can't be told."
+            yield "No launch can be tied to a host call: which of them one call launched together can't be known."
         elif not self.with_op and not self.in_submits:
             yield (
                 "No framework ops are known for these launches: groups rest on order and host gaps. PyTorch's profiler "

@@ -50,7 +50,7 @@ class CallTreeTable(Result):
     launches: int
     total_ns: int
     unattributed_ns: int
-    said: tuple[str, ...]
+    notes: tuple[str, ...]
     losses: Losses
 
     @property
@@ -70,7 +70,7 @@ class CallTreeTable(Result):
         if self.total_ns:
             share = format_share(self.attributed_ns / self.total_ns)
             yield f"{share} of the device time is attributed to who launched it."
-        yield from self.said
+        yield from self.notes
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -131,7 +131,7 @@ def call_tree(
         launches=found.launches.height,
         total_ns=total_ns,
         unattributed_ns=int(frame.filter(pl.col("kind") == "unknown")["total_ns"].sum()),
-        said=tuple(site_remarks(found, None)),
+        notes=tuple(site_remarks(found, None)),
         losses=found.losses,
     )
 

@@ -9,7 +9,7 @@ import polars as pl
 from inferometer.analyses.launched_by.attribution import Attribution
 from inferometer.analyses.launched_by.chain_tree import ROOT, Kind
 from inferometer.analyses.launched_by.remarks import site_remarks
-from inferometer.analyses.launched_by.site_times import told_by
+from inferometer.analyses.launched_by.site_times import default_by
 from inferometer.analyses.launched_by.sites import BY_COLUMN, By
 from inferometer.analyses.result import Field, Result, Section
 from inferometer.analyses.rows import compile_match, matching
@@ -42,7 +42,7 @@ class EachLaunch(Result):
     frame: pl.DataFrame
     chains: dict[int, list[tuple[Kind, str]]]
     launches: int
-    said: tuple[str, ...]
+    notes: tuple[str, ...]
     losses: Losses
 
     def sections(self) -> Sequence[Section]:
@@ -54,7 +54,7 @@ class EachLaunch(Result):
 
     def remarks(self) -> Sequence[str]:
         some = [f"{self.frame.height:,} of {self.launches:,} launches shown."]
-        return [*(some if self.frame.height < self.launches else []), *self.said]
+        return [*(some if self.frame.height < self.launches else []), *self.notes]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -81,7 +81,7 @@ def each_launch(
     Raises:
         InputError: `match` is no regular expression.
     """
-    by = by or told_by(found)
+    by = by or default_by(found)
     rows = found.each().rename({"node": "chain"}).select(_COLUMNS).with_columns(pl.col(pl.Categorical).cast(pl.String))
     matched = matching(rows, BY_COLUMN[by], compile_match(match))
     shown = matched if top is None else matched.head(top)
@@ -93,6 +93,6 @@ def each_launch(
         frame=shown.with_columns(pl.when(pl.col("chain") != ROOT).then("chain").alias("chain")),
         chains={node: labels[node] for node in sorted(labels) if node != ROOT},
         launches=rows.height,
-        said=tuple(site_remarks(found, by)),
+        notes=tuple(site_remarks(found, by)),
         losses=found.losses,
     )

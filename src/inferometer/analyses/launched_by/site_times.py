@@ -58,7 +58,7 @@ class LaunchSites(Result):
     total_ns: int
     attributed_ns: int
     by_how: dict[str, int]
-    said: tuple[str, ...]
+    notes: tuple[str, ...]
     losses: Losses
 
     @property
@@ -98,7 +98,7 @@ class LaunchSites(Result):
         if self.total_ns:
             share = format_share(self.attributed_ns / self.total_ns)
             yield f"{share} of the device time is attributed to {WORDS[self.by]}."
-        yield from self.said
+        yield from self.notes
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -139,7 +139,7 @@ def launch_sites(
         InputError: `match` is no regular expression.
     """
     pattern = compile_match(match)
-    by = by or told_by(found)
+    by = by or default_by(found)
     keys = found.sites.select("node", _pooled(by, layers).alias("key"), "kernel_file")
     work = found.launches.select("kernel", "dur_ns", "node", "how").join(keys, on="node", how="left")
     total_ns = int(work["dur_ns"].sum())
@@ -154,7 +154,7 @@ def launch_sites(
         total_ns=total_ns,
         attributed_ns=int(rows["total_ns"].sum()),
         by_how=time_by_how(work),
-        said=tuple(site_remarks(found, by)),
+        notes=tuple(site_remarks(found, by)),
         losses=found.losses,
     )
 
@@ -166,8 +166,8 @@ def _pooled(by: By, layers: Layers) -> pl.Expr:
     return column.str.replace_all("[0-9]+", "N") if layers == "pooled" and by == "span" else column
 
 
-def told_by(found: Attribution) -> By:
-    """What to show where nobody said: ops, or ranges where there are ranges and no ops."""
+def default_by(found: Attribution) -> By:
+    """What to show where nobody says: ops, or ranges where there are ranges and no ops."""
     return "span" if has_any(found, "span") and not has_any(found, "op") else "op"
 
 

@@ -22,23 +22,23 @@ from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
 CANT_TELL = (
-    "Times are means per call without counts: they can't be added up, and no share of a caller can be told.",
-    "No spread and no repetitions: whether a difference is more than chance can't be told.",
+    "Times are means per call without counts: they can't be added up, and no share of a caller can be known.",
+    "No spread and no repetitions: whether a difference is more than chance can't be known.",
     "Host times: without waiting for the device they are times of launching, and the wait shows where it was done.",
     "Whether the runs did the same work (tokens, steps, sampling, an early stop) isn't in it.",
     "What has one path is one row: layers, call sites of one name, prefill and decode are pooled.",
-    "A column's title is a label: which backend ran isn't told. Loading and warming up are in the path that did it.",
+    "A column's title is a label: which backend ran isn't known. Loading and warming up are in the path that did it.",
 )
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class PathTableReview(Result):
-    """A table with what is wrong with it. `times` are by the paths that they are of, as far as that can be told.
+    """A table with what is wrong with it. `times` are by the paths that they are of, as far as that can be known.
 
     Attributes:
         table: The table as printed.
-        times: By arm and row, ns per call. As printed where nothing is wrong, or where it can't be told what is right.
+        times: By arm and row, ns per call. As printed where nothing is wrong, or where it can't be known what is right.
         found: What is wrong, the gravest first; empty where nothing is.
         explained: The shift that explains the table best, where there is one.
     """
@@ -64,16 +64,16 @@ class PathTableReview(Result):
         ]
 
     def remarks(self) -> Sequence[str]:
-        told = [f"{each.kind.replace('_', ' ').capitalize()}. {each.words}" for each in self.found]
+        known = [f"{each.kind.replace('_', ' ').capitalize()}. {each.words}" for each in self.found]
         if len(self.table.arms) < 2:
-            told.append("The table has one run: whether its times stand at their own paths can't be checked.")
+            known.append("The table has one run: whether its times stand at their own paths can't be checked.")
         if dearer := [short(path) for path in dearer_in_all(self.table, self.times)]:
             more = f" and {len(dearer) - _MOST_NAMED:,} more" if len(dearer) > _MOST_NAMED else ""
-            told.append(
+            known.append(
                 f"A call takes longer than one of its caller at {', '.join(dearer[:_MOST_NAMED])}{more}, in every run: "
                 "not every call of the caller calls it."
             )
-        return told
+        return known
 
     def sections(self) -> Sequence[Section]:
         """The table by key: times per call of each run, and the first run less each other."""
@@ -148,8 +148,8 @@ def review_path_table(trace: Trace) -> PathTableReview:
     """
     rows = find_rows(trace)
     explained = explain(rows)
-    is_told = explained is not None and explained.is_sure
-    times = explained.shift.apply(rows.times) if explained and is_told else rows.times
+    is_sure = explained is not None and explained.is_sure
+    times = explained.shift.apply(rows.times) if explained and is_sure else rows.times
     return PathTableReview(trace.facts, rows, times, find_wrong(rows, times, explained), explained, trace.losses)
 
 

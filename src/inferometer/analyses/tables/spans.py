@@ -101,10 +101,10 @@ class SpanTable(Result):
         if self.threads_differ:
             yield "No range is on a thread that queued device work: processes or threads are numbered differently."
         if self.launches and unplaced["launches"] == self.launches:
-            yield "No launch can be tied to a host call: which range queued it can't be told."
+            yield "No launch can be tied to a host call: which range queued it can't be known."
         elif unplaced["launches"]:
             n = f"{unplaced['launches']:,} of {self.launches:,}"
-            yield f"Launches without a call in the file: {n}. Which range queued them can't be told."
+            yield f"Launches without a call in the file: {n}. Which range queued them can't be known."
         if self.on_device:
             yield f"Spans on device tracks: {self.on_device:,}, left out because they are not ranges of the host."
 

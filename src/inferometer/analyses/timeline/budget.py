@@ -112,14 +112,16 @@ def budget_section(budget: pl.DataFrame, findings: Mapping[str, str] | None = No
         budget: Of `time_budget`.
         findings: By `part_key`, which findings speak of the part; None: no column for that.
     """
-    told = findings or {}
+    known = findings or {}
     places, window_ns = budget.select(PLACE).unique().height, int(budget["time_ns"].sum())
     named = [place_name(rank, device) for rank, device in budget.select(PLACE).iter_rows()]
     rows = budget.with_columns(
         pl.Series("part", [describe_part(*row) for row in budget.select("sort", "name").iter_rows()], dtype=pl.String),
         pl.Series("place", named, dtype=pl.String),
         pl.Series(
-            "findings", [told.get(part_key(*row)) for row in budget.select("sort", "name").iter_rows()], dtype=pl.String
+            "findings",
+            [known.get(part_key(*row)) for row in budget.select("sort", "name").iter_rows()],
+            dtype=pl.String,
         ),
     )
     parts = rows.group_by("part", "findings").agg(
@@ -141,7 +143,7 @@ def budget_section(budget: pl.DataFrame, findings: Mapping[str, str] | None = No
         *(Field("part", "Part", "text"), Field("time_ns", "Time", "ns"), Field("share", "Share", "share")),
         *several,
         Field("count", "Launches or gaps", "count", 1),
-        *((Field("findings", "Finding", "text"),) if told else ()),
+        *((Field("findings", "Finding", "text"),) if known else ()),
     )
     total = f"The rows add up to {format_duration(window_ns)}: "
     total += "the device's window." if places == 1 else f"the windows of {places:,} devices, summed."
@@ -151,8 +153,8 @@ def budget_section(budget: pl.DataFrame, findings: Mapping[str, str] | None = No
 def _families(cut: pl.DataFrame) -> pl.DataFrame:
     """The family of each name that computes: `kind`, `kernel`, `family`."""
     names = cut.filter(pl.col("sort") == "compute").select("kind", "kernel").unique()
-    told = [_WHOLE_GRAPHS if kind == "graph" else decode(kernel).family for kind, kernel in names.iter_rows()]
-    return names.with_columns(pl.Series("family", told, dtype=pl.String))
+    known = [_WHOLE_GRAPHS if kind == "graph" else decode(kernel).family for kind, kernel in names.iter_rows()]
+    return names.with_columns(pl.Series("family", known, dtype=pl.String))
 
 
 def _place_rows(cut: pl.DataFrame, families: pl.DataFrame) -> dict[str, list[tuple[str, str | None, int, int | None]]]:

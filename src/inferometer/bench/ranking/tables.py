@@ -220,7 +220,7 @@ def _operator_row(name: str, contender: str, score: Score) -> dict[str, Any]:
 
 
 def _texts(column: str, rows: Sequence[Mapping[str, Any]]) -> pl.Series:
-    """A column beside the fields: what stands where a number of another is missing."""
+    """A column next to the fields: what stands where a number of another is missing."""
     return pl.Series(column, [row[column] for row in rows], dtype=pl.String)
 
 

@@ -96,7 +96,9 @@ class BenchOptions:
         from inferometer.operators import require_operator
 
         wanted = {require_operator(name).name for name in names}
-        found = read_workloads(Path(str(self.workload)), said=lambda line: click.echo(f"left out: {line}", err=True))
+        found = read_workloads(
+            Path(str(self.workload)), on_left_out=lambda line: click.echo(f"left out: {line}", err=True)
+        )
         kept = [each for each in found if not wanted or each.operator.name in wanted]
         if not kept:
             has = ", ".join(sorted({each.operator.name for each in found})) or "none"

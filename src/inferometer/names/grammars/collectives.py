@@ -1,7 +1,8 @@
 """Kernels that move data between devices: NCCL, RCCL, DeepEP, custom all-reduce of the engines.
 
-Which kernels do is told by `communication.find_collective`; here they get their library and types. NCCL links a few
-specialisations only, so the algorithm and protocol in its names aren't always what ran: they become flags, inferred.
+Which kernels do is recognised by `communication.find_collective`; here they get their library and types. NCCL links a
+few specialisations only, so the algorithm and protocol in its names aren't always what ran: they become flags,
+inferred.
 """
 
 import re

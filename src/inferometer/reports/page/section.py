@@ -66,19 +66,19 @@ def in_order(sections: Mapping[str, PageSection]) -> tuple[PageSection, ...]:
     return tuple(ordered)
 
 
-def build_blocks(look: PageData, *, said: Callable[[str], None] | None = None) -> list[Block]:
+def build_blocks(look: PageData, *, on_progress: Callable[[str], None] | None = None) -> list[Block]:
     """The blocks of all sections that have a place on this page, in order.
 
     Of two runs, sections that show one say that it is the base.
 
     Args:
         look: What the page is about.
-        said: Told the name of each section before it is made.
+        on_progress: Called with the name of each section before it is made.
     """
     blocks = []
     for section in page_sections():
-        if said is not None:
-            said(section.name)
+        if on_progress is not None:
+            on_progress(section.name)
         block = section.build(look)
         if block is not None:
             of_base = look.candidate is not None and section.of_one_run

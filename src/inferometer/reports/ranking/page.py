@@ -14,7 +14,7 @@ from inferometer.reports.ranking.definitions import build_definitions
 from inferometer.reports.ranking.differences import build_differences
 from inferometer.reports.ranking.shapes import build_shapes
 
-_TEXT_BYTES = 2_700_000  # for tables and texts, beside 4.8 MB of the drawing library
+_TEXT_BYTES = 2_700_000  # for tables and texts, next to 4.8 MB of the drawing library
 _TEXT_LIMITS = TableLimits()
 _WHAT = (
     "Each contender is one set of kernels, checked against the references with inputs that it couldn't know, then "
@@ -51,9 +51,9 @@ def render_ranking_text(ranking: Ranking, *, title: str, command: str) -> str:
 
 def _remarks(ranking: Ranking) -> Block | None:
     """What to know before believing the order; of two runs' differences their own section tells."""
-    told = 0 if ranking.differences is None else len(ranking.differences.remarks())
+    known = 0 if ranking.differences is None else len(ranking.differences.remarks())
     remarks = ranking.remarks()
-    words = remarks[: len(remarks) - told]
+    words = remarks[: len(remarks) - known]
     return Block("remarks", "To know first", [Points([Point(each) for each in words])]) if words else None
 
 

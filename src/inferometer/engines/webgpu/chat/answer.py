@@ -143,7 +143,7 @@ class DeviceChatAnswer(ChatAnswer):
 
     def _what_answered(self) -> list[tuple[str, str]]:
         setup = self._setup
-        facts = [("Kernel path" if label == "Backend" else label, said) for label, said in super()._what_answered()]
+        facts = [("Kernel path" if label == "Backend" else label, text) for label, text in super()._what_answered()]
         return [*facts, ("Submits", f"{setup.batch} tokens each, {setup.timing.replace('_', ' ')}")]
 
     def _what_it_took(self) -> list[tuple[str, str]]:
@@ -153,9 +153,9 @@ class DeviceChatAnswer(ChatAnswer):
         parts = _split(cast(DeviceAnswer, self.answer).submissions)
         split = ", ".join(f"{format_duration(parts[f'{name}_ns'])} {word}" for name, word in _PARTS)
         facts.insert(-1, ("Of submits", split))
-        label, said = facts[-1]
+        label, text = facts[-1]
         device = f"{format_bytes(setup.device_bytes)} of the device"
-        facts[-1] = (label, f"{said}, {device} for {setup.context:,} positions")
+        facts[-1] = (label, f"{text}, {device} for {setup.context:,} positions")
         return facts
 
 

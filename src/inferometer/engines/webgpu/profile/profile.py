@@ -157,14 +157,14 @@ class Profile(Result):
         lines.append(("Dispatches", f"{self.dispatches:,}, {self.untimed:,} of them untimed"))
         if self.bandwidth is not None:
             known = dict.fromkeys(each for each in (self.bandwidth, self.measured) if each is not None)
-            told = (f"{format_bytes(round(each.bytes_per_s))}/s, {each.source}" for each in known)
-            lines.append(("Bandwidth", "; ".join(told)))
+            shown = (f"{format_bytes(round(each.bytes_per_s))}/s, {each.source}" for each in known)
+            lines.append(("Bandwidth", "; ".join(shown)))
         if self.launch_floor_ns is not None:
             lines.append(("Launch floor", self._floor()))
         return [(label, text) for label, text in lines if text]
 
     def sections(self) -> Sequence[Section]:
-        """Kernels, phases, steps; memory and loading, where they aren't told elsewhere."""
+        """Kernels, phases, steps; memory and loading, where they aren't known elsewhere."""
         rows = self.layer_rows if self.each_layer else self.rows
         sections = [
             Section("Kernels", _KERNELS, _in_words(rows)),
@@ -259,8 +259,8 @@ class Profile(Result):
 def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows as reports show them."""
     bound = pl.col("is_launch_bound")
-    said = pl.when(bound).then(pl.lit("yes")).when(bound.is_not_null()).then(pl.lit("no"))
-    return rows.with_columns(said.alias("is_launch_bound"))
+    shown = pl.when(bound).then(pl.lit("yes")).when(bound.is_not_null()).then(pl.lit("no"))
+    return rows.with_columns(shown.alias("is_launch_bound"))
 
 
 def make_profile(
@@ -286,7 +286,7 @@ def make_profile(
         empty_pass_ns: Of a pass that does nothing; None: that of `rates`.
         rates: What was measured on the adapter.
         each_layer: Reports show a row for each label with its layer.
-        brief: Reports leave out memory and loading, which stand beside them.
+        brief: Reports leave out memory and loading, which are next to them.
 
     Raises:
         InferometerError: A submission has times of other than all its dispatches.

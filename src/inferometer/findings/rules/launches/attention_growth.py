@@ -93,7 +93,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         share=share,
         next=(
             "Compare the growth with that of the context: see whether attention reads more of the KV cache than a step "
-            f"needs, and whether its kernel splits the cache over the GPU{launches.origins.said_of(first.node)}."
+            f"needs, and whether its kernel splits the cache over the GPU{launches.origins.describe_node(first.node)}."
         ),
     )
 

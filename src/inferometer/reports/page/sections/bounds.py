@@ -85,7 +85,7 @@ def _charts(found: ModelBounds, phase: str | None) -> Iterator[Part]:
     yield Chart(f"S by class, {phase or 'steps'}", alt, data, layout, height=height)
     if without:
         lacking = f"{without:,} of {rows.height:,} classes have no bound"
-        yield Words(f"{lacking}: their part in the model isn't told.", "note")
+        yield Words(f"{lacking}: their part in the model isn't known.", "note")
 
 
 def _ticks(values: pl.Series) -> int | str:
