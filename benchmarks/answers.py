@@ -1,7 +1,7 @@
-"""The correctness gate: what each command said, against what is known of the file. No time is told before it is green.
+"""The correctness gate: each command's answer against what is known of the file. Times come after it is green.
 
 Sums, counts, extremes and medians must agree to the nanosecond, row by row; means and deviations, which are floats, to
-a part in 10^9. A peer whose numbers are known to differ must answer; how far its sum is off is told beside it.
+a part in 10^9. A peer whose numbers are known to differ must answer; how far its sum is off is reported with it.
 """
 
 from __future__ import annotations

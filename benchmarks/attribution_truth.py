@@ -4,10 +4,10 @@
     python -m benchmarks.attribution_truth --only graph --layers 2 --misses
 
 Chains of ops, chains of modules as the profiler wrote them, and innermost frames are held against the account of
-`tools/make_kineto.py`, exactly: one link too few is wrong. Missing is what isn't told, and what is told of a replayed
-kernel by its replay alone. A kernel that no capture has must get nothing; where its twin's record was lost close by,
-nobody could tell the two apart, and either answer is told as it is. Addresses of objects, which frames of builtins end
-in, don't count. JSON goes to stdout, a Markdown table to stderr.
+`tools/make_kineto.py`, exactly: one link too few is wrong. Missing is what isn't known, and what is reported of a
+replayed kernel by its replay alone. A kernel that no capture has must get nothing; where its twin's record was lost
+close by, nobody could tell the two apart, and either answer is reported as it is. Addresses of objects, which frames of
+builtins end in, don't count. JSON goes to stdout, a Markdown table to stderr.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VERDICTS: Final = ("right", "wrong", "missing")
 _ARROW: Final = " > "
 _MODULE: Final = "nn.Module: "
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
-_MOST_MISSES: Final = 3  # told of each part of a row
+_MOST_MISSES: Final = 3  # reported of each part of a row
 
 _EAGER: Final = Options(steps=4)
 _GRAPH: Final = Options(steps=8, mode="graph")
@@ -193,7 +193,7 @@ def _site(chain: Chain) -> Site:
 
 
 def _pair(known: list[Known], rows: list[dict[str, Any]]) -> Iterator[tuple[Known, dict[str, Any]]]:
-    """What is known of each launch and its row: on a stream, launches are told apart by their starts."""
+    """What is known of each launch and its row: on a stream, launches are distinguished by their starts."""
     known.sort(key=lambda launch: _place(launch.stream, launch.start_ns))
     rows.sort(key=lambda row: _place(row["stream"], row["start_ns"]))
     if len(known) != len(rows):

@@ -1,7 +1,7 @@
 """The bars that a suite must clear, each a number computed from the measurements of one run.
 
-Times are medians; memory is the greatest peak of any repetition. Ratios without a limit are told for honesty: there is
-no bar on them.
+Times are medians; memory is the greatest peak of any repetition. Ratios without a limit are reported for honesty: there
+is no bar on them.
 """
 
 from __future__ import annotations

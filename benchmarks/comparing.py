@@ -1,10 +1,10 @@
-"""Measures how long a comparison takes beside loading the two traces.
+"""Measures how long a comparison takes next to loading the two traces.
 
     python -m benchmarks.comparing                    two synthetic Kineto files of about 504 MB
     python -m benchmarks.comparing --steps 8          tries it in seconds
 
-The second file has one kernel that takes 1.3 times as long; no time is told unless it comes first, within its interval.
-Bar: loading and comparing in at most 2.5 times the time of loading. JSON goes to stdout.
+The second file has one kernel that takes 1.3 times as long; no time is reported unless it comes first, within its
+interval. Bar: loading and comparing in at most 2.5 times the time of loading. JSON goes to stdout.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Faulty traces are those of `tools/make_kineto.py --fault`, each fault in several
 models, seeds, marks. Counted is the place of the rule that should name the fault among all findings, as they are
 listed; `info`, which asks for nothing, counts as not found. Healthy traces are of engines that keep the device busy;
 every finding above `info` in one is listed as false. A run of `inferometer findings` on each file is timed, loading
-apart. What is said of real traces was judged by a person, text by text (`benchmarks.real_sentences`). JSON goes to
+apart. What is reported of real traces was judged by a person, text by text (`benchmarks.real_sentences`). JSON goes to
 stdout, Markdown tables to stderr.
 """
 

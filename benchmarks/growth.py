@@ -51,7 +51,7 @@ class Exponent:
 class Growth:
     """One command on one kind of file.
 
-    `whole` and `above_start` go by `time`, `cpu` and `memory`; None: it can't be told.
+    `whole` and `above_start` go by `time`, `cpu` and `memory`; None: it can't be known.
     """
 
     what: str

@@ -1,4 +1,4 @@
-"""Ingestion of Kineto files: `inferometer` beside HolisticTraceAnalysis and `json.load`."""
+"""Ingestion of Kineto files: `inferometer` next to HolisticTraceAnalysis and `json.load`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports of Nsight Systems: `inferometer` beside Python's `sqlite3`."""
+"""Exports of Nsight Systems: `inferometer` next to Python's `sqlite3`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _NOTES: Final = """\
   the median and one for the deviation, which SQL lacks. Quicker ways are measured too, and have no bar: both statistics
   in one aggregate; one over all rows, sorted by NumPy; and the quickest known, in which SQLite joins rows to text and
   NumPy reads it. What else was tried stands in `benchmarks/peers/sqlite_kernels.py`.
-- Peers run on one core; ours reads on two. CPU time is beside the wall time.
+- Peers run on one core; ours reads on two. CPU time is next to the wall time.
 - The smaller file has a named range around every call that launches, and one around every layer and step. The bar on
   `spans` is on the whole process: reading the file, tying launches to calls and these to ranges, and the table."""
 

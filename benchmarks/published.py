@@ -3,8 +3,9 @@
     python -m benchmarks.published BASE CANDIDATE
 
 BASE and CANDIDATE are folders of LatencyPrism runs of one process each. Needs pandas, which the extra `notebook` has.
-Both sides begin with their tables in memory, imports and reading excluded, and take turns; reading is timed beside. No
-time is told unless all rows agree within one part in a million. JSON goes to stdout, a summary to stderr. Bar: a fifth.
+Both sides begin with their tables in memory, imports and reading excluded, and take turns; reading is timed next to. No
+time is reported unless all rows agree within one part in a million. JSON goes to stdout, a summary to stderr. Bar: a
+fifth.
 """
 
 from __future__ import annotations

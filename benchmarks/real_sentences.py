@@ -59,7 +59,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a person found on reading it beside the trace."""
+    """What a person found on reading it next to the trace."""
 
     said: Said
     verdict: str
@@ -76,12 +76,12 @@ class Loss:
 
 
 def captures() -> list[Path]:
-    """The traces; none where the checkout has no shared folder beside it."""
+    """The traces; none where the checkout has no shared folder next to it."""
     return sorted(TRACES.glob("*.json.gz"))
 
 
 def said_of(path: Path) -> Iterator[Said]:
-    """All that is said of one trace."""
+    """All that is reported of one trace."""
     name = path.name.removesuffix(".json.gz")
     with inferometer.open(path) as trace:
         for finding in find_findings(trace).findings:
@@ -140,7 +140,7 @@ def bars(said: Sequence[Said], verdicts: Iterable[Verdict], losses: Iterable[Los
 
 
 def judge() -> tuple[list[str], bool]:
-    """`bars` of all captures; none, and good, where the checkout has no shared folder beside it."""
+    """`bars` of all captures; none, and good, where the checkout has no shared folder next to it."""
     paths = captures()
     if not paths:
         return [f"No captures in {TRACES.relative_to(ROOT.parent)}: no sentence about real traces was read."], True

@@ -105,7 +105,7 @@ def render_markdown(run: Benchmark) -> str:
 
 
 def render_answers(cases: Sequence[Case], answers: Mapping[str, Answer]) -> str:
-    """Ours and the peers' sums of kernel time beside the truth."""
+    """Ours and the peers' sums of kernel time next to the truth."""
     lines = ["| command | kernel time found, ns | truth, ns | off by | checked |", "| --- | ---: | ---: | ---: | --- |"]
     for case in cases:
         answer = answers[case.name]

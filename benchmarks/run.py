@@ -8,7 +8,7 @@
     python -m benchmarks.run --size small --repetitions 1            tries the harness in seconds
 
 Order: make the files, pass the correctness gate, time, write `SUITE-DATE.json` and `SUITE.md`. A wrong answer ends
-the run with exit code 1 before any time is told. Progress goes to stderr, the tables to stdout.
+the run with exit code 1 before any time is reported. Progress goes to stderr, the tables to stdout.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(render_answers(cases, answers), flush=True)
         results = time_cases(cases)
     except (WrongAnswer, ProcessFailed) as error:
-        print(f"refused: {error}\n  No time is told before every answer is right.", file=sys.stderr)
+        print(f"refused: {error}\n  No time is reported before every answer is right.", file=sys.stderr)
         return 1
     benchmark = Benchmark(
         suite=suite,

@@ -271,7 +271,7 @@ _NOTES: Final = """\
   with the generator's, those of every range with plain SQL's, and what is unattributed is the graphs' time alone or
   stands outside any op; of `tree`, time adds up at every node, and the leaves are the kernels. Of each command and
   kind, the largest file's answer stands below.
-- `launches --capture` reads two files, the graph file and the eager file of the same size: costs are set beside the
+- `launches --capture` reads two files, the graph file and the eager file of the same size: costs are set next to the
   size of the first alone. At least 95 % of the replayed time got ops, those of the eager run wherever a kernel has but
   one there; the answer says how much it was.
 - Eager files have many host events per launch; graph files replay a CUDA graph in their decode steps, and have many
@@ -286,7 +286,7 @@ _NOTES: Final = """\
 
 SUITE: Final = Suite(
     name="scaling",
-    title="How cost grows, and beside peers",
+    title="How cost grows, and next to peers",
     make_cases=_make_cases,
     bars=(),
     notes=_NOTES,

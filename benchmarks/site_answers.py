@@ -1,7 +1,7 @@
 """The gate for who launched it: what `launches` and `tree` said, against what is known of the file.
 
-All device time must be told once, attributed or not, to the nanosecond; ops and ranges must have exactly the kernels
-that were queued in them. Replays take their ops from another trace: nearly all must have one, and a right one.
+All device time must be reported once, attributed or not, to the nanosecond; ops and ranges must have exactly the
+kernels that were queued in them. Replays take their ops from another trace: nearly all must have one, and a right one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Sums = Mapping[Any, tuple[int, int]]
 
 
 def check_launches(output: bytes, truth: Truth) -> Answer:
-    """`launches --by op --json`: the kernels of every innermost op; replays have none, and their time is told."""
+    """`launches --by op --json`: the kernels of every innermost op; replays have none, and their time is reported."""
     said = _parse_launches(output, truth)
     _want_sums("op and kernel", _known_ops(truth), _found_ops(said["rows"], truth))
     want(f"{_REPLAYED} ns", _replayed_ns(truth), said["by_how"].get(_REPLAYED, 0))
@@ -82,7 +82,7 @@ def _check_leaves(leaves: Sequence[Mapping[str, Any]], truth: Truth) -> None:
 
 
 def _parse_launches(output: bytes, truth: Truth) -> dict[str, Any]:
-    """What was said, if all time is told once."""
+    """What was said, if all time is reported once."""
     said = parse(output)
     total_ns = said["total_ns"]
     want("total_ns", _total_ns(truth), total_ns)

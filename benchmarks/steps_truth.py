@@ -5,7 +5,7 @@
 
 A step is exact if the launches found in it are exactly those that its engine queued in it, of all streams but a second
 thread's, which knows no steps. Extra are steps that aren't there. A phase is held against that of the step that most of
-the launches were found in; missing is one that isn't told. Some traces are changed before: `squeezed` takes the pauses
+the launches were found in; missing is one that isn't known. Some traces are changed before: `squeezed` takes the pauses
 out, as if the host were never late; `no copies` takes these out; `no sampler` hides the names of sampler and embedding,
 `no attention` those of attention, `no names` all; `cut` begins and ends within steps. Cases with marks are read from
 these: a step is then exact if its times are the mark's. JSON goes to stdout, a Markdown table to stderr.

@@ -20,7 +20,7 @@ class Suite:
 
     `make_cases` takes a size, the cache folder, and the peers' interpreter (None: leave them out); it makes the files
     that aren't there, and returns the cases in the order of the gate. `libraries` and `peers` are those whose versions
-    matter. `beside` names our commands, as in `Point.what`, that a peer's time is set beside on each size.
+    matter. `beside` names our commands, as in `Point.what`, that a peer's time is set next to on each size.
     """
 
     name: str

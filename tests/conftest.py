@@ -56,17 +56,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "ByFileOrCap
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real captures beside the repository; a test that needs it skips without it."""
+    """The folder of real captures next to the repository; a test that needs it skips without it."""
     if not SHARED_DATA.is_dir():
-        pytest.skip("needs the captures in shared/data beside the repository")
+        pytest.skip("needs the captures in shared/data next to the repository")
     return SHARED_DATA
 
 
 @pytest.fixture(scope="session")
 def seeds() -> Path:
-    """The folder of files that users sent, beside the repository; a test that needs it skips without it."""
+    """The folder of files that users sent, next to the repository; a test that needs it skips without it."""
     if not SHARED_SEEDS.is_dir():
-        pytest.skip("needs the files in shared/seeds beside the repository")
+        pytest.skip("needs the files in shared/seeds next to the repository")
     return SHARED_SEEDS
 
 

@@ -6,7 +6,7 @@
 
 The program is the same in all: an MLP decodes one token per step, as `inferometer record` sees it; with a log it also
 appends to a file and waits for the disk, as a durable log does. Nothing is made up: a fault is a thing that is really
-done to the program or beside it. Needs Linux and torch; a quota needs a control group that may be made.
+done to the program or next to it. Needs Linux and torch; a quota needs a control group that may be made.
 
 | fault | what is done | what `compare` should say |
 | --- | --- | --- |
@@ -77,7 +77,7 @@ class Fault:
 
 FAULTS = {
     "cpu_contention": Fault(
-        f"{LOOPS_A_CORE} Python loops for each core ran beside the program", cause="cpu_contention"
+        f"{LOOPS_A_CORE} Python loops for each core ran in parallel with the program", cause="cpu_contention"
     ),
     "cpu_quota": Fault(
         f"the control group of the program and its recorder had a quota of {QUOTA_US // 1000} ms of processor time in "
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _end(*_: object) -> None:
-    """What runs beside is ended on the way out, and the control group removed."""
+    """What runs next to is ended on the way out, and the control group removed."""
     raise SystemExit(128 + signal.SIGTERM)
 
 
@@ -194,7 +194,7 @@ def _record(store: Path, name: str, place: Path, seconds: float, threads: int, *
 
 @contextlib.contextmanager
 def _process(words: Sequence[str]) -> Iterator[None]:
-    """A program beside the block."""
+    """A program next to the block."""
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What is said where there are no kernels: what the file has instead, never that only the host was recorded then."""
+"""Without kernels: what the file has instead is reported, never that only the host was recorded."""
 
 from collections.abc import Callable
 

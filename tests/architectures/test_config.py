@@ -1,4 +1,4 @@
-"""Configurations: what is read of them, from where, and what is said of those that can't be used."""
+"""Configurations: what is read of them, from where, and what is reported of those that can't be used."""
 
 import json
 from pathlib import Path

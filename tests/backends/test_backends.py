@@ -21,7 +21,7 @@ OURS = ("torch", "compile", "reference", "triton")
 
 
 def is_sentence(words: str) -> bool:
-    """Whether a user can be told so: some words on one line."""
+    """Whether a user can be known so: some words on one line."""
     return len(words) > 10 and "\n" not in words and words == words.strip()
 
 

@@ -166,7 +166,7 @@ def test_draws_follow_the_definition_in_float64(run: Any, V: int) -> None:
             running = _kept(logits, **settings).cumsum()
             drawn = float(uniform(9, step)) * running[-1]
             if np.abs(running - drawn).min() < 1e-5:
-                continue  # float32 may round to the token beside it
+                continue  # float32 may round to the token next to it
             checked += 1
             wanted = int(np.argmax(running > drawn))
             assert _draw(run, logits, step=step, seed=9, **settings) == wanted, (settings, step)

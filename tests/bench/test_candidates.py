@@ -1,4 +1,4 @@
-"""Who takes part, and what is said of those who can't."""
+"""Who takes part, and what is reported of those who can't."""
 
 import hashlib
 from pathlib import Path

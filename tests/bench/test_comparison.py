@@ -167,7 +167,7 @@ INF, NAN = float("inf"), float("nan")
         ([INF, 1.0], [INF, 1.0], None),
         ([-INF, 1.0], [-INF, 1.0], None),
         ([NAN, 1.0], [NAN, 1.0], None),
-        ([INF, 1.0], [-INF, 1.0], "want -inf where inf is, in 1 places at least"),
+        ([INF, 1.0], [-INF, 1.0], "expected -inf where inf is, in 1 places at least"),
         ([1.0, -INF], [1.0, INF], "expected inf where -inf is, in 1 places at least"),
         ([INF, NAN], [NAN, NAN], "expected nan where inf is, in 1 places at least"),
         ([NAN, 1.0], [INF, 1.0], "expected inf where nan is, in 1 places at least"),

@@ -1,5 +1,6 @@
 """A candidate in its own process: right ones pass, and everything else ends as a reason in words."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,11 @@ def test_shapes_are_chosen_by_index_and_range() -> None:
     asked = choose_shapes(require_operator("rms_norm"), "0,3-5,4")
     assert [label.split(":")[0] for label, _ in asked.shapes] == ["0", "3", "4", "5"]
     assert len(choose_shapes(require_operator("rms_norm"), "all").shapes) == 56
+
+
+def test_published_shapes_of_an_operator_without_any_are_refused() -> None:
+    own = replace(require_operator("rms_norm"), name="own")
+    assert own.catalogue().status == "unpublished"
+    with pytest.raises(InputError, match="own: expected published shapes, found none"):
+        choose_shapes(own, "all")
+    assert len(choose_shapes(own, "tiny").shapes) == len(own.tiny)

@@ -1,4 +1,4 @@
-"""Right, wrong and missing call sites are told apart, launch by launch, for every way in which launches come about."""
+"""Right, wrong and missing call sites are distinguished, launch by launch, for every kind of launch."""
 
 from __future__ import annotations
 

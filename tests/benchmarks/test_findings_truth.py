@@ -1,4 +1,4 @@
-"""A fault's place and false findings are told rightly, and the cases are what they are called."""
+"""A fault's place and false findings are reported rightly, and the cases are what they are called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact, inexact and missing steps are told apart, against every launch of the synthetic traces."""
+"""Exact, inexact and missing steps are distinguished, against every launch of the synthetic traces."""
 
 from __future__ import annotations
 

@@ -132,8 +132,8 @@ def test_a_person_asks_line_by_line(chat: Chat) -> None:
     assert (code, out) == (0, "yes!\n" * 3)
     assert chat.engine.prompts == ["u:Hello\na:", "u:one\na:", "u:one\na:yes!\nu:two\na:", "u:three\na:"]
     assert err.count("> ") == 7
-    assert (err.count("Operators"), err.count("Decode ")) == (1, 3)  # what ran is told again only where it changes
-    assert "no command /nonsense: want /exit or /reset" in err
+    assert (err.count("Operators"), err.count("Decode ")) == (1, 3)  # what ran is reported again only where it changes
+    assert "no command /nonsense: expected /exit or /reset" in err
 
 
 @needs_torch

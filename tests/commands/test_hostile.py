@@ -1,6 +1,6 @@
 """Hostile names, files and places from end to end: the command line prints nothing that acts, and reads nothing else.
 
-What single rooms promise is tested beside them: names in reports (`tests/reports`), stores (`tests/trace`), new files
+What single rooms promise is tested next to them: names in reports (`tests/reports`), stores (`tests/trace`), new files
 (`tests/reports/test_new_files.py`), folders of ranks (`tests/formats/ranks`), compression (`tests/formats`).
 """
 

@@ -1,4 +1,4 @@
-"""Secrets and names in a file: what is said of them, and that nothing we write holds them."""
+"""Secrets and names in a file: what is reported of them, and that nothing we write holds them."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ MASKED = "hf_" + "X" * 34
 
 @pytest.fixture
 def leaky(tmp_path: Path) -> Path:
-    """A file with a secret of every kind in every place: beside the events, in names, arguments, categories, ids."""
+    """A file with a secret of every kind in every place: next to the events, in names, arguments, categories, ids."""
     texts = [text for _, text, _ in planted()]
     env = {"PATH": "/bin", "HOME": HOME, "HOSTNAME": HOST, "HF_TOKEN": MASKED, "WANDB_API_KEY": WORD}
     before = {"schemaVersion": 1, "username": USER, "metadata": {"env": env, "texts": texts}, "cupti_version": texts[0]}

@@ -72,7 +72,7 @@ gemm_k comes first
 
 
 def nsys() -> bytes:
-    """Device work of each kind, its calls with a call chain, ranges, and one row of each table beside."""
+    """Device work of each kind, its calls with a call chain, ranges, and one row of each table next to."""
     where = {"deviceId": 0, "contextId": 1, "streamId": 7, "correlationId": 2, "globalPid": GLOBAL_PID}
     event = {"start": 1, "end": 4, "globalTid": GLOBAL_TID, "nameId": string("forward")}
     tables = export(
@@ -170,4 +170,4 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
 }
 NAMES = {"latencyprism": "perf_data.csv"}
 BESIDE: dict[str, dict[str, Callable[[], bytes]]] = {"latencyprism": {"counters_data.csv": latencyprism_counters}}
-"""The name of a sample's file where it matters, and the files that belong beside it."""
+"""The name of a sample's file where it matters, and the files that belong next to it."""

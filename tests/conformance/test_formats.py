@@ -37,7 +37,7 @@ def sorted_rows(frame: pl.LazyFrame) -> pl.DataFrame:
 
 
 def events_with_a_row(trace: Trace) -> int:
-    """Rows, for a sample in which no event has several but the launch that a collective is told of."""
+    """Rows, for a sample in which no event has several but the launch that a collective is reported of."""
     own = (frame for name, frame in trace.tables.items() if name != "collectives")
     return sum(frame.select(pl.len()).collect().item() for frame in own)
 

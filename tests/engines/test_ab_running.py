@@ -1,4 +1,4 @@
-"""An A/B of a toy model: the same work in turns, what is kept, and what is said when it breaks off."""
+"""An A/B of a toy model: the same work in turns, what is kept, and what is reported when it breaks off."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -93,7 +93,7 @@ def test_arms_take_turns_forward_and_backward_in_both_passes() -> None:
             began.append(len(log))
             passes.append("scopes" if line.endswith("with scopes") else "none")
 
-    measure_ab(ToyEngine(), [noting("A"), noting("B"), noting("C")], PLAN, record=False, said=said)
+    measure_ab(ToyEngine(), [noting("A"), noting("B"), noting("C")], PLAN, record=False, on_progress=said)
     assert "".join(log[began[0] :: PLAN.new_tokens]) == "ABCABC" + "CBACBA"
     assert passes == ["none"] * 3 + ["scopes"] * 6 + ["none"] * 3
 
@@ -207,7 +207,7 @@ def test_the_garbage_collector_is_off_while_it_is_timed_and_then_as_it_was(is_on
     was = gc.isenabled()
     (gc.enable if is_on else gc.disable)()
     try:
-        measure_ab(engine, [TORCH_ONLY], PLAN, record=False, said=lambda line: at.__setitem__(0, line))
+        measure_ab(engine, [TORCH_ONLY], PLAN, record=False, on_progress=lambda line: at.__setitem__(0, line))
         assert gc.isenabled() == is_on
     finally:
         (gc.enable if was else gc.disable)()
@@ -251,7 +251,7 @@ def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], message: str) -> 
 
 
 def broken(during: str, error: BaseException, stores: Path | None = None) -> PathMeasurement:
-    """Torch against a backend whose `silu_mul` raises once `during` is said."""
+    """Torch against a backend whose `silu_mul` raises once `during` is reported."""
     is_due = [False]
 
     def said(line: str) -> None:
@@ -263,7 +263,7 @@ def broken(during: str, error: BaseException, stores: Path | None = None) -> Pat
         return call(*args, **settings)
 
     arms = [TORCH_ONLY, arm("bad", ["silu_mul"], change)]
-    return measure_ab(ToyEngine(), arms, PLAN, stores=stores, said=said)
+    return measure_ab(ToyEngine(), arms, PLAN, stores=stores, on_progress=said)
 
 
 SITE = "forward.layers.0.mlp.silu_mul: RuntimeError: no"
@@ -367,7 +367,7 @@ def test_an_interrupt_before_that_is_an_interrupt(during: str) -> None:
             errors.append(KeyboardInterrupt())
 
     with pytest.raises(KeyboardInterrupt):
-        measure_ab(ToyEngine(before=before), [TORCH_ONLY, arm("bad", ["argmax"], plain)], PLAN, said=said)
+        measure_ab(ToyEngine(before=before), [TORCH_ONLY, arm("bad", ["argmax"], plain)], PLAN, on_progress=said)
 
 
 def test_memory_that_runs_out_is_said_as_such() -> None:

@@ -1,4 +1,4 @@
-"""A model of two small layers, quick enough for tests of what is around a model, and backends that do as told.
+"""A model of two small layers, quick enough for tests of what is around a model, and backends that do as reported.
 
 B sequences, T new tokens, H hidden size, V vocabulary. What came before is one sum a sequence: the cache.
 """

@@ -1,6 +1,7 @@
 """What tests of rules ask: the findings of a log made for it."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,16 +9,12 @@ from tests.webgpu_log_files import write_log
 
 from inferometer.findings.engine import find_findings
 from inferometer.findings.finding import Finding
+from inferometer.findings.rules import launches
 from inferometer.trace.trace import Trace
 
 Find = Callable[..., dict[str, Finding]]
-OF_LAUNCHES = frozenset(  # rules that read single launches, and are silent about logs
-    {
-        *("idle_device", "launch_bound", "sync_points", "exposed_copies", "exposed_collectives", "rank_imbalance"),
-        *("serialised_stream", "graph_breaks", "casts_and_copies", "unfused_elementwise", "split_k_reductions"),
-        *("attention_growth", "first_step_warm_up", "slow_sibling", "low_occupancy", "repeated_work"),
-    }
-)
+OF_LAUNCHES = frozenset(path.stem for path in Path(*launches.__path__).glob("[!_]*.py"))
+"""Rules that read single launches, and are silent about logs: one file each, named as its rule."""
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ KERNELS = {
 
 
 def launches(*words: str | tuple[str, dict[str, Any]], start_ns: int = 0, gap_ns: int = 1_000) -> list[dict[str, Any]]:
-    """Launches in a row, 10 μs each unless told; a word with a dict sets what differs."""
+    """Launches in a row, 10 μs each unless reported; a word with a dict sets what differs."""
     rows = []
     for word in words:
         name, changes = (word, {}) if isinstance(word, str) else word
@@ -74,7 +74,7 @@ def ask(rule: Rule, trace: Trace) -> list[Finding]:
 
 
 def generated(folder: Path, **options: Any) -> Trace:
-    """A trace of a small model of the generator: lean, 4 layers unless told."""
+    """A trace of a small model of the generator: lean, 4 layers unless reported."""
     chosen = Options(**{"steps": 12, "layers": 4, "batch": 32, "mode": "graph", "lean": True, **options})
     path = folder / "trace.json"
     with path.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Opening by name: what may be asked for, and how a mistake is told."""
+"""Opening by name: what may be asked for, and how a mistake is reported."""
 
 from pathlib import Path
 

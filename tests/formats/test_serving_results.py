@@ -1,4 +1,4 @@
-"""Benchmarks' results: fields of each tool to one record, in ns; what is broken is said with its place."""
+"""Benchmarks' results: fields of each tool to one record, in ns; what is broken is reported with its place."""
 
 import gzip
 import json

@@ -1,7 +1,7 @@
 """Runs a module's tests on mutants: each in a fork of one process, which imports the mutant in the module's place.
 
 A fork begins with Python's libraries imported, but none of ours: so a mutant costs its tests, not two seconds of
-imports. Polars starts its threads when it is first used, which is after the fork. Tests that need files beside the
+imports. Polars starts its threads when it is first used, which is after the fork. Tests that need files next to the
 repository are left out: the answer is the same wherever it is asked. Property tests search 20 examples, always the
 same, and don't shrink what they find.
 """
@@ -126,7 +126,7 @@ def _end(pid: int) -> None:
 
 
 class _Own:
-    """Leaves tests out that need files beside the repository, and counts those that pass."""
+    """Leaves tests out that need files next to the repository, and counts those that pass."""
 
     passed = 0
 

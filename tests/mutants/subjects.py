@@ -28,7 +28,7 @@ SUBJECTS = (
     Subject("src/inferometer/bench/comparison.py", ("tests/bench/test_comparison.py",)),
     Subject("src/inferometer/bench/deviation.py", ("tests/bench/test_deviation.py", "tests/bench/test_comparison.py")),
     Subject("src/inferometer/bench/process/timers.py", ("tests/bench/process/test_timers.py",)),
-    Subject("src/inferometer/names/cutlass.py", ("tests/names/test_cutlass.py",)),
+    Subject("src/inferometer/names/grammars/cutlass.py", ("tests/names/test_cutlass.py",)),
     Subject("src/inferometer/names/cutlass_generated.py", ("tests/names/test_cutlass_generated.py",)),
     Subject("src/inferometer/analyses/timeline/timeline.py", ("tests/analyses/timeline/test_timeline.py",)),
     Subject("src/inferometer/analyses/timeline/gaps.py", ("tests/analyses/timeline/test_gaps.py",)),
@@ -36,4 +36,5 @@ SUBJECTS = (
     Subject("src/inferometer/analyses/compare/causes/causes.py", ("tests/analyses/compare/causes/test_causes.py",)),
     Subject("src/inferometer/trace/combine.py", ("tests/trace/test_combine.py",)),
     Subject("src/inferometer/trace/store.py", ("tests/trace/test_store.py",)),
+    Subject("src/inferometer/trace/store_writer.py", ("tests/trace/test_store.py",)),
 )

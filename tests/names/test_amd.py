@@ -1,4 +1,4 @@
-"""What AMD's names tell beside library and family: types, tiles, chips, the shape of heads; and where they are silent."""
+"""What AMD's names tell next to library and family: types, tiles, chips, the shape of heads; and where they are silent."""
 
 # ruff: noqa: E501  names of kernels are as long as they are
 

@@ -35,7 +35,7 @@ from inferometer.names import canonical_name, decode
 
 DATA = Path(__file__).parent / "data"
 OURS = [row for path in sorted(DATA.glob("*.json")) for row in read_labels(path)]
-RIGHT = {"fourth": 0.90, "profiles": 0.98, "profiles_2": 0.98}  # what is told after mending of clear defects only
+RIGHT = {"fourth": 0.90, "profiles": 0.98, "profiles_2": 0.98}  # what is reported after mending of clear defects only
 BLIND = {path.stem: read_labels(path) for path in sorted(DATA.glob("blind/*.json"))}
 
 

@@ -310,7 +310,7 @@ FAMILIES = {
           SiLU_0 = LlamaMLP_0.SiLU_0
           Linear_1 = LlamaMLP_0.Linear_1
         """,
-    "a draft model beside its target": """
+    "a draft model next to its target": """
         LlamaForCausalLMEagle3_0 = LlamaForCausalLMEagle3_0
           LlamaModel_0 = LlamaForCausalLMEagle3_0.model
         LlamaForCausalLM_0 = LlamaForCausalLM

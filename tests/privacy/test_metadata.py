@@ -1,4 +1,4 @@
-"""What stands beside a profile's events and nobody meant to share."""
+"""What stands next to a profile's events and nobody meant to share."""
 
 import json
 from typing import Any

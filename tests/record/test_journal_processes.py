@@ -25,7 +25,7 @@ from pathlib import Path
 from inferometer.record.journal import parts
 from inferometer.record.journal.journal import Journal
 
-journal_parts.MOST_SMALL = 2
+parts.MOST_SMALL = 2
 path, flush_s, rows, at_once = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 journal = Journal(path, flush_s=flush_s)
 print("ready", flush=True)
@@ -140,14 +140,14 @@ def test_files_that_may_not_grow_leave_a_readable_store(tmp_path: Path) -> None:
 import random, resource, sys
 from pathlib import Path
 from inferometer.record.journal.journal import Journal
-told = []
-with Journal(Path(sys.argv[1]), flush_s=1e6, on_trouble=told.append) as journal:
+reported = []
+with Journal(Path(sys.argv[1]), flush_s=1e6, on_trouble=reported.append) as journal:
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
     for rows in (10, 100_000, 10):
         values = [random.random() for _ in range(rows)]
         journal.add("counters", rows, {"metric": "m", "time_ns": range(rows), "value": values})
         journal.flush()
-print(len(told), "File too large" in told[0])
+print(len(reported), "File too large" in told[0])
 """
     process = started(script, tmp_path / "run.ifm")
     assert process.communicate(timeout=30)[0].split() == ["1", "True"]

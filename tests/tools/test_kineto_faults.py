@@ -1,4 +1,4 @@
-"""Each planted fault is in the file as it is said to be, counted from the JSON; without one, nothing of it is."""
+"""Each planted fault is in the file as it is reported to be, counted from the JSON; without one, nothing of it is."""
 
 from __future__ import annotations
 

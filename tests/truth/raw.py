@@ -77,7 +77,7 @@ class Launch:
 
     @property
     def serves(self) -> bool:
-        """Whether a call of communication made it; a frame is told by its function."""
+        """Whether a call of communication made it; a frame is recognised by its function."""
         return any(SERVES.search(name.rpartition(": ")[2] if kind == "frame" else name) for kind, name in self.callers)
 
 

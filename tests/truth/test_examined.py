@@ -19,7 +19,7 @@ TABLES = ("launches", "calls", "ops", "frames", "spans")
 
 
 def rules() -> int:
-    files = (ROOT / "src" / "inferometer" / "findings").glob("*.py")
+    files = (ROOT / "src" / "inferometer" / "findings" / "rules").rglob("*.py")
     return sum(bool(re.search(r"^RULE = Rule\(", file.read_text("utf-8"), re.MULTILINE)) for file in files)
 
 

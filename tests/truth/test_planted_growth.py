@@ -137,5 +137,5 @@ def test_where_marks_tell_the_context_growth_with_it_is_told(tmp_path: Path) -> 
         rows.append(launched(100 * n + 1, 100 * n + 6, 20 + 0.01 * (1_000 + 50 * n), kernel=KERNELS["attention"]))
     path = write_rows(tmp_path / "context.json.gz", rows, spans=spans)
     steps = [Step("decode", 1, 100_000 * n, 100_000 * n + 90_000, [each]) for n, each in enumerate(in_order(path))]
-    grows = "With the context, it takes 10 ns more a token for each KV position (10 to 10, 95 %)."
+    grows = "With the context, it takes 10 ns more per token for each KV position (10 to 10, 95 %)."
     check(path, steps, "this line the launches take", grows)

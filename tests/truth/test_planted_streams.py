@@ -47,13 +47,13 @@ def check(path: Path, finding: Finding | None, about_steps: str) -> None:
     took_ns = busy_ns(own)
     part = took_ns / found.window_ns
     assert finding.title == (
-        f"stream {second} {'hardly' if beside_ns else 'never'} runs beside stream {first} on {found.device}: they take "
-        "turns"
+        f"stream {second} {'hardly' if beside_ns else 'never'} runs in parallel with stream {first} on "
+        f"{found.device}: they take turns"
     )
     assert list(finding.evidence) == [
         (
             f"It works for {duration(took_ns)}{about_steps}, {share(part)} of the window; {duration(beside_ns)} of "
-            "that beside other work."
+            "that in parallel with other work."
         ),
         (
             f"It takes over {takes_over} times, and at the changes to and fro both idle {duration(idle_ns)} in all; "
@@ -99,6 +99,6 @@ def test_a_fill_between_two_kernels_is_no_idle_time(tmp_path: Path) -> None:
     finding = ask(path, RULE)
     check(path, finding, "")
     assert finding is not None
-    assert finding.title.startswith("stream 13 hardly runs beside stream 7")
+    assert finding.title.startswith("stream 13 hardly runs in parallel with stream 7")
     # 2 μs before 19 turns of the second, 15 μs after 18 of them, and 21 μs after the early one
     assert "both idle 329.000 μs in all" in finding.evidence[1]

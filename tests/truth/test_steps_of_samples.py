@@ -69,8 +69,8 @@ def check_gap(finding: Finding | None, unusual: list[Unusual], steps: list[Step]
     assert list(finding.evidence) == [
         (
             f"{outside}: median {duration(median(gaps))} per step ({duration(min(gaps))} to {duration(max(gaps))} over "
-            f"{len(quiet)} undisturbed decode steps), {duration(median(each.gap / each.tokens for each in quiet))} a "
-            "token."
+            f"{len(quiet)} undisturbed decode steps), {duration(median(each.gap / each.tokens for each in quiet))} "
+            "per token."
         ),
         f"Together {duration(gap)} of {duration(wall)} over all {len(steps)} steps.",
         f"It varies with {whose} (r = {r:.2f})."

@@ -55,7 +55,7 @@ def test_each_row_is_what_the_file_says(file: str, shared_data: Path) -> None:
         (f"idle: {name}" if sort == "idle" else name or sort): (time_ns, count)
         for sort, name, time_ns, count in budget.select("sort", "name", "time_ns", "count").iter_rows()
     }
-    hidden = {name for name, (time_ns, _) in printed.items() if not time_ns}  # all of it ran beside other work
+    hidden = {name for name, (time_ns, _) in printed.items() if not time_ns}  # all of it overlaps other work
     assert {name: row for name, row in printed.items() if name not in hidden} == expected
     assert sum(ns for ns, _ in expected.values()) == (told.found.window_ns if told.found.launches else 0)
     assert {name: printed[name][1] for name in hidden} == {name: counts[name] for name in hidden}

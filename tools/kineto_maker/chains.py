@@ -1,4 +1,4 @@
-"""What is open around a call, told by name: the whole chain, or the innermost of each kind."""
+"""What is open around a call, recognised by name: the whole chain, or the innermost of each kind."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ TYPICAL = {
     "network": (12.5e9, "a network of 100 Gbit/s"),
     "disk": (3.5e9, "a disk of 3.5 GB/s"),
 }
-"""Bytes per second by class of cause, taken and said where neither a file nor `hardware/` tells a capacity."""
+"""Bytes per second by class of cause, assumed, and reported, where neither a file nor `hardware/` tells a capacity."""
 
 RESAMPLES = 2_000
 """Bootstrap and permutation samples."""

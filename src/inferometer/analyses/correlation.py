@@ -62,7 +62,7 @@ def when_asked(launches: pl.DataFrame, trace: Trace) -> pl.Series:
     Null where the call is not in the file, or calls were not read.
 
     Args:
-        launches: Has `device` and `start_ns` beside the columns of `CALL_KEY`, in any order.
+        launches: Has `device` and `start_ns` next to the columns of `CALL_KEY`, in any order.
         trace: Of which these are launches.
     """
     asked = launches.select(pl.when(pl.col("device") == "cpu").then("start_ns")).to_series()

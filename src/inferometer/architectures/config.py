@@ -1,4 +1,4 @@
-"""A Hugging Face `config.json`, read field by field: what is missing or of another type is said with its place.
+"""A Hugging Face `config.json`, read field by field: what is missing or of another type is reported with its place.
 
 Multimodal configurations keep the language model under `text_config`; only that part is read. Left out: everything that
 changes no size (rope scaling, epsilons, tokens), and the type that quantized weights are stored in.
@@ -18,8 +18,8 @@ MOST_LAYERS = 4_096  # far above any model; a step has some twenty calls per lay
 _MOST_EXPERTS = 8_192
 _MOST = 2**32
 _MOST_BYTES = 4 * 2**20
-_HINT = "Give the config.json that lies beside a model's weights on Hugging Face, or the name of a bundled model."
-_OUTER = ("dtype", "torch_dtype", "tie_word_embeddings", "_name_or_path")  # said above `text_config`, meant for it
+_HINT = "Give the config.json that lies next to a model's weights on Hugging Face, or the name of a bundled model."
+_OUTER = ("dtype", "torch_dtype", "tie_word_embeddings", "_name_or_path")  # given above `text_config`, meant for it
 
 
 class Config:

@@ -4,7 +4,7 @@ Interfaces as aiter's repository (github.com/ROCm/aiter) has them in 2026, under
 as vLLM 0.33.0 calls them in `vllm/_aiter_ops.py`: aiter has no numbered release that both go by. Not run on a GPU yet:
 tried against stand-ins of the same signatures.
 
-What is in the time beside the kernel, where it isn't what an engine does for each layer:
+What is in the time besides the kernel, where it isn't what an engine does for each layer:
 
 - `attention_forward`, `mla_decode_attention`: lengths on the host and tables of pages, in a batch's first call;
   no graph of such a call can be captured (`once_a_batch`).

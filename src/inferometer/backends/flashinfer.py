@@ -3,7 +3,7 @@
 Interfaces of flashinfer-python 0.7.2.post1, read in its wheel. Not run on a GPU yet: tried against stand-ins of the
 same signatures.
 
-What is in the time beside the kernel, where it isn't what an engine does for each layer:
+What is in the time besides the kernel, where it isn't what an engine does for each layer:
 
 - `fused_qkv_rope`: the sum with the bias, and the copy that makes v dense;
 - attention: `plan()`, which waits for the device, and the tables of pages that it takes, in a batch's first call; no

@@ -4,7 +4,7 @@ Interfaces of sglang-kernel 0.4.10 and sgl-kernel 0.3.21, read in their wheels; 
 in the sources under `sgl-kernel/csrc` of SGLang's repository. Not run on a GPU yet: tried against stand-ins of the
 same signatures. From 0.4 on, the library's norms are FlashInfer's where that is installed: its version is recorded.
 
-What is in the time beside the kernel, where it isn't what an engine does for each layer:
+What is in the time besides the kernel, where it isn't what an engine does for each layer:
 
 - `fused_qkv_rope`: copies of q, k and v, see `rope_by_table`;
 - `causal_conv1d`: copies of x, which the library overwrites with the answer, and of the state, which it updates.

@@ -134,12 +134,12 @@ def _wrong_kind(found: Any, wanted: "Tensor") -> Iterator[str]:
     for fact in ("dtype", "shape", "device", "layout"):
         own, other = getattr(found, fact), getattr(wanted, fact)
         if own != other:
-            yield f"expected {fact} {_said(other)}, found {_said(own)}"
+            yield f"expected {fact} {_text(other)}, found {_text(own)}"
     if wanted.is_contiguous() and not found.is_contiguous():
         yield f"expected a dense tensor, found strides {tuple(found.stride())}"
 
 
-def _said(fact: Any) -> str:
+def _text(fact: Any) -> str:
     return str(tuple(fact)) if isinstance(fact, tuple) else str(fact).removeprefix("torch.")
 
 

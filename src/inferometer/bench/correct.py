@@ -2,7 +2,7 @@
 
 It runs in its own process and sees inputs only. After each call its inputs must be as they were, but for those that
 production updates in place. The cases are usual ones, then one of each unusual kind that the shape has. What it makes
-of rows that lie apart in memory is told beside: the contract's tensors are dense, but engines pass slices.
+of rows that lie apart in memory is reported separately: the contract's tensors are dense, but engines pass slices.
 """
 
 import secrets
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SEED_BITS = 62
 _APART_BYTES = 1 << 30  # of inputs, at most, that are laid apart too
 
-Said = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ class _Case:
     seed: int = field(default_factory=lambda: secrets.randbits(_SEED_BITS))
 
 
-def check_operator(asked: ChosenShapes, entrant: Candidate, plan: Plan, said: Said) -> Iterator[ShapeResult]:
+def check_operator(
+    asked: ChosenShapes, entrant: Candidate, plan: Plan, on_progress: OnProgress
+) -> Iterator[ShapeResult]:
     """All shapes in one process; in a new one after it ended or was ended."""
     operator, left = asked.operator, list(asked.shapes)
     session = Session(operator, (entrant,), plan.device, limits=plan.limits)
@@ -58,7 +60,7 @@ def check_operator(asked: ChosenShapes, entrant: Candidate, plan: Plan, said: Sa
             with CandidateProcess(session) as process:
                 while left and process.is_alive:
                     label, args = left.pop(0)
-                    said(f"answers of {entrant.name} to {operator.name}, {label}")
+                    on_progress(f"answers of {entrant.name} to {operator.name}, {label}")
                     found = _check_shape(process, operator, args, plan)
                     yield ShapeResult(
                         operator=operator.name,
@@ -92,11 +94,11 @@ def _check_shape(
             return {"failure": words, "seed": case.seed, **_greatest(errors)}
     found: dict[str, Any] = {"failure": None, **_greatest(errors)}
     apart = _Case("strided", args)
-    told = _check_apart(process, operator, apart, plan.device)
-    if told is not None:
-        found["strided"] = told
-        if plan.strided and told != "right":
-            found |= {"failure": f"with rows that lie apart: {told}", "seed": apart.seed}
+    known = _check_apart(process, operator, apart, plan.device)
+    if known is not None:
+        found["strided"] = known
+        if plan.strided and known != "right":
+            found |= {"failure": f"with rows that lie apart: {known}", "seed": apart.seed}
     return found
 
 

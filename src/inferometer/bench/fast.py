@@ -15,7 +15,7 @@ import numpy as np
 
 from inferometer.bench.candidates import Candidate
 from inferometer.bench.conditions import Watch, drop_throttled
-from inferometer.bench.correct import Plan, Said
+from inferometer.bench.correct import OnProgress, Plan
 from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Session
 from inferometer.bench.profiles.attribution import attribute_device, attribute_host
 from inferometer.bench.profiles.kernel_times import kernel_times
@@ -70,7 +70,7 @@ class Measured:
 
 
 def time_heat(
-    heat: Heat, plan: Plan, pace: Pace, watch: Watch, cache_bytes: int | None, said: Said
+    heat: Heat, plan: Plan, pace: Pace, watch: Watch, cache_bytes: int | None, on_progress: OnProgress
 ) -> Iterator[tuple[str, list[Measured]]]:
     """By shape, what came of each contender; a new process after one ended."""
     session = Session(
@@ -83,7 +83,7 @@ def time_heat(
                 watch.add_own(process.pid)
                 while left and process.is_alive:
                     label, args = left.pop(0)
-                    said(f"times of {heat.entrants[-1].name} for {heat.operator.name}, {label}")
+                    on_progress(f"times of {heat.entrants[-1].name} for {heat.operator.name}, {label}")
                     yield label, _time_shape(heat, process, label, args, plan, pace, watch)
         except CandidateFailed as failed:  # it can't be loaded
             for label, _args in left:
@@ -170,7 +170,7 @@ def _attribute(race: Race, found: list[Measured], heat: Heat, device: str) -> No
         profiled = race.profile(lane, "host" if device == "cpu" else "cupti")
         if profiled.trace is None:
             continue
-        with suppress(InputError):  # a profile without work of the device: nothing is told
+        with suppress(InputError):  # a profile without work of the device: nothing is reported
             if device == "cpu":
                 each.attribution = attribute_host(profiled.trace, profiled.own_ns if own else None)
             else:

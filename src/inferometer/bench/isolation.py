@@ -69,7 +69,7 @@ class Round:
     Attributes:
         rows: Of each call the contender's place, begin and end on the host's clock, its ns, and ns of work after it.
         sent_ns: The host's clock when they were asked for.
-        received_ns: And when they were told.
+        received_ns: And when they were read.
         threads: How many more there are than before.
         broken: Functions that were replaced.
         took_ns: All of it in the process, without what a profiler takes to start and end.
@@ -151,7 +151,7 @@ class CandidateProcess:
                 cwd=self._folder.name, env=_environment(interpret=session.interprets),
             )  # fmt: skip
         os.close(writing)
-        self._said, self._closed = b"", False
+        self._received, self._closed = b"", False
         try:
             self._ask(session.as_request(), _START_S + session.limits.seconds)
         except BaseException:
@@ -236,7 +236,7 @@ class CandidateProcess:
 
     def _ask(self, request: Mapping[str, Any], limits_s: float) -> dict[str, Any]:
         assert self._process.stdin is not None
-        if self._said or (select.select([self._replies], [], [], 0)[0] and self.is_alive):
+        if self._received or (select.select([self._replies], [], [], 0)[0] and self.is_alive):
             raise CandidateFailed("it wrote to the channel of its replies")  # nothing was asked yet
         with suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -249,7 +249,7 @@ class CandidateProcess:
 
     def _next_line(self, limits_s: float) -> dict[str, Any]:
         until = time.monotonic() + limits_s
-        while b"\n" not in self._said:
+        while b"\n" not in self._received:
             ready, _, _ = select.select([self._replies], [], [], max(0.0, until - time.monotonic()))
             if not ready:
                 self.close()
@@ -258,8 +258,8 @@ class CandidateProcess:
             if not part:
                 words = self._last_words()
                 raise CandidateFailed(f"its process ended with {self._process.wait()}{words}")
-            self._said += part
-        line, self._said = self._said.split(b"\n", 1)
+            self._received += part
+        line, self._received = self._received.split(b"\n", 1)
         try:
             reply = json.loads(line)
         except ValueError as error:

@@ -11,7 +11,7 @@ from inferometer import __version__
 from inferometer.backends import require_backend
 from inferometer.bench.candidates import Candidate, Candidates
 from inferometer.bench.conditions import Watch
-from inferometer.bench.correct import Plan, Said, check_operator
+from inferometer.bench.correct import OnProgress, Plan, check_operator
 from inferometer.bench.evaluation import Evaluation
 from inferometer.bench.fast import Heat, time_heat
 from inferometer.bench.machine import Machine, describe_machine
@@ -34,7 +34,7 @@ def evaluate(
     pace: Pace | None = None,
     timer: TimerChoice | None = None,
     bounds: Device | None = None,
-    said: Said = lambda _: None,
+    on_progress: OnProgress = lambda _: None,
 ) -> Evaluation:
     """All that was asked; `pace` None: no times. `bounds`: the device whose bounds times are held against."""
     packages = [
@@ -47,9 +47,9 @@ def evaluate(
         for one in asked:
             for entrant in entries.entrants:
                 if entrant.serves(one.operator.name):
-                    results |= {_key(found): found for found in check_operator(one, entrant, plan, said)}
+                    results |= {_key(found): found for found in check_operator(one, entrant, plan, on_progress)}
             if pace is not None and watch is not None:
-                _time(one, entries.entrants, plan, pace, watch, machine, results, said)
+                _time(one, entries.entrants, plan, pace, watch, machine, results, on_progress)
     found = tuple(_bounded(each, bounds or machine.device) for each in results.values())
     run = _run(entries, plan, pace, timer, machine, found, Conditions() if watch is None else watch.conditions())
     return Evaluation(run, entries.refused, Losses(ALL_TABLES))
@@ -63,7 +63,7 @@ def _time(
     watch: Watch,
     machine: Machine,
     results: dict[tuple[str, str, str], ShapeResult],
-    said: Said,
+    on_progress: OnProgress,
 ) -> None:
     """Times of the base with each of the others into `results`; of whoever is right alone, without the other."""
     base, *others = entrants
@@ -74,7 +74,7 @@ def _time(
         return found is not None and found.is_right
 
     def run(heat: Heat) -> None:
-        for label, found in time_heat(heat, plan, pace, watch, machine.cache_bytes, said) if heat.shapes else ():
+        for label, found in time_heat(heat, plan, pace, watch, machine.cache_bytes, on_progress) if heat.shapes else ():
             for entrant, measured in zip(heat.entrants, found, strict=True):
                 key = (asked.operator.name, entrant.name, label)
                 if key not in timed and measured.says_something:

@@ -27,8 +27,10 @@ def choose_shapes(operator: Operator, words: str) -> ChosenShapes:
         InputError: It is neither, or the operator has no shape of that index.
     """
     if words == "tiny":
-        return ChosenShapes(operator, tuple((f"tiny {i}: {_said(args)}", args) for i, args in enumerate(operator.tiny)))
+        return ChosenShapes(operator, tuple((f"tiny {i}: {_text(args)}", args) for i, args in enumerate(operator.tiny)))
     known = {shape.index: shape for shape in operator.catalogue().shapes}
+    if not known:
+        raise InputError(f"{operator.name}: expected published shapes, found none", hint="--shapes tiny has its own.")
     wanted = sorted(known) if words == "all" else list(dict.fromkeys(_indices(words)))
     for index in wanted:
         if index not in known:
@@ -70,5 +72,5 @@ def _indices(words: str) -> Iterator[int]:
         yield from range(first, last + 1)
 
 
-def _said(args: Mapping[str, Any]) -> str:
+def _text(args: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in args.items())

@@ -43,8 +43,8 @@ def choose_timer(asked: Timer | None, device: str, of_profile: ProfileTimes, lim
         if why is None:
             return TimerChoice(timer, refused)
         refused[timer] = why
-    said = "; ".join(f"{name}: {why}" for name, why in refused.items())
-    raise Unavailable(f"no timer works on {device}: {said}", hint="--timer chooses another.")
+    text = "; ".join(f"{name}: {why}" for name, why in refused.items())
+    raise Unavailable(f"no timer works on {device}: {text}", hint="--timer chooses another.")
 
 
 def _try(timer: Timer, device: str, of_profile: ProfileTimes, limits: ProcessLimits) -> str | None:

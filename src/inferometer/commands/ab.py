@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options
+from inferometer.commands.options.backends import DecoderBackends
 from inferometer.commands.options.pages import check_output, choose_place, describe_page, warn_left_out, write_page
 
 if TYPE_CHECKING:
@@ -31,14 +32,14 @@ _MEASURING = ("model", "backends", "arms", "output", "traces")
     "each, in turns (A B, B A, …) after a warm-up. Prefill and decode stand apart; each path has its time, its share, "
     "the ratio to the first arm with an interval, a verdict that holds for all paths together, and the error of its "
     "operators on the first arm's inputs. Tokens per second come from runs without any instrument. Needs the extra "
-    "torch. On a CPU Triton's kernels are interpreted: right or wrong can be told, fast or slow can't.\n\n"
+    "torch. On a CPU Triton's kernels are interpreted: they show right or wrong, not fast or slow.\n\n"
     "--read TABLE looks over a table of this kind that another tool printed: which values stand in a wrong row, which "
     "key is missing, and the table put right.",
     example="inferometer ab tiny-llama --backends torch,triton --prompt-tokens 16 --new-tokens 4",
 )
 @click.argument("model", metavar="[MODEL]", required=False)
-@click.option("--backends", metavar="NAMES", help=(
-    "Backends, the base first: torch, compile, triton.  [default: torch,triton; torch,compile on a CPU]"))  # fmt: skip
+@click.option("--backends", metavar="NAMES", cls=DecoderBackends, help=(
+    "Backends, the base first: {backends}.  [default: torch,triton; torch,compile on a CPU]"))  # fmt: skip
 @click.option("--arm", "arms", metavar="CHOICE", multiple=True, help=(
     "One more arm, by operator: rms_norm=triton,attention=compile. Repeatable."))  # fmt: skip
 @click.option("--prompt-tokens", type=click.IntRange(1, 1_000_000), default=64, show_default=True, metavar="N",
@@ -141,7 +142,7 @@ def _measure(asked: _Asked, folder: Path | None, *, force: bool) -> "PathMeasure
     with working(per_second=0.5) as say:
         say(f"the model {asked.model}")
         engine = load_model(asked.model, device=device, dtype=asked.dtype, seed=asked.seed)
-        return measure_ab(engine, arms, plan, stores=folder, force=force, said=say)
+        return measure_ab(engine, arms, plan, stores=folder, force=force, on_progress=say)
 
 
 def _show(found: "PathComparison", layout: str, page: tuple[str, str] | None, left_out: Any, out: Output) -> None:

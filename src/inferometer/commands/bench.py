@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from inferometer.commands.base import FORMATS, Output, command, output_options
+from inferometer.commands.options.backends import CatalogueBackends
 from inferometer.commands.options.bench import BenchOptions, existing, parse_memory, require_device_apart
 from inferometer.commands.options.selection import Number, hardware_file_option
 
@@ -35,9 +36,9 @@ _TIMERS = ("cupti", "graph", "events", "host")
 )
 @click.argument("names", metavar="OPERATOR...", nargs=-1)
 @click.option("--candidate", metavar="FILE", help="The kernel.")
-@click.option("--backend", "backend_names", metavar="NAMES", multiple=True, help=(
-    "Backends, the base first: torch, compile, triton, flashinfer, vllm, sgl-kernel, aiter, reference, or all that can "
-    "run here.  [default: torch, unless a candidate is only checked]"))  # fmt: skip
+@click.option("--backend", "backend_names", metavar="NAMES", multiple=True, cls=CatalogueBackends, help=(
+    "Backends, the base first: {backends}, or all that can run here.  [default: torch, unless a candidate is only "
+    "checked]"))  # fmt: skip
 @click.option("--stage", type=click.Choice(("builds", "correct", "fast")), default="correct", show_default=True,
               help="What to check.")  # fmt: skip
 @click.option("--arch", "architectures", metavar="TARGET", multiple=True, help=(
@@ -107,11 +108,11 @@ def _evaluate(asked: "list[ChosenShapes]", file: Path | None, stage: str, asking
     bounds = asking.bounds()
     with working() as say:
         if stage == "correct":
-            return evaluate(asked, entries, plan, bounds=bounds, said=say)
+            return evaluate(asked, entries, plan, bounds=bounds, on_progress=say)
         say("a choice of the timer")
         timer = choose_timer(asking.timer, asking.on, device_times, limits)
         pace = Pace(timer.timer, asking.seconds_each())
-        return evaluate(asked, entries, plan, pace=pace, timer=timer, bounds=bounds, said=say)
+        return evaluate(asked, entries, plan, pace=pace, timer=timer, bounds=bounds, on_progress=say)
 
 
 def _build(

@@ -1,4 +1,4 @@
-"""`inferometer chat`: a model answers, and each answer's times, memory and kernels are told."""
+"""`inferometer chat`: a model answers, and each answer's times, memory and kernels are reported."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import click
 from click.core import ParameterSource
 
 from inferometer.commands.base import Output, command, output_options
+from inferometer.commands.options.backends import DecoderBackends
 from inferometer.commands.options.chat import find_prompt
 from inferometer.commands.options.chat_hf import HfAsked, chat_with_hf
 from inferometer.commands.options.chat_webgpu import WebGpuAsked, chat_with_webgpu
@@ -48,8 +49,8 @@ from inferometer.commands.options.selection import Number
 @click.option("--cold", is_flag=True, help="No warm-up: the first answer includes what is made at a first use.")
 @click.option("--record", "recording", metavar="OUT.ifm", help="Keep a recording of the answers for other commands.")
 @click.option("--force", is_flag=True, help="Replace OUT.ifm.")
-@click.option("--backend", "backends", metavar="CHOICE", multiple=True, help=(
-    "hf: torch, compile or triton, or by operator: rms_norm=triton,attention=compile. Repeatable.  "
+@click.option("--backend", "backends", metavar="CHOICE", multiple=True, cls=DecoderBackends, help=(
+    "hf: {backends}, or by operator: rms_norm=triton,attention=compile. Repeatable.  "
     "[default: torch]"))  # fmt: skip
 @click.option("--dtype", type=click.Choice(("float32", "bfloat16", "float16")), default="float32", show_default=True,
               help="hf: of weights and activations.")  # fmt: skip

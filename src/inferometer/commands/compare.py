@@ -1,4 +1,4 @@
-"""`inferometer compare`: why one run is slower than another, or that it can't be told."""
+"""`inferometer compare`: why one run is slower than another, or that it can't be known."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ _PERCENT = 100
 
 @command(
     "compare",
-    help="Compare two runs: what changed, and the cause, or that it can't be told.",
+    help="Compare two runs: what changed, and the cause, or that it can't be known.",
     example="inferometer compare normal/ slow/",
 )
 @click.argument("base", metavar="BASE")

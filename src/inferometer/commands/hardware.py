@@ -32,7 +32,7 @@ def _to_source(ctx: click.Context, param: click.Parameter, value: str | None) ->
     help="What devices can do at most: peaks, bandwidths, sizes, clocks, each with its source.\n\n"
     "Without NAME, all devices that there is data of. A device of your own comes from a JSON file; the one that --json "
     "prints of a NAME is such a file.\n\n"
-    "--measure times copies, products and launches on the device at hand, sets them beside its datasheet, and writes "
+    "--measure times copies, products and launches on the device at hand, sets them next to its datasheet, and writes "
     "such a file of it: bounds are then what this machine reaches, not what is promised. A GPU needs PyTorch.",
     example='inferometer hardware "H100 SXM"',
 )

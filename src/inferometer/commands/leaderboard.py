@@ -39,7 +39,7 @@ _MOST_BYTES = 512_000_000  # of all files: 100,000 results are some 90 MB
     "then by the importance-weighted score, or by speedup where no bound is known. Of two files the differences are "
     "shown too, shape by shape. With -o the ranking is a page as well.\n\n"
     "Without RESULTS the page has the catalogue's operators by importance, what H20, XPU-A and each --hardware allow, "
-    "S of the deployed kernels beside the published figures, and rooflines. With --json and without -o, only the data "
+    "S of the deployed kernels next to the published figures, and rooflines. With --json and without -o, only the data "
     "are printed and no page is made. A page is HTML that needs no network, at most 8 MB; in .md, Markdown.",
     example="inferometer leaderboard before.json after.json -o leaderboard.html",
 )

@@ -1,6 +1,6 @@
 """The command line: finds the commands, runs one, and turns every failure into one clear message and an exit code.
 
-0 done, 1 a check said no, 2 usage, 3 bad input, 4 a device or extra is missing, 70 a bug of ours.
+0 done, 1 a check failed, 2 usage, 3 bad input, 4 a device or extra is missing, 70 a bug of ours.
 """
 
 import gc

@@ -18,7 +18,7 @@ _PLAIN = {"spans": "step marks and ranges", "frames": "frames"}
 
 @command("record", help="Record a program as it runs: ops, kernels, steps, counters of device and host.\n\n"
          "COMMAND is run as it is typed, with its own input and output; the exit code is its own. What "
-         "is said of the recording goes to stderr.",
+         "is reported of the recording goes to stderr.",
          example="inferometer record -o run.ifm -- python generate.py --batch 8")  # fmt: skip
 @click.argument("words", nargs=-1, metavar="[--] COMMAND...", type=click.UNPROCESSED)
 @click.option("-o", "--output", default="run.ifm", show_default=True, metavar="NAME.ifm", help="The store to make.")
@@ -90,7 +90,7 @@ def _record_command(words: tuple[str, ...], store: Path, out: Output, options: d
 def _record_server(store: Path, out: Output, options: dict[str, Any]) -> int:
     from inferometer.record.server.server import record_server
 
-    def said(line: str) -> None:
+    def on_progress(line: str) -> None:
         click.echo(line, err=True)
 
     traces = options["traces"]
@@ -102,15 +102,15 @@ def _record_server(store: Path, out: Output, options: dict[str, Any]) -> int:
         traces=None if traces is None else Path(traces),
         force=options["force"],
         steps=options["steps"],
-        said=said,
+        on_progress=on_progress,
         stacks=options["stacks"],
         hz=options["hz"],
     )
     if out.form == "json":
         out.write_json(asdict(recorded))
     else:
-        said(f"{recorded.store}: {len(recorded.files)} traces of {recorded.engine}")
-        said(f"  inferometer summary {recorded.store}")
+        on_progress(f"{recorded.store}: {len(recorded.files)} traces of {recorded.engine}")
+        on_progress(f"  inferometer summary {recorded.store}")
     return 0
 
 

@@ -62,7 +62,7 @@ def run(
     from inferometer.reports.page.section import build_blocks
 
     with working() as say:
-        blocks = build_blocks(look, said=lambda name: say(f"the section {name}"))
+        blocks = build_blocks(look, on_progress=lambda name: say(f"the section {name}"))
         say("the page")
         text, left_out = _render(blocks, title, to)
     write_page(output, text, force=force)
@@ -102,7 +102,7 @@ def _show(output: str, to: str, blocks: "list[Block]", left_out: tuple[str, ...]
     if out.form != "json":
         say_page(output, out)
         return
-    said = describe_page(output, to, left_out)
-    said["sections"] = [block.name for block in blocks if not block.lacking]
-    said["lacking"] = {block.name: block.lacking for block in blocks if block.lacking}
-    out.write_json(said)
+    on_progress = describe_page(output, to, left_out)
+    on_progress["sections"] = [block.name for block in blocks if not block.lacking]
+    on_progress["lacking"] = {block.name: block.lacking for block in blocks if block.lacking}
+    out.write_json(on_progress)

@@ -1,4 +1,4 @@
-"""`inferometer steps`: the steps of an engine, by phase and by context, and what clients waited for beside them."""
+"""`inferometer steps`: the steps of an engine, by phase and by context, and what clients waited for next to them."""
 
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ _PHASES = ("prefill", "decode", "mixed", "unknown")
 @click.option(
     "--serving",
     metavar="FILE",
-    help="Set what clients waited for beside the steps: JSON of vLLM's or SGLang's serving benchmark.",
+    help="Set what clients waited for next to the steps: JSON of vLLM's or SGLang's serving benchmark.",
 )
 @click.option("--serving-run", type=int, metavar="N", help="Of a --serving FILE with several runs, this one, from 0.")
 @top_option("Steps and classes", default=20)
@@ -63,5 +63,5 @@ def _beside(
 
     if serving is not None:
         return found.beside(read_serving(serving, serving_run, limits=source.limits()))
-    said = serving_of(trace, found.run)
-    return found if said is None else found.beside(said)
+    logged = serving_of(trace, found.run)
+    return found if logged is None else found.beside(logged)

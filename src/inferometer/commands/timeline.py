@@ -9,7 +9,7 @@ from inferometer.commands.base import FORMATS, Output, TraceArgument, command, o
 from inferometer.commands.options.selection import between_option, device_option, rank_option, stream_option, top_option
 
 _PIPE_WIDTH = 60
-_BESIDE = 36  # columns that rank, device and stream take beside the strip
+_BESIDE = 36  # columns that rank, device and stream take next to the strip
 _LEAST = 20
 
 

@@ -10,7 +10,7 @@ and launches late, and only the first says what to change. Modules of `evidence`
 
 Idle time is accounted for. `evidence/idle_kinds.py` gives each gap one kind; `launch_bound` speaks of one of them,
 `idle_device` of the others (`evidence/idle_host.py`, `evidence/idle_queue.py`), and each states its `idle_ns`.
-`examined.py` sets their sum beside the idle time of `timeline`, so what no finding accounts for is printed, too.
+`examined.py` sets their sum next to the idle time of `timeline`, so what no finding accounts for is printed, too.
 `analyses/timeline/host_activity.py` parts the gaps by what the launching thread did, `evidence/host_path.py` finds
 the frames that were open for most of them; both are exact overlaps. `analyses/timeline/budget.py` makes the table
 that adds up to the device's window; a finding names the rows that it speaks of (`parts`).
@@ -22,5 +22,5 @@ text.
 Severity follows size: a rule has a `Scale` of shares, and the page of findings is made from the words that give its
 reasons. Rules know no labels: what a kernel is, they ask `names`, and what its role takes elsewhere in the run, the
 steps. What a log calls its device is never taken for a chip. A finding's `size_ns` is time spent; what could be saved
-stands in the evidence, beside the rate or the part that it is measured against.
+stands in the evidence, next to the rate or the part that it is measured against.
 """

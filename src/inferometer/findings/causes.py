@@ -1,4 +1,4 @@
-"""Which finding names the cause of another, so that one cause isn't told as many; and the order that follows.
+"""Which finding names the cause of another, so that one cause isn't reported as many; and the order that follows.
 
 Rules look at the same time from several sides: where each layer waits for a number from the device, the device idles
 (`idle_device`), its kernels start late (`launch_bound`), and the call that waits is known (`sync_points`). All three

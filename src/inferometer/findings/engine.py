@@ -109,7 +109,7 @@ def find_findings(
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
         steps: The steps of the trace's first run, where they are made already.
         rules: Ask these alone; none: all.
-        launches: What the analyses make of the trace's launches, where somebody asks them beside the rules.
+        launches: What the analyses make of the trace's launches, where somebody asks them besides the rules.
         most_launches: Don't ask about launches where the trace has more.
 
     Raises:

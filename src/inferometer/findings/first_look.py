@@ -67,7 +67,7 @@ def first_look(
         model: Dimensions of the model that ran; None: the bundled ones of the name in the file, where they agree.
         device: What it ran on, if the user knows.
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
-        launches: What the analyses make of the launches, where somebody asks them beside the rules.
+        launches: What the analyses make of the launches, where somebody asks them besides the rules.
     """
     count = trace.launches.select(pl.len()).collect().item()
     steps = step_table(trace) if trace.steps.select(pl.len()).collect().item() else None

@@ -53,7 +53,7 @@ class Evidence:
         device: The device, if the user named it. What a log calls the device is no evidence of a chip.
         bandwidths: Of memory, bytes/s, where the device isn't known.
         steps: The run's steps, where they are made already.
-        launches: What the analyses make of the trace's launches, where somebody asks them beside the rules.
+        launches: What the analyses make of the trace's launches, where somebody asks them besides the rules.
         most_launches: Rules about launches are silent where the trace has more; None: they never are for that.
     """
 
@@ -242,7 +242,7 @@ class Evidence:
 class Rule:
     """One kind of oddity. `find` yields nothing where it isn't, or where what it needs wasn't recorded.
 
-    It runs beside other rules on threads: it changes nothing that others see, the evidence least of all.
+    It runs in parallel with other rules on threads: it changes nothing that others see, the evidence least of all.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Where the bytes come from: a file, a gzip file, or standard input; plain or compressed is told by content.
+"""Where the bytes come from: a file, a gzip file, or standard input; plain or compressed is recognised by content.
 
 Compression and damage are handled here so that formats see plain bytes: several gzip members follow each other,
 a `.gz` name on plain text is plain text, a cut or damaged stream ends early and says so in `Stream.damage`.

@@ -59,7 +59,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         vendor: Who makes it.
         arch: The compiler's target (`sm_90`, `gfx942`).
         aliases: What tools call it. Case, punctuation and the vendor's name don't count; a final `*` is any end.
-        shared_names: What tools call it and others alike; told apart by multiprocessors and memory.
+        shared_names: What tools call it and others alike; distinguished by multiprocessors and memory.
         matrix: Peaks of the matrix units, by the type of what is multiplied; fp8 and 16 bits with fp32 sums.
         vector: Peaks of the vector units.
         memory: Capacity of its memory.

@@ -77,7 +77,7 @@ def infer_devices(
 ) -> tuple[Device, ...]:
     """Every device with these properties, for one that has no name: a guess to be named as one, never a fact.
 
-    Multiprocessors and one more property must be told and agree; none may differ.
+    Multiprocessors and one more property must be known and agree; none may differ.
     """
     if multiprocessors is None or (memory_bytes is None and compute_capability is None):
         return ()

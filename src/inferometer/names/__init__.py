@@ -5,9 +5,9 @@ decode("nvjet_tst_128x112_64x7_1x2_h_bz_splitK_TNT").short_name
 
 `names/canonical.py` makes one text of all spellings of a kernel's name: demangled, without return types and
 parameters, with one way to write casts, lambdas and anonymous namespaces. `reading.py` takes it apart. Each naming
-family is a file that declares a `GRAMMAR`; `decoding.py` asks them in the order in which their answers can be
-trusted: exact forms, namespaces, lists of known functions (`lists/*.json`, each with its source), words. What a name
-doesn't tell is null, and `evidence` says which rule answered and how well it is founded. Names are decoded, never
+family is a file of `grammars/` that declares a `GRAMMAR`; `decoding.py` asks them in the order in which their answers
+can be trusted: exact forms, namespaces, lists of known functions (`lists/*.json`, each with its source), words. What a
+name doesn't tell is null, and `evidence` says which rule answered and how well it is founded. Names are decoded, never
 launches: millions of these have a few hundred names.
 """
 

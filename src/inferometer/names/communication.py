@@ -1,4 +1,4 @@
-"""Which kernels move data between devices, and by which collective, told from their names.
+"""Which kernels move data between devices, and by which collective, recognised from their names.
 
 Sources: the public kernels of NCCL and RCCL, MSCCL and MSCCL++, NVSHMEM, PyTorch's symmetric memory, vLLM, SGLang and
 aiter (custom and quick all-reduce), TensorRT-LLM and FlashInfer (one-shot, two-shot, Lamport, fused with a norm),

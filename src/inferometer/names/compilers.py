@@ -1,4 +1,4 @@
-"""Python frames that compile, tune or build kernels, told from their file and function.
+"""Python frames that compile, tune or build kernels, recognised from their file and function.
 
 Source: the files of Triton (compiler, runtime, backends), PyTorch (dynamo, inductor, cpp_extension), FlashInfer,
 DeepGEMM and TVM FFI. The same files also hold what runs at every launch (`launch_metadata`, `_init_handles`,

@@ -6,8 +6,8 @@ launched by cuBLAS; the name can't tell.
 
 import re
 
-from inferometer.names.cublas import INSTRUCTIONS
 from inferometer.names.dtypes import TYPES, product
+from inferometer.names.grammars.cublas import INSTRUCTIONS
 from inferometer.names.kernel_name import Evidence, KernelName
 from inferometer.names.short_names import short, size
 

@@ -87,5 +87,5 @@ def _route(space: str, letter: str) -> tuple[Grammar, ...]:
 
 @cache
 def _grammars() -> tuple[Grammar, ...]:
-    found: dict[str, Grammar] = collect("inferometer.names", "GRAMMAR")
+    found: dict[str, Grammar] = collect("inferometer.names.grammars", "GRAMMAR", group="inferometer.names")
     return tuple(sorted(found.values(), key=lambda grammar: (_ORDER.index(grammar.reads), grammar.name)))

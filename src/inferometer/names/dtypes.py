@@ -34,7 +34,7 @@ TYPES = {
 FLOATS = frozenset({"bf16", "fp16", "fp32", "tf32", "fp64", "fp8_e4m3", "fp8_e5m2", "mxfp8", "mxfp4", "nvfp4"})
 NARROW = FLOATS - {"fp32", "tf32", "fp64"}
 
-_SCALED = (  # an element type beside the type of its block's scale
+_SCALED = (  # an element type next to the type of its block's scale
     (re.compile(r"nv_float4_t|float_e2m1_t.*float_ue4m3_t"), "nvfp4"),
     (re.compile(r"mx_float4_t|float_e2m1_t.*float_ue8m0_t"), "mxfp4"),
     (re.compile(r"mx_float8_t|float_e[45]m[32]_t.*float_ue8m0_t"), "mxfp8"),

@@ -2,7 +2,7 @@
 
 The class of a label is what it says without its layer: `matmul_rmsnorm_fused:L0.ffn_down` and
 `matmul_rmsnorm_fused:ffn_down:L0` are both `matmul_rmsnorm_fused:ffn_down`. A name that isn't such a label, like that
-of a CUDA kernel, is a class of its own, without layer or role. What a label means is told by `webgpu.py`.
+of a CUDA kernel, is a class of its own, without layer or role. What a label means is recognised by `webgpu.py`.
 """
 
 import re

@@ -77,7 +77,7 @@ def base_functions() -> dict[str, Known]:
                     owners.setdefault(function, {}).setdefault(item.library, (item.library, family))
     found: dict[str, Known] = {}
     for function, known in owners.items():
-        originals = [told for library, told in known.items() if library != "sgl_kernel"] or list(known.values())
+        originals = [stated for library, stated in known.items() if library != "sgl_kernel"] or list(known.values())
         if _DISTINCTIVE.match(function) and len(originals) == 1:
             found[function] = originals[0]
     return found

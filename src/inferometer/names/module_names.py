@@ -134,18 +134,18 @@ def _count(segments: _Segments) -> int:
     return sum(segment is not None for segment in segments)
 
 
-def _told(order: _Order, children: Sequence[str]) -> list[str | None]:
+def _known_kinds(order: _Order, children: Sequence[str]) -> list[str | None]:
     kinds = tuple(dict.fromkeys(entry.kind for entry in order))
     return [_kind(kinds, name) for name in children]
 
 
 def _fit(order: _Order, children: Sequence[str]) -> _Segments | None:
     """The children by an order; null where they don't keep to it."""
-    told = _told(order, children)
+    kinds = _known_kinds(order, children)
     is_container = any(entry.is_repeated for entry in order)
-    if not is_container and _has_stranger(told, children):
+    if not is_container and _has_stranger(kinds, children):
         return None
-    entries = _by_count(order, told) if is_container else _by_place(order, told)
+    entries = _by_count(order, kinds) if is_container else _by_place(order, kinds)
     if entries is None:
         return None
     segments = [Segment(entry.name, entry.name) if entry else None for entry in entries]
@@ -156,26 +156,26 @@ def _fit(order: _Order, children: Sequence[str]) -> _Segments | None:
 
 def _by_kind(order: _Order, children: Sequence[str]) -> _Segments:
     """The children whose kind tells their name, whatever the order; of any kind, if each is there once."""
-    told = _told(order, children)
+    kinds = _known_kinds(order, children)
     entries = Counter(entry.kind for entry in order)
-    counts = Counter(kind for kind in told if kind)
-    is_whole = not _has_stranger(told, children) and all(entries[kind] == count == 1 for kind, count in counts.items())
+    counts = Counter(kind for kind in kinds if kind)
+    is_whole = not _has_stranger(kinds, children) and all(entries[kind] == count == 1 for kind, count in counts.items())
     names = {entry.kind: entry.name for entry in order if is_whole or entry.kind in _conventions().plain}
     alone = {kind for kind in names if counts[kind] == entries[kind] == 1}
-    return _without_doubles([Segment(names[kind], names[kind]) if kind in alone else None for kind in told])
+    return _without_doubles([Segment(names[kind], names[kind]) if kind in alone else None for kind in kinds])
 
 
-def _has_stranger(told: Sequence[str | None], children: Sequence[str]) -> bool:
+def _has_stranger(kinds: Sequence[str | None], children: Sequence[str]) -> bool:
     """Whether there is a child that any order of such a parent would have a place for."""
-    return any(kind is None and _must_fit(name) for kind, name in zip(told, children, strict=True))
+    return any(kind is None and _must_fit(name) for kind, name in zip(kinds, children, strict=True))
 
 
-def _by_count(order: _Order, told: Sequence[str | None]) -> list[_Entry | None]:
+def _by_count(order: _Order, kinds: Sequence[str | None]) -> list[_Entry | None]:
     """Entries of the kinds of which there are as many children as names."""
-    entries: list[_Entry | None] = [None] * len(told)
-    for kind in {kind for kind in told if kind}:
+    entries: list[_Entry | None] = [None] * len(kinds)
+    for kind in {kind for kind in kinds if kind}:
         named = [entry for entry in order if entry.kind == kind]
-        places = [place for place, other in enumerate(told) if other == kind]
+        places = [place for place, other in enumerate(kinds) if other == kind]
         if len(named) == 1 and named[0].is_repeated:
             named *= len(places)
         if len(named) == len(places):
@@ -184,13 +184,13 @@ def _by_count(order: _Order, told: Sequence[str | None]) -> list[_Entry | None]:
     return entries
 
 
-def _by_place(order: _Order, told: Sequence[str | None]) -> list[_Entry | None] | None:
+def _by_place(order: _Order, kinds: Sequence[str | None]) -> list[_Entry | None] | None:
     """Entries of the children that can be only one; null where the children aren't in this order, or not complete."""
-    for kind in {kind for kind in told if kind}:
+    for kind in {kind for kind in kinds if kind}:
         named = [entry for entry in order if entry.kind == kind]
-        if not sum(not entry.is_optional for entry in named) <= told.count(kind) <= len(named):
+        if not sum(not entry.is_optional for entry in named) <= kinds.count(kind) <= len(named):
             return None
-    first, last = _align(order, told), _align(order[::-1], told[::-1])
+    first, last = _align(order, kinds), _align(order[::-1], kinds[::-1])
     if first is None or last is None:
         return None
     ends = len(order) - 1
@@ -200,11 +200,11 @@ def _by_place(order: _Order, told: Sequence[str | None]) -> list[_Entry | None] 
     ]
 
 
-def _align(order: _Order, told: Sequence[str | None]) -> list[int | None] | None:
+def _align(order: _Order, kinds: Sequence[str | None]) -> list[int | None] | None:
     """The earliest entry for each child, one behind the other."""
     places: list[int | None] = []
     place = 0
-    for kind in told:
+    for kind in kinds:
         if kind is None:
             places.append(None)
             continue

@@ -48,8 +48,8 @@ def module_paths(parents: Sequence[int], recorded: Sequence[str]) -> list[Module
 
     The root of a whole model (`Qwen3ForCausalLM_0`) has no segment: its own path is its class, its children's begin
     with `model`. A root that is a part (`Qwen3Model_0`) has the name that it has in the whole. Of several roots that
-    would share paths (a draft model beside its target) the largest takes them, the others begin with the recorded name.
-    A wrapper (`torch.compile`) and what it wraps share one path.
+    would share paths (a draft model next to its target) the largest takes them, the others begin with the recorded
+    name. A wrapper (`torch.compile`) and what it wraps share one path.
 
     An index counts siblings by their first call. Where the trace begins inside a pass and holds a later one, the order
     wraps around. That shows, and is undone, where children of the nodes open at the start were called only after these
@@ -219,7 +219,7 @@ def _claims(tree: _Tree, root: int, segment: Segment | None) -> dict[str, str]:
         root = tree.children[root][0]
     named = zip(tree.children[root], tree.child_segments(root), strict=True)
     return {tree.classes[root]: tree.recorded[root]} | {
-        told.text: tree.recorded[child] for child, told in named if told
+        known.text: tree.recorded[child] for child, known in named if known
     }
 
 

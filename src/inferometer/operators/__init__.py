@@ -1,6 +1,6 @@
 """Operators of LLM inference that cost time in production: what they mean, what they take, how fast they can be.
 
-One file an operator, named after it, with its published shapes in a JSON file beside it. `operators()` finds them all.
+One file an operator, named after it, with its published shapes in a JSON file next to it. `operators()` finds them all.
 
 An `OPERATOR` (`operators/operator.py`) is plain functions: `inputs` and `reference` need torch, `cost` and `work`
 don't. `cost` counts as the published catalogue does, `work` is the least that any implementation must do; `bounds.py`

@@ -8,7 +8,7 @@ makes that bound None, never 0.
 - matrix: products, each size rounded up to the instructions' tile, at the peak of the matrix units for the dtype; or
   without rounding at the peak of fp32 on vector units, where that is quicker (a row or two).
 - vector: other arithmetic at the peak of fp32.
-- special: exp, rsqrt and the like: on the special-function units, and beside them by polynomials on the vector units.
+- special: exp, rsqrt and the like: on the special-function units, and next to them by polynomials on the vector units.
 - memory: bytes that must move, at the bandwidth of device memory; `memory_warm` the same from L2, where they fit.
 """
 

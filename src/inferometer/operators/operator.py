@@ -38,7 +38,7 @@ class Operator:
         settings: The `args` that the reference takes too: what isn't a size of a tensor.
         tiny: Shapes for tests without a GPU: odd sizes, and a case of each branch.
         updates: Inputs that production updates in place, by name, and the output that holds the result.
-        tolerance: By output, where the dtype's usual one is not right; with the reason beside it.
+        tolerance: By output, where the dtype's usual one is not right; with the reason next to it.
         exact: Outputs that must agree to the bit though they are no integers.
         quantised: Outputs of few bits that round an exactly defined number: nearly all must be that number's.
     """

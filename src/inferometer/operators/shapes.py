@@ -1,4 +1,4 @@
-"""The published part of an operator: importance, shapes, and the figures that stand beside them; `NAME.json`."""
+"""The published part of an operator: importance, shapes, and the figures next to them; `NAME.json`."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -63,7 +63,8 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """All that was published of one operator.
 
     `importance`: its share of GPU time over `profiles` of 1,303 production profiles; the shares of all add up to
-    1.09, as profiles overlap. `status`: from traces, or `curated`. `dtype`: whose peak its work is charged to.
+    1.09, as profiles overlap. `status`: from traces, `curated`, or `unpublished`: then there are no shapes. `dtype`:
+    whose peak its work is charged to.
     """
 
     source: str
@@ -84,13 +85,22 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 @cache
 def read_catalogue(operator: str) -> Catalogue:
-    """What `OPERATOR.json` holds."""
+    """What `OPERATOR.json` holds; of an operator without that file nothing is published."""
     from importlib.resources import files
 
-    data = (files("inferometer.operators.catalogue") / f"{operator}.json").read_bytes()
-    found = msgspec.json.decode(data, type=Catalogue)
+    file = files("inferometer.operators.catalogue") / f"{operator}.json"
+    if not file.is_file():
+        return _unpublished(operator)
+    found = msgspec.json.decode(file.read_bytes(), type=Catalogue)
     shapes = tuple(msgspec.structs.replace(shape, args=_expand(shape.args)) for shape in found.shapes)
     return msgspec.structs.replace(found, shapes=shapes)
+
+
+def _unpublished(operator: str) -> Catalogue:
+    return Catalogue(
+        source="", id="", operator=operator, dtype="", status="unpublished", phase="", importance=0.0, profiles=0,
+        upstream={}, shapes=(),
+    )  # fmt: skip
 
 
 def _expand(args: Mapping[str, Any]) -> dict[str, Any]:

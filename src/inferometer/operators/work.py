@@ -58,7 +58,7 @@ class Work:
         read_bytes: Inputs that it needs, once each: of a cache or pool only the rows that it touches.
         written_bytes: Outputs, updated in place where production does.
         chain: Arithmetic instructions of which each needs the one before: of a recurrence, steps times those of one.
-        assumes: What isn't told by the shape, in words: how tokens are spread over experts.
+        assumes: What the shape doesn't say, in words: how tokens are spread over experts.
     """
 
     dtype: str | None = None

@@ -64,7 +64,7 @@ def find_rank() -> int | None:
 
 
 def describe(facts: "Facts", recorded: dict[str, bool]) -> "Facts":
-    """`facts` with what can be told when a recording begins."""
+    """`facts` with what can be known when a recording begins."""
     from inferometer.trace.facts import Device, NamedId
 
     rank = find_rank()

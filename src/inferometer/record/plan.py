@@ -1,4 +1,4 @@
-"""What a recorded process is told by its environment: where its part goes, the common clock, what to record.
+"""What a recorded process is given in its environment: where its part goes, the common clock, what to record.
 
 `INFEROMETER_RECORD` holds it as JSON, and `PYTHONPATH` begins with the folder `hook`, whose `sitecustomize.py` every
 Python started below runs before anything else. Processes hand both on to their children, as environments are.
@@ -14,7 +14,7 @@ from inferometer.record.clock import Clock
 
 VARIABLE = "INFEROMETER_RECORD"
 HOOK = Path(__file__).parent / "hook"
-NOTES = ".python.txt"  # what a process's hook says of itself, beside its part: PID.python.txt
+NOTES = ".python.txt"  # what a process's hook says of itself, next to its part: PID.python.txt
 PART = ".ifm"
 
 

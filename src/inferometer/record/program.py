@@ -116,7 +116,7 @@ def _load() -> None:
         import inferometer.record.counters.sampler
         import inferometer.record.journal.journal  # noqa: F401
     except ImportError:
-        return  # said when the counters can't be started
+        return  # reported when the counters can't be started
 
 
 def _plan(parts: Path, options: Options, seconds: float | None) -> tuple[dict[str, str], Clock]:

@@ -5,7 +5,7 @@
             with inferometer.step(phase="decode", batch=8):
                 model(batch)
 
-What can't be recorded is said once (`recording.remarks`, and the store's notes); the rest goes on, and nothing is
+What can't be recorded is reported once (`recording.remarks`, and the store's notes); the rest goes on, and nothing is
 raised into the program once it runs. Workers that the program starts meanwhile (forked, spawned, other Pythons) record
 into their own parts, which are joined at the end: see `workers`. A second recording within one makes a second store:
 it has counters of its own, and the same ops (see `sharing`).

@@ -1,6 +1,6 @@
 """Waits for the import of torch. Plain old Python that loads nothing: it also runs in Pythons that we don't know.
 
-`say` is told where torch can't be followed.
+`say` is called where torch can't be followed.
 """
 
 import sys

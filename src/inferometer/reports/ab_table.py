@@ -23,7 +23,7 @@ def render_ab_table(comparison: PathComparison, candidate: str | None = None) ->
 
     Args:
         comparison: Of two arms or more.
-        candidate: The arm beside the base; by default the second.
+        candidate: The arm next to the base; by default the second.
 
     Raises:
         UnknownName: No such candidate.

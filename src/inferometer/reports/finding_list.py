@@ -46,7 +46,7 @@ def render_findings(result: Findings, *, is_terminal: bool) -> str:
 
 
 def _grid(result: Findings) -> Table:
-    """Number, severity, and all that is said."""
+    """Number, severity, and all that is reported."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(no_wrap=True)
@@ -75,5 +75,5 @@ def _aside(finding: Finding) -> str:
     """Size, share and rule: ` (2.400 ms, 31.0 %; idle_device)`."""
     size = "" if finding.size_ns is None else format_duration(finding.size_ns)
     share = "" if finding.share is None else format_share(finding.share)
-    told = ", ".join(filter(None, (size, share)))
-    return f" ({'; '.join(filter(None, (told, clean(finding.rule))))})"
+    known = ", ".join(filter(None, (size, share)))
+    return f" ({'; '.join(filter(None, (known, clean(finding.rule))))})"

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all: written beside their place, and moved there at the end."""
+"""Files and folders that appear whole or not at all: written next to their place, and moved there at the end."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ def check_place(path: Path, *, force: bool = False) -> None:
 
 
 class NewFile:
-    """A file beside `path` that becomes `path` when the block ends without an error, and vanishes otherwise.
+    """A file next to `path` that becomes `path` when the block ends without an error, and vanishes otherwise.
 
     An OSError in the block (a full disk) becomes an `InputError` that names `path`.
 

@@ -99,7 +99,7 @@ def _every_layer(apart: "PathComparison | None") -> Iterator[Part]:
 
 
 def _icicles(found: "PathComparison") -> Chart:
-    """All arms beside each other, widths on one scale."""
+    """All arms side by side, widths on one scale."""
     totals = {arm: sum(row.arms[arm].steady_ns for row in found.rows if row.parent is None and arm in row.arms)
               for arm in found.arms}  # fmt: skip
     arms = [arm for arm in found.arms if totals[arm]]
@@ -123,8 +123,8 @@ def _icicles(found: "PathComparison") -> Chart:
         )
     levels = 1 + max(row.depth for row in found.rows)
     layout = {"annotations": titles, "uniformtext": {"minsize": 10, "mode": "hide"}, "margin": {"t": 32}}
-    said = ", ".join(f"{arm} {format_duration(totals[arm])}" for arm in arms)
-    alt = f"Time of a repetition by call path: {said}. {_main_fact(found)}"
+    stated = ", ".join(f"{arm} {format_duration(totals[arm])}" for arm in arms)
+    alt = f"Time of a repetition by call path: {stated}. {_main_fact(found)}"
     return Chart("Icicles of the arms, one scale", alt, data, layout, height=80 + _LEVEL_PX * levels)
 
 

@@ -23,7 +23,7 @@ _GROUPED = ("mu_base", "mu_candidate")
 _NOTE = "*Note: where calls of a function overlap in a cycle their times add up, so that a β above 100% is no mistake.*"
 _ADVICE = (
     "**Recommendation:** Begin with the function of the highest **Suspicion Score** above, and hold the change of its "
-    "share (β) against that of the metrics beside it (μ)."
+    "share (β) against that of the metrics next to it (μ)."
 )
 _ORDER = "One row for each function, metric and device of either run, highest **Suspicion Score** first."
 _LEGEND = """\

@@ -20,7 +20,7 @@ from inferometer.trace.trace import Trace
 
 _KEPT = AS_THEY_ARE | {"unit", "phase", "interpolation", "level"}
 _JSON = frozenset({"scalars", "fields"})
-_LEFT_OUT = "variables of the environment beside the events (left out)"
+_LEFT_OUT = "variables of the environment next to the events (left out)"
 _COMMAND = "Command: "
 Texts = dict[tuple[str, str], list[str]]
 

@@ -40,7 +40,7 @@ def write_csv(frame: pl.LazyFrame, file: BinaryIO) -> int:
 
 
 def write_about(trace: Trace, rows: Mapping[str, int], path: Path) -> None:
-    """Facts and losses of the trace, and the rows of each table, as JSON beside the tables."""
+    """Facts and losses of the trace, and the rows of each table, as JSON next to the tables."""
     about: dict[str, Any] = {"facts": trace.facts, "losses": trace.losses.as_dict(), "rows": rows}
     path.write_bytes(msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
 

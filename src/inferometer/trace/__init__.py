@@ -32,7 +32,7 @@ Parquet files, several for a large table. Opening it reads `facts.json`, and che
 files of the tables asked for (about 5 GB/s): flipped bits are an error, never numbers. A question then reads its
 columns.
 
-- It is written to a hidden folder beside its place and moved there when it is whole.
+- It is written to a hidden folder next to its place and moved there when it is whole.
 - The schema has a major and a minor version. A newer major version is refused with a message. Columns that an older
   store lacks are null, columns that this version doesn't know are passed over.
 - Refused: a `facts.json` that isn't a store's, a file name that is not a plain `table-00000.parquet` (so no path

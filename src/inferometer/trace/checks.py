@@ -32,10 +32,10 @@ def check_calls(out: TraceBuilder) -> None:
     )
     out.losses.count("correlation_in_several_processes", shared, category="calls")
     launches = out.frame("launches").filter(pl.col("correlation_id").is_not_null())
-    told = pl.col("process").is_not_null()  # where nobody says whose a launch is, a call of any process will do
+    known = pl.col("process").is_not_null()  # where nobody says whose a launch is, a call of any process will do
     ids = [
-        (launches.filter(told), ["rank", "process", "correlation_id"]),
-        (launches.filter(~told), ["rank", "correlation_id"]),
+        (launches.filter(known), ["rank", "process", "correlation_id"]),
+        (launches.filter(~known), ["rank", "correlation_id"]),
     ]
     without = [some.join(calls, on=key, how="anti", nulls_equal=True).select(pl.len()) for some, key in ids]
     orphans = sum(count.item() for count in pl.collect_all(without))

@@ -99,15 +99,15 @@ def _joined(texts: Iterable[str | None]) -> str:
 
 def _agreed(what: str, values: Sequence[T | None], parts: Sequence[TracePart], differing: list[str]) -> T | None:
     """The one value that all files that have any name; None, and a line in `differing`, when they name several."""
-    said: dict[T, str] = {}
+    text: dict[T, str] = {}
     for value, part in zip(values, parts, strict=True):
         if value is not None:
-            said.setdefault(value, part.file)
-    if len(said) > 1:
-        each = [f"{value} ({file})" for value, file in said.items()]
+            text.setdefault(value, part.file)
+    if len(text) > 1:
+        each = [f"{value} ({file})" for value, file in text.items()]
         differing.append(f"The files differ in {what}: {listed(each)}.")
         return None
-    return next(iter(said), None)
+    return next(iter(text), None)
 
 
 def _agreed_items(

@@ -43,7 +43,7 @@ KINDS: dict[str, Kind] = {
         Kind(
             "array_not_closed", "info", "A bare array of events without its closing bracket, which the format allows."
         ),
-        Kind("unreadable_header", "warning", "A field beside the events could not be read."),
+        Kind("unreadable_header", "warning", "A field next to the events could not be read."),
         Kind(
             "several_trace_objects", "info", "The file holds an array of trace objects; all were read into one trace."
         ),
@@ -59,7 +59,7 @@ KINDS: dict[str, Kind] = {
             "info",
             "Environment variables of the recorded process: left out of the trace, but the original file holds them.",
         ),
-        Kind("field_not_searched", "info", "A field beside the events that is too large to be searched for secrets."),
+        Kind("field_not_searched", "info", "A field next to the events that is too large to be searched for secrets."),
         Kind("missing_file", "info", "A file that belongs to the recording is not there."),
         Kind("unreadable_file", "error", "A file that belongs to the recording can't be read; the others were."),
         Kind("missing_column", "warning", "A column that the format has is not in the file; read as null."),

@@ -2,7 +2,7 @@
 
 `facts.json` holds the schema version, the facts, the losses and, for each table, its rows, its files and their
 checksums. A table may have several files (`launches-00000.parquet`, …); their rows follow each other. A store is
-written beside its place and then moved there: what is there is whole. One of a newer major schema is refused.
+written next to its place and then moved there: what is there is whole. One of a newer major schema is refused.
 """
 
 import re

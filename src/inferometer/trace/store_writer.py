@@ -133,7 +133,7 @@ def replace_manifest(folder: Path, text: bytes) -> None:
 
 
 class StoreFolder:
-    """A folder beside `path` that becomes `path` when the block ends without an error, and vanishes otherwise."""
+    """A folder next to `path` that becomes `path` when the block ends without an error, and vanishes otherwise."""
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
         check_name(path)

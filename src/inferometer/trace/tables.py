@@ -401,7 +401,7 @@ SELECTIONS = Table(
     [
         Column("op", _TEXT, "The operator."),
         Column("variant", _TEXT, "The kernel chosen."),
-        Column("reason", _TEXT, "Why, as the engine says.", "not said"),
+        Column("reason", _TEXT, "Why, as the engine says.", "not recorded"),
         Column("time_ns", _I64, "When, ns on the trace's clock.", "no time stamp"),
         _RANK,
     ],

@@ -34,7 +34,7 @@ class Trace:
     `trace.launches` and `trace.tables["launches"]` are the same LazyFrame with exactly the declared columns. A table
     that the source can't fill is there and empty; asking for one that was not *read* raises `InputError`, since an
     empty answer would be a wrong one. `scope` names those that were read; the losses of a store may count more. Close
-    it (or use `with`) to drop temporary files early. `names` are people and machines that the source named beside its
+    it (or use `with`) to drop temporary files early. `names` are people and machines that the source named next to its
     events: what a copy to share must not hold; they are known to who opened the source, and written nowhere.
     """
 

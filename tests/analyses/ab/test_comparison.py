@@ -1,4 +1,4 @@
-"""An A/B by call path: what each path took, whether it differs, where that comes from, and what a reader is told."""
+"""An A/B by call path: what each path took, whether it differs, where that comes from, and what is reported."""
 
 import csv
 import json

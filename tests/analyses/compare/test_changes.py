@@ -275,7 +275,7 @@ def test_times_by_cycle_are_conserved_too(base, candidate):
 def test_the_generator_s_slower_kernel_comes_first_and_nothing_else_changed(shared_data, tmp_path):
     tool = shared_data.parent / "tools" / "gen_kineto.py"
     if not tool.is_file():
-        pytest.skip("needs the generator of traces in shared/tools beside the repository")
+        pytest.skip("needs the generator of traces in shared/tools next to the repository")
     traces = []
     for name, more in (("a.json", ()), ("b.json", ("--slow", "silu", "1.3"))):
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""Runs compared in the steps that `steps` shows: marked by engines or ranges, or found, phase by phase where told."""
+"""Runs compared in the steps that `steps` shows: marked by engines or ranges, or found, by phase where known."""
 
 from collections.abc import Sequence
 from dataclasses import replace

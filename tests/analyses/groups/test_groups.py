@@ -369,7 +369,7 @@ def test_without_calls_nothing_can_be_told() -> None:
     launches = [{"kernel": name, "start_ns": 100 * i} for i, name in enumerate([NORM, FIRST, SECOND] * 9)]
     found = find_groups(trace_of(launches))
     assert found.groups == ()
-    assert "can't be told" in said(found)
+    assert "can't be known" in said(found)
     assert "without host calls" in found.refused[0].why
 
 

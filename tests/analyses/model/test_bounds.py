@@ -189,7 +189,7 @@ def test_prefill_steps_of_unknown_tokens_keep_their_weights_and_have_no_bound() 
     row = row_of(found, "prefill", "matmul:ffn_down")
     assert row["weight_bytes"] == 26 * 1152 * 6912 * 2
     assert (row["flops"], row["moved_bytes"]) == (None, None)
-    assert any("isn't told how many tokens" in note for note in found.notes)
+    assert any("isn't known how many tokens" in note for note in found.notes)
 
 
 def test_as_one_table_all_phases_have_their_rows() -> None:

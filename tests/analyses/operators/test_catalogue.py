@@ -1,4 +1,4 @@
-"""The catalogue as results: what is listed, what a sheet says, and that nothing is said that isn't known."""
+"""The catalogue as results: what is listed, what a sheet says, and that nothing is reported that isn't known."""
 
 import json
 
@@ -25,7 +25,7 @@ def test_shares_of_importance_add_up_and_the_first_is_the_most_important() -> No
 def test_a_device_without_deployed_times_gives_no_s() -> None:
     found = list_operators(EVERY, require_device("H100 SXM"))
     assert [each.sol_fraction for each in found.operators] == [None] * len(EVERY)
-    assert any("S is not told" in note for note in sections_of(found)[0].notes)
+    assert any("S is not given" in note for note in sections_of(found)[0].notes)
 
 
 def test_a_shape_that_the_launch_binds_has_no_s() -> None:

@@ -46,7 +46,7 @@ def test_another_device_has_its_own_published_bound_and_no_deployed_time(board: 
     assert section.frame["t_prod"].null_count() == section.frame.height
     own, published = section.frame["t_sol H100 SXM"], section.frame["t_sol H20"]
     assert (own != published).all()
-    assert "T_Prod isn't told: deployed kernels were timed on XPU-A only." in section.notes
+    assert "T_Prod isn't given: deployed kernels were timed on XPU-A only." in section.notes
 
 
 def test_what_a_device_lacks_is_null(board: Leaderboard) -> None:

@@ -1,4 +1,4 @@
-"""What is wrong with a table of call paths: a shift is told rightly or not as sure, a right table has nothing wrong."""
+"""What is wrong with a table of call paths: a shift is right or called doubtful, a right table has nothing wrong."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -127,7 +127,7 @@ def test_two_paths_that_take_alike_are_not_told_apart() -> None:
     assert kinds(review)[0] == "unclear_shift"
     assert set(review.found[0].numbers["alternatives"]) == {"main.generate.softmax", "main.generate.argmax"}
     assert review.times == review.table.times
-    assert "can't be told: several explanations fit alike" in review.found[0].words
+    assert "isn't known: several explanations fit alike" in review.found[0].words
 
 
 def test_two_missing_paths_are_not_explained_by_one() -> None:

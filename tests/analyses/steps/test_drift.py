@@ -93,7 +93,7 @@ def test_both_at_once_are_parted() -> None:
 def test_a_single_decode_run_can_t_tell_drift_from_growth_and_says_so() -> None:
     table = table_of(60, growth=0.003)
     assert [over for over, _, _ in trends(table)] == ["both"] * 3
-    assert said(table, "no step begins a new decode run, so drift and growth with context can't be told apart")
+    assert said(table, "no step begins a new decode run, so drift and growth with context can't be distinguished")
 
 
 def test_with_a_recorded_context_drift_is_what_the_context_leaves() -> None:
@@ -101,7 +101,7 @@ def test_with_a_recorded_context_drift_is_what_the_context_leaves() -> None:
     drifting = table_of(120, run=20, growth=0.003, drift=0.001, context=True)
     assert trends(drifting) == [("time", "wall", None), ("time", "busy", None), ("time", "class", "gemm")]
     one_run = table_of(60, growth=0.003, context=True)
-    assert said(one_run, "grows all along the run: a drift over time can't be told from that")
+    assert said(one_run, "grows all along the run: a drift over time can't be distinguished from that")
 
 
 def test_a_host_that_gets_slower_carries_the_wall_time_alone() -> None:

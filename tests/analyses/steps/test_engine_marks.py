@@ -48,7 +48,7 @@ TOLD = (  # engine; name; step, phase, batch, prefill tokens, decode tokens, con
     ("vLLM", "execute_context_0(0)_generation_64(64) step 1", (None, "decode", 64, 0, 64, None)),
     ("vLLM", "execute_context_1(16)_generation_3(3)", (None, "mixed", 4, 16, 3, None)),
     ("vLLM", "execute_context_0(0)_generation_0(0)", (None, None, 0, 0, 0, None)),  # only caches move
-    # vLLM before phases were told: a cached request may still read a long prompt
+    # vLLM before phases were recorded: a cached request may still read a long prompt
     ("vLLM", "execute_new_2_cached_0", (None, "prefill", 2, None, None, None)),
     ("vLLM", "execute_new_0_cached_8", (None, None, 8, None, None, None)),
     ("vLLM", "execute_new_1_cached_8", (None, None, 9, None, None, None)),
@@ -167,7 +167,7 @@ def test_any_text_is_read_or_refused(name: str) -> None:
 
 def test_a_real_decode_step_of_vllm_is_shown_with_its_batch_and_context() -> None:
     if not VLLM.is_file():
-        pytest.skip("needs the real traces in shared/data/traces beside the repository")
+        pytest.skip("needs the real traces in shared/data/traces next to the repository")
     with inferometer.open(VLLM) as trace:
         table = step_table(trace)
         assert table.steps.select("phase", "batch", "tokens", "context_len", "mean_kv", "launches").rows() == [

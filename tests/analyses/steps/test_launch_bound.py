@@ -1,4 +1,4 @@
-"""How many launches a step has, and how much of it they bind: told from the queueing calls, to the nanosecond."""
+"""How many launches a step has, and how much of it they bind: reported from the queueing calls, to the nanosecond."""
 
 import io
 from collections.abc import Callable

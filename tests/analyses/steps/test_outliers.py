@@ -1,4 +1,4 @@
-"""What was different in a disturbed step, told in parts that add up to what it took beyond the usual."""
+"""What was different in a disturbed step, reported in parts that add up to what it took beyond the usual."""
 
 from collections.abc import Mapping
 from typing import Any

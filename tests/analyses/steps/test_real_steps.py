@@ -79,7 +79,7 @@ def recount(events: list[dict[str, Any]]) -> list[tuple[int, int, int, int]]:
 def test_steps_of_a_real_trace_are_what_its_events_say(name: str) -> None:
     path = TRACES / f"{name}.json.gz"
     if not path.is_file():
-        pytest.skip("needs the real traces in shared/data/traces beside the repository")
+        pytest.skip("needs the real traces in shared/data/traces next to the repository")
     with inferometer.open(path) as trace:
         steps = step_table(trace).steps
     with gzip.open(path) as file:
@@ -91,7 +91,7 @@ def test_steps_of_a_real_trace_are_what_its_events_say(name: str) -> None:
 def test_work_queued_before_the_first_mark_is_not_its_own() -> None:
     path = TRACES / "v100_graph_branches.json.gz"
     if not path.is_file():
-        pytest.skip("needs the real traces in shared/data/traces beside the repository")
+        pytest.skip("needs the real traces in shared/data/traces next to the repository")
     with inferometer.open(path) as trace:
         first = step_table(trace).steps.select("step", "launches", "gpu_busy_ns").row(0)
         compared = inferometer.compare(trace, trace)

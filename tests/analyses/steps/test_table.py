@@ -180,7 +180,7 @@ def test_fewer_than_three_contexts_tell_no_growth_and_none_no_rows() -> None:
     assert any("fewer than 3 different contexts" in remark for remark in remarks_of(same))
     none = step_table(steps_of([step(k, context_len=None) for k in range(9)], lambda k: {"attention": 50 * MS}))
     assert none.growth.is_empty()
-    assert any("how they grow with it can't be said" in remark for remark in remarks_of(none))
+    assert any("how they grow with it can't be known" in remark for remark in remarks_of(none))
 
 
 def test_a_tail_is_compared_per_token_and_is_no_disturbance() -> None:
@@ -320,7 +320,7 @@ def test_too_few_steps_are_not_judged() -> None:
     table = step_table(trace_of(steps=steps))
     assert table.disturbed == []
     assert table.steps["excess_ns"].null_count() == FEWEST - 1
-    assert any("can't be told" in remark for remark in remarks_of(table))
+    assert any("can't be known" in remark for remark in remarks_of(table))
 
 
 def test_null_times_are_no_zeros() -> None:
@@ -418,7 +418,7 @@ def test_launches_without_calls_are_in_no_step() -> None:
     table = step_table(trace_of(launches, spans=spans))
     columns = ("step", "launches", "gpu_busy_ns", "window_ns", "gap_ns")
     assert table.steps.select(columns).rows() == [(1, None, None, 40, 9), (2, None, None, 50, 50)]
-    untold = "No host call of the 3 launches is in the file: which step they are of can't be told."
+    untold = "No host call of the 3 launches is in the file: which step they are of can't be known."
     assert untold in remarks_of(table)
 
 

@@ -1,4 +1,4 @@
-"""Host calls: the table of Nsight Systems, what came of the calls on the device, and what is said of it."""
+"""Host calls: the table of Nsight Systems, what came of the calls on the device, and what is reported of it."""
 
 from pathlib import Path
 from typing import Any

@@ -34,7 +34,7 @@ def test_work_that_hides_takes_no_time_of_its_own() -> None:
     trace = trace_of(
         [
             kernel(GEMM, 0, 100, stream=1),
-            kernel(NORM, 80, 120, stream=2),  # 20 ns of it beside the GEMM
+            kernel(NORM, 80, 120, stream=2),  # 20 ns of it next to the GEMM
             kernel(SEND, 90, 150, stream=3),  # exposed for 30 ns
             kernel("Memcpy HtoD", 140, 170, stream=4, kind="memcpy"),  # exposed for 20 ns
             kernel(GEMM, 200, 210, stream=1),

@@ -1,4 +1,4 @@
-"""Arguments that make no tensors are told, not computed with."""
+"""Arguments that make no tensors are reported, not computed with."""
 
 from typing import Any
 

@@ -240,9 +240,9 @@ def test_others_are_refused_by_name_with_the_reason(name: str, reason: str, tmp_
 def test_those_that_are_no_shapes_of_ours_are_told_and_the_others_taken(tmp_path: Path) -> None:
     told: list[str] = []
     lines = [line("rmsnorm_h128", {"batch_size": 3}), line("gemm_n128_k2048", {"M": 3})]
-    (asked,) = read_workloads(write(tmp_path, *lines), said=told.append)
+    (asked,) = read_workloads(write(tmp_path, *lines), on_left_out=told.append)
     assert asked.shapes[0][1]["token_count"] == 3
     (reason,) = told
     assert "some.jsonl:2: gemm_n128_k2048 isn't an operator of ours" in reason
     with pytest.raises(InputError, match="gemm_n128_k2048"):
-        read_workloads(write(tmp_path, lines[1]), said=told.append)
+        read_workloads(write(tmp_path, lines[1]), on_left_out=told.append)

@@ -1,4 +1,4 @@
-"""Whose code the time went to: shares add up to 1, own kernels are told from others."""
+"""Whose code the time went to: shares add up to 1, own kernels are recognised from others."""
 
 import math
 import subprocess

@@ -1,4 +1,4 @@
-"""The order of contenders: right first, ties told, only what is comparable, and nothing dropped in silence."""
+"""The order of contenders: right first, ties reported, only what is comparable, and nothing dropped in silence."""
 
 import json
 from collections.abc import Sequence

@@ -18,14 +18,14 @@ LLAMA = """{{- bos_token }}
     {%- endif %}
 {%- endif %}
 {%- if messages[0]['role'] == 'system' %}
-    {%- set told = messages[0]['content']|trim %}
+    {%- set reported = messages[0]['content']|trim %}
     {%- set messages = messages[1:] %}
 {%- else %}
-    {%- set told = "" %}
+    {%- set reported = "" %}
 {%- endif %}
 {{- "<|head|>system<|end|>\\n\\n" }}
 {%- if tools is not none %}{{- "Tools: " }}{%- endif %}
-{{- "Today: " + date + "\\n\\n" + told + "<|eot|>" }}
+{{- "Today: " + date + "\\n\\n" + reported + "<|eot|>" }}
 {%- for message in messages %}
     {{- '<|head|>' + message['role'] + '<|end|>\\n\\n' + message['content'] | trim + '<|eot|>' }}
 {%- endfor %}

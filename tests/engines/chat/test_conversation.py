@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason="torch isn't installed")
 
 
 class Clock:
-    """Goes on only when it is told to."""
+    """Goes on only when it is reported to."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns = 1_000
@@ -61,7 +61,7 @@ def test_each_time_is_what_its_definition_says(monkeypatch: pytest.MonkeyPatch) 
     assert answer.prefill_ns == 1_000
     assert answer.ttft_ns == 50 + 1_000
     assert answer.token_ns == (7, 8, 9, 10)
-    assert answer.total_ns == 50 + 1_000 + (7 + 8 + 9 + 10) + 4 * 1  # what is said after the last isn't waited for
+    assert answer.total_ns == 50 + 1_000 + (7 + 8 + 9 + 10) + 4 * 1  # what is reported after the last isn't waited for
     assert [answer.token_ns_at(share) for share in (0.5, 0.95, 1)] == pytest.approx([8.5, 9.85, 10])
     assert answer.prefill_tokens_per_s == pytest.approx(10 / 1_000e-9)
     assert answer.decode_tokens_per_s == pytest.approx(4 / 34e-9)

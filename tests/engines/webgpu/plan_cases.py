@@ -12,7 +12,7 @@ PROMPT = tuple(range(40, 71))
 
 
 def adapter(*features: str, binding_bytes: int = 2**27, threads: int = 256, kind: str = "DiscreteGPU") -> Adapter:
-    """An adapter with WebGPU's promises, and what else is said."""
+    """An adapter with WebGPU's promises, and what else is reported."""
     return Adapter(
         name="paper",
         backend="Vulkan",

@@ -93,7 +93,7 @@ def submission(number: int, token: int, position: int = 2) -> dict[str, Any]:
 
 
 class UserOfBrowser:
-    """Gets the lines that a session says, and opens its address as soon as it is told, in a thread."""
+    """Gets the lines that a session says, and opens its address as soon as it is reported, in a thread."""
 
     def __init__(self, page: Callable[[ScriptedPage], None]) -> None:
         self.lines: list[str] = []

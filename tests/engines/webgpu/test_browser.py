@@ -44,7 +44,7 @@ def opened(lines: Lines, cache: Path | None = None) -> Iterator[BrowserSession]:
     except Unavailable as error:
         pytest.skip(f"needs Chromium: {error.message}")
     try:
-        session = open_browser(said=lines, cache=cache, sources=sources)
+        session = open_browser(on_text=lines, cache=cache, sources=sources)
     except Unavailable as error:
         if "gives no device" in error.message:
             pytest.skip(error.message)
@@ -259,7 +259,7 @@ def test_chromium_ends_by_itself_when_python_is_killed(browser: BrowserSession, 
     text = """if True:
         import os, pathlib, signal, sys
         from inferometer.engines.webgpu.browser.session import open_browser
-        session = open_browser(said=lambda _: None, cache=pathlib.Path(sys.argv[1]))
+        session = open_browser(on_text=lambda _: None, cache=pathlib.Path(sys.argv[1]))
         print(session.browser_pid, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     """

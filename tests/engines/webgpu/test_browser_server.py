@@ -240,7 +240,7 @@ def answer_and_leave(page: ScriptedPage) -> None:
 
 def test_a_page_that_is_closed_in_the_middle_is_a_lost_device_and_what_it_said_is_kept() -> None:
     user, kept = UserOfBrowser(answer_and_leave), list[Submission]()
-    with open_browser(said=user, url_only=True, port=0, sources=sources) as session:
+    with open_browser(on_text=user, url_only=True, port=0, sources=sources) as session:
         phases = session.load(toy_program(), toy_contents(), user)
         with pytest.raises(DeviceLost, match="closed while result was awaited"):
             session.run(REQUEST, kept.append)
@@ -279,7 +279,7 @@ def test_who_stops_listening_stops_the_page_and_can_ask_again() -> None:
         raise KeyboardInterrupt
 
     user = UserOfBrowser(obey_again)
-    with open_browser(said=user, url_only=True, port=0, sources=sources) as session:
+    with open_browser(on_text=user, url_only=True, port=0, sources=sources) as session:
         session.load(toy_program(), toy_contents(), user)
         with pytest.raises(KeyboardInterrupt):
             session.run(REQUEST, interrupt)
@@ -299,7 +299,7 @@ def fail_to_load(page: ScriptedPage) -> None:
 
 def test_a_load_that_fails_says_why_and_a_page_loaded_again_is_lost() -> None:
     user = UserOfBrowser(fail_to_load)
-    with open_browser(said=user, url_only=True, port=0, sources=sources) as session:
+    with open_browser(on_text=user, url_only=True, port=0, sources=sources) as session:
         with pytest.raises(Unavailable, match="can't load toy: kernel step: line 3: unknown type"):
             session.load(toy_program(), toy_contents(), user)
         with pytest.raises(DeviceLost, match="loaded again"):
@@ -320,12 +320,12 @@ def test_a_page_without_a_device_is_told(say, wanted: str) -> None:
         scripted.leave()
 
     with pytest.raises(Unavailable, match=wanted):
-        open_browser(said=UserOfBrowser(page), url_only=True, port=0)
+        open_browser(on_text=UserOfBrowser(page), url_only=True, port=0)
 
 
 def test_nobody_who_opens_the_page_ends_in_time() -> None:
-    with pytest.raises(Unavailable, match="said nothing for 0 s while adapter was awaited"):
-        open_browser(said=lambda _: None, url_only=True, port=0, timeout_s=0.2)
+    with pytest.raises(Unavailable, match="was silent for 0 s while adapter was awaited"):
+        open_browser(on_text=lambda _: None, url_only=True, port=0, timeout_s=0.2)
 
 
 def test_another_session_on_the_port_of_a_cache_gets_a_free_port_and_says_so(tmp_path: Path) -> None:
@@ -335,10 +335,10 @@ def test_another_session_on_the_port_of_a_cache_gets_a_free_port_and_says_so(tmp
         lines.append(line)
         if len(lines) == 1:
             with pytest.raises(Unavailable):
-                open_browser(said=lines.append, url_only=True, cache=tmp_path, timeout_s=0.1)
+                open_browser(on_text=lines.append, url_only=True, cache=tmp_path, timeout_s=0.1)
 
     with pytest.raises(Unavailable):
-        open_browser(said=open_both, url_only=True, cache=tmp_path, timeout_s=0.1)
+        open_browser(on_text=open_both, url_only=True, cache=tmp_path, timeout_s=0.1)
 
     assert "is taken: on port" in lines[1]
     assert lines[0].split("/")[2] != lines[2].split("/")[2]
@@ -357,7 +357,7 @@ def test_a_browser_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path,
     monkeypatch.setenv("CHROMIUM", str(program(tmp_path, text)))
 
     with pytest.raises(Unavailable, match=r"the browser is gone: .*browser: ended with code 21") as caught:
-        open_browser(said=lambda _: None)
+        open_browser(on_text=lambda _: None)
 
     assert "line 29" in str(caught.value)
     assert "line 9\n" not in str(caught.value)
@@ -373,8 +373,8 @@ def test_a_browser_without_an_answer_is_ended_with_its_children(tmp_path: Path, 
     )
     monkeypatch.setenv("CHROMIUM", str(program(tmp_path, text)))
 
-    with pytest.raises(Unavailable, match=r"(?s)nothing for 1 s while adapter was awaited.*no display"):
-        open_browser(said=lambda _: None, timeout_s=1)
+    with pytest.raises(Unavailable, match=r"(?s)silent for 1 s while adapter was awaited.*no display"):
+        open_browser(on_text=lambda _: None, timeout_s=1)
 
     left = [int((tmp_path / f"pids{each}").read_text()) for each in ("True", "False")]
     end = time.monotonic() + 5

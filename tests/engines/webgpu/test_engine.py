@@ -30,7 +30,7 @@ PROMPT = "user: Hello\nassistant: "  # what a model of bytes reads for "Hello", 
 
 def test_a_model_on_numpy_answers() -> None:
     told: list[str] = []
-    engine = load_webgpu("tiny-qwen3", seed=3, on="numpy", capacity_tokens=64, greedy=True, said=told.append)
+    engine = load_webgpu("tiny-qwen3", seed=3, on="numpy", capacity_tokens=64, greedy=True, on_text=told.append)
     answer = DeviceConversation(engine, new_tokens=6).ask("Hello")
     assert (len(answer.tokens), answer.prompt_tokens) == (6, 1 + len(PROMPT))
     assert (engine.name, engine.source, engine.place) == ("tiny-qwen3", "random weights, seed 3", "numpy")
@@ -117,7 +117,7 @@ def test_a_tuner_is_asked_once_and_what_it_says_is_planned() -> None:
 def test_a_measurement_is_made_on_a_device_of_its_own_and_then_known(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[tuple[Any, ...]] = []
 
-    def tune(checkpoint: Any, executor: Any, *, path: Any, said: Any) -> None:
+    def tune(checkpoint: Any, executor: Any, *, path: Any, on_text: Any) -> None:
         measured.append((checkpoint.spec.name, executor, path.name))
         executor.close()
 

@@ -2,7 +2,7 @@
 
 `toy_layer`: for each row, out = 3 * token + the sum of the tokens so far (its KV cache) + SHIFT.
 `toy_sample`: the next token is out of the last row, modulo the vocabulary; stop tokens as in our own sampling kernels.
-`toy_spin`: goes round as often as it is told, to have something that lasts; its grid grows with the KV cache.
+`toy_spin`: goes round as often as it is reported, to have something that lasts; its grid grows with the KV cache.
 """
 
 from collections.abc import Mapping

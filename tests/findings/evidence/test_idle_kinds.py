@@ -108,7 +108,7 @@ def test_tiny_kernels_and_several_other_reasons_are_not_counted_twice() -> None:
     assert told["launch_bound"].idle_ns == 100 * 8 * US
     assert told["idle_device"].idle_ns == 2_700 * US
     assert told["idle_device"].title == (
-        "gpu:0 is idle 14.8 % of its time beside late launches one by one, for several reasons"
+        "gpu:0 is idle 14.8 % of its time besides late launches one by one, for several reasons"
     )
 
 

@@ -12,13 +12,13 @@ from inferometer.findings.rule import Rule
 from inferometer.findings.rules.launches import (
     attention_growth,
     casts_and_copies,
+    first_step_warm_up,
     low_occupancy,
     repeated_work,
     slow_sibling,
     split_k_reductions,
     unfused_elementwise,
 )
-from inferometer.findings.rules.steps import first_step_warm_up
 from inferometer.trace.trace import Trace
 
 RULES = [
@@ -83,5 +83,5 @@ def test_places_are_ops_where_no_module_is_known() -> None:
     evidence = LaunchEvidence(trace_of(rows, calls=calls, ops=ops))
     found, where = evidence.rows, evidence.origins
 
-    assert [where.said_of(int(node)) for node in found.node] == [" in aten::mm", ""]
+    assert [where.describe_node(int(node)) for node in found.node] == [" in aten::mm", ""]
     assert [where.texts[code] for code in where.codes(found.node)] == ["aten::mm", UNKNOWN_PLACE]

@@ -1,4 +1,4 @@
-"""Python tracebacks beside tables become call paths, root first, and stay in the log."""
+"""Python tracebacks next to tables become call paths, root first, and stay in the log."""
 
 import json
 from collections.abc import Callable

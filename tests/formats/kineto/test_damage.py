@@ -212,7 +212,7 @@ def test_any_header_may_hold_anything(tmp_path_factory: pytest.TempPathFactory, 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel tells no peak of memory here")
 def test_one_giant_string_takes_little_memory_and_is_counted(tmp_path: Path) -> None:
-    """A string of 72 MiB, which is above the limit of one event: in an event, beside the events, in a bare array."""
+    """A string of 72 MiB, which is above the limit of one event: in an event, next to the events, in a bare array."""
     program = """
         import re, sys, inferometer
         trace = inferometer.open(sys.argv[1], format="kineto")

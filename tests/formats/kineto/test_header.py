@@ -1,4 +1,4 @@
-"""What stands beside the events: devices, ranks, versions, the clock's base, names of processes and threads."""
+"""What is next to the events: devices, ranks, versions, the clock's base, names of processes and threads."""
 
 import json
 from typing import Any

@@ -54,7 +54,7 @@ def test_packed_files_are_read_and_a_plain_one_is_preferred(tmp_path: Path) -> N
     write_run(folder, PERF)
     trace = inferometer.open(folder)
     assert len(rows(trace, "steps")) == 1
-    assert trace.facts.notes == ("perf_data.csv.gz was not read: the same file lies beside it unpacked.",)
+    assert trace.facts.notes == ("perf_data.csv.gz was not read: the same file lies next to it unpacked.",)
     assert counted(trace) == {"same_recording": 1}
 
 

@@ -1,4 +1,4 @@
-"""A pretended machine: files, GPUs, a clock that moves when told."""
+"""A pretended machine: files, GPUs, a clock that moves when reported."""
 
 from collections.abc import Mapping
 from pathlib import Path

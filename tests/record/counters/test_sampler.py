@@ -225,7 +225,7 @@ def test_a_fork_neither_samples_nor_ends_it() -> None:
     sampler = CounterSampler(sink, sources=[source(lambda now_ns: {"a": 1.0})], hz=100.0)
     sampler.start()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: that is what is tried
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking next to threads: that is what is tried
         child = os.fork()
     if child == 0:
         sampler.stop()

@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def quiet(path: Path, **options: object) -> Journal:
-    """A journal that flushes when told, and must have no trouble."""
+    """A journal that flushes when reported, and must have no trouble."""
     return Journal(path, **{"flush_s": NEVER, "on_trouble": pytest.fail, **options})  # type: ignore[arg-type]
 
 

@@ -39,7 +39,7 @@ def test_problems_lost_windows_and_warnings_are_said_once() -> None:
     for _ in range(2):
         account.problem("no")
         account.lose_window("w.json: cut")
-    account.said.lines["CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"] = 3
+    account.stderr_lines.lines["CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"] = 3
     account.say()
     assert sink.facts.notes[:2] == ("torch.profiler: no", "torch.profiler lost 2 windows: w.json: cut")
     assert sink.facts.notes[2].startswith("Kineto warned 3 times")

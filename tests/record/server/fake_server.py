@@ -69,7 +69,7 @@ class Fake:
 
     Attributes:
         engine: Whose protocol.
-        folder: vLLM's; SGLang is told one.
+        folder: vLLM's; SGLang is reported one.
         world: Ranks, a trace each.
         key: Wanted in every request.
         profiles: False: vLLM without a profiler.

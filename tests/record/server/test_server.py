@@ -84,7 +84,7 @@ def record(tmp_path: Path, told: list[str]) -> Record:
     def record(url: str, **options: Any) -> ServerRecording:
         usual: dict[str, Any] = {"seconds": 0.15, "counters": True, "traces": None, "force": False, "steps": None}
         waits = options.pop("waits", QUICK)
-        return record_server(url, tmp_path / "run.ifm", said=told.append, waits=waits, **usual | options)
+        return record_server(url, tmp_path / "run.ifm", on_progress=told.append, waits=waits, **usual | options)
 
     return record
 
@@ -539,8 +539,8 @@ def test_vllm_whose_folder_nobody_knows_is_profiled_all_the_same(
 def test_a_server_elsewhere_is_profiled_into_a_folder_of_its_own(
     tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("server_sampling", "server_place"):
-        monkeypatch.setattr(f"inferometer.record.{module}.is_this_machine", lambda host: False)
+    for module in ("sampling", "place"):
+        monkeypatch.setattr(f"inferometer.record.server.{module}.is_this_machine", lambda host: False)
     answers = {"/start_profile": (200, "text/plain", b"")}
     with FakeServer(Fake(answers=answers)) as server:
         recording = record(server.url)

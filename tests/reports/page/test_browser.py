@@ -79,7 +79,7 @@ def bars(names: list[str], **layout: Any) -> Chart:
 
 
 def hover(tab: Tab, n: int = 0) -> str:
-    """The text that appears beside a bar."""
+    """The text that appears next to a bar."""
     tab.run("document.querySelector('.plot').scrollIntoView({behavior: 'instant', block: 'center'})")
     tab.wait("document.querySelectorAll('.js-plotly-plot .point path').length > 0")
     box = tab.run(

@@ -1,4 +1,4 @@
-"""What to look at first, of one run and of two: what both share is said once."""
+"""What to look at first, of one run and of two: what both share is reported once."""
 
 from pathlib import Path
 

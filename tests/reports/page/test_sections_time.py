@@ -52,7 +52,7 @@ def step(number: int, **others: object) -> dict[str, Any]:
 
 
 def growing(count: int) -> Trace:
-    """Steps whose `attend` takes 1 ms and 10 μs more a position, beside a constant `mlp` in two layers."""
+    """Steps whose `attend` takes 1 ms and 10 μs more a position, next to a constant `mlp` in two layers."""
     rows = [
         {"section": 0, "step": i, "total_ns": ns, "kernel": kernel, "layer": layer}
         for i in range(count)

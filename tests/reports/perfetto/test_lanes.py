@@ -1,4 +1,4 @@
-"""Slices of one lane nest or lie beside each other, however they overlap."""
+"""Slices of one lane nest or lie side by side, however they overlap."""
 
 import time
 

@@ -127,7 +127,7 @@ def _worse(known: PathError | None, other: PathError) -> PathError:
 
 
 def _larger(one: float | None, other: float | None) -> float | None:
-    """Not a number is the largest error of all: nothing can be said for the answer."""
+    """Not a number is the largest error of all: nothing is known for the answer."""
     there = [each for each in (one, other) if each is not None]
     return max(there, key=lambda each: math.inf if math.isnan(each) else each, default=None)
 

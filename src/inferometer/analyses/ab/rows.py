@@ -127,7 +127,7 @@ class Versus:
         interval: At 95 %, of this path alone; None of fewer than two pairs.
         p: Of no difference, two-sided; None of too few pairs.
         pairs: Repetitions in which both called it.
-        verdict: None where one of them doesn't call it; that is said in `absent`.
+        verdict: None where one of them doesn't call it; that is reported in `absent`.
         difference_ns: Of mean steady times, candidate less base: what is below a path adds up to it, exactly. A path
             that isn't called took 0.
         difference_interval_ns: At 95 %, from pairs; None of fewer than two.

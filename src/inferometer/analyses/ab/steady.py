@@ -27,7 +27,7 @@ up to so many times as long is at least two thirds of the longer one's, so that 
 
 MOST = 0.5
 """Where the middle half of an arm's repetitions spreads over more than this part of their median, without
-interruptions, other work took part in all of it: which arm met more of it is what would be told."""
+interruptions, other work took part in all of it: which arm met more of it is what would be reported."""
 
 
 def interruptions(

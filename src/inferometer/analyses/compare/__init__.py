@@ -10,7 +10,7 @@ cycles of whatever was recorded. `same_work.py` asks whether a cycle is the same
 kernels called once a step become whole steps, else times are divided by the ratio of calls. `matches.py` and
 `replacements.py` say which functions are the same, renamed, fused or split, each with its basis. `contributions.py`
 gives each its part: lines of the device, idle and overlapped time add up to the change of the step, and host
-functions stand beside it.
+functions are next to it.
 
 `causes/counters.py` makes one series a metric and device, one value a tick, with its time, `causes/metric_roles.py`
 says which metric may be a cause and how bad a change of it is, `causes/causes.py` ranks them, `slowdown.py` says what

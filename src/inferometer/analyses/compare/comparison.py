@@ -153,7 +153,7 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
     if comparable.stops:
         judged = Judged("not comparable", comparable.why)
     else:
-        judged = _said_of_phase(judge(changes, slowdown, causes, calibration), leading, each)
+        judged = _with_phase(judge(changes, slowdown, causes, calibration), leading, each)
         causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first
     return Comparison(
         base=base.facts.source,
@@ -185,16 +185,18 @@ def _changes_of(pair: Pair, *, has_times: bool) -> PhaseChanges:
     return PhaseChanges(pair, changes, find_slowdown(changes, has_times=has_times, on_cpu=on_cpu))
 
 
-def _said_of_phase(judged: Judged, leading: PhaseChanges, each: Sequence[PhaseChanges]) -> Judged:
+def _with_phase(judged: Judged, leading: PhaseChanges, each: Sequence[PhaseChanges]) -> Judged:
     """With the phase that it is about, and others that are slower."""
     if not leading.pair.by_phase:
         return judged
     others = [one for one in each if one is not leading and one.slowdown.speed == "slower"]
-    said = [f"In {leading.pair.name} steps: {judged.why}"]
+    sentences = [f"In {leading.pair.name} steps: {judged.why}"]
     for one in others:
         unlike = "" if one.pair.does_same_work else ", which may be their tokens: they differ or aren't known"
-        said.append(f"{one.pair.name.capitalize()} steps are slower, too ({one.changes.step_ratio:.3f} times){unlike}.")
-    return replace(judged, why=" ".join(said))
+        sentences.append(
+            f"{one.pair.name.capitalize()} steps are slower, too ({one.changes.step_ratio:.3f} times){unlike}."
+        )
+    return replace(judged, why=" ".join(sentences))
 
 
 def _together(base: Trace, candidate: Trace) -> Losses:

@@ -27,7 +27,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Match:
-    """Functions of the base and what they are in the candidate, with the basis on which that is said.
+    """Functions of the base and what they are in the candidate, with the basis on which that is reported.
 
     `shared`: in the group as well, though they have calls elsewhere, too; their whole time is in both sums.
     """

@@ -32,7 +32,7 @@ Means = Mapping[str, tuple[float | None, float | None]]
 class Pair:
     """What both runs did, in steps of `phase` (of unknown phase: None), or in all of them where not `by_phase`.
 
-    `means`: of each of `TOKENS`, those of a step of either run, None where not told.
+    `means`: of each of `TOKENS`, those of a step of either run, None where not known.
     """
 
     base: Activity
@@ -48,7 +48,7 @@ class Pair:
 
     @property
     def does_same_work(self) -> bool:
-        """Whether a verdict may rest on these steps, beside others."""
+        """Whether a verdict may rest on these steps, next to others."""
         ratios = [ratio for ratio in _ratios(self.means or {}) if ratio]
         if self.phase == _DECODE:
             return all(1 / OTHER_UNIT <= ratio <= OTHER_UNIT for ratio in ratios)
@@ -68,7 +68,7 @@ class Sides:
     about_phases: tuple[str, ...] = ()
 
     def notes(self) -> Iterator[str]:
-        """Where steps come from, as far as it isn't plain, and what is said of their phases."""
+        """Where steps come from, as far as it isn't plain, and what is reported of their phases."""
         for side, marks in zip(SIDES, self.marks, strict=True):
             yield from (f"{side}: {note}" for note in (marks.notes if marks else ()))
         yield from self.about_phases
@@ -166,7 +166,7 @@ def _means(marks: tuple[Marks, Marks], phase: str | None = None, *, every: bool 
 
 
 def _ratios(means: Means) -> Iterator[float | None]:
-    """Candidate over base of all that is told of both; what neither has (no decode token in prefill) tells nothing."""
+    """Candidate over base of all that both report; what neither has (no decode token in prefill) says nothing."""
     for before, after in means.values():
         yield None if not before or after is None else after / before
 

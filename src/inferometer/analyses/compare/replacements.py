@@ -1,4 +1,4 @@
-"""What took the place of what: kernels renamed, fused or split, told by the order of launches.
+"""What took the place of what: kernels renamed, fused or split, recognised by the order of launches.
 
 Anchors are the kernels with as many calls per step in both runs. Between two anchors that follow each other, a stretch
 of other kernels is what the run does at that place. Where base and candidate differ at the same place, as often, what
@@ -22,7 +22,7 @@ from inferometer.names import decode
 Place = tuple[int, int]
 Stretch = tuple[str, ...]
 _NONE = -1
-_LONGEST = 64  # kernels between two anchors; of more, nothing can be told
+_LONGEST = 64  # kernels between two anchors; of more, nothing can be known
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def match_places(matching: Matching, base: pl.DataFrame, candidate: pl.DataFrame
 
 
 def _without_copies(order: pl.DataFrame) -> pl.DataFrame:
-    """Copies and fills come and go beside kernels; they are no part of one."""
+    """Copies and fills come and go next to kernels; they are no part of one."""
     copies = [name for name in order["function"].unique() if class_of(name) == "transfer"]
     return order.filter(~pl.col("function").is_in(copies)) if copies else order
 

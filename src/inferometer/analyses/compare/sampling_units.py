@@ -148,8 +148,8 @@ def own_account(activity: Activity) -> Account:
 
 def common_account(base: Activity, candidate: Activity) -> Account:
     """What both runs tell of a step besides their functions. An empty run tells whatever the other does."""
-    told = {own_account(run) for run in (base, candidate) if not run.is_empty} or {"sums"}
-    return told.pop() if len(told) == 1 else "sums" if "sums" in told else "rest"
+    stated = {own_account(run) for run in (base, candidate) if not run.is_empty} or {"sums"}
+    return stated.pop() if len(stated) == 1 else "sums" if "sums" in stated else "rest"
 
 
 def _of_cycles(activity: Activity, whole: pl.DataFrame, cycles: pl.Series, account: Account) -> Units:

@@ -52,7 +52,7 @@ def judge(changes: Changes, slowdown: Slowdown, causes: Sequence[Cause], calibra
     slowed = _what_slowed(changes, slowdown, claimed)
     if (slowdown.is_any or slowdown.lines) and claimed is not None:
         if claimed.has_ticks:
-            return Judged("cause named", f"{slowed} {_said(claimed)}", claimed)
+            return Judged("cause named", f"{slowed} {_sentence(claimed)}", claimed)
         return _too_few(slowed, claimed)
     software = _software(changes, slowdown)
     if not slowdown.is_any:
@@ -70,7 +70,7 @@ def judge(changes: Changes, slowdown: Slowdown, causes: Sequence[Cause], calibra
 
 def _too_few(slowed: str, cause: Cause) -> Judged:
     few = "there are too few steps" if cause.has_ticks else f"{min(cause.ticks)} ticks are too few"
-    why = f"{slowed} {_said(cause)} But {few} to tell."
+    why = f"{slowed} {_sentence(cause)} But {few} to tell."
     return Judged("too few samples", why, cause)
 
 
@@ -79,7 +79,7 @@ def _of_counters_alone(causes: Sequence[Cause], calibration: Calibration) -> Jud
     first = next((cause for cause in causes if _is_claimable(cause, calibration, MIN_SEVERITY_ALONE)), None)
     few = next((cause for cause in causes if _is_likely(cause) and not cause.has_ticks), None)
     if first is not None and first.has_ticks:
-        return Judged("cause named", f"{_said(first)} {alone}", first)
+        return Judged("cause named", f"{_sentence(first)} {alone}", first)
     if first is not None or few is not None:
         return _too_few(alone, first or few)  # type: ignore[arg-type]
     return Judged("no difference", f"{alone} No counter changed for the worse beyond noise.")
@@ -115,16 +115,16 @@ def _is_likely(cause: Cause) -> bool:
 
 def _what_slowed(changes: Changes, slowdown: Slowdown, claimed: Cause | None) -> str:
     times = _times(changes)
-    said = f"The step is slower: {times}." if slowdown.speed == "slower" else f"The step is not slower: {times}."
+    text = f"The step is slower: {times}." if slowdown.speed == "slower" else f"The step is not slower: {times}."
     for one in changes.domain.classes:
         if one.cls in slowdown.classes:
-            return f"{said} Calls of {_WORDS[one.cls]} take {one.ratio:.2f} times as long."
+            return f"{text} Calls of {_WORDS[one.cls]} take {one.ratio:.2f} times as long."
     if claimed is not None and slowdown.lines:
         line = max(slowdown.lines, key=lambda line: line.delta_ns)
         return (
-            f"{said} {decode(line.name).short_name} takes {line.candidate_ns / max(line.base_ns, 1):.2f} times as long."
+            f"{text} {decode(line.name).short_name} takes {line.candidate_ns / max(line.base_ns, 1):.2f} times as long."
         )
-    return said
+    return text
 
 
 def _times(changes: Changes) -> str:
@@ -136,7 +136,7 @@ def _times(changes: Changes) -> str:
     return f"{before} -> {after} ({changes.step_ratio:.3f} times{within})"
 
 
-def _said(cause: Cause) -> str:
+def _sentence(cause: Cause) -> str:
     values = f"{format_sample(cause.base)} to {format_sample(cause.candidate)} {cause.unit or ''}".rstrip()
     return f"{cause.metric} on {cause.device} went from {values}."
 

@@ -40,8 +40,8 @@ def role_of(kernel: str) -> Role:
     words = _VARIED.get(name.family)
     if words is None:
         label = _VARIANT_WORD.sub("", name.short_name) or kernel
-        is_said = label.split(" ", 1)[0] == name.library
-        return Role(label if is_said else f"{name.library} {label}", label)
+        is_there = label.split(" ", 1)[0] == name.library
+        return Role(label if is_there else f"{name.library} {label}", label)
     if is_split(name):
         words = f"split-K {words}" if name.family in ("gemm", "grouped_gemm") else f"{words} split"
     library = "cublas" if name.library in _BLAS and "GEMM" in words else name.library

@@ -1,7 +1,7 @@
 """Which public call launches kernels of these roles together: facts, each with its source. Nothing is guessed.
 
 A call is known by words that the roles of a group must hold, in order. Words are of `kernel_roles.Role.key`: its
-library first. The op that a trace names is better evidence than this table, and is said with it.
+library first. The op that a trace names is better evidence than this table, and is reported with it.
 """
 
 from collections.abc import Sequence

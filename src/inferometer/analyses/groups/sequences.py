@@ -1,4 +1,4 @@
-"""Launches that always follow each other and are no group: the cycle of a layer, told apart from one call's kernels.
+"""Launches that always follow each other and are no group: the cycle of a layer, distinguished from one call's kernels.
 
 Chains of pairs that stick together both ways but were launched by ops of their own, inside one graph, too far apart on
 the host, or in one surrounding only. Reported as sequences, with the reason, never as groups.

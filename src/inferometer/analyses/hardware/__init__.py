@@ -1,5 +1,5 @@
 """Which devices are there, what can they do, and which of them did a trace run on?
 
-`devices` lists them and describes one, `measured` sets what was measured beside the datasheet, `traced_names`
+`devices` lists them and describes one, `measured` sets what was measured next to the datasheet, `traced_names`
 reads what a file calls its devices.
 """

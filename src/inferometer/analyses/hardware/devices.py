@@ -155,8 +155,8 @@ def find_traced_devices(trace: Trace, among: Sequence[Device] | None = None) -> 
         count = sum(n for (device, rank), n in launches.items() if device == traced.device and _is_of(traced, rank))
         known = devices[0] if len(devices) == 1 else None
         usable_gib = None if traced.memory_bytes is None else round(traced.memory_bytes / 2**30, 1)
-        told = (traced.multiprocessors, traced.compute_capability, usable_gib)
-        rows.append((traced.rank, traced.device, count, traced.name, *told, *_row(known)))
+        stated = (traced.multiprocessors, traced.compute_capability, usable_gib)
+        rows.append((traced.rank, traced.device, count, traced.name, *stated, *_row(known)))
     names = {"traced": pl.String, "launches": pl.Int64, "name": pl.String, **_TRACED_SCHEMA, "device": pl.String}
     frame = pl.DataFrame(rows, schema={"rank": pl.Int64, **names, **_SCHEMA}, orient="row")
     notable = list(_doubts(found, among))

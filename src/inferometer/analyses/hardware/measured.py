@@ -1,6 +1,6 @@
-"""A measured device beside its datasheet: each value with its spread, and what part of the peak it reaches.
+"""A measured device next to its datasheet: each value with its spread, and what part of the peak it reaches.
 
-A part above 1 is shown as it is, and said: then the datasheet is of another device or clock, or we measure wrongly.
+A part above 1 is shown as it is, and reported: then the datasheet is of another device or clock, or we measure wrongly.
 """
 
 from dataclasses import dataclass

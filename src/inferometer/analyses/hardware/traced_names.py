@@ -29,7 +29,7 @@ def name_devices(about: Facts, used: Sequence[str | None], rank: int | None = No
 
 
 def infer_traced(traced: TracedDevice, among: Sequence[Device] | None = None) -> tuple[Device, ...]:
-    """The devices with the properties of one that has no name of its own: to be said as inferred, and only said."""
+    """The devices with the properties of one that has no name of its own: to be reported as inferred."""
     if traced.name is not None and traced.name not in _NO_NAMES:
         return ()
     return infer_devices(
@@ -42,14 +42,14 @@ def infer_traced(traced: TracedDevice, among: Sequence[Device] | None = None) ->
 
 
 def say_properties(traced: TracedDevice) -> str:
-    """`304 multiprocessors, compute 9.4, warp size 64, 191.984 GiB`: what is told of them; empty where nothing is."""
-    told = (
+    """`304 multiprocessors, compute 9.4, warp size 64, 191.984 GiB`: what is reported; empty where nothing is."""
+    stated = (
         (traced.multiprocessors, f"{format_count(traced.multiprocessors)} multiprocessors"),
         (traced.compute_capability, f"compute {traced.compute_capability}"),
         (traced.warp_size, f"warp size {traced.warp_size}"),
         (traced.memory_bytes, format_bytes(traced.memory_bytes, binary=True)),
     )
-    return ", ".join(text for value, text in told if value is not None)
+    return ", ".join(text for value, text in stated if value is not None)
 
 
 def say_unnamed(traced: TracedDevice | None) -> str:

@@ -55,8 +55,10 @@ def name_runs(base: str, candidate: str) -> RunNames:
 def check_phases(base: str, candidate: str) -> None:
     """Raise `InputError` where one path says that it is a prefill, and the other doesn't."""
     one, two = (path.lower().replace("\\", "/").split("/") for path in (base, candidate))
-    said = [any(_PREFILL in part for part in mine if part not in other) for mine, other in ((one, two), (two, one))]
-    if said[0] != said[1]:
+    is_prefill = [
+        any(_PREFILL in part for part in mine if part not in other) for mine, other in ((one, two), (two, one))
+    ]
+    if is_prefill[0] != is_prefill[1]:
         raise InputError(
             f"{base} and {candidate}: expected two runs of one phase, found that only one is named a prefill",
             hint="Compare prefill with prefill, or rename the file.",

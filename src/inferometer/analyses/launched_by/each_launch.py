@@ -8,7 +8,7 @@ import polars as pl
 from inferometer.analyses.launched_by.attribution import Attribution
 from inferometer.analyses.launched_by.chain_tree import ROOT, Kind
 from inferometer.analyses.launched_by.remarks import site_remarks
-from inferometer.analyses.launched_by.site_times import told_by
+from inferometer.analyses.launched_by.site_times import default_by
 from inferometer.analyses.launched_by.sites import BY_COLUMN, By
 from inferometer.analyses.result import Result
 from inferometer.analyses.rows import compile_match, matching
@@ -64,7 +64,7 @@ def each_launch(
     Raises:
         InputError: `match` is no regular expression.
     """
-    by = by or told_by(found)
+    by = by or default_by(found)
     rows = found.each().rename({"node": "chain"}).select(_COLUMNS).with_columns(pl.col(pl.Categorical).cast(pl.String))
     matched = matching(rows, BY_COLUMN[by], compile_match(match))
     shown = matched if top is None else matched.head(top)

@@ -86,8 +86,10 @@ def _moments(trace: Trace, tree: CallTree, calls: pl.DataFrame, call: Rows, root
     moments = calls.select(*THREAD, "path_id", called_ns="start_ns")[used]
     node[used] = chains_at(trace, tree, moments, root=root)
     graphs = [api for api in calls["api"].unique().cast(pl.String) if api_kind(api) == "graph"]
-    told = calls.select("thread", pl.col("start_ns").alias("called_ns"), pl.col("api").is_in(graphs).alias("is_graph"))
-    found = gather_known(told, call)
+    of_calls = calls.select(
+        "thread", pl.col("start_ns").alias("called_ns"), pl.col("api").is_in(graphs).alias("is_graph")
+    )
+    found = gather_known(of_calls, call)
     return [found["thread"], found["called_ns"], pl.Series("node", node[call]), found["is_graph"]]
 
 
@@ -114,7 +116,7 @@ def _how(work: pl.DataFrame, *, has_calls: bool) -> pl.Series:
     In a stream, work runs in the order in which it was queued: what has no call and runs before all that has one was
     queued before the window. Later, the call was lost.
     """
-    said = (
+    how = (
         pl.when("is_captured")
         .then(_lit("captured"))
         .when(pl.col("called_ns").is_not_null() & pl.col("is_replay"))
@@ -126,8 +128,8 @@ def _how(work: pl.DataFrame, *, has_calls: bool) -> pl.Series:
         first = pl.col("start_ns").filter(pl.col("called_ns").is_not_null()).min().over("rank", "device", "stream")
         before = first.is_null() | (pl.col("start_ns") < first)
         has_id = pl.col("correlation_id").is_not_null()
-        said = said.when(has_id & before).then(_lit("launch_before_window")).when(has_id).then(_lit("call_missing"))
-    return work.select(said.otherwise(_lit("no_call")).alias("how"))["how"]
+        how = how.when(has_id & before).then(_lit("launch_before_window")).when(has_id).then(_lit("call_missing"))
+    return work.select(how.otherwise(_lit("no_call")).alias("how"))["how"]
 
 
 def _lit(how: How) -> pl.Expr:

@@ -1,4 +1,4 @@
-"""What to say beside attributed launches: how captures fit, what is lacking, and how to record it next time."""
+"""What to say about attributed launches: how captures fit, what is lacking, and how to record it next time."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from inferometer.analyses.launched_by.attribution import Attribution
 from inferometer.analyses.launched_by.sites import BY_COLUMN, By
 from inferometer.units import format_duration, format_share
 
-_ONLY_SUMS = "Only sums by kernel are in the file, no single launches: who launched them can't be told."
-_GOOD = 0.95  # fits below it are told with their score
+_ONLY_SUMS = "Only sums by kernel are in the file, no single launches: who launched them can't be known."
+_GOOD = 0.95  # fits below it are reported with their score
 _TORCH = {
     "op": "PyTorch's profiler records ops with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA].",
     "module": "PyTorch's profiler records modules and Python frames with with_stack=True.",

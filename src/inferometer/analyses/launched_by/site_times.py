@@ -99,7 +99,7 @@ def launch_sites(
         InputError: `match` is no regular expression.
     """
     pattern = compile_match(match)
-    by = by or told_by(found)
+    by = by or default_by(found)
     keys = found.sites.select("node", _pooled(by, layers).alias("key"), "kernel_file")
     work = found.launches.select("kernel", "dur_ns", "node", "how").join(keys, on="node", how="left")
     total_ns = int(work["dur_ns"].sum())
@@ -126,8 +126,8 @@ def _pooled(by: By, layers: Layers) -> pl.Expr:
     return column.str.replace_all("[0-9]+", "N") if layers == "pooled" and by == "span" else column
 
 
-def told_by(found: Attribution) -> By:
-    """What to show where nobody said: ops, or ranges where there are ranges and no ops."""
+def default_by(found: Attribution) -> By:
+    """What to show where nobody says: ops, or ranges where there are ranges and no ops."""
     return "span" if has_any(found, "span") and not has_any(found, "op") else "op"
 
 

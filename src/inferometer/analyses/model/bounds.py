@@ -37,7 +37,7 @@ class ModelBounds(Result):
     """Each kernel's work, rate and bounds.
 
     `rows`: one a phase and class: `unit` (`token` or `step`), `units` of them summed, `measured_ns` a unit, and the
-    modelled `weight_bytes`, `moved_bytes`, `flops` a unit, null where the class's part in the model isn't told; the
+    modelled `weight_bytes`, `moved_bytes`, `flops` a unit, null where the class's part in the model isn't known; the
     achieved `bytes_per_s` and `flops_per_s`, and `best_bytes_per_s`, the highest rate of any class of the run.
     `bounds`: one a row and bandwidth: `memory_bound_ns`, `compute_bound_ns` (null without a device), `bound_ns`,
     `bound`, `sol_fraction`. `unclaimed`: operator calls of the model that no printed kernel names.
@@ -142,9 +142,9 @@ def differing_dimensions(metrics: Mapping[str, Any], model: "Model") -> Iterator
     """What an engine prints of its model's dimensions that isn't so in `model`: the word, what is printed, ours."""
     ours = {"layers": model.layers, "hidden": model.hidden, "heads": model.heads, "head_dim": model.head_dim}
     for word, own in ours.items():
-        said = metrics.get(word)
-        if isinstance(said, int) and said != own:
-            yield word, said, own
+        logged = metrics.get(word)
+        if isinstance(logged, int) and logged != own:
+            yield word, logged, own
 
 
 def _bounds(rows: pl.DataFrame, bandwidths: Sequence[float], peak: tuple[str, float] | None) -> pl.DataFrame:
@@ -196,12 +196,12 @@ def _peak(device: "Device | None", sizes: Sizes) -> tuple[str, float] | None:
 
 
 def _notes(trace: Trace, model: "Model", used: pl.DataFrame, unclaimed: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    for word, said, own in differing_dimensions(trace.facts.engine_metrics, model):
-        yield f"The file's model has {said} {word}, {model.name} has {own}: the numbers below are of another model."
+    for word, logged, own in differing_dimensions(trace.facts.engine_metrics, model):
+        yield f"The file's model has {logged} {word}, {model.name} has {own}: the numbers below are of another model."
     if used.filter(pl.col("phase") == "decode", pl.col("context").is_null()).height:
-        yield "How long the context was isn't told of all decode steps: what grows with it has no bound."
+        yield "How long the context was isn't known of all decode steps: what grows with it has no bound."
     if used.filter(pl.col("phase") != "decode", pl.col("tokens").is_null() | pl.col("context").is_null()).height:
-        yield "Of some prefill steps it isn't told how many tokens they had: what depends on that has no bound."
+        yield "Of some prefill steps it isn't known how many tokens they had: what depends on that has no bound."
     for phase, roles in unclaimed.items():
         if roles:
             yield f"Of the model's {phase} step, no kernel names: {', '.join(dict.fromkeys(roles))}."

@@ -1,4 +1,4 @@
-"""Measured time of each class of kernels beside the work that its part of the model takes.
+"""Measured time of each class of kernels next to the work that its part of the model takes.
 
 Sums go over undisturbed steps whose context is known, so that both sides speak of the same work: of decode steps, one
 token; of prefill, one step.

@@ -41,7 +41,7 @@ Costs = Mapping[tuple[Part, int | None], _Values]
 class Passes:
     """The passes over the model that a phase's steps made: each decode step one a token, each prefill one.
 
-    `tokens`, `context`: of each pass, None where it isn't told; `unit`: what results are given for, `units` how many
+    `tokens`, `context`: of each pass, None where it isn't known; `unit`: what results are given for, `units` how many
     there were.
     """
 
@@ -65,7 +65,9 @@ class Passes:
         are calculated, the rest lies on the lines between them, exactly.
         """
         if self.unit == "step":
-            each = [_told_costs(model, n, context, sizes) for n, context in zip(self.tokens, self.context, strict=True)]
+            each = [
+                _known_costs(model, n, context, sizes) for n, context in zip(self.tokens, self.context, strict=True)
+            ]
             return {key: np.sum([one[key] for one in each], axis=0) for key in each[0]}
         known = np.array([context for context in self.context if context is not None], dtype=np.float64)
         ends = {int(known.min()), int(known.max())} if len(known) else {0}
@@ -83,8 +85,8 @@ class Passes:
         return np.where((values == far).all(axis=0), sums + missing * far, np.nan)
 
 
-def _told_costs(model: "Model", tokens: int | None, context: int | None, sizes: Sizes) -> Costs:
-    """As `_costs`; NaN for what depends on a number that isn't told."""
+def _known_costs(model: "Model", tokens: int | None, context: int | None, sizes: Sizes) -> Costs:
+    """As `_costs`; NaN for what depends on a number that isn't known."""
     one = _costs(model, tokens or 1, context or 0, sizes)
     if tokens is not None and context is not None:
         return one

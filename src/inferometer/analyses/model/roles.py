@@ -1,4 +1,4 @@
-"""Which operator calls of a model a printed kernel stands for, told from its label.
+"""Which operator calls of a model a printed kernel stands for, recognised from its label.
 
 A label names its role in the engine's own words (`ffn_down`, `mlp.down`, `w2`), or only its operator (`attention`,
 `rmsnorm`). Roles come first; then each operator that names no role takes the calls of its kind that nobody claimed.
@@ -42,7 +42,7 @@ _OPS: dict[str, tuple[str, ...]] = {  # the operators that a family of kernels w
     "moe_routing": ("moe_routing",),
     "gather_scatter": ("gather",),
 }
-_WORDS: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (  # where the family isn't told, or takes in too much
+_WORDS: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (  # where the family isn't known, or takes in too much
     (frozenset({"scale"}), ("scale",)),
     (frozenset({"add", "residual"}), ("add",)),
 )
@@ -75,7 +75,7 @@ def is_attention(label: str) -> bool:
 
 @dataclass(frozen=True)
 class Roles:
-    """`parts`: what each class does, in the model's order, empty where that isn't told; `unclaimed`: what none does.
+    """`parts`: what each class does, in the model's order, empty where that isn't known; `unclaimed`: what none does.
 
     `shared`: parts that several classes have, each in its own layers.
     """
@@ -179,7 +179,7 @@ def _with_experts(roles: tuple[str, ...], text: str, known: set[str]) -> tuple[s
 
 
 def _fused_with(name: str, roles: set[str], parts: Sequence[Part]) -> list[Part]:
-    """What the label names beside a product: the norm in front, the norm and the residual behind, the activation.
+    """What the label names besides a product: the norm in front, the norm and the residual behind, the activation.
 
     A rope kernel that writes to the cache has turned what it writes.
     """

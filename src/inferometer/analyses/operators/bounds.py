@@ -16,7 +16,7 @@ from inferometer.operators.shapes import Shape
 from inferometer.operators.work import Work
 
 FLAGS: Mapping[str, str] = {
-    "launch_bound": "the launch takes longest of all bounds: S is not told",
+    "launch_bound": "the launch takes longest of all bounds: S is not given",
     "fits_l2": "all that it moves fits into the L2 cache: warm, it may be quicker than from memory",
     "above_deployed": "the bound is above the deployed kernel's time: sizes, peaks or cache state aren't as assumed",
     "above_traced": "the bound is above the mean of the traced calls: another shape ran",

@@ -2,7 +2,7 @@
 
 The platforms that bounds were published for come first, the one whose deployed kernels were timed before the other;
 then any device that the reader asks for. A headline row is published of each operator's middle shape by its index,
-whatever that shape is; beside it stands the row of true medians. Leaves out results of candidates.
+whatever that shape is; next to it stands the row of true medians. Leaves out results of candidates.
 """
 
 from collections.abc import Callable, Sequence

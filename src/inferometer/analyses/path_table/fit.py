@@ -104,8 +104,8 @@ def _dearer(rows: PathRows, times: Times) -> list[Contradiction]:
     values = _numbers(times)
     own, above = values[:, callees], values[:, rows.parent_rows[callees]]
     dearer = own > DEARER * above  # False where either is NaN
-    told = dearer & (dearer.sum(axis=0) < (~np.isnan(own + above)).sum(axis=0))
-    where = np.argwhere(told.T).tolist()
+    reported = dearer & (dearer.sum(axis=0) < (~np.isnan(own + above)).sum(axis=0))
+    where = np.argwhere(reported.T).tolist()
     return [Contradiction("dearer_than_caller", arm, int(callees[at])) for at, arm in where]
 
 

@@ -39,16 +39,16 @@ class Found:
 
 
 def find_wrong(rows: PathRows, times: Times, explained: Explained | None) -> list[Found]:
-    """The gravest first. `times` are by the paths that they are of, as far as that can be told."""
+    """The gravest first. `times` are by the paths that they are of, as far as that can be known."""
     lost = explained.shift.lost if explained and explained.is_sure else None
     fit = judge(rows, times, lost)
-    told = {(each.arm, each.row) for each in fit.contradictions}
+    contradicted = {(each.arm, each.row) for each in fit.contradictions}
     return [
         *(_shift(rows, explained, times) if explained else ()),
         *_swapped_names(rows, times, explained),
         *(_contradiction(rows, times, each) for each in fit.contradictions),
         *_sums_above(rows, times),
-        *(each for each in _odd_differences(rows, times, {row for _, row in told})),
+        *(each for each in _odd_differences(rows, times, {row for _, row in contradicted})),
         *_repeated(rows),
     ]
 
@@ -109,7 +109,7 @@ def _unclear_words(rows: PathRows, explained: Explained, missing: Sequence[str])
     else:
         why = f"the best explanation ({lacks}) leaves times far from those of the other run"
     return (
-        f"Times of {arm} stand at other paths than their own, but which can't be told: {why}. They are left as printed."
+        f"Times of {arm} stand at other paths than their own, but which isn't known: {why}. They are left as printed."
     )
 
 
@@ -145,7 +145,7 @@ def _shift_words(rows: PathRows, explained: Explained, cells: Sequence[Mapping[s
     )
     before, after = explained.before, explained.after
     doubt = _listed([short(rows.paths[row]) for row in explained.doubtful[:_MOST_LISTED]], "and")
-    may = f" Those of {doubt} take nearly as long: which is whose can't be told." if explained.doubtful else ""
+    may = f" Those of {doubt} take nearly as long: which is whose can't be known." if explained.doubtful else ""
     return (
         f"{len(cells)} cells of {arm} don't hold their own path's time: {listed}{more}. {because}: the times were "
         f"joined to the other run's paths by position. Cells that can't be: {len(before.contradictions)} as printed, "
@@ -241,7 +241,7 @@ def _sums_above(rows: PathRows, times: Times) -> Iterator[Found]:
                 yield Found("callees_above_caller", rows.paths[parent], words, numbers)
 
 
-def _odd_differences(rows: PathRows, times: Times, told: set[int]) -> Iterator[Found]:
+def _odd_differences(rows: PathRows, times: Times, contradicted: set[int]) -> Iterator[Found]:
     """Paths whose ratio is far outside of all others while their callers' times don't follow."""
     if len(rows.arms) < 2:
         return
@@ -253,7 +253,7 @@ def _odd_differences(rows: PathRows, times: Times, told: set[int]) -> Iterator[F
     for row in np.flatnonzero(np.nan_to_num(apart) > max(_ODD, _ODD_SPREADS * usual)).tolist():
         arm = int(np.nanargmax(np.abs(aligned[:, row] - np.nanmedian(aligned[:, row]))))
         other = 0 if arm else 1
-        if row in told or times[other][row] is None or _caller_follows(rows, times, row, arm, other):
+        if row in contradicted or times[other][row] is None or _caller_follows(rows, times, row, arm, other):
             continue
         mine, its = times[arm][row] or 0, times[other][row] or 0
         words = (
@@ -279,7 +279,7 @@ def _caller_follows(rows: PathRows, times: Times, row: int, arm: int, other: int
 
 def _repeated(rows: PathRows) -> Iterator[Found]:
     for row in rows.repeated:
-        words = f"{short(rows.paths[row])} has several rows: whose times are in which can't be told."
+        words = f"{short(rows.paths[row])} has several rows: whose times are in which can't be known."
         yield Found("repeated_path", rows.paths[row], words, {"order": row})
 
 

@@ -26,11 +26,11 @@ from inferometer.trace.trace import Trace
 
 @dataclass(frozen=True)
 class PathTableReview(Result):
-    """A table with what is wrong with it. `times` are by the paths that they are of, as far as that can be told.
+    """A table with what is wrong with it. `times` are by the paths that they are of, as far as that can be known.
 
     Attributes:
         table: The table as printed.
-        times: By arm and row, ns per call. As printed where nothing is wrong, or where it can't be told what is right.
+        times: By arm and row, ns per call. As printed where nothing is wrong, or where it can't be known what is right.
         found: What is wrong, the gravest first; empty where nothing is.
         explained: The shift that explains the table best, where there is one.
     """
@@ -121,8 +121,8 @@ def review_path_table(trace: Trace) -> PathTableReview:
     """
     rows = find_rows(trace)
     explained = explain(rows)
-    is_told = explained is not None and explained.is_sure
-    times = explained.shift.apply(rows.times) if explained and is_told else rows.times
+    is_sure = explained is not None and explained.is_sure
+    times = explained.shift.apply(rows.times) if explained and is_sure else rows.times
     return PathTableReview(trace.facts, rows, times, find_wrong(rows, times, explained), explained, trace.losses)
 
 

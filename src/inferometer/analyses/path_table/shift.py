@@ -1,6 +1,6 @@
 """Whether one run's times stand at other paths than their own: a path was missing and rows were joined by position.
 
-Every shift that `orders` finds is judged, also the table as it is. What fits best is told only where it
+Every shift that `orders` finds is judged, also the table as it is. What fits best is reported only where it
 removes what can't be; and as sure only where no other shift fits nearly as well.
 """
 

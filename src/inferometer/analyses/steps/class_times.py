@@ -47,7 +47,7 @@ class ClassTimes:
     """`classes`: columns of `CLASS_STEPS` but `phase`. `notes`: what to know of both.
 
     `busy`: where launches tell them, of each `step` how long its own launches ran (`busy_ns`, null where no launch can
-    be told to a step), where its window begins and how long it lasts (`from_ns`, `lasting_ns`; see
+    be assigned to a step), where its window begins and how long it lasts (`from_ns`, `lasting_ns`; see
     `sources.RunSteps`), and in how much of that no launch of the run was running (`idle_ns`).
     """
 
@@ -247,7 +247,7 @@ def _called(trace: Trace, rank: int | None, process: int | None) -> pl.DataFrame
 def _about_launches(launches: int, known: int, placed: int) -> list[str]:
     """What is in no step, and why; `known` is how many launches have a time that could tell their step."""
     if not known:
-        return [f"No host call of the {launches:,} launches is in the file: which step they are of can't be told."]
+        return [f"No host call of the {launches:,} launches is in the file: which step they are of can't be known."]
     outside, uncalled = launches - placed, launches - known
     if not outside:
         return []

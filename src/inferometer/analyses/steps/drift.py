@@ -28,7 +28,7 @@ LEAST = 0.01
 """A change over the run below this part of the median is none: clocks of GPUs wander by a percent in healthy runs."""
 
 TOGETHER = 0.9
-"""Time and position that correlate by more than this can't be told apart: the variance of either slope is more than
+"""Time and position that correlate by more than this can't be distinguished: the variance of either slope is more than
 five times (1 / (1 - 0.9²)) that which it would have alone."""
 
 CARRIES = 0.1
@@ -58,10 +58,10 @@ TRENDS = pl.Schema(
 def find_trends(steps: pl.DataFrame, class_steps: pl.DataFrame) -> pl.DataFrame:
     """Columns `TRENDS`: for each kind of like steps the trends of wall, busy and gap time and of what carries them.
 
-    `over` is `time` or `position`; where they can't be told apart, it is `both`, or `context` where that is recorded.
-    `slope_ns` is of one step on, with its interval; `change_ns` what that makes from the first to the last of the steps
-    (from position 0 to the last), and `share` that as part of `median_ns`. `of` is `wall`, `busy`, `gap` or `class`;
-    classes are listed where they carry a trend of the busy time, or, where that isn't known, of the wall time.
+    `over` is `time` or `position`; where they can't be distinguished, it is `both`, or `context` where that is
+    recorded. `slope_ns` is of one step on, with its interval; `change_ns` what that makes from the first to the last of
+    the steps (from position 0 to the last), and `share` that as part of `median_ns`. `of` is `wall`, `busy`, `gap` or
+    `class`; classes are listed where they carry a trend of the busy time, or, where that isn't known, of the wall time.
 
     Args:
         steps: In order of time: `step`, `phase`, `tokens`, `mean_kv`, `wall_ns`, `gpu_busy_ns`, `gap_ns`, `judged`,

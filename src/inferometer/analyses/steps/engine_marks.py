@@ -52,17 +52,17 @@ def read_mark(name: str) -> tuple[int, MarkedStep] | None:
 
 
 def _counted(found: Groups) -> MarkedStep:
-    """Requests of both phases are told, and perhaps their tokens and lengths."""
-    told = {name: int(text) for name, text in found.items() if text is not None}
-    prefills, decodes = told["prefills"], told["decodes"]
-    prefill, decode = (told.get(name, None if told[f"{name}s"] else 0) for name in ("prefill", "decode"))
+    """Requests of both phases are reported, and perhaps their tokens and lengths."""
+    known = {name: int(text) for name, text in found.items() if text is not None}
+    prefills, decodes = known["prefills"], known["decodes"]
+    prefill, decode = (known.get(name, None if known[f"{name}s"] else 0) for name in ("prefill", "decode"))
     return MarkedStep(
-        step=told.get("step"),
+        step=known.get("step"),
         phase=_phase(prefills, decodes),
         batch=prefills + decodes,
         prefill_tokens=prefill,
         decode_tokens=decode,
-        context_len=_context(_sum(told.get("prefill_kv"), told.get("decode_kv")), _sum(prefill, decode)),
+        context_len=_context(_sum(known.get("prefill_kv"), known.get("decode_kv")), _sum(prefill, decode)),
     )
 
 
@@ -125,7 +125,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 def _context(lengths: int | None, tokens: int | None) -> int | None:
-    """Lengths before the step; None where they aren't told, or are less than its own tokens."""
+    """Lengths before the step; None where they aren't known, or are less than its own tokens."""
     return None if lengths is None or tokens is None or lengths < tokens else lengths - tokens
 
 
@@ -150,7 +150,7 @@ FORMS: tuple[MarkForm, ...] = (  # of several in one process, the first counts: 
     ),
     MarkForm(
         "vLLM",
-        "the same, annotate_profile from pull request 22496 on, before phases were told",
+        "the same, annotate_profile from pull request 22496 on, before phases were recorded",
         re.compile(rf"execute_new_(?P<new>{_N})_cached_(?P<cached>{_N})"),
         _new_and_cached,
     ),

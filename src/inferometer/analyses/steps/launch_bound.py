@@ -50,7 +50,7 @@ def with_launches(
 ) -> pl.DataFrame:
     """`steps` with the columns `LAUNCHED`; all null where the trace has no launches.
 
-    `launches`: launches in the step, copies and sets among them; null where none can be told to a step.
+    `launches`: launches in the step, copies and sets among them; null where none can be assigned to a step.
     `captures`: captures of graphs that began while it lasted on the host; null where calls were not read.
     `launch_bound_ns` and its share of the window are null where the window, or too many of the calls, aren't known, and
     in steps without launches or with captures.
@@ -157,7 +157,7 @@ def _is(value: int | None, column: str) -> pl.Expr:
 
 
 def _bound_by_step(work: _Queued | None, steps: pl.DataFrame) -> pl.Series:
-    """Launch-bound time of each step, null where it can't be told."""
+    """Launch-bound time of each step, null where it can't be known."""
     windows = ("window_start_ns", "window_ns")
     is_timed = pl.all_horizontal(pl.col(name).is_not_null() for name in windows) & (pl.col("launches") != 0)
     is_timed &= pl.col("captures").fill_null(0) == 0
@@ -167,7 +167,7 @@ def _bound_by_step(work: _Queued | None, steps: pl.DataFrame) -> pl.Series:
         start, length = (steps[name].filter(pl.Series(timed)).to_numpy() for name in windows)
         covers = work.bound(int(start.min()), int((start + length).max()))
         bound_ns, unknown_ns = (cover.within(start, start + length) for cover in covers)
-        told = unknown_ns <= UNKNOWN_IDLE * length
-        for i, ns, is_told in zip(np.flatnonzero(timed).tolist(), bound_ns.tolist(), told.tolist(), strict=True):
-            found[i] = ns if is_told else None
+        known = unknown_ns <= UNKNOWN_IDLE * length
+        for i, ns, is_known in zip(np.flatnonzero(timed).tolist(), bound_ns.tolist(), known.tolist(), strict=True):
+            found[i] = ns if is_known else None
     return pl.Series("launch_bound_ns", found, dtype=pl.Int64)

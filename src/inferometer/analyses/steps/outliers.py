@@ -2,7 +2,7 @@
 
 The excess of a step (of its busy time, and of its gap) is parted among the classes of kernels: what each took beyond
 its usual time at this context, as `disturbances` learns it from the phase's steps. Time is conserved: the parts
-that are told, and a last one, the rest, add up to the excess. The rest holds what is too small to tell, and what
+that are reported, and a last one, the rest, add up to the excess. The rest holds what is too small to tell, and what
 kernels on several streams did at once, which is no busy time twice. Small classes have a median for a line.
 """
 
@@ -34,7 +34,7 @@ MOST = 8
 """Parts of one step to tell: what comes after the largest eight explains nobody's step."""
 
 BY_LAUNCHES = 0.5
-"""From this part of its excess on, a class is told to have run more often, and not more slowly."""
+"""From this part of its excess on, a class counts as run more often, not as slower."""
 
 DIFFERENCES = pl.Schema(
     {
@@ -71,10 +71,10 @@ def _of_like_steps(steps: pl.DataFrame, class_steps: pl.DataFrame) -> Iterator[d
         gap_ns = row["gap_excess_ns"] or 0
         excess_ns = (row["excess_ns"] or 0) + gap_ns
         gap = {"what": GAP, "excess_ns": gap_ns, "found_ns": row["gap_ns"], "usual_ns": _less(row["gap_ns"], gap_ns)}
-        told = [part for part in (gap, *parts.get(row["step"], ())) if abs(part["excess_ns"]) > TOLD * abs(excess_ns)]
-        told = sorted(told, key=lambda part: -abs(part["excess_ns"]))[:MOST]
-        rest = {"what": REST, "excess_ns": excess_ns - sum(part["excess_ns"] for part in told)}
-        yield from ({"step": row["step"], "phase": row["phase"], **part} for part in (*told, rest))
+        known = [part for part in (gap, *parts.get(row["step"], ())) if abs(part["excess_ns"]) > TOLD * abs(excess_ns)]
+        known = sorted(known, key=lambda part: -abs(part["excess_ns"]))[:MOST]
+        rest = {"what": REST, "excess_ns": excess_ns - sum(part["excess_ns"] for part in known)}
+        yield from ({"step": row["step"], "phase": row["phase"], **part} for part in (*known, rest))
 
 
 def _less(found_ns: int | None, excess_ns: int) -> int | None:

@@ -1,4 +1,4 @@
-"""The steps in words: what grows, what was disturbed and how, what is outside the GPU, and what can't be told."""
+"""The steps in words: what grows, what was disturbed and how, what is outside the GPU, and what can't be known."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ _SAID_GROWTH = (
 _SAID_GAP = 0.02  # of the wall time
 _SAID_FIRST_GAP = 0.05  # of the step's wall time without it
 _SAID_LAUNCH_BOUND = 0.05  # of the wall time
-_UNPARTED = "; no step begins a new decode run, so drift and growth with context can't be told apart"
+_UNPARTED = "; no step begins a new decode run, so drift and growth with context can't be distinguished"
 _CLASSES = 3
 _NUMBERS = 12  # ranges of steps to name
 
@@ -88,8 +88,8 @@ def _disturbed(steps: pl.DataFrame, differences: pl.DataFrame) -> Iterator[str]:
 
 def _different(parts: pl.DataFrame, step: dict[str, Any]) -> Iterator[str]:
     """What made the worst step longer, where that is known of more than the gap."""
-    told = parts.filter(~pl.col("what").is_in([REST, HOST_GAP])).head(_CLASSES)
-    if told.is_empty():
+    largest = parts.filter(~pl.col("what").is_in([REST, HOST_GAP])).head(_CLASSES)
+    if largest.is_empty():
         return
     named = [_part(row) for row in parts.filter(pl.col("what") != REST).head(_CLASSES).iter_rows(named=True)]
     rest_ns = int(parts["excess_ns"].sum()) - int(
@@ -169,7 +169,7 @@ def _trends(trends: pl.DataFrame) -> Iterator[str]:
             steady += [] if over == POSITION else [like]
             continue
         if over == CONTEXT:
-            yield f"The context of {like} grows all along the run: a drift over time can't be told from that."
+            yield f"The context of {like} grows all along the run: a drift over time can't be distinguished from that."
             continue
         carried = _carried(own.filter(pl.col("of") == CLASS), rows.get(GAP))
         yield f"{like[0].upper()}{like[1:]} {_moves(moving, over)}{carried}{_UNPARTED if over == BOTH else ''}."
@@ -244,11 +244,11 @@ def _capturing(steps: pl.DataFrame) -> Iterator[str]:
 def _untold(steps: pl.DataFrame, growth: pl.DataFrame) -> Iterator[str]:
     decode = steps.filter(pl.col("phase").is_null() | (pl.col("phase") == "decode"))
     if decode.height and decode["mean_kv"].null_count() == decode.height:
-        yield "The source doesn't tell how much context its steps have: how they grow with it can't be said."
+        yield "The source doesn't tell how much context its steps have: how they grow with it can't be known."
     elif growth.height and growth["slope_ns"].null_count() == growth.height:
-        yield f"Decode steps have fewer than {CONTEXTS} different contexts: growth can't be told from them."
+        yield f"Decode steps have fewer than {CONTEXTS} different contexts: growth can't be derived from them."
     if steps.height and not steps["judged"].any():
-        yield f"No phase has {FEWEST} like steps, so which of them were disturbed can't be told."
+        yield f"No phase has {FEWEST} like steps, so which of them were disturbed can't be known."
     if steps.height and steps["wall_ns"].null_count():
         n = steps["wall_ns"].null_count()
         yield f"The wall time of {n:,} of {steps.height:,} steps isn't known."

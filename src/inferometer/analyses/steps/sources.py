@@ -155,11 +155,11 @@ def _marked(trace: Trace) -> pl.DataFrame:
     for reading, anchor in ((read_mark, "the engine's marks"), (_read_profiler, "ProfilerStep")):
         read = [(name, *found) for name in names if (found := reading(name))]
         if read:
-            told = pl.DataFrame(
+            known = pl.DataFrame(
                 [{"span": name, "form": form} | asdict(step) for name, form, step in read],
                 schema={"span": pl.String, "form": pl.Int64, **_TOLD},
             )
-            marks = spans.join(told, on="span").rename({"dur_ns": "wall_ns"})
+            marks = spans.join(known, on="span").rename({"dur_ns": "wall_ns"})
             marks = marks.filter(pl.col("form") == pl.col("form").min().over(OWNER)).drop("form")
             return marks.with_columns(pl.lit(None, dtype=pl.Int64).alias("gpu_busy_ns"), pl.lit(anchor).alias("anchor"))
     return pl.DataFrame()
@@ -230,7 +230,7 @@ def _with_tokens(steps: pl.DataFrame) -> pl.DataFrame:
     """With the tokens of both phases, and the mean number of KV positions that a token of a decode step attends to.
 
     Of N tokens in a row behind a context of C the k-th attends to C + k positions, itself among them. A step whose
-    phase is known has no tokens of the other one where nothing is said of them.
+    phase is known has no tokens of the other one where nothing is reported of them.
     """
     prefill, decode, phase = pl.col("prefill_tokens"), pl.col("decode_tokens"), pl.col("phase")
     has_prefill, has_decode = prefill.is_not_null(), decode.is_not_null()

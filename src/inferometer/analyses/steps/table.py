@@ -61,7 +61,7 @@ class StepTable(Result):
     `differences`: a disturbed step and a part of its excess (`outliers`). `trends`: a kind of like steps, and what
     of them gets slower over the run or a decode run (`drift`).
 
-    `serving`: what a benchmark of the server says beside these steps. `top`: rows that tables for people show.
+    `serving`: what a benchmark of the server says next to these steps. `top`: rows that tables for people show.
     `runs`: steps of each run in the trace. `rank` and `process`: whose steps these are, as the trace's tables have it.
     """
 
@@ -91,7 +91,7 @@ class StepTable(Result):
         return self.steps.filter("disturbed")["step"].to_list()
 
     def beside(self, serving: "Serving") -> "StepTable":
-        """With what a benchmark of the server measured set beside these steps."""
+        """With what a benchmark of the server measured set next to these steps."""
         from inferometer.analyses.steps.serving.latency import beside_steps
 
         return replace(self, serving=beside_steps(serving, self.steps, self.model))

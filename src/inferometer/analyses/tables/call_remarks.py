@@ -116,7 +116,7 @@ def _allocations(rows: pl.DataFrame) -> Iterator[str]:
 def _without_work(calls: pl.DataFrame, launches: int) -> Iterator[str]:
     idle = _of_kind(calls, "launch", "graph").filter(pl.col("launches").is_null()).height
     if idle and not launches:
-        yield f"No device work was recorded for {idle:,} launch calls: delays and the queue can't be told."
+        yield f"No device work was recorded for {idle:,} launch calls: delays and the queue can't be known."
     elif idle:
         yield (
             f"Launch calls without device work in the file: {idle:,}. They were captured into a graph, or their work "
@@ -126,7 +126,7 @@ def _without_work(calls: pl.DataFrame, launches: int) -> Iterator[str]:
 
 def _without_call(launches: int, without_call: int) -> Iterator[str]:
     if without_call == launches and launches:
-        yield "No launch can be tied to a call: delays and the queue can't be told."
+        yield "No launch can be tied to a call: delays and the queue can't be known."
     elif without_call:
         yield (
             f"Launches without a call in the file: {without_call:,} of {launches:,}, as a rule queued before the "

@@ -205,7 +205,7 @@ def _sums_by_kernel(launches: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _from_totals(trace: Trace, show: _Show, section: int | None, *, rank: int | None) -> KernelTable:
-    """The first section, or the one asked for; the others beside it."""
+    """The first section, or the one asked for; the others next to it."""
     found = trace.totals
     if rank is not None:
         ranks = found.select(pl.col("rank").unique()).collect().to_series().drop_nulls().sort()
@@ -267,7 +267,7 @@ def _labelled_totals(totals: pl.LazyFrame, show: _Show) -> pl.DataFrame:
     """Rows as printed under their names, or joined within their sections: over steps, and by what their names tell."""
     rows = totals.collect()
     label = pl.col("kernel").replace(label_names(rows["kernel"].unique(), show.by, raw=show.raw))
-    if show.by in ("layer", "role"):  # some sources say these beside the name
+    if show.by in ("layer", "role"):  # some sources say these next to the name
         label = pl.coalesce(show.by, label)
     rows = rows.with_columns(label.alias("kernel"))
     if show.by == "name" and rows["step"].is_null().all():

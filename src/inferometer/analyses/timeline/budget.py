@@ -101,8 +101,8 @@ def part_key(sort: str, name: str | None = None) -> str:
 def _families(cut: pl.DataFrame) -> pl.DataFrame:
     """The family of each name that computes: `kind`, `kernel`, `family`."""
     names = cut.filter(pl.col("sort") == "compute").select("kind", "kernel").unique()
-    told = [_WHOLE_GRAPHS if kind == "graph" else decode(kernel).family for kind, kernel in names.iter_rows()]
-    return names.with_columns(pl.Series("family", told, dtype=pl.String))
+    known = [_WHOLE_GRAPHS if kind == "graph" else decode(kernel).family for kind, kernel in names.iter_rows()]
+    return names.with_columns(pl.Series("family", known, dtype=pl.String))
 
 
 def _place_rows(cut: pl.DataFrame, families: pl.DataFrame) -> dict[str, list[tuple[str, str | None, int, int | None]]]:

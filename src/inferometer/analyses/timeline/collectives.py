@@ -60,10 +60,10 @@ def work_collectives(work: Work, recorded: pl.DataFrame) -> pl.DataFrame:
         _DTYPE_BYTES, default=None, return_dtype=pl.Int64
     )
     names = recorded["collective"].drop_nulls().unique()
-    told = pl.Series([read_collective(name) for name in names], dtype=pl.String)
+    decoded = pl.Series([read_collective(name) for name in names], dtype=pl.String)
     about = recorded.select(
         *COLLECTIVE_KEY,
-        pl.col("collective").replace_strict(names, told, default=None, return_dtype=pl.String).alias("recorded"),
+        pl.col("collective").replace_strict(names, decoded, default=None, return_dtype=pl.String).alias("recorded"),
         "dtype",
         pl.when(size >= 0).then(size).alias("message_bytes"),
         "group",

@@ -1,7 +1,7 @@
 """Idle gaps: when a device ran nothing, what ended that, and why it had to wait.
 
-A gap lasts from when the last open launch ended to the start of the next, on whatever stream. Its cause is told from
-the host call that queued the next work, never guessed:
+A gap lasts from when the last open launch ended to the start of the next, on whatever stream. Its cause is recognised
+from the host call that queued the next work, never guessed:
 
 - `host_late`: the call had not returned when the device went idle. What the work then took to begin, up to `BEGIN_NS`,
   belongs to that.

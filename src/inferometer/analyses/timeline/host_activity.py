@@ -2,8 +2,8 @@
 
 Each moment of a stretch belongs to the first of `ACTIVITIES` that holds it on the thread: a stream capture, a compiler
 or tuner, a call of the driver or runtime by its kind, else an op, else a Python frame, else nothing that was recorded.
-Nothing is sampled. Frames that compile are told from their names, captures from the calls that begin and end them, or
-from the first to the last captured launch where those calls aren't in the file.
+Nothing is sampled. Frames that compile are recognised from their names, captures from the calls that begin and end
+them, or from the first to the last captured launch where those calls aren't in the file.
 """
 
 import re
@@ -135,8 +135,8 @@ def _ranges_within(trace: Trace, here: pl.Expr, within: Cover) -> list[_Ranges]:
         for activity in kind.unique().sort():
             of = kept.filter(kind == activity)
             begin = of["start_ns"].to_numpy()
-            told = _by_api(of, activity) if table == "calls" else None
-            found.append(_Ranges(activity, begin, begin + of["dur_ns"].to_numpy(), told))
+            known = _by_api(of, activity) if table == "calls" else None
+            found.append(_Ranges(activity, begin, begin + of["dur_ns"].to_numpy(), known))
     return found
 
 

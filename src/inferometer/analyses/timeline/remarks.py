@@ -83,9 +83,9 @@ def _waits(gaps: pl.DataFrame, cause: str, cause_ns: int) -> Iterator[str]:
     """` (after cudaStreamSynchronize)`, or how much of the time that is; nothing where waits count for little."""
     waits = [(str(name), ns) for name, ns in _largest(gaps, "waited_in") if name and ns >= _CAUSE_SHARE * cause_ns]
     when = "after" if cause == "host_late" else "in"
-    told = [f"{'' if ns == cause_ns else f'{format_duration(ns)} of it '}{when} {name}" for name, ns in waits]
-    if told:
-        yield f" ({', '.join(told)})"
+    known = [f"{'' if ns == cause_ns else f'{format_duration(ns)} of it '}{when} {name}" for name, ns in waits]
+    if known:
+        yield f" ({', '.join(known)})"
 
 
 def _are_submits(gaps: pl.DataFrame) -> bool:

@@ -4,7 +4,7 @@ Interfaces of vLLM 0.33.0, read in its source distribution: `vllm/_custom_ops.py
 modules named below. Older versions lack some, or have them elsewhere: those are refused, by name. Not run on a GPU
 yet: tried against stand-ins of the same signatures.
 
-What is in the time beside the kernel, where it isn't what an engine does for each layer:
+What is in the time besides the kernel, where it isn't what an engine does for each layer:
 
 - `fused_moe`: the contract's float32, converted from the bf16 of the library;
 - `fused_qkv_rope`: copies of q, k and v, see `rope_by_table`;

@@ -11,7 +11,7 @@
 - `idle-schedulers`: fewer warps fit on a multiprocessor than it has schedulers, so some never issue anything.
 
 An autotuner leaves out configurations that don't compile or fit, and slow ones. A fault that a sibling configuration
-of the same kernel doesn't have is only told (`info`).
+of the same kernel doesn't have is only reported (`info`).
 """
 
 from collections.abc import Callable, Iterable, Sequence

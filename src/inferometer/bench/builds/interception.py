@@ -1,7 +1,7 @@
 """Every launch of a Triton kernel becomes a compilation, reported once for each distinct binary.
 
-Triton's own `JITFunction.run` does it, asked to warm up: types, divisibility and values that are 1 are told from the
-real arguments, as in a launch. An autotuner's configurations are all compiled, none is timed.
+Triton's own `JITFunction.run` does it, asked to warm up: types, divisibility and values that are 1 are recognised from
+the real arguments, as in a launch. An autotuner's configurations are all compiled, none is timed.
 """
 
 import contextlib
@@ -60,12 +60,12 @@ class Recorder:
     ) -> Any:
         """What `call` compiles, reported; None where it doesn't compile, and the candidate goes on."""
         self._events.send(Began(kernel))
-        log, told = io.StringIO(), self._told_bytes()
+        log, stderr = io.StringIO(), self._stderr_bytes()
         try:
             with contextlib.redirect_stdout(log):
                 found = call()
         except Exception as error:  # noqa: BLE001  compilers and the candidate's own hooks raise anything
-            self._refuse(kernel, _plainly(configuration), describe(error, self._told_since(told)))
+            self._refuse(kernel, _plainly(configuration), describe(error, self._stderr_since(stderr)))
             return None
         if found is not None:
             self._report(kernel, found, log.getvalue(), grid)
@@ -113,11 +113,11 @@ class Recorder:
             self._refused.add((kernel, configuration, message))
             self._events.send(Refused(kernel, configuration, self.case, self._tuning, message))
 
-    def _told_bytes(self) -> int:
+    def _stderr_bytes(self) -> int:
         return self._messages.stat().st_size if self._messages.exists() else 0
 
-    def _told_since(self, start: int) -> str:
-        """What compilers wrote to stderr beside the exception that they raised."""
+    def _stderr_since(self, start: int) -> str:
+        """What compilers wrote to stderr next to the exception that they raised."""
         if not self._messages.exists():
             return ""
         with self._messages.open("rb") as file:
@@ -125,10 +125,10 @@ class Recorder:
             return file.read(1 << 20).decode("utf-8", "replace")
 
 
-def describe(error: BaseException, told: str = "") -> str:
-    """An error as lines of clean text, with what a compiler said of it elsewhere; no traceback."""
+def describe(error: BaseException, stderr: str = "") -> str:
+    """An error as lines of clean text, with what a compiler printed of it elsewhere; no traceback."""
     lines = f"{type(error).__name__}: {error}".splitlines()
-    lines += [line for line in told.splitlines() if "error:" in line or "LLVM ERROR" in line]
+    lines += [line for line in stderr.splitlines() if "error:" in line or "LLVM ERROR" in line]
     text = "\n".join(clean(line).rstrip() for line in lines[: 2 * _TOLD] if line.strip())
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} …"
 

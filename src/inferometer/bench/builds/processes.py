@@ -72,10 +72,10 @@ def _run(job: Job, folder: Path, messages: Path, time_limit_s: float) -> str | N
     file = folder / "job"
     file.write_bytes(msgspec.json.encode(job))
     (folder / "work").mkdir()
-    with messages.open("wb") as told:
+    with messages.open("wb") as stderr:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "inferometer.bench.builds.worker", str(file)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=told,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
             cwd=folder / "work", env=_environment(folder), start_new_session=True,
         )  # fmt: skip
         try:
@@ -169,7 +169,7 @@ def _why_early(ended: str | None, going_on: str, messages: Path) -> str:
 
 
 def _last_lines(messages: Path) -> str:
-    """Of what the process said, cleaned: where a compiler crashes, why stands there."""
+    """Of what the process printed, cleaned: where a compiler crashes, why stands there."""
     with messages.open("rb") as file:
         file.seek(max(0, messages.stat().st_size - 4_000))
         lines = [clean(line).strip() for line in file.read().decode("utf-8", "replace").splitlines()]

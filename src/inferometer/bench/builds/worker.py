@@ -56,7 +56,7 @@ def main() -> None:
 def _build(job: Job, events: Events) -> None:
     import torch
 
-    torch.set_num_threads(1)  # processes of other architectures run beside it
+    torch.set_num_threads(1)  # processes of other architectures run in parallel with it
     limits = ARCHITECTURES[job.architecture]
     operator = require_operator(job.operator)
     driver = StubDriver(limits)

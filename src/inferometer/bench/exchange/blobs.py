@@ -53,8 +53,8 @@ def read_integers(root: Path, path: str, key: str, *, where: str) -> list[int]:
         with file.open("rb") as source:
             entry, dtype, data = _read_entry(source, file, key)
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
-        said = getattr(error, "strerror", None) or error
-        raise InputError(f"{where}.path: {path}: {said}", hint=_HINT) from error
+        words = getattr(error, "strerror", None) or error
+        raise InputError(f"{where}.path: {path}: {words}", hint=_HINT) from error
     if len(data) != entry.shape[0] * np.dtype(dtype).itemsize:
         raise FormatError(f"{file}: {key}: expected {entry.shape[0]:,} numbers, found {len(data):,} bytes")
     return [int(each) for each in np.frombuffer(data, dtype)]

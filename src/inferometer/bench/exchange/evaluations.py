@@ -1,8 +1,8 @@
 """A result as flashinfer-bench's Evaluation: status, errors, times, machine.
 
-What differs from that tool's own numbers is said in `log` and `extra`. Errors here are norms (`bench/comparison.py`),
-there the greatest of all numbers; an absolute error isn't measured. The reference's time is that of the contender that
-ours was timed against, not of the definition's slow reference.
+What differs from that tool's own numbers is reported in `log` and `extra`. Errors here are norms
+(`bench/comparison.py`), there the greatest of all numbers; an absolute error isn't measured. The reference's time is
+that of the candidate that ours was timed against, not of the definition's slow reference.
 """
 
 import re
@@ -46,17 +46,17 @@ def evaluate_result(run: Run, result: ShapeResult, operator: Operator, definitio
         timing = result.timing("cold") or result.timing("warm")
         if timing is None:
             return None
-        performance, said = _performance(run, result, timing)
+        performance, notes = _performance(run, result, timing)
     else:
         assert result.failure is not None
-        status, performance, said = status_of(result.failure), None, [result.failure]
+        status, performance, notes = status_of(result.failure), None, [result.failure]
     shown = status in ("PASSED", "INCORRECT_NUMERICAL")
     hardware = f"{run.device} ({FUNCTIONAL_ONLY})" if run.functional_only else run.device
     return Evaluation(
         status=status,
         environment=Environment(hardware=hardware, libs={**run.versions, "inferometer": run.inferometer}),
         timestamp=run.date,
-        log="\n".join([*said, *result.concerns]),
+        log="\n".join([*notes, *result.concerns]),
         correctness=_correctness(result, operator, definition) if shown else None,
         performance=performance,
     )
@@ -99,19 +99,19 @@ def _performance(run: Run, result: ShapeResult, timing: Timing) -> tuple[Perform
     """Times, and what they are in words."""
     own_ms = timing.median_ns / _MS
     interval = f"95 % interval {timing.low_ns / _MS:.6g} to {timing.high_ns / _MS:.6g}"
-    said = [f"latency_ms: median of {timing.samples} calls, caches {timing.mode}, timer {timing.timer}, {interval}"]
+    notes = [f"latency_ms: median of {timing.samples} calls, caches {timing.mode}, timer {timing.timer}, {interval}"]
     held = [each for each in result.versus if each.mode == timing.mode]
     if held:
         base_ms, base = _base_ms(run, result, held[0]), held[0]
-        said.append(
+        notes.append(
             f"reference_latency_ms: {base.base}; speedup_factor {base.low:.4g} to {base.high:.4g}, from calls in turns"
         )
-        return Performance(latency_ms=own_ms, reference_latency_ms=base_ms, speedup_factor=base.speedup), said
+        return Performance(latency_ms=own_ms, reference_latency_ms=base_ms, speedup_factor=base.speedup), notes
     if any(result.contender == versus.base for each in _beside(run, result) for versus in each.versus):
-        said.append("reference_latency_ms: this is what the others were held against")
-        return Performance(latency_ms=own_ms, reference_latency_ms=own_ms, speedup_factor=1.0), said
-    said.append("reference_latency_ms and speedup_factor: not measured")
-    return Performance(latency_ms=own_ms, reference_latency_ms=0.0, speedup_factor=0.0), said
+        notes.append("reference_latency_ms: this is what the others were held against")
+        return Performance(latency_ms=own_ms, reference_latency_ms=own_ms, speedup_factor=1.0), notes
+    notes.append("reference_latency_ms and speedup_factor: not measured")
+    return Performance(latency_ms=own_ms, reference_latency_ms=0.0, speedup_factor=0.0), notes
 
 
 def _base_ms(run: Run, result: ShapeResult, versus: Versus) -> float:

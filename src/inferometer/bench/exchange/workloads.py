@@ -2,7 +2,7 @@
 
 A `.jsonl` has a workload or a trace a line, a `.json` one, or a list. Tensors are drawn by the operator's own `inputs`:
 of files only lengths are read. Ours say their arguments; where another tool has written a trace again, and so dropped
-them, they come from the definition beside it, if its axes say all.
+them, they come from the definition next to it, if its axes say all.
 """
 
 import re
@@ -52,18 +52,19 @@ class _Place:
 
 
 def read_workloads(
-    path: Path, definitions: Path | None = None, *, said: Callable[[str], None] | None = None
+    path: Path, definitions: Path | None = None, *, on_left_out: Callable[[str], None] | None = None
 ) -> list[ChosenShapes]:
     """The shapes of a file, each once, by operator in the order of the file.
 
     Args:
         path: A `.jsonl` or `.json` file of workloads or traces.
         definitions: The folder `definitions` of the dataset, or a definition's file; None: in the folders above `path`.
-        said: Gets the reason of each workload that is no shape of ours; then the others are taken. None: none may be.
+        on_left_out: Called with the reason of each workload that is no shape of ours; the others are taken. None:
+            none may be.
 
     Raises:
         InputError: The file can't be read; or a definition isn't an operator of ours: the message says why; or with
-            `said`, none of them is.
+            `on_left_out`, none of them is.
         FormatError: It is no such file, with the line and the field; or its numbers contradict each other.
     """
     found: dict[str, dict[bytes, tuple[str, dict[str, Any]]]] = {}
@@ -74,9 +75,9 @@ def read_workloads(
         except FormatError:
             raise
         except InputError as error:
-            if said is None:
+            if on_left_out is None:
                 raise
-            said(error.message)
+            on_left_out(error.message)
             refused = refused or error
             continue
         key = msgspec.json.encode(args, order="deterministic")
@@ -123,8 +124,8 @@ def _decode(where: str, data: bytes | msgspec.Raw, kind: type[_T]) -> _T:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         field = re.search(r" - at `\$\.?([^`]*)`$", str(error))
-        said = str(error)[: field.start()] if field else str(error)
-        raise FormatError(f"{where}: {field[1] + ': ' if field and field[1] else ''}{said}", hint=_HINT) from error
+        reason = str(error)[: field.start()] if field else str(error)
+        raise FormatError(f"{where}: {field[1] + ': ' if field and field[1] else ''}{reason}", hint=_HINT) from error
 
 
 def _workload_of(where: str, line: _Line) -> Workload:
@@ -141,8 +142,8 @@ def _shape_of(place: _Place, workload: Workload) -> tuple[Operator, dict[str, An
         drawn = workload.inferometer
         return _checked(place, workload, drawn.operator, drawn.args), drawn.args, drawn.shape
     definition = _find_definition(place)
-    said = ", ".join(f"{axis}={size}" for axis, size in workload.axes.items())
-    label = f"{place.name} {workload.uuid[:8]}: {said}"
+    sizes = ", ".join(f"{axis}={size}" for axis, size in workload.axes.items())
+    label = f"{place.name} {workload.uuid[:8]}: {sizes}"
     if definition is not None and definition.inferometer is not None:
         name, args = _args_of(place, workload, definition.inferometer)
         return _checked(place, workload, name, args), args, label

@@ -74,7 +74,7 @@ class Course:
         except CannotTime as error:
             return {"cannot": str(error)}
         except BaseException as error:
-            error.lane = self._at  # type: ignore[attr-defined]  # told beside the message
+            error.lane = self._at  # type: ignore[attr-defined]  # reported with the message
             raise
 
     def _time(self, request: dict[str, Any]) -> dict[str, Any]:

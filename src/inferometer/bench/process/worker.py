@@ -46,11 +46,11 @@ def _attempt(do: Callable[[dict[str, Any]], Any], request: dict[str, Any], repli
     try:
         found = do(request)
     except BaseException as error:  # noqa: BLE001  the edge to code that isn't ours
-        said: dict[str, Any] = {"error": _reason(error), "lane": getattr(error, "lane", None)}
+        reply: dict[str, Any] = {"error": _reason(error), "lane": getattr(error, "lane", None)}
         found = None
     else:
-        said = found if isinstance(found, dict) else {}
-    replies.write(json.dumps(said) + "\n")
+        reply = found if isinstance(found, dict) else {}
+    replies.write(json.dumps(reply) + "\n")
     return found
 
 

@@ -1,6 +1,6 @@
 """Whose code a candidate's time went to, out of a profile: kernels of its own file, of libraries; ops of torch.
 
-Shares are of summed time, so they add up to 1 however much overlaps; what no name takes is said under a name of its
+Shares are of summed time, so they add up to 1 however much overlaps; what no name takes is reported under a name of its
 own. Both are of the calls only (`kernel_times`), and of a profiled run, whose host times are longer than timed ones.
 """
 

@@ -4,7 +4,7 @@ Found: functions under Triton's and Gluon's `jit` (also below `autotune` and `he
 `cute.kernel` of the CuTe DSL, and `__global__` functions in text (CUDA or HIP source for load_inline, NVRTC, cupy).
 A kernel that is imported isn't own, nor one that torch.compile generates. Left out: names that are put together while
 it runs, Triton's `repr`, source in other files, Numba, TileLang. Two functions of one name, one of them a library's,
-can't be told apart unless one is in a namespace.
+can't be distinguished unless one is in a namespace.
 """
 
 import ast

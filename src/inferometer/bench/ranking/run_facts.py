@@ -1,4 +1,4 @@
-"""What is said of a run beside its results, and what of that differs between two."""
+"""What is reported of a run next to its results, and what of that differs between two."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _LONGEST = 200  # characters of a value
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that isn't alike. None: nothing was said of it."""
+    """One thing that isn't alike. None: nothing is known of it."""
 
     what: str
     base: str | None
@@ -59,8 +59,8 @@ def _facts(run: Run) -> dict[str, str]:
         "device": run.device,
         "on": run.on,
         "stage": run.stage,
-        "functional only": _said(run.functional_only),
-        **{f"file of {name}": _said(each.sha256) for name, each in contenders.items() if each.sha256},
+        "functional only": _text(run.functional_only),
+        **{f"file of {name}": _text(each.sha256) for name, each in contenders.items() if each.sha256},
         **{
             f"setting of {name}: {key}": value
             for name, each in contenders.items()
@@ -68,7 +68,7 @@ def _facts(run: Run) -> dict[str, str]:
         },
         "inferometer": run.inferometer,
         **{f"version of {name}": value for name, value in run.versions.items()},
-        **{f"setting: {name}": _said(value) for name, value in run.settings.items()},
+        **{f"setting: {name}": _text(value) for name, value in run.settings.items()},
         "remarks": "; ".join(run.conditions.remarks),
     }
 
@@ -96,7 +96,7 @@ def _share(share: float | None) -> str | None:
     return None if share is None else format_share(share)
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     """As JSON where it isn't text already."""
     text = value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

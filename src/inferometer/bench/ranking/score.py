@@ -117,7 +117,7 @@ def score(
         results: All of one contender, each shape once.
         operators: The catalogue, for importance.
         base: The contender that speedups are over; None: there are none.
-        functional_only: It ran on a CPU: right and wrong are counted, and nothing else is told.
+        functional_only: It ran on a CPU: right and wrong are counted, and nothing else is reported.
     """
     weights = {name: operator.catalogue().importance for name, operator in operators.items()}
     per_operator = tuple(_operators(results, weights, base, functional_only=functional_only))

@@ -1,6 +1,6 @@
 """What one shape comes to: S, whether the launch binds it, its speedup over a base, and why a figure is missing.
 
-Times are of cold caches, ns of one call. Nothing is told of a shape that is wrong.
+Times are of cold caches, ns of one call. Nothing is reported of a shape that is wrong.
 """
 
 import math

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from inferometer.bench.results import Timer
     from inferometer.bench.shapes import ChosenShapes
     from inferometer.hardware.device import Device
+    from inferometer.operators.operator import Operator
 
 _TRACES = "flashinfer-trace"
 
@@ -81,11 +82,13 @@ class BenchOptions:
             names = (candidate.stem,) if candidate.stem in known else ()
         if not names:
             raise click.UsageError("name an OPERATOR, or all; `inferometer operators` lists them.")
-        if names == ("all",):
-            names = tuple(operators())
-        words = self.shapes or ("tiny" if self.on == "cpu" else "all")
-        chosen = [require_operator(name) for name in dict.fromkeys(names)]
-        return [fit_device(choose_shapes(operator, words), self.on) for operator in chosen]
+        chosen = [require_operator(name) for name in dict.fromkeys(tuple(operators()) if names == ("all",) else names)]
+        return [fit_device(choose_shapes(operator, self._which_shapes(operator)), self.on) for operator in chosen]
+
+    def _which_shapes(self, operator: "Operator") -> str:
+        if self.shapes is None and self.on != "cpu" and operator.catalogue().shapes:
+            return "all"
+        return self.shapes or "tiny"
 
     def _workload(self, names: tuple[str, ...]) -> "list[ChosenShapes]":
         from inferometer.bench.exchange import read_workloads
@@ -93,7 +96,9 @@ class BenchOptions:
         from inferometer.operators import require_operator
 
         wanted = {require_operator(name).name for name in names}
-        found = read_workloads(Path(str(self.workload)), said=lambda line: click.echo(f"left out: {line}", err=True))
+        found = read_workloads(
+            Path(str(self.workload)), on_left_out=lambda line: click.echo(f"left out: {line}", err=True)
+        )
         kept = [each for each in found if not wanted or each.operator.name in wanted]
         if not kept:
             has = ", ".join(sorted({each.operator.name for each in found})) or "none"

@@ -22,14 +22,14 @@ _GREETING = "An empty line does nothing, /reset begins anew, /exit or Ctrl-D lea
 class Talk(Protocol):
     """A conversation of any engine."""
 
-    def ask(self, text: str, said: Callable[[str], object]) -> "Answer":
-        """The answer, which `said` gets in pieces as it comes."""
+    def ask(self, text: str, on_text: Callable[[str], object]) -> "Answer":
+        """The answer, which `on_text` gets in pieces as it comes."""
 
     def reset(self) -> None:
         """Forget everything."""
 
 
-class Told(Protocol):
+class AnswerReport(Protocol):
     """Makes the report of an answer; `brief`: only what is new with it."""
 
     def __call__(self, answer: Any, *, brief: bool = False) -> "ChatAnswer":
@@ -38,16 +38,16 @@ class Told(Protocol):
 
 @dataclass(frozen=True)
 class Session:
-    """A conversation that is ready, and how its answers are told.
+    """A conversation that is ready, and how its answers are reported.
 
     Attributes:
-        told: The report of an answer.
+        report: The report of an answer.
         also: More to tell of it, after its report; with --json what it returns goes into the document.
         shows_text: Whether stdout gets the answer's text.
     """
 
     talk: Talk
-    told: Told
+    report: AnswerReport
     also: Callable[[Any, Output], dict[str, Any]] = lambda answer, out: {}
     shows_text: bool = True
 
@@ -85,7 +85,7 @@ def tell(result: Any) -> None:
 def _answer_once(session: Session, text: str, out: Output) -> int:
     shows = session.shows_text and not out.form
     answer = session.talk.ask(text, _Screen(out).show if shows else _ignore)
-    result = session.told(answer)
+    result = session.report(answer)
     if shows:
         out.write("\n")
     if not out.form:
@@ -118,11 +118,11 @@ def _converse(session: Session, out: Output) -> int:
 
 
 def _answer_line(session: Session, text: str, out: Output, known: Any) -> Any:
-    """What ran the operators, which is told where it isn't what is `known`."""
+    """What ran the operators, which is reported where it isn't what is `known`."""
     answer = session.talk.ask(text, _Screen(out).show)
     out.write("\n")
     ran = {(use.operator, use.backend, use.reason) for use in answer.operators}
-    tell(session.told(answer, brief=ran == known))
+    tell(session.report(answer, brief=ran == known))
     session.also(answer, out)
     if answer.ended == "interrupted":
         click.echo("Ctrl-C stopped the answer; once more leaves.", err=True)

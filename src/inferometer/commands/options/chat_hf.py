@@ -125,7 +125,7 @@ def _get_ready(asked: HfAsked, arm: "Arm", device: str, sampling: "Sampling", te
         notes=engine.notes,
     )
 
-    def told(answer: "Answer", *, brief: bool = False) -> "ChatAnswer":
+    def report(answer: "Answer", *, brief: bool = False) -> "ChatAnswer":
         return ChatAnswer(setup, answer, brief)
 
-    return Session(conversation, told)
+    return Session(conversation, report)

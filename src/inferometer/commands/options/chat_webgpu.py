@@ -143,7 +143,7 @@ def _load(asked: WebGpuAsked, text: str | None, *, greedy: bool) -> "WebGpuEngin
             greedy=greedy,
             browser_cache=asked.kept(),
             measures_rates=asked.profile or asked.recording is not None,
-            said=lambda what: _relay(what) if what.startswith("[browser") else say(what),
+            on_text=lambda what: _relay(what) if what.startswith("[browser") else say(what),
         )
 
 
@@ -176,7 +176,7 @@ def _get_ready(asked: WebGpuAsked, engine: "WebGpuEngine", sampling: "DeviceSamp
     untimed = f"{engine.adapter.name} has no timestamps: dispatches are counted, not timed."
     more = [untimed] if asked.is_profiled and not can_time else []
 
-    def told(answer: "DeviceAnswer", *, brief: bool = False) -> "ChatAnswer":
+    def report(answer: "DeviceAnswer", *, brief: bool = False) -> "ChatAnswer":
         setup = _setup(asked, engine, conversation, warm_up, [*engine.notes, *more])
         passes = [each for submission in answer.submissions for each in submission.passes]
         return DeviceChatAnswer(setup, answer, brief, plan=diff_plan(engine.loaded, passes))
@@ -185,7 +185,7 @@ def _get_ready(asked: WebGpuAsked, engine: "WebGpuEngine", sampling: "DeviceSamp
         return _more(asked, engine, answer, out)
 
     talk = conversation if engine.browser is None else _PageTalk(conversation, engine.browser)
-    return Session(talk, told, also, shows_text=asked.log is None)
+    return Session(talk, report, also, shows_text=asked.log is None)
 
 
 class _PageTalk:
@@ -194,12 +194,12 @@ class _PageTalk:
     def __init__(self, conversation: "DeviceConversation", page: "BrowserSession") -> None:
         self._conversation, self._page = conversation, page
 
-    def ask(self, text: str, said: Callable[[str], object]) -> "DeviceAnswer":
+    def ask(self, text: str, on_text: Callable[[str], object]) -> "DeviceAnswer":
         """As the conversation does."""
 
         def show(piece: str) -> None:
             self._page.show_text(piece)
-            said(piece)
+            on_text(piece)
 
         self._page.show_prompt(text)
         return self._conversation.ask(text, show)

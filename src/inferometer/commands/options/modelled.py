@@ -62,7 +62,7 @@ class Modelled:
         by_layer: bool,
         top: int | None,
     ) -> "ModelBounds":
-        """The kernels of `source` beside the work of the model that `config` names.
+        """The kernels of `source` next to the work of the model that `config` names.
 
         Raises:
             InputError: The file, the model or the device isn't there, or they don't go together.

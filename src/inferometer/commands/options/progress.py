@@ -41,7 +41,7 @@ def reading(name: str) -> Iterator[Progress | None]:
 
 @contextmanager
 def working(*, per_second: float = 12.5) -> Iterator[Callable[[str], None]]:
-    """A function that is told what is being made, and shows it until the next.
+    """A function that is called with what is being made, and shows it until the next.
 
     `per_second` is how often it is drawn, which takes time from what this process measures meanwhile.
     """

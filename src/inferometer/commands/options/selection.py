@@ -8,7 +8,7 @@ import click
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_STATISTICS = {  # with Nsight's words beside ours
+_STATISTICS = {  # with Nsight's words next to ours
     "total": "total",
     "count": "count",
     "mean": "mean",

@@ -1,4 +1,4 @@
-"""What each arm's whole model says beside the first's: all run at once, step by step, on the same tokens.
+"""What each arm's whole model says next to the first's: all run at once, step by step, on the same tokens.
 
 B sequences, V vocabulary. Each arm has a cache of its own, and logits live for a step only.
 """

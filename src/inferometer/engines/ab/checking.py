@@ -89,13 +89,13 @@ class OperatorCheck(Check):
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            said = clean(str(error).split("\n")[0])[:_LONGEST]
-            return CallDifference(None, failure=f"raised {type(error).__name__}: {said}")
+            text = clean(str(error).split("\n")[0])[:_LONGEST]
+            return CallDifference(None, failure=f"raised {type(error).__name__}: {text}")
         damage = _damage((asked.args, asked.settings), (args, settings))
         if damage is None:
             return difference
-        said = damage if difference.failure is None else f"{difference.failure}; {damage}"
-        return CallDifference(difference.max_error, difference.normalised_error, difference.tolerance, said)
+        text = damage if difference.failure is None else f"{difference.failure}; {damage}"
+        return CallDifference(difference.max_error, difference.normalised_error, difference.tolerance, text)
 
 
 def check_operators(work: Work, arm: Arm, check: OperatorCheck, recorder: PathRecorder) -> None:

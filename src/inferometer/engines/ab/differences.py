@@ -39,7 +39,7 @@ class OperatorCallCase:
 
 
 def compare(asked: OperatorCallCase, answer: Any, found: Any) -> CallDifference:
-    """`found` beside `answer`: tensors, or tuples of them. The worst of each number, and the first failure."""
+    """`found` next to `answer`: tensors, or tuples of them. The worst of each number, and the first failure."""
     wanted, given = tensors_of(answer), tensors_of(found)
     if len(wanted) != len(given):
         return CallDifference(None, failure=f"{len(given)} tensors instead of {len(wanted)}")

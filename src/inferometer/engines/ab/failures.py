@@ -34,12 +34,12 @@ def _error_in_words(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     message = error.message if isinstance(error, InferometerError) else str(error)
-    said = clean(message.strip().split("\n")[0])[:_LONGEST]
+    words = clean(message.strip().split("\n")[0])[:_LONGEST]
     if is_out_of_memory(error):
-        return f"out of memory: {said}" if said else "out of memory"
+        return f"out of memory: {words}" if words else "out of memory"
     if isinstance(error, InferometerError):
-        return said
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+        return words
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 def _place(error: BaseException, recorder: PathRecorder | None) -> str | None:

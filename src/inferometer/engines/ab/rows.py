@@ -1,6 +1,6 @@
 """What was measured so far, whole repetitions only: rows of calls, small while they wait and made into tables at last.
 
-A call waits as 21 bytes; its texts, of which there are few different ones, are put beside it at the end.
+A call waits as 21 bytes; its texts, of which there are few different ones, are put next to it at the end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,10 +58,10 @@ def calls_frame(kept: Sequence[Repetition], recorders: Mapping[str, PathRecorder
         paths = paths_of(recorder)
         for number, repetition in enumerate(kept):
             rows = repetition.calls[arm]
-            told = paths.select(pl.all().gather(rows["node"]))  # texts are pointed at, not copied
+            known = paths.select(pl.all().gather(rows["node"]))  # texts are pointed at, not copied
             where = (pl.lit(arm).alias("arm"), pl.lit(number, dtype=pl.Int64).alias("repetition"))
             times = rows.select("dur_ns", "span_ns", pl.col("backend").cast(pl.String))
-            made.append(pl.concat((told, times), how="horizontal").with_columns(where).select(list(CALLS)))
+            made.append(pl.concat((known, times), how="horizontal").with_columns(where).select(list(CALLS)))
     return pl.concat(made, rechunk=False)
 
 

@@ -38,7 +38,7 @@ def measure_ab(
     stores: Path | None = None,
     force: bool = False,
     record: bool = True,
-    said: Say = lambda line: None,
+    on_progress: Say = lambda line: None,
 ) -> PathMeasurement:
     """Run the same completion by every arm.
 
@@ -53,7 +53,7 @@ def measure_ab(
         stores: A folder for the recordings, one an arm. None: they aren't kept; then a CPU isn't recorded at all.
         force: Replace recordings that are there.
         record: Whether to record. Without it there is no device time of a path.
-        said: Called with what runs now, in a few words.
+        on_progress: Called with what runs now, in a few words.
 
     Returns:
         What was measured. Where a backend raised, memory ran out, or the user interrupted it, `ended` says so, and
@@ -69,7 +69,7 @@ def measure_ab(
     prompt_BT = make_prompt(engine, plan, prompt)
     places = plan_stores([arm.name for arm in named], stores, force=force) if record and stores is not None else None
     with collector_set_aside():
-        run = _Run(engine, named, plan, prompt_BT, said)
+        run = _Run(engine, named, plan, prompt_BT, on_progress)
         run.attempt(run.choose, is_vital=True)
         for arm in named[1:]:
             run.attempt(partial(run.check, arm))
@@ -84,8 +84,14 @@ def measure_ab(
 class _Run:
     """One A/B and what it has come to: each part is kept when it is whole."""
 
-    def __init__(self, engine: Engine, arms: Sequence[Arm], plan: Plan, prompt_BT: Any, said: Say) -> None:
-        self._engine, self._arms, self._plan, self._prompt_BT, self._said = engine, arms, plan, prompt_BT, said
+    def __init__(self, engine: Engine, arms: Sequence[Arm], plan: Plan, prompt_BT: Any, on_progress: Say) -> None:
+        self._engine, self._arms, self._plan, self._prompt_BT, self._on_progress = (
+            engine,
+            arms,
+            plan,
+            prompt_BT,
+            on_progress,
+        )
         self._notes = load_notes()
         self._facts = describe(engine, plan, prompt_BT.shape[1]) | cost_of_scopes(engine.device)
         self._recorders = {arm.name: PathRecorder(engine.device) for arm in arms}
@@ -122,7 +128,7 @@ class _Run:
         self._work = Work(self._engine, self._prompt_BT, tokens_BM)
 
     def check(self, arm: Arm) -> None:
-        """The operators of this arm beside the first one's."""
+        """The operators of this arm next to the first one's."""
         recorder = PathRecorder()
         check = OperatorCheck(self._arms[0], arm, lambda each: self._mark(each, _CHECK))
         self._begin(arm, _CHECK, recorder)
@@ -208,7 +214,7 @@ class _Run:
     def _begin(self, arm: Arm, what: str, recorder: PathRecorder | None = None) -> None:
         self._recorder = recorder
         self._mark(arm, what)
-        self._said(self._during)
+        self._on_progress(self._during)
 
     def _mark(self, arm: Arm, what: str) -> None:
         """What to say where it ends now."""

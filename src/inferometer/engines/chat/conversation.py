@@ -82,15 +82,15 @@ class Conversation:
             raise passes.failure
         return WarmUp(_clock() - began_ns, passes.ttft_ns or 0)
 
-    def ask(self, text: str, said: OnText = lambda piece: None) -> Answer:
-        """The answer, which `said` gets in pieces as it comes.
+    def ask(self, text: str, on_text: OnText = lambda piece: None) -> Answer:
+        """The answer, which `on_text` gets in pieces as it comes.
 
         Ctrl-C ends the answer, and it stays in the conversation as far as it is. A backend that fails ends it too
-        (`Answer.failure`), and then the question is forgotten. What `said` raises is raised.
+        (`Answer.failure`), and then the question is forgotten. What `on_text` raises is raised.
 
         Args:
             text: The question; what was asked before is known to the model.
-            said: Called with text: whole characters, in order.
+            on_text: Called with text: whole characters, in order.
 
         Raises:
             InputError: The text is empty or no UTF-8, or the conversation doesn't fit into the model's context.
@@ -100,7 +100,7 @@ class Conversation:
         passes = _Run(self.engine, self.arm, prompt, self._dialogue.room_after(prompt), began_ns)
         begin_device_peak(self.engine.device)
         ended = self._dialogue.full(passes.room)
-        speech = self._dialogue.speech(said)
+        speech = self._dialogue.speech(on_text)
         try:
             for token in passes.tokens(self._sampler):
                 speech.add(token)

@@ -111,28 +111,28 @@ class Dialogue:
         spoken = tokens[:-1] if ended == "eos" and tokens and tokens[-1] in self._engine.tokenizer.eos else tokens
         return self._engine.tokenizer.decode(spoken) if spoken else ""
 
-    def speech(self, said: OnText) -> "Speech":
-        """The text of the next answer as its tokens come, for `said`."""
-        return Speech(self._engine.tokenizer, self.eos, said)
+    def speech(self, on_text: OnText) -> "Speech":
+        """The text of the next answer as its tokens come, for `on_text`."""
+        return Speech(self._engine.tokenizer, self.eos, on_text)
 
 
 class Speech:
-    """Tokens in, pieces of text out. `is_over`: one of them ended the answer; what follows it isn't said."""
+    """Tokens in, pieces of text out. `is_over`: one of them ended the answer; what follows it isn't shown."""
 
-    def __init__(self, tokenizer: Tokenizer, eos: frozenset[int], said: OnText) -> None:
-        self._stream, self._eos, self._said = TextStream(tokenizer.decode), eos, said
+    def __init__(self, tokenizer: Tokenizer, eos: frozenset[int], on_text: OnText) -> None:
+        self._stream, self._eos, self._on_text = TextStream(tokenizer.decode), eos, on_text
         self.is_over = False
 
     def add(self, token: int) -> None:
         """The next token."""
         self.is_over = self.is_over or token in self._eos
         if not self.is_over and (piece := self._stream.add(token)):
-            self._said(piece)
+            self._on_text(piece)
 
     def finish(self) -> None:
         """Say what was held back: no more tokens come."""
         if piece := self._stream.rest():
-            self._said(piece)
+            self._on_text(piece)
 
 
 def failure_in_words(error: Exception, who: str, *, hint: str, memory_hint: str) -> InferometerError:

@@ -3,7 +3,7 @@
 A character may be made of several tokens (bytes, or parts of byte-level tokens). What isn't whole yet decodes to
 U+FFFD at the end of the text, at most three of them, and is held back until a token completes it or the text ends.
 
-A tokenizer that takes back what it said (one that decodes a whole run of bytes anew when one of them is wrong) can't be
+A tokenizer that takes back what it gave (one that decodes a whole run of bytes anew when one of them is wrong) can't be
 followed on a terminal: what was shown stays. The text of all tokens at once is the right one then.
 """
 

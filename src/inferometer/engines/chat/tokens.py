@@ -94,7 +94,7 @@ class NoTokenizer:
 
 
 class FileTokenizer:
-    """A `tokenizer.json`, with the chat template that lies beside it."""
+    """A `tokenizer.json`, with the chat template that lies next to it."""
 
     def __init__(self, path: Path, limit: int, eos: frozenset[int]) -> None:
         try:

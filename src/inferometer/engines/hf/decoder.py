@@ -1,9 +1,9 @@
 """One pass of a Hugging Face decoder whose operators go through `arms.call`: its modules are read, not changed.
 
 The weights, the rotary table and the scaled embedding are the model's own modules; the order of operators around them
-is said here, once for all families: what differs is read from the modules (norms of queries and keys, biases, windows,
-caps, experts, norms behind attention). The model itself stays as transformers built it, so that both can run side by
-side, in threads too.
+is defined here, once for all families: what differs is read from the modules (norms of queries and keys, biases,
+windows, caps, experts, norms behind attention). The model itself stays as transformers built it, so that both can run
+side by side, in threads too.
 
 B sequences, T new tokens, H hidden size, D head size, V vocabulary.
 """

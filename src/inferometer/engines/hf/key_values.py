@@ -41,7 +41,7 @@ class KeyValues:
     def update(self, layer: int, k_BHkTD: Any, v_BHkTD: Any, window: int | None) -> tuple[Any, Any]:
         """Keys and values [B, Hk, S, D] up to the new ones, which are its last T; from the first that any of them sees.
 
-        The answer lies in the cache: its heads aren't beside each other.
+        The answer lies in the cache: its heads aren't side by side.
         """
         end = self.filled + k_BHkTD.shape[2]
         keys, values = self._all[layer]

@@ -119,7 +119,7 @@ def _from_pretrained(folder: Path, whole: Mapping[str, Any], dtype: str) -> Any:
 
     config = _config(str(folder / "config.json"), whole)
     with _refusals(f"{folder}: transformers can't build it", SafetensorError), _quiet():
-        model, told = auto.AutoModelForCausalLM.from_pretrained(
+        model, info = auto.AutoModelForCausalLM.from_pretrained(
             folder,
             config=config,
             local_files_only=True,
@@ -131,16 +131,16 @@ def _from_pretrained(folder: Path, whole: Mapping[str, Any], dtype: str) -> Any:
             **{_dtype_option(): _torch_dtype(dtype)},
         )
     blank = {name for name, weight in model.named_parameters() if weight.is_meta}  # transformers 4.51 doesn't tell all
-    _require_fit(folder, {**told, "missing_keys": blank.union(told.get("missing_keys", ()))})
+    _require_fit(folder, {**info, "missing_keys": blank.union(info.get("missing_keys", ()))})
     return model.eval().requires_grad_(False)
 
 
-def _require_fit(folder: Path, told: Mapping[str, Any]) -> None:
+def _require_fit(folder: Path, info: Mapping[str, Any]) -> None:
     shapes = [
         each if isinstance(each, str) else f"{each[0]} {list(each[1])} for {list(each[2])}"  # by version
-        for each in told.get("mismatched_keys", ())
+        for each in info.get("mismatched_keys", ())
     ]
-    missing, unexpected = told.get("missing_keys", ()), told.get("unexpected_keys", ())
+    missing, unexpected = info.get("missing_keys", ()), info.get("unexpected_keys", ())
     require_fit(folder, missing=missing, unexpected=unexpected, of_another_shape=shapes)
 
 

@@ -97,7 +97,7 @@ def find_weight_files(folder: Path) -> list[Path]:
     names = sorted(set(_read_index(index).values()))
     outside = next((name for name in names if not name or Path(name).name != name), None)
     if outside is not None:
-        raise FormatError(f'{index}: expected names of files beside it, found "{outside}"')
+        raise FormatError(f'{index}: expected names of files next to it, found "{outside}"')
     files = [folder / name for name in names]
     lacking = [path.name for path in files if not path.is_file()]
     if lacking:
@@ -144,7 +144,7 @@ def _require_places(path: Path, entries: Mapping[str, _Entry]) -> None:
         if start != last or end < start:
             raise FormatError(f"{path}: {name}: expected its bytes from {last}, found {start} to {end}")
         last = end
-        item = _ITEM_BYTES.get(entry.dtype)  # of a dtype that we don't know, it's told where one is wanted
+        item = _ITEM_BYTES.get(entry.dtype)  # of a dtype that we don't know, it's reported where one is wanted
         wanted = None if item is None else math.prod(entry.shape) * item
         if min(entry.shape, default=1) < 0 or (wanted is not None and wanted != end - start):
             raise FormatError(

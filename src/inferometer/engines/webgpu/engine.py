@@ -1,7 +1,7 @@
 """A model made ready on WebGPU: its checkpoint opened, a program planned for the adapter, its weights on the device.
 
-What getting ready took is told by phase. Reading and decoding weights happens inside of the phases that put them on the
-device, when an executor asks for them, and is timed there by part of the model.
+What getting ready took is reported by phase. Reading and decoding weights happens inside of the phases that put them on
+the device, when an executor asks for them, and is timed there by part of the model.
 """
 
 import time
@@ -42,9 +42,9 @@ LARGEST_DEFAULT_CONTEXT = 4096
 NUMPY, WGPU, BROWSER, BROWSER_URL = "numpy", "wgpu", "browser", "browser-url"
 
 _clock = time.perf_counter_ns
-Said = Callable[[str], object]
+OnText = Callable[[str], object]
 Capacity = int | Callable[[Checkpoint], int]
-Tuner = Callable[[KernelPath, Checkpoint, Runner, Said], Tuned | None]
+Tuner = Callable[[KernelPath, Checkpoint, Runner, OnText], Tuned | None]
 """Knows which of a path's candidates are the fastest on a runner's device: `known_choices`, `measured_choices`."""
 
 
@@ -135,7 +135,7 @@ def load_webgpu(
     greedy: bool = False,
     browser_cache: Path | None = None,
     measures_rates: bool = False,
-    said: Said = lambda what: None,
+    on_text: OnText = lambda what: None,
 ) -> WebGpuEngine:
     """Open a model, plan its program for an adapter and load it there.
 
@@ -150,7 +150,7 @@ def load_webgpu(
         greedy: No answer ever draws a token, so kernels that can't draw will do.
         browser_cache: Where a headless browser keeps weights for its next load; None: it keeps none.
         measures_rates: Measure first what the adapter reaches, for a profile; notes say why that couldn't be done.
-        said: Told what is being made, and each line of a browser's log, which begins with `[browser`.
+        on_text: Called with what is being made, and each line of a browser's log, which begins with `[browser`.
 
     Raises:
         InputError: The model or the kernel path can't be run.
@@ -158,32 +158,32 @@ def load_webgpu(
     """
     phases = _Phases()
     path = None if kernel_path is None else read_path(kernel_path)
-    said(f"the model {model}")
+    on_text(f"the model {model}")
     with phases.timed("open"):
         checkpoint = open_checkpoint(model, seed=seed)
         capacity = _capacity(checkpoint, capacity_tokens)
         tokenizer: Tokenizer = checkpoint.tokenizer
     with phases.timed("adapter"):
-        browser = _open_browser(on, model, seed, browser_cache, said)
-        runner = _open_local(on, said) if browser is None else browser
+        browser = _open_browser(on, model, seed, browser_cache, on_text)
+        runner = _open_local(on, on_text) if browser is None else browser
     try:
         rates, rate_notes = None, list[str]()
         if measures_rates and isinstance(runner, LocalRunner):
-            said("what the adapter reaches")
+            on_text("what the adapter reaches")
             with phases.timed("rates"):
                 rates, rate_notes = _rates_of(runner)
         elif measures_rates:
             rate_notes = ["the memory rate of a browser's device isn't measured: its page runs whole answers only"]
-        said("a program")
+        on_text("a program")
         tuned = None
         if tuner is not None:
-            said("a choice of kernels")
+            on_text("a choice of kernels")
             with phases.timed("tune"):
-                tuned = tuner(path or find_path(checkpoint.spec.family), checkpoint, runner, said)
+                tuned = tuner(path or find_path(checkpoint.spec.family), checkpoint, runner, on_text)
         with phases.timed("plan"):
             loaded = plan_model(checkpoint, runner.adapter, capacity=capacity, path=path, tuned=tuned, greedy=greedy)
         reading = _Reading()
-        phases.found += runner.load(loaded.program, reading.watched(loaded.contents), said)
+        phases.found += runner.load(loaded.program, reading.watched(loaded.contents), on_text)
     except BaseException:
         runner.close()
         raise
@@ -209,7 +209,7 @@ def load_webgpu(
     )
 
 
-def known_choices(path: KernelPath, checkpoint: Checkpoint, runner: Runner, said: Said) -> Tuned | None:
+def known_choices(path: KernelPath, checkpoint: Checkpoint, runner: Runner, on_text: OnText) -> Tuned | None:
     """A `Tuner`: what was measured on this adapter before.
 
     Raises:
@@ -220,7 +220,7 @@ def known_choices(path: KernelPath, checkpoint: Checkpoint, runner: Runner, said
     return tuned_choices(runner.adapter)
 
 
-def measured_choices(path: KernelPath, checkpoint: Checkpoint, runner: Runner, said: Said) -> Tuned | None:
+def measured_choices(path: KernelPath, checkpoint: Checkpoint, runner: Runner, on_text: OnText) -> Tuned | None:
     """A `Tuner`: measures now, on a second device of the same adapter, and keeps what it finds.
 
     Raises:
@@ -231,8 +231,8 @@ def measured_choices(path: KernelPath, checkpoint: Checkpoint, runner: Runner, s
 
     if not isinstance(runner, LocalRunner):
         raise InputError("tuning: expected wgpu or NumPy, found a browser", hint="Leave --tune out there.")
-    tune(checkpoint, _like(runner), path=path, said=said)
-    return known_choices(path, checkpoint, runner, said)
+    tune(checkpoint, _like(runner), path=path, on_text=on_text)
+    return known_choices(path, checkpoint, runner, on_text)
 
 
 def whole_context(spec: ModelSpec, context: int | None = None) -> int:
@@ -289,7 +289,7 @@ def _capacity(checkpoint: Any, wanted: Capacity | None) -> int:
     return whole_context(checkpoint.spec, wanted) if isinstance(wanted, int) else wanted(checkpoint)
 
 
-def _open_local(on: str, said: Said) -> Runner:
+def _open_local(on: str, on_text: OnText) -> Runner:
     kind, _, name = on.partition(":")
     if on == NUMPY:
         from inferometer.engines.webgpu.run.numpy_executor import NumpyExecutor
@@ -298,7 +298,7 @@ def _open_local(on: str, said: Said) -> Runner:
     if kind == WGPU:
         from inferometer.engines.webgpu.run.wgpu_executor import open_wgpu
 
-        said("an adapter")
+        on_text("an adapter")
         return LocalRunner(open_wgpu(name or None))
     raise InferometerError(f"{on}: expected numpy, wgpu, wgpu:NAME, browser or browser-url")
 
@@ -325,13 +325,13 @@ def _like(runner: LocalRunner) -> Executor:
     return open_wgpu(runner.adapter.name)
 
 
-def _open_browser(on: str, model: str, seed: int, cache: Path | None, said: Said) -> "BrowserSession | None":
+def _open_browser(on: str, model: str, seed: int, cache: Path | None, on_text: OnText) -> "BrowserSession | None":
     if on not in (BROWSER, BROWSER_URL):
         return None
     from inferometer.engines.webgpu.browser.session import open_browser
 
-    said("a browser")
-    return open_browser(said=said, url_only=on == BROWSER_URL, cache=cache, source=_mark_of(model, seed))
+    on_text("a browser")
+    return open_browser(on_text=on_text, url_only=on == BROWSER_URL, cache=cache, source=_mark_of(model, seed))
 
 
 def _mark_of(model: str, seed: int) -> str:

@@ -28,7 +28,7 @@ _SERVES = re.compile(
 )
 
 
-def told_collectives(launches: LaunchEvidence) -> pl.DataFrame:
+def known_collectives(launches: LaunchEvidence) -> pl.DataFrame:
     """What is recorded of collectives, and the names that callers give those of which nothing is.
 
     Columns of the table `collectives`; of a caller's, all but the name is null.
@@ -42,8 +42,8 @@ def told_collectives(launches: LaunchEvidence) -> pl.DataFrame:
     nodes = called["node"].unique().to_list()
     names = [_called(launches.attribution.tree, node) for node in nodes]
     by_caller = pl.DataFrame({"node": nodes, "collective": names}, schema={"node": pl.Int64, "collective": pl.String})
-    told = called.join(by_caller.drop_nulls(), on="node").drop("node")
-    once = told.unique(COLLECTIVE_KEY, keep="none", maintain_order=True)
+    known = called.join(by_caller.drop_nulls(), on="node").drop("node")
+    once = known.unique(COLLECTIVE_KEY, keep="none", maintain_order=True)
     return pl.concat([recorded, once], how="diagonal")
 
 
@@ -67,7 +67,7 @@ def serves(launches: LaunchEvidence, nodes: Ints) -> Bools:
 
 
 def _says_so(label: Label) -> bool:
-    """A frame is told by its function, since a file may be called after what it serves."""
+    """A frame is recognised by its function, since a file may be called after what it serves."""
     if label.kind == "frame":
         return bool(_SERVES.match(label.name.rpartition(": ")[2]))
     return label.kind in ("op", "span") and bool(_SERVES.match(label.name))

@@ -107,13 +107,13 @@ def _path(path: HostPath | None) -> Iterator[str]:
 def _ops(evidence: Evidence, gaps: pl.DataFrame) -> Iterator[str]:
     """Where nothing was open for most of the time, the ops that were open the longest."""
     total_ns = int(gaps["gap_ns"].sum())
-    told = [
+    stated = [
         f"{name} ({format_duration(open_ns)})"
         for name, open_ns in longest_ops(evidence.trace, gaps, _SITES)
         if open_ns >= _SITE_SHARE * total_ns
     ]
-    if told:
-        yield f"The ops that were open the longest meanwhile: {', '.join(told)}."
+    if stated:
+        yield f"The ops that were open the longest meanwhile: {', '.join(stated)}."
 
 
 def _sites(launches: LaunchEvidence, gaps: pl.DataFrame) -> list[tuple[str | None, int]]:
@@ -127,9 +127,9 @@ def _sites(launches: LaunchEvidence, gaps: pl.DataFrame) -> list[tuple[str | Non
 
 
 def _ended(sites: list[tuple[str | None, int]], idle_ns: int) -> Iterator[str]:
-    told = [(site, ns) for site, ns in sites if site and ns >= _SITE_SHARE * idle_ns]
-    if told:
-        listed = ", ".join(f"{site} ({format_duration(ns)})" for site, ns in told)
+    stated = [(site, ns) for site, ns in sites if site and ns >= _SITE_SHARE * idle_ns]
+    if stated:
+        listed = ", ".join(f"{site} ({format_duration(ns)})" for site, ns in stated)
         yield f"The work that ended the gaps is launched by {listed}."
 
 

@@ -106,13 +106,13 @@ def _ended(gaps: pl.DataFrame, idle_ns: int) -> Iterator[str]:
     """The kernels before which most of the time is lost."""
     sums = gaps.group_by("kernel").agg(pl.col("gap_ns").sum(), pl.col("gap").n_unique().alias("count"))
     named = sums.with_columns(pl.col("kernel").cast(pl.String)).sort("gap_ns", "kernel", descending=[True, False])
-    told = [
+    known = [
         f"{decode(kernel).short_name} ({format_duration(ns)}, {count:,} {'time' if count == 1 else 'times'})"
         for kernel, ns, count in named.head(_ENDED).iter_rows()
         if kernel and ns >= _SAID_SHARE * idle_ns
     ]
-    if told:
-        yield f"The most time is lost before {', '.join(told)}."
+    if known:
+        yield f"The most time is lost before {', '.join(known)}."
 
 
 def _blocked(trace: Trace, gaps: pl.DataFrame) -> _Blocked | None:
@@ -142,11 +142,11 @@ def _while_blocked(blocked: _Blocked | None, idle_ns: int) -> Iterator[str]:
     if blocked is None or blocked.open_ns < _SAID_SHARE * idle_ns:
         return
     calls = "1 call" if blocked.count == 1 else f"{blocked.count:,} calls"
-    told = (
+    known = (
         f"For {format_duration(blocked.open_ns)} of that ({format_share(blocked.open_ns / idle_ns)}) the host was in "
         f"{blocked.api} ({calls})"
     )
-    yield f"{told}, which waited for the device, too." if blocked.is_waiting else f"{told}."
+    yield f"{known}, which waited for the device, too." if blocked.is_waiting else f"{known}."
 
 
 def _next(

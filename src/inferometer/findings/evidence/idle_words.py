@@ -65,8 +65,8 @@ def _apis(activity: HostActivity, part: str) -> str:
     if part not in CALLS:
         return ""
     rows = [row for row in activity.calls.iter_rows(named=True) if row["activity"] == part][:_APIS]
-    told = [
+    known = [
         f"{row['api']} {format_duration(row['time_ns'])} in {row['count']:,} {'call' if row['count'] == 1 else 'calls'}"
         for row in rows
     ]
-    return f": {', '.join(told)}" if told else ""
+    return f": {', '.join(known)}" if known else ""

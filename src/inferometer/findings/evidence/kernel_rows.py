@@ -1,4 +1,4 @@
-"""Launches as columns of numbers, in the order of their streams, with what names tell told once a kernel.
+"""Launches as columns of numbers, in the order of their streams, with what names tell found once a kernel.
 
 For rules about sequences of kernels. A *stretch* is what runs on one stream without a pause: what stands on both sides
 of a pause has nothing to do with each other. Fills of memory (memsets) are left out: libraries put them between a
@@ -88,33 +88,33 @@ class Origins:
 
     def __init__(self, sites: pl.DataFrame) -> None:
         span = pl.when(~pl.col("span").str.starts_with(_STEP_MARK)).then("span")
-        told = sites.select(pl.coalesce(*_PLACE, span).alias("place"))["place"]
-        self.texts = [*told.drop_nulls().unique(maintain_order=True).to_list(), UNKNOWN_PLACE]
+        place = sites.select(pl.coalesce(*_PLACE, span).alias("place"))["place"]
+        self.texts = [*place.drop_nulls().unique(maintain_order=True).to_list(), UNKNOWN_PLACE]
         numbers = {text: number for number, text in enumerate(self.texts)}
         nobody = len(self.texts) - 1
-        codes = [nobody if text is None else numbers[text] for text in told]
+        codes = [nobody if text is None else numbers[text] for text in place]
         self._codes = np.array([*codes, nobody], dtype=np.int64)  # the root, -1, is the last
 
     def codes(self, nodes: Ints) -> Ints:
         """A number of `texts` for each node."""
         return self._codes[nodes]
 
-    def said(self, code: int) -> str:
+    def describe(self, code: int) -> str:
         """` in …`, for a place of `texts`; empty for the unknown one."""
         return "" if self.texts[code] == UNKNOWN_PLACE else f" in {self.texts[code]}"
 
-    def said_of(self, node: int) -> str:
+    def describe_node(self, node: int) -> str:
         """The same for a node."""
-        return self.said(int(self._codes[node]))
+        return self.describe(int(self._codes[node]))
 
-    def said_of_all(self, nodes: Sequence[int]) -> str:
+    def describe_nodes(self, nodes: Sequence[int]) -> str:
         """The same for the nodes of several launches: ` mostly in …` where only more than half come from there."""
         counts = Counter(self._codes[np.asarray(nodes, dtype=np.int64)].tolist())
         code, most = counts.most_common(1)[0]
-        told = self.said(code)
-        if most == len(nodes) or not told:
-            return told
-        return f" mostly{told}" if 2 * most > len(nodes) else ""
+        place = self.describe(code)
+        if most == len(nodes) or not place:
+            return place
+        return f" mostly{place}" if 2 * most > len(nodes) else ""
 
 
 def make_rows(work: pl.DataFrame) -> KernelRows:

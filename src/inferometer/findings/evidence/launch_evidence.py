@@ -1,6 +1,6 @@
 """What rules may ask of single launches: the analyses of a trace with device work, each made once when first asked.
 
-Rules ask from several threads. The steps are made beside the attribution, which together take half of the time: numpy
+Rules ask from several threads. The steps are made next to the attribution, which together take half of the time: numpy
 and polars hold the interpreter's lock for little of it.
 """
 
@@ -143,15 +143,15 @@ class LaunchEvidence:
         start, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("dur_ns")).max()
         kinds = rows.group_by(*_PLACE, "kind", "kernel").agg(start, (end - start).alias("dur_ns"))
         lacking = (pl.lit(None, dtype=pl.Int64).alias(name) for name in ("stream", "process", "correlation_id"))
-        told = arrange_work(kinds.lazy().with_columns(lacking))
-        sorts = told.launches.select(*_KINDS, "sort", pl.col("collective").cast(pl.Categorical))
-        places = told.places.select("place", *_PLACE)
+        arranged = arrange_work(kinds.lazy().with_columns(lacking))
+        sorts = arranged.launches.select(*_KINDS, "sort", pl.col("collective").cast(pl.Categorical))
+        places = arranged.places.select("place", *_PLACE)
         placed = rows.select(
             *_DEVICE_WORK, pl.lit(0, dtype=pl.UInt32).alias("place"), end_ns=pl.col("start_ns") + pl.col("dur_ns")
         )
         if places.height > 1:
             placed = _looked_up(placed.drop("place"), places, _PLACE)
-        return Work(_looked_up(placed, sorts.unique(_KINDS), _KINDS), told.places, None)
+        return Work(_looked_up(placed, sorts.unique(_KINDS), _KINDS), arranged.places, None)
 
     @locked_cached_property
     def devices(self) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 Source: what `nsys stats` prints (`cuda_gpu_kern_sum` as columns, CSV or TSV), tables copied from its window with human
 units, GitHub tables, and our own `inferometer kernels` in every form but JSON. Fills totals (each table a section),
-call_paths (Python tracebacks beside the tables) and log (every other line). Leaves out: tables about other things than
+call_paths (Python tracebacks next to the tables) and log (every other line). Leaves out: tables about other things than
 kernels (API calls, copies), whose text is in the log. Modules: `lines` gives lines of text, `headers` and `layouts`
 find a table and its cells, `rows` reads them, `tracebacks`, `mentions` and `free_text` read the rest.
 

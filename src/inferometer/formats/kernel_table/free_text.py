@@ -33,7 +33,7 @@ class FreeText:
         return len(self._columns["line"])
 
     def blank(self) -> None:
-        """A blank line: it ends stacks, and a second one what was said of a path."""
+        """A blank line: it ends stacks, and a second one the lines about a path."""
         self.tracebacks.end()
         self._blanks += 1
         if self._blanks >= _MOST_BLANKS:

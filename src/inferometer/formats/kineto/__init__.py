@@ -2,7 +2,7 @@
 
 Source: the Trace Event Format, and files of PyTorch 1.8 to 2.10 on NVIDIA and AMD. Fills launches, collectives, calls,
 ops, frames, spans and counters. Modules: `text` and `events` get events out of JSON text, `scan` is the quick way for
-launches alone, `dispatch` and `columns` make tables of them, `header` reads what stands beside them.
+launches alone, `dispatch` and `columns` make tables of them, `header` reads what is next to them.
 
 `formats/kineto` reads PyTorch profiler files and other Chrome traces: an object with `traceEvents`, a bare array of
 events, or an array of such objects.

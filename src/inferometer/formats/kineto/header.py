@@ -1,4 +1,4 @@
-"""What stands beside the events in a Kineto file: devices, ranks, versions, the clock's base."""
+"""What is next to the events in a Kineto file: devices, ranks, versions, the clock's base."""
 
 from collections import Counter
 from typing import Any

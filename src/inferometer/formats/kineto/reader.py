@@ -119,7 +119,7 @@ class _Document:
                 text.eof = True
         except Truncated:
             if not self._out.losses.total("truncated"):
-                self._out.losses.count("truncated", example=f"at byte {text.offset:,}, beside the events")
+                self._out.losses.count("truncated", example=f"at byte {text.offset:,}, next to the events")
         self._end_part()
 
     def _field(self, key: str) -> None:
@@ -143,7 +143,7 @@ class _Document:
                 before = text.offset
 
     def _end_part(self) -> None:
-        """The end of a trace object: hand on its events, and fill in what only its end told."""
+        """The end of a trace object: hand on its events, and fill in what only its end held."""
         self._sorter.finish()
         if self.header.rank is not None and self._out.constants.get("rank") != self.header.rank:
             for table, first_row in self._first_rows.items():

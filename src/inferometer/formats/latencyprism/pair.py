@@ -1,4 +1,4 @@
-"""Which files are one run: the two of a folder, or the one beside the file that was named."""
+"""Which files are one run: the two of a folder, or the one next to the file that was named."""
 
 import csv
 import re
@@ -45,7 +45,7 @@ def is_run(folder: Path) -> bool:
 
 
 def find_files(folder: Path) -> dict[str, dict[FileKind, Sequence[Path]]]:
-    """The files of each run in `folder` by kind, plain before packed. Runs are told apart by the rest of the names."""
+    """Files of each run in `folder` by kind, plain before packed. Runs are distinguished by the rest of the names."""
     found: dict[str, dict[FileKind, Sequence[Path]]] = {}
     try:
         paths = sorted(folder.iterdir())
@@ -61,7 +61,7 @@ def find_files(folder: Path) -> dict[str, dict[FileKind, Sequence[Path]]]:
 
 
 def find_sibling(path: Path, kind: FileKind) -> Path | None:
-    """The other file of the run that `path` is of, beside it: `a_perf_data.csv` has `a_counters_data.csv`."""
+    """The other file of the run that `path` is of, next to it: `a_perf_data.csv` has `a_counters_data.csv`."""
     name = _NAME.fullmatch(path.name)
     if name is None or name["kind"] != kind:
         return None

@@ -108,7 +108,7 @@ def _files_in(source: Source, folder: Path) -> _Files:
         )
     (pair,) = runs.values()
     twins = [(kind, printable(path.name)) for kind, paths in pair.items() for path in paths[1:]]
-    notes = [f"{name} was not read: the same file lies beside it unpacked." for _, name in twins]
+    notes = [f"{name} was not read: the same file lies next to it unpacked." for _, name in twins]
     if others := _others(folder, {path.name for paths in pair.values() for path in paths}):
         notes.append(f"Other files in the folder were not read: {listed(others)}.")
     sources = {kind: Source(pair[kind][0], limits=source.limits) for kind in KINDS if kind in pair}

@@ -2,7 +2,7 @@
 
 Source: NVIDIA's documentation of the export schema, versions 2019 to 2025. The schema changes between versions, so the
 tables and columns of each file are inspected and nothing is assumed. Modules: `sqlite`, `parquet` and `report` give the
-columns of an export, `launches`, `host`, `graphs` and `paths` make tables of them, `facts` reads what stands beside.
+columns of an export, `launches`, `host`, `graphs` and `paths` make tables of them, `facts` reads the rest.
 
 `formats/nsys` reads exports. `export.py` says what any export gives (tables, columns, batches of rows); `sqlite.py`
 and `parquet.py` are the two kinds, and `report.py` makes the first out of a `.nsys-rep` with the `nsys` on PATH. The

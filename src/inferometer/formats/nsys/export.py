@@ -21,7 +21,7 @@ class Export(Protocol):
         """Rows of `table`; 0 when there is no such table."""
 
     def estimate(self, table: str) -> int:
-        """About so many rows, told at once; 0 only when there are none."""
+        """About so many rows, reported at once; 0 only when there are none."""
 
     def batches(self, table: str, numbers: Sequence[str], texts: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
         """The rows of `table` in the file's order: `numbers` as Int64, `texts` as String.

@@ -1,4 +1,4 @@
-"""What stands beside the events of an export: versions, devices, processes, threads, the clock's base."""
+"""What is next to the events of an export: versions, devices, processes, threads, the clock's base."""
 
 from collections.abc import Iterator
 

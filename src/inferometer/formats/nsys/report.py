@@ -31,9 +31,9 @@ def export_report(report: Path, name: str, folder: Path) -> Path:
     except OSError as error:
         raise FormatError(f"{name}: {nsys} can't be run: {error.strerror}") from error
     if done.returncode or not target.is_file():
-        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip() or "it says nothing"
+        text = (done.stderr or done.stdout).decode("utf-8", "replace").strip() or "it says nothing"
         raise FormatError(
-            f"{name}: nsys export ended with {done.returncode}: {' '.join(said.split())[-_LONGEST_MESSAGE:]}",
+            f"{name}: nsys export ended with {done.returncode}: {' '.join(text.split())[-_LONGEST_MESSAGE:]}",
             hint="A report is read only by an nsys of its own version or a later one.",
         )
     return target

@@ -1,7 +1,7 @@
 """Printed tables of time by call path, a column for each run: `kernel | kernel_path | A | B | A-B`.
 
 Source: the tables that the profiler of a Llama port prints and pull requests quote (seconds per call, a mean over
-calls whose number isn't told). Bars with rulers anywhere, Markdown, and the same columns parted by tabs, commas or
+calls whose number isn't known). Bars with rulers anywhere, Markdown, and the same columns parted by tabs, commas or
 semicolons. Fills path_totals (a row per cell that isn't blank; `backend` is the column's title), call_paths (from the
 dotted paths) and log (every other line). Values stay where the file has them, also where they can't be right:
 `analyses/path_table` looks for that. Leaves out: the columns of differences, which are only checked, and any

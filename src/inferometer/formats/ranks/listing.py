@@ -28,13 +28,13 @@ _NUMBER = re.compile(r"\d+")
 class Profile:
     """One file or store of the folder. `stem` is its name without ending; `format` is None for a store.
 
-    `told` and `world_size`: what its first bytes say of its rank. `error`: why it can't be read.
+    `named` and `world_size`: what its first bytes say of its rank. `error`: why it can't be read.
     """
 
     path: Path
     stem: str
     format: Format | None = None
-    told: tuple[int, ...] = ()
+    named: tuple[int, ...] = ()
     world_size: int | None = None
     error: InputError | Unavailable | None = None
 
@@ -59,7 +59,7 @@ def list_profiles(folder: Path, name: str, format: str | None, limits: Limits | 
     Args:
         folder: The folder.
         name: What messages call it.
-        format: Take only files of this format, told by their endings.
+        format: Take only files of this format, recognised by their endings.
         limits: As for a single file.
 
     Raises:
@@ -96,7 +96,7 @@ def _entries(folder: Path, name: str) -> Sequence[Path]:
 
 
 def _look(path: Path, formats: Mapping[str, Format], wanted: str | None, limits: Limits | None) -> Profile | None:
-    """The profile at `path`, None for what is none. Raises what opening it raises where it can't be told."""
+    """The profile at `path`, None for what is none. Raises what opening it raises where it can't be known."""
     if path.name.startswith("."):
         return None
     stem = _stem(path.name, formats)

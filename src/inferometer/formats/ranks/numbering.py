@@ -37,11 +37,11 @@ _MOST_BARE = 1024  # a number without its word, from here on, may well be a proc
 class Candidate:
     """A file before it is numbered; `name` is without the ending, `file` with it.
 
-    `told`: ranks that it names itself; `is_alone`: it says that there is no other.
+    `named`: ranks that it names itself; `is_alone`: it says that there is no other.
     """
 
     name: str
-    told: tuple[int, ...] = ()
+    named: tuple[int, ...] = ()
     is_alone: bool = False
     file: str = ""
 
@@ -64,18 +64,18 @@ def number_ranks(files: Sequence[Candidate], where: str) -> list[Numbered]:
         InputError: Two files claim one rank: several recordings of it, which one trace must not mix.
     """
     names = [file.name for file in files]
-    told = [file.told for file in files]
-    if _clash(told):
+    named = [file.named for file in files]
+    if _clash(named):
         worded = ranks_by_name(names, bare_numbers=False)
-        names_differ = None not in worded and len(set(worded)) == len(worded) and all(len(each) <= 1 for each in told)
-        told = [() if names_differ or file.is_alone else file.told for file in files]
-    claims = [mine or (() if name is None else (name,)) for mine, name in zip(told, ranks_by_name(names), strict=True)]
+        names_differ = None not in worded and len(set(worded)) == len(worded) and all(len(each) <= 1 for each in named)
+        named = [() if names_differ or file.is_alone else file.named for file in files]
+    claims = [mine or (() if name is None else (name,)) for mine, name in zip(named, ranks_by_name(names), strict=True)]
     if clash := _clash(claims):
         _refuse(where, min(clash), [file for file, claim in zip(files, claims, strict=True) if min(clash) in claim])
     free = count(max(chain.from_iterable(claims), default=-1) + 1)
     return [
         Numbered(claim, "file" if mine else "name") if claim else Numbered((next(free),), "position")
-        for claim, mine in zip(claims, told, strict=True)
+        for claim, mine in zip(claims, named, strict=True)
     ]
 
 

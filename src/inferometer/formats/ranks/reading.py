@@ -93,10 +93,10 @@ def _number(profiles: Sequence[Profile], traces: Mapping[Path, Trace], name: str
     candidates = []
     for profile in profiles:
         about = traces[profile.path].facts if profile.path in traces else None
-        told, world_size = (
-            (about.ranks, about.world_size) if about and about.ranks else (profile.told, profile.world_size)
+        named, world_size = (
+            (about.ranks, about.world_size) if about and about.ranks else (profile.named, profile.world_size)
         )
-        candidates.append(Candidate(profile.stem, told, is_alone=world_size == 1, file=profile.name))
+        candidates.append(Candidate(profile.stem, named, is_alone=world_size == 1, file=profile.name))
     return number_ranks(candidates, name)
 
 

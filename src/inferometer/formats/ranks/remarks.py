@@ -46,9 +46,9 @@ def find_notes(
     if by_name := [f"{part.file} is {part.ranks[0]}" for part in parts if part.numbered_by == "name"]:
         yield f"Ranks by the files' names: {listed(by_name)}."
     for part in parts:
-        told = part.trace.facts.ranks
-        if told and set(told) != set(part.ranks):
-            itself = f"{part.file} calls itself rank {', '.join(map(str, told))}, as another file does"
+        named = part.trace.facts.ranks
+        if named and set(named) != set(part.ranks):
+            itself = f"{part.file} calls itself rank {', '.join(map(str, named))}, as another file does"
             yield f"{itself}: taken for rank {part.ranks[0]}."
     if listing.twins:
         twins = [f"{printable(path.name)} (for {best.name})" for path, best in listing.twins.items()]

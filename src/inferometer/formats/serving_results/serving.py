@@ -65,7 +65,7 @@ class Serving:
 
     `run`: its number in the file, of `runs`. `requests_per_s` to `total_tokens_per_s` are over the whole run,
     `decode_tokens_per_s` over the time in which tokens after the first were made. `request_rate_per_s`: how fast the
-    client sent; None is all at once, or not said. `concurrency`: requests under way on average; `max_concurrency`: the
+    client sent; None is all at once, or not given. `concurrency`: requests under way on average; `max_concurrency`: the
     limit that the client kept; `peak_concurrency`: the most that there were. `accept_length`: tokens that a sequence
     gets of one step with drafts, on average. `itl_of`: what `itl` is between. `prompts_together`: one step read all
     prompts. `requests`: one row per request (`REQUESTS`), empty where the file has no details; failed ones have nulls.

@@ -1,4 +1,4 @@
-"""What a line says: its kind, and its numbers and names as fields. Pure: who said it and when is for others.
+"""What a line says: its kind, and its numbers and names as fields. Pure: whose it is and when is for others.
 
 A module's lines that no pattern knows keep the module's kind, without fields. A line of an unknown module has no kind.
 """

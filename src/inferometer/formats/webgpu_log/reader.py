@@ -275,8 +275,8 @@ def _title_fields(title: Title) -> dict[str, Any]:
     fields: dict[str, Any] = {"title": title.text}
     if title.phase:
         fields["phase"] = title.phase
-    told = {"tokens": title.tokens, "context": title.context, "wall_ns": title.wall_ns}
-    return fields | {key: value for key, value in told.items() if value is not None}
+    stated = {"tokens": title.tokens, "context": title.context, "wall_ns": title.wall_ns}
+    return fields | {key: value for key, value in stated.items() if value is not None}
 
 
 def _example(number: int, text: str) -> str:

@@ -200,7 +200,7 @@ def take_line(report: Report, text: str, tables: Tables, *, ended: bool) -> Take
 
 
 def count_losses(report: Report, losses: "Losses") -> None:
-    """What is to be said of a report that is closed."""
+    """What is to be reported of a report that is closed."""
     place = f"line {report.line}: {report.title.text}"
     if not report.has_total:
         losses.count("truncated_report", category="totals", example=place)

@@ -1,7 +1,7 @@
 """Several runs in one file: which of them wrote a line, and what each says of itself.
 
 A relay's tag, and the name that another tool put before a line, tell runs apart for sure. Runs with the same tag are
-told apart by their clocks, which begin anew with each: one that falls back belongs to another run. Where two are
+distinguished by their clocks, which begin anew with each: one that falls back belongs to another run. Where two are
 written side by side, a line belongs to the run whose clock agrees best with how much time has passed; where two agree
 alike, the line is counted as ambiguous. Lines of the harness have no clock: they follow the run that has ended.
 """
@@ -54,7 +54,7 @@ class Run:
     offset_ns: int = 0
     is_over: bool = False
     title: Title | None = None
-    said: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
     steps: list[LoggedStep] = field(default_factory=list)
     last_report: Report | None = None
     perfs: list[tuple[int | None, dict[str, Any]]] = field(default_factory=list)
@@ -84,11 +84,11 @@ class Run:
         return not self.steps and not self.perfs
 
     def may_be_of(self, other: "Run") -> bool:
-        """Whether its lines can be the other's: the same tag or none, and nothing is said twice."""
+        """Whether its lines can be the other's: the same tag or none, and nothing is reported twice."""
         return (
             (self.key in (other.key, None) or other.key is None or self.key == (other.key[0], None))
             and not self.closings & other.closings
-            and not self.said & other.said
+            and not self.texts & other.texts
             and self.metrics.keys().isdisjoint(other.metrics)
             and self.printed.keys().isdisjoint(other.printed)
         )
@@ -164,7 +164,7 @@ class Run:
             entries.append(entry)
 
     def as_metrics(self) -> dict[str, Any]:
-        """Its plain data; what the metrics say of themselves never replaces what other lines said."""
+        """Its plain data; what the metrics say of themselves never replaces what other lines gave."""
         perf = {"perf": self.perfs[-1][1]} if self.perfs else {}
         return {**self.printed, **self.metrics, **perf}
 
@@ -195,8 +195,8 @@ class Runs:
             run = self._of_time((parts.owner, parts.tag), parts.time_ns, kind, parts.text, line)
             self._advance(run, parts.time_ns)
         if kind in _ONCE or kind == "progress":
-            if len(run.said) < _MOST_SAID:
-                run.said.add(parts.text)
+            if len(run.texts) < _MOST_SAID:
+                run.texts.add(parts.text)
         elif kind == "pipeline" and parts.text.startswith("Unloaded"):
             run.is_over = True
         self._latest = run
@@ -235,7 +235,7 @@ class Runs:
         runs = [run for run in self.all[-_MOST_OPEN:] if run.key is None or run.key[0] == parts.owner]
         if kind == "progress":
             newest = runs[-1] if runs else None
-            begun = newest is not None and (newest.first_ns is not None or parts.text in newest.said)
+            begun = newest is not None and (newest.first_ns is not None or parts.text in newest.texts)
             return newest if newest is not None and not begun else self._new((parts.owner, None), line)
         run = self._of_metrics(runs, fields, line) if kind == "metrics" else self._of_result(runs, fields, line)
         run = run or self._new(None, line)
@@ -279,16 +279,16 @@ class Runs:
         pending = next((run for run in self.all[-_MOST_OPEN:] if _is_pending(run, key)), None)
         going = [run for run in runs if not run.is_over] or runs[-1:]
         fits = [run for run in going if time_ns >= run.last_ns - _SLACK_NS]
-        if pending is not None and (not fits or all(run.is_over or text in run.said for run in fits)):
+        if pending is not None and (not fits or all(run.is_over or text in run.texts for run in fits)):
             return self._begin(pending, key, time_ns)
         if not runs:
             return self._begin(self._new(key, line), key, time_ns)
         if not fits:
             late = going[-1]
-            is_again = late.is_over or late.perfs or kind == "profile" or text in late.said
+            is_again = late.is_over or late.perfs or kind == "profile" or text in late.texts
             return self._begin(self._new(key, line), key, time_ns) if is_again else late
         if kind in _ONCE:
-            fresh = [run for run in fits if text not in run.said]
+            fresh = [run for run in fits if text not in run.texts]
             if not fresh and not any(run.steps for run in fits) and kind in ("cache", "gpu", "kernel_path", "model"):
                 return self._begin(self._new(key, line), key, time_ns)
             fits = fresh or fits

@@ -104,8 +104,8 @@ def _contexts(
     """Prompt tokens that each step processed, and tokens in the KV cache before it; unknown where steps are missing."""
     prompt = prompt_tokens if isinstance(prompt_tokens, int) else None
     chunks = _chunks(steps, prompt)
-    is_told = is_first and all(step.phase in ("prefill", "decode") for step in steps)
-    context = (0 if chunks else prompt) if is_told and not _lacks_steps(steps, decoded_tokens) else None
+    is_known = is_first and all(step.phase in ("prefill", "decode") for step in steps)
+    context = (0 if chunks else prompt) if is_known and not _lacks_steps(steps, decoded_tokens) else None
     found: list[tuple[int | None, int | None]] = []
     for i, step in enumerate(steps):
         own = chunks[i] if i < len(chunks) else None
@@ -126,13 +126,13 @@ def _chunks(steps: list[LoggedStep], prompt: int | None) -> list[int | None]:
         prompt = None  # the metrics are of one of several prompts
     if len(ahead) == 1 and prompt is not None:
         return [prompt]
-    told = [step.tokens for step in ahead if step.tokens is not None]
-    agrees = len(told) == len(ahead) and prompt in (None, sum(told))
-    return list(told) if agrees else [None] * len(ahead)
+    known = [step.tokens for step in ahead if step.tokens is not None]
+    agrees = len(known) == len(ahead) and prompt in (None, sum(known))
+    return list(known) if agrees else [None] * len(ahead)
 
 
 def _lacks_steps(steps: list[LoggedStep], decoded_tokens: Any) -> bool:
     """Whether the engine decoded more tokens than the reports have, the first one aside: the log's head may be cut."""
-    told = [step.tokens for step in steps if step.phase == "decode" and step.tokens is not None]
-    whole = len(told) == sum(step.phase == "decode" for step in steps)
-    return whole and isinstance(decoded_tokens, int) and sum(told) < decoded_tokens - 1
+    known = [step.tokens for step in steps if step.phase == "decode" and step.tokens is not None]
+    whole = len(known) == sum(step.phase == "decode" for step in steps)
+    return whole and isinstance(decoded_tokens, int) and sum(known) < decoded_tokens - 1

@@ -81,7 +81,7 @@ def load_remarks(host: Host) -> tuple[str, ...]:
     load = os.getloadavg()[0]
     if load <= host.cores / 2:
         return ()
-    return (f"Other work ran beside the measurement: a load of {load:.1f} on {host.cores} cores. Repeat it alone.",)
+    return (f"Other work ran during the measurement: a load of {load:.1f} on {host.cores} cores. Repeat it alone.",)
 
 
 def product_fact(host: Host, dtype: str) -> str | None:

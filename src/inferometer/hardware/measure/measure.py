@@ -1,7 +1,7 @@
 """Measure the device at hand: what copies, products and launches reach, as a `Device` that says how it was measured.
 
 A backend (`torch.py`, `numpy.py`) describes a device as a `Subject`: what the driver says, and a `Task`
-for each fact. Here they are timed, and put together with what our data file of that device knows beside them.
+for each fact. Here they are timed, and put together with what our data file of that device knows about them.
 
 What is measured is what one library reaches, not what hardware can do at most: a kernel may be quicker. Left out:
 links, PCIe, power, special functions, fp64, and reading without writing.
@@ -102,7 +102,7 @@ def measure_subject(
     Args:
         subject: From `find_subject`.
         effort: How long it may take.
-        tell: Is told each fact before it is measured.
+        tell: Called with each fact before it is measured.
         clock: Says when the time for a fact is over.
         among: Look for the same device through these; None: those that we have.
     """

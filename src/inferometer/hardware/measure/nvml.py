@@ -80,8 +80,8 @@ class Nvml:
             None if driver is None else f"driver {driver}",
             None if limit_mw is None else f"power limit {limit_mw / 1000:g} W",
         ]
-        told = ", ".join(part for part in parts if part)
-        lines = [f"As NVML says: {told}."] if told else []
+        known = ", ".join(part for part in parts if part)
+        lines = [f"As NVML says: {known}."] if known else []
         if used is not None and used > _BUSY:
             lines.append(f"Other work had the GPU {used} % of the time just before. Repeat it alone.")
         return tuple(lines)

@@ -5,7 +5,7 @@ arXiv:2412.19437, section 3.3.2. The published contract is e4m3fn (largest value
 e4m3fnuz, which `inputs` draws where `fp8_dtype` asks for it (largest 240, of activations 224).
 
 The published inputs take the scale of a tile of b from its largest value, not from its largest magnitude: where the
-most negative weight is the longer one, it and others beside it saturate. Here it is the magnitude, so none does.
+most negative weight is the longer one, it and others next to it saturate. Here it is the magnitude, so none does.
 """
 
 from math import ceil

@@ -1,4 +1,4 @@
-"""References in pieces: so that float32 copies of the largest shapes fit beside them."""
+"""References in pieces: so that float32 copies of the largest shapes fit next to them."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any

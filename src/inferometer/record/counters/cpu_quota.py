@@ -2,7 +2,7 @@
 
 Source: cpu.stat of the process's cgroup, version 2 or 1 (the kernel's documentation of cgroup v2 and of CFS bandwidth
 control). The kernel sums the time over cores: a group that could have used two and got none loses two seconds a second,
-told as 1.
+reported as 1.
 
 | metric | unit | role |
 | --- | --- | --- |

@@ -80,7 +80,7 @@ class Family:
             return None
 
     def _descendants(self) -> Iterator[int]:
-        children = self._told_children if self._is_told() else self._found_children()
+        children = self._known_children if self._is_known() else self._found_children()
         waiting, seen = list(self._roots), set(self._without)
         while waiting:
             process = waiting.pop()
@@ -90,14 +90,14 @@ class Family:
             yield process
             waiting += children(process)
 
-    def _is_told(self) -> bool:
+    def _is_known(self) -> bool:
         try:
             self._files.read_once(f"/proc/{self.root}/task/{self.root}/children")
         except OSError:
             return False
         return True
 
-    def _told_children(self, process: int) -> list[int]:
+    def _known_children(self, process: int) -> list[int]:
         found: list[int] = []
         try:
             for thread in self._files.names(f"/proc/{process}/task"):

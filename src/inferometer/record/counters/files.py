@@ -1,6 +1,6 @@
 """Small files that the kernel makes anew at each reading (/proc, /sys), kept open: a reading then takes 1 to 25 µs.
 
-On Linux they are read without letting go of Python's lock. `os.pread` lets go of it, and beside a busy thread
+On Linux they are read without letting go of Python's lock. `os.pread` lets go of it, and next to a busy thread
 gets it back only after its switch interval of 5 ms: twenty files then took up to 70 ms, for which the time of a sample
 was unsure.
 """

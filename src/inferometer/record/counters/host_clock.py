@@ -55,7 +55,7 @@ class _Clocks:
 def _open(place: SystemRoots) -> list[HostProbe]:
     clocks = _Clocks(place, own_cores())
     if not clocks.read(0):
-        raise Unavailable("no clock of a core is told: no cpufreq, no `cpu MHz` in /proc/cpuinfo")
+        raise Unavailable("no clock of a core is reported: no cpufreq, no `cpu MHz` in /proc/cpuinfo")
     return [HostProbe(clocks.read)]
 
 

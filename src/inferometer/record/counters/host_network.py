@@ -2,7 +2,7 @@
 
 Source: /proc/net/dev (proc(5)), of this network namespace. Where some interfaces are hardware
 (/sys/class/net/*/device), only these count: bridges and their ends carry the same bytes again. Whose traffic it is
-isn't told. RDMA passes by it.
+isn't known. RDMA passes by it.
 
 | metric | unit | role |
 | --- | --- | --- |

@@ -1,6 +1,6 @@
 """One thread's sources: opens them, reads each when it is due, hands rows to the sink.
 
-What fails is said once and tried again after a pause, which doubles up to a minute.
+What fails is reported once and tried again after a pause, which doubles up to a minute.
 """
 
 import socket

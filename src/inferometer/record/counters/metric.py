@@ -2,7 +2,7 @@
 
 A module of this folder declares `SOURCE`. What it can't give here it says once, with `place.lack`, or by raising
 `Unavailable` or `OSError` where it can give nothing; it goes on with the rest. A value is a number, or None where a
-counter went backwards. A metric that can't be told yet (the first reading of a counter) is left out.
+counter went backwards. A metric that can't be known yet (the first reading of a counter) is left out.
 """
 
 import os

@@ -1,8 +1,8 @@
 """NVIDIA GPUs by NVML: clocks, reasons of throttling, power, temperature, use, memory, NVLink.
 
 Source: NVML API reference. Each call takes some microseconds. An idle GPU lowers its clocks by itself: then they, and
-reasons, aren't told, and `gpu_idle` is 1. Utilisation is the driver's own mean over 1/6 to 1 s. What takes long is in
-`nvml_slow.py`. GPUs that the recorded process can't see are left out; MIG parts are told as the whole GPU.
+reasons, aren't known, and `gpu_idle` is 1. Utilisation is the driver's own mean over 1/6 to 1 s. What takes long is in
+`nvml_slow.py`. GPUs that the recorded process can't see are left out; MIG parts are reported as the whole GPU.
 
 | metric | unit | role |
 | --- | --- | --- |
@@ -77,16 +77,16 @@ class Gpu(NumberedGpu):
 
 
 def _of_state(state: GpuState) -> dict[str, float | None]:
-    told: dict[str, float | None] = {"gpu_temperature": state.temperature_c, "gpu_power": state.power_w}
+    stated: dict[str, float | None] = {"gpu_temperature": state.temperature_c, "gpu_power": state.power_w}
     if state.is_idle is not None:
-        told["gpu_idle"] = float(state.is_idle)
+        stated["gpu_idle"] = float(state.is_idle)
     if not state.is_idle:
         for metric, clock_hz in (("gpu_sm_frequency", state.sm_clock_hz), ("gpu_mem_frequency", state.memory_clock_hz)):
-            told[metric] = None if clock_hz is None else clock_hz / 1e6
+            stated[metric] = None if clock_hz is None else clock_hz / 1e6
         if state.reasons is not None:
-            told |= {name: float(reason in state.reasons) for reason, name in _REASONS.items()}
-            told["gpu_throttle_other"] = float(bool(state.reasons - _REASONS.keys()))
-    return {metric: value for metric, value in told.items() if value is not None}
+            stated |= {name: float(reason in state.reasons) for reason, name in _REASONS.items()}
+            stated["gpu_throttle_other"] = float(bool(state.reasons - _REASONS.keys()))
+    return {metric: value for metric, value in stated.items() if value is not None}
 
 
 def find_gpus(place: SystemRoots) -> list[tuple[Nvml, str, Numbering]]:

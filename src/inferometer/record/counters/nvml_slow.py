@@ -1,8 +1,8 @@
 """What NVML takes long to tell of a GPU: PCIe traffic, and which processes have how much of it.
 
 Source: NVML API reference. The driver measures PCIe for 20 ms at each of two calls, so all this is read once a second,
-by a thread of its own. A process is told by its id on the machine: in a container with ids of its own, none of them is
-ours, and the `process_` metrics are left out.
+by a thread of its own. A process is recognised by its id on the machine: in a container with ids of its own, none of
+them is ours, and the `process_` metrics are left out.
 
 | metric | unit | role |
 | --- | --- | --- |

@@ -1,4 +1,4 @@
-"""Samples counters of device and host beside a run: two threads, one for what is quick, one for what takes long.
+"""Samples counters of device and host next to a run: two threads, one for what is quick, one for what takes long.
 
 A thread and no process of its own: nothing is started, forked or left behind, and the lag is small. Measured on two
 cores at 10 Hz: 0.1 ms late while the user's Python idles or computes in NumPy or torch, 5 ms (Python's switch interval)
@@ -57,7 +57,7 @@ class Alignment:
 
 
 class CounterSampler:
-    """Rows of `counters` from `start` to `stop`; neither raises on what can't be read here: it is said once, and lost.
+    """Rows of `counters` from `start` to `stop`; neither raises on what can't be read: it is reported once, and lost.
 
     Args:
         sink: Takes the rows; its clock stamps them.
@@ -87,7 +87,7 @@ class CounterSampler:
         self._sources = tuple(find_sources().values() if sources is None else sources)
         self._processes = tuple(processes or (os.getpid(),))
         self._place = place
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -128,9 +128,9 @@ class CounterSampler:
     def lack(self, what: str) -> None:
         """Say once that something can't be had."""
         with self._lock:
-            if what in self._said:
+            if what in self._reported:
                 return
-            self._said.add(what)
+            self._reported.add(what)
         self._sink.lose(LOSS, example=what)
 
     def alignment(self) -> Alignment | None:
@@ -156,7 +156,7 @@ class CounterSampler:
         return SystemRoots(files, Family(self._processes, files), self.lack, know=self._know)
 
     def _know(self, device: Device) -> None:
-        """What a profiler has said of the device stays."""
+        """What a profiler has recorded of the device stays."""
         self._sink.tell(lambda facts: _with_device(facts, device))
 
     def _run(self, lane: SamplingThread) -> None:

@@ -135,10 +135,10 @@ class Interception:
 
     def _tell(self) -> None:
         others = sum(not each.name.startswith(_OURS) for each in threading.enumerate()) - 1
-        told = {"shapes": True, "stacks": self._recording.stacks, "modules": self._with_modules}
+        known = {"shapes": True, "stacks": self._recording.stacks, "modules": self._with_modules}
 
         def change(facts: Facts) -> Facts:
-            return msgspec.structs.replace(facts, recorded={**facts.recorded, **told})
+            return msgspec.structs.replace(facts, recorded={**facts.recorded, **known})
 
         self._sink.tell(change)
         if others:

@@ -43,7 +43,7 @@ class ModulePaths:
 
 
 def _model_name(root: Any) -> str:
-    """The class of the model, where it can be told from an attribute; `top` else, as engines have it."""
+    """The class of the model, where it can be known from an attribute; `top` else, as engines have it."""
     inner = getattr(root, "_orig_mod", root)
     name = type(inner).__name__
     return name if _CLASS.fullmatch(name) else "top"

@@ -1,8 +1,9 @@
 """Which of the user's functions an op runs in: a short walk up the Python stack, to the innermost open module.
 
 A range stands for a function while consecutive ops run in it; it begins with the first and ends with the last. Two
-calls in a row from one place (a loop) can't be told apart when Python gives both the same memory: they are one range.
-Frames are named as PyTorch's profiler names them, by the line at which the function begins, without the search path.
+calls in a row from one place (a loop) can't be distinguished when Python gives both the same memory: they are one
+range. Frames are named as PyTorch's profiler names them, by the line at which the function begins, without the search
+path.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Steps that the user's program marks: `step(phase="decode", batch=4)`.
 
-A step is a row of `steps`, where what wasn't told is null, and a range of `spans` on the thread, named as SGLang names
+A step is a row of `steps`, where what wasn't known is null, and a range of `spans` on the thread, named as SGLang names
 its steps where it tells as much (`step[DECODE bs=4]`), so that it stands in call paths and viewers.
 """
 
@@ -68,8 +68,8 @@ class Marks:
             "start_ns": [row.start_ns - origin_ns for row in rows],
             "dur_ns": [r.end_ns - r.start_ns for r in rows],
         }
-        told: dict[str, Values] = {name: [getattr(row, name) for row in rows] for name in ("step", "phase", *_TOLD)}
-        self.sink.add("steps", n, {**told, "process": process, **times, "anchor": _ANCHOR, "source": "recorded"})
+        known: dict[str, Values] = {name: [getattr(row, name) for row in rows] for name in ("step", "phase", *_TOLD)}
+        self.sink.add("steps", n, {**known, "process": process, **times, "anchor": _ANCHOR, "source": "recorded"})
         where: dict[str, Values] = {"process": process, "thread": [row.thread for row in rows]}
         self.sink.add("spans", n, {"span": [row.span for row in rows], "domain": "steps", **where, **times})
 
@@ -99,11 +99,11 @@ class MarkedStep:
         for marks, _ in self._numbers:
             marks.cut()
         end_ns = _clock()
-        told = _told(self._phase, self._facts)
+        known = _known_values(self._phase, self._facts)
         for marks, number in self._numbers:
             if only is None or marks is only:
-                name = _name(number, self._phase, self._facts, told)
-                row = _Row(number, self._phase, name, self._thread, self._start_ns, end_ns, *(told[k] for k in _TOLD))
+                name = _name(number, self._phase, self._facts, known)
+                row = _Row(number, self._phase, name, self._thread, self._start_ns, end_ns, *(known[k] for k in _TOLD))
                 marks.waiting.append(row)
         self._numbers = [] if only is None else [each for each in self._numbers if each[0] is not only]
 
@@ -179,29 +179,29 @@ def _end_from(first: MarkedStep) -> None:
     first.end()
 
 
-def _told(phase: str | None, facts: Mapping[str, Fact]) -> dict[str, int | None]:
-    """The columns of `steps` that the facts tell; a decode step makes a token a sequence where nothing else is said."""
-    told = {name: _whole(facts.get(name)) for name in _TOLD}
+def _known_values(phase: str | None, facts: Mapping[str, Fact]) -> dict[str, int | None]:
+    """The columns of `steps` that the facts tell; by default, a decode step makes one token per sequence."""
+    known = {name: _whole(facts.get(name)) for name in _TOLD}
     tokens = _whole(facts.get("tokens"))
-    if phase == "prefill" and told["prefill_tokens"] is None:
-        told["prefill_tokens"] = tokens
-    if phase == "decode" and told["decode_tokens"] is None:
-        told["decode_tokens"] = told["batch"] if tokens is None else tokens
-    return told
+    if phase == "prefill" and known["prefill_tokens"] is None:
+        known["prefill_tokens"] = tokens
+    if phase == "decode" and known["decode_tokens"] is None:
+        known["decode_tokens"] = known["batch"] if tokens is None else tokens
+    return known
 
 
 def _whole(fact: Fact) -> int | None:
     return fact if isinstance(fact, int) and not isinstance(fact, bool) else None
 
 
-def _name(number: int, phase: str | None, facts: Mapping[str, Fact], told: Mapping[str, int | None]) -> str:
+def _name(number: int, phase: str | None, facts: Mapping[str, Fact], known: Mapping[str, int | None]) -> str:
     if phase is None and not facts:
         return f"ProfilerStep#{number}"
     mode = _MODES.get(phase or "", (phase or "step").upper())
-    tokens = facts.get("tokens", told["prefill_tokens"])
+    tokens = facts.get("tokens", known["prefill_tokens"])
     parts = [
         mode,
-        None if told["batch"] is None else f"bs={told['batch']}",
+        None if known["batch"] is None else f"bs={known['batch']}",
         None if tokens is None else f"toks={tokens}",
     ]
     others = (f"{name}={fact}" for name, fact in facts.items() if name not in (*_TOLD, "tokens"))

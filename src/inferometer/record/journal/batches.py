@@ -29,7 +29,7 @@ class Batch(NamedTuple):
 def join_batches(batches: Iterable[Batch], losses: Losses, trouble: Callable[[str], object]) -> dict[str, pl.DataFrame]:
     """One frame for each table with exactly its columns, rows in the order of the batches.
 
-    What doesn't fit is counted in `losses` and told to `trouble`.
+    What doesn't fit is counted in `losses` and reported to `trouble`.
     """
     by_table: defaultdict[str, list[Batch]] = defaultdict(list)
     for batch in batches:

@@ -144,13 +144,13 @@ class Journal:
             self._is_writing = self._is_over = True
             try:
                 self._write_pending()
-                self._guard(lambda: self._writer.finish(*self._said(finished=True)))
+                self._guard(lambda: self._writer.finish(*self._facts_and_losses(finished=True)))
                 self._is_closed = True
             finally:
                 self._is_writing = False
         atexit.unregister(self.close)
         _LIVE.discard(self)
-        self._thread.join(1)  # it was told to stop, and waits for nothing else
+        self._thread.join(1)  # it was asked to stop, and waits for nothing else
 
     def __enter__(self) -> Self:
         return self
@@ -169,7 +169,7 @@ class Journal:
         batches = [self._pending.popleft() for _ in range(len(self._pending))]
         if batches or self._is_changed:
             rows = sum(batch.rows for batch in batches)
-            self._guard(lambda: self._writer.write(batches, *self._said(finished=False)), rows)
+            self._guard(lambda: self._writer.write(batches, *self._facts_and_losses(finished=False)), rows)
 
     def _guard(self, write: Callable[[], list[str]], rows: int = 0) -> None:
         """Tell of the first trouble, once. A mistake of ours must not end the user's program either."""
@@ -184,7 +184,7 @@ class Journal:
             with suppress(Exception):  # the user's function, or a warning that is an error there
                 tell(f"{self.path}: {troubles[0]}")
 
-    def _said(self, *, finished: bool) -> tuple[Facts, Losses]:
+    def _facts_and_losses(self, *, finished: bool) -> tuple[Facts, Losses]:
         with self._telling:
             self._is_changed = False
             recorded = {**self._facts.recorded, "finished": finished}

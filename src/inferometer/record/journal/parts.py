@@ -26,7 +26,7 @@ MOST_SMALL = 60  # small parts of one level: at one a second, a merge a minute, 
 _GOOD_BYTES = PART_BYTES // 4  # in memory; a part of so many is merged at the end only
 _LEVEL = 3  # of zstd: 1.44 million rows of counters take 0.3 s; level 9 saves 3 % more in twice the time
 _NO_TIME = -(2**63)
-_KEY, _PART = "\0key", "\0part"  # columns beside the declared ones while rows are sorted
+_KEY, _PART = "\0key", "\0part"  # columns next to the declared ones while rows are sorted
 _OWN_FILE = re.compile(r"[a-z_]+-[0-9]{5}\.parquet|facts\.json\.new")
 
 

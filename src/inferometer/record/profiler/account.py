@@ -37,7 +37,7 @@ class Account:
     errors_ns: list[int] = field(default_factory=list)
     drifts: list[float] = field(default_factory=list)
     by_window_only: int = 0
-    said: StderrLines = field(default_factory=StderrLines)
+    stderr_lines: StderrLines = field(default_factory=StderrLines)
     _known: set[Device] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -127,14 +127,14 @@ class Account:
             f"{len(self.errors_ns)} windows)"
         )
         if self.by_window_only:
-            text += f"; in {self.by_window_only} of them only the begin and end of the profile told it"
+            text += f"; in {self.by_window_only} of them only the begin and end of the profile gave it"
         return _CLOCK, text
 
     def _of_lost(self) -> tuple[str, str]:
         return _LOST, f"{self.lost_windows} windows: {self.why_lost}" if self.lost_windows else ""
 
     def _of_kineto(self) -> tuple[str, str]:
-        lines = self.said.lines
+        lines = self.stderr_lines.lines
         if not lines:
             return _KINETO, ""
         most = max(lines, key=lambda line: lines[line])

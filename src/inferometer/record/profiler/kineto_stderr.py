@@ -42,8 +42,8 @@ class StderrLines:
 
 
 @contextmanager
-def kept_quiet(said: StderrLines) -> Iterator[None]:
-    """Standard error leads to `said` meanwhile; where it can't be turned, it stays as it is."""
+def kept_quiet(stderr_lines: StderrLines) -> Iterator[None]:
+    """Standard error leads to `stderr_lines` meanwhile; where it can't be turned, it stays as it is."""
     try:
         old, file = os.dup(_STDERR), tempfile.TemporaryFile()  # noqa: SIM115  # closed below
     except OSError:
@@ -56,7 +56,7 @@ def kept_quiet(said: StderrLines) -> Iterator[None]:
         finally:
             os.dup2(old, _STDERR)
             file.seek(0)
-            others = said.take(file.read(_MOST_BYTES))
+            others = stderr_lines.take(file.read(_MOST_BYTES))
             with suppress(OSError):
                 while others:
                     others = others[os.write(_STDERR, others) :]

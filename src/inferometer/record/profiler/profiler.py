@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _WAIT_S = 60.0  # for the thread to do what was asked; the first profile on a GPU takes seconds to set up
 _STEP_WAIT_S = 5.0
 _LOOK_S = 0.05  # between looks at whether the program's own profile, or a capture, has ended
-_PATIENCE = 2  # windows: where steps are told, one is cut at a step unless that takes longer
+_PATIENCE = 2  # windows: where steps are reported, one is cut at a step unless that takes longer
 
 
 @dataclass
@@ -46,7 +46,7 @@ class _Request:
 
 
 class Profiling:
-    """Profiles from `start` to `stop`. What can't be recorded is said in the recording's notes; nothing is raised.
+    """Profiles from `start` to `stop`. What can't be recorded is reported in the recording's notes; nothing is raised.
 
     Args:
         sink: Takes the rows.
@@ -179,7 +179,7 @@ class Profiling:
             try:
                 asked = requests.get(timeout=max(wait_ns / 1e9, _LOOK_S if not runner.is_recording else 0.001))
             except queue.Empty:
-                self._stepped = False  # no step came in all this time, or none is told
+                self._stepped = False  # no step came in all this time, or none is reported
                 runner.go_on()
                 continue
             what = asked.what

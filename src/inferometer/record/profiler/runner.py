@@ -80,7 +80,7 @@ class Runner:
             if self._session.is_taken():
                 self._account.problem("the program's own profile ran meanwhile: its time isn't in ours")
                 return
-            with kept_quiet(self._account.said):
+            with kept_quiet(self._account.stderr_lines):
                 before = monotonic_ns()
                 self._session.begin()
                 after = monotonic_ns()
@@ -95,7 +95,7 @@ class Runner:
                 return
             self._session.settle()
             marks = [*self._marks, *self._mark("end")]
-            with kept_quiet(self._account.said):
+            with kept_quiet(self._account.stderr_lines):
                 before = monotonic_ns()
                 result = self._session.turn()
                 after = monotonic_ns()
@@ -112,7 +112,7 @@ class Runner:
             if not self._captures.open:
                 self._session.settle()
             marks = [*self._marks, *self._mark("end")]
-            with kept_quiet(self._account.said):
+            with kept_quiet(self._account.stderr_lines):
                 before = monotonic_ns()
                 result = self._session.end()
                 after = monotonic_ns()

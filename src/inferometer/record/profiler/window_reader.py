@@ -116,8 +116,8 @@ def answer(path: Path, folder: Path, answers: IO[bytes]) -> None:
     """Read one window and say whether that went well; what went wrong, the asker finds out anew."""
     try:
         save_rows(read_window(path), folder)
-        said = b"true\n"
+        text = b"true\n"
     except (InferometerError, OSError):
-        said = b"false\n"
-    answers.write(said)
+        text = b"false\n"
+    answers.write(text)
     answers.flush()

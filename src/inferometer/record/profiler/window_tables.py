@@ -42,7 +42,7 @@ class Joining:
 
 @dataclass(frozen=True)
 class Joined:
-    """Rows for the recording by table; `alignment` None: nothing told the clock, and there are no rows.
+    """Rows for the recording by table; `alignment` None: nothing set the clock, and there are no rows.
 
     `duplicates`: ops left out since they were intercepted. `cut`: ops that were open when the window ended.
     """

@@ -20,7 +20,7 @@ from inferometer.record.sink import Sink
 from inferometer.trace.losses import KINDS
 from inferometer.trace.tables import TABLES
 
-_WAIT_S = 120.0  # for the rest at the end; then it is given up, and said
+_WAIT_S = 120.0  # for the rest at the end; then it is given up, and reported
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Windows:
     Args:
         sink: Takes the rows.
         how: How windows are joined.
-        account: What is said of the profile in the end.
+        account: What is reported of the profile in the end.
         apart: Read in another process.
     """
 

@@ -1,1 +1,1 @@
-"""The traces of a running vLLM or SGLang, and counters beside them: `server` is the way in."""
+"""The traces of a running vLLM or SGLang, and counters next to them: `server` is the way in."""

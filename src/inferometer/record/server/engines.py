@@ -2,7 +2,8 @@
 
 Sources: SGLang's guide "Benchmark and Profiling" and its HTTP server (0.4 to 0.5; `/get_server_info` became
 `/server_info`, the old name still answers), vLLM's guide "Profiling vLLM" (0.5.5 to 0.12: `VLLM_TORCH_PROFILER_DIR`;
-from 0.13 on `--profiler-config`) and its HTTP server, read 2026-11-22. An engine is told by its answers, not its port.
+from 0.13 on `--profiler-config`) and its HTTP server, read 2026-11-22. An engine is recognised by its answers, not its
+port.
 
 Only the arguments listed here are kept: SGLang's answer also holds its API keys.
 """
@@ -115,7 +116,7 @@ def find_server(http: Http, timeout_s: float) -> Server:
     if owner == "vllm" or (model and isinstance(version.json().get("version"), str)):
         return _vllm(about, _text(version.json().get("version")), model, http.get("/metrics", timeout_s))
     raise InputError(
-        f"{http.url}: neither vLLM nor SGLang; it answered /v1/models with {models.said()}",
+        f"{http.url}: neither vLLM nor SGLang; it answered /v1/models with {models.describe()}",
         hint="Give the address of the engine itself, not that of a router or a web page.",
     )
 
@@ -144,7 +145,7 @@ def check_started(server: Server, answer: Answer) -> None:
     known = "already" in answer.text.lower()
     raise InputError(
         f"{answer.about}: {'a profiler is running already' if known else 'the profiler was not started'}: "
-        f"{answer.said()}",
+        f"{answer.describe()}",
         hint="One may be running already: stop it with POST /stop_profile. The server's log says more.",
     )
 

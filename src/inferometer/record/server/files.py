@@ -103,19 +103,21 @@ class NewFiles:
         """Whether files have begun to come, and nothing changed for so long that no more will."""
         return bool(self._stamps) and self._pace.clock() - self._changed >= self._pace.stall_s
 
-    def wait(self, is_over: Callable[[], bool], is_gone: Callable[[], bool], said: Callable[[str], None]) -> Found:
+    def wait(
+        self, is_over: Callable[[], bool], is_gone: Callable[[], bool], on_progress: Callable[[str], None]
+    ) -> Found:
         """Wait until the files are complete and the stop `is_over`; less long for a server that `is_gone`."""
         pace = self._pace
-        began = told = pace.clock()
+        began = last_report = pace.clock()
         over_since: float | None = None
         while (now := pace.clock()) - began < pace.files_s:
             self.look()
             over_since = now if over_since is None and is_over() else over_since
             if over_since is not None and (self.are_complete or self._no_more(now - over_since, is_gone())):
                 break
-            if now - told >= _REPORT_S:
-                told = now
-                said(f"waiting for traces to be written: {self._progress()}, {now - began:.0f} s so far")
+            if now - last_report >= _REPORT_S:
+                last_report = now
+                on_progress(f"waiting for traces to be written: {self._progress()}, {now - began:.0f} s so far")
             pace.sleep(pace.poll_s)
         return self.found()
 

@@ -32,7 +32,7 @@ class NoAnswer(Unavailable):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server said. `about`: method and address, for messages."""
+    """What a server answered. `about`: method and address, for messages."""
 
     about: str
     status: int
@@ -64,7 +64,7 @@ class Answer:
             return {}
         return found if isinstance(found, dict) else {}
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """Status and the beginning of the text, for messages."""
         text = "a web page" if self.is_page else " ".join(self.text[: 4 * _SHOWN].split())[:_SHOWN]
         return f"{self.status} {text}".rstrip()

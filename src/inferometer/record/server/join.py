@@ -1,8 +1,8 @@
-"""Traces of all ranks and the counters that were sampled beside them, as one store on one clock.
+"""Traces of all ranks and the counters that were sampled next to them, as one store on one clock.
 
 Kineto files say at which time since 1970 their clock begins, a recording's clock knows that of its own; so times are
 moved to the earlier of the two (`trace/combine.py`). Nothing is fitted: what the system's clock drifted against the
-monotonic one during the recording, and device work outside of the recording's window, are told.
+monotonic one during the recording, and device work outside of the recording's window, are reported.
 """
 
 import shutil
@@ -71,7 +71,7 @@ def join_store(store: Path, found: Found, window: Window) -> tuple[tuple[int, st
 
 
 def _linked(files: Sequence[Path], folder: Path) -> Path:
-    """`folder` with links to `files`, since older recordings may lie beside them; names that repeat get a number."""
+    """`folder` with links to `files`, since older recordings may lie next to them; names that repeat get a number."""
     folder.mkdir()
     for i, path in enumerate(files):
         link = folder / path.name
@@ -85,7 +85,7 @@ def _facts(parts: Sequence[TracePart], clocks: Sequence[Clock], window: Window) 
     others = [part.trace.facts for part in parts[2:]]
     bases = [clock.base_ns for clock in clocks if clock.base_ns is not None]
     known = {device.device for device in ranks.devices}
-    told = [f"{part.file} is of the server's front end: its rows have no rank." for part in parts[2:]]
+    stated = [f"{part.file} is of the server's front end: its rows have no rank." for part in parts[2:]]
     base_ns = min(bases, default=0) or None
     return replace(
         ranks,
@@ -99,7 +99,7 @@ def _facts(parts: Sequence[TracePart], clocks: Sequence[Clock], window: Window) 
         recorded={**ranks.recorded, **counters.recorded},
         versions={**ranks.versions, **counters.versions},
         engine_metrics={**ranks.engine_metrics, **counters.engine_metrics},
-        notes=(*ranks.notes, *told, *_remarks(parts, clocks, window), *counters.notes),
+        notes=(*ranks.notes, *stated, *_remarks(parts, clocks, window), *counters.notes),
         rank_files=tuple(replace(file, shift_ns=file.shift_ns + clocks[0].shift_ns) for file in ranks.rank_files),
     )
 

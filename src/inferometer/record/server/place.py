@@ -1,6 +1,6 @@
 """Where a server's traces will lie, and whether they can be seen from here.
 
-SGLang is told a folder with each request. vLLM has its own since it was started, and doesn't say which (only in its
+SGLang is given a folder with each request. vLLM has its own since it was started, and doesn't say which (only in its
 development mode). A server on another machine writes there: its files can be joined only through a shared folder.
 """
 
@@ -16,7 +16,7 @@ from inferometer.record.server.engines import Server
 
 @dataclass(frozen=True)
 class TraceFolder:
-    """`folder`: as seen from here; `asked`: what SGLang is told; `is_own`: made by us for this recording alone.
+    """`folder`: as seen from here; `asked`: what SGLang is given; `is_own`: made by us for this recording alone.
 
     `copy_hint`: how to get the files where they can't be seen.
     """
@@ -72,9 +72,9 @@ def _of_vllm(server: Server, host: str, traces: Path | None, *, is_here: bool) -
         if not traces.is_dir():
             raise InputError(f"{traces}: no such folder", hint="Name the folder that vLLM was started with.")
         return TraceFolder(traces, copy_hint=_look_in(str(traces), host, server, is_here=is_here))
-    told = Path(server.traces) if server.traces else None
-    if told is not None and is_here and told.is_dir():
-        return TraceFolder(told, copy_hint=_look_in(str(told), host, server, is_here=True))
+    known = Path(server.traces) if server.traces else None
+    if known is not None and is_here and known.is_dir():
+        return TraceFolder(known, copy_hint=_look_in(str(known), host, server, is_here=True))
     where = server.traces or "the folder that vLLM was started with (torch_profiler_dir, VLLM_TORCH_PROFILER_DIR)"
     return TraceFolder(
         None,

@@ -1,4 +1,4 @@
-"""Which process of this machine is the server: who listens at its port. Its counters are then told from others' load.
+"""Which process of this machine is the server: who listens at its port. Its counters then differ from others' load.
 
 Source: /proc/net/tcp, /proc/net/tcp6 and /proc/PID of Linux (proc(5)). Not seen are processes of other users and of
 other containers; a proxy that passes a port on (docker-proxy, ssh) is none of an engine, so nobody is found there.

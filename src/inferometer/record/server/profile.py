@@ -39,7 +39,7 @@ class Profiler:
     Attributes:
         asked_ns: When it was asked to start.
         began_ns: When it had started.
-        ended_ns: When it was told to stop, or ended by itself.
+        ended_ns: When it was asked to stop, or ended by itself.
     """
 
     def __init__(self, http: Http, server: Server, waits: Waits) -> None:
@@ -54,7 +54,7 @@ class Profiler:
 
         Raises:
             InputError: The server refuses.
-            NoAnswer: It doesn't answer; it is then told to stop, since it may have begun all the same.
+            NoAnswer: It doesn't answer; it is then asked to stop, since it may have begun all the same.
         """
         self.asked_ns = time.time_ns()
         timeout_s = self._waits.stop_s if waits_for_end else self._waits.start_s
@@ -124,7 +124,7 @@ class Profiler:
         answer = self._stop.answer
         if answer is None:
             return "the server was still writing"
-        return None if answer.is_ok else f"{answer.about} was answered with {answer.said()}"
+        return None if answer.is_ok else f"{answer.about} was answered with {answer.describe()}"
 
     def _check_start(self) -> None:
         if self._start and self._start.error:

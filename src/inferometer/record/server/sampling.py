@@ -1,6 +1,6 @@
-"""Counters beside a server's profile: of this machine, of the server's processes, and what the engine counts itself.
+"""Counters next to a server's profile: of this machine, of the server's processes, and what the engine counts itself.
 
-Which load is the server's own and which is others' can be told only when its processes are seen; where they aren't,
+Which load is the server's own and which is others' can be known only when its processes are seen; where they aren't,
 metrics that tell the two apart are left out, since the server's own work would pass for load by others.
 """
 
@@ -32,7 +32,7 @@ def sampling(
         http: The server.
         counters: Whether to sample.
         hz: Samples a second: of the machine's counters, and of the engine's metrics.
-        lack: Told what can't be had.
+        lack: Called with what can't be had.
     """
     is_here = is_this_machine(http.host)
     host = socket.gethostname() if is_here else http.host

@@ -1,4 +1,4 @@
-"""`inferometer record --server URL`: the traces of a running vLLM or SGLang, and counters beside them, as one store.
+"""`inferometer record --server URL`: the traces of a running vLLM or SGLang, and counters next to them, as one store.
 
 The server's own profiler is started and stopped over HTTP. Meanwhile counters of this machine and metrics of the engine
 are sampled into a journal, which is a store at any time: what fails later leaves that. Then the trace files of all
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from inferometer.record.sink import Sink
     from inferometer.trace.facts import Facts
 
-Said = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 API_KEY = "INFEROMETER_API_KEY"
 
@@ -44,7 +44,7 @@ class ServerRecording:
     Attributes:
         store: Where it is.
         engine: `sglang` or `vllm`, with `version` and `model` where it tells them.
-        began_ns: When its profiler ran, ns since 1970; `ended_ns`: when it was told to stop, or had done its steps.
+        began_ns: When its profiler ran, ns since 1970; `ended_ns`: when it was asked to stop, or had done its steps.
         files: Rank and name of each trace that was read.
         kept: Folder with traces that were not joined, or that the user named.
         missing: What couldn't be recorded, in words.
@@ -70,7 +70,7 @@ def record_server(
     traces: Path | None,
     force: bool,
     steps: int | None,
-    said: Said,
+    on_progress: OnProgress,
     api_key: str | None = None,
     stacks: bool = True,
     shapes: bool = True,
@@ -84,10 +84,10 @@ def record_server(
         out: The store to make.
         seconds: None: until `steps` are done, or KeyboardInterrupt.
         counters: Sample device, host and engine meanwhile.
-        traces: Folder that the server's traces are written to. SGLang is told it, vLLM was started with it.
+        traces: Folder that the server's traces are written to. SGLang is given it, vLLM was started with it.
         force: Replace a store that is there.
         steps: Of SGLang: forward passes to profile.
-        said: Told what goes on, a line at a time.
+        on_progress: Called with what goes on, a line at a time.
         api_key: Sent to the server, never shown. None: what the environment's INFEROMETER_API_KEY says, if anything.
         stacks: Of SGLang: record Python's call stacks.
         shapes: Of SGLang: record shapes of ops.
@@ -110,7 +110,7 @@ def record_server(
             hint="Use --seconds, or start vLLM with max_iterations in its --profiler-config.",
         )
     place = find_place(server, http.host, out, traces)
-    session = _Session(http, server, place, said, waits, hz)
+    session = _Session(http, server, place, on_progress, waits, hz)
     body = profile_body(server, place.asked, steps, stacks=stacks, shapes=shapes)
     try:
         if place.is_own and place.folder:
@@ -123,9 +123,11 @@ def record_server(
 class _Session:
     """One recording of one server: start, wait, stop, collect, join. What fails after the start is in `missing`."""
 
-    def __init__(self, http: Http, server: Server, place: TraceFolder, said: Said, waits: Waits, hz: float) -> None:
+    def __init__(
+        self, http: Http, server: Server, place: TraceFolder, on_progress: OnProgress, waits: Waits, hz: float
+    ) -> None:
         self._hz = hz, waits.metrics_hz
-        self._http, self._server, self._place, self._said, self._waits = http, server, place, said, waits
+        self._http, self._server, self._place, self._on_progress, self._waits = http, server, place, on_progress, waits
         self._profiler = Profiler(http, server, waits)
         self._files = NewFiles(place.folder, server.ranks, waits.pace) if place.folder else None
         self._missing: list[str] = []
@@ -139,12 +141,12 @@ class _Session:
 
         profiler, server = self._profiler, self._server
         profiler.start(body, waits_for_end=steps is not None)
-        self._said(f"{server.name} is being profiled")
+        self._on_progress(f"{server.name} is being profiled")
         try:
             with Journal(out, force=force) as journal:
                 journal.tell(self._about)
                 if self._files is None:
-                    self._said(f"The traces can't be seen from here. {self._place.copy_hint}")
+                    self._on_progress(f"The traces can't be seen from here. {self._place.copy_hint}")
                 with sampling(journal, self._http, counters=counters, hz=self._hz, lack=self._lack) as metrics:
                     self._wait(seconds, steps, metrics)
                     profiler.stop()
@@ -169,9 +171,11 @@ class _Session:
     def _wait(self, seconds: float | None, steps: int | None, metrics: EngineMetrics) -> None:
         """Until the time is over, the steps are done, Ctrl-C, or the server's end."""
         pace = self._waits.pace
-        began = told = pace.clock()
+        began = last_report = pace.clock()
         until = "until Ctrl-C" if seconds is None else f"for {seconds:g} s"
-        self._said(f"recording {until if steps is None else f'{steps} steps, or {until}'}; send it requests meanwhile")
+        self._on_progress(
+            f"recording {until if steps is None else f'{steps} steps, or {until}'}; send it requests meanwhile"
+        )
         try:
             while (rest_s := pace.poll_s if seconds is None else seconds - (pace.clock() - began)) > 0:
                 if metrics.is_gone:
@@ -180,12 +184,12 @@ class _Session:
                     return
                 if steps is not None and self._has_done_steps():
                     return
-                if pace.clock() - told >= _REPORT_S:
-                    told = pace.clock()
-                    self._said(f"recording, {told - began:.0f} s so far")
+                if pace.clock() - last_report >= _REPORT_S:
+                    last_report = pace.clock()
+                    self._on_progress(f"recording, {last_report - began:.0f} s so far")
                 pace.sleep(min(pace.poll_s, rest_s))
         except KeyboardInterrupt:
-            self._said("stopping")
+            self._on_progress("stopping")
 
     def _has_done_steps(self) -> bool:
         """Whether the profiler ended by itself: its files are there, or it says that it never began."""
@@ -208,10 +212,10 @@ class _Session:
         found = Found()
         try:
             if self._files is None:
-                self._said("waiting for the server to write its traces")
+                self._on_progress("waiting for the server to write its traces")
                 profiler.wait()
             else:
-                found = self._files.wait(lambda: profiler.is_stopped, lambda: profiler.is_lost, self._said)
+                found = self._files.wait(lambda: profiler.is_stopped, lambda: profiler.is_lost, self._on_progress)
         except KeyboardInterrupt:
             self._lack("traces that were still being written when the recording was interrupted")
             found = self._files.found() if self._files else found
@@ -239,7 +243,7 @@ class _Session:
 
         try:
             size = sum(path.stat().st_size for path in found.all)
-            self._said(f"joining {len(found.all)} files, {size / 1e6:.0f} MB")
+            self._on_progress(f"joining {len(found.all)} files, {size / 1e6:.0f} MB")
             files = join_store(out, found, Window(self._profiler.asked_ns, time.time_ns()))
         except (InputError, OSError) as error:
             self._lack(f"traces: {error.message if isinstance(error, InputError) else error}")
@@ -276,4 +280,4 @@ class _Session:
 
     def _lack(self, what: str) -> None:
         self._missing.append(what)
-        self._said(f"Not recorded: {what}")
+        self._on_progress(f"Not recorded: {what}")

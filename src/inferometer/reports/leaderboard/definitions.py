@@ -34,14 +34,14 @@ _COLUMNS = (
     ("Memory", "The bytes that must move, once each, at the bandwidth of device memory."),
     ("From L2", "The same at the bandwidth of the L2 cache, where all fits: warm, a call may be as quick as that."),
     ("Bound, Bound by", "The greatest of the six, and which one that is. From L2 is none of them."),
-    ("S", "Bound over deployed time. Not told where the launch binds. Above 100 % something isn't as assumed."),
+    ("S", "Bound over deployed time. Not given where the launch binds. Above 100 % something isn't as assumed."),
     ("Published S", "T_SOL over T_Prod, of launch-bound shapes too."),
     ("Median", "The upper median: of two middle values the greater."),
     ("Odd", "Flags, explained below."),
 )
 _SOURCES = (
     "A device's values are from a datasheet, measured, or derived from others; the table of each device says which, "
-    "and where from. A bound that lacks its peak isn't told and doesn't count."
+    "and where from. A bound that lacks its peak isn't given and doesn't count."
 )
 
 

@@ -36,14 +36,14 @@ def _point(board: Leaderboard, flag: str, tone: str) -> Point | None:
         odd = [shape for shape in each.shapes if flag in shape.flags()]
         count += len(odd)
         if odd:
-            lines.append(f"{each.operator.name}: {', '.join(_told(odd, flag))}")
+            lines.append(f"{each.operator.name}: {', '.join(_labels(odd, flag))}")
     if not count:
         return None
     meaning = FLAGS[flag]
     return Point(f"{meaning[0].upper()}{meaning[1:]} ({flag})", f"{count} of {board.shapes}", tone, detail=lines)
 
 
-def _told(shapes: Sequence[BoundShape], flag: str) -> Iterator[str]:
+def _labels(shapes: Sequence[BoundShape], flag: str) -> Iterator[str]:
     """The index of each, with the two times that disagree where there are two."""
     for shape in shapes:
         traced, deployed = shape.shape.traced.mean_ns, shape.deployed_ns

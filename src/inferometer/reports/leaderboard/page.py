@@ -19,7 +19,7 @@ from inferometer.reports.views.view import facts_of
 MOST_DEVICES = 4
 """Beside the published platforms: each takes some 0.35 MB, and every row of it has to be on the page."""
 
-_TEXT_BYTES = 2_700_000  # for tables and texts of all platforms, beside 4.8 MB of the drawing library
+_TEXT_BYTES = 2_700_000  # for tables and texts of all platforms, next to 4.8 MB of the drawing library
 _EVERYTHING = TableLimits()
 _WHAT = (
     "The operators that LLM inference spends its GPU time on in production, the shapes they were called with, and the "
@@ -28,7 +28,7 @@ _WHAT = (
 )
 _HOW = (
     "Each shape has six bounds, and the greatest holds. Where that is the launch itself, S would say nothing of the "
-    "kernel and isn't told. Figures called published stand beside ours: they come from one bound, all work charged to "
+    "kernel and isn't given. Figures called published are next to ours: they come from one bound, all work charged to "
     "the matrix units."
 )
 _USE = "On the page: choose a device by its tab, unfold an operator for its shapes, click a heading to sort."

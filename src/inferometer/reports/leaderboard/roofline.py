@@ -37,7 +37,7 @@ class _Dot:
     launch_bound: bool
     intensity: float
     rate: float
-    said: Sequence[str]
+    texts: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ def _dots(platform: Platform) -> Iterator[_Dot]:
             flops = work.matrix_flops + work.vector_flops + work.special_ops
             if flops and work.moved_bytes and time_ns:
                 intensity, rate = flops / work.moved_bytes, 1e9 * flops / time_ns
-                said = [f"{each.operator.name} #{shape.shape.index}", shape.shape.label, _times(shape)]
-                yield _Dot(each.operator.name, regime_of(each.operator), shape.is_launch_bound, intensity, rate, said)
+                texts = [f"{each.operator.name} #{shape.shape.index}", shape.shape.label, _times(shape)]
+                yield _Dot(each.operator.name, regime_of(each.operator), shape.is_launch_bound, intensity, rate, texts)
 
 
 def _times(shape: BoundShape) -> str:
@@ -110,7 +110,7 @@ def _points(kind: tuple[str, bool], dots: Sequence[_Dot]) -> dict[str, Any]:
         "name": f"{words}, launch-bound" if launch_bound else words,
         "x": rounded(dot.intensity for dot in dots),
         "y": rounded(dot.rate / _TERA for dot in dots),
-        "customdata": [list(dot.said) for dot in dots],
+        "customdata": [list(dot.texts) for dot in dots],
         "marker": {"color": color, "size": 7, "symbol": "x-thin-open" if launch_bound else "circle", "opacity": 0.75},
         "unselected": {"marker": {"opacity": 0.06}},
         "hovertemplate": "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}"
@@ -176,5 +176,5 @@ def _alt(platform: Platform, dots: Sequence[_Dot]) -> str:
     if not dots:
         return "No shape has a rate on this device."
     best = max(dots, key=lambda dot: dot.rate)
-    highest = f"{best.rate / _TERA:.4g} TFLOP/s of {best.said[0]}"
+    highest = f"{best.rate / _TERA:.4g} TFLOP/s of {best.texts[0]}"
     return f"{shown}. The highest rate is {highest}. Lines are the device's limits."

@@ -26,7 +26,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Facts:
-    """Labels and what is said of each; with `heads`, of several runs side by side. "" where nothing is said."""
+    """Labels and what is reported of each; with `heads`, of several runs side by side. "" where nothing is reported."""
 
     lines: Sequence[tuple[str, ...]]
     heads: Sequence[str] = ()
@@ -115,7 +115,7 @@ class Tabs:
 
 @dataclass(frozen=True)
 class Fold:
-    """Parts behind a line that unfolds them. `aside` stands small beside the title, `band` sets it apart."""
+    """Parts behind a line that unfolds them. `aside` stands small next to the title, `band` sets it apart."""
 
     title: str
     parts: Sequence["Part"]

@@ -9,7 +9,7 @@ from inferometer.reports.page.sampling import Number, rounded
 
 REST_COLOR = "var(--muted)"
 SERIES = 8
-"""Colours that can be told apart; further series share them."""
+"""Colours that can be distinguished; further series share them."""
 
 LABEL = 44
 """Characters of a label on an axis or in a legend; hovering shows the whole name."""

@@ -1,4 +1,4 @@
-"""Tables as the page's template writes them: cells as text beside exact values, groups with sums, and what is left out.
+"""Tables as the page's template writes them: cells as text and exact value, groups with sums, and what is left out.
 
 The column of names stands first and heads its row. Sums are of whole groups, also where not every row is shown.
 """

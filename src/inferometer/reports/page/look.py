@@ -27,7 +27,7 @@ SLICES = 300
 
 @dataclass(frozen=True)
 class PageOptions:
-    """What the reader's engineer said beside the files: a model and a device, for bounds; captures, for replays."""
+    """What the reader's engineer reported about the files: a model and a device, for bounds; captures, for replays."""
 
     model: "Model | None" = None
     device: "Device | None" = None
@@ -43,7 +43,7 @@ class PageData:
     Args:
         trace: The run.
         candidate: A second run: then `trace` is the base of the comparison.
-        asked: What was said beside them.
+        asked: What was reported about them.
     """
 
     def __init__(self, trace: Trace, candidate: Trace | None = None, asked: PageOptions | None = None) -> None:

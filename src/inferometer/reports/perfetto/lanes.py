@@ -1,4 +1,4 @@
-"""Lanes for slices that must nest: on one track, a slice lies inside another or beside it, never across its end."""
+"""Lanes for slices that must nest: on one track, a slice lies inside another or next to it, never across its end."""
 
 from heapq import heappop, heappush
 

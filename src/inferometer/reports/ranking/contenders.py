@@ -134,11 +134,11 @@ def _alt(
         for who, score in scored
         if (found := figure(score)) is not None
     ]
-    best, worst = (f"{_said(value, scale)} ({operator}, {who})" for value, operator, who in (max(every), min(every)))
+    best, worst = (f"{_text(value, scale)} ({operator}, {who})" for value, operator, who in (max(every), min(every)))
     more = len(device.contenders) - SERIES
     rest = f" The first {SERIES} contenders are drawn, {more} aren't." if more > 0 else ""
     return f"{len(shown)} operators; the highest is {best}, the lowest {worst}.{rest}"
 
 
-def _said(value: float, scale: float) -> str:
+def _text(value: float, scale: float) -> str:
     return f"{value:.3f}" if scale == 1 else format_share(value)

@@ -15,7 +15,7 @@ from inferometer.reports.ranking.shapes import build_shapes
 from inferometer.reports.views.ranking.tables import runs_section
 from inferometer.reports.views.view import facts_of, remarks_of
 
-_TEXT_BYTES = 2_700_000  # for tables and texts, beside 4.8 MB of the drawing library
+_TEXT_BYTES = 2_700_000  # for tables and texts, next to 4.8 MB of the drawing library
 _TEXT_LIMITS = TableLimits()
 _WHAT = (
     "Each contender is one set of kernels, checked against the references with inputs that it couldn't know, then "
@@ -52,9 +52,9 @@ def render_ranking_text(ranking: Ranking, *, title: str, command: str) -> str:
 
 def _remarks(ranking: Ranking) -> Block | None:
     """What to know before believing the order; of two runs' differences their own section tells."""
-    told = 0 if ranking.differences is None else len(remarks_of(ranking.differences))
+    known = 0 if ranking.differences is None else len(remarks_of(ranking.differences))
     remarks = remarks_of(ranking)
-    words = remarks[: len(remarks) - told]
+    words = remarks[: len(remarks) - known]
     return Block("remarks", "To know first", [Points([Point(each) for each in words])]) if words else None
 
 

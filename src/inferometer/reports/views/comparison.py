@@ -77,7 +77,7 @@ def compare_sections(found: Comparison) -> list[Section]:
         sections.append(_phases(found))
     host = [line for line in found.changes.changed if not line.added]
     if host:
-        title = "Host functions that changed (they run beside the device, and are not added to the step)"
+        title = "Host functions that changed (they run in parallel with the device, and are not added to the step)"
         sections.append(Section(title, _LINE_FIELDS, _frame([_row(line) for line in host[:_SHOWN]], _LINE_FIELDS)))
     return sections
 

@@ -47,7 +47,7 @@ def _remarks(found: Groups) -> Iterator[str]:
     if not found.launches:
         yield found.why_none
     elif not found.with_call:
-        yield "No launch can be tied to a host call: which of them one call launched together can't be told."
+        yield "No launch can be tied to a host call: which of them one call launched together can't be known."
     elif not found.with_op and not found.in_submits:
         yield (
             "No framework ops are known for these launches: groups rest on order and host gaps. PyTorch's profiler "

@@ -106,7 +106,7 @@ def _headline_notes(platform: Platform) -> Sequence[str]:
         "T_SOL: max(W / matrix peak, Q / bandwidth), as published; our bound is the greatest of six.",
     ]
     if not platform.is_timed:
-        notes.append(f"T_Prod isn't told: deployed kernels were timed on {DEPLOYED} only.")
+        notes.append(f"T_Prod isn't given: deployed kernels were timed on {DEPLOYED} only.")
     return notes
 
 

@@ -86,7 +86,7 @@ def _notes(sheet: OperatorSheet) -> Sequence[str]:
 def about_s(device: Device, *, published: bool) -> Sequence[str]:
     """What S is, or why there is none."""
     if device.name != DEPLOYED:
-        return [f"S is not told: deployed kernels were timed on {DEPLOYED} only (--hardware {DEPLOYED})."]
+        return [f"S is not given: deployed kernels were timed on {DEPLOYED} only (--hardware {DEPLOYED})."]
     words = "S: bound over the deployed kernel's time"
     if published:
         return [f"{words}; the published bound is max(W / matrix peak, Q / bandwidth), and below a launch for many."]

@@ -10,12 +10,12 @@ from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
 CANT_TELL = (
-    "Times are means per call without counts: they can't be added up, and no share of a caller can be told.",
-    "No spread and no repetitions: whether a difference is more than chance can't be told.",
+    "Times are means per call without counts: they can't be added up, and no share of a caller can be known.",
+    "No spread and no repetitions: whether a difference is more than chance can't be known.",
     "Host times: without waiting for the device they are times of launching, and the wait shows where it was done.",
     "Whether the runs did the same work (tokens, steps, sampling, an early stop) isn't in it.",
     "What has one path is one row: layers, call sites of one name, prefill and decode are pooled.",
-    "A column's title is a label: which backend ran isn't told. Loading and warming up are in the path that did it.",
+    "A column's title is a label: which backend ran isn't known. Loading and warming up are in the path that did it.",
 )
 _MOST_NAMED = 5
 
@@ -30,16 +30,16 @@ def _facts(review: PathTableReview) -> Sequence[tuple[str, str]]:
 
 
 def _remarks(review: PathTableReview) -> Sequence[str]:
-    told = [f"{each.kind.replace('_', ' ').capitalize()}. {each.words}" for each in review.found]
+    known = [f"{each.kind.replace('_', ' ').capitalize()}. {each.words}" for each in review.found]
     if len(review.table.arms) < 2:
-        told.append("The table has one run: whether its times stand at their own paths can't be checked.")
+        known.append("The table has one run: whether its times stand at their own paths can't be checked.")
     if dearer := [short(path) for path in dearer_in_all(review.table, review.times)]:
         more = f" and {len(dearer) - _MOST_NAMED:,} more" if len(dearer) > _MOST_NAMED else ""
-        told.append(
+        known.append(
             f"A call takes longer than one of its caller at {', '.join(dearer[:_MOST_NAMED])}{more}, in every run: "
             "not every call of the caller calls it."
         )
-    return told
+    return known
 
 
 def _sections(review: PathTableReview) -> Sequence[Section]:

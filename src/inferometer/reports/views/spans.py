@@ -47,10 +47,10 @@ def _remarks(table: SpanTable) -> Iterator[str]:
     if table.threads_differ:
         yield "No range is on a thread that queued device work: processes or threads are numbered differently."
     if table.launches and unplaced["launches"] == table.launches:
-        yield "No launch can be tied to a host call: which range queued it can't be told."
+        yield "No launch can be tied to a host call: which range queued it can't be known."
     elif unplaced["launches"]:
         n = f"{unplaced['launches']:,} of {table.launches:,}"
-        yield f"Launches without a call in the file: {n}. Which range queued them can't be told."
+        yield f"Launches without a call in the file: {n}. Which range queued them can't be known."
     if table.on_device:
         yield f"Spans on device tracks: {table.on_device:,}, left out because they are not ranges of the host."
 

@@ -1,4 +1,4 @@
-"""What comes once a step is told by names, else by regular distances, and by pauses where several would do."""
+"""What comes once a step is recognised by names, else by regular distances, and by pauses where several would do."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A benchmark beside the steps: parts add up, traps of both sides are dealt with, and other runs are told apart."""
+"""A benchmark next to the steps: parts add up, traps of both sides are dealt with, and other runs are distinguished."""
 
 import json
 from collections.abc import Sequence
@@ -318,7 +318,7 @@ def test_each_run_of_a_log_has_its_own() -> None:
 
 
 def test_a_made_up_engine_is_found_again(tmp_path: Path) -> None:
-    """The benchmark of `make_serving` beside the steps that it was made with: 6.5 ms each, and prefills of 24 ms."""
+    """The benchmark of `make_serving` next to the steps that it was made with: 6.5 ms each, and prefills of 24 ms."""
     result = tmp_path / "run.json"
     result.write_text(json.dumps(make_result(Options(requests=48, output=48))), "utf-8")
     steps: list[dict[str, Any]] = []

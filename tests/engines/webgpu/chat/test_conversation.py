@@ -47,7 +47,7 @@ def test_each_time_is_what_its_definition_says(monkeypatch: pytest.MonkeyPatch) 
     assert (answer.ttft_ns, answer.prefill_ns) == (2_000, PREFILL_NS)
     assert answer.token_ns == (24, 23, 23, 35, 35)
     assert sum(answer.token_ns) == 2 * BATCH_NS
-    assert answer.total_ns == 2_000 + 1 + 100 + 3 + 100  # what is said after the last isn't waited for
+    assert answer.total_ns == 2_000 + 1 + 100 + 3 + 100  # what is reported after the last isn't waited for
     assert answer.decode_tokens_per_s == pytest.approx(5 / 140e-9)
 
 

@@ -1,4 +1,4 @@
-"""Kernel paths: what a file may say, and how its mistakes are told."""
+"""Kernel paths: what a file may say, and how its mistakes are reported."""
 
 from pathlib import Path
 

@@ -204,7 +204,7 @@ def test_a_cpu_has_first_choices_of_its_own() -> None:
     assert of_gpu.kernel == "linear_subgroups"
     assert not cpu.program.requires
     planned = {each.role: each.kernel for each in cpu.planned if each.phase == "decode" and each.op == "linear"}
-    assert planned["o_proj"] == "linear_thread"  # so that nothing is told to differ
+    assert planned["o_proj"] == "linear_thread"  # so that nothing is reported to differ
 
 
 def test_what_a_tuner_measured_is_taken() -> None:

@@ -1,4 +1,4 @@
-"""The forms of a submit beside each other."""
+"""The forms of a submit side by side."""
 
 from dataclasses import replace
 from typing import Any

@@ -100,7 +100,7 @@ def test_a_head_beside_the_table_it_is_tied_to_must_be_the_same(tmp_path: Path) 
     tensors = random_tensors("tiny-qwen3")
     head = tensors["model.embed_tokens.weight"].copy()
     found = opened(save_model(tmp_path, "tiny-qwen3", {**tensors, "lm_head.weight": head}))
-    assert found.notes[0].endswith("lm_head.weight is stored beside the table that it is tied to; it isn't read")
+    assert found.notes[0].endswith("lm_head.weight is stored next to the table that it is tied to; it isn't read")
     head[-1, 5] += 1
     save_model(tmp_path, "tiny-qwen3", {**tensors, "lm_head.weight": head})
     with pytest.raises(InputError, match=r"lm_head\.weight: expected the embedding's numbers \(tie_word_embeddings\)"):

@@ -154,8 +154,8 @@ def test_tensors_of_several_files_are_found_by_name(tmp_path: Path) -> None:
         ({"first": "a.safetensors", "second": "c.safetensors"}, InputError, "aren't there: c.safetensors"),
         ({"third": "a.safetensors"}, FormatError, "says that third is in a.safetensors, found it not there"),
         ({"first": "b.safetensors"}, FormatError, "says that first is in b.safetensors, found it not there"),
-        ({"first": "../a.safetensors"}, FormatError, 'expected names of files beside it, found "../a.safetensors"'),
-        ({"first": ""}, FormatError, 'expected names of files beside it, found ""'),
+        ({"first": "../a.safetensors"}, FormatError, 'expected names of files next to it, found "../a.safetensors"'),
+        ({"first": ""}, FormatError, 'expected names of files next to it, found ""'),
         ({"first": 3}, FormatError, "expected a JSON object with weight_map"),
     ],
 )

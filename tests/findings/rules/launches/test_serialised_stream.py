@@ -26,7 +26,7 @@ def turns(second_us: float, *, waits: int = 40, second: dict[str, Any] | None = 
 def test_streams_that_take_turns_are_named_with_their_time() -> None:
     finding = only(turns(55), RULE)
     assert finding.severity == "high"
-    assert "stream 13 never runs beside stream 7" in finding.title
+    assert "stream 13 never runs in parallel with stream 7" in finding.title
     assert finding.size_ns == 20 * 30_000
     assert "It takes over 20 times, and at the changes to and fro both idle 385.000 μs in all" in finding.evidence[1]
     assert "wait_stream" in finding.next

@@ -93,11 +93,11 @@ class Activity:
 
 def class_of(function: str, source_class: str | None = None) -> Cls:
     """The class of a device's function, by what the source says of it, and by its name."""
-    said = (source_class or "").lower()
-    if "comm" in said or "collective" in said or find_collective(function):
+    text = (source_class or "").lower()
+    if "comm" in text or "collective" in text or find_collective(function):
         return "collective"
     copies = ("memcpy", "memset", "[cuda mem")
-    return "transfer" if any(word in said or function.lower().startswith(word) for word in copies) else "compute"
+    return "transfer" if any(word in text or function.lower().startswith(word) for word in copies) else "compute"
 
 
 def with_costs(functions: pl.DataFrame) -> pl.DataFrame:

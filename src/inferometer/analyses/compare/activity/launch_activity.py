@@ -40,7 +40,9 @@ _STRETCHES = 8
 _ENOUGH_CYCLES = 3
 _NEVER = -(1 << 63)
 _IN_STEP = pl.Schema({"cycle": pl.Int64(), "phase": pl.String(), "step_start_ns": pl.Int64()})
-_UNCALLED = "No host call of a launch is in the file, so none can be told to a step: the whole recording is compared."
+_UNCALLED = (
+    "The file has no host calls of launches, so none can be assigned to a step: the whole recording is compared."
+)
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class LaunchedRun:
 
 
 def activity_of_launches(trace: Trace) -> Activity:
-    """The activity of a trace that has launches, in the steps that can be told of it alone."""
+    """The activity of a trace that has launches, in the steps that can be known of it alone."""
     return read_launches(trace, find_marks(trace)).activity()
 
 

@@ -49,7 +49,7 @@ def overlap(first: Contexts, second: Contexts) -> Contexts | None:
 
 
 def context_range(trace: Trace) -> Contexts | None:
-    """Tokens in the KV cache before the first and the last of the steps to compare; None where that isn't told."""
+    """Tokens in the KV cache before the first and the last of the steps to compare; None where that isn't known."""
     if not is_by_step(trace):
         return None
     low, high = compared_steps(trace).select(low=pl.col("context_len").min(), high=pl.col("context_len").max()).row(0)

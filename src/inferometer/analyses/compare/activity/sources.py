@@ -48,7 +48,7 @@ def _from_function_times(trace: Trace) -> Activity:
     rows = trace.function_times.collect()
     notes = () if rows["calls"].null_count() == 0 else ("Calls were not recorded: each row counts as one call.",)
     names = rows.select("function", "class", "device").unique(maintain_order=True)
-    classes = [HOST if device == HOST else class_of(function, said) for function, said, device in names.iter_rows()]
+    classes = [HOST if device == HOST else class_of(function, text) for function, text, device in names.iter_rows()]
     rows = rows.join(
         names.with_columns(pl.Series("cls", classes, dtype=pl.String)),
         on=["function", "class", "device"],
@@ -77,7 +77,7 @@ def _starts(trace: Trace) -> pl.DataFrame:
 
 
 def _from_totals(trace: Trace) -> Activity:
-    """The first printed table: others may count the same time. Rows without a time are left out, and said."""
+    """The first printed table: others may count the same time. Rows without a time are left out, and reported."""
     rows = trace.totals.collect()
     sections = rows["section"].unique().sort()
     rows = rows.filter(pl.col("section") == sections[0])

@@ -55,7 +55,7 @@ class Marks:
         """Without steps that were found: the other run has none to set them against."""
         if not self.looked_for or self.steps.is_empty():
             return self
-        why = f"Those of the other run can't be told: {_WHOLE}."
+        why = f"Those of the other run can't be known: {_WHOLE}."
         return replace(self, steps=pl.DataFrame(schema=STEPS), notes=(*self.notes, why))
 
     def phases(self) -> dict[str | None, int]:

@@ -34,7 +34,7 @@ class Cause:
     `base` and `candidate` are medians over `ticks`, in `unit`; of states, which are 0 or 1 at each tick, means: the
     median of one that holds for less than half of the time is 0. `agreement` weighs how well the functions that slowed
     fit, and is low where another cause makes the metric worse, too (`MetricRole.yields_to`). `assumed` says what was
-    taken for a capacity that nobody told, where one was needed.
+    taken for a capacity that nobody gave, where one was needed.
     """
 
     metric: str
@@ -212,7 +212,7 @@ def _severity(entity: Entity, base: float, candidate: float, capacities: Capacit
 
 
 def _share(entity: Entity, grown: float, capacities: Capacities) -> float:
-    """Of the device's memory; how much the host has isn't told, so bytes there have no share."""
+    """Of the device's memory; how much the host has isn't known, so bytes there have no share."""
     is_device = entity.role.cause_class == "gpu_memory"
     return grown / capacities.memory if is_device and capacities.memory else 0.0
 
@@ -228,6 +228,6 @@ def _traffic(entity: Entity, base: float, candidate: float, capacities: Capaciti
 
 
 def _capacity(cause_class: str, capacities: Capacities) -> tuple[float, str | None]:
-    """Bytes per second that the resource can carry; where nobody told, what is usual, and that it was assumed."""
-    told = {"nvlink_traffic": capacities.link, "pcie_traffic": capacities.pcie}.get(cause_class)
-    return (told, None) if told else TYPICAL[cause_class]
+    """Bytes per second that the resource can carry; where none is given, what is usual, and that it was assumed."""
+    known = {"nvlink_traffic": capacities.link, "pcie_traffic": capacities.pcie}.get(cause_class)
+    return (known, None) if known else TYPICAL[cause_class]

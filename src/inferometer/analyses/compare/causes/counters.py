@@ -171,7 +171,7 @@ def _disk_growth(trace: Trace) -> list[Entity]:
 
 
 def _cores(trace: Trace) -> int | None:
-    """Processors of the host, as many as share a sample of the clock; None where not told."""
+    """Processors of the host, as many as share a sample of the clock; None where not known."""
     ticks = trace.counters.filter(pl.col("metric") == "cpu_frequency").group_by("time_ns").len().collect()
     most = ticks["len"].median() if ticks.height else None
     return int(most) if isinstance(most, int | float) and most > 1 else None

@@ -23,11 +23,11 @@ def coincidences(rows: Sequence[PrintedRow], groups: Sequence[Group]) -> list[Re
     free = [row for row in rows if row.kernel not in taken]
     layers = _layer_passes(rows)
     found = [*_alternatives(free, layers)]
-    said = {kernel for refusal in found for kernel in refusal.kernels}
-    found += _same_count(rows, [row for row in free if row.kernel not in said], groups)
+    refused = {kernel for refusal in found for kernel in refusal.kernels}
+    found += _same_count(rows, [row for row in free if row.kernel not in refused], groups)
     found += _per_layer(free, layers)
-    said |= {kernel for refusal in found for kernel in refusal.kernels}
-    found += _neighbours([row for row in free if row.kernel not in said], {group.count for group in groups})
+    refused |= {kernel for refusal in found for kernel in refusal.kernels}
+    found += _neighbours([row for row in free if row.kernel not in refused], {group.count for group in groups})
     return found
 
 
@@ -87,14 +87,14 @@ def _per_layer(free: Sequence[PrintedRow], layers: int) -> Iterator[Refusal]:
         yield _refusal(cycle, layers, why)
 
 
-def _neighbours(free: Sequence[PrintedRow], said: set[int]) -> Iterator[Refusal]:
+def _neighbours(free: Sequence[PrintedRow], refused: set[int]) -> Iterator[Refusal]:
     """Counts that several kernels of different roles share."""
     by_count = defaultdict(list)
     for row in free:
         by_count[row.count].append(row)
     for count, some in sorted(by_count.items(), reverse=True):
         roles = {row.role.key for row in some}
-        if count >= MIN_COUNT and count not in said and len(roles) > 1:
+        if count >= MIN_COUNT and count not in refused and len(roles) > 1:
             twice = [row for row in by_count.get(2 * count, []) if len(by_count[2 * count]) == 1]
             also = f", and {twice[0].name.short_name} twice as often" if twice else ""
             why = f"{len(some)} kernels have {count:,} launches each{also}: neighbours of one step, several ops."

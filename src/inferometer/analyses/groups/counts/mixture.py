@@ -1,4 +1,4 @@
-"""Few long launches among many short ones, told from printed statistics alone.
+"""Few long launches among many short ones, recognised from printed statistics alone.
 
 If k of n launches take `max` and the rest take the median, the mean is med + k/n (max - med), hence
 k = n (mean - med) / (max - med). Where launches vary by little, k says nothing: a tail begins at `TAIL` medians.

@@ -2,7 +2,7 @@
 
 A declared follower is launched once for each of its leaders, so their counts are equal: accepted when exact, else
 refused with the number missing. Names that differ in template numbers only may be one call's variants: that their sum
-is another kernel's count is consistent with a group, never proof, and is said only where chance would rarely do it.
+is another kernel's count is consistent with a group, never proof, and is reported only where chance would rarely do it.
 """
 
 import re
@@ -17,7 +17,7 @@ from inferometer.analyses.groups.members import Group, Member, Refusal
 from inferometer.analyses.groups.names import call_sentence, group_name
 
 MOST_CHANCE = 0.01
-"""Sets of names tried, times the chance that a kernel has just this count: below this a sum is told."""
+"""Sets of names tried, times the chance that a kernel has just this count: below this a sum is reported."""
 
 WORTH_SAYING = 0.1
 """A sum that fits with a chance below this may tempt a reader, so it is refused in words."""

@@ -59,7 +59,7 @@ def _shared_metadata(
     found = find_unsplit(metadata, unsplit, [row for row in rows if row.name.family == "gemm"])
     row = next((row for row in metadata if found and warps_of_metadata(row.kernel) == found.warps), None)
     if found is None or row is None or row.count < unsplit:
-        why = "Which metadata launches serve the unsplit forward can't be told from these counts."
+        why = "Which metadata launches serve the unsplit forward can't be derived from these counts."
         return [_group([row.part() for row in metadata], [*split, *plain], combine, why)], []
     why = _why(found, row)
     rest = [each.part() for each in metadata if each is not row]

@@ -33,7 +33,7 @@ from inferometer.analyses.launched_by.replays.alignment_windows import (
 LONGEST = 6_000  # kernels of a replay that are aligned: the table takes one byte for each pair of rows
 MIN_MATCHED = 0.5  # share of the replay's kernels: with fewer, most call sites would be unknown and the rest doubtful
 MIN_SCORE = 0.2  # a model's kernels in any other order reach 0.05; whole with other grids and tiles 0.39, by half 0.35
-STREAMS = 3  # orders that are looked for: engines run one or two streams beside the main one
+STREAMS = 3  # orders that are looked for: engines run one or two streams besides the main one
 NEAR = 8  # rows between a kernel that ran in another order and its place: fewer than a layer has
 NEAR_IN_RUN = 64  # the same for several in a row that moved together, or for one that moves alike again and again
 _TOGETHER, _OFTEN = 3, 3  # kernels from one to the next in a run; times that a kernel must move alike
@@ -192,7 +192,7 @@ def _pair_stream(place: Numbers, near: tuple[Numbers, Numbers], replay: Coded, r
 
 
 def _believe(kernels: Numbers, rows: Numbers, away: Numbers, replay: Coded) -> NDArray[np.bool_]:
-    """Which pairs in another order are near, or moved as the pair beside them did, or as their kernel does often."""
+    """Which pairs in another order are near, or moved as the pair next to them did, or as their kernel does often."""
     _, kind, count = np.unique(replay.exact[kernels] * 4 * NEAR_IN_RUN + away, return_inverse=True, return_counts=True)
     together = (np.diff(kernels) <= _TOGETHER) & (np.diff(rows - kernels) == 0)
     in_run = (np.append(together, False) | np.append(False, together))[: len(kernels)]

@@ -66,7 +66,7 @@ class ReferenceWindow:
 
 @dataclass
 class Weights:
-    """What each kernel of the replay is worth beside each of the reference's, and more for `landmarks` if so wanted."""
+    """Worth of each kernel of the replay matched with each of the reference's, and more for `landmarks`."""
 
     replay: Coded
     reference: Coded
@@ -184,7 +184,7 @@ def _likely_rows(replay: Coded, reference: Coded) -> Numbers:
 
 
 def _votes(replay: Coded, reference: Coded) -> Numbers:
-    """The most that each row can be worth beside a kernel of the replay, 0 in a surrounding that this doesn't have."""
+    """The most that a row can be worth when matched with a kernel of the replay, 0 in other surroundings."""
     any_shape = np.isin(reference.kernel, replay.kernel[replay.exact < 0]) | (reference.exact < 0)
     worth = np.where(np.isin(reference.exact, replay.exact) | any_shape, EXACT, SAME_KERNEL)
     worth = np.where(np.isin(reference.kernel, replay.kernel), worth, SAME_SHORT)

@@ -104,9 +104,10 @@ def attribute_replays(tree: CallTree, work: pl.DataFrame, references: Sequence[R
         at = positions[unit.rows[known]]
         node[at] = chains.below(node[at], unit.reference[known], unit.place[known])
         by_node[at] = unit.by_node[known] == 1
-    told = pl.Series(by_node).replace_strict(_TOLD, return_dtype=HOWS)
+    filled_in = pl.Series(by_node).replace_strict(_TOLD, return_dtype=HOWS)
     filled = work.with_columns(
-        pl.Series("node", node, dtype=pl.Int64), pl.when(told.is_not_null()).then(told).otherwise("how").alias("how")
+        pl.Series("node", node, dtype=pl.Int64),
+        pl.when(filled_in.is_not_null()).then(filled_in).otherwise("how").alias("how"),
     )
     fits = tuple(_fit(number, each, units, chains) for number, each in enumerate(references))
     return Replays(filled, fits, sum(unit.main == NONE for unit in units))
@@ -133,22 +134,22 @@ def _nothing(rows: Numbers) -> Numbers:
 
 def _fit_graph(units: list[_Unit], replayed: pl.DataFrame, sequence: Numbers, search: ReplaySearch) -> list[_Unit]:
     """Fill the units of one graph: the longest by alignment, the others by its nodes as far as these tell them."""
-    told: dict[tuple[int, int], tuple[int, int, float | None]] = {}  # by node and kernel
+    filled_in: dict[tuple[int, int], tuple[int, int, float | None]] = {}  # by node and kernel
     ids = replayed["graph_node_id"].fill_null(NONE).to_numpy() if len(units) > 1 else None
     for unit in units:
         nodes = [] if ids is None else list(zip(ids[unit.rows].tolist(), sequence[unit.rows].tolist(), strict=True))
-        if not told or any(node not in told for node in nodes):
+        if not filled_in or any(node not in filled_in for node in nodes):
             fit = search.find(sequence[unit.rows])
             if fit is not None:
                 unit.main, unit.score, unit.place = fit.reference, fit.alignment.score, fit.alignment.place.copy()
                 unit.reference = np.where(unit.place == NONE, NONE, fit.reference)
         for i, node in enumerate(nodes):
-            if node in told:
-                unit.reference[i], unit.place[i], unit.score = told[node]
-                unit.main, unit.by_node[i] = told[node][0], 1
+            if node in filled_in:
+                unit.reference[i], unit.place[i], unit.score = filled_in[node]
+                unit.main, unit.by_node[i] = filled_in[node][0], 1
         for node, reference, place in zip(nodes, unit.reference.tolist(), unit.place.tolist(), strict=False):
             if place != NONE and node[0] != NONE:
-                told.setdefault(node, (reference, place, unit.score))
+                filled_in.setdefault(node, (reference, place, unit.score))
     return units
 
 

@@ -136,8 +136,8 @@ def _unnamed(lane: DeviceLaunches, bodies: Bodies) -> Level | str:
     paused = [level for level in levels if _pauses(lane, bodies, level)]
     if paused:
         return _filled(paused[0])
-    told = levels[0].in_words(bodies)
-    return f"kernels repeat ({told}), but neither names nor pauses say that these are steps"
+    known = levels[0].in_words(bodies)
+    return f"kernels repeat ({known}), but neither names nor pauses say that these are steps"
 
 
 def _is_regular(level: Level) -> bool:

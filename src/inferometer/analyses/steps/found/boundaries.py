@@ -18,12 +18,12 @@ from inferometer.analyses.steps.found.bodies import Bodies
 from inferometer.analyses.steps.found.lanes import DeviceLaunches, Numbers
 from inferometer.analyses.steps.found.roles import Flags
 
-_NO_PAUSE_NS = 300  # added to every pause, so that pauses of nothing are told apart by what stands around them
+_NO_PAUSE_NS = 300  # added to every pause, so that pauses of nothing are distinguished by what stands around them
 _COPY_FIRST = 3.0  # how much likelier a step ends with a copy to the host: engines wait for its tokens
 _SAMPLER_FIRST = 1.5  # or with the sampler itself
 _OUTERMOST = 1.4  # or as the trace begins or ends: recording often does so between steps; breaks ties only
 _CLEAR = 1.5  # times the score of the next best place
-_THREE = 3  # launches that tell a step's beginning or end where no other step is beside it
+_THREE = 3  # launches that tell a step's beginning or end where no other step is next to it
 _RARE = 0.05  # of the cuts: a pair of roles that is rarer ends no step at an edge of the trace
 
 
@@ -128,9 +128,9 @@ def _choose(lane: DeviceLaunches, pairs: _Pairs, events: int) -> tuple[_Pairs, f
 def _scores(lane: DeviceLaunches, pairs: _Pairs, events: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """How well a step may begin at each candidate: by the median pause of all with its pair, and how common that is."""
     frame = pl.DataFrame({"pair": pairs.pair, "pause": pairs.pause.clip(0), "event": pairs.event})
-    told = frame.group_by("pair").agg(pl.col("pause").median(), pl.col("event").n_unique().alias("events"))
+    known = frame.group_by("pair").agg(pl.col("pause").median(), pl.col("event").n_unique().alias("events"))
     share = (pl.col("events") / events).sqrt()
-    scores = told.select("pair", ((pl.col("pause") + _NO_PAUSE_NS) * share).alias("score"))
+    scores = known.select("pair", ((pl.col("pause") + _NO_PAUSE_NS) * share).alias("score"))
     score = frame.join(scores, on="pair", how="left", maintain_order="left")["score"].to_numpy()
     return np.asarray(score * np.where(lane.roles.to_host[lane.role[pairs.at - 1]], _COPY_FIRST, 1.0))
 

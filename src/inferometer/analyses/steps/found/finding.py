@@ -94,8 +94,8 @@ def _find(lane: DeviceLaunches) -> tuple[pl.DataFrame, dict[str, Any]]:
         return pl.DataFrame(schema=STEPS), _device(lane, why_none=parting)
     segments = parting.segments
     inside = int((segments.last - segments.first).sum())
-    told = {"anchor": parting.anchor, "confidence": parting.mean}
-    device = _device(lane, steps=len(segments.first), outside=len(lane.role) - inside, **told)
+    known = {"anchor": parting.anchor, "confidence": parting.mean}
+    device = _device(lane, steps=len(segments.first), outside=len(lane.role) - inside, **known)
     return _rows(lane, parting), device
 
 
@@ -119,12 +119,12 @@ def _rows(lane: DeviceLaunches, parting: Parting) -> pl.DataFrame:
     return pl.DataFrame(columns).with_columns(owner).select(pl.col(name).cast(STEPS[name]) for name in STEPS)
 
 
-def _device(lane: DeviceLaunches, **told: Any) -> dict[str, Any]:
+def _device(lane: DeviceLaunches, **known: Any) -> dict[str, Any]:
     usual: dict[str, Any] = dict.fromkeys(("anchor", "confidence", "why_none"))
     owner = {name: getattr(lane, name) for name in OWNER}
     size = len(lane.role)
     counts = {"launches": size, "outside": size, "steps": 0}
-    return {**owner, "streams": list(lane.streams), **usual, **counts, **told}
+    return {**owner, "streams": list(lane.streams), **usual, **counts, **known}
 
 
 def _notes(devices: pl.DataFrame) -> Sequence[str]:

@@ -1,8 +1,8 @@
 """Whether a step prefills, decodes or does both, as far as its kernels tell; unknown rather than wrong.
 
-Attention kernels that only prefill or only decode tell it. Kernels that do either tell it by their surroundings: beside
-others that only decode, or by the time of matrix products, which read all weights in decode however small the batch and
-take many times as long once hundreds of tokens are computed.
+Attention kernels that only prefill or only decode tell it. Kernels that do either tell it by their surroundings: next
+to others that only decode, or by the time of matrix products, which read all weights in decode however small the batch
+and take many times as long once hundreds of tokens are computed.
 """
 
 import numpy as np

@@ -56,7 +56,7 @@ def find_roles(kernels: Iterable[str]) -> Roles:
     names = tuple(sorted(set(role_of.values())))
     number = {role: i for i, role in enumerate(names)}
     example = dict(sorted(((role_of[kernel], known[kernel]) for kernel in sorted(known, reverse=True)), key=_first))
-    told = [example[role] for role in names]
+    examples = [example[role] for role in names]
 
     def flags(wanted: Iterable[bool]) -> Flags:
         return np.fromiter(wanted, dtype=np.bool_, count=len(names))
@@ -64,18 +64,18 @@ def find_roles(kernels: Iterable[str]) -> Roles:
     return Roles(
         names=names,
         of={kernel: number[role] for kernel, role in role_of.items()},
-        sampling=flags(name.family == "sampling" or bool(_DRAWS.search(name.short_name)) for name in told),
-        optimizer=flags(name.family == "optimizer" for name in told),
-        embedding=flags(_gathers_rows(name) for name in told),
-        to_host=flags(name.short_name.startswith("memcpy dtoh") for name in told),
-        to_device=flags(name.short_name.startswith("memcpy htod") for name in told),
-        gemm=flags(name.family in _GEMMS for name in told),
-        attention=flags(name.family in _ATTENTION for name in told),
-        prefill=flags(name.family == "attention_prefill" for name in told),
-        decode=flags(name.family == "attention_decode" for name in told),
-        either=flags(name.family == "attention" for name in told),
+        sampling=flags(name.family == "sampling" or bool(_DRAWS.search(name.short_name)) for name in examples),
+        optimizer=flags(name.family == "optimizer" for name in examples),
+        embedding=flags(_gathers_rows(name) for name in examples),
+        to_host=flags(name.short_name.startswith("memcpy dtoh") for name in examples),
+        to_device=flags(name.short_name.startswith("memcpy htod") for name in examples),
+        gemm=flags(name.family in _GEMMS for name in examples),
+        attention=flags(name.family in _ATTENTION for name in examples),
+        prefill=flags(name.family == "attention_prefill" for name in examples),
+        decode=flags(name.family == "attention_decode" for name in examples),
+        either=flags(name.family == "attention" for name in examples),
         graph=flags(role == _GRAPH for role in names),
-        compute=flags(name.family not in ("memory", "collective") for name in told),
+        compute=flags(name.family not in ("memory", "collective") for name in examples),
     )
 
 

@@ -13,7 +13,7 @@ from inferometer.analyses.steps.found.roles import Flags
 
 Shares = NDArray[np.float64]
 _MOST_CELLS = 20_000_000  # steps times roles: of more roles the rarest are one, so that memory stays bounded
-_LONE = 0.9  # how alike a step is that is the only one of its kind: nothing can be said against it
+_LONE = 0.9  # how alike a step is that is the only one of its kind: nothing is known against it
 _ODD_LENGTH = 0.5  # how far a step is trusted that has more or fewer bodies than most
 
 
@@ -95,7 +95,7 @@ def find_likeness(segments: Segments, kinds: Numbers, level: Level) -> Shares:
 def count_layers(segments: Segments, bodies: Bodies, level: Level, *, is_training: bool) -> NDArray[np.float64]:
     """Layers in each step: its attentions, else the number of launches that most of its roles have; NaN for unknown.
 
-    A training step attends forward and backward, and how often is not told: unknown. So are layers within a graph.
+    A training step attends forward and backward, and how often is not known: unknown. So are layers within a graph.
     """
     if is_training or bodies.unit == "graph":
         return np.full(len(segments.bodies), np.nan)

@@ -30,17 +30,17 @@ def serving_of(trace: Trace, run: int | None = None) -> Serving | None:
     own: Mapping[str, Any] = several[run or 0]
     perf = own.get("perf") if isinstance(own.get("perf"), Mapping) else {}
 
-    def said(name: str, *, first: Mapping[str, Any] | None = None) -> float | None:
+    def logged(name: str, *, first: Mapping[str, Any] | None = None) -> float | None:
         sources = (own, perf) if first is None else (first, own)
         values = (number_of(each.get(name)) for each in sources if isinstance(each, Mapping))
         return next((value for value in values if value is not None and value > 0), None)
 
-    ttft_ns, decode_ns = said("ttft_ns"), said("decode_ns")
-    tokens = said("decode_tokens", first=perf)  # the engine counts those of decode steps; a harness adds the first
+    ttft_ns, decode_ns = logged("ttft_ns"), logged("decode_ns")
+    tokens = logged("decode_tokens", first=perf)  # the engine counts those of decode steps; a harness adds the first
     each_ns = None if decode_ns is None or tokens is None else decode_ns / tokens
     if ttft_ns is None and each_ns is None:
         return None
-    prompt, output, total_ns = said("prefill_tokens"), said("decode_tokens"), said("total_ns")
+    prompt, output, total_ns = logged("prefill_tokens"), logged("decode_tokens"), logged("total_ns")
     return Serving(
         source=trace.facts.source,
         tool=ENGINE_LOG,
@@ -51,9 +51,9 @@ def serving_of(trace: Trace, run: int | None = None) -> Serving | None:
         completed=1,
         input_tokens=None if prompt is None else int(prompt),
         output_tokens=None if output is None else int(output),
-        input_tokens_per_s=said("prefill_tokens_per_s"),
-        output_tokens_per_s=said("total_tokens_per_s"),
-        decode_tokens_per_s=said("decode_tokens_per_s"),
+        input_tokens_per_s=logged("prefill_tokens_per_s"),
+        output_tokens_per_s=logged("total_tokens_per_s"),
+        decode_tokens_per_s=logged("decode_tokens_per_s"),
         max_concurrency=_sequences(trace, run if len(several) > 1 else None),
         ttft=Latency(mean_ns=ttft_ns),
         tpot=Latency(mean_ns=each_ns),

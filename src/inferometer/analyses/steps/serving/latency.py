@@ -1,4 +1,4 @@
-"""What clients wait for, set beside the steps of the engine: what of a latency is steps, and what is scheduling.
+"""What clients wait for, set next to the steps of the engine: what of a latency is steps, and what is scheduling.
 
 A benchmark times from outside, a trace holds some steps of the inside. From token to token, the benchmark's latency is
 
@@ -44,7 +44,7 @@ _PART = "· "  # before the names of parts
 
 @dataclass(frozen=True)
 class ServingBeside:
-    """A benchmark's run beside the steps of a trace.
+    """A benchmark's run in parallel with the steps of a trace.
 
     `refusals`: why the two can't be the same run; then nothing is parted. `rows`: as `ROWS` says; parts follow what
     they are parts of, and a trace's own lengths of steps follow the parts. `prefill_steps`: what a prompt needs, on
@@ -70,11 +70,11 @@ class ServingBeside:
         return not self.refusals
 
     def part(self, what: str, statistic: str = "mean") -> float | None:
-        """Time of one of `PARTS` or `outside`, ns, of the `mean` or the `median`; None where it can't be told."""
+        """Time of one of `PARTS` or `outside`, ns, of the `mean` or the `median`; None where it can't be known."""
         return self._value(TOKEN, PART_NAMES[what], f"{statistic}_ns")
 
     def first_token(self, what: str, statistic: str = "mean") -> float | None:
-        """Time of `steps` or `rest`, ns, of the time to the first token; None where it can't be told."""
+        """Time of `steps` or `rest`, ns, of the time to the first token; None where it can't be known."""
         return self._value(FIRST, FIRST_NAMES[what], f"{statistic}_ns")
 
     def _value(self, about: str, what: str, column: str) -> float | None:
@@ -101,7 +101,7 @@ class ServingBeside:
 
 
 def beside_steps(serving: Serving, steps: pl.DataFrame, model: str | None) -> ServingBeside:
-    """A benchmark's run beside the steps of a run of a trace.
+    """A benchmark's run in parallel with the steps of a run of a trace.
 
     Args:
         serving: From `read_serving`, or `serving_of`.
@@ -183,5 +183,5 @@ def _throughput(serving: Serving, intervals: Intervals, load: Load) -> tuple[flo
     if load.sequences is None or load.tokens is None or not interval_ns:
         return None, None
     rate = load.sequences * load.tokens / interval_ns * 1e9
-    said = serving.decode_tokens_per_s or serving.output_tokens_per_s
-    return rate, None if said is None else said / rate
+    measured = serving.decode_tokens_per_s or serving.output_tokens_per_s
+    return rate, None if measured is None else measured / rate

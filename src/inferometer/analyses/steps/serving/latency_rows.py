@@ -1,4 +1,4 @@
-"""The rows of a benchmark beside the steps: its latencies, the parts of them, and the trace's own lengths of steps."""
+"""The rows of a benchmark next to the steps: its latencies, the parts of them, and the trace's own lengths of steps."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def _parts(latency: Latency, intervals: Intervals) -> list[dict[str, Any]]:
     for statistic, (whole, frame) in sides.items():
         own_parts = {part: mean_of(frame[part]) if part in frame.columns else None for part in PARTS}
         if whole is None or frame.is_empty() or any(value is not None and value < 0 for value in own_parts.values()):
-            continue  # steps overlap: what is whose can't be told
+            continue  # steps overlap: what is whose can't be known
         inside = mean_of(frame["interval_ns"])
         outside = None if inside is None else whole - inside
         for part, value in {**own_parts, "outside": outside}.items():

@@ -28,7 +28,7 @@ _READS = ("prefill", "mixed")
 
 @dataclass(frozen=True)
 class Intervals:
-    """One row an interval: `interval_ns` and the `PARTS` that it consists of, ns; a part that can't be told is null.
+    """One row an interval: `interval_ns` and the `PARTS` that it consists of, ns; a part that can't be known is null.
 
     `walls_ns` and `busy_ns` are of all steps that make tokens, the last one too. `pauses`: intervals left out.
     `runs_ahead`: see above. `overlaps`: steps began before the one before had ended. Partial and warm-up steps end an
@@ -126,7 +126,7 @@ class Prefills:
     chunk_tokens: int | None
 
     def steps_of(self, prompts: Sequence[float]) -> float | None:
-        """Steps that a prompt of these lengths needs on average; None where that can't be told.
+        """Steps that a prompt of these lengths needs on average; None where that can't be known.
 
         A prompt that fits into the largest step that was seen takes one. A longer one is parted, by a limit that only
         steps of equal, largest size show.

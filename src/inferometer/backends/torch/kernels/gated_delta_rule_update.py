@@ -6,8 +6,8 @@ loop, one product a chunk. Neighbouring maps are joined to one (M2 M1, M2 b1 + b
 launches that it saves.
 
 All that the state is made of is float32, as its tolerance asks for; outputs come from products in bf16. TF32, which
-PyTorch leaves off unless told, is too coarse. `initial_state` is updated in place, as production does; what is returned
-is that tensor, unless it isn't dense.
+PyTorch leaves off unless asked, is too coarse. `initial_state` is updated in place, as production does; what is
+returned is that tensor, unless it isn't dense.
 
 B sequences, T tokens of each, Hq query and key heads, Hv value heads (r for each of those), K key size, V value size,
 N chunks of C tokens, S states in the pool. The largest published shape (T 8,192, 32 heads of 128) takes 2.7 GB with its

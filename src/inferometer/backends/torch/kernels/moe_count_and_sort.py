@@ -3,7 +3,7 @@
 Experts are sorted as bytes or 16-bit numbers, since a radix sort takes a pass for each byte.
 
 Slots of ids that are nobody's (below 0 or from E up) come last, after all experts' slots. The contract leaves them
-out; that many rows would have to be told to the host, which costs more than the kernel, for what no router gives. Cut
+out; that many rows would have to be sent to the host, which costs more than the kernel, for what no router gives. Cut
 at `cumsum[-1]` where such ids can occur.
 
 T tokens, k experts a token, s = T k slots, E experts.

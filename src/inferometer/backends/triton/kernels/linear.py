@@ -3,7 +3,7 @@
 
 A program makes one tile of the answer and sums in float32; programs that share rows or columns run near each other, so
 that a cache holds what they share. With few rows, as in decoding, tiles are low and deep: the weight is what takes
-time, and each of it is read once. float32 is multiplied as such, never as TF32, as PyTorch does unless told otherwise.
+time, and each of it is read once. float32 is multiplied as such, never as TF32, as PyTorch does unless asked otherwise.
 """
 
 from dataclasses import dataclass

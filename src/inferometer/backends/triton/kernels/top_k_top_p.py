@@ -6,7 +6,7 @@ largest by `_ordering.find_kth`, that of p by the same search over sums. Then th
 vocabulary is followed to where it passes `uniform` of the whole. Of a large vocabulary it reads the row about 20 times.
 
 Sums are float32 in parts and float64 over parts: where p, or `uniform`, falls within some 1e-7 of a boundary, another
-order of adding may find the token beside it.
+order of adding may find the token next to it.
 """
 
 import torch

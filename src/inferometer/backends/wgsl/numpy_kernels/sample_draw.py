@@ -1,7 +1,8 @@
 """The next token, drawn. V vocabulary, N threads, S tokens of a thread's segment.
 
 Sums are float32 in the kernel's order: threads take every N-th token, 16 lanes every 16th thread. What differs is `exp`
-in its last digits: where top_p or the draw falls within some 1e-6 of a boundary, a device may find the token beside it.
+in its last digits: where top_p or the draw falls within some 1e-6 of a boundary, a device may find the token next to
+it.
 """
 
 from collections.abc import Mapping

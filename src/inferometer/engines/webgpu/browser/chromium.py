@@ -96,15 +96,15 @@ class Chromium:
         profile.mkdir(parents=True, exist_ok=True)
         for lock in profile.glob("Singleton*"):  # of one that was killed; only one of us has this folder at a time
             lock.unlink(missing_ok=True)
-        self._said = profile / "stderr.txt"
+        self._stderr = profile / "stderr.txt"
         command = [self._program, *choose_flags(), f"--user-data-dir={profile}", *flags, url]
         try:
-            with self._said.open("wb") as said:
+            with self._stderr.open("wb") as stderr:
                 self._process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=said,
+                    stderr=stderr,
                     start_new_session=sys.platform != "win32",
                 )
         except OSError as error:
@@ -127,7 +127,7 @@ class Chromium:
     def last_lines(self) -> list[str]:
         """The last lines of its standard error."""
         try:
-            lines = self._said.read_text("utf-8", "replace").splitlines()
+            lines = self._stderr.read_text("utf-8", "replace").splitlines()
         except OSError:
             return []
         return [line for line in lines if line.strip()][-_LAST_LINES:]

@@ -23,8 +23,8 @@ _COARSE_NS = 1_000
 class PageAdapter(msgspec.Struct, frozen=True):
     """The first answer: what the browser offers. `error`: why it offers nothing.
 
-    `pings`: when the page asked for the time, what it was told, and when it had the answer. `resolution`: the smallest
-    step that the page saw its clock make, in ms.
+    `pings`: when the page asked for the time, what it was answered, and when it had the answer. `resolution`: the
+    smallest step that the page saw its clock make, in ms.
     """
 
     error: str = ""
@@ -114,9 +114,9 @@ def find_clock(pings: Iterable[tuple[float, str, float]]) -> Clock:
     Raises:
         ValueError: There is none, or one is not a time.
     """
-    asked, told, had = min(pings, key=lambda ping: ping[2] - ping[0])
+    asked, known, had = min(pings, key=lambda ping: ping[2] - ping[0])
     trip_ns = round((had - asked) * 1e6)
-    return Clock(int(told) - round(asked * 1e6) - trip_ns // 2, -(-trip_ns // 2))
+    return Clock(int(known) - round(asked * 1e6) - trip_ns // 2, -(-trip_ns // 2))
 
 
 def adapter_of(page: PageAdapter) -> Adapter:

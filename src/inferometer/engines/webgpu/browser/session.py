@@ -69,7 +69,7 @@ class Loaded:
 
 def open_browser(
     *,
-    said: OnText,
+    on_text: OnText,
     url_only: bool = False,
     port: int | None = None,
     cache: Path | None = None,
@@ -82,7 +82,7 @@ def open_browser(
     """A page that has a device, in a Chromium of ours or in the user's own browser.
 
     Args:
-        said: Gets a line for the user at a time, those of the page's log among them.
+        on_text: Gets a line for the user at a time, those of the page's log among them.
         url_only: Say the address and wait for the user's browser, instead of starting one.
         port: Where the page is served. None: one that is the same for the same `cache`, because browsers keep files by
             address and port; a free one where that is taken, and then nothing is kept.
@@ -102,11 +102,11 @@ def open_browser(
     server, stable = _serve(port, cache)
     if keeps and not stable:
         keeps = False
-        said(f"[browser] port {_stable_port(cache)} is taken: on port {server.port}, kept weights are not found")
+        on_text(f"[browser] port {_stable_port(cache)} is taken: on port {server.port}, kept weights are not found")
     chromium = None
     try:
         if url_only:
-            said(f"[browser] open this page in a browser with WebGPU: {server.url}")
+            on_text(f"[browser] open this page in a browser with WebGPU: {server.url}")
         else:
             profile = cache / f"chromium-{server.port}" if cache is not None and keeps else None
             chromium = Chromium(f"{server.url}#ours", profile=profile, flags=flags)
@@ -114,7 +114,7 @@ def open_browser(
         return BrowserSession(
             server,
             chromium,
-            said=said,
+            on_text=on_text,
             source=source,
             keeps=keeps,
             adapter_s=limit_s,
@@ -157,7 +157,7 @@ class BrowserSession:
         server: PageServer,
         chromium: Chromium | None,
         *,
-        said: OnText,
+        on_text: OnText,
         source: str,
         keeps: bool,
         adapter_s: float,
@@ -166,7 +166,7 @@ class BrowserSession:
     ) -> None:
         self._server = server
         self._chromium = chromium
-        self._said = said
+        self._on_text = on_text
         self._source = source
         self._keeps = keeps
         self._silence_s = silence_s
@@ -186,7 +186,7 @@ class BrowserSession:
         self.adapter = messages.adapter_of(page)
         self.clock = messages.find_clock(page.pings)
         self._resolution_ms = page.resolution
-        self._said(
+        self._on_text(
             f"[browser] {self.adapter.name}: {', '.join(sorted(self.adapter.features)) or 'no features of ours'}"
         )
 
@@ -214,7 +214,7 @@ class BrowserSession:
             f"host times are the browser's: its clock steps by {step_us:.0f} µs, within {error_us:.0f} µs of Python's"
         ]
         if step_ns := self._time_step.coarse_ns():
-            notes.append(f"device times are multiples of {step_ns} ns: shorter dispatches can't be told apart")
+            notes.append(f"device times are multiples of {step_ns} ns: shorter dispatches can't be distinguished")
         if "timestamp-query" not in self.adapter.features:
             notes.append("the browser's device has no timestamp-query: no dispatch is timed")
         return tuple(notes)
@@ -227,14 +227,14 @@ class BrowserSession:
         """Add text to the answer on the page. Without any, the page shows the tokens' numbers."""
         self._server.show({"kind": "text", "text": text})
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], on_text: OnText) -> Sequence[LoadPhase]:
         """Make the page ready for this program; a later one takes the place of an earlier one.
 
         Raises:
             Unavailable: Too little memory, a limit or a feature is missing, or a kernel doesn't compile.
             DeviceLost: The page went away.
         """
-        self._said = said
+        self._on_text = on_text
         check_fit(program, contents, self.adapter, self._sources)
         weights = WeightFile(program.buffers, contents)
         mark = weights.fingerprint(program, self._source) if self._keeps else ""
@@ -344,7 +344,7 @@ class BrowserSession:
             except Empty:
                 self._look(kind)
                 if monotonic() > until:
-                    self._lose(f"the page in the browser said nothing for {limit_s:.0f} s while {kind} was awaited")
+                    self._lose(f"the page in the browser was silent for {limit_s:.0f} s while {kind} was awaited")
                 continue
             until = monotonic() + limit_s
             if posted.kind == "log":
@@ -392,7 +392,7 @@ class BrowserSession:
 
     def _relay_line(self, posted: Posted) -> None:
         line = _decode(posted, messages.PageLog)
-        self._said(f"[browser:{line.level}] [{line.time:.1f}ms][{line.module}] {line.text}")
+        self._on_text(f"[browser:{line.level}] [{line.time:.1f}ms][{line.module}] {line.text}")
 
 
 def _decode(posted: Posted, form: type[Form]) -> Form:

@@ -20,7 +20,7 @@ from inferometer.engines.webgpu.run.executor import LoadedModel, Request, Runner
 from inferometer.errors import InferometerError, InputError
 
 BATCH = 4
-"""Decode steps of a submit where nothing else is said."""
+"""Decode steps of a submit where nothing else is known."""
 _WARM_UP_BATCHES = 2  # the first one after the prompt may still allocate what the second one finds
 
 _clock = time.perf_counter_ns
@@ -127,11 +127,11 @@ class DeviceConversation:
             raise run.failure
         return WarmUp(_clock() - began_ns, run.ttft_ns or 0)
 
-    def ask(self, text: str, said: OnText = lambda piece: None) -> DeviceAnswer:
-        """The answer, which `said` gets in pieces as submits come back.
+    def ask(self, text: str, on_text: OnText = lambda piece: None) -> DeviceAnswer:
+        """The answer, which `on_text` gets in pieces as submits come back.
 
         Ctrl-C ends the answer, and it stays in the conversation as far as it is. A device that is lost ends it too
-        (`Answer.failure`), and then the question is forgotten. What `said` raises is raised.
+        (`Answer.failure`), and then the question is forgotten. What `on_text` raises is raised.
 
         Raises:
             InputError: The text is empty or no UTF-8, or the conversation doesn't fit into the cache.
@@ -139,7 +139,7 @@ class DeviceConversation:
         began_ns = _clock()
         prompt = self._dialogue.prompt_with(text)
         room = self._dialogue.room_after(prompt)
-        speech = self._dialogue.speech(said)
+        speech = self._dialogue.speech(on_text)
         run = _Run(self._request(prompt, room), speech, began_ns)
         self._answers += 1
         try:
@@ -222,7 +222,7 @@ class _Run:
         self.total_ns = 0
         self.failure: InferometerError | None = None
         self._speech = speech
-        self._unheard: BaseException | None = None  # what `said` raised
+        self._unheard: BaseException | None = None  # what `on_text` raised
 
     def go(self, runner: Runner) -> None:
         """Run it to its end. A device that fails ends it; what the listener raises is raised."""

@@ -85,7 +85,7 @@ def _rows(
     reasons: Mapping[tuple[str, str, str | None, str], Selection],
     loaded: LoadedModel,
 ) -> list[PlanDifference]:
-    """Kernels that one has and the other hasn't stand beside each other, in the order of the plan."""
+    """Kernels that one has and the other hasn't stand side by side, in the order of the plan."""
     if planned == executed:
         return []
     both = [kernel for kernel in planned if kernel in executed and planned[kernel] != executed[kernel]]

@@ -14,7 +14,8 @@
 
 `base = "llama"` takes phases and lists from a bundled path; what stands in the file replaces those of its name.
 Weights in `layer` are of that layer; `next_norm` is the norm in front of the next layer, behind the last the final one:
-there its step has the role `final_norm`. Roles are those of `architectures`, so that a kernel is told by what it does.
+there its step has the role `final_norm`. Roles are those of `architectures`, so that a kernel is recognised by what it
+does.
 """
 
 import re
@@ -100,7 +101,7 @@ class KernelChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         then: A second kernel that finishes what it leaves in parts: `linear_sum` behind `linear_split`.
         constants: For both; what the planner knows of the shapes is added.
         tune: Values that a tuner tries for a constant.
-        profile: What it is for, beside `base`; said with the selection.
+        profile: What it is for, next to `base`; reported with the selection.
         adapters: Kinds of adapter that it is for (`Adapter.kind`); empty: all.
         requires: Features of the adapter beyond those that its file names.
         when: A condition on the model, or `greedy`.

@@ -68,7 +68,7 @@ class StepContext:
 
     @property
     def label_layer(self) -> int | None:
-        """The layer that a dispatch is told as: its own, or the one whose weight a step outside of layers names."""
+        """The layer that a dispatch is reported as: its own, or the one whose weight a step outside of layers names."""
         named = {int(match[1]) for name in self.step.weights if (match := _OF_LAYER.match(name))}
         return named.pop() if self.layer is None and len(named) == 1 else self.layer
 

@@ -54,9 +54,9 @@ def dispatch_times(program: Program, submissions: Sequence[Submission]) -> pl.Da
     }
     grid = pl.concat_list("x", "y", "z").list.to_array(3).alias("grid")
     frame = pl.DataFrame({**columns, **times}, schema_overrides=dict.fromkeys(_COLUMNS, pl.Int64)).with_columns(grid)
-    told = about[frame["id"].to_numpy()] if frame.height else about.clear()
+    known = about[frame["id"].to_numpy()] if frame.height else about.clear()
     phases = pl.Series("phase", ["decode", "prefill"], dtype=pl.String)[frame["is_prefill"].to_numpy()]
-    frame = frame.hstack(told).with_columns(phases, (pl.col("end_ns") - pl.col("begin_ns")).alias("dur_ns"))
+    frame = frame.hstack(known).with_columns(phases, (pl.col("end_ns") - pl.col("begin_ns")).alias("dur_ns"))
     return frame.select(pl.col(name).cast(dtype) for name, dtype in DISPATCHES.items())
 
 
@@ -116,9 +116,9 @@ def _rows(number: int, submission: Submission, walks: Mapping[Phase, _Walk], pro
 def _of_pass(
     number: int, order: int, one: Pass, walks: Mapping[Phase, _Walk], first: Mapping[Phase, int]
 ) -> dict[str, _Ints]:
-    told = [walks[phase].at(one.tokens, one.position) for phase in one.phases]
+    known = [walks[phase].at(one.tokens, one.position) for phase in one.phases]
     ids = [np.arange(first[phase], first[phase] + len(walks[phase].dispatches)) for phase in one.phases]
-    found = {name: np.concatenate([part[name] for part in told]) for name in told[0]}
+    found = {name: np.concatenate([part[name] for part in known]) for name in known[0]}
     found["id"] = np.concatenate(ids)
     same = {"step": number, "pass": order, "tokens": one.tokens, "position": one.position}
     same["is_prefill"] = int(pass_phase(one) == "prefill")

@@ -117,25 +117,25 @@ class _Writer:
 
     def end(self) -> Iterator[str]:
         """Times and rates; a rate that nothing tells is left out."""
-        run, said = self.run, run_metrics(self.run)
-        perf = said["perf"]
+        run, metrics = self.run, run_metrics(self.run)
+        perf = metrics["perf"]
         times = {"TTFT": "ttft_ns", "Prefill": "prefill_ns", "Decode": "decode_ns"}
         text = " | ".join(f"{name}: {_ms(perf[key])}" for name, key in times.items() if key in perf)
         rate = f" @ {perf['decode_tokens_per_s']:.2f} tok/s" if "decode_tokens_per_s" in perf else ""
-        yield self._say("Perf", f"{text} ({perf['decode_tokens']} tokens{rate})", at_ns=said["duration_ns"])
+        yield self._say("Perf", f"{text} ({perf['decode_tokens']} tokens{rate})", at_ns=metrics["duration_ns"])
         if run.failure is not None:
             yield f"[{run.harness}:error] {one_line(run.failure)}"
         yield self._say("Pipeline", "Unloaded")
-        outcome = f"passed={said['passed']} failed={said['failed']} duration={_ms(said['duration_ns'])}"
-        yield f"[{said['result']}] {COMMAND} model={self._model} {outcome}"
-        if "prompt" in said:
-            yield f'[metrics] prompt="{said["prompt"][:_MOST_PROMPT]}"'
-        load = f"load={_ms(said['load_ns'])} " if "load_ns" in said else ""
+        outcome = f"passed={metrics['passed']} failed={metrics['failed']} duration={_ms(metrics['duration_ns'])}"
+        yield f"[{metrics['result']}] {COMMAND} model={self._model} {outcome}"
+        if "prompt" in metrics:
+            yield f'[metrics] prompt="{metrics["prompt"][:_MOST_PROMPT]}"'
+        load = f"load={_ms(metrics['load_ns'])} " if "load_ns" in metrics else ""
         counts = ("prefill_tokens", "decode_tokens", "max_tokens")
-        yield f"[metrics] {load}{' '.join(f'{_camel(key)}={said[key]}' for key in counts)}"
-        keys = [key for key in ("ttft_ns", "prefill_ns", "decode_ns", "total_ns") if key in said]
-        yield f"[metrics] {' '.join(f'{key[:-3]}={_ms(said[key])}' for key in keys)}"
-        rates = {name: said.get(f"{name}_tokens_per_s") for name in ("total", "prefill", "decode")}
+        yield f"[metrics] {load}{' '.join(f'{_camel(key)}={metrics[key]}' for key in counts)}"
+        keys = [key for key in ("ttft_ns", "prefill_ns", "decode_ns", "total_ns") if key in metrics]
+        yield f"[metrics] {' '.join(f'{key[:-3]}={_ms(metrics[key])}' for key in keys)}"
+        rates = {name: metrics.get(f"{name}_tokens_per_s") for name in ("total", "prefill", "decode")}
         yield "[metrics] tok/s " + " ".join(f"{name}={rate:.2f}" for name, rate in rates.items() if rate is not None)
 
     def _say(self, module: str, text: str, level: str = "log", *, at_ns: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What profiling costs: one request in each form of its submits, again and again, and the times beside each other.
+"""What profiling costs: one request in each form of its submits, again and again, and the times side by side.
 
 The forms take turns, so that what else the machine does falls on all of them. The first round isn't counted: what is
 made at a form's first use (query sets, command lists) is in it.
@@ -49,7 +49,7 @@ class FormTimes:
 
 @dataclass(frozen=True)
 class Overhead(Result):
-    """The forms beside each other. `same_tokens`: all of them gave the same answer, as they must."""
+    """The forms side by side. `same_tokens`: all of them gave the same answer, as they must."""
 
     view: ClassVar[str] = "webgpu.overhead"
     forms: Sequence[FormTimes]

@@ -161,7 +161,7 @@ def make_profile(
         empty_pass_ns: Of a pass that does nothing; None: that of `rates`.
         rates: What was measured on the adapter.
         each_layer: Reports show a row for each label with its layer.
-        brief: Reports leave out memory and loading, which stand beside them.
+        brief: Reports leave out memory and loading, which are next to them.
 
     Raises:
         InferometerError: A submission has times of other than all its dispatches.

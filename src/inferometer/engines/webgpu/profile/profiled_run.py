@@ -28,7 +28,7 @@ class ProfiledRun:
         submissions: Every submit of the answer in order.
         load: How long getting ready took, on the same clock.
         started_ns: When the question came, on the same clock; None: when the first submit was recorded.
-        spec: Dimensions of the model, where they are told.
+        spec: Dimensions of the model, where they are reported.
         prompt: The question as text, where there is one.
         tokenizer: What makes text into tokens, `tokenizer.json`, and how many of them it has.
         harness: Who ran it: `browser`, `wgpu`, `numpy`; the tag of its log lines.
@@ -63,7 +63,7 @@ class ProfiledRun:
 
     @cached_property
     def zero_ns(self) -> int:
-        """The moment that logs and stores count from: when loading began, or the request where that isn't told."""
+        """The moment that logs and stores count from: when loading began, or the request where that isn't known."""
         starts = [phase.start_ns for phase in self.load]
         starts += [] if self.started_ns is None else [self.started_ns]
         return min([*starts, *(submission.start_ns for submission in self.submissions)], default=0)

@@ -104,7 +104,7 @@ def _add_totals(builder: TraceBuilder, times: pl.DataFrame) -> None:
 def _add_steps(builder: TraceBuilder, steps: pl.DataFrame, run: ProfiledRun) -> None:
     builder.losses.see("steps", steps.height)
     some = {"prefill_tokens": "read_tokens", "decode_tokens": "decode_tokens"}
-    told = {name: steps.select(pl.col(of).replace(0, None))[of] for name, of in some.items()}
+    known = {name: steps.select(pl.col(of).replace(0, None))[of] for name, of in some.items()}
     columns: dict[str, Values] = {
         "step": steps["step"],
         "phase": steps["phase"],
@@ -112,7 +112,7 @@ def _add_steps(builder: TraceBuilder, steps: pl.DataFrame, run: ProfiledRun) -> 
         "dur_ns": steps["wall_ns"],
         "gpu_busy_ns": steps["busy_ns"],
         "batch": 1,
-        **told,
+        **known,
         "context_len": steps["context"],
         "anchor": ANCHOR,
         "source": "recorded",
@@ -166,8 +166,8 @@ def _add_words(builder: TraceBuilder, run: ProfiledRun) -> None:
     for number, text in enumerate(render_engine_log(run, tables=False), start=1):
         parts = splitter.split(text)
         kind, fields = (None, {}) if parts is None else read_message(parts)
-        told = (None, None, None) if parts is None else (parts.time_ns, parts.level, parts.module)
-        rows.append((number, *told, kind, text, msgspec.json.encode(fields).decode() if fields else None))
+        known = (None, None, None) if parts is None else (parts.time_ns, parts.level, parts.module)
+        rows.append((number, *known, kind, text, msgspec.json.encode(fields).decode() if fields else None))
     names = ("line", "time_ns", "level", "source", "kind", "text", "fields")
     builder.losses.see("log", len(rows))
     builder.add("log", len(rows), dict(zip(names, zip(*rows, strict=True), strict=True)))

@@ -66,7 +66,7 @@ def choose_adapter(found: Sequence[Any], name: str | None) -> Any:
 
 
 def describe(found: Any, ticks: bool) -> Adapter:
-    """What our programs must know of an adapter of wgpu. `ticks`: its timestamps can be told in ns."""
+    """What our programs must know of an adapter of wgpu. `ticks`: its timestamps are known in ns."""
     limits, info = found.limits, found.info
     features = {_FEATURES[each] for each in found.features if each in _FEATURES}
     if ticks and "timestamp-query" in found.features:

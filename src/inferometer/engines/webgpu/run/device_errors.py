@@ -45,23 +45,23 @@ class DeviceErrors:
             if not self.is_lost():
                 raise
             self._raise(what, "it was destroyed meanwhile", error)
-        told = self._logged.messages[first:]
+        reason = self._logged.messages[first:]
         del self._logged.messages[first:]
         # The log doesn't name the device: a loss may be another one's.
-        if told and (self.is_lost() or not all("lost" in message.lower() for message in told)):
-            self._raise(what, "; ".join(told), None)
+        if reason and (self.is_lost() or not all("lost" in message.lower() for message in reason)):
+            self._raise(what, "; ".join(reason), None)
 
-    def _raise(self, what: str, told: str, error: BaseException | None) -> NoReturn:
-        told = " ".join(told.split())
+    def _raise(self, what: str, reason: str, error: BaseException | None) -> NoReturn:
+        reason = " ".join(reason.split())
         if self.is_lost():
             raise DeviceLost(
-                f"{what}: the device is lost: {told}", hint="Results so far are valid. Restart with a new device."
+                f"{what}: the device is lost: {reason}", hint="Results so far are valid. Restart with a new device."
             ) from error
         if isinstance(error, self._wgpu.GPUOutOfMemoryError):
             raise Unavailable(
-                f"{what}: out of memory: {told}", hint="Take a smaller model, or less context."
+                f"{what}: out of memory: {reason}", hint="Take a smaller model, or less context."
             ) from error
-        raise InferometerError(f"{what}: {told}") from error
+        raise InferometerError(f"{what}: {reason}") from error
 
     def is_lost(self) -> bool:
         """Asked by a command buffer without commands: finishing it fails on a lost device only."""

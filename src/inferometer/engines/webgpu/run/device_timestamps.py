@@ -1,4 +1,4 @@
-"""A device's timestamps on the host's clock, as far as that can be told."""
+"""A device's timestamps on the host's clock, as far as that can be known."""
 
 from typing import Any, Literal
 

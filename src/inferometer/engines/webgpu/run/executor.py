@@ -1,7 +1,7 @@
 """Who runs a program: wgpu (`wgpu_executor`), NumPy (`numpy_executor`), a page in a browser (`browser`).
 
 An `Executor` runs submits that the host asks for, one after another. The browser has the loop over them in its own
-process (`Runner`), so that its times hold no round trip to Python; both give `Submission`s, from which all is told.
+process (`Runner`), so that its times hold no round trip to Python; both give `Submission`s, from which all is reported.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -141,7 +141,7 @@ class Runner(Protocol):
 
     adapter: Adapter
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], on_text: OnText) -> Sequence[LoadPhase]:
         """Make ready to run this program, as `Executor.load` does; once."""
 
     def run(self, request: Request, on_submission: OnSubmission) -> Sequence[Submission]:
@@ -160,7 +160,7 @@ class Executor(Protocol):
 
     adapter: Adapter
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], on_text: OnText) -> Sequence[LoadPhase]:
         """Make the program's buffers and pipelines; run every pipeline's compiler now, not in the first timed pass.
 
         Raises:

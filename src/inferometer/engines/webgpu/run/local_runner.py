@@ -34,10 +34,10 @@ class LocalRunner:
         self.adapter = executor.adapter
         self._program: Program | None = None
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], on_text: OnText) -> Sequence[LoadPhase]:
         """As `Runner.load`."""
         self._program = None
-        phases = self.executor.load(program, contents, said)
+        phases = self.executor.load(program, contents, on_text)
         self._program = program
         return phases
 

@@ -53,7 +53,7 @@ class NumpyExecutor:
         self._buffers: dict[str, Any] = {}
         self._phases: dict[str, list[_Step]] = {}
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], on_text: OnText) -> Sequence[LoadPhase]:
         """As `Executor.load`. A buffer that a program no longer needs is dropped."""
         check_fit(program, contents, self.adapter, self._sources)
         self.close()

@@ -63,7 +63,7 @@ class WgpuExecutor:
         self._resolved: Any = None
         self._errors = DeviceErrors(device)
 
-    def load(self, program: Program, contents: Mapping[str, Content], said: OnText) -> Sequence[LoadPhase]:
+    def load(self, program: Program, contents: Mapping[str, Content], on_text: OnText) -> Sequence[LoadPhase]:
         """As `Executor.load`. Phases: `buffers`, `pipelines`, each part of the contents, `warm-up`.
 
         In the warm-up each pipeline runs with one workgroup, which makes the driver compile it; then all that
@@ -75,19 +75,19 @@ class WgpuExecutor:
             wanted = sum(buffer.size_bytes for buffer in program.buffers) + _STAGED_BYTES
             require_memory(f"{program.name} on {self.adapter.name}", wanted, "cpu")
         if self._tick_ns is None:
-            said(f"{self.adapter.name}: no timestamps to be had: dispatches are not timed")
+            on_text(f"{self.adapter.name}: no timestamps to be had: dispatches are not timed")
         phases: list[LoadPhase] = []
         with self._errors.raising(f"{program.name} on {self.adapter.name}"):
             with _phase("buffers", phases):
                 self._make_buffers(program)
                 self._write_first()
-            said(f"{len(program.pipelines)} pipelines for {self.adapter.name}")
+            on_text(f"{len(program.pipelines)} pipelines for {self.adapter.name}")
             with _phase("pipelines", phases):
                 if self._pipelines is None:
                     self._pipelines = DevicePipelines(self._device, self.adapter.name, self._errors, self._sources)
                 self._steps = self._pipelines.make(program, self._buffers)
             for part in dict.fromkeys(content.part for content in contents.values()):
-                said(f"load {part}")
+                on_text(f"load {part}")
                 start_ns = time.perf_counter_ns()
                 moved = self._upload({name: each for name, each in contents.items() if each.part == part})
                 phases.append(LoadPhase(part, start_ns, time.perf_counter_ns() - start_ns, moved))

@@ -54,7 +54,7 @@ class DevicePipelines:
         }
 
     def _layout(self, access: tuple[str, ...]) -> tuple[Any, Any]:
-        """Of bind group and pipeline. Said outright: one that wgpu derives lacks what a kernel happens not to use."""
+        """Of bind group and pipeline. Written out: one that wgpu derives lacks what a kernel happens not to use."""
         if access not in self._layouts:
             kinds = {"read": "read-only-storage", "read_write": "storage"}
             entries = [
@@ -79,9 +79,9 @@ class DevicePipelines:
 
     def _refuse(self, pipeline: Pipeline, error: BaseException) -> NoReturn:
         given = ", ".join(f"{name}={value:g}" for name, value in pipeline.constants.items())
-        told = " ".join(str(error).split())
+        known = " ".join(str(error).split())
         raise Unavailable(
-            f"{pipeline.kernel}.wgsl ({given}): does not compile on {self._adapter_name}: {told}",
+            f"{pipeline.kernel}.wgsl ({given}): does not compile on {self._adapter_name}: {known}",
             hint="Take another variant in the kernel path.",
         ) from error
 

@@ -126,7 +126,7 @@ def read_findings(file: Path) -> Findings:
 
 
 def write_findings(file: Path, content: Findings) -> None:
-    """In one step, so that a run beside this one never reads half a file."""
+    """In one step, so that a run in parallel with this one never reads half a file."""
     data: bytes = msgspec.json.format(msgspec.json.encode(content), indent=1)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

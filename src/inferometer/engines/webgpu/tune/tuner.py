@@ -69,7 +69,7 @@ _POSITION = 512
 """Of decode steps: attention's best variant depends on it."""
 _BATCH = 4  # whole steps of a submit
 
-Said = Callable[[str], object]
+OnText = Callable[[str], object]
 _Timed = dict[tuple[TuneKey, int], list[float]]  # of a key's i-th candidate
 
 
@@ -80,7 +80,7 @@ def tune(
     path: KernelPath | None = None,
     file: Path | None = None,
     rounds: int = ROUNDS,
-    said: Said = lambda what: None,
+    on_text: OnText = lambda what: None,
 ) -> Sequence[Choice]:
     """Measure every candidate, and keep what was found. The executor is closed behind it.
 
@@ -91,7 +91,7 @@ def tune(
         path: None: that of the model's family.
         file: None: `tuning_file`.
         rounds: Times that the turn of each finalist comes.
-        said: Told what is being measured.
+        on_text: Called with what is being measured.
 
     Raises:
         Unavailable: The adapter has no timestamps.
@@ -103,15 +103,15 @@ def tune(
             hint="Leave --tune out: the kernel path's first choices run.",
         )
     target = tuning_file() if file is None else file
-    kept = read_findings(target)  # before the work, so that a wrong file is told first
+    kept = read_findings(target)  # before the work, so that a wrong file is reported first
     cut = _Cut(checkpoint)
     path = find_path(cut.spec.family) if path is None else path
     wanted = dict(tunable(path, cut.spec, executor.adapter, most_rows=_MOST_ROWS))
     try:
-        measured = _measure(cut, executor, path, wanted, rounds, said)
+        measured = _measure(cut, executor, path, wanted, rounds, on_text)
         choices = [_choose(key, candidates, measured[key]) for key, candidates in wanted.items()]
         if path.fused is not None:
-            choices.append(_compare_forms(checkpoint, executor, path, chooser_of(choices), rounds, said))
+            choices.append(_compare_forms(checkpoint, executor, path, chooser_of(choices), rounds, on_text))
     finally:
         executor.close()
     keys = {(each.op, each.n, each.k, each.is_decode) for each in choices}
@@ -142,10 +142,10 @@ _Wanted = Mapping[TuneKey, tuple[Candidate, ...]]
 
 
 def _measure(
-    cut: Checkpoint, executor: Executor, path: KernelPath, wanted: _Wanted, rounds: int, said: Said
+    cut: Checkpoint, executor: Executor, path: KernelPath, wanted: _Wanted, rounds: int, on_text: OnText
 ) -> dict[TuneKey, list[Measured]]:
     """Of each key the first candidate, then the finalists."""
-    said(f"tuning: {sum(map(len, wanted.values()))} candidates for {len(wanted)} shapes")
+    on_text(f"tuning: {sum(map(len, wanted.values()))} candidates for {len(wanted)} shapes")
     rough = _run(cut, executor, path, wanted, _LEAST_DECODED, backwards=False)
     steps = max(_LEAST_DECODED + 1, min(_DECODED, 2 * _DECODED // cut.spec.layers))
     finals: dict[TuneKey, tuple[Candidate, ...]] = {}
@@ -154,7 +154,7 @@ def _measure(
         finals[key] = (candidates[0], *(candidates[i] for i in order[:FINALISTS]))
     times: _Timed = {}
     for number in range(rounds):
-        said(f"tuning: the best of them, round {number + 1} of {rounds}")
+        on_text(f"tuning: the best of them, round {number + 1} of {rounds}")
         for key_of_times, found in _run(cut, executor, path, finals, steps, backwards=number % 2 == 1).items():
             times.setdefault(key_of_times, []).extend(found)
     return {
@@ -281,10 +281,10 @@ def _compare_forms(
     path: KernelPath,
     tuned: Tuned | None,
     rounds: int,
-    said: Said,
+    on_text: OnText,
 ) -> Choice:
     """Whole decode steps of all layers, in both forms in turns. The fused one stands where prefill would."""
-    said("tuning: decode in separate and in fused steps")
+    on_text("tuning: decode in separate and in fused steps")
 
     def in_form(form: Candidate) -> Tuned:
         def chosen(key: TuneKey, candidates: Sequence[Candidate]) -> tuple[Candidate, str] | None:

@@ -107,7 +107,7 @@ class FolderCheckpoint:
         return (stored.end - stored.start) // slot.shape[0] * (last - first)
 
     def _require_same_head(self, found: Mapping[str, StoredTensor]) -> str:
-        """A note of a head that is stored beside the table it is tied to; an InputError where it is another one.
+        """A note of a head that is stored next to the table it is tied to; an InputError where it is another one.
 
         Compared are the first, middle and last rows: the whole would be the largest read of all.
         """
@@ -122,7 +122,7 @@ class FolderCheckpoint:
                     f"{self.source}: {name}: expected the embedding's numbers (tie_word_embeddings), found others",
                     hint="Set tie_word_embeddings to false in config.json where the model has a head of its own.",
                 )
-        return f"{self.source}: {name} is stored beside the table that it is tied to; it isn't read"
+        return f"{self.source}: {name} is stored next to the table that it is tied to; it isn't read"
 
 
 def _place(

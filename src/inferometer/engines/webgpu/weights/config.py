@@ -1,4 +1,4 @@
-"""A `config.json` as a `ModelSpec`: what decides numbers, beside the dimensions that `architectures` reads.
+"""A `config.json` as a `ModelSpec`: what decides numbers, besides the dimensions that `architectures` reads.
 
 Source: transformers 5, `configuration_*.py` and `modeling_rope_utils.py`, for defaults and for both layouts of rope's
 fields (`rope_theta` with `rope_scaling`, and `rope_parameters`). What the engine can't compute exactly is refused.

@@ -89,11 +89,11 @@ def _bound(evidence: Evidence, row: dict[str, Any]) -> _Bound:
     if most is None:
         return _Bound()
     rate = most / slope_ns * 1e9
-    said = (
+    text = (
         f"Even with as many KV heads as heads and {_MOST_BYTES} bytes an element, that is {format_bytes(rate)}/s from "
         "the cache."
     )
-    return _Bound(sentences=(said,), is_sure=rate < _NO_GPU_IS_SLOWER)
+    return _Bound(sentences=(text,), is_sure=rate < _NO_GPU_IS_SLOWER)
 
 
 def _against_bandwidths(evidence: Evidence, slope_ns: float, size: float, of: str) -> _Bound:
@@ -109,8 +109,8 @@ def _against_bandwidths(evidence: Evidence, slope_ns: float, size: float, of: st
         f"{format_count(round(ratio))}x that {words}" if ratio >= 10 else f"{ratio:.1f}x that {words}"
         for ratio, (_, words) in zip(ratios, rates, strict=True)
     )
-    said = f"A position is {format_bytes(size)} of KV cache ({of}), so the slope is {each}."
-    return _Bound(ratios[0], (said,), is_sure=ratios[0] >= _FAR_ABOVE)
+    text = f"A position is {format_bytes(size)} of KV cache ({of}), so the slope is {each}."
+    return _Bound(ratios[0], (text,), is_sure=ratios[0] >= _FAR_ABOVE)
 
 
 def _bytes_of_position(evidence: Evidence) -> tuple[float | None, str]:

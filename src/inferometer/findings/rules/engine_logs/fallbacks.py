@@ -17,10 +17,10 @@ _OF_OTHERS = ("recorder", "selection", "profile")
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
-    said = pl.concat_str("variant", "reason", separator=" ", ignore_nulls=True).str.contains("(?i)fallback")
+    is_fallback = pl.concat_str("variant", "reason", separator=" ", ignore_nulls=True).str.contains("(?i)fallback")
     chosen = [
         f"{op} runs as {variant}, because: {reason}."
-        for op, variant, reason in evidence.selections.filter(said).select("op", "variant", "reason").unique(
+        for op, variant, reason in evidence.selections.filter(is_fallback).select("op", "variant", "reason").unique(
             maintain_order=True
         ).iter_rows()
     ]  # fmt: skip

@@ -26,8 +26,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         return
     chosen = set(evidence.selections["op"])
     variants = " ".join(evidence.selections["variant"])
-    said = [op for op in classes["op"].unique() if op in chosen or op in variants]
-    unsaid = classes.filter(~pl.col("op").is_in(said))
+    logged = [op for op in classes["op"].unique() if op in chosen or op in variants]
+    unsaid = classes.filter(~pl.col("op").is_in(logged))
     swapped = unsaid.filter(pl.col("class").is_in([name for name in unsaid["class"] if evidence.is_fused(name)]))
     if swapped.height:
         yield _swapped(evidence, swapped, chosen)
@@ -57,12 +57,12 @@ def _swapped(evidence: Evidence, swapped: pl.DataFrame, chosen: set[str]) -> Fin
 
 
 def _choices(evidence: Evidence) -> str:
-    said = evidence.selections.select("op", "variant").unique(maintain_order=True).iter_rows()
-    return f"Choices logged: {', '.join(f'{op} ({variant})' for op, variant in said) or 'none'}."
+    choices = evidence.selections.select("op", "variant").unique(maintain_order=True).iter_rows()
+    return f"Choices logged: {', '.join(f'{op} ({variant})' for op, variant in choices) or 'none'}."
 
 
 def _plan(evidence: Evidence) -> Iterator[str]:
-    """The plan as printed, beside how many operators the reports of decode name."""
+    """The plan as printed, next to how many operators the reports of decode name."""
     steps, kernels = evidence.number("kernel_path", "decode_steps"), evidence.number("kernel_path", "kernels")
     ops = evidence.class_times.filter(pl.col("phase") == "decode")["op"].n_unique()
     if steps is not None and kernels is not None and ops:

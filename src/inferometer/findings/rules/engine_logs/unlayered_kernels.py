@@ -1,6 +1,6 @@
 """Kernels whose labels tell neither layer nor how often they ran, in reports that have layers for others. `info`.
 
-Their time can't be told apart by layer, and a time per call needs the model's dimensions.
+Their time can't be distinguished by layer, and a time per call needs the model's dimensions.
 """
 
 from collections.abc import Iterator

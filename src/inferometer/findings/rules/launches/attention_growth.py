@@ -93,7 +93,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         share=share,
         next=(
             "Compare the growth with that of the context: see whether attention reads more of the KV cache than a step "
-            f"needs, and whether its kernel splits the cache over the GPU{launches.origins.said_of(first.node)}."
+            f"needs, and whether its kernel splits the cache over the GPU{launches.origins.describe_node(first.node)}."
         ),
     )
 
@@ -161,7 +161,7 @@ def _with_context(launches: "LaunchEvidence", rows: KernelRows, each: _Growing) 
     growth = launches.steps.growth.filter(pl.col("class") == rows.names[each.kernel], pl.col("slope_ns").is_not_null())
     for row in growth.iter_rows(named=True):
         yield (
-            f"With the context, it takes {row['slope_ns']:.3g} ns more a token for each KV position "
+            f"With the context, it takes {row['slope_ns']:.3g} ns more per token for each KV position "
             f"({row['low_ns']:.3g} to {row['high_ns']:.3g}, 95 %)."
         )
 

@@ -74,7 +74,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
             ),
             *(
                 (
-                    f"{rows.known[group['kernel']].short_name}{where.said(group['place'])}, "
+                    f"{rows.known[group['kernel']].short_name}{where.describe(group['place'])}, "
                     f"{_REASONS[group['reason']]}: {group['count']:,} launches, {format_duration(group['total_ns'])}."
                 )
                 for group in found.head(_SHOWN).iter_rows(named=True)
@@ -85,7 +85,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         share=share,
         next=(
             "Keep tensors in the type and layout that their kernels read, or let the kernel before write them so"
-            f"{where.said(first['place'])}."
+            f"{where.describe(first['place'])}."
         ),
         not_explained_by=frozenset() if _in_chains(launches, chosen) else frozenset({"unfused_elementwise"}),
     )

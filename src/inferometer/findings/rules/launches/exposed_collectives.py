@@ -1,14 +1,14 @@
 """Communication that no computation hides, by collective and message, and whether it waits for other ranks.
 
 The time is that in which a kernel that communicates runs and none that computes does, on the device with the largest
-share of its window in it; copies may run meanwhile. Which collective a kernel is of is told by what its source records,
-by its name, or by the op that called it; size, type and group only by the record. With several ranks, collectives that
-all of them leave together tell how much of their time is waiting for the rank that came last; the rest is the exchange
-itself.
+share of its window in it; copies may run meanwhile. Which collective a kernel is of is recognised by what its source
+records, by its name, or by the op that called it; size, type and group only by the record. With several ranks,
+collectives that all of them leave together tell how much of their time is waiting for the rank that came last; the rest
+is the exchange itself.
 
 What to do depends on the collective and its size. All-reduces of 512 KiB or less are bound by their latency: engines
-do them in one shot. Larger ones, all-gathers and reduce-scatters are bound by links and should run beside computation.
-A send or receive waits for its other side.
+do them in one shot. Larger ones, all-gathers and reduce-scatters are bound by links and should run in parallel with
+computation. A send or receive waits for its other side.
 
 Normal: tensor parallelism exchanges each layer's results twice, and nothing computes meanwhile: in generated runs 7 to
 10 % of the window with two ranks, 12 % with four, 17 % with eight. Fires from 20 % of the window: `low`; from 30 %
@@ -24,7 +24,7 @@ from inferometer.analyses.timeline.budget import COMMUNICATION, part_key
 from inferometer.analyses.timeline.collectives import ABOUT, bytes_per_s, work_collectives
 from inferometer.analyses.timeline.ranks import Ranks, compare_ranks
 from inferometer.analyses.timeline.work import at_place
-from inferometer.findings.evidence.communication import serves, told_collectives
+from inferometer.findings.evidence.communication import known_collectives, serves
 from inferometer.findings.evidence.exposed_time import sum_exposed
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.evidence.places import BusiestDevice, grave_place
@@ -89,13 +89,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     if grave is None:
         return
     place, exposed_ns, severity = grave
-    told = told_collectives(launches)
-    collectives = at_place(work_collectives(launches.device_work, told), place.rank, place.device)
+    known = known_collectives(launches)
+    collectives = at_place(work_collectives(launches.device_work, known), place.rank, place.device)
     messages = sum_exposed(launches, place, collectives, _MESSAGE, "compute")
     kinds = sum_exposed(launches, place, collectives, ("collective",), "compute")
     first = kinds.row(0, named=True)
     share = exposed_ns / place.window_ns
-    ranks = compare_ranks(launches.device_work, launches.devices, told) if told.height else launches.ranks
+    ranks = compare_ranks(launches.device_work, launches.devices, known) if known.height else launches.ranks
     waited, waited_share = _waited(ranks, place, int(collectives["dur_ns"].sum()))
     most = "mostly" if first["exposed_ns"] > _MOSTLY * exposed_ns else "the most of it"
     yield Finding(

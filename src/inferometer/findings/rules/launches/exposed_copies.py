@@ -1,9 +1,9 @@
 """Copies and memory sets that run while nothing else does on the device.
 
 The time is that in which a copy or set runs and no kernel does, on the device with the largest share of its window in
-it. Copies behind kernels cost no time and don't count. What each copied is told from its name, its rate from the bytes
-that were recorded of these very copies, hidden ones included: from pageable memory a copy is staged through a buffer
-and stays below 10 GB/s or so, pinned memory reaches 20 to 50 GB/s over PCIe 4 and 5.
+it. Copies behind kernels cost no time and don't count. What each copied is recognised from its name, its rate from the
+bytes that were recorded of these very copies, hidden ones included: from pageable memory a copy is staged through a
+buffer and stays below 10 GB/s or so, pinned memory reaches 20 to 50 GB/s over PCIe 4 and 5.
 
 Normal: a decode step copies a few hundred bytes of inputs and tokens, 1 or 2 μs each, together below 0.5 % of a step.
 Fires from 2 % of the window: `low`; from 5 % `medium`, from 15 % `high`.
@@ -49,7 +49,7 @@ _NEXT = (
     ),
     ("DeviceToHost", "Copy into pinned memory with hipMemcpyAsync on a stream of its own, and read it a step later."),
     ("memset", "Allocate with torch.empty what is written whole, and reuse buffers that must be zero."),
-    ("", "Write to the place where it is read, or give the copy a stream of its own beside the kernels."),
+    ("", "Write to the place where it is read, or give the copy a stream of its own, in parallel with the kernels."),
 )
 
 

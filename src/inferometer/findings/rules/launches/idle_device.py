@@ -155,11 +155,11 @@ def _together(worst: _Idle, gaps: pl.DataFrame, *, beside_launching: bool) -> Wo
     is_pause = pl.col("cause") == "launch_gap"
     kind = pl.when(is_pause).then(pl.lit("pauses")).otherwise(pl.col("kind").cast(pl.String)).alias("kind")
     sums = gaps.group_by(kind).agg(pl.col("gap_ns").sum()).sort("gap_ns", "kind", descending=[True, False])
-    told = "; ".join(f"{_OF_KIND[kind]} {format_duration(ns)}" for kind, ns in sums.iter_rows())
-    beside = " beside late launches one by one" if beside_launching else ""
+    known = "; ".join(f"{_OF_KIND[kind]} {format_duration(ns)}" for kind, ns in sums.iter_rows())
+    beside = " besides late launches one by one" if beside_launching else ""
     return Words(
         f"is idle {{share}} of its time{beside}, for several reasons",
-        (f"It is idle{beside} for {describe_size(worst.place, gaps)}: {told}.",),
+        (f"It is idle{beside} for {describe_size(worst.place, gaps)}: {known}.",),
         "See which gaps are the longest and what ended them: inferometer timeline.",
     )
 

@@ -9,10 +9,10 @@ The time has two parts, on the device where they have the largest share of its w
   2 to 5 μs, and a kernel that does nothing takes the device 1 to 2 μs: such kernels are launches more than work, even
   where the host is ahead.
 
-Work of graph replays doesn't count: one call queues it all. What a graph would save is an estimate, and said to be one:
-all of the gaps but what a replay leaves between its kernels. That is taken from the trace where it has replays, else
-1 μs, which is what captures from H100 and A100 show. Recording makes calls slower, Python stacks most of all: without a
-profiler the gaps are shorter.
+Work of graph replays doesn't count: one call queues it all. What a graph would save is an estimate, and reported as
+one: all of the gaps but what a replay leaves between its kernels. That is taken from the trace where it has replays,
+else 1 μs, which is what captures from H100 and A100 show. Recording makes calls slower, Python stacks most of all:
+without a profiler the gaps are shorter.
 
 Normal: eager steps of an 8B model spend 3 % on small kernels, replayed steps 0.3 to 1.1 %, of a 1B model with 4
 requests 2.6 %; eager decode of a small model is launch-bound, and that is a finding. Fires from 5 % of the window:

@@ -74,7 +74,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         ),
         size_ns=size_ns,
         share=share,
-        next=_advice(first, launches.origins.said_of_all(first["nodes"])),
+        next=_advice(first, launches.origins.describe_nodes(first["nodes"])),
     )
 
 
@@ -165,16 +165,16 @@ def _units(launches: "LaunchEvidence", kernels: pl.DataFrame) -> pl.Series:
 
 
 def _sentence(launches: "LaunchEvidence", row: dict[str, Any]) -> str:
-    name, place = decode(str(row["kernel"])).short_name, launches.origins.said_of_all(row["nodes"])
-    said = []
+    name, place = decode(str(row["kernel"])).short_name, launches.origins.describe_nodes(row["nodes"])
+    sentences = []
     if row["without"]:
         blocks = "1 block" if row["blocks"] == 1 else f"{row['blocks']:,} blocks"
-        said.append(f"{blocks} for {row['units']:,} multiprocessors")
+        sentences.append(f"{blocks} for {row['units']:,} multiprocessors")
     if not row["few"]:
-        said.append(f"{100 * row['occupancy']:.0f} % occupancy by the profiler's estimate")
+        sentences.append(f"{100 * row['occupancy']:.0f} % occupancy by the profiler's estimate")
     threads = "1 thread" if row["threads"] == 1 else f"{row['threads']:,} threads"
     times = "once" if row["count"] == 1 else f"{row['count']:,} launches, median {format_duration(row['median_ns'])}"
-    why = ", ".join([*said, f"{threads} in a block"])
+    why = ", ".join([*sentences, f"{threads} in a block"])
     return f"{name}{place}: {why}, {times}, {format_duration(row['total_ns'])} in all."
 
 

@@ -72,7 +72,10 @@ def _in_loops(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding]
                 f"{format_duration(size_ns)}{launches.a_step(size_ns)}; {format_duration(gaps_ns)} of that is gaps "
                 "between the launches."
             ),
-            *(_sentence(rows, where.said(kind["place"]), kind) for kind in kinds.head(_SHOWN).iter_rows(named=True)),
+            *(
+                _sentence(rows, where.describe(kind["place"]), kind)
+                for kind in kinds.head(_SHOWN).iter_rows(named=True)
+            ),
             (
                 "Whether a turn needs the one before it, the trace doesn't tell. If none does, one batched launch for "
                 f"each loop saves the gaps, and at most {format_duration(saved_ns)}, "
@@ -82,7 +85,7 @@ def _in_loops(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding]
         size_ns=size_ns,
         share=size_ns / wall_ns,
         next=(
-            f"See whether the turns are independent{where.said(kinds['place'][0])}; then one batched launch "
+            f"See whether the turns are independent{where.describe(kinds['place'][0])}; then one batched launch "
             "can replace the loop."
         ),
     )
@@ -117,7 +120,7 @@ def _in_layers(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding
     if severity is None:
         return
     count, first = int(again["count"].sum()), again.row(0, named=True)
-    place = launches.origins.said_of(first["node"])
+    place = launches.origins.describe_node(first["node"])
     yield Finding(
         rule=RULE.name,
         severity=severity,
@@ -130,7 +133,7 @@ def _in_layers(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[Finding
             ),
             *(
                 (
-                    f"{rows.known[row['kernel']].short_name}{launches.origins.said_of(row['node'])}: "
+                    f"{rows.known[row['kernel']].short_name}{launches.origins.describe_node(row['node'])}: "
                     f"{row['count']:,} launches, {format_duration(row['total_ns'])}."
                 )
                 for row in again.head(_SHOWN).iter_rows(named=True)

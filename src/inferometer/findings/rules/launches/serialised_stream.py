@@ -1,16 +1,16 @@
-"""A second stream that never runs beside the first, because each waits for the other's events.
+"""A second stream that never runs in parallel with the first, because each waits for the other's events.
 
 Looked at are kernels that compute and that calls of their own launched; the branches of a replayed graph, collectives
 and copies are not. Fires for a stream that has at least 5 % of the window in kernels if all of this holds:
 
-- less than 2 % of its time runs beside any other work of the device;
+- less than 2 % of its time runs in parallel with any other work of the device;
 - it takes turns with the first stream at least ten times, and the host has queued at least as many waits of streams for
   events (`cudaStreamWaitEvent`);
 - the first stream, too, has at least 5 % of the window.
 
 Streams that may overlap do so at their edges at least, so 2 % is little; without waits for events full kernels may just
-have left no room, and nothing is said. Whether the data need the order, a trace doesn't tell. Normal: no second stream,
-or one that overlaps. By its time's share of the window `low` from 5 %, `medium` from 15 %, `high` from 30 %.
+have left no room, and nothing is reported. Whether the data need the order, a trace doesn't tell. Normal: no second
+stream, or one that overlaps. By its time's share of the window `low` from 5 %, `medium` from 15 %, `high` from 30 %.
 """
 
 from collections.abc import Iterator
@@ -73,11 +73,15 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"stream {second.stream} {_seldom(second)} beside stream {second.first} on {place.name}: they take turns",
+        title=(
+            f"stream {second.stream} {_seldom(second)} in parallel with stream {second.first} on {place.name}: "
+            "they take turns"
+        ),
         evidence=(
             (
                 f"It works for {format_duration(second.busy_ns)}{launches.a_step(second.busy_ns)}, "
-                f"{format_share(share)} of the window; {format_duration(second.overlap_ns)} of that beside other work."
+                f"{format_share(share)} of the window; {format_duration(second.overlap_ns)} of that in parallel "
+                "with other work."
             ),
             (
                 f"It takes over {second.turns:,} times, and at the changes to and fro both idle "

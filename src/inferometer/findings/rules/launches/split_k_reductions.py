@@ -45,7 +45,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     products_ns = int(by_place["product_ns"].sum())
     beside = f", the products before them {format_duration(products_ns)}" if products_ns else ""
     of = "the GPU time of their steps" if len(launches.step_starts_ns) else "the GPU time"
-    place = where.said(by_place["place"][0])
+    place = where.describe(by_place["place"][0])
     yield Finding(
         rule=RULE.name,
         severity=severity,
@@ -96,7 +96,7 @@ def _sentence(rows: KernelRows, where: Origins, row: dict[str, int]) -> str:
     product = "" if row["product"] < 0 else f" after {rows.known[row['product']].short_name}"
     beside = format_share(row["total_ns"] / row["product_ns"]) if row["product_ns"] else ""
     against = f", {beside} of the products' time" if beside else ""
-    place, took = where.said(row["place"]), format_duration(row["total_ns"])
+    place, took = where.describe(row["place"]), format_duration(row["total_ns"])
     return f"{row['count']:,} reductions{product}{place}: {took}{against}."
 
 

@@ -86,7 +86,7 @@ def _charts(found: ModelBounds, phase: str | None) -> Iterator[Part]:
     yield Chart(f"S by class, {phase or 'steps'}", alt, data, layout, height=height)
     if without:
         lacking = f"{without:,} of {rows.height:,} classes have no bound"
-        yield Words(f"{lacking}: their part in the model isn't told.", "note")
+        yield Words(f"{lacking}: their part in the model isn't known.", "note")
 
 
 def _ticks(values: pl.Series) -> int | str:
@@ -106,4 +106,4 @@ def _alt(bounds: pl.DataFrame, own: pl.DataFrame, bandwidths: Sequence[float], l
     )
 
 
-SECTION = PageSection("bounds", 53, build)
+SECTION = PageSection("bounds", build, after="kernels", of_one_run=True)

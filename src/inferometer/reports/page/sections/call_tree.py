@@ -1,7 +1,7 @@
 """Who launched it: device time by callers, from named ranges, frames and modules through ops down to kernels.
 
 The chart has the heaviest nodes; of each node's children, those that are left out are one box, so widths still add up.
-The table beside it, for those who can't see or point at boxes, has the heaviest nodes in the tree's order.
+The table next to it, for those who can't see or point at boxes, has the heaviest nodes in the tree's order.
 """
 
 import re
@@ -43,7 +43,7 @@ _COLORS = {kind: color(i) for i, kind in enumerate((*_CALLERS, "kernel"))}
 _COLORS |= {"unknown": REST_COLOR, _ALL: _GROUND, _REST: _GROUND}
 _FOLDERS = re.compile(r"^[^(]*[/\\](?=[^/\\]*\.py)")
 _FILE = re.compile(r"^[^(]*\.py(?:\(\d+\): |:\d+ )")
-_WIDE = 0.2  # of all time: boxes from here on have room for a frame's file beside its function
+_WIDE = 0.2  # of all time: boxes from here on have room for a frame's file next to its function
 _HOVER = 500  # characters of a name that hovering shows
 _LEVEL_PX = 24
 _SPACE = "\u00a0"  # one that no line breaks at: a second line would not be indented
@@ -75,8 +75,8 @@ def _words(table: "CallTreeTable") -> Iterator[Part]:
         yield Words(_NOBODY, "warning")
     unknown = table.frame.filter(pl.col("kind") == "unknown").select("total_ns", "name").rows()
     if unknown:
-        said = [f"{format_duration(time_ns)} {name}" for time_ns, name in unknown]
-        yield Words(f"Not attributed: {'; '.join(said)}.", "note")
+        notes = [f"{format_duration(time_ns)} {name}" for time_ns, name in unknown]
+        yield Words(f"Not attributed: {'; '.join(notes)}.", "note")
     yield from (Words(text, "note") for text in table.notable)
 
 
@@ -88,7 +88,7 @@ class _Box:
     parent: str
     label: str
     whole: str
-    said: str
+    notes: str
     kind: str
     time_ns: int
 
@@ -102,7 +102,7 @@ def _chart(table: "CallTreeTable") -> Chart:
         "parents": [box.parent for box in boxes],
         "labels": [cut(box.label) for box in boxes],
         "values": [box.time_ns for box in boxes],
-        "text": [box.said for box in boxes],
+        "text": [box.notes for box in boxes],
         "customdata": [box.whole for box in boxes],
         "maxdepth": levels,
         "marker": {"colors": [_COLORS[box.kind] for box in boxes], "line": {"width": 1, "color": "var(--paper)"}},
@@ -129,21 +129,21 @@ _LEGEND = {
 
 def _boxes(table: "CallTreeTable") -> Iterator[_Box]:
     """All work, the heaviest nodes, then the rests: so each rest stands behind its siblings."""
-    said = f"{format_duration(table.total_ns)}; {format_share(table.attributed_ns / table.total_ns)} attributed"
-    yield _Box(_ALL, "", "all device work", "all device work", said, _ALL, table.total_ns)
+    notes = f"{format_duration(table.total_ns)}; {format_share(table.attributed_ns / table.total_ns)} attributed"
+    yield _Box(_ALL, "", "all device work", "all device work", notes, _ALL, table.total_ns)
     drawn = heaviest(table.frame, BOXES - 1)
     for row in table.frame.filter(drawn).iter_rows(named=True):
         label, whole = _short(row["kind"], row["name"]), cut(row["name"], _HOVER)
         if row["kind"] == "frame" and row["share"] < _WIDE:
             label = _FILE.sub("", label)
-        said = f"{row['kind']}: {_said(row['total_ns'], row['count'], table)}; self {format_duration(row['self_ns'])}"
-        yield _Box(str(row["node"]), _id(row["parent"]), label, whole, said, row["kind"], row["total_ns"])
+        notes = f"{row['kind']}: {_text(row['total_ns'], row['count'], table)}; self {format_duration(row['self_ns'])}"
+        yield _Box(str(row["node"]), _id(row["parent"]), label, whole, notes, row["kind"], row["total_ns"])
     nodes = table.frame.filter(drawn)["node"].implode()
     rests = table.frame.filter(~drawn).filter(pl.col("parent").is_null() | pl.col("parent").is_in(nodes))
     sums = rests.group_by("parent", maintain_order=True).agg(pl.len(), pl.col("total_ns", "count").sum())
     for parent, smaller, time_ns, count in sums.filter(pl.col("total_ns") > 0).iter_rows():
         words = f"({smaller:,} smaller)"
-        yield _Box(f"{_REST}{parent}", _id(parent), words, words, _said(time_ns, count, table), _REST, time_ns)
+        yield _Box(f"{_REST}{parent}", _id(parent), words, words, _text(time_ns, count, table), _REST, time_ns)
 
 
 def _id(node: int | None) -> str:
@@ -156,7 +156,7 @@ def _short(kind: str, name: str) -> str:
     return _FOLDERS.sub("", name) if kind == "frame" else name
 
 
-def _said(time_ns: int, count: int, table: "CallTreeTable") -> str:
+def _text(time_ns: int, count: int, table: "CallTreeTable") -> str:
     launches = f"{count:,} {'launch' if count == 1 else 'launches'}"
     return f"{format_duration(time_ns)}, {format_share(time_ns / table.total_ns)}; {launches}"
 
@@ -214,4 +214,4 @@ def _ranks(frame: pl.DataFrame) -> NDArray[np.int64]:
     return ranks
 
 
-SECTION = PageSection("call_tree", 65, build)
+SECTION = PageSection("call_tree", build, after="timeline", of_one_run=True)

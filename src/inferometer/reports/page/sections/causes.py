@@ -1,4 +1,4 @@
-"""Which metrics may have slowed the candidate, which only follow from that, and which stand beside it."""
+"""Which metrics may have slowed the candidate, which only follow from that, and which are next to it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -176,4 +176,4 @@ def _others(base: Sequence[Entity], candidate: Sequence[Entity]) -> Iterator[dic
             }
 
 
-SECTION = PageSection("causes", 30, build)
+SECTION = PageSection("causes", build, after="contributions")

@@ -143,4 +143,4 @@ def _not_drawn(flat: Sequence[_Key], untimed: Sequence[_Key], others: Sequence[_
             )
 
 
-SECTION = PageSection("compared_counters", 35, build)
+SECTION = PageSection("compared_counters", build, after="causes")

@@ -91,7 +91,7 @@ def _points(run: StepTable, cls: str) -> pl.DataFrame:
 def _chart(cls: str, runs: Sequence[StepTable], points: Sequence[pl.DataFrame]) -> Chart:
     unit = TimeUnit.of(max(float(each["token_ns"].to_numpy().max()) for each in points))
     data: list[dict[str, Any]] = []
-    said = []
+    text = []
     for side, (run, own) in enumerate(zip(runs, points, strict=True)):
         kept = own[keep_extremes(own["token_ns"].to_numpy(), _MOST)]
         data.append(
@@ -108,7 +108,7 @@ def _chart(cls: str, runs: Sequence[StepTable], points: Sequence[pl.DataFrame]) 
         )
         fit = run.growth.row(by_predicate=pl.col("class") == cls, named=True)
         if fit["slope_ns"] is None:
-            said.append(f"can't be told in the {SIDES[side]}")
+            text.append(f"can't be seen in the {SIDES[side]}")
             continue
         ends = own.select(low=pl.col("mean_kv").min(), high=pl.col("mean_kv").max()).row(0)
         data.append(
@@ -122,13 +122,13 @@ def _chart(cls: str, runs: Sequence[StepTable], points: Sequence[pl.DataFrame]) 
                 "showlegend": False,
             }
         )
-        said.append(f"{format_slope(fit['slope_ns'])} for each KV position in the {SIDES[side]}")
+        text.append(f"{format_slope(fit['slope_ns'])} for each KV position in the {SIDES[side]}")
     layout = {
         "xaxis": axis("KV positions that a token attends to, mean"),
         "yaxis": unit.axis("Time a token", rangemode="tozero"),
     }
     name = "GPU time of a decoded token" if cls == ALL else cut(cls, 80)
-    return Chart(name, f"Growth: {' and '.join(said)}.", data, layout, height=320)
+    return Chart(name, f"Growth: {' and '.join(text)}.", data, layout, height=320)
 
 
 def _symbol(side: int, *, hollow: bool) -> str:
@@ -148,4 +148,4 @@ def _table(runs: Sequence[StepTable]) -> Section:
     return Section("How classes grow, decode", _FIELDS, frame)
 
 
-SECTION = PageSection("compared_steps", 38, build)
+SECTION = PageSection("compared_steps", build, after="compared_counters")

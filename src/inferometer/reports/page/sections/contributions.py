@@ -47,7 +47,7 @@ _FIELDS = (
     Field("basis", "One line because of", "text"),
 )
 _SUMS = ("delta_ns", "base_ns", "candidate_ns")
-_BESIDE = "They run beside the device, on several threads at once: their times are not added to the step."
+_BESIDE = "They run in parallel with the device, on several threads at once: their times are not added to the step."
 
 
 def build(look: PageData) -> Block | None:
@@ -264,4 +264,4 @@ def _family_chart(shown: Sequence[FamilyLine], found: Comparison) -> Chart:
     return Chart("Kernel time by family, as recorded", alt, data, layout, 140 + 26 * len(shown))
 
 
-SECTION = PageSection("contributions", 25, build)
+SECTION = PageSection("contributions", build, after="step_times")

@@ -56,9 +56,9 @@ def _others(samples: pl.DataFrame, metrics: Sequence[str]) -> Iterator[Words]:
     value = pl.col("value")
     ranges = samples.group_by("metric").agg(value.min().alias("low"), value.max().alias("high"))
     known = {metric: (low, high) for metric, low, high in ranges.iter_rows()}
-    said = [f"{metric} ({_span(*known[metric])})" for metric in metrics[:_NAMED]]
+    text = [f"{metric} ({_span(*known[metric])})" for metric in metrics[:_NAMED]]
     more = f" and {len(metrics) - _NAMED:,} more" if len(metrics) > _NAMED else ""
-    yield Words(f"{len(metrics):,} more metrics: {', '.join(said)}{more}.", "note")
+    yield Words(f"{len(metrics):,} more metrics: {', '.join(text)}{more}.", "note")
 
 
 def _span(low: float, high: float) -> str:
@@ -154,4 +154,4 @@ def _slices(seconds: Values, most: int) -> Indices:
     return np.unique(np.searchsorted(seconds, edges, side="left"))
 
 
-SECTION = PageSection("counters", 80, build)
+SECTION = PageSection("counters", build, after="groups", of_one_run=True)

@@ -15,4 +15,4 @@ def _build(look: PageData) -> Block:
     return Block("facts", "Facts", [Facts(tuple(lines), heads=("Base", "Candidate"))])
 
 
-SECTION = PageSection("facts", 0, _build)
+SECTION = PageSection("facts", _build)

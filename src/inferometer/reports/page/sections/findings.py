@@ -51,4 +51,4 @@ def _point(finding: Finding, titles: Mapping[str, str]) -> Point:
     )
 
 
-SECTION = PageSection("findings", 10, _build)
+SECTION = PageSection("findings", _build, after="verdict")

@@ -72,7 +72,7 @@ def _tables(found: Groups) -> Iterator[Part]:
 
 
 def _names(groups: Sequence[Group]) -> list[str]:
-    """Each group's name, with its number where the name repeats: their kernels are told apart by it."""
+    """Each group's name, with its number where the name repeats: their kernels are distinguished by it."""
     names = [group.name for group in groups]
     return [name if names.count(name) == 1 else f"{name} #{i + 1}" for i, name in enumerate(names)]
 
@@ -107,13 +107,13 @@ def _point(group: Group, name: str) -> Point:
 
 def _refused(refused: Sequence[Refusal]) -> Points:
     """All reasons in one fold."""
-    said = [f"{' + '.join(map(_short, one.kernels))} ({one.count:,} launches): {one.why}" for one in refused[:_FOLDED]]
+    words = [f"{' + '.join(map(_short, one.kernels))} ({one.count:,} launches): {one.why}" for one in refused[:_FOLDED]]
     more = [f"{len(refused) - _FOLDED:,} more are in inferometer groups."] if len(refused) > _FOLDED else []
-    return Points([Point(f"{len(refused):,} that look like a group and are none", detail=[*said, *more])], "Refused")
+    return Points([Point(f"{len(refused):,} that look like a group and are none", detail=[*words, *more])], "Refused")
 
 
 def _short(kernel: str) -> str:
     return cut(decode(kernel).short_name)
 
 
-SECTION = PageSection("groups", 70, build)
+SECTION = PageSection("groups", build, after="call_tree", of_one_run=True)

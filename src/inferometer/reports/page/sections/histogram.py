@@ -139,4 +139,4 @@ def _drawn(one: _Durations, shade: str) -> list[dict[str, Any]]:
     return [bars, *marks]
 
 
-SECTION = PageSection("histogram", 55, build)
+SECTION = PageSection("histogram", build, after="bounds", of_one_run=True)

@@ -49,8 +49,8 @@ def build(look: PageData) -> Block | None:
     notes = [*tell_whole_graphs(look.kernels), *tell_printed_sums(look.kernels)]
     parts: list[Part] = [Words(text, "note") for text in notes]
     for table in tables[:TABLES]:
-        told = _with_names(table.frame)
-        parts += [*_charts(table, told), _grid(table, told)]
+        known = _with_names(table.frame)
+        parts += [*_charts(table, known), _grid(table, known)]
     if len(tables) > TABLES:
         rest = f"{len(tables) - TABLES:,} more tables of the source are not shown here: inferometer kernels --section."
         parts.append(Words(rest, "note"))
@@ -59,27 +59,27 @@ def build(look: PageData) -> Block | None:
 
 def _with_names(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows, the largest first, with what their names tell."""
-    told = decode_frame(frame["kernel"]).select("kernel", *_TELLS)
-    joined = frame.join(told, on="kernel", how="left", maintain_order="left")
+    known = decode_frame(frame["kernel"]).select("kernel", *_TELLS)
+    joined = frame.join(known, on="kernel", how="left", maintain_order="left")
     return joined.sort("total_ns", "kernel", descending=[True, False], nulls_last=True, maintain_order=True)
 
 
-def _grid(table: KernelTable, told: pl.DataFrame) -> Grid:
+def _grid(table: KernelTable, known: pl.DataFrame) -> Grid:
     *times, name = fields_of(table)
-    return Grid(Section(title_of(table), (*times, *_TOLD, name), told), group="family")
+    return Grid(Section(title_of(table), (*times, *_TOLD, name), known), group="family")
 
 
-def _charts(table: KernelTable, told: pl.DataFrame) -> Iterator[Chart]:
-    timed = _by_class(told) if table.steps else told
+def _charts(table: KernelTable, known: pl.DataFrame) -> Iterator[Chart]:
+    timed = _by_class(known) if table.steps else known
     timed = timed.filter(pl.col("total_ns") > 0)
     if timed.height:
         yield _bars(table, timed) if timed.height <= FEW else _tree(table, timed)
 
 
-def _by_class(told: pl.DataFrame) -> pl.DataFrame:
+def _by_class(known: pl.DataFrame) -> pl.DataFrame:
     """Labels that differ in their layers alone, as one."""
-    classes = {label: class_of_label(label) for label in told["kernel"]}
-    sums = told.group_by(pl.col("kernel").replace_strict(classes), maintain_order=True).agg(
+    classes = {label: class_of_label(label) for label in known["kernel"]}
+    sums = known.group_by(pl.col("kernel").replace_strict(classes), maintain_order=True).agg(
         pl.col("total_ns").sum(), pl.col("share").sum(), pl.col("family").first()
     )
     return sums.sort("total_ns", "kernel", descending=[True, False])
@@ -131,7 +131,7 @@ class _Node:
     label: str
     whole: str
     time_ns: int
-    said: str
+    text: str
     color: str
 
 
@@ -143,7 +143,7 @@ def _tree(table: KernelTable, timed: pl.DataFrame) -> Chart:
         "parents": [node.parent for node in nodes],
         "labels": [node.label for node in nodes],
         "values": [node.time_ns for node in nodes],
-        "text": [node.said for node in nodes],
+        "text": [node.text for node in nodes],
         "customdata": [node.whole for node in nodes],
         "marker": {"colors": [node.color for node in nodes], "line": {"width": 1, "color": _EDGE}},
         "textinfo": "label+text",
@@ -163,20 +163,20 @@ def _nodes(table: KernelTable, timed: pl.DataFrame) -> Sequence[_Node]:
     nodes = []
     for i, (family, family_ns) in enumerate(families.iter_rows()):
         shade = color(i)
-        nodes.append(_Node(f"f{i}", "", family, family, 0, _said(family_ns, table.total_ns), shade))
+        nodes.append(_Node(f"f{i}", "", family, family, 0, _text(family_ns, table.total_ns), shade))
         kernels = own.filter(pl.col("family") == family)
         for j, (kernel, time_ns) in enumerate(kernels.select("kernel", "total_ns").iter_rows()):
             label = cut(labels[kernel], _TILE)
-            nodes.append(_Node(f"f{i}k{j}", f"f{i}", label, kernel, time_ns, _said(time_ns, table.total_ns), shade))
+            nodes.append(_Node(f"f{i}k{j}", f"f{i}", label, kernel, time_ns, _text(time_ns, table.total_ns), shade))
         others = rest.filter(pl.col("family") == family)
         if others.height:
             words, time_ns = f"other {others.height:,} kernels", int(others["total_ns"].sum())
-            nodes.append(_Node(f"f{i}rest", f"f{i}", words, words, time_ns, _said(time_ns, table.total_ns), shade))
+            nodes.append(_Node(f"f{i}rest", f"f{i}", words, words, time_ns, _text(time_ns, table.total_ns), shade))
     return nodes
 
 
-def _said(time_ns: int, total_ns: int) -> str:
+def _text(time_ns: int, total_ns: int) -> str:
     return f"{format_duration(time_ns)}, {format_share(time_ns / total_ns)}"
 
 
-SECTION = PageSection("kernels", 50, build)
+SECTION = PageSection("kernels", build, after="step_classes", of_one_run=True)

@@ -37,4 +37,4 @@ def _point(loss: Loss) -> Point:
     return Point(describe_loss(loss), mark=loss.severity, tone=_TONES[loss.severity])
 
 
-SECTION = PageSection("losses", 15, _build)
+SECTION = PageSection("losses", _build, after="time_budget")

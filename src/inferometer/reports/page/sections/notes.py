@@ -28,4 +28,4 @@ def _build(look: PageData) -> Block:
     return Block("notes", "How to read this page", [Points([Point(text) for text in texts])])
 
 
-SECTION = PageSection("notes", 90, _build)
+SECTION = PageSection("notes", _build, after="counters")

@@ -32,7 +32,7 @@ _LACKING = (
 
 
 def build(look: PageData) -> Block | None:
-    """Nothing without steps: that section has said it."""
+    """Nothing without steps: that section has it."""
     table = look.steps
     if table is None:
         return None
@@ -117,11 +117,11 @@ def _named_buckets(steps: pl.Series, edges: Indices) -> list[Any]:
 
 
 def _layers(look: PageData, table: StepTable) -> Iterator[Chart]:
-    """Of the class with the most time in one phase, among those whose layers are told."""
-    told = table.classes.filter(pl.col("layers") > 1, pl.col("steps") > 1).sort("total_ns", "class", descending=True)
-    if told.is_empty():
+    """Of the class with the most time in one phase, among those whose layers are reported."""
+    known = table.classes.filter(pl.col("layers") > 1, pl.col("steps") > 1).sort("total_ns", "class", descending=True)
+    if known.is_empty():
         return
-    phase, name = told.select("phase", "class").row(0)
+    phase, name = known.select("phase", "class").row(0)
     steps = table.steps.filter(pl.col("phase").eq_missing(phase))["step"]
     cells = _layer_times(look, table, name).filter(pl.col("step").is_in(steps.to_list()))
     layers = sorted(cells["layer"].unique().to_list(), key=_layer_order)[: CELLS // 2]
@@ -161,4 +161,4 @@ def _layer_order(layer: str) -> tuple[int, str]:
     return (int(layer), "") if layer.isdecimal() else (10**9, layer)
 
 
-SECTION = PageSection("step_classes", 42, build)
+SECTION = PageSection("step_classes", build, after="steps", of_one_run=True)

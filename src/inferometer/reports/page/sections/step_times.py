@@ -99,4 +99,4 @@ def _about(changes: Changes) -> list[Part]:
     return words
 
 
-SECTION = PageSection("step_times", 20, build)
+SECTION = PageSection("step_times", build, after="losses")

@@ -40,8 +40,8 @@ def build(look: PageData) -> Block | None:
     table = look.steps
     if table is None:
         return Block("steps", _TITLE, lacking=_LACKING)
-    said = serving_of(look.trace, table.run)
-    table = table if said is None else table.beside(said)
+    logged = serving_of(look.trace, table.run)
+    table = table if logged is None else table.beside(logged)
     runs = f"Run {table.run} of {len(table.runs)} in the file: inferometer steps --run shows the others."
     parts: list[Part] = [Words(runs, "note")] if len(table.runs) > 1 else []
     parts += [Points([Point(text) for text in remarks_of(table)])] if remarks_of(table) else []
@@ -76,14 +76,14 @@ def _line(steps: pl.DataFrame, column: str, name: str, shade: str, unit: TimeUni
         "name": name,
         "x": rows["step"].to_list(),
         "y": unit.scaled(rows[column]),
-        "customdata": [_said(row) for row in rows.iter_rows(named=True)],
+        "customdata": [_text(row) for row in rows.iter_rows(named=True)],
         "line": {"color": shade, "width": 1.5},
         "marker": {"color": shade, "size": 4},
         "hovertemplate": f"step %{{x}}: {name} %{{y}} {unit.name}<br>%{{customdata}}<extra></extra>",
     }
 
 
-def _said(row: dict[str, Any]) -> str:
+def _text(row: dict[str, Any]) -> str:
     words = [row["phase"] or "phase not known"]
     words += [f"{row['tokens']:,} tokens"] if row["tokens"] is not None else []
     words += [f"context {row['context_len']:,}"] if row["context_len"] is not None else []
@@ -113,7 +113,7 @@ def _marks(steps: pl.DataFrame, column: str, unit: TimeUnit) -> dict[str, Any] |
 
 
 def _alt(table: StepTable) -> str:
-    said = []
+    stated = []
     for row in table.phases.iter_rows(named=True):
         times = [
             f"{format_duration(row[column])} {words}"
@@ -121,13 +121,13 @@ def _alt(table: StepTable) -> str:
             if row[column] is not None
         ]
         phase = row["phase"] or UNKNOWN_PHASE
-        said.append(f"{row['steps']:,} {phase}" + (f" (median {', '.join(times)})" if times else ""))
+        stated.append(f"{row['steps']:,} {phase}" + (f" (median {', '.join(times)})" if times else ""))
     disturbed = f"{len(table.disturbed):,} of {table.steps.height:,} steps are disturbed"
-    return f"Steps by phase: {'; '.join(said)}. {disturbed}."
+    return f"Steps by phase: {'; '.join(stated)}. {disturbed}."
 
 
 def _distributions(table: StepTable) -> Iterator[Part]:
-    """Of undisturbed steps, as the table's medians are; phases with one step have none, and that is said."""
+    """Of undisturbed steps, as the table's medians are; phases with one step have none, and that is reported."""
     quiet = table.steps.filter(~pl.col("disturbed"))
     longest = [quiet[column].max() for column, _, _ in _SERIES[:2]]
     unit = TimeUnit.of(max((float(time) for time in longest if isinstance(time, int)), default=0.0))
@@ -163,13 +163,13 @@ def _curves(steps: pl.DataFrame, phase: str, shade: str, unit: TimeUnit) -> Iter
 
 
 def _spread_alt(table: StepTable) -> str:
-    said = [
+    stated = [
         f"{row['phase'] or UNKNOWN_PHASE} steps take {format_duration(row['wall_median_ns'])} wall at the median and "
         f"{format_duration(row['wall_p95_ns'])} at the 95th percentile"
         for row in table.phases.iter_rows(named=True)
         if row["wall_median_ns"] is not None and row["used"] > 1
     ]
-    words = "; ".join(said) or "only GPU busy times are known"
+    words = "; ".join(stated) or "only GPU busy times are known"
     return f"{words[0].upper()}{words[1:]}."
 
 
@@ -232,4 +232,4 @@ def _points_and_line(
     }
 
 
-SECTION = PageSection("steps", 40, build)
+SECTION = PageSection("steps", build, after="compared_steps", of_one_run=True)

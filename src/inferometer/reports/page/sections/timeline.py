@@ -105,8 +105,8 @@ def _lanes(strip: Strip) -> list[tuple[str, list[float]]]:
             lanes.append((1 - float(busy.mean()), name, busy))
             continue
         lanes.append((-1.0, place, busy))
-        exposed = [(said, times[part]) for part, said in _EXPOSED.items() if (times[part] > _SEEN * length).any()]
-        lanes += [(0.0, f"{place}, {said}", time / length) for said, time in exposed]
+        exposed = [(stated, times[part]) for part, stated in _EXPOSED.items() if (times[part] > _SEEN * length).any()]
+        lanes += [(0.0, f"{place}, {stated}", time / length) for stated, time in exposed]
     if len(lanes) > LANES:
         lanes.sort(key=lambda lane: lane[0])
     return [(name, shares.tolist()) for _, name, shares in lanes]
@@ -164,4 +164,4 @@ def _stacked_bar(name: str, places: Sequence[str], values: Sequence[Any], unit: 
     }
 
 
-SECTION = PageSection("timeline", 60, build)
+SECTION = PageSection("timeline", build, after="histogram", of_one_run=True)

@@ -62,4 +62,4 @@ def _reservations(found: Comparison) -> Iterator[Part]:
         yield Words(remark, "note")
 
 
-SECTION = PageSection("verdict", 5, build)
+SECTION = PageSection("verdict", build, after="facts")

@@ -19,9 +19,9 @@ def ab_facts(found: PathComparison) -> list[tuple[str, str]]:
     facts = found.measured.facts
     lines = []
     for label, names in (("Model", ("model", "dtype")), ("Device", ("device", "device_name"))):
-        said = [str(facts[name]) for name in names if facts.get(name) is not None]
-        if said:
-            lines.append((label, ", ".join(said)))
+        stated = [str(facts[name]) for name in names if facts.get(name) is not None]
+        if stated:
+            lines.append((label, ", ".join(stated)))
     if all(facts.get(name) is not None for name in ("batch", "prompt_tokens", "new_tokens")):
         work = f"{facts['prompt_tokens']:,} tokens of prompt, {facts['new_tokens']:,} new ones"
         lines.append(("Work", work + (f", {facts['batch']:,} sequences" if facts["batch"] != 1 else "")))
@@ -106,16 +106,16 @@ def _verdicts(found: PathComparison) -> Iterator[str]:
             yield f"{arm}: nothing to compare."
             continue
         within = f" ({interval_in_words(root.interval)})" if root.interval else ""
-        said: list[str] = ["too few repetitions to tell" if root.verdict == "too few" else root.verdict]
+        stated: list[str] = ["too few repetitions to tell" if root.verdict == "too few" else root.verdict]
         if root.ratio:
-            said[0] += f", {root.ratio:.4g} times the time of {found.arms[0]}{within}"
+            stated[0] += f", {root.ratio:.4g} times the time of {found.arms[0]}{within}"
         if found.differences[arm]:
             first = found.differences[arm][0]
-            said.append(f"largest difference: {place_of(first, trunk)}, {_signed(first.difference_ns)}")
+            stated.append(f"largest difference: {place_of(first, trunk)}, {_signed(first.difference_ns)}")
         wrong = sum(row.operator is not None and row.versus[arm].error.failure is not None for row in found.rows)
         if wrong:
-            said.append(f"WRONG answers at {wrong} path{'s' if wrong > 1 else ''}")
-        yield f"{arm}: {'; '.join(said)}."
+            stated.append(f"WRONG answers at {wrong} path{'s' if wrong > 1 else ''}")
+        yield f"{arm}: {'; '.join(stated)}."
 
 
 def _signed(ns: int) -> str:

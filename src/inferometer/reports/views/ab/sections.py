@@ -132,7 +132,7 @@ def _tree_notes(found: PathComparison) -> Iterator[str]:
     if any(row.versus[arm].error.normalised_error is not None for row in found.rows for arm in row.versus):
         yield "Error: norm of the difference over that of the base's answer on the same inputs; the worst call below."
     if any(each.layers for row in found.rows for each in row.arms.values()):
-        yield "Layers are added up; the shortest and the longest stand beside. Each its own: --layers apart."
+        yield "Layers are added up; the shortest and the longest are listed, too. Each its own: --layers apart."
     some = [
         row.path
         for row in found.rows

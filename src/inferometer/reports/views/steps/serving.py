@@ -81,7 +81,7 @@ def _token(beside: ServingBeside) -> Iterator[str]:
 
 def _beyond(outside: float, whole: float) -> Iterator[str]:
     if outside < 0:
-        yield "The recorded steps take all of it, and a little more: nothing beyond them can be told."
+        yield "The recorded steps take all of it, and a little more: nothing beyond them can be known."
     elif outside >= _EXPLAINED * whole:
         yield (
             f"{_of(outside, whole)} passes beyond the recorded steps: a sequence sat steps out (preempted, behind "
@@ -103,7 +103,7 @@ def _first_token(beside: ServingBeside) -> Iterator[str]:
         return
     takes = f"The first token takes {format_duration(whole)} ({statistic})"
     if walls.is_empty():
-        yield f"{takes}; no prefill step was recorded to set it beside."
+        yield f"{takes}; no prefill step was recorded to compare it with."
         return
     wall = walls.mean() if statistic == "mean" else walls.median()
     rest, step = beside.first_token("rest", statistic), wall if isinstance(wall, int | float) else 0.0
@@ -135,15 +135,15 @@ def _throughput(beside: ServingBeside) -> Iterator[str]:
     rate, ratio = beside.steps_tokens_per_s, beside.throughput_ratio
     if rate is not None and ratio is not None:
         whose, share = "log" if beside.serving.tool == ENGINE_LOG else "benchmark", format_share(ratio)
-        said = f"The {whose}'s output is {share} of the {format_sample(rate)} tokens/s that the recorded steps give"
+        text = f"The {whose}'s output is {share} of the {format_sample(rate)} tokens/s that the recorded steps give"
         if ratio > _MORE and whose == "log":
-            yield f"{said}: its rate leaves out the time between steps, or is of another run."
+            yield f"{text}: its rate leaves out the time between steps, or is of another run."
         elif ratio > _MORE:
-            yield f"{said}: the server has several replicas, or the trace is of another load."
+            yield f"{text}: the server has several replicas, or the trace is of another load."
         elif beside.serving.decode_tokens_per_s is None:
-            yield f"{said}: it counts the start and the end of the run, and prefills that weren't recorded."
+            yield f"{text}: it counts the start and the end of the run, and prefills that weren't recorded."
         else:
-            yield f"{said}."
+            yield f"{text}."
     has, decoding = beside.load.sequences, beside.load.decoding
     if beside.refusals or has is None or not decoding:
         return
@@ -157,7 +157,7 @@ def _throughput(beside: ServingBeside) -> Iterator[str]:
 def _untold(beside: ServingBeside) -> Iterator[str]:
     intervals, found = beside.intervals, beside.step_latency
     if intervals.walls_ns.is_empty():
-        yield "No step is known to make tokens, so nothing can be set beside the time between tokens."
+        yield "No step is known to make tokens, so nothing can be compared with the time between tokens."
         return
     if beside.load.tokens is None:
         yield (
@@ -167,7 +167,7 @@ def _untold(beside: ServingBeside) -> Iterator[str]:
     elif found is None:
         yield "The benchmark tells no time between tokens."
     if intervals.runs_ahead:
-        yield "The host runs ahead of the GPU: how long steps last says nothing, so parts are told from their starts."
+        yield "The host runs ahead of the GPU: the length of steps says nothing, so parts come from their starts."
     if intervals.overlaps:
         yield "Steps overlap in the trace: the time that lies in no step is less than it seems."
     if intervals.frame.is_empty():

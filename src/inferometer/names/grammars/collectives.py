@@ -1,7 +1,8 @@
 """Kernels that move data between devices: NCCL, RCCL, DeepEP, custom all-reduce of the engines.
 
-Which kernels do is told by `communication.find_collective`; here they get their library and types. NCCL links a few
-specialisations only, so the algorithm and protocol in its names aren't always what ran: they become flags, inferred.
+Which kernels do is recognised by `communication.find_collective`; here they get their library and types. NCCL links a
+few specialisations only, so the algorithm and protocol in its names aren't always what ran: they become flags,
+inferred.
 """
 
 import re
@@ -9,10 +10,10 @@ from functools import lru_cache
 
 from inferometer.names.communication import find_collective
 from inferometer.names.dtypes import FLOATS, TYPES, first_dtype
+from inferometer.names.grammars.words import find_arch, is_triton_style
 from inferometer.names.kernel_name import Evidence, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
-from inferometer.names.words import find_arch, is_triton_style
 
 _TYPE_WORD = re.compile(r"_(bf16|fp16|f16|f32|fp32)(?=_|$)")
 _HINTS = re.compile(

@@ -8,10 +8,10 @@ unless a `ck_tile` variant is an argument.
 import re
 
 from inferometer.names.dtypes import FLOATS, first_dtype
+from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName, numbers
 from inferometer.names.short_names import short
-from inferometer.names.words import find_family
 
 _STARTS: tuple[tuple[str, Family], ...] = (
     ("kn_entry_", "rope"),

@@ -137,7 +137,7 @@ def data_type(arguments: tuple[str, ...], family: Family | None) -> str | None:
 
 
 def read(name: ParsedName) -> KernelName | None:
-    """A name that no grammar and no list knows: the family by its words; of the library nothing is said."""
+    """A name that no grammar and no list knows: the family by its words; of the library nothing is reported."""
     is_triton = is_triton_style(name)
     family = find_family(_CONSTANTS.sub("", name.function[:300]) if is_triton else name.function)
     if is_triton:

@@ -10,10 +10,10 @@ from functools import lru_cache
 
 from inferometer.names.dtypes import FLOATS, TYPES, dtype_of, first_dtype
 from inferometer.names.function_lists import known_spaces
+from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName, last_word, split_template
 from inferometer.names.short_names import short
-from inferometer.names.words import find_family
 
 _POINTWISE = {  # where the functor stands among the arguments
     "vectorized_elementwise_kernel": 1,

@@ -10,10 +10,10 @@ import re
 
 from inferometer.names.cutlass_generated import read_procedural
 from inferometer.names.dtypes import FLOATS, TYPES, dtype_of, product
+from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName, arguments_of, last_word, split_template
 from inferometer.names.short_names import short, size
-from inferometer.names.words import find_family
 
 _IS_FLASH = re.compile(r"(?:\w+::)?(?:enable_\w+<)?flash::(?!enable)|flash::enable_\w+<flash::")
 _WRAPPERS = frozenset({"Kernel", "Kernel2", "device_kernel", "device_kernel_unordered"})

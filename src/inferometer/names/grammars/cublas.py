@@ -8,10 +8,10 @@ Three generators: `ampere_bf16_s16816gemm_bf16_64x64_…_stages_64x6_tn`, `sm90_
 import re
 
 from inferometer.names.dtypes import FLOATS, NARROW, TYPES, dtype_of, first_dtype
+from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short, size
-from inferometer.names.words import find_family
 
 ARCHES = {"maxwell": "sm50", "volta": "sm70", "turing": "sm75", "ampere": "sm80", "hopper": "sm90"}
 INSTRUCTIONS = {

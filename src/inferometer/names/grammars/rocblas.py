@@ -1,4 +1,4 @@
-"""rocBLAS's own kernels, beside those that Tensile generates: `rocblas_<operation>_kernel<…>`.
+"""rocBLAS's own kernels, besides those that Tensile generates: `rocblas_<operation>_kernel<…>`.
 
 Source: rocBLAS's public repository. The skinny products that bypass Tensile (gemv, dot) count as gemm, as their
 cuBLAS counterparts do; scaling by beta is a part of a product.

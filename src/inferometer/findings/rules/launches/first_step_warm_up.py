@@ -113,7 +113,7 @@ def _before(launches: "LaunchEvidence", steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _slow(first: pl.DataFrame, later: pl.DataFrame, prepared: pl.DataFrame) -> Iterator[_Slow]:
-    """The slow steps at the beginning; a step of which nothing can be said doesn't end them."""
+    """The slow steps at the beginning; a step of which nothing is known doesn't end them."""
     for step in first.iter_rows(named=True):
         wall_ns = step["wall_ns"]
         if step["step"] is None:
@@ -155,12 +155,12 @@ def _preparing(launches: "LaunchEvidence", steps: pl.DataFrame) -> pl.DataFrame:
     times = [pl.col(*THREAD, "start_ns"), (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")]
     calls = launches.trace.calls.filter(inside).select(pl.col("api").alias("name"), *times).collect()
     kinds = {name: _kind(name) for name in calls["name"].unique()}
-    told = calls.with_columns(pl.col("name").replace_strict(kinds, return_dtype=pl.String).alias("what"))
+    known = calls.with_columns(pl.col("name").replace_strict(kinds, return_dtype=pl.String).alias("what"))
     frames = launches.trace.frames.filter(inside).select(pl.col("frame").alias("name"), *times).collect()
     compilers = [name for name in frames["name"].unique() if name and is_compiling(name)]
     compiling = frames.filter(pl.col("name").is_in(compilers)).with_columns(pl.lit("compiling or tuning").alias("what"))
     columns = ("what", "name", *THREAD, "start_ns", "end_ns")
-    every = pl.concat([told.drop_nulls("what").select(columns), compiling.select(columns)])
+    every = pl.concat([known.drop_nulls("what").select(columns), compiling.select(columns)])
     every = every.sort("what", *THREAD, "start_ns", "end_ns", descending=[*[False] * (2 + len(THREAD)), True])
     open_until = pl.col("end_ns").cum_max().shift().over("what", *THREAD)
     outer = every.filter((pl.col("start_ns") >= open_until).fill_null(value=True))

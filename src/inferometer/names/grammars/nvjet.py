@@ -21,7 +21,7 @@ _NAME = re.compile(
 )
 _LETTERS = {"t": "bf16", "h": "fp16", "s": "fp32", "q": "fp8_e4m3", "r": "fp8_e5m2", "b": "int8", "d": "fp64"}
 _LAYOUT = re.compile(r"[NT]{2,3}[nt]?")
-_FOUR_BITS = {"Avec16UE4M3": "nvfp4", "Avec32UE8M0": "mxfp4"}  # letter `o`, told apart by the scales of its blocks
+_FOUR_BITS = {"Avec16UE4M3": "nvfp4", "Avec32UE8M0": "mxfp4"}  # letter `o`, distinguished by the scales of its blocks
 _EIGHT_BITS = re.compile(r"Avec32(?:MnK4)?UE8M0")
 _FUSED = re.compile(r"(relu|gelu)?(aux)?(bias)?")
 _PLAIN = {"h", "v", "bz", "badd", "splitK", "coopA", "coopB", "bias", ""}
@@ -103,7 +103,7 @@ def _dtype(letters: str, words: list[str], *, is_tf32: bool) -> str | None:
 
 
 def _fused(words: list[str]) -> tuple[str, ...]:
-    """What the epilogue does beside the product: `reluauxbias` is bias, then relu whose mask is kept."""
+    """What the epilogue does besides the product: `reluauxbias` is bias, then relu whose mask is kept."""
     match = next((match for word in words if word and (match := _FUSED.fullmatch(word))), None)
     return () if match is None else tuple(word for word in (match[3], match[1]) if word)
 

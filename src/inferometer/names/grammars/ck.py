@@ -8,10 +8,10 @@ types in a `…Problem<…>`. CK stores bf16 as `unsigned short`; `unsigned char
 import re
 
 from inferometer.names.dtypes import NARROW, dtype_of, product
+from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName, last_word, numbers, split_template
 from inferometer.names.short_names import short, size
-from inferometer.names.words import find_family
 
 _TYPES = {
     "unsigned short": "bf16", "ushort": "bf16", "f8_t": "fp8_e4m3", "f8_fnuz_t": "fp8_e4m3", "f8_ocp_t": "fp8_e4m3",

@@ -8,8 +8,8 @@ just the first two are read. The causal flag isn't the phase: decode sets it too
 import re
 from itertools import takewhile
 
-from inferometer.names.cutlass import unwrap
 from inferometer.names.dtypes import FLOATS, first_dtype
+from inferometer.names.grammars.cutlass import unwrap
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName, last_word, split_template, tuple_numbers
 from inferometer.names.short_names import short, size

@@ -10,7 +10,7 @@ from tests.findings.kernel_traces import HEALTHY, ask, generated
 from tests.traces import trace_of
 
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
-from inferometer.findings.rules.steps.first_step_warm_up import RULE, _before
+from inferometer.findings.rules.launches.first_step_warm_up import RULE, _before
 from inferometer.trace.trace import Trace
 
 MS = 1_000_000

@@ -12,10 +12,10 @@ from inferometer.names.function_lists import (
     known_spaces,
     template_functions,
 )
+from inferometer.names.grammars.words import data_type, find_arch, find_family, type_of_traits
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
-from inferometer.names.words import data_type, find_arch, find_family, type_of_traits
 
 _SPACE_FAMILIES: dict[str, dict[Family, Family]] = {  # what a word means in these namespaces
     "marlin_moe_wna16": {"gemm": "grouped_gemm"},

@@ -7,10 +7,10 @@ the generator of cuBLAS made (`…_cudnn`, `ampere_scudnn_…`) are read in `cub
 import re
 
 from inferometer.names.dtypes import FLOATS, first_dtype
+from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short, size
-from inferometer.names.words import find_family
 
 _SDPA = re.compile(r"_sdpa_(?:sm(?P<arch>\d+)_)?(?P<rest>\w*)")
 _TILE = re.compile(r"knob_\w{1,40}?_(\d+)x(\d+)x(\d+)")

@@ -7,10 +7,10 @@ configuration, `trampoline_kernel<…wrapped_scan_config<…>>`.
 import re
 
 from inferometer.names.dtypes import dtype_of, first_dtype
+from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName, last_word, split_template
 from inferometer.names.short_names import short
-from inferometer.names.words import find_family
 
 _KINDS: tuple[tuple[str, Family], ...] = (
     ("Reduce", "reduction"),

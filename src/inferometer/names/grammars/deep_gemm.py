@@ -7,10 +7,10 @@ that look like one after the groups, the stages the first small number after the
 import re
 
 from inferometer.names.dtypes import TYPES, dtype_of, product
+from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName, numbers
 from inferometer.names.short_names import short, size
-from inferometer.names.words import find_family
 
 _GROUPED = re.compile(r"GemmType\)[12345]|GemmType::(?:M?Grouped|KGrouped)")
 _SWIZZLES = (0, 16, 32, 64, 128)

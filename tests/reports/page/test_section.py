@@ -1,0 +1,40 @@
+"""Sections stand where they ask to, and a page of two runs says which show one."""
+
+import pytest
+
+from inferometer.errors import InferometerError, UnknownName
+from inferometer.reports.page.section import PageSection, in_order, page_sections
+
+
+def order(**after: str) -> list[str]:
+    sections = {name: PageSection(name, lambda look: None, after=place) for name, place in after.items()}
+    return [section.name for section in in_order(sections)]
+
+
+def test_our_sections_begin_with_the_facts_and_end_with_the_notes() -> None:
+    names = [section.name for section in page_sections()]
+    assert (names[0], names[-1]) == ("facts", "notes")
+    assert names.index("kernels") < names.index("bounds") < names.index("timeline")
+
+
+def test_a_section_of_another_package_stands_right_behind_the_one_that_it_names() -> None:
+    assert order(a="", b="a", c="b", d="c", own="b") == ["a", "b", "own", "c", "d"]
+
+
+def test_two_behind_the_same_one_stand_by_name() -> None:
+    assert order(a="", z="a", y="a") == ["a", "y", "z"]
+
+
+def test_a_section_may_begin_the_page() -> None:
+    assert order(facts="", verdict="facts", early="") == ["early", "facts", "verdict"]
+
+
+def test_a_section_behind_one_that_is_not_there_is_refused_with_the_names_that_are() -> None:
+    with pytest.raises(UnknownName, match='unknown section "kernel"') as found:
+        order(kernels="", own="kernel")
+    assert found.value.known[0] == "kernels"
+
+
+def test_a_circle_is_named() -> None:
+    with pytest.raises(InferometerError, match="found a circle: b, c"):
+        order(a="", b="c", c="b")
