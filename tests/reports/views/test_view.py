@@ -85,7 +85,7 @@ def test_json_is_the_data_with_what_the_view_adds_before_the_losses(monkeypatch:
         sections=lambda _: (), remarks=lambda _: ("so",), remarks_in_json=True, in_json=lambda _: {"said": "it"}
     )
     monkeypatch.setattr(module, "find", lambda *_: shown)
-    assert [*json_of(result).items()] == [("first", 1), ("remarks", ["so"]), ("said", "it"), ("losses", {})]
+    assert [*json_of(result).items()] == [("first", 1), ("said", "it"), ("remarks", ["so"]), ("losses", {})]
     plain: View[Ours] = View(sections=lambda _: ())
     monkeypatch.setattr(module, "find", lambda *_: plain)
     assert json_of(result) == result.as_json()

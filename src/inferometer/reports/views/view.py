@@ -32,7 +32,7 @@ class View(Generic[R]):
         facts: Lines above the tables: a label and its text.
         remarks: Sentences for the reader, the most important first.
         remarks_in_json: Whether `--json` has `remarks` after what `as_json()` gives.
-        in_json: What else it has then; a key of `as_json()` is replaced. Losses stay last.
+        in_json: What else it has then, before the losses; a key of `as_json()` is replaced.
         table: All rows as one table, exact, for spreadsheets; None: the first section is that.
     """
 
@@ -79,5 +79,9 @@ def json_of(result: Result) -> dict[str, Any]:
     """Everything as plain data, as `--json` prints it: `as_json()`, with sentences where the view adds them."""
     data, view = result.as_json(), view_of(result)
     more = {**({"remarks": [*view.remarks(result)]} if view.remarks_in_json else {}), **view.in_json(result)}
-    last = {"losses": data["losses"]} if more and "losses" in data else {}
-    return {key: value for key, value in data.items() if key not in {*more, *last}} | more | last
+    added = {key: value for key, value in more.items() if key not in data}
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        found |= added if key == "losses" else {}
+        found[key] = more.get(key, value)
+    return found | added
