@@ -21,6 +21,7 @@ ADDED = {
     f"{PACKAGE}/findings/rules/launches/repeated_set_up.py": ("inferometer.findings", "RULE"),
     f"{PACKAGE}/backends/functional.py": ("inferometer.backends", "BACKEND"),
     f"{PACKAGE}/reports/page/sections/devices.py": ("inferometer.reports.page.sections", "SECTION"),
+    f"{PACKAGE}/reports/views/streams.py": ("inferometer.reports.views", "VIEW"),
 }
 """Files of the page, and what a package's entry point says of each: group and object."""
 
@@ -31,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("site")
     points: dict[str, list[str]] = {}
     for file, (group, constant) in ADDED.items():
-        module = f"visiting_{Path(file).stem}"
+        module = f"visiting_{Path(file).parent.name}_{Path(file).stem}"
         (root / f"{module}.py").write_text(BLOCKS[file].replace(ANALYSIS, "visiting_analysis"), "utf-8")
         points.setdefault(group, []).append(f"{Path(file).stem} = {module}:{constant}")
     (root / "visiting_analysis.py").write_text(BLOCKS[f"{PACKAGE}/analyses/tables/streams.py"], "utf-8")
