@@ -19,6 +19,7 @@ ADDED = {
     f"{PACKAGE}/formats/kernel_csv.py": ("inferometer.formats", "FORMAT"),
     f"{PACKAGE}/commands/streams.py": ("inferometer.commands", "run"),
     f"{PACKAGE}/findings/rules/launches/repeated_set_up.py": ("inferometer.findings", "RULE"),
+    f"{PACKAGE}/operators/catalogue/square.py": ("inferometer.operators", "OPERATOR"),
     f"{PACKAGE}/backends/functional.py": ("inferometer.backends", "BACKEND"),
     f"{PACKAGE}/reports/page/sections/devices.py": ("inferometer.reports.page.sections", "SECTION"),
     f"{PACKAGE}/reports/views/streams.py": ("inferometer.reports.views", "VIEW"),
@@ -82,6 +83,18 @@ def test_a_section_stands_behind_the_one_that_it_names(site: Path) -> None:
     inferometer(site, "report", SAMPLE, "-o", "page.html", "--force")
     page = (site / "page.html").read_text("utf-8")
     assert 0 < page.index("Launches by device") < page.index("How to read this page")
+
+
+def test_an_operator_is_listed_after_those_with_published_shapes(site: Path) -> None:
+    assert inferometer(site, "operators", "--csv").splitlines()[-1].startswith("square,0")
+    assert "runs 2 small shapes of its own" in inferometer(site, "operators", "square")
+    assert "square" not in inferometer(site, "leaderboard", "--json")
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs the extra torch")
+def test_a_kernel_for_an_operator_is_judged(site: Path) -> None:
+    (site / "mine.py").write_text("def square(x):\n    return x * x\n")
+    assert "right: 2 of 2 shapes" in inferometer(site, "bench", "square", "--candidate", "mine.py")
 
 
 def test_a_backend_is_in_the_help(site: Path) -> None:

@@ -83,8 +83,10 @@ class Catalogued:
         """Shapes that the launch binds."""
         return sum(shape.is_launch_bound for shape in self.shapes)
 
-    def binding(self) -> str:
-        """What binds most of the shapes that the launch doesn't bind."""
+    def binding(self) -> str | None:
+        """What binds most of the shapes that the launch doesn't bind; None without shapes."""
+        if not self.shapes:
+            return None
         found = Counter(shape.bounds.binding for shape in self.shapes if not shape.is_launch_bound)
         return found.most_common(1)[0][0] if found else "launch"
 

@@ -172,13 +172,14 @@ def make_leaderboard(
     """The catalogue on the published platforms and on `devices`.
 
     Args:
-        operators: The most important first.
+        operators: The most important first; those without published shapes are passed over.
         devices: Others, in order; one that is there already is passed over.
         device_of: The device of a name, for the published platforms.
     """
     published = [device_of(name) for name in sorted(PLATFORMS, key=lambda name: name != DEPLOYED)]
     every = {device.name: device for device in (*published, *devices)}
-    platforms = [_platform(operators, device, device_of) for device in every.values()]
+    known = [operator for operator in operators if operator.catalogue().shapes]
+    platforms = [_platform(known, device, device_of) for device in every.values()]
     return Leaderboard(tuple(platforms), Losses(ALL_TABLES))
 
 

@@ -33,8 +33,8 @@ class Headline:
     """
 
     index: int | None
-    regime: Regime
-    arithmetic_intensity: float
+    regime: Regime | None
+    arithmetic_intensity: float | None
     t_sol_ns: dict[str, float]
     t_prod_ns: float
 
@@ -59,15 +59,18 @@ def arithmetic_intensity(operator: Operator, shape: Shape) -> float:
     return (cost.flops or 0) / (cost.read_bytes + (cost.written_bytes or 0))
 
 
-def regime_of(operator: Operator) -> Regime:
-    """Compute, memory or indexing: by the upper median of the intensity over all shapes."""
+def regime_of(operator: Operator) -> Regime | None:
+    """Compute, memory or indexing: by the upper median of the intensity over all shapes; None without any."""
     middle = median_intensity(operator)
+    if middle is None:
+        return None
     return "C" if middle > _MOST_MEMORY else "I" if middle < _MOST_INDEXING else "M"
 
 
-def median_intensity(operator: Operator) -> float:
-    """Upper median over all shapes."""
-    return upper_median([arithmetic_intensity(operator, shape) for shape in operator.catalogue().shapes])
+def median_intensity(operator: Operator) -> float | None:
+    """Upper median over all shapes; None where none is published."""
+    found = [arithmetic_intensity(operator, shape) for shape in operator.catalogue().shapes]
+    return upper_median(found) if found else None
 
 
 def median_sol_fraction(operator: Operator) -> float:

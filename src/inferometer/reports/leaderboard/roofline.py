@@ -72,7 +72,9 @@ def _dots(platform: Platform) -> Iterator[_Dot]:
             if flops and work.moved_bytes and time_ns:
                 intensity, rate = flops / work.moved_bytes, 1e9 * flops / time_ns
                 texts = [f"{each.operator.name} #{shape.shape.index}", shape.shape.label, _times(shape)]
-                yield _Dot(each.operator.name, regime_of(each.operator), shape.is_launch_bound, intensity, rate, texts)
+                yield _Dot(
+                    each.operator.name, regime_of(each.operator) or "", shape.is_launch_bound, intensity, rate, texts
+                )
 
 
 def _times(shape: BoundShape) -> str:

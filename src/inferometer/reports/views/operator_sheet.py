@@ -22,6 +22,8 @@ _SPARE = {"launch": 3, "dependency": 6, "matrix": 4, "vector": 4, "special": 5, 
 
 def _facts(sheet: OperatorSheet) -> Sequence[tuple[str, str]]:
     known, operator = sheet.found.operator.catalogue(), sheet.found.operator
+    if not known.shapes:
+        return [("Operator", f"{operator.name} (no published shapes)"), ("Does", operator.summary)]
     share, seen = format_share(sheet.found.normalised), f"{known.profiles:,} of {PROFILES:,} profiles"
     regime = f"{regime_of(operator)}, {median_intensity(operator):.4g} FLOP/byte"
     return [
@@ -70,6 +72,9 @@ def _published() -> Sequence[Field]:
 
 
 def _notes(sheet: OperatorSheet) -> Sequence[str]:
+    if not sheet.found.shapes:
+        own = sheet.found.operator
+        return [f"None is published: `inferometer bench {own.name}` runs {len(own.tiny)} small shapes of its own."]
     assumed = dict.fromkeys(words for each in sheet.found.shapes for words in each.work.assumes)
     flags = dict.fromkeys(flag for each in sheet.found.shapes for flag in each.flags())
     explained = [f"{flag}: {FLAGS[flag]}." for flag in flags]
