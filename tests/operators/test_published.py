@@ -87,7 +87,7 @@ def test_headline_rows_are_those_of_the_page(seeds: Path) -> None:
     for name, operator in EVERY.items():
         found = headline(operator, require_device)
         bounds = [_two_digits(found.t_sol_ns[platform]) for platform in PLATFORMS]
-        wanted = [found.regime, _intensity(found.arithmetic_intensity), *bounds, _deployed(found.t_prod_ns)]
+        wanted = [found.regime, _intensity(found.arithmetic_intensity or 0.0), *bounds, _deployed(found.t_prod_ns)]
         assert rows[name] == wanted
 
 

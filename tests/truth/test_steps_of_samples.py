@@ -105,7 +105,7 @@ def test_what_is_said_of_the_steps_of_a_log_is_what_the_log_prints() -> None:
     assert found["tail_step"].title == "the last step, of 3 tokens, takes about as long as expected per token"
     assert list(found["tail_step"].evidence) == [
         (
-            f"Step {last.number}: {duration(took)} of the GPU a token against {duration(expected)} (expected at "
+            f"Step {last.number}: {duration(took)} of GPU time per token against {duration(expected)} (expected at "
             f"{last.context:.1f} KV positions), {share(abs(took / expected - 1))} "
             f"{'more' if took > expected else 'less'}; most steps have 4 tokens."
         )

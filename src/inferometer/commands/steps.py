@@ -62,6 +62,6 @@ def _beside(
     from inferometer.formats.serving_results import read_serving
 
     if serving is not None:
-        return found.beside(read_serving(serving, serving_run, limits=source.limits()))
+        return found.with_serving(read_serving(serving, serving_run, limits=source.limits()))
     logged = serving_of(trace, found.run)
-    return found if logged is None else found.beside(logged)
+    return found if logged is None else found.with_serving(logged)

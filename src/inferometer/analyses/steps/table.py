@@ -90,7 +90,7 @@ class StepTable(Result):
         """Numbers of the disturbed steps."""
         return self.steps.filter("disturbed")["step"].to_list()
 
-    def beside(self, serving: "Serving") -> "StepTable":
+    def with_serving(self, serving: "Serving") -> "StepTable":
         """With what a benchmark of the server measured set next to these steps."""
         from inferometer.analyses.steps.serving.latency import beside_steps
 

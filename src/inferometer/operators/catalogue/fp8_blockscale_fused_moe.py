@@ -7,8 +7,8 @@ what is beyond the type's range becomes NaN; production returns bf16. Tile scale
 The published type is e4m3fnuz (AMD's CDNA 3, largest 240). NVIDIA's and later AMD hardware has e4m3fn (largest 448):
 `fp8_dtype="fp8_e4m3fn"` draws that, and the result has the type of the input.
 
-T tokens, H hidden size, I intermediate size, F = 2 I, E experts, k experts a token; n, m and h are I, F and H in tiles;
-s = T k slots.
+T tokens, H hidden size, I intermediate size, F = 2 I, E experts, k experts per token; n, m and h are I, F and H in
+tiles; s = T k slots.
 """
 
 from typing import TYPE_CHECKING
@@ -158,7 +158,7 @@ OPERATOR = Operator(
         "I": "intermediate size of an expert",
         "F": "rows of gate and up: 2 I",
         "E": "experts",
-        "k": "experts a token",
+        "k": "experts per token",
         "h, n, m": "H, I and F in tiles",
     },
     inputs=inputs,

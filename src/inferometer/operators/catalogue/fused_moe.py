@@ -5,7 +5,7 @@ An expert is `w2 (silu(gate x) * up x)`; w1 holds the rows of gate, then those o
 twice counts with both weights; ids below 0 or from E up are nobody's. Published FLOPs are of draws in which a token may
 name one twice, and up to 9 % low for it; here the experts of a token differ and are unequally popular.
 
-T tokens, H hidden size, I intermediate size, F = 2 I rows of gate and up, E experts, k experts a token; R rows of one
+T tokens, H hidden size, I intermediate size, F = 2 I rows of gate and up, E experts, k experts per token; R rows of one
 expert; s = T k slots.
 """
 
@@ -161,7 +161,7 @@ OPERATOR = Operator(
         "I": "intermediate size of an expert",
         "F": "rows of gate and up: 2 I",
         "E": "experts",
-        "k": "experts a token",
+        "k": "experts per token",
     },
     inputs=inputs,
     reference=reference,

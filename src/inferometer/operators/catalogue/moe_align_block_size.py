@@ -10,7 +10,7 @@ Slot t k + j is the j-th expert of token t. The contract, to the bit:
 Both lengths depend on the data. Production allocates s + E (block_size - 1) entries and leaves what is beyond P as it
 is: cut there before comparing. Ids below 0 or from E up are nobody's, and their slots are left out.
 
-T tokens, k experts a token, s = T k slots, E experts, B blocks, P = B block_size.
+T tokens, k experts per token, s = T k slots, E experts, B blocks, P = B block_size.
 """
 
 from math import ceil
@@ -71,7 +71,7 @@ def work(*, token_count: int, num_experts: int, top_k: int, block_size: int, **_
 OPERATOR = Operator(
     name="moe_align_block_size",
     summary="Routed slots grouped by expert, in order, each group padded to whole blocks; the expert of each block.",
-    dims={"T": "tokens", "k": "experts a token", "E": "experts", "P": "entries after padding", "B": "blocks"},
+    dims={"T": "tokens", "k": "experts per token", "E": "experts", "P": "entries after padding", "B": "blocks"},
     inputs=inputs,
     reference=reference,
     outputs=("sorted_token_ids", "expert_ids", "num_tokens_post_pad"),

@@ -4,7 +4,7 @@ Slot t k + j is the j-th expert of token t. Stability is part of the contract: a
 (kernels that take places with atomics don't keep it). Ids below 0 or from E up are nobody's: not sorted, not counted.
 The published `block_size` changes nothing.
 
-T tokens, k experts a token, s = T k slots, E experts.
+T tokens, k experts per token, s = T k slots, E experts.
 """
 
 from typing import TYPE_CHECKING
@@ -59,7 +59,7 @@ def work(*, token_count: int, num_experts: int, top_k: int, **_: object) -> Work
 OPERATOR = Operator(
     name="moe_count_and_sort",
     summary="Stable counting sort of routed slots by expert, with the counts and where each expert's slots begin.",
-    dims={"T": "tokens", "k": "experts a token", "s": "slots: T k", "E": "experts"},
+    dims={"T": "tokens", "k": "experts per token", "s": "slots: T k", "E": "experts"},
     inputs=inputs,
     reference=reference,
     outputs=("sorted_token_ids", "expert_token_counts", "cumsum"),

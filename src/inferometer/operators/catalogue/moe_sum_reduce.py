@@ -1,6 +1,6 @@
 """The last step of a mixture of experts: the outputs of a token's experts, already weighted, added and scaled.
 
-T tokens, k experts a token, H hidden size.
+T tokens, k experts per token, H hidden size.
 """
 
 from typing import TYPE_CHECKING
@@ -58,7 +58,7 @@ def work(
 OPERATOR = Operator(
     name="moe_sum_reduce",
     summary="Sum of the outputs of each token's experts, times a constant.",
-    dims={"T": "tokens", "k": "experts a token", "H": "hidden size"},
+    dims={"T": "tokens", "k": "experts per token", "H": "hidden size"},
     inputs=inputs,
     reference=reference,
     outputs=("out",),

@@ -7,7 +7,7 @@ Weights are those of the softmax over all experts: they don't add up to 1. The p
 rule here: of equal weights the lower id comes first, of equal groups too. So where fewer than k experts are above 0,
 the lowest ids of the others fill up, with weight 0.
 
-T tokens, E experts, k experts a token, G groups.
+T tokens, E experts, k experts per token, G groups.
 """
 
 from typing import TYPE_CHECKING
@@ -79,7 +79,7 @@ def work(*, token_count: int, num_experts: int, top_k: int, **_: object) -> Work
 OPERATOR = Operator(
     name="moe_topk_gating_softmax",
     summary="Softmax over the experts' logits, then the k largest weights and their ids; by groups where asked.",
-    dims={"T": "tokens", "E": "experts", "k": "experts a token", "G": "groups of experts"},
+    dims={"T": "tokens", "E": "experts", "k": "experts per token", "G": "groups of experts"},
     inputs=inputs,
     reference=reference,
     outputs=("topk_weights", "topk_ids"),

@@ -44,7 +44,7 @@ _PART = "· "  # before the names of parts
 
 @dataclass(frozen=True)
 class ServingBeside:
-    """A benchmark's run in parallel with the steps of a trace.
+    """A benchmark's run next to the steps of a trace.
 
     `refusals`: why the two can't be the same run; then nothing is parted. `rows`: as `ROWS` says; parts follow what
     they are parts of, and a trace's own lengths of steps follow the parts. `prefill_steps`: what a prompt needs, on
@@ -101,7 +101,7 @@ class ServingBeside:
 
 
 def beside_steps(serving: Serving, steps: pl.DataFrame, model: str | None) -> ServingBeside:
-    """A benchmark's run in parallel with the steps of a run of a trace.
+    """A benchmark's run next to the steps of a run of a trace.
 
     Args:
         serving: From `read_serving`, or `serving_of`.

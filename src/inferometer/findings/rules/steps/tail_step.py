@@ -41,8 +41,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         title=f"the last step, of {_tokens(tail['tokens'])}, takes {_against(found / expected, is_odd)} per token",
         evidence=(
             (
-                f"Step {tail['step']}: {format_duration(found)} of the GPU a token against {format_duration(expected)} "
-                f"({how}), {format_share(abs(found / expected - 1))} "
+                f"Step {tail['step']}: {format_duration(found)} of GPU time per token against "
+                f"{format_duration(expected)} ({how}), {format_share(abs(found / expected - 1))} "
                 f"{'more' if found > expected else 'less'}; most steps have {usual} tokens."
             ),
         ),

@@ -125,7 +125,7 @@ def _chart(cls: str, runs: Sequence[StepTable], points: Sequence[pl.DataFrame]) 
         text.append(f"{format_slope(fit['slope_ns'])} for each KV position in the {SIDES[side]}")
     layout = {
         "xaxis": axis("KV positions that a token attends to, mean"),
-        "yaxis": unit.axis("Time a token", rangemode="tozero"),
+        "yaxis": unit.axis("Time per token", rangemode="tozero"),
     }
     name = "GPU time of a decoded token" if cls == ALL else cut(cls, 80)
     return Chart(name, f"Growth: {' and '.join(text)}.", data, layout, height=320)

@@ -41,7 +41,7 @@ def build(look: PageData) -> Block | None:
     if table is None:
         return Block("steps", _TITLE, lacking=_LACKING)
     logged = serving_of(look.trace, table.run)
-    table = table if logged is None else table.beside(logged)
+    table = table if logged is None else table.with_serving(logged)
     runs = f"Run {table.run} of {len(table.runs)} in the file: inferometer steps --run shows the others."
     parts: list[Part] = [Words(runs, "note")] if len(table.runs) > 1 else []
     parts += [Points([Point(text) for text in remarks_of(table)])] if remarks_of(table) else []
