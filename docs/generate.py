@@ -130,7 +130,7 @@ the counts, `--json` has them all under `losses`, and `trace.losses` in Python. 
 
 In every category of the file, **events in the file = events read + events dropped**: `events` under `losses` has
 the first number, its entries with `dropped: true` add up to the last. A counter event may make several rows. What is
-too broken to tell its category is counted without one, beside that sum. With fewer tables asked for, the counts are of
+too broken to tell its category is counted without one, next to that sum. With fewer tables asked for, the counts are of
 those tables alone: `scope` names them. Reports for people leave out events that are dropped by design (severity
 `info`).
 
@@ -176,8 +176,8 @@ def formats_page() -> str:
     return f"""\
 # Formats
 
-The format is told from the content, not from the name; `--format NAME` overrides that. Files may be gzip-compressed,
-under any name and in several members; `-` reads standard input, plain or compressed.
+The format is recognised from the content, not from the name; `--format NAME` overrides that. Files may be
+gzip-compressed, under any name and in several members; `-` reads standard input, plain or compressed.
 
 {"".join(map(_format, known_formats().values()))}\
 ## store
