@@ -15,9 +15,10 @@ from typing import Any, NoReturn
 
 from inferometer.architectures.config import open_config
 from inferometer.engines.bundled import FAMILIES
-from inferometer.engines.hf.weight_files import ONE_MODEL, find_weight_files, read_header, require_fit, require_plain
+from inferometer.engines.hf.weight_files import ONE_MODEL, find_weight_files, require_fit, require_plain
 from inferometer.engines.memory import is_out_of_memory, memory_for, require_memory
 from inferometer.engines.random_weights import fill_model
+from inferometer.engines.safetensors_header import read_header
 from inferometer.errors import FormatError, InputError, Unavailable, UnknownName
 
 DTYPES = ("float32", "bfloat16", "float16")

@@ -1,53 +1,20 @@
 """The files of weights in a model's folder: which they are, what their headers say, whether that fits a model.
 
-Source: the format's page at huggingface.co/docs/safetensors: eight bytes of length, a JSON header, the data, in which
-tensors lie without gaps. No data is read here, and neither torch nor the safetensors library is needed.
+No data is read here, and neither torch nor the safetensors library is needed.
 """
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
+from inferometer.engines.safetensors_header import StoredTensor, read_header
 from inferometer.errors import FormatError, InputError
 
 INDEX = "model.safetensors.index.json"
 ONE_MODEL = "config.json and the weights must be of one model, and whole; transformers 4.51 to 5 read them."
 _RECOMPUTED = "rotary_emb.inv_freq"  # old checkpoints hold it; it follows from the configuration
-_ITEM_BYTES = {
-    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2"), 1),
-    **dict.fromkeys(("U16", "I16", "F16", "BF16"), 2),
-    **dict.fromkeys(("U32", "I32", "F32"), 4),
-    **dict.fromkeys(("U64", "I64", "F64"), 8),
-}
-_LENGTH = 8
-_LARGEST_HEADER = 100_000_000  # bytes; what the safetensors library takes
 _OTHERS = (".bin", ".pt", ".pth", ".gguf")
-
-
-class StoredTensor(msgspec.Struct, frozen=True):
-    """Where a tensor lies.
-
-    Attributes:
-        path: The file.
-        dtype: As the format writes it (`BF16`).
-        shape: Its dimensions.
-        start: First byte in the file.
-        end: Behind its last.
-    """
-
-    path: Path
-    dtype: str
-    shape: tuple[int, ...]
-    start: int
-    end: int
-
-
-class _Entry(msgspec.Struct, frozen=True):
-    dtype: str
-    shape: tuple[int, ...]
-    data_offsets: tuple[int, int]
 
 
 class _Index(msgspec.Struct, frozen=True):
@@ -105,51 +72,6 @@ def find_weight_files(folder: Path) -> list[Path]:
             f"{index}: names {len(files)} files, {len(lacking)} of them aren't there: {', '.join(lacking[:3])}"
         )
     return files
-
-
-def read_header(path: Path) -> dict[str, StoredTensor]:
-    """The tensors of one file, by its header.
-
-    Raises:
-        FormatError: It is no safetensors file, or cut off; bytes of a tensor don't fit its shape, or overlap others.
-    """
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(_LENGTH), "little")
-            if not 0 < length <= min(_LARGEST_HEADER, size - _LENGTH):
-                raise FormatError(
-                    f"{path}: expected a header of safetensors, found a length of {length} bytes in {size}"
-                )
-            header = msgspec.json.decode(file.read(length), type=dict[str, msgspec.Raw])
-        header.pop("__metadata__", None)
-        entries = {name: msgspec.json.decode(raw, type=_Entry) for name, raw in header.items()}
-    except (OSError, ValueError, RecursionError) as error:  # msgspec's and Unicode's are ValueErrors
-        raise FormatError(f"{path}: expected a header of safetensors: {error!r}") from error
-    data = _LENGTH + length
-    wanted = data + max((entry.data_offsets[1] for entry in entries.values()), default=0)
-    if size < wanted:
-        raise FormatError(f"{path}: expected {wanted} bytes, found {size}: it is cut off", hint="Copy the file again.")
-    _require_places(path, entries)
-    return {
-        name: StoredTensor(path, entry.dtype, entry.shape, *(data + offset for offset in entry.data_offsets))
-        for name, entry in entries.items()
-    }
-
-
-def _require_places(path: Path, entries: Mapping[str, _Entry]) -> None:
-    last = 0
-    for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
-        start, end = entry.data_offsets
-        if start != last or end < start:
-            raise FormatError(f"{path}: {name}: expected its bytes from {last}, found {start} to {end}")
-        last = end
-        item = _ITEM_BYTES.get(entry.dtype)  # of a dtype that we don't know, it's reported where one is wanted
-        wanted = None if item is None else math.prod(entry.shape) * item
-        if min(entry.shape, default=1) < 0 or (wanted is not None and wanted != end - start):
-            raise FormatError(
-                f"{path}: {name}: expected {wanted} bytes of {entry.dtype} {list(entry.shape)}, found {end - start}"
-            )
 
 
 def _read_index(path: Path) -> dict[str, str]:

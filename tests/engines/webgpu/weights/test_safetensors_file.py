@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from tests.engines.webgpu.model_folders import bfloat16, header_of, write_safetensors
 
-from inferometer.engines.hf.weight_files import INDEX, find_tensors, read_header
+from inferometer.engines.hf.weight_files import INDEX, find_tensors
+from inferometer.engines.safetensors_header import read_header
 from inferometer.engines.webgpu.weights.safetensors_file import WeightReader
 from inferometer.errors import FormatError, InferometerError, InputError
 

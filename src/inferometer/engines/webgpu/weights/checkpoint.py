@@ -15,7 +15,8 @@ import numpy as np
 from inferometer.architectures.config import config_of, open_config
 from inferometer.engines.bundled import is_folder, require_config
 from inferometer.engines.chat.tokens import Tokenizer, read_tokenizer, tokenizer_notes
-from inferometer.engines.hf.weight_files import StoredTensor, find_tensors, require_fit, require_plain
+from inferometer.engines.hf.weight_files import find_tensors, require_fit, require_plain
+from inferometer.engines.safetensors_header import StoredTensor
 from inferometer.engines.webgpu.model_spec import ModelSpec
 from inferometer.engines.webgpu.weights.config import FAMILIES, read_spec
 from inferometer.engines.webgpu.weights.safetensors_file import WeightReader

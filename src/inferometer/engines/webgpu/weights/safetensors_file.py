@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from inferometer.engines.hf.weight_files import StoredTensor
+from inferometer.engines.safetensors_header import StoredTensor
 from inferometer.errors import InputError
 
 _BLOCK = 2**17  # numbers decoded at once
