@@ -73,7 +73,7 @@ def test_json_is_complete_and_csv_has_every_shape(before: str, capsys: pytest.Ca
     assert "page" not in data
     rows = list(csv.DictReader(io.StringIO(run("leaderboard", before, "--csv", capsys=capsys)[1])))
     assert len(rows) == 6
-    assert {row["Contender"] for row in rows} == {"mine", "torch"}
+    assert {row["Candidate"] for row in rows} == {"mine", "torch"}
     assert rows[0]["S (%)"] == "50.0"
     assert run("leaderboard", before, "--markdown", capsys=capsys)[1].count("### Ranking on NVIDIA H200") == 1
 

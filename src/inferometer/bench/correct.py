@@ -1,4 +1,4 @@
-"""Is a contender right: several cases of each shape, drawn from secret seeds, against the operator's reference.
+"""Is a candidate right: several cases of each shape, drawn from secret seeds, against the operator's reference.
 
 It runs in its own process and sees inputs only. After each call its inputs must be as they were, but for those that
 production updates in place. The cases are usual ones, then one of each unusual kind that the shape has. What it makes
@@ -31,7 +31,7 @@ OnProgress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """How contenders are checked: usual cases a shape, where, with which limits.
+    """How candidates are checked: usual cases a shape, where, with which limits.
 
     `strided`: rows that lie apart count as a case of their own.
     """

@@ -1,4 +1,4 @@
-"""What the evaluator found, for people and programs: a row for every contender on every shape, and what to doubt."""
+"""What the evaluator found, for people and programs: a row for every candidate on every shape, and what to doubt."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Evaluation(Result):
 
     @property
     def is_right(self) -> bool:
-        """Whether every contender has every shape right."""
+        """Whether every candidate has every shape right."""
         return all(result.is_right for result in self.run.results)
 
     def to_polars(self) -> pl.DataFrame:

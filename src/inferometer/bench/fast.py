@@ -1,7 +1,7 @@
-"""How fast contenders are that are right: each held against the base, in turns, in a process of their own.
+"""How fast candidates are that are right: each held against the base, in turns, in a process of their own.
 
-Where a contender fails while it is timed, its result says so and its times are dropped. The base's times come from the
-first contender's process; ratios always from calls that stood side by side.
+Where a candidate fails while it is timed, its result says so and its times are dropped. The base's times come from the
+first candidate's process; ratios always from calls that stood side by side.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ USUAL = "usual"
 
 @dataclass(frozen=True)
 class Heat:
-    """Contenders of one process: the base first, or one alone.
+    """Candidates of one process: the base first, or one alone.
 
     `shapes`: labels and arguments of those that all of them have right.
     """
@@ -43,7 +43,7 @@ class Heat:
 
 @dataclass
 class Measured:
-    """What timing adds to the result of one contender on one shape."""
+    """What timing adds to the result of one candidate on one shape."""
 
     timings: list[Timing] = field(default_factory=list)
     versus: list[Versus] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Measured:
         return bool(self.timings or self.concerns or self.failure)
 
     def on(self, result: ShapeResult) -> ShapeResult:
-        """The result with it; without times where the contender failed."""
+        """The result with it; without times where the candidate failed."""
         if self.failure is not None:
             return msgspec.structs.replace(result, failure=self.failure)
         return msgspec.structs.replace(
@@ -72,7 +72,7 @@ class Measured:
 def time_heat(
     heat: Heat, plan: Plan, pace: Pace, watch: Watch, cache_bytes: int | None, on_progress: OnProgress
 ) -> Iterator[tuple[str, list[Measured]]]:
-    """By shape, what came of each contender; a new process after one ended."""
+    """By shape, what came of each candidate; a new process after one ended."""
     session = Session(
         heat.operator, heat.entrants, plan.device, timed=True, limits=plan.limits, cache_bytes=cache_bytes
     )
@@ -131,7 +131,7 @@ def device_times(path: Path) -> Sequence[float]:
 
 
 def _add(times: Times, found: list[Measured], heat: Heat, mode: Mode, kind: str, pace: Pace, watch: Watch) -> None:
-    """Times of one mode to every contender, without turns in which the device throttled."""
+    """Times of one mode to every candidate, without turns in which the device throttled."""
     if times.cannot is not None:
         for each in found:
             each.concerns.append(f"not timed with {mode} caches: {times.cannot}")
@@ -160,7 +160,7 @@ def _throttled(spans: Sequence[tuple[float, float]], watch: Watch) -> Any:
 
 
 def _attribute(race: Race, found: list[Measured], heat: Heat, device: str) -> None:
-    """Whose code the time of each contender went to, from calls of their own.
+    """Whose code the time of each candidate went to, from calls of their own.
 
     Raises:
         Caught: None of the kernels that a candidate defines ran.

@@ -1,4 +1,4 @@
-"""Contenders in a process of their own, with limits of time and memory, that are sent inputs and send back outputs.
+"""Candidates in a process of their own, with limits of time and memory, that are sent inputs and send back outputs.
 
 What they send back is read as tensors only, never as code. The process is ended, with all that it started, when a call
 takes too long and when the work is done.
@@ -67,7 +67,7 @@ class Round:
     """Calls in the order that they were made.
 
     Attributes:
-        rows: Of each call the contender's place, begin and end on the host's clock, its ns, and ns of work after it.
+        rows: Of each call the candidate's place, begin and end on the host's clock, its ns, and ns of work after it.
         sent_ns: The host's clock when they were asked for.
         received_ns: And when they were read.
         threads: How many more there are than before.
@@ -135,7 +135,7 @@ class CandidateProcess:
     """The running process of a session, a context manager.
 
     Raises:
-        CandidateFailed: A contender can't be loaded, or has nothing that can be called.
+        CandidateFailed: A candidate can't be loaded, or has nothing that can be called.
     """
 
     def __init__(self, session: Session) -> None:
@@ -193,7 +193,7 @@ class CandidateProcess:
             raise CandidateFailed(f"its outputs can't be read back: {clean(str(error))[:200]}") from error
 
     def time(self, request: Mapping[str, Any], *, expected_s: float, profile: bool = False) -> Round:
-        """Calls of all contenders in turns, as `request` orders them.
+        """Calls of all candidates in turns, as `request` orders them.
 
         Raises:
             CandidateFailed: One of them went wrong, or all took ten times as long as expected and a call's limit more.

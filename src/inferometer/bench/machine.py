@@ -1,4 +1,4 @@
-"""The device that contenders run on: what it is called, what its caches hold, which versions run there."""
+"""The device that candidates run on: what it is called, what its caches hold, which versions run there."""
 
 import platform
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from inferometer.hardware.device import Device
 
 @dataclass(frozen=True)
 class Machine:
-    """Where contenders run.
+    """Where candidates run.
 
     Attributes:
         on: As torch calls it: `cpu`, `cuda:0`.

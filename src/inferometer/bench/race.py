@@ -1,4 +1,4 @@
-"""Calls of contenders in turns, in one process, until their medians stand still or the time for it is over.
+"""Calls of candidates in turns, in one process, until their medians stand still or the time for it is over.
 
 All get the same inputs, drawn anew for every turn, and the order changes from turn to turn. Statistics are made here,
 where no candidate's code runs, and outputs of calls that were timed are compared with the reference, picked after the
@@ -42,7 +42,7 @@ class Pace:
 
     Attributes:
         timer: Of all calls.
-        seconds: At most for the samples of a shape in one mode, of all contenders together.
+        seconds: At most for the samples of a shape in one mode, of all candidates together.
         modes: States of the caches.
     """
 
@@ -53,7 +53,7 @@ class Pace:
 
 @dataclass
 class Times:
-    """Of the contenders of one process, in one mode: ns turn by turn, and begin and end on the host's clock.
+    """Of the candidates of one process, in one mode: ns turn by turn, and begin and end on the host's clock.
 
     `checked`: how many answers of each were compared. `cannot`: why the timer can't time so; then there are no times.
     """
@@ -65,12 +65,12 @@ class Times:
 
     @classmethod
     def of(cls, lanes: int) -> "Times":
-        """Of so many contenders, empty."""
+        """Of so many candidates, empty."""
         return cls([[] for _ in range(lanes)], [[] for _ in range(lanes)], [0] * lanes)
 
 
 class Caught(Exception):
-    """A contender was wrong, or did what it must not, while it was timed; `lane` is its place, None: whoever it was."""
+    """A candidate was wrong, or did what it must not, while it was timed; `lane` is its place, None: whoever it was."""
 
     def __init__(self, lane: int | None, reason: str) -> None:
         super().__init__(reason)
@@ -79,7 +79,7 @@ class Caught(Exception):
 
 @dataclass
 class Race:
-    """One shape for the contenders of a process.
+    """One shape for the candidates of a process.
 
     Attributes:
         outputs_bytes: Of one call.
@@ -126,7 +126,7 @@ class Race:
                 return times
 
     def profile(self, lane: int, timer: Timer) -> Round:
-        """A few calls of one contender, under the profiler.
+        """A few calls of one candidate, under the profiler.
 
         Raises:
             CandidateFailed: It gave no answer.

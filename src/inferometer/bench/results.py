@@ -49,9 +49,9 @@ class Timing(_Part, frozen=True, kw_only=True):
 
 
 class Versus(_Part, frozen=True, kw_only=True):
-    """Against another contender, both timed in turns in one process.
+    """Against another candidate, both timed in turns in one process.
 
-    `speedup` is base over contender: above 1, the contender is faster; `low` to `high` its 95 % interval. Inputs are
+    `speedup` is base over candidate: above 1, the candidate is faster; `low` to `high` its 95 % interval. Inputs are
     the usual ones.
     """
 
@@ -66,7 +66,7 @@ class Versus(_Part, frozen=True, kw_only=True):
 class Attribution(_Part, frozen=True, kw_only=True):
     """Whose code the time went to, from a profiled run apart from the timed one.
 
-    `own` is the share of kernels that the contender's file defines, None where nothing tells; `by_name` the shares of
+    `own` is the share of kernels that the candidate's file defines, None where nothing tells; `by_name` the shares of
     all kernels (on a CPU: operators of torch), the largest first. `of`: device time, or host time on a CPU.
     """
 
@@ -85,7 +85,7 @@ class Bound(_Part, frozen=True, kw_only=True):
 
 
 class ShapeResult(_Part, frozen=True, kw_only=True):
-    """One contender on one shape.
+    """One candidate on one shape.
 
     `index`: of a published shape. `failure`: why it isn't right, None where it is. `error`, `row_error`: the greatest
     of all cases, as shares of what is allowed. `strided`: what it made of inputs that aren't dense: right, wrong, or
@@ -116,7 +116,7 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Literal["right", "wrong", "refused"]:
-        """Refused: the contender says itself that it can't do this shape."""
+        """Refused: the candidate says itself that it can't do this shape."""
         if self.failure is None:
             return "right"
         return "refused" if self.failure.startswith(REFUSED) else "wrong"

@@ -1,4 +1,4 @@
-"""What timed calls say: median with its interval, and the ratio of two contenders that took turns."""
+"""What timed calls say: median with its interval, and the ratio of two candidates that took turns."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""`inferometer leaderboard`: contenders in order by the results of bench, or a page about the operator catalogue."""
+"""`inferometer leaderboard`: candidates in order by the results of bench, or a page about the operator catalogue."""
 
 import shlex
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ _MOST_BYTES = 512_000_000  # of all files: 100,000 results are some 90 MB
 @click.argument("results", metavar="[RESULTS]...", nargs=-1)
 @click.option("-o", "--output", metavar="OUT", help=(
     "The page to make; - is standard output.  [default, without RESULTS: leaderboard.html]"))  # fmt: skip
-@click.option("--base", metavar="NAME", help="With RESULTS: the contender that speedups are over.")
+@click.option("--base", metavar="NAME", help="With RESULTS: the candidate that speedups are over.")
 @click.option("--check", is_flag=True, help=(
     "With two RESULTS: exit with 1 where a shape became wrong or slower beyond noise, for CI."))  # fmt: skip
 @hardware_option("Without RESULTS: one more device: 'H100 SXM'. Repeatable.", multiple=True)

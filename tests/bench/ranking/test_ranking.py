@@ -98,13 +98,13 @@ def test_only_shapes_that_all_ran_count_and_the_rest_is_counted() -> None:
     (device,) = found.devices
     assert (device.shapes, device.left_out) == (2, 3)
     assert [each.score.asked for each in device.contenders] == [2, 2]
-    assert "Only the 2 shapes that all contenders ran count for the order; 3 that only some ran" in remarks(found)
+    assert "Only the 2 shapes that all candidates ran count for the order; 3 that only some ran" in remarks(found)
 
 
 def test_no_shape_in_common_means_no_order() -> None:
     found = rank(run_of(*shapes("a", 10_000), *shapes("b", 8_000, operator="silu_and_mul")))
     assert [row[1] for row in order(found.devices[0])] == [None, None]
-    assert "No shape was run by all contenders" in remarks(found)
+    assert "No shape was run by all candidates" in remarks(found)
     assert [name for name, _ in found.devices[0].operators] == ["rms_norm", "silu_and_mul"]
 
 

@@ -104,7 +104,7 @@ def test_every_figure_of_the_table_is_defined(ranking: Ranking) -> None:
     (facts,) = (part for part in blocks["definitions"].parts if isinstance(part, Facts))
     defined = " ".join(line[0] for line in facts.lines).lower()
     (grid,) = (part for part in blocks["ranking"].parts if isinstance(part, Grid))
-    plain = {"rank", "contender", "mark", "fast_1", "fast_1.5", "fast_2", "launch-bound", "speedup 95 %"}
+    plain = {"rank", "candidate", "mark", "fast_1", "fast_1.5", "fast_2", "launch-bound", "speedup 95 %"}
     for field in grid.section.fields:
         assert field.title.lower() in plain or field.title.lower() in defined, field.title
     assert "fast_p" in defined

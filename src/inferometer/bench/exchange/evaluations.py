@@ -121,6 +121,6 @@ def _base_ms(run: Run, result: ShapeResult, versus: Versus) -> float:
 
 
 def _beside(run: Run, result: ShapeResult) -> list[ShapeResult]:
-    """The same shape, all contenders."""
+    """The same shape, all candidates."""
     same = (result.operator, result.shape, result.args)
     return [each for each in run.results if (each.operator, each.shape, each.args) == same]

@@ -5,7 +5,7 @@
     solutions/AUTHOR/OP_TYPE/DEFINITION/NAME.json
     traces/AUTHOR/OP_TYPE/DEFINITION.jsonl
 
-The author is the contender. Integer inputs (offsets, lengths, tables of pages, experts) are in blobs, other inputs are
+The author is the candidate. Integer inputs (offsets, lengths, tables of pages, experts) are in blobs, other inputs are
 `random`: flashinfer-bench draws them standard normal, not as inferometer does. A workload's arguments stand in its
 field `inferometer` too, so that `read_workloads` gives them back as they were.
 """
@@ -49,7 +49,7 @@ class _Plan:
 
 
 def write_exchange(run: Run, folder: Path, *, force: bool, sources: Mapping[str, str] | None = None) -> list[Path]:
-    """The files of a run's dataset, in order; `sources`: texts of contenders that are files, by name.
+    """The files of a run's dataset, in order; `sources`: texts of candidates that are files, by name.
 
     What the format can't hold isn't written: `left_out` tells it. A file that is there and says the same stays.
 
@@ -148,7 +148,7 @@ def _add_solution(plan: _Plan, result: ShapeResult, definition: Definition, auth
 
 
 def _authors(run: Run) -> dict[str, str]:
-    """A folder's name for each contender: its own, or as much of it as is safe, with a hash where others look alike."""
+    """A folder's name for each candidate: its own, or as much of it as is safe, with a hash where others look alike."""
     found: dict[str, str] = {}
     for name in dict.fromkeys(result.contender for result in run.results):
         safe = re.sub(r"[^A-Za-z0-9_-]+", "_", name.removesuffix(".py"))[:60].strip("_") or "contender"

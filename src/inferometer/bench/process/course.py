@@ -1,4 +1,4 @@
-"""In the candidate's process: contenders called in turns on fresh inputs, each call timed by itself.
+"""In the candidate's process: candidates called in turns on fresh inputs, each call timed by itself.
 
 The clock, the inputs and the kernels that others are held against are loaded before the candidate. Every call gets
 tensors that were drawn for it, in memory that the call before it didn't have, and its outputs are copied the moment its
@@ -33,7 +33,7 @@ class Course:
         device: Where.
         caches: What makes them cold or leaves them warm.
         own: Time in interpreted kernels of the candidate's file.
-        lanes: The contenders, in the order of the request.
+        lanes: The candidates, in the order of the request.
     """
 
     torch: Any

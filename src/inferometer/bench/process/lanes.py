@@ -16,7 +16,7 @@ class BadAnswer(Exception):
 
 
 class ReadyCandidate:
-    """One contender, ready to be called.
+    """One candidate, ready to be called.
 
     Args:
         call: Tensors by name and arguments: its answer.
@@ -59,7 +59,7 @@ class ReadyCandidate:
 def load_lane(
     request: Mapping[str, Any], operator: str, settings: Collection[str], updates: Collection[str]
 ) -> ReadyCandidate:
-    """The contender that a request names.
+    """The candidate that a request names.
 
     Raises:
         Exception: What its code raises.

@@ -1,10 +1,10 @@
-"""The candidate's process: loads contenders, calls them as it is asked to, and writes what came of it.
+"""The candidate's process: loads candidates, calls them as it is asked to, and writes what came of it.
 
 `python -m inferometer.bench.process.worker REPLIES` with the number of a file that replies go to, a line of JSON each;
 requests come on standard input. There are two kinds of session, and neither ever holds an answer:
 
-- answers: one contender gets inputs that others drew, one case at a time, and never a seed. Memory is poisoned.
-- times: contenders take turns. Inputs are drawn here, right before each call, from seeds that come with the request;
+- answers: one candidate gets inputs that others drew, one case at a time, and never a seed. Memory is poisoned.
+- times: candidates take turns. Inputs are drawn here, right before each call, from seeds that come with the request;
   outputs stay here until the other side, which knows what is right, picks some.
 """
 

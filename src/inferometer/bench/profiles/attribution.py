@@ -32,7 +32,7 @@ def attribute_device(path: str | Path, own: frozenset[str] | None) -> Attributio
 
     Args:
         path: As for `kernel_times`, with the same errors.
-        own: Names of the contender's own kernels (`own_kernels`); None: not known, as of a backend.
+        own: Names of the candidate's own kernels (`own_kernels`); None: not known, as of a backend.
 
     Returns:
         `own` is None where `own` was, and where calls had no device work.

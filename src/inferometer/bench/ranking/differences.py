@@ -1,7 +1,7 @@
 """Two runs side by side: what was different about them, then every shape that both have.
 
 The runs are not paired: each was timed by itself, so what changed between them (clocks, other load, versions) is in the
-ratio, and in no interval. Only contenders timed in turns in one process are paired, in `Versus`. Warm times count only
+ratio, and in no interval. Only candidates timed in turns in one process are paired, in `Versus`. Warm times count only
 where neither run has cold ones.
 """
 
@@ -60,7 +60,7 @@ class ShapeDifference:
         return "right" if self.candidate.is_right else "wrong"
 
     def as_row(self) -> dict[str, Any]:
-        """Its cells in a table; the contender is the candidate's."""
+        """Its cells in a table; the name is that of the second run."""
         speedup = self.speedup
         return {
             "operator": self.base.operator,
@@ -101,7 +101,7 @@ class ShapeDifference:
 class Differences(Result):
     """Two runs. `incomparable`: why no times are compared, None where they are.
 
-    `unpaired`: contenders that stand in one run alone. `only_base`, `only_candidate`: shapes of the others that do.
+    `unpaired`: candidates that stand in one run alone. `only_base`, `only_candidate`: shapes of the others that do.
     """
 
     view: ClassVar[str] = "ranking.differences"
@@ -160,7 +160,7 @@ class Differences(Result):
 
 
 def find_differences(base: NamedRun, candidate: NamedRun) -> Differences:
-    """Contenders of one name are compared with each other; or the only one of each run, whatever their names."""
+    """Candidates of one name are compared with each other; or the only one of each run, whatever their names."""
     before, after = base[1], candidate[1]
     pairs, unpaired = _pairs(before, after)
     incomparable = _incomparable(before, after)

@@ -1,8 +1,8 @@
-"""Contenders in order, over the results of one or several runs of the evaluator: one order a device.
+"""Candidates in order, over the results of one or several runs of the evaluator: one order a device.
 
-A contender whose shapes are all right stands before one with a wrong shape. Then the strict importance-weighted score
+A candidate whose shapes are all right stands before one with a wrong shape. Then the strict importance-weighted score
 decides, or where no bounds are known, the geometric mean of the speedup over a base that both were timed against.
-Only shapes that all contenders of a device ran count. Leaves out results that a newer run of the same has again.
+Only shapes that all candidates of a device ran count. Leaves out results that a newer run of the same has again.
 """
 
 from collections import Counter, defaultdict
@@ -26,7 +26,7 @@ from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 
 OWN = 0.5
-"""A contender whose file defines less than this share of its device time is a library in a wrapper."""
+"""A candidate whose file defines less than this share of its device time is a library in a wrapper."""
 
 _SCHEMA = {
     "device": pl.String,
@@ -50,7 +50,7 @@ _FIGURE: Mapping[By, Callable[[Score], Figure | None]] = {
 
 @dataclass(frozen=True)
 class Ranked:
-    """A contender on one device.
+    """A candidate on one device.
 
     `score` is over the shapes that count, `standing.results` are all that it ran. `rank` is None where nothing tells.
     `own`: share of its device time in kernels that its file defines, None where nothing tells.
@@ -64,7 +64,7 @@ class Ranked:
 
     @property
     def name(self) -> str:
-        """The contender's."""
+        """The candidate's."""
         return self.standing.name
 
     @property
@@ -112,10 +112,10 @@ class Ranked:
 
 @dataclass(frozen=True)
 class DeviceRanking:
-    """The contenders of one device, the best first.
+    """The candidates of one device, the best first.
 
     `by`: what decides. `shapes`: how many count, that all ran; `left_out`: how many only some ran. `base`: the
-    contender that speedups are over.
+    candidate that speedups are over.
     """
 
     device: str
@@ -133,12 +133,12 @@ class DeviceRanking:
         return f"{self.device} ({FUNCTIONAL_ONLY})" if self.functional_only else self.device
 
     def results(self) -> Iterator[ShapeResult]:
-        """All, by contender."""
+        """All, by candidate."""
         return (each for one in self.contenders for each in one.standing.results)
 
     @cached_property
     def operators(self) -> list[tuple[str, list[tuple[str, Score]]]]:
-        """By operator, the most important first: the contenders that ran it, over the shapes that all of those ran."""
+        """By operator, the most important first: the candidates that ran it, over the shapes that all of those ran."""
         by_operator: dict[str, list[Standing]] = defaultdict(list)
         for one in self.contenders:
             own: dict[str, list[ShapeResult]] = defaultdict(list)
@@ -152,7 +152,7 @@ class DeviceRanking:
         return [(name, [*self._over_common(by_operator[name], known)]) for name in names]
 
     def as_json(self) -> dict[str, Any]:
-        """With every contender."""
+        """With every candidate."""
         return {
             "device": self.device,
             "functional_only": self.functional_only,
@@ -184,11 +184,11 @@ class Ranking(Result):
     differences: Differences | None = None
 
     def to_polars(self) -> pl.DataFrame:
-        """One row per contender and device, in order."""
+        """One row per candidate and device, in order."""
         return pl.DataFrame([each.as_row(device) for device, each in self._contenders()], schema=_SCHEMA, orient="row")
 
     def as_json(self) -> dict[str, Any]:
-        """Every result with what it comes to. Runs without their results, which stand at their contenders."""
+        """Every result with what it comes to. Runs without their results, which stand at their candidates."""
         return {
             "runs": [_run_as_json(name, run) for name, run in self.runs],
             "devices": [each.as_json() for each in self.devices],
@@ -200,15 +200,15 @@ class Ranking(Result):
 
 
 def rank_runs(runs: Sequence[NamedRun], *, base: str | None = None) -> Ranking:
-    """The contenders of all runs in order, on each device apart.
+    """The candidates of all runs in order, on each device apart.
 
-    A contender's results of an operator are those of its newest timed run; older ones are listed. Two figures whose
-    intervals share a point are a tie. Results of shapes that not all contenders of a device ran don't count for the
+    A candidate's results of an operator are those of its newest timed run; older ones are listed. Two figures whose
+    intervals share a point are a tie. Results of shapes that not all candidates of a device ran don't count for the
     order; where no shape is common to all, there is none.
 
     Args:
         runs: Each with the name of its file.
-        base: The contender that speedups are over. None: on each device the one that most shapes were timed against.
+        base: The candidate that speedups are over. None: on each device the one that most shapes were timed against.
 
     Raises:
         FormatError: A run holds what can't be.

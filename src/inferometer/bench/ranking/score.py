@@ -1,4 +1,4 @@
-"""How good one contender is over all shapes that were asked for: several aggregates, each with its definition.
+"""How good one candidate is over all shapes that were asked for: several aggregates, each with its definition.
 
 Source of the aggregates: Atrex-Bench's page describes an importance-weighted S, and has no code for it; KernelBench's
 `fast_p`. Only `score` adds up; what a shape comes to by itself stands in `shape_figures.py`. Leaves out warm caches.
@@ -46,7 +46,7 @@ class OperatorScore:
 class LaunchBound:
     """Shapes whose bound is the launch: how many, how many of them right, and the time of one call of each, summed.
 
-    `speedup`: the base's summed time over the contender's, of those that have both; None where none has.
+    `speedup`: the base's summed time over the candidate's, of those that have both; None where none has.
     """
 
     shapes: int
@@ -89,7 +89,7 @@ def score(
     base: str | None = None,
     functional_only: bool = False,
 ) -> Score:
-    """All aggregates of one contender: no shape that was asked for is left out in silence.
+    """All aggregates of one candidate: no shape that was asked for is left out in silence.
 
     For a shape i of operator o, with bound b_i, cold median t_i, S_i = b_i / t_i where the shape is right, timed, has a
     bound, and the launch doesn't bind. Above 1 it is counted in `above_one`, and never clipped. w_o is the published
@@ -114,9 +114,9 @@ def score(
     end. An operator that the catalogue lacks has no weight, and counts in `pooled`, `speedup`, `fast` alone.
 
     Args:
-        results: All of one contender, each shape once.
+        results: All of one candidate, each shape once.
         operators: The catalogue, for importance.
-        base: The contender that speedups are over; None: there are none.
+        base: The candidate that speedups are over; None: there are none.
         functional_only: It ran on a CPU: right and wrong are counted, and nothing else is reported.
     """
     weights = {name: operator.catalogue().importance for name, operator in operators.items()}

@@ -1,6 +1,6 @@
-"""Which results stand for a contender: those of its newest run of an operator, on one device.
+"""Which results stand for a candidate: those of its newest run of an operator, on one device.
 
-Runs of several devices are never put together. Where contenders ran different shapes, `common_keys` says which all ran.
+Runs of several devices are never put together. Where candidates ran different shapes, `common_keys` says which all ran.
 """
 
 from collections import Counter, defaultdict
@@ -22,7 +22,7 @@ NamedRun = tuple[str, Run]
 
 @dataclass(frozen=True)
 class Superseded:
-    """Results of a contender that a newer run has again."""
+    """Results of a candidate that a newer run has again."""
 
     contender: str
     operator: str
@@ -33,7 +33,7 @@ class Superseded:
 
 @dataclass(frozen=True)
 class Standing:
-    """A contender on a device, with the runs that its results are from, the newest first."""
+    """A candidate on a device, with the runs that its results are from, the newest first."""
 
     name: str
     about: Contender | None
@@ -118,7 +118,7 @@ def _group(device: str, runs: Sequence[NamedRun], *, functional_only: bool) -> G
     """Newest first; of equal dates the file that was named last."""
     order = {name: (*_standing_order(name, run), i) for i, (name, run) in enumerate(runs)}
     newest = sorted(runs, key=lambda named: order[named[0]], reverse=True)
-    taken: dict[str, dict[str, str]] = defaultdict(dict)  # by contender: the run of each operator
+    taken: dict[str, dict[str, str]] = defaultdict(dict)  # by candidate: the run of each operator
     results: dict[str, list[ShapeResult]] = defaultdict(list)
     used: dict[str, dict[str, Run]] = defaultdict(dict)
     superseded = []
@@ -148,7 +148,7 @@ def _about(name: str, runs: Iterable[Run]) -> Contender | None:
 
 
 def _with_bounds(results: Mapping[str, Sequence[ShapeResult]]) -> dict[str, tuple[ShapeResult, ...]]:
-    """A shape's bound is the device's, not the contender's: one that failed has that of the others."""
+    """A shape's bound is the device's, not the candidate's: one that failed has that of the others."""
     known: dict[Key, Bound] = {}
     for own in results.values():
         known |= {key_of(each): each.bound for each in own if each.bound is not None}

@@ -1,4 +1,4 @@
-"""Contenders in order on each device, and S of each by operator as bars, or the speedup where no S is known."""
+"""Candidates in order on each device, and S of each by operator as bars, or the speedup where no S is known."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -136,7 +136,7 @@ def _alt(
     ]
     best, worst = (f"{_text(value, scale)} ({operator}, {who})" for value, operator, who in (max(every), min(every)))
     more = len(device.contenders) - SERIES
-    rest = f" The first {SERIES} contenders are drawn, {more} aren't." if more > 0 else ""
+    rest = f" The first {SERIES} candidates are drawn, {more} aren't." if more > 0 else ""
     return f"{len(shown)} operators; the highest is {best}, the lowest {worst}.{rest}"
 
 

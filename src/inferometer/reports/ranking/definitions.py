@@ -9,7 +9,7 @@ _FIGURES = (
     (
         "Right",
         (
-            "Shapes where every case was, of all that were asked for. A contender with a wrong shape stands "
+            "Shapes where every case was, of all that were asked for. A candidate with a wrong shape stands "
             "behind all without one."
         ),
     ),
@@ -47,7 +47,7 @@ _FIGURES = (
     (
         "Speedup",
         (
-            "Geometric mean of the base's time over the contender's, of right shapes that aren't launch-bound. "
+            "Geometric mean of the base's time over the candidate's, of right shapes that aren't launch-bound. "
             "Both were timed in turns in one process."
         ),
     ),
@@ -73,7 +73,7 @@ _FIGURES = (
     (
         "Own kernels",
         (
-            f"Share of device time in kernels that the contender's file defines; below {format_share(OWN)} it is "
+            f"Share of device time in kernels that the candidate's file defines; below {format_share(OWN)} it is "
             "marked library."
         ),
     ),
@@ -87,7 +87,7 @@ _FIGURES = (
     ),
 )
 _LEFT_OUT = (
-    "Of a contender's results of an operator only the newest timed run counts; times of warm caches are in the data "
+    "Of a candidate's results of an operator only the newest timed run counts; times of warm caches are in the data "
     "and in no aggregate; devices are never put together."
 )
 

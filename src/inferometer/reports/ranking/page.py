@@ -18,7 +18,7 @@ from inferometer.reports.views.view import facts_of, remarks_of
 _TEXT_BYTES = 2_700_000  # for tables and texts, next to 4.8 MB of the drawing library
 _TEXT_LIMITS = TableLimits()
 _WHAT = (
-    "Each contender is one set of kernels, checked against the references with inputs that it couldn't know, then "
+    "Each candidate is one set of kernels, checked against the references with inputs that it couldn't know, then "
     "timed. S is the least time that the device allows over the time that was measured: 100 % is as fast as the "
     "hardware can be."
 )

@@ -1,4 +1,4 @@
-"""Every shape of every contender, an operator behind each line."""
+"""Every shape of every candidate, an operator behind each line."""
 
 from dataclasses import replace
 

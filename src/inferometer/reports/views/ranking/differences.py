@@ -18,7 +18,7 @@ _SHAPES = (
     Field("verdict", "Verdict", "text"),
     Field("operator", "Operator", "text"),
     Field("shape", "Shape", "name"),
-    Field("contender", "Contender", "name"),
+    Field("contender", "Candidate", "name"),
     Field("speedup", "Speedup", "ratio", spare=1),
     Field("low", "Low", "ratio", spare=2),
     Field("high", "High", "ratio", spare=2),
@@ -63,7 +63,7 @@ def difference_remarks(found: Differences) -> list[str]:
 def _summary(found: Differences) -> str:
     """One sentence: what became right or wrong, faster or slower."""
     if not found.shapes:
-        return f"{found.base[0]} and {found.candidate[0]} have no contender and shape in common: nothing is compared."
+        return f"{found.base[0]} and {found.candidate[0]} have no kernel and shape in common: nothing is compared."
     both = f"Of {count_shapes(len(found.shapes))} in both runs"
     became = [f"{count:,} became {what}" for what in ("wrong", "right") if (count := _count(found, what))]
     if found.incomparable is not None:

@@ -23,7 +23,7 @@ def _facts(ranking: Ranking) -> list[tuple[str, str]]:
     results = sum(1 for device in ranking.devices for _ in device.results())
     return [
         ("Runs", f"{len(ranking.runs):,}"),
-        ("Contenders", f"{len(contenders):,}"),
+        ("Candidates", f"{len(contenders):,}"),
         ("Results", f"{results:,}"),
         ("Devices", ", ".join(device.title for device in ranking.devices) or "none"),
     ]

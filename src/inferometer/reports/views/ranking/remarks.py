@@ -39,10 +39,10 @@ def _of_device(found: DeviceRanking) -> Iterator[str]:
 
 def _left_out(found: DeviceRanking) -> Iterator[str]:
     if len(found.contenders) > 1 and not found.shapes:
-        yield "No shape was run by all contenders: there is no order, and figures aren't of the same shapes."
+        yield "No shape was run by all candidates: there is no order, and figures aren't of the same shapes."
     elif found.left_out:
         yield (
-            f"Only the {count_shapes(found.shapes)} that all contenders ran count for the order; {found.left_out:,} "
+            f"Only the {count_shapes(found.shapes)} that all candidates ran count for the order; {found.left_out:,} "
             "that only some ran are left out of it."
         )
 
@@ -87,7 +87,7 @@ def _concerns(found: DeviceRanking) -> Iterator[str]:
 
 
 def _mixed(found: DeviceRanking) -> Iterator[str]:
-    """Contenders whose results are from several runs that differ."""
+    """Candidates whose results are from several runs that differ."""
     for each in found.contenders:
         for what in _differing(each):
             yield f"{each.name} is put together from {len(each.standing.runs)} runs with different {what}."

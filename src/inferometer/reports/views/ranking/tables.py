@@ -1,4 +1,4 @@
-"""The tables of a ranking: contenders in order, by operator, every shape, and the runs that all is from."""
+"""The tables of a ranking: candidates in order, by operator, every shape, and the runs that all is from."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from inferometer.bench.results import ShapeResult
 from inferometer.reports.views.layout import Field, Section, frame_of
 from inferometer.units import format_share
 
-_NAME = Field("contender", "Contender", "name")
+_NAME = Field("contender", "Candidate", "name")
 _RANKING = (
     Field("rank", "Rank", "text"),
     _NAME,
@@ -93,21 +93,21 @@ ABOVE = "S above 100 %"
 
 
 def ranked_section(found: DeviceRanking) -> Section:
-    """The contenders in order."""
+    """The candidates in order."""
     rows = [_ranked_row(each, found) for each in found.contenders]
     return Section(f"Ranking on {found.title}", _RANKING, frame_of(rows, _RANKING), [*_ranking_notes(found)])
 
 
 def operators_section(found: DeviceRanking) -> Section:
-    """One row per operator and contender, the most important operator first."""
+    """One row per operator and candidate, the most important operator first."""
     rows = [_operator_row(name, who, score) for name, scored in found.operators for who, score in scored]
-    words = () if found.functional_only else ("Of the shapes that all contenders of the operator ran.",)
+    words = () if found.functional_only else ("Of the shapes that all candidates of the operator ran.",)
     frame = frame_of(rows, _OPERATORS).with_columns(_texts("instead", rows))
     return Section(f"Operators on {found.title}", _OPERATORS, frame, words)
 
 
 def shapes_section(found: DeviceRanking) -> Section:
-    """Every shape of every contender, shape by shape."""
+    """Every shape of every candidate, shape by shape."""
     order = {name: i for i, (name, _) in enumerate(found.operators)}
     results = sorted(found.results(), key=lambda each: (order[each.operator], *_place(each)))
     rows = [_shape_row(each, found) for each in results]
