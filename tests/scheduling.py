@@ -15,5 +15,9 @@ class ByFileOrCapture(LoadScopeScheduling):  # type: ignore[misc]  # the package
     """pytest-xdist's scheduling by scope, with these scopes."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith("tests/bench/builds/"):
+            return "tests/bench/builds"  # they share kernels that take a minute to compile
+        if nodeid.startswith("tests/docs/test_pages.py::test_a_page"):
+            return nodeid  # each runs its page's commands, for up to half a minute
         capture = _CAPTURE.search(nodeid) if nodeid.startswith("tests/truth/") else None
         return capture[1] if capture else nodeid.partition("::")[0]

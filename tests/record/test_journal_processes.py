@@ -147,7 +147,7 @@ with Journal(Path(sys.argv[1]), flush_s=1e6, on_trouble=reported.append) as jour
         values = [random.random() for _ in range(rows)]
         journal.add("counters", rows, {"metric": "m", "time_ns": range(rows), "value": values})
         journal.flush()
-print(len(reported), "File too large" in told[0])
+print(len(reported), "File too large" in reported[0])
 """
     process = started(script, tmp_path / "run.ifm")
     assert process.communicate(timeout=30)[0].split() == ["1", "True"]
