@@ -80,3 +80,7 @@ def test_long_answers_are_compared_piece_by_piece(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr("inferometer.bench.deviation._PIECE", piece)
         assert measure_deviation(found, wanted) == whole
     assert (whole.number, whole.number_row, whole.number_at) == (1.0, 7, 2)
+
+
+def test_an_exact_answer_is_off_nowhere() -> None:
+    assert deviation([[1.0, -2.0], [0.0, 3.0]], [[1.0, -2.0], [0.0, 3.0]]) == Deviation()
