@@ -93,7 +93,7 @@ def test_each_sentence_is_what_the_file_says(name: str, shared_data: Path) -> No
     ]
     if len(staging) > 1 and sum(staging) >= 0.01 * exposed_ns:
         made = f"{len(staging)} copies and casts that calls of communication make take {duration(sum(staging))}."
-        sentences.append(f"Beside them, {made}")
+        sentences.append(f"Besides them, {made}")
     assert finding.title == (
         f"{found.device} communicates while nothing computes for {part} of its time, {how} in {most}"
     )

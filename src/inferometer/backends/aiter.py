@@ -43,7 +43,7 @@ _GROUPS = (32, 64, 128)  # columns of a group that `per_group_quant_hip` has
 
 def _unavailable(device: str) -> str | None:
     install = "built from source, github.com/ROCm/aiter"
-    return missing("aiter", "aiter", install, beside="ops") or no_gpu("aiter", device, "AMD")
+    return missing("aiter", "aiter", install, folder="ops") or no_gpu("aiter", device, "AMD")
 
 
 def _rms_norm() -> Kernel:

@@ -27,14 +27,14 @@ _T = TypeVar("_T")
 _BATCHES = 2  # whose plans are kept
 
 
-def missing(library: str, module: str, install: str, *, beside: str | None = None) -> str | None:
+def missing(library: str, module: str, install: str, *, folder: str | None = None) -> str | None:
     """Why a library can't be imported, in words; None where it can be. Imports nothing.
 
     Args:
         library: Its name for the user.
         module: The name that it is imported by.
         install: How to get it.
-        beside: A folder that its package has, where another package has the same name.
+        folder: A folder that its package has, where another package has the same name.
     """
     if find_spec("torch") is None:
         return "torch is not installed: pip install 'inferometer[torch]'"
@@ -42,7 +42,7 @@ def missing(library: str, module: str, install: str, *, beside: str | None = Non
     if spec is None:
         return f"{library} is not installed: {install}"
     places = list(spec.submodule_search_locations or ())
-    if beside and not any((Path(place) / beside).is_dir() for place in places):
+    if folder and not any((Path(place) / folder).is_dir() for place in places):
         return f"the {module} that is installed is another package, not {library}: {install}"
     return None
 

@@ -9,7 +9,7 @@ none fits, kinds that are `plain` still have their name, if there is one such ch
 several kinds that are there once, whatever their order.
 
 `layers.*` takes any number of children and numbers them, `*` those of a Sequential, `experts.?` those of which some
-may never be called. Beside such a container children have no fixed place, since a trace may begin in its midst.
+may never be called. Next to such a container children have no fixed place, since a trace may begin in its midst.
 
 Every rule has its source. What no rule tells has no name: nothing is guessed from a class alone.
 """

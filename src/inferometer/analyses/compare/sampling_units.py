@@ -200,8 +200,8 @@ def _of_cycles(activity: Activity, whole: pl.DataFrame, cycles: pl.Series, accou
 
 
 def _of_blocks(activity: Activity, whole: pl.DataFrame, account: Account) -> Units:
-    beside = pl.col("cls").is_in([IDLE, OVERLAP])
-    blocks = activity.blocks if account == "idle" else activity.blocks.filter(~beside)
+    is_added = pl.col("cls").is_in([IDLE, OVERLAP])
+    blocks = activity.blocks if account == "idle" else activity.blocks.filter(~is_added)
     signed = pl.when(pl.col("cls") == OVERLAP).then(-pl.col("dur_ns")).otherwise("dur_ns").alias("dur_ns")
     names, dur, calls, cost = _matrices(blocks.with_columns(signed, pl.col("block").alias("unit")), BLOCKS)
     count = (calls > 0).sum(1)

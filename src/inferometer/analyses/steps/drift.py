@@ -141,11 +141,11 @@ def _carriers(
 
 def _trend(axis: Axis, times_ns: Values, span: float) -> dict[str, Any]:
     """The slope with its interval, and whether it is one above the noise."""
-    x, beside = axis
+    x, control = axis
     median = float(np.median(times_ns))
     y = times_ns
-    if beside is not None:
-        x, y = _left_over(x, beside), _left_over(y, beside)
+    if control is not None:
+        x, y = _left_over(x, control), _left_over(y, control)
     slope, low, high = slope_interval(x, y)
     left = y - slope * x
     noise = float(np.median(np.abs(left - np.median(left))))
@@ -162,9 +162,9 @@ def _trend(axis: Axis, times_ns: Values, span: float) -> dict[str, Any]:
     }
 
 
-def _left_over(values: Values, beside: Values) -> Values:
-    """What a straight line over `beside`, by least squares, leaves of `values`."""
-    run = beside - beside.mean()
+def _left_over(values: Values, control: Values) -> Values:
+    """What a straight line over `control`, by least squares, leaves of `values`."""
+    run = control - control.mean()
     rise = values - values.mean()
     return np.asarray(rise - run * (float(run @ rise) / float(run @ run)))
 

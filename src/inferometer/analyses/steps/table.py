@@ -28,7 +28,7 @@ from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from inferometer.analyses.steps.serving.latency import ServingBeside
+    from inferometer.analyses.steps.serving.latency import ServingLatency
     from inferometer.formats.serving_results.serving import Serving
 
 NEEDED = {  # the columns of each table that the question touches
@@ -83,7 +83,7 @@ class StepTable(Result):
     notable: tuple[str, ...]
     losses: Losses
     top: int | None = None
-    serving: "ServingBeside | None" = None
+    serving: "ServingLatency | None" = None
 
     @property
     def disturbed(self) -> list[int]:
@@ -92,9 +92,9 @@ class StepTable(Result):
 
     def with_serving(self, serving: "Serving") -> "StepTable":
         """With what a benchmark of the server measured set next to these steps."""
-        from inferometer.analyses.steps.serving.latency import beside_steps
+        from inferometer.analyses.steps.serving.latency import find_serving_latency
 
-        return replace(self, serving=beside_steps(serving, self.steps, self.model))
+        return replace(self, serving=find_serving_latency(serving, self.steps, self.model))
 
     def to_polars(self) -> pl.DataFrame:
         """One row per step."""

@@ -68,8 +68,8 @@ class LaunchEvidence:
         """
         from inferometer.analyses.launched_by.attribution import attribute
 
-        with ThreadPoolExecutor(1) as beside:
-            steps = beside.submit(lambda: self.steps)  # nearly every rule asks for them, too
+        with ThreadPoolExecutor(1) as pool:
+            steps = pool.submit(lambda: self.steps)  # nearly every rule asks for them, too
             found = attribute(self.trace)
             steps.result()
         hashes = (_hashed(found.launches, name).alias(f"{name}_hash") for name in ("grid", "block"))

@@ -91,9 +91,9 @@ def _files_of(source: Source) -> _Files:
     sibling = find_sibling(source.path, kind) if source.path else None
     if sibling is None:
         return _Files({kind: source})
-    beside = Source(sibling, limits=source.limits)
+    other_file = Source(sibling, limits=source.limits)
     notes = (f"{printable(sibling.name)} in the same folder was read too.",)
-    found: dict[FileKind, Source] = {kind: source, next(each for each in KINDS if each != kind): beside}
+    found: dict[FileKind, Source] = {kind: source, next(each for each in KINDS if each != kind): other_file}
     return _Files({each: found[each] for each in KINDS}, notes)
 
 

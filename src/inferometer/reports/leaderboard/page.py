@@ -17,7 +17,7 @@ from inferometer.reports.page.text import render_text
 from inferometer.reports.views.view import facts_of
 
 MOST_DEVICES = 4
-"""Beside the published platforms: each takes some 0.35 MB, and every row of it has to be on the page."""
+"""Next to the published platforms: each takes some 0.35 MB, and every row of it has to be on the page."""
 
 _TEXT_BYTES = 2_700_000  # for tables and texts of all platforms, next to 4.8 MB of the drawing library
 _EVERYTHING = TableLimits()

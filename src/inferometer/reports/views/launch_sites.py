@@ -43,14 +43,14 @@ def _sections(sites: LaunchSites) -> Sequence[Section]:
 
 
 def _how(sites: LaunchSites) -> Section:
-    rows = [{"how": how, "total_ns": ns, "share": ns / sites.total_ns if sites.total_ns else None, "said": _say(how)}
+    rows = [{"how": how, "total_ns": ns, "share": ns / sites.total_ns if sites.total_ns else None, "meaning": _say(how)}
             for how, ns in sites.by_how.items()]  # fmt: skip
-    schema = {"how": pl.String, "total_ns": pl.Int64, "share": pl.Float64, "said": pl.String}
+    schema = {"how": pl.String, "total_ns": pl.Int64, "share": pl.Float64, "meaning": pl.String}
     fields = (
         Field("share", "Time", "share"),
         Field("total_ns", "Total Time", "ns"),
         Field("how", "How", "text"),
-        Field("said", "Meaning", "text", spare=1),
+        Field("meaning", "Meaning", "text", spare=1),
     )
     return Section("How they were attributed", fields, pl.DataFrame(rows, schema=schema))
 

@@ -17,11 +17,11 @@ from tools.make_serving import Options, make_result
 
 import inferometer
 from inferometer.analyses.steps.serving.engine_facts import ENGINE_LOG
-from inferometer.analyses.steps.serving.latency import ServingBeside, beside_steps, serving_of
+from inferometer.analyses.steps.serving.latency import ServingLatency, find_serving_latency, serving_of
 from inferometer.analyses.steps.table import StepTable, step_table
 from inferometer.formats.serving_results import read_serving
 from inferometer.formats.serving_results.serving import Latency, Serving
-from inferometer.reports.views.steps.serving import beside_remarks, beside_section
+from inferometer.reports.views.steps.serving import latency_remarks, latency_section
 
 MS = 1_000_000
 BASE = Serving(source="run.json", tool="vllm bench serve", itl_of="chunk")
@@ -61,18 +61,18 @@ def every(gap_ms: float, count: int = 9, **others: object) -> StepTable:
     return table([step(k, 1 + k * gap_ms, **others) for k in range(count)])
 
 
-def set_beside(benchmark: Serving, steps: StepTable) -> ServingBeside:
-    return beside_steps(benchmark, steps.steps, steps.model)
+def set_beside(benchmark: Serving, steps: StepTable) -> ServingLatency:
+    return find_serving_latency(benchmark, steps.steps, steps.model)
 
 
-def parts(beside: ServingBeside, statistic: str = "mean") -> dict[str, float]:
+def parts(beside: ServingLatency, statistic: str = "mean") -> dict[str, float]:
     """What is known, in ms."""
     found = {name: beside.part(name, statistic) for name in PARTS}
     return {name: round(value / MS, 6) for name, value in found.items() if value is not None}
 
 
-def said(beside: ServingBeside) -> str:
-    return " ".join(beside_remarks(beside))
+def said(beside: ServingLatency) -> str:
+    return " ".join(latency_remarks(beside))
 
 
 def test_the_wait_for_a_token_is_parted_and_adds_up() -> None:
@@ -343,7 +343,7 @@ def test_a_made_up_engine_is_found_again(tmp_path: Path) -> None:
 
 def test_the_section_and_json_hold_all(tmp_path: Path) -> None:
     beside = set_beside(serving(itl=(10, 9), ttft=50, completed=1, input_tokens=512), every(8))
-    section = beside_section(beside)
+    section = latency_section(beside)
     assert {field.column for field in section.fields} <= set(section.frame.columns)
     data = beside.as_json()
     assert json.loads(json.dumps(data)) == data

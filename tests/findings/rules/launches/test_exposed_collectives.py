@@ -150,7 +150,7 @@ def test_copies_that_its_calls_make_are_counted_beside_it() -> None:
         rows.append(launched(1000 * i + 2, 1000 * i + 30, 50, kind="memcpy", kernel="Memcpy DtoD (Device -> Device)"))
         rows.append(launched(1000 * i + 8, 1000 * i + 100, 400, kernel=NCCL))
     finding = only(trace_with(rows, ops=calls), RULE)
-    said_last = "Beside them, 10 copies and casts that calls of communication make take 500.000 μs."
+    said_last = "Besides them, 10 copies and casts that calls of communication make take 500.000 μs."
     assert finding.evidence[-1] == said_last
 
 

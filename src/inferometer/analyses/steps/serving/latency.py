@@ -37,13 +37,13 @@ from inferometer.analyses.steps.serving.token_intervals import Intervals, Prefil
 from inferometer.formats.serving_results.serving import Serving
 from inferometer.units import format_duration
 
-__all__ = ["ServingBeside", "beside_steps", "serving_of"]
+__all__ = ["ServingLatency", "find_serving_latency", "serving_of"]
 
 _PART = "· "  # before the names of parts
 
 
 @dataclass(frozen=True)
-class ServingBeside:
+class ServingLatency:
     """A benchmark's run next to the steps of a trace.
 
     `refusals`: why the two can't be the same run; then nothing is parted. `rows`: as `ROWS` says; parts follow what
@@ -100,7 +100,7 @@ class ServingBeside:
         }
 
 
-def beside_steps(serving: Serving, steps: pl.DataFrame, model: str | None) -> ServingBeside:
+def find_serving_latency(serving: Serving, steps: pl.DataFrame, model: str | None) -> ServingLatency:
     """A benchmark's run next to the steps of a run of a trace.
 
     Args:
@@ -121,7 +121,7 @@ def beside_steps(serving: Serving, steps: pl.DataFrame, model: str | None) -> Se
     frame = pl.DataFrame(rows, schema=ROWS)
     if serving.tool == ENGINE_LOG:
         frame = frame.with_columns(pl.col("source").replace("benchmark", "log"))
-    return ServingBeside(
+    return ServingLatency(
         serving=serving,
         refusals=refusals,
         rows=frame,

@@ -175,7 +175,7 @@ def _staging(launches: LaunchEvidence, place: BusiestDevice, exposed_ns: int) ->
     times_ns = rows.dur_ns[of_place][staging[of_place]]
     if len(times_ns) > 1 and times_ns.sum() >= _STAGED_SHARE * exposed_ns:
         yield (
-            f"Beside them, {len(times_ns):,} copies and casts that calls of communication make take "
+            f"Besides them, {len(times_ns):,} copies and casts that calls of communication make take "
             f"{format_duration(int(times_ns.sum()))}."
         )
 

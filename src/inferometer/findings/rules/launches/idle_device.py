@@ -156,10 +156,10 @@ def _together(worst: _Idle, gaps: pl.DataFrame, *, beside_launching: bool) -> Wo
     kind = pl.when(is_pause).then(pl.lit("pauses")).otherwise(pl.col("kind").cast(pl.String)).alias("kind")
     sums = gaps.group_by(kind).agg(pl.col("gap_ns").sum()).sort("gap_ns", "kind", descending=[True, False])
     known = "; ".join(f"{_OF_KIND[kind]} {format_duration(ns)}" for kind, ns in sums.iter_rows())
-    beside = " besides late launches one by one" if beside_launching else ""
+    besides_late = " besides late launches one by one" if beside_launching else ""
     return Words(
-        f"is idle {{share}} of its time{beside}, for several reasons",
-        (f"It is idle{beside} for {describe_size(worst.place, gaps)}: {known}.",),
+        f"is idle {{share}} of its time{besides_late}, for several reasons",
+        (f"It is idle{besides_late} for {describe_size(worst.place, gaps)}: {known}.",),
         "See which gaps are the longest and what ended them: inferometer timeline.",
     )
 

@@ -121,9 +121,9 @@ def _serial(launches: LaunchEvidence, place: BusiestDevice, event_waits: int) ->
     every = place.of(launches.work.select("rank", "device", "stream", "start_ns", "dur_ns"))
     for stream in streams[1:]:
         own, others = every.filter(pl.col("stream") == stream), every.filter(pl.col("stream").ne_missing(stream))
-        busy, beside = _cover(own), _cover(others)
+        busy, elsewhere = _cover(own), _cover(others)
         busy_ns = int((busy.end_ns - busy.start_ns).sum())
-        overlap_ns = int(beside.within(busy.start_ns, busy.end_ns).sum())
+        overlap_ns = int(elsewhere.within(busy.start_ns, busy.end_ns).sum())
         both = kernels.filter(pl.col("stream").is_in([streams[0], stream])).sort("start_ns")
         turns, between_ns = _turns(both, stream, _cover(every.filter(pl.col("stream").is_in([streams[0], stream]))))
         if overlap_ns < _OVERLAPS * busy_ns and _TURNS <= turns <= event_waits:

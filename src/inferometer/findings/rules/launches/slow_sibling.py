@@ -112,8 +112,9 @@ def _odd(launches: "LaunchEvidence", rows: KernelRows) -> Iterator[_Odd]:
         pl.int_range(pl.len()).over("group", "place").alias("turn")
     )
     compared = asked.with_columns(
-        (pl.len().over("group", "turn")).alias("beside"), pl.col("dur_ns").median().over("group", "turn").alias("usual")
-    ).filter(pl.col("beside") >= _PLACES, pl.col("usual") > 0)
+        (pl.len().over("group", "turn")).alias("places"),
+        pl.col("dur_ns").median().over("group", "turn").alias("usual"),
+    ).filter(pl.col("places") >= _PLACES, pl.col("usual") > 0)
     ratio = pl.col("dur_ns") / pl.col("usual")
     scores = compared.group_by("group", "place").agg(
         ratio.median().alias("ratio"),

@@ -43,7 +43,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     where = launches.origins
     by_place = _by_place(rows, where, reduces)
     products_ns = int(by_place["product_ns"].sum())
-    beside = f", the products before them {format_duration(products_ns)}" if products_ns else ""
+    of_products = f", the products before them {format_duration(products_ns)}" if products_ns else ""
     of = "the GPU time of their steps" if len(launches.step_starts_ns) else "the GPU time"
     place = where.describe(by_place["place"][0])
     yield Finding(
@@ -51,7 +51,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         severity=severity,
         title=f"split-K reductions take {format_share(share)} of {of}",
         evidence=(
-            (f"{len(reduces):,} reductions take {format_duration(size_ns)}{launches.a_step(size_ns)}{beside}."),
+            (f"{len(reduces):,} reductions take {format_duration(size_ns)}{launches.a_step(size_ns)}{of_products}."),
             *(_sentence(rows, where, row) for row in by_place.head(_SHOWN).iter_rows(named=True)),
         ),
         size_ns=size_ns,
@@ -94,8 +94,8 @@ def _by_place(rows: KernelRows, where: Origins, reduces: Ints) -> pl.DataFrame:
 
 def _sentence(rows: KernelRows, where: Origins, row: dict[str, int]) -> str:
     product = "" if row["product"] < 0 else f" after {rows.known[row['product']].short_name}"
-    beside = format_share(row["total_ns"] / row["product_ns"]) if row["product_ns"] else ""
-    against = f", {beside} of the products' time" if beside else ""
+    of_products = format_share(row["total_ns"] / row["product_ns"]) if row["product_ns"] else ""
+    against = f", {of_products} of the products' time" if of_products else ""
     place, took = where.describe(row["place"]), format_duration(row["total_ns"])
     return f"{row['count']:,} reductions{product}{place}: {took}{against}."
 

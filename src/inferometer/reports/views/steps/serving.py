@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from inferometer.analyses.steps.serving.engine_facts import ENGINE_LOG
-from inferometer.analyses.steps.serving.latency import ServingBeside
+from inferometer.analyses.steps.serving.latency import ServingLatency
 from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration, format_sample, format_share
 
@@ -27,22 +27,22 @@ _INSIDE = {
 }
 
 
-def beside_section(beside: ServingBeside) -> Section:
+def latency_section(waits: ServingLatency) -> Section:
     """The table."""
-    notes = (f"Beside {beside.serving.in_words()}.",)
-    return Section("What clients wait for", _FIELDS, beside.rows, notes)
+    notes = (f"Next to {waits.serving.in_words()}.",)
+    return Section("What clients wait for", _FIELDS, waits.rows, notes)
 
 
-def beside_remarks(beside: ServingBeside) -> Iterator[str]:
+def latency_remarks(waits: ServingLatency) -> Iterator[str]:
     """Sentences, the most important first."""
-    yield from beside.refusals
-    if beside.model and beside.serving.model and not _is_same_model(beside.model, beside.serving.model):
-        yield f'The benchmark is of the model "{beside.serving.model}", the trace of "{beside.model}".'
-    yield from _token(beside)
-    yield from _first_token(beside)
-    yield from _throughput(beside)
-    yield from _untold(beside)
-    yield from beside.serving.notes
+    yield from waits.refusals
+    if waits.model and waits.serving.model and not _is_same_model(waits.model, waits.serving.model):
+        yield f'The benchmark is of the model "{waits.serving.model}", the trace of "{waits.model}".'
+    yield from _token(waits)
+    yield from _first_token(waits)
+    yield from _throughput(waits)
+    yield from _untold(waits)
+    yield from waits.serving.notes
 
 
 def _is_same_model(one: str, other: str) -> bool:
@@ -51,21 +51,21 @@ def _is_same_model(one: str, other: str) -> bool:
     return first == second
 
 
-def _token(beside: ServingBeside) -> Iterator[str]:
-    found = beside.step_latency
+def _token(waits: ServingLatency) -> Iterator[str]:
+    found = waits.step_latency
     if found is None:
         return
     statistic, whole = ("mean", found.latency.mean_ns) if found.latency.mean_ns is not None else ("median", None)
     whole = found.latency.median_ns if whole is None else whole
-    outside = beside.part("outside", statistic)
+    outside = waits.part("outside", statistic)
     if whole and outside is not None:
-        busy, host = (beside.part(part, statistic) for part in ("busy", "host"))
+        busy, host = (waits.part(part, statistic) for part in ("busy", "host"))
         step = (busy or 0) + (host or 0)
         gpu = "" if busy is None else f", {_of(busy, whole)} the GPU's work in it"
         others = [
             f"; {_of(value, whole)} {'is' if part == 'others' else 'lies in'} {words}"
             for part, words in _INSIDE.items()
-            if (value := beside.part(part, statistic))
+            if (value := waits.part(part, statistic))
         ]
         yield (
             f"Of {format_duration(whole)} from one step of a sequence to the next ({statistic} {found.name}), "
@@ -96,8 +96,8 @@ def _of(value: float, whole: float) -> str:
     return f"{format_duration(value)} ({format_share(value / whole)})"
 
 
-def _first_token(beside: ServingBeside) -> Iterator[str]:
-    ttft, walls = beside.serving.ttft, beside.prefills.walls_ns
+def _first_token(waits: ServingLatency) -> Iterator[str]:
+    ttft, walls = waits.serving.ttft, waits.prefills.walls_ns
     statistic, whole = ("mean", ttft.mean_ns) if ttft.mean_ns is not None else ("median", ttft.median_ns)
     if whole is None:
         return
@@ -106,46 +106,46 @@ def _first_token(beside: ServingBeside) -> Iterator[str]:
         yield f"{takes}; no prefill step was recorded to compare it with."
         return
     wall = walls.mean() if statistic == "mean" else walls.median()
-    rest, step = beside.first_token("rest", statistic), wall if isinstance(wall, int | float) else 0.0
+    rest, step = waits.first_token("rest", statistic), wall if isinstance(wall, int | float) else 0.0
     if rest is not None:
-        steps = beside.prefill_steps or 1
+        steps = waits.prefill_steps or 1
         needs = "one prefill step" if steps == 1 else f"{steps:.3g} prefill steps"
         yield (
             f"Of {format_duration(whole)} to the first token ({statistic}), {_of(whole - rest, whole)} is {needs}, and "
             f"{_of(rest, whole)} the rest: queueing, scheduling, sampling, streaming, the network."
         )
-    elif beside.refusals:
+    elif waits.refusals:
         return
     elif whole < step:
         recorded = f"the recorded prefill steps {format_duration(step)}"
         yield f"{takes}, and {recorded}: they can't be of the same prompts."
-    elif beside.prefill_steps is None:
+    elif waits.prefill_steps is None:
         yield (
             f"{takes}. How many prefill steps a prompt needs isn't known; with one of {format_duration(step)}, at most "
             f"{_of(whole - step, whole)} is queueing and the rest."
         )
     else:
         yield (
-            f"{takes}, less than {beside.prefill_steps:.3g} of the recorded prefill steps "
+            f"{takes}, less than {waits.prefill_steps:.3g} of the recorded prefill steps "
             f"({format_duration(step)} each): they can't be of the same prompts."
         )
 
 
-def _throughput(beside: ServingBeside) -> Iterator[str]:
-    rate, ratio = beside.steps_tokens_per_s, beside.throughput_ratio
+def _throughput(waits: ServingLatency) -> Iterator[str]:
+    rate, ratio = waits.steps_tokens_per_s, waits.throughput_ratio
     if rate is not None and ratio is not None:
-        whose, share = "log" if beside.serving.tool == ENGINE_LOG else "benchmark", format_share(ratio)
+        whose, share = "log" if waits.serving.tool == ENGINE_LOG else "benchmark", format_share(ratio)
         text = f"The {whose}'s output is {share} of the {format_sample(rate)} tokens/s that the recorded steps give"
         if ratio > _MORE and whose == "log":
             yield f"{text}: its rate leaves out the time between steps, or is of another run."
         elif ratio > _MORE:
             yield f"{text}: the server has several replicas, or the trace is of another load."
-        elif beside.serving.decode_tokens_per_s is None:
+        elif waits.serving.decode_tokens_per_s is None:
             yield f"{text}: it counts the start and the end of the run, and prefills that weren't recorded."
         else:
             yield f"{text}."
-    has, decoding = beside.load.sequences, beside.load.decoding
-    if beside.refusals or has is None or not decoding:
+    has, decoding = waits.load.sequences, waits.load.decoding
+    if waits.refusals or has is None or not decoding:
         return
     if not 1 / _OTHER_LOAD <= has / decoding <= _OTHER_LOAD:
         yield (
@@ -154,12 +154,12 @@ def _throughput(beside: ServingBeside) -> Iterator[str]:
         )
 
 
-def _untold(beside: ServingBeside) -> Iterator[str]:
-    intervals, found = beside.intervals, beside.step_latency
+def _untold(waits: ServingLatency) -> Iterator[str]:
+    intervals, found = waits.intervals, waits.step_latency
     if intervals.walls_ns.is_empty():
         yield "No step is known to make tokens, so nothing can be compared with the time between tokens."
         return
-    if beside.load.tokens is None:
+    if waits.load.tokens is None:
         yield (
             "Steps have more tokens than sequences: they check drafts, and the benchmark doesn't say how many were "
             "accepted. So what a step gives a sequence isn't known."
@@ -175,15 +175,15 @@ def _untold(beside: ServingBeside) -> Iterator[str]:
     if intervals.pauses:
         left = "1 pause between steps is" if intervals.pauses == 1 else f"{intervals.pauses:,} pauses between steps are"
         yield f"{left} left out: so long that nobody can have waited for a token."
-    if not len(beside.prefills.walls_ns) and found is not None and beside.part("outside") is not None:
+    if not len(waits.prefills.walls_ns) and found is not None and waits.part("outside") is not None:
         yield (
             "No prefill was recorded: where prefills hold decoding up, that time counts as beyond the steps. It is in "
-            f"the mean more than in the median{_of_median(beside, found.latency.median_ns)}."
+            f"the mean more than in the median{_of_median(waits, found.latency.median_ns)}."
         )
 
 
-def _of_median(beside: ServingBeside, median_ns: float | None) -> str:
-    rest = beside.part("outside", "median")
+def _of_median(waits: ServingLatency, median_ns: float | None) -> str:
+    rest = waits.part("outside", "median")
     return (
         f"; of the median latency {_of(rest, median_ns)} is beyond the steps" if rest is not None and median_ns else ""
     )

@@ -12,7 +12,7 @@ from inferometer.analyses.steps.sources import UNKNOWN_PHASE
 from inferometer.analyses.steps.table import StepTable
 from inferometer.names.demangle import demangle
 from inferometer.reports.views.layout import Field, Section
-from inferometer.reports.views.steps.serving import beside_remarks, beside_section
+from inferometer.reports.views.steps.serving import latency_remarks, latency_section
 from inferometer.reports.views.view import View
 from inferometer.units import format_count
 
@@ -132,14 +132,16 @@ def _facts(table: StepTable) -> Sequence[tuple[str, str]]:
 def _remarks(table: StepTable) -> Sequence[str]:
     hidden = table.top is not None and table.top < table.steps.height
     shown = [f"{table.top:,} of {table.steps.height:,} steps shown."] if hidden else []
-    beside = [] if table.serving is None else beside_remarks(table.serving)
-    return [*beside, *table.notable, *shown]
+    of_serving = [] if table.serving is None else latency_remarks(table.serving)
+    return [*of_serving, *table.notable, *shown]
 
 
 def _in_json(table: StepTable) -> dict[str, Any]:
-    beside = [] if table.serving is None else [*beside_remarks(table.serving)]
-    remarks: dict[str, Any] = {"remarks": [*beside, *table.notable]}
-    return remarks if table.serving is None else remarks | {"serving": table.serving.as_json() | {"remarks": beside}}
+    of_serving = [] if table.serving is None else [*latency_remarks(table.serving)]
+    remarks: dict[str, Any] = {"remarks": [*of_serving, *table.notable]}
+    return (
+        remarks if table.serving is None else remarks | {"serving": table.serving.as_json() | {"remarks": of_serving}}
+    )
 
 
 def _sections(table: StepTable) -> Iterator[Section]:
@@ -160,7 +162,7 @@ def _sections(table: StepTable) -> Iterator[Section]:
     if not trends.is_empty():
         yield Section("Over the run", _TREND_FIELDS, _trend_rows(trends), _SLOPES)
     if table.serving is not None:
-        yield beside_section(table.serving)
+        yield latency_section(table.serving)
     yield Section("Steps", _STEP_FIELDS, _named(steps).head(_rows(table)))
     if not table.classes.is_empty():
         yield Section("Classes of kernels", _CLASS_FIELDS, _demangled(_named(table.classes)).head(_rows(table)))
