@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.shapes import Catalogue, Shape, read_catalogue
 from inferometer.operators.work import Cost, Work
 
@@ -28,6 +29,7 @@ class Operator:
         name: As the catalogue has it.
         summary: What it computes, in a sentence.
         dims: The letters of the tensors' shapes, and what they count.
+        axes: The tensors' sizes and dtypes by the arguments; None: shapes and results of it can't be exchanged.
         inputs: `inputs(*, seed, device, **args)` draws the tensors of a call, by the names of the published contract
             and in its order. The same seed gives the same tensors on the same device.
         reference: `reference(*tensors, **settings)`: the slow, obvious answer; float32 inside, the contract's dtypes
@@ -41,6 +43,7 @@ class Operator:
         tolerance: By output, where the dtype's usual one is not right; with the reason next to it.
         exact: Outputs that must agree to the bit though they are no integers.
         quantised: Outputs of few bits that round an exactly defined number: nearly all must be that number's.
+        package: Where `NAME.json`, the published part, is; another package's operator names its own.
     """
 
     name: str
@@ -52,15 +55,17 @@ class Operator:
     cost: Callable[..., Cost]
     work: Callable[..., Work]
     tiny: tuple[Mapping[str, Any], ...]
+    axes: Axes | None = None
     settings: tuple[str, ...] = ()
     updates: Mapping[str, str] = field(default_factory=dict)
     tolerance: Mapping[str, float] = field(default_factory=dict)
     exact: frozenset[str] = frozenset()
     quantised: frozenset[str] = frozenset()
+    package: str = "inferometer.operators.catalogue"
 
     def catalogue(self) -> Catalogue:
         """What is published of it: importance, shapes, times."""
-        return read_catalogue(self.name)
+        return read_catalogue(self.name, self.package)
 
     def settings_of(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords of the reference."""

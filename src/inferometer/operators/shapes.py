@@ -84,11 +84,11 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 @cache
-def read_catalogue(operator: str) -> Catalogue:
-    """What `OPERATOR.json` holds; of an operator without that file nothing is published."""
+def read_catalogue(operator: str, package: str) -> Catalogue:
+    """What `OPERATOR.json` of a package holds; of an operator without that file nothing is published."""
     from importlib.resources import files
 
-    file = files("inferometer.operators.catalogue") / f"{operator}.json"
+    file = files(package) / f"{operator}.json"
     if not file.is_file():
         return _unpublished(operator)
     found = msgspec.json.decode(file.read_bytes(), type=Catalogue)

@@ -1,4 +1,4 @@
-"""`axes.json` against tensors as they are drawn and answered."""
+"""What operators declare of their tensors, against tensors as they are drawn and answered."""
 
 from math import prod
 from typing import Any
@@ -34,7 +34,7 @@ def facts(tensors: Any) -> list[tuple[str, str, tuple[int, ...]]]:
 
 
 @pytest.mark.parametrize("name", list(operators()))
-def test_inputs_have_the_axes_that_the_table_says(name: str) -> None:
+def test_inputs_have_the_axes_that_are_declared(name: str) -> None:
     operator = operators()[name]
     for args in small_shapes(operator):
         bound = bind(operator, args)
@@ -43,7 +43,7 @@ def test_inputs_have_the_axes_that_the_table_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(operators()))
-def test_the_reference_takes_our_integers_and_gives_the_outputs_of_the_table(name: str) -> None:
+def test_the_reference_takes_our_integers_and_gives_the_outputs_that_are_declared(name: str) -> None:
     operator = operators()[name]
     for args in operator.tiny:
         drawn, integers = operator.inputs(**args, seed=1), values_of(operator, args)

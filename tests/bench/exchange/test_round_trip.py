@@ -63,6 +63,15 @@ def test_without_our_field_the_definition_and_the_axes_say_it(tmp_path: Path) ->
     assert asked.shapes[0][0].endswith("T=5")
 
 
+def test_sizes_that_only_values_tell_are_not_asked_of_the_axes(tmp_path: Path) -> None:
+    args = {"token_count": 12, "num_experts": 3, "top_k": 3, "block_size": 4}
+    write_exchange(run_of(result("moe_align_block_size", args)), tmp_path, force=False)
+    (path,) = tmp_path.glob("workloads/*/*")
+    path.write_bytes(_without_ours(path))
+    (asked,) = read_workloads(path)
+    assert asked.shapes[0][1] == args
+
+
 def test_without_our_field_lists_are_not_guessed(tmp_path: Path) -> None:
     args = {"num_heads": 2, "head_dim": 8, "seq_lens": [3, 4]}
     write_exchange(run_of(result("attention_forward", args)), tmp_path, force=False)

@@ -1,23 +1,17 @@
-"""Sizes of every operator's tensors by its arguments, without torch: `axes.json`.
+"""Sizes of the tensors of a call, without torch: what its operator declares (`Operator.axes`) with its arguments.
 
-An operator there has `axes` (name: expression of the arguments), `var` (those that differ between workloads of one
-definition), `inputs` and `outputs` (axes and dtype, bf16 where none stands there, or the argument that names it),
-`lists` (names for expressions that several axes use), `values` (integers that a kernel follows) and `optional` inputs.
-`...` stands for all but the last size of the argument `shape`; None for a size that only values tell. Tests hold all
-of it against tensors as they are drawn.
+Tests hold every operator's against tensors as they are drawn.
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import msgspec
 
-from inferometer.bench.exchange.expressions import evaluate
 from inferometer.errors import InputError
+from inferometer.operators.axes import Axes, call
 from inferometer.operators.operator import Operator
 
 _LONG = {
@@ -29,24 +23,6 @@ _LONG = {
     "fp8_e4m3fn": "float8_e4m3fn",
     "fp8_e4m3fnuz": "float8_e4m3fnuz",
 }
-
-
-class Sizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `axes.json` says of an operator."""
-
-    op_type: str
-    axes: dict[str, str]
-    var: tuple[str, ...]
-    inputs: dict[str, str]
-    outputs: dict[str, str]
-    lists: dict[str, str] = {}
-    values: dict[str, str] = {}
-    optional: dict[str, str] = {}
-
-
-class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    source: str
-    operators: dict[str, Sizes]
 
 
 @dataclass(frozen=True)
@@ -71,23 +47,18 @@ class Bound:
         return tuple(self.sizes[axis] for axis in tensor.axes)
 
 
-@cache
-def read_sizes() -> dict[str, Sizes]:
-    """All of `axes.json`."""
-    data = (files("inferometer.bench.exchange") / "axes.json").read_bytes()
-    return msgspec.json.decode(data, type=_File).operators
-
-
-def sizes_of(operator: Operator) -> Sizes:
-    """Of an operator.
+def axes_of(operator: Operator) -> Axes:
+    """What an operator declares.
 
     Raises:
-        InputError: It isn't in the file: another package's operator.
+        InputError: It declares none: another package's operator.
     """
-    found = read_sizes().get(operator.name)
-    if found is None:
-        raise InputError(f"{operator.name}: its tensors' axes are in no table: it can't be exchanged")
-    return found
+    if operator.axes is None:
+        raise InputError(
+            f"{operator.name}: it declares no axes of its tensors: it can't be exchanged",
+            hint="Give its Operator `axes`: inferometer.operators.axes has an explanation.",
+        )
+    return operator.axes
 
 
 def bind(operator: Operator, args: Mapping[str, Any]) -> Bound:
@@ -96,21 +67,21 @@ def bind(operator: Operator, args: Mapping[str, Any]) -> Bound:
     Raises:
         InputError: An argument is missing, or of a wrong type or size.
     """
-    sizes, names = sizes_of(operator), check_args(operator, args)
-    found: dict[str, int | None] = {}
-    for axis, expression in sizes.axes.items():
-        found[axis] = _size(operator, axis, _evaluate(operator, expression, names))
+    axes, names = axes_of(operator), check_args(operator, args)
+    found = {
+        axis: _size(operator, axis, _given(operator, f"axis {axis}", axes.size_of, axis, names)) for axis in axes.sizes
+    }
     leading: dict[str, int | None] = {}
-    if any("..." in spec for spec in sizes.inputs.values()):
+    if any("..." in spec for spec in axes.inputs.values()):
         shape = names["shape"][:-1]
         labels = ["T"] if len(shape) == 1 else [f"T{place}" for place in range(len(shape))]
         leading = {axis: _size(operator, axis, size) for axis, size in zip(labels, shape, strict=True)}
-    absent = {name for name, argument in sizes.optional.items() if not names.get(argument)}
+    absent = {name for name, argument in axes.optional.items() if not names.get(argument)}
     tensors = [
         {name: _tensor(spec, tuple(leading), names) for name, spec in specs.items() if name not in absent}
-        for specs in (sizes.inputs, sizes.outputs)
+        for specs in (axes.inputs, axes.outputs)
     ]
-    return Bound({**leading, **found}, frozenset({*sizes.var, *leading}), *tensors)
+    return Bound({**leading, **found}, frozenset({*axes.varying, *leading}), *tensors)
 
 
 def values_of(operator: Operator, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,9 +90,9 @@ def values_of(operator: Operator, args: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: As `bind`.
     """
-    sizes, bound = sizes_of(operator), bind(operator, args)
+    axes, bound = axes_of(operator), bind(operator, args)
     names = {**check_args(operator, args), **bound.sizes}
-    return {name: _evaluate(operator, expression, names) for name, expression in sizes.values.items()}
+    return {name: _given(operator, name, call, function, names) for name, function in axes.values.items()}
 
 
 def check_args(operator: Operator, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,8 +113,8 @@ def check_args(operator: Operator, args: Mapping[str, Any]) -> dict[str, Any]:
         except msgspec.ValidationError as error:
             raise InputError(f"{operator.name}: argument {name}: {error}") from error
     names.update(args)
-    for name, expression in sizes_of(operator).lists.items():
-        names[name] = _evaluate(operator, expression, names)
+    for name, function in axes_of(operator).lists.items():
+        names[name] = _given(operator, name, call, function, names)
     return names
 
 
@@ -155,11 +126,12 @@ def parameters_of(operator: Operator) -> dict[str, inspect.Parameter]:
     return {each.name: each for each in keywords}
 
 
-def _evaluate(operator: Operator, expression: str, names: Mapping[str, Any]) -> Any:
+def _given(operator: Operator, what: str, function: Callable[..., Any], *args: Any) -> Any:
+    """What a function of arguments gives; `what` names its result in an error."""
     try:
-        return evaluate(expression, names)
+        return function(*args)
     except (TypeError, ValueError, LookupError, ArithmeticError) as error:
-        raise InputError(f"{operator.name}: its arguments give no tensors: {expression}: {error}") from error
+        raise InputError(f"{operator.name}: its arguments give no tensors: {what}: {error}") from error
 
 
 def _size(operator: Operator, axis: str, value: Any) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from inferometer.bench.exchange.axes import Bound, Tensor, bind, check_args, parameters_of, sizes_of
+from inferometer.bench.exchange.axes import Bound, Tensor, axes_of, bind, check_args, parameters_of
 from inferometer.bench.exchange.schema import (
     Build,
     Const,
@@ -24,6 +24,7 @@ from inferometer.bench.exchange.schema import (
     Var,
 )
 from inferometer.errors import InputError
+from inferometer.operators.axes import Entry
 from inferometer.operators.operator import Operator
 
 DTYPES = frozenset(
@@ -34,7 +35,6 @@ DTYPES = frozenset(
 )
 """What a tensor of flashinfer-bench 0.1.2 may have."""
 
-_PLAIN = re.compile(r"[a-z_]+|shape\[\d\]|last\(shape\)")  # an axis that is an argument
 _LONGEST = 100  # characters of a name
 _TRITON = re.compile(r"^\s*(import|from) triton\b", re.MULTILINE)
 
@@ -83,7 +83,7 @@ def define(operator: Operator, args: Mapping[str, Any]) -> Definition:
         InputError: A tensor has a dtype that the format lacks, or the arguments are none of the operator's.
     """
     bound, constants = bind(operator, args), _constants(operator, args)
-    axes: dict[str, Const | Var] = {
+    sizes: dict[str, Const | Var] = {
         axis: Var(description=_meaning(operator, axis))
         if axis in bound.var or size is None
         else Const(value=size, description=_meaning(operator, axis))
@@ -94,11 +94,12 @@ def define(operator: Operator, args: Mapping[str, Any]) -> Definition:
         f"{name}_out" if name in inputs else name: _spec(operator, name, tensor)
         for name, tensor in bound.outputs.items()
     }
-    plain = {axis: word for axis, word in sizes_of(operator).axes.items() if axis in bound.var and _is_argument(word)}
+    axes = axes_of(operator)
+    plain = {axis: name for axis in axes.sizes if axis in bound.var and (name := axes.argument_of(axis))}
     return Definition(
         name=_name(operator, bound, constants),
-        op_type=sizes_of(operator).op_type,
-        axes=axes,
+        op_type=axes.op_type,
+        axes=sizes,
         inputs=inputs,
         outputs=outputs,
         reference=_REFERENCE.format(
@@ -146,24 +147,19 @@ def solve(definition: Definition, operator: Operator, contender: str, author: st
 
 def _constants(operator: Operator, args: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments that all workloads of a definition share, defaults too."""
-    sizes, names = sizes_of(operator), check_args(operator, args)
-    words = {word for axis, each in sizes.axes.items() if axis not in sizes.var for word in _words(each)}
-    words |= {spec.partition(":")[2].strip() for spec in (*sizes.inputs.values(), *sizes.outputs.values())}
-    words = words | set(sizes.optional.values()) | set(operator.settings)
-    return {name: names[name] for name in parameters_of(operator) if name in words and name != "shape"}
-
-
-def _words(expression: str) -> set[str]:
-    return {node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)}
-
-
-def _is_argument(expression: str) -> bool:
-    return expression.isidentifier()
+    axes, names = axes_of(operator), check_args(operator, args)
+    used = {name for axis in axes.sizes if axis not in axes.varying for name in axes.needs(axis)}
+    used |= {spec.partition(":")[2].strip() for spec in (*axes.inputs.values(), *axes.outputs.values())}
+    used = used | set(axes.optional.values()) | set(operator.settings)
+    return {name: names[name] for name in parameters_of(operator) if name in used and name != "shape"}
 
 
 def _meaning(operator: Operator, axis: str) -> str | None:
-    """What the operator says that it counts, or how it follows from the arguments."""
-    return operator.dims.get(axis, sizes_of(operator).axes.get(axis))
+    """What the operator says that it counts; without that, the argument or the number that it is."""
+    if axis in operator.dims:
+        return operator.dims[axis]
+    size = axes_of(operator).sizes.get(axis)
+    return str(size) if isinstance(size, str | int) else None
 
 
 def _spec(operator: Operator, name: str, tensor: Tensor) -> TensorSpec:
@@ -174,14 +170,13 @@ def _spec(operator: Operator, name: str, tensor: Tensor) -> TensorSpec:
 
 def _name(operator: Operator, bound: Bound, constants: Mapping[str, Any]) -> str:
     """`rms_norm_H7168`: the constant axes that are arguments, and settings that differ from their defaults."""
-    plain = {axis: word for axis, word in sizes_of(operator).axes.items() if axis not in bound.var}
-    shown = {axis: bound.sizes[axis] for axis, word in plain.items() if _PLAIN.fullmatch(word)}
-    parts = [f"{axis}{size}" for axis, size in shown.items()]
+    constant = {axis: size for axis, size in axes_of(operator).sizes.items() if axis not in bound.var}
+    parts = [f"{axis}{bound.sizes[axis]}" for axis, size in constant.items() if isinstance(size, str | Entry)]
     rank = sum(axis[0] == "T" and axis[1:].isdigit() for axis in bound.var)
     parts += [f"rank{rank + 1}"] if rank else []
     defaults = {name: each.default for name, each in parameters_of(operator).items()}
     for name, value in constants.items():
-        if name not in plain.values() and value != defaults[name]:
+        if name not in constant.values() and value != defaults[name]:
             parts.append(f"{name}{'-'.join(map(str, value)) if isinstance(value, list) else value}")
     whole = "_".join([operator.name, *parts])
     safe = re.sub(r"[^A-Za-z0-9_.+-]", "-", whole)

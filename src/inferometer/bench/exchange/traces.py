@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from inferometer.bench.exchange.axes import bind, sizes_of, values_of
+from inferometer.bench.exchange.axes import axes_of, bind, values_of
 from inferometer.bench.exchange.blobs import encode_blob
 from inferometer.bench.exchange.definitions import define, solve
 from inferometer.bench.exchange.evaluations import evaluate_result
@@ -112,7 +112,7 @@ def make_workload(operator: str, shape: str, args: Mapping[str, object], definit
     known = require_operator(operator)
     key = msgspec.json.encode([operator, dict(args)], order="deterministic").decode()
     name = str(uuid.uuid5(_NAMESPACE, key))
-    bound, integers = bind(known, args), sizes_of(known).values
+    bound, integers = bind(known, args), axes_of(known).values
     path = _blob(definition, name)
     return Workload(
         axes={axis: size for axis, size in bound.sizes.items() if axis in bound.var and size is not None},

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from inferometer.operators import index_tensors
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws, offsets
 from inferometer.operators.catalogue.pieces import pieces
 from inferometer.operators.operator import Operator
@@ -106,7 +108,25 @@ def _pairs(heads: int, query_lens: Sequence[int], key_lens: Sequence[int]) -> in
 OPERATOR = Operator(
     name="attention_forward",
     summary="Attention of packed sequences without a mask.",
-    dims={"T": "queries", "S": "keys", "H": "heads", "d": "head size", "n": "sequences"},
+    dims={"T": "queries", "S": "keys", "H": "heads", "d": "head size", "n": "sequences", "n1": "len(seq_lens) + 1"},
+    axes=Axes(
+        op_type="attention",
+        sizes={
+            "H": "num_heads",
+            "d": "head_dim",
+            "T": lambda seq_lens: sum(seq_lens),
+            "S": lambda keys: sum(keys),
+            "n1": lambda seq_lens: len(seq_lens) + 1,
+        },
+        varying=("T", "S", "n1"),
+        inputs={"q": "T H d", "k": "S H d", "v": "S H d", "cu_seqlens_q": "n1: int32", "cu_seqlens_k": "n1: int32"},
+        outputs={"out": "T H d"},
+        lists={"keys": lambda key_lens, seq_lens: seq_lens if key_lens is None else key_lens},
+        values={
+            "cu_seqlens_q": lambda seq_lens: index_tensors.offsets(seq_lens),
+            "cu_seqlens_k": lambda keys: index_tensors.offsets(keys),
+        },
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

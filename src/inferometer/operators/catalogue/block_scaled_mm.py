@@ -11,6 +11,7 @@ most negative weight is the longer one, it and others next to it saturate. Here 
 from math import ceil
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes, tiles
 from inferometer.operators.catalogue import per_token_group_quant_fp8
 from inferometer.operators.catalogue.draws import Draws, largest_of, torch_dtype
 from inferometer.operators.catalogue.pieces import by_rows
@@ -108,6 +109,19 @@ OPERATOR = Operator(
     name="block_scaled_mm",
     summary="FP8 matrix product with scales for groups of a row of a and for tiles of b.",
     dims={"m": "rows", "n": "columns", "k": "depth", "G": "groups of k", "N": "tiles of n"},
+    axes=Axes(
+        op_type="gemm",
+        sizes={
+            "m": "m",
+            "n": "n",
+            "k": "k",
+            "G": lambda k, group_k: k // group_k,
+            "N": lambda n, group_n: tiles(n, group_n),
+        },
+        varying=("m",),
+        inputs={"a": "m k: fp8_dtype", "b": "n k: fp8_dtype", "a_scales": "m G: fp32", "b_scales": "N G: fp32"},
+        outputs={"out": "m n: fp32"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

@@ -8,6 +8,7 @@ D channels, T tokens, W width.
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -77,7 +78,14 @@ def work(*, token_count: int, dim: int, width: int, activation: str | None = "si
 OPERATOR = Operator(
     name="causal_conv1d",
     summary="Causal convolution of each channel, continued from a carried-in state, with bias and SiLU.",
-    dims={"D": "channels", "T": "tokens", "W": "width of the convolution"},
+    dims={"D": "channels", "T": "tokens", "W": "width of the convolution", "W1": "width - 1"},
+    axes=Axes(
+        op_type="causal_conv1d",
+        sizes={"D": "dim", "T": "token_count", "W": "width", "one": 1, "W1": lambda width: width - 1},
+        varying=("T",),
+        inputs={"x": "D T", "weight": "D W", "bias": "D", "initial_state": "one D W1"},
+        outputs={"out": "D T"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

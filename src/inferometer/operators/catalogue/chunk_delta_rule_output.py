@@ -11,6 +11,7 @@ chunks (the last may be shorter).
 from math import ceil
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes, tiles
 from inferometer.operators.catalogue.delta_rule import draw_chunk_gates, draw_unit_rows, draw_values, for_value_heads
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.operator import Operator
@@ -140,6 +141,21 @@ OPERATOR = Operator(
         "C": "tokens of a chunk",
         "N": "chunks",
     },
+    axes=Axes(
+        op_type="gdn",
+        sizes={
+            "B": "batch_size",
+            "T": "token_count",
+            "Hq": "num_q_heads",
+            "Hv": "num_v_heads",
+            "K": "key_dim",
+            "V": "value_dim",
+            "N": lambda token_count, chunk_size: tiles(token_count, chunk_size),
+        },
+        varying=("B", "T", "N"),
+        inputs={"q": "B T Hq K", "k": "B T Hq K", "v": "B T Hv V", "h": "B N Hv K V", "g": "B T Hv: fp32"},
+        outputs={"out": "B T Hv V"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

@@ -11,6 +11,8 @@ last may be shorter), S states in the pool.
 from math import ceil
 from typing import TYPE_CHECKING
 
+from inferometer.operators import index_tensors
+from inferometer.operators.axes import Axes, tiles
 from inferometer.operators.catalogue.delta_rule import (
     draw_chunk_gates,
     draw_states,
@@ -163,6 +165,30 @@ OPERATOR = Operator(
         "N": "chunks",
         "S": "states in the pool",
     },
+    axes=Axes(
+        op_type="gdn",
+        sizes={
+            "B": "batch_size",
+            "T": "token_count",
+            "Hk": "num_k_heads",
+            "Hv": "num_v_heads",
+            "K": "key_dim",
+            "V": "value_dim",
+            "S": "state_count",
+            "N": lambda token_count, chunk_size: tiles(token_count, chunk_size),
+        },
+        varying=("B", "T", "S", "N"),
+        inputs={
+            "k": "B T Hk K",
+            "w": "B T Hv K",
+            "u": "B T Hv V",
+            "g": "B T Hv: fp32",
+            "initial_state": "S Hv K V: fp32",
+            "initial_state_indices": "B: int32",
+        },
+        outputs={"h": "B N Hv K V", "v_new": "B T Hv V", "final_state": "S Hv K V: fp32"},
+        values={"initial_state_indices": lambda B, S: index_tensors.rows(B, S)},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("h", "v_new", "final_state"),

@@ -13,6 +13,8 @@ tiles; s = T k slots.
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators import index_tensors
+from inferometer.operators.axes import Axes, tiles
 from inferometer.operators.catalogue.draws import SKEW, Draws, torch_dtype
 from inferometer.operators.catalogue.fused_moe import add_expert, evenly_used, expert_products, used_experts
 from inferometer.operators.operator import Operator
@@ -159,8 +161,37 @@ OPERATOR = Operator(
         "F": "rows of gate and up: 2 I",
         "E": "experts",
         "k": "experts per token",
-        "h, n, m": "H, I and F in tiles",
+        "h": "ceil(hidden_size, scale_block_k)",
+        "n": "ceil(intermediate_size, scale_block_n)",
+        "m": "ceil(2 * intermediate_size, scale_block_n)",
     },
+    axes=Axes(
+        op_type="moe",
+        sizes={
+            "T": "token_count",
+            "H": "hidden_size",
+            "I": "intermediate_size",
+            "F": lambda intermediate_size: 2 * intermediate_size,
+            "E": "num_experts",
+            "k": "top_k",
+            "h": lambda hidden_size, scale_block_k: tiles(hidden_size, scale_block_k),
+            "n": lambda intermediate_size, scale_block_n: tiles(intermediate_size, scale_block_n),
+            "m": lambda intermediate_size, scale_block_n: tiles(2 * intermediate_size, scale_block_n),
+        },
+        varying=("T",),
+        inputs={
+            "hidden_states": "T H: fp8_dtype",
+            "w1": "E F H: fp8_dtype",
+            "w2": "E H I: fp8_dtype",
+            "topk_weights": "T k: fp32",
+            "topk_ids": "T k: int32",
+            "a_scale": "T h: fp32",
+            "fc1_scale": "E m h: fp32",
+            "fc2_scale": "E h n: fp32",
+        },
+        outputs={"out": "T H: fp8_dtype"},
+        values={"topk_ids": lambda T, E, k: index_tensors.experts(T, E, k)},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

@@ -7,6 +7,7 @@ NVIDIA's GPUs lack that type, so `fp8_dtype` chooses fn there, and `fp8_max` ano
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws, largest_of, torch_dtype
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -65,6 +66,13 @@ OPERATOR = Operator(
     name="fp8_dynamic_per_token_quant",
     summary="Each row to FP8, with a scale from its largest magnitude.",
     dims={"T": "tokens", "H": "hidden size"},
+    axes=Axes(
+        op_type="quantization",
+        sizes={"T": "token_count", "H": "hidden_size"},
+        varying=("T",),
+        inputs={"x": "T H"},
+        outputs={"q": "T H: fp8_dtype", "scale": "T: fp32"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("q", "scale"),

@@ -8,6 +8,7 @@ T tokens, H hidden size.
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -63,6 +64,13 @@ OPERATOR = Operator(
     name="fused_add_rms_norm",
     summary="Adds each row to the residual stream and gives the root-mean-square norm of the sum, times a weight.",
     dims={"T": "tokens", "H": "hidden size"},
+    axes=Axes(
+        op_type="rmsnorm",
+        sizes={"T": "token_count", "H": "hidden_size"},
+        varying=("T",),
+        inputs={"x": "T H", "residual": "T H", "weight": "H"},
+        outputs={"out": "T H", "residual": "T H"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out", "residual"),

@@ -12,6 +12,8 @@ expert; s = T k slots.
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from inferometer.operators import index_tensors
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import SKEW, Draws
 from inferometer.operators.catalogue.pieces import pieces
 from inferometer.operators.operator import Operator
@@ -163,6 +165,27 @@ OPERATOR = Operator(
         "E": "experts",
         "k": "experts per token",
     },
+    axes=Axes(
+        op_type="moe",
+        sizes={
+            "T": "token_count",
+            "H": "hidden_size",
+            "I": "intermediate_size",
+            "F": lambda intermediate_size: 2 * intermediate_size,
+            "E": "num_experts",
+            "k": "top_k",
+        },
+        varying=("T",),
+        inputs={
+            "hidden_states": "T H",
+            "w1": "E F H",
+            "w2": "E H I",
+            "topk_weights": "T k: fp32",
+            "topk_ids": "T k: int32",
+        },
+        outputs={"out": "T H: fp32"},
+        values={"topk_ids": lambda T, E, k: index_tensors.experts(T, E, k)},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

@@ -8,6 +8,7 @@ T tokens, Hq query heads, Hk key heads and as many value heads, d head size, S =
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -84,6 +85,19 @@ OPERATOR = Operator(
     name="fused_qk_rmsnorm",
     summary="Root-mean-square norm, with a weight, of each query and key head of packed rows; values stay.",
     dims={"T": "tokens", "Hq": "query heads", "Hk": "key heads, and value heads", "d": "head size", "S": "columns"},
+    axes=Axes(
+        op_type="rmsnorm",
+        sizes={
+            "T": "num_tokens",
+            "Hq": "head_num",
+            "Hk": "kv_head_num",
+            "d": "size_per_head",
+            "S": lambda head_num, kv_head_num, size_per_head: (head_num + 2 * kv_head_num) * size_per_head,
+        },
+        varying=("T",),
+        inputs={"hidden_states": "T S: dtype", "q_weight": "d: dtype", "k_weight": "d: dtype"},
+        outputs={"out": "T S: dtype"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

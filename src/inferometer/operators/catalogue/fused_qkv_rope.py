@@ -8,6 +8,8 @@ T tokens, Hq query heads, Hk key-value heads, d head size, r rope_dim, N = (Hq +
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators import index_tensors
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -149,6 +151,21 @@ OPERATOR = Operator(
         "r": "columns of a head that turn",
         "N": "(Hq + 2 Hk) d",
     },
+    axes=Axes(
+        op_type="rope",
+        sizes={
+            "T": "total_tokens",
+            "Hq": "num_heads",
+            "Hk": "num_kv_heads",
+            "d": "head_dim",
+            "N": lambda num_heads, num_kv_heads, head_dim: (num_heads + 2 * num_kv_heads) * head_dim,
+        },
+        varying=("T",),
+        inputs={"qkv": "T N: dtype", "positions": "T: int32", "qkv_bias": "N: dtype"},
+        outputs={"q": "T Hq d: dtype", "k": "T Hk d: dtype", "v": "T Hk d: dtype"},
+        values={"positions": lambda T: index_tensors.positions(T)},
+        optional={"qkv_bias": "with_bias"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("q", "k", "v"),

@@ -7,6 +7,7 @@ arXiv:1910.07467, equation 4.
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws, largest_of, torch_dtype
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -85,6 +86,13 @@ OPERATOR = Operator(
     name="fused_rmsnorm_quant",
     summary="Residual add, RMS norm times a weight, then each row to FP8 with a scale of its own.",
     dims={"T": "tokens", "H": "hidden size"},
+    axes=Axes(
+        op_type="rmsnorm",
+        sizes={"T": "token_count", "H": "hidden_size", "one": 1},
+        varying=("T",),
+        inputs={"x": "T H", "residual": "T H", "weight": "H"},
+        outputs={"quantized": "T H: fp8_dtype", "scale": "T one: fp32", "residual": "T H"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("quantized", "scale", "residual"),

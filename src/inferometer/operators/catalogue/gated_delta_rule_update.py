@@ -9,6 +9,8 @@ B sequences, T tokens of each, Hq query and key heads, Hv value heads, K key siz
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators import index_tensors
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.delta_rule import (
     draw_gates,
     draw_states,
@@ -165,6 +167,32 @@ OPERATOR = Operator(
         "V": "value size",
         "S": "states in the pool",
     },
+    axes=Axes(
+        op_type="gdn",
+        sizes={
+            "B": "batch_size",
+            "T": "token_count",
+            "Hq": "num_q_heads",
+            "Hv": "num_v_heads",
+            "K": "key_dim",
+            "V": "value_dim",
+            "S": "state_count",
+        },
+        varying=("B", "T", "S"),
+        inputs={
+            "A_log": "Hv: fp32",
+            "a": "B T Hv",
+            "dt_bias": "Hv",
+            "q": "B T Hq K",
+            "k": "B T Hq K",
+            "v": "B T Hv V",
+            "b": "B T Hv",
+            "initial_state": "S Hv K V: fp32",
+            "initial_state_indices": "B: int32",
+        },
+        outputs={"out": "B T Hv V", "final_state": "S Hv K V: fp32"},
+        values={"initial_state_indices": lambda B, S: index_tensors.rows(B, S)},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out", "final_state"),

@@ -9,6 +9,7 @@ R rows (tokens times heads), H columns.
 from typing import TYPE_CHECKING
 
 from inferometer.errors import UnknownName
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -89,6 +90,13 @@ OPERATOR = Operator(
     name="gated_rms_norm",
     summary="Root-mean-square norm of each row, times a weight and an activated gate.",
     dims={"R": "rows: tokens times heads", "H": "columns"},
+    axes=Axes(
+        op_type="rmsnorm",
+        sizes={"R": "rows", "H": "hidden_size"},
+        varying=("R",),
+        inputs={"x": "R H", "weight": "H", "z": "R H"},
+        outputs={"out": "R H"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

@@ -7,6 +7,7 @@ T rows, H columns.
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -51,6 +52,13 @@ OPERATOR = Operator(
     name="l2_norm",
     summary="Each row divided by its Euclidean length.",
     dims={"T": "rows", "H": "columns"},
+    axes=Axes(
+        op_type="l2norm",
+        sizes={"T": "num_tokens", "H": "hidden_size"},
+        varying=("T",),
+        inputs={"x": "T H"},
+        outputs={"out": "T H"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes, Entry
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -68,6 +69,13 @@ OPERATOR = Operator(
     name="layer_norm",
     summary="Each row less its mean, divided by its standard deviation, times a weight, plus a bias.",
     dims={"T": "rows", "H": "columns"},
+    axes=Axes(
+        op_type="layernorm",
+        sizes={"H": Entry("shape", -1)},
+        varying=(),
+        inputs={"x": "... H", "weight": "H", "bias": "H"},
+        outputs={"out": "... H"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

@@ -6,6 +6,7 @@ the published shapes are a guess of their publisher.
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -68,6 +69,13 @@ OPERATOR = Operator(
     name="linear_sigmoid_mul",
     summary="Sigmoid of a linear layer with bias, times another matrix.",
     dims={"T": "tokens", "H": "hidden size", "F": "output features"},
+    axes=Axes(
+        op_type="gemm",
+        sizes={"T": "token_count", "H": "hidden_size", "F": "out_features"},
+        varying=("T",),
+        inputs={"hidden_states": "T H", "weight": "F H", "bias": "F", "post_mul_mat": "T F"},
+        outputs={"out": "T F"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

@@ -11,6 +11,8 @@ B sequences, n heads, R latent rank, p columns with positions, L keys of a seque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from inferometer.operators import index_tensors
+from inferometer.operators.axes import Axes, repeated
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import pieces
 from inferometer.operators.operator import Operator
@@ -124,7 +126,35 @@ def work(
 OPERATOR = Operator(
     name="mla_decode_attention",
     summary="Latent attention of one new token a sequence: all heads share a row a key, values are part of it.",
-    dims={"B": "sequences", "n": "heads", "R": "latent rank", "p": "columns with positions", "D": "R + p"},
+    dims={
+        "B": "sequences",
+        "n": "heads",
+        "R": "latent rank",
+        "p": "columns with positions",
+        "D": "R + p",
+        "L": "sum(keys)",
+    },
+    axes=Axes(
+        op_type="mla",
+        sizes={
+            "B": "batch_size",
+            "n": "nhead",
+            "R": "kv_lora_rank",
+            "D": lambda kv_lora_rank, qk_rope_head_dim: kv_lora_rank + qk_rope_head_dim,
+            "p": "qk_rope_head_dim",
+            "one": 1,
+            "L": lambda keys: sum(keys),
+        },
+        varying=("B", "L"),
+        inputs={"q": "B n D", "kv_cache": "L one D", "seq_lens": "B: int32"},
+        outputs={"out": "B n R"},
+        lists={
+            "keys": lambda ctx_lens, ctx_len, batch_size: (
+                repeated(ctx_len, batch_size) if ctx_lens is None else ctx_lens
+            )
+        },
+        values={"seq_lens": lambda keys: index_tensors.lengths(keys)},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

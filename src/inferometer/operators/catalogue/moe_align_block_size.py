@@ -16,6 +16,8 @@ T tokens, k experts per token, s = T k slots, E experts, B blocks, P = B block_s
 from math import ceil
 from typing import TYPE_CHECKING
 
+from inferometer.operators import index_tensors
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import SKEW, Draws
 from inferometer.operators.catalogue.fused_moe import evenly_used
 from inferometer.operators.operator import Operator
@@ -72,6 +74,14 @@ OPERATOR = Operator(
     name="moe_align_block_size",
     summary="Routed slots grouped by expert, in order, each group padded to whole blocks; the expert of each block.",
     dims={"T": "tokens", "k": "experts per token", "E": "experts", "P": "entries after padding", "B": "blocks"},
+    axes=Axes(
+        op_type="moe_routing",
+        sizes={"T": "token_count", "k": "top_k", "E": "num_experts", "one": 1, "P": None, "B": None},
+        varying=("T", "P", "B"),
+        inputs={"topk_ids": "T k: int32"},
+        outputs={"sorted_token_ids": "P: int32", "expert_ids": "B: int32", "num_tokens_post_pad": "one: int32"},
+        values={"topk_ids": lambda T, E, k: index_tensors.experts(T, E, k)},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("sorted_token_ids", "expert_ids", "num_tokens_post_pad"),

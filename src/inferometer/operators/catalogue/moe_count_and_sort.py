@@ -9,6 +9,8 @@ T tokens, k experts per token, s = T k slots, E experts.
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators import index_tensors
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import SKEW, Draws
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
@@ -59,7 +61,21 @@ def work(*, token_count: int, num_experts: int, top_k: int, **_: object) -> Work
 OPERATOR = Operator(
     name="moe_count_and_sort",
     summary="Stable counting sort of routed slots by expert, with the counts and where each expert's slots begin.",
-    dims={"T": "tokens", "k": "experts per token", "s": "slots: T k", "E": "experts"},
+    dims={"T": "tokens", "k": "experts per token", "s": "slots: T k", "E": "experts", "E1": "num_experts + 1"},
+    axes=Axes(
+        op_type="moe_routing",
+        sizes={
+            "T": "token_count",
+            "k": "top_k",
+            "E": "num_experts",
+            "s": lambda token_count, top_k: token_count * top_k,
+            "E1": lambda num_experts: num_experts + 1,
+        },
+        varying=("T", "s"),
+        inputs={"topk_ids": "T k: int32"},
+        outputs={"sorted_token_ids": "s: int32", "expert_token_counts": "E: int32", "cumsum": "E1: int32"},
+        values={"topk_ids": lambda T, E, k: index_tensors.experts(T, E, k)},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("sorted_token_ids", "expert_token_counts", "cumsum"),

@@ -5,6 +5,7 @@ T tokens, k experts per token, H hidden size.
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -59,6 +60,13 @@ OPERATOR = Operator(
     name="moe_sum_reduce",
     summary="Sum of the outputs of each token's experts, times a constant.",
     dims={"T": "tokens", "k": "experts per token", "H": "hidden size"},
+    axes=Axes(
+        op_type="moe_reduce",
+        sizes={"T": "token_count", "k": "top_k", "H": "hidden_size"},
+        varying=("T",),
+        inputs={"expert_outputs": "T k H"},
+        outputs={"out": "T H"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

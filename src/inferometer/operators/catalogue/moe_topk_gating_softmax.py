@@ -12,6 +12,7 @@ T tokens, E experts, k experts per token, G groups.
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import SKEW, Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -80,6 +81,13 @@ OPERATOR = Operator(
     name="moe_topk_gating_softmax",
     summary="Softmax over the experts' logits, then the k largest weights and their ids; by groups where asked.",
     dims={"T": "tokens", "E": "experts", "k": "experts per token", "G": "groups of experts"},
+    axes=Axes(
+        op_type="moe_routing",
+        sizes={"T": "token_count", "E": "num_experts", "k": "top_k"},
+        varying=("T",),
+        inputs={"gating_output": "T E: fp32"},
+        outputs={"topk_weights": "T k: fp32", "topk_ids": "T k: int32"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("topk_weights", "topk_ids"),

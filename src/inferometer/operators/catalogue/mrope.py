@@ -11,6 +11,7 @@ T tokens, Hq query heads, Hk key-value heads, d head size, r rotary_dim, R = r /
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -123,7 +124,25 @@ OPERATOR = Operator(
         "d": "head size",
         "r": "columns of a head that turn",
         "R": "r / 2",
+        "Nq": "num_query_heads * head_size",
+        "Nk": "num_kv_heads * head_size",
     },
+    axes=Axes(
+        op_type="rope",
+        sizes={
+            "T": "token_count",
+            "Hq": "num_query_heads",
+            "Hk": "num_kv_heads",
+            "d": "head_size",
+            "Nq": lambda num_query_heads, head_size: num_query_heads * head_size,
+            "Nk": lambda num_kv_heads, head_size: num_kv_heads * head_size,
+            "R": lambda rotary_dim: rotary_dim // 2,
+            "three": 3,
+        },
+        varying=("T",),
+        inputs={"q": "T Nq", "k": "T Nk", "cos": "three T R: fp32", "sin": "three T R: fp32"},
+        outputs={"q": "T Nq", "k": "T Nk"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("q", "k"),

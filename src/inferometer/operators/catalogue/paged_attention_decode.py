@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING
 
+from inferometer.operators import index_tensors
+from inferometer.operators.axes import Axes, blocks, repeated, tiles
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Product, Work
@@ -152,7 +154,39 @@ OPERATOR = Operator(
         "x": "elements in 16 bytes",
         "NB": "blocks of the cache",
         "bs": "tokens of a block",
+        "dx": "head_size // 8",
+        "M": "ceil(largest(keys), block_size)",
     },
+    axes=Axes(
+        op_type="gqa_paged",
+        sizes={
+            "B": "num_seqs",
+            "Hq": "num_query_heads",
+            "Hk": "num_kv_heads",
+            "d": "head_size",
+            "x": 8,
+            "dx": lambda head_size: head_size // 8,
+            "bs": "block_size",
+            "NB": lambda keys, block_size: blocks(keys, block_size) + SPARE_BLOCKS,
+            "M": lambda keys, block_size: tiles(max(keys, default=0), block_size),
+        },
+        varying=("B", "NB", "M"),
+        inputs={
+            "query": "B Hq d: dtype",
+            "k_cache": "NB Hk dx bs x: dtype",
+            "v_cache": "NB Hk d bs: dtype",
+            "block_tables": "B M: int32",
+            "seq_lens": "B: int32",
+        },
+        outputs={"out": "B Hq d: dtype"},
+        lists={
+            "keys": lambda ctx_lens, ctx_len, num_seqs: repeated(ctx_len, num_seqs) if ctx_lens is None else ctx_lens
+        },
+        values={
+            "block_tables": lambda keys, block_size, NB: index_tensors.pages(keys, block_size, NB),
+            "seq_lens": lambda keys: index_tensors.lengths(keys),
+        },
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

@@ -7,6 +7,7 @@ default, and `fp8_max` sets another largest value.
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws, largest_of, torch_dtype
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -75,6 +76,13 @@ OPERATOR = Operator(
     name="per_token_group_quant_fp8",
     summary="Each group of columns of a row to FP8, with a scale from the group's largest magnitude.",
     dims={"T": "tokens", "H": "hidden size", "G": "groups of a row", "g": "columns of a group"},
+    axes=Axes(
+        op_type="quantization",
+        sizes={"T": "token_count", "H": "hidden_size", "G": lambda hidden_size, group_size: hidden_size // group_size},
+        varying=("T",),
+        inputs={"x": "T H"},
+        outputs={"quantized": "T H: fp8_dtype", "scales": "T G: fp32"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("quantized", "scales"),

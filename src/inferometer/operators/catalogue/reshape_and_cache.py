@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING
 
+from inferometer.operators import index_tensors
+from inferometer.operators.axes import Axes, Entry, tiles
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
@@ -92,6 +94,26 @@ OPERATOR = Operator(
         "NB": "blocks of a cache",
         "bs": "tokens of a block",
     },
+    axes=Axes(
+        op_type="reshape_and_cache",
+        sizes={
+            "T": Entry("shape", 0),
+            "h": Entry("shape", 1),
+            "d": Entry("shape", 2),
+            "bs": "block_size",
+            "NB": lambda shape, block_size, spare_blocks: tiles(shape[0], block_size) + spare_blocks,
+        },
+        varying=("T", "NB"),
+        inputs={
+            "key": "T h d",
+            "value": "T h d",
+            "key_cache": "NB bs h d",
+            "value_cache": "NB bs h d",
+            "slot_mapping": "T: int64",
+        },
+        outputs={"key_cache": "NB bs h d", "value_cache": "NB bs h d"},
+        values={"slot_mapping": lambda T, NB, bs, padded_tokens: index_tensors.slots(T, NB, bs, padded_tokens)},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("key_cache", "value_cache"),

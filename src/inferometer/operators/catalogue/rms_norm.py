@@ -5,6 +5,7 @@ T tokens, H hidden size.
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows, pieces
 from inferometer.operators.operator import Operator
@@ -54,6 +55,13 @@ OPERATOR = Operator(
     name="rms_norm",
     summary="Root-mean-square norm of each row, times a weight.",
     dims={"T": "tokens", "H": "hidden size"},
+    axes=Axes(
+        op_type="rmsnorm",
+        sizes={"T": "token_count", "H": "hidden_size"},
+        varying=("T",),
+        inputs={"x": "T H", "weight": "H"},
+        outputs={"out": "T H"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

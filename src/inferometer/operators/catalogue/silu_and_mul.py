@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes, Entry
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -50,7 +51,14 @@ def work(*, shape: Sequence[int], **_: object) -> Work:
 OPERATOR = Operator(
     name="silu_and_mul",
     summary="SiLU of the first half of each row times its second half.",
-    dims={"T": "tokens", "D": "columns of the result"},
+    dims={"T": "tokens", "W": "last(shape)", "D": "columns of the result"},
+    axes=Axes(
+        op_type="activation",
+        sizes={"W": Entry("shape", -1), "D": lambda shape: shape[-1] // 2},
+        varying=(),
+        inputs={"x": "... W"},
+        outputs={"out": "... D"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

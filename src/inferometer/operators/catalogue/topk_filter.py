@@ -6,6 +6,7 @@ narrower than vocabularies are, and name no k: 50 is the default.
 
 from typing import TYPE_CHECKING
 
+from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
 from inferometer.operators.operator import Operator
@@ -67,6 +68,13 @@ OPERATOR = Operator(
     name="topk_filter",
     summary="Logits below the k-th largest of their row become -inf.",
     dims={"T": "rows", "V": "vocabulary size"},
+    axes=Axes(
+        op_type="topk_filter",
+        sizes={"T": "seq_len", "V": "hidden_size"},
+        varying=("T",),
+        inputs={"logits": "T V: fp32"},
+        outputs={"out": "T V: fp32"},
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),

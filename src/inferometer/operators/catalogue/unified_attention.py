@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING
 
+from inferometer.operators import index_tensors
+from inferometer.operators.axes import Axes, blocks, tiles
 from inferometer.operators.catalogue.draws import Draws, offsets
 from inferometer.operators.catalogue.pieces import pieces
 from inferometer.operators.operator import Operator
@@ -149,7 +151,41 @@ OPERATOR = Operator(
         "n": "sequences",
         "NB": "blocks of the cache",
         "bs": "tokens of a block",
+        "n1": "len(keys) + 1",
+        "M": "ceil(largest(keys), block_size)",
     },
+    axes=Axes(
+        op_type="gqa_paged",
+        sizes={
+            "Hq": "num_query_heads",
+            "Hk": "num_kv_heads",
+            "d": "head_size",
+            "bs": "block_size",
+            "T": lambda queries: sum(queries),
+            "n": lambda seq_lens: len(seq_lens),
+            "n1": lambda seq_lens: len(seq_lens) + 1,
+            "NB": lambda seq_lens, block_size: blocks(seq_lens, block_size) + len(seq_lens),
+            "M": lambda seq_lens, block_size: tiles(max(seq_lens, default=0), block_size),
+        },
+        varying=("T", "n", "n1", "NB", "M"),
+        inputs={
+            "q": "T Hq d",
+            "k_cache": "NB bs Hk d",
+            "v_cache": "NB bs Hk d",
+            "cu_seqlens_q": "n1: int32",
+            "seqused_k": "n: int32",
+            "block_table": "n M: int32",
+        },
+        outputs={"out": "T Hq d"},
+        lists={
+            "queries": lambda query_lens, seq_lens: seq_lens if query_lens is None else query_lens,
+        },
+        values={
+            "cu_seqlens_q": lambda queries: index_tensors.offsets(queries),
+            "seqused_k": lambda seq_lens: index_tensors.lengths(seq_lens),
+            "block_table": lambda seq_lens, block_size, NB: index_tensors.pages(seq_lens, block_size, NB),
+        },
+    ),
     inputs=inputs,
     reference=reference,
     outputs=("out",),
