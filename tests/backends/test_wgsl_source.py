@@ -102,8 +102,8 @@ def test_only_tint_is_told_of_subgroups() -> None:
     source = parse_kernel("scale", KERNEL.replace("// Doubles.", "//! requires: subgroups, shader-f16"))
 
     assert source.requires == {"subgroups", "shader-f16"}
-    assert source.text_for("naga") == "enable f16;\n" + source.text
-    assert source.text_for("tint") == "enable f16;\nenable subgroups;\n" + source.text
+    assert source.text_for("naga") == "enable f16; " + source.text  # on the first line: lines keep their numbers
+    assert source.text_for("tint") == "enable f16; enable subgroups; " + source.text
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ NOTHING = """//! op: nothing
 @compute @workgroup_size(1) fn main(@builtin(workgroup_id) at: vec3<u32>) { logits[at.x] = f32(state[0]); }
 """
 WRONG = NOTHING.replace("f32(state[0])", "state[0]")
+WRONG_INCLUDE = NOTHING.replace("@compute", "//! include: step_on\n@compute")  # which needs `sampling`
+WRONG_AFTER = WRONG.replace("@compute", "//! include: key_of\n@compute")
 
 # Values for constants that kernels want, others are 64: heads of 16 numbers, rows of 64.
 _PLAUSIBLE = {"EPS": 1e-6, "OFFSET": 1.0, "SCALE": 0.25, "WINDOW": 0, "OUT0": 0, "ROW0": 0, "ACTIVATION": 1}
@@ -51,7 +53,7 @@ _PLAUSIBLE |= {"HAS_BIAS": 1, "HAS_NORMS": 1, "LAST_ROW": 0}
 
 def sources(name: str) -> KernelSource:
     """The kernels of this file, and all others."""
-    own = {"step": STEP, "nothing": NOTHING, "wrong": WRONG}
+    own = {"step": STEP, "nothing": NOTHING, "wrong": WRONG, "wrong_include": WRONG_INCLUDE, "wrong_after": WRONG_AFTER}
     return parse_kernel(name, own[name]) if name in own else read_kernel(name)
 
 

@@ -152,8 +152,18 @@ def test_an_answer_that_does_not_fit_is_refused(browser: BrowserSession, lines: 
 
 
 def test_a_kernel_that_does_not_compile_is_named_with_its_line(browser: BrowserSession, lines: Lines) -> None:
-    with pytest.raises(Unavailable, match=r"can't load toy: kernel wrong: line 5: .*u32.*f32"):
+    with pytest.raises(Unavailable, match=r"can't load toy: kernel wrong: wrong\.wgsl:5: .*u32.*f32"):
         browser.load(toy_program(kernel="wrong"), toy_contents(), lines)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "place"), [("wrong_include", r"include/step_on\.wgsl:8"), ("wrong_after", r"wrong_after\.wgsl:6")]
+)
+def test_an_error_in_an_included_file_or_after_it_is_at_its_own_line(
+    browser: BrowserSession, lines: Lines, kernel: str, place: str
+) -> None:
+    with pytest.raises(Unavailable, match=rf"can't load toy: kernel {kernel}: {place}: "):
+        browser.load(toy_program(kernel=kernel), toy_contents(), lines)
 
 
 def test_every_kernel_compiles_in_the_browser(browser: BrowserSession, lines: Lines) -> None:

@@ -12,40 +12,12 @@ override THREADS: u32 = 64u;
 @group(0) @binding(2) var<storage, read> sampling: array<u32>;
 @group(0) @binding(3) var<storage, read> partials: array<u32>;
 
-const STOP_COUNT = 5u; // words of `sampling`
-const STOPS = 6u;
-
 var<workgroup> keys: array<u32, THREADS>;
 var<workgroup> indices: array<u32, THREADS>;
 
-// As in argmax_partial: the order of f32 as u32, NaN last.
-fn key_of(bits: u32) -> u32 {
-    if ((bits & 0x7fffffffu) > 0x7f800000u) {
-        return 0u;
-    }
-    if (bits == 0x80000000u) {
-        return 0x80000000u;
-    }
-    return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
-}
+//! include: key_of
 
-fn step_on(chosen: u32) {
-    var token = chosen;
-    if (state[3] != 0u) {
-        token = sampling[STOPS];
-    } else {
-        for (var i = 0u; i < sampling[STOP_COUNT]; i++) {
-            if (sampling[STOPS + i] == token) {
-                state[3] = 1u;
-            }
-        }
-    }
-    let next = state[0] + state[1];
-    tokens[next] = token;
-    state[0] = next;
-    state[1] = 1u;
-    state[2] += 1u;
-}
+//! include: step_on
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) thread: u32) {

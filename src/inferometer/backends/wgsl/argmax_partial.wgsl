@@ -25,15 +25,7 @@ fn penalised(token: u32, penalty: f32) -> f32 {
     return select(logit * penalty, logit / penalty, logit > 0.0);
 }
 
-fn key_of(bits: u32) -> u32 {
-    if ((bits & 0x7fffffffu) > 0x7f800000u) {
-        return 0u;
-    }
-    if (bits == 0x80000000u) { // -0 equals 0
-        return 0x80000000u;
-    }
-    return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
-}
+//! include: key_of
 
 fn bits_of(key: u32) -> u32 {
     return select(~key, key & 0x7fffffffu, key >= 0x80000000u);

@@ -18,43 +18,8 @@ override COLUMNS: u32 = 1u;
 @group(0) @binding(3) var<storage, read> up: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 
-fn product(packed: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> f32 {
-    return dot(vec4(unpack2x16float(packed.x), unpack2x16float(packed.y)), low)
-        + dot(vec4(unpack2x16float(packed.z), unpack2x16float(packed.w)), high);
-}
-
-// Of four columns whose weights are at these places; those beyond COLUMNS cost nothing.
-fn gate_products(at: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> vec4<f32> {
-    var sums = vec4(product(gate[at.x], low, high), 0.0, 0.0, 0.0);
-    if (COLUMNS > 1u) {
-        sums.y = product(gate[at.y], low, high);
-    }
-    if (COLUMNS > 2u) {
-        sums.z = product(gate[at.z], low, high);
-        sums.w = product(gate[at.w], low, high);
-    }
-    return sums;
-}
-
-fn up_products(at: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> vec4<f32> {
-    var sums = vec4(product(up[at.x], low, high), 0.0, 0.0, 0.0);
-    if (COLUMNS > 1u) {
-        sums.y = product(up[at.y], low, high);
-    }
-    if (COLUMNS > 2u) {
-        sums.z = product(up[at.z], low, high);
-        sums.w = product(up[at.w], low, high);
-    }
-    return sums;
-}
-
-// Arguments are held where exp and tanh are finite: WGSL leaves open what they give beyond.
-fn activate(x: f32) -> f32 {
-    if (ACTIVATION == 0u) {
-        return x / (1.0 + exp(min(-x, 80.0)));
-    }
-    return 0.5 * x * (1.0 + tanh(clamp(0.7978845608 * (x + 0.044715 * x * x * x), -15.0, 15.0)));
-}
+//! include: gate_up_products
+//! include: activate
 
 @compute @workgroup_size(THREADS)
 fn main(

@@ -16,23 +16,7 @@ override COLUMNS: u32 = 1u;
 @group(0) @binding(2) var<storage, read> weight: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> partials: array<f32>;
 
-fn product(packed: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> f32 {
-    return dot(vec4(unpack2x16float(packed.x), unpack2x16float(packed.y)), low)
-        + dot(vec4(unpack2x16float(packed.z), unpack2x16float(packed.w)), high);
-}
-
-// Of four columns whose weights are at these places; those beyond COLUMNS cost nothing.
-fn products(at: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> vec4<f32> {
-    var sums = vec4(product(weight[at.x], low, high), 0.0, 0.0, 0.0);
-    if (COLUMNS > 1u) {
-        sums.y = product(weight[at.y], low, high);
-    }
-    if (COLUMNS > 2u) {
-        sums.z = product(weight[at.z], low, high);
-        sums.w = product(weight[at.w], low, high);
-    }
-    return sums;
-}
+//! include: products
 
 fn write(split: u32, column: vec4<u32>, sums: vec4<f32>) {
     for (var c = 0u; c < min(COLUMNS, 4u); c++) {

@@ -23,10 +23,13 @@ override COLUMNS: u32 = 4u;
 
 var<workgroup> partials: array<vec4<f32>, THREADS / 4u>; // of each subgroup
 
-fn product(packed: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> f32 {
-    return dot(vec4(unpack2x16float(packed.x), unpack2x16float(packed.y)), low)
-        + dot(vec4(unpack2x16float(packed.z), unpack2x16float(packed.w)), high);
+//! include: product
+
+fn weight_product(at: u32, low: vec4<f32>, high: vec4<f32>) -> f32 {
+    return product(weight[at], low, high);
 }
+
+//! include: linear_columns
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -44,41 +47,12 @@ fn main(
     let row = select(0u, 2u * words * (state[1] - 1u), LAST_ROW == 1u);
     for (var block = 0u; block < COLUMNS; block += 4u) {
         let at = min(first + block + vec4(0u, 1u, 2u, 3u), vec4(N - 1u)) * words;
-        var sum = vec4(0.0);
-        for (var i = thread; i < words; i += THREADS) {
-            let low = x[row + 2u * i];
-            let high = x[row + 2u * i + 1u];
-            sum.x += product(weight[at.x + i], low, high);
-            if (COLUMNS > 1u) {
-                sum.y += product(weight[at.y + i], low, high);
-            }
-            if (COLUMNS > 2u) {
-                sum.z += product(weight[at.z + i], low, high);
-                sum.w += product(weight[at.w + i], low, high);
-            }
-        }
-        sum = subgroupAdd(sum);
+        let sum = subgroupAdd(own_sums(row, at, thread));
         if (lane == 0u) {
             partials[thread / lanes] = sum;
         }
         workgroupBarrier();
-        for (var c = thread; c < min(COLUMNS, 4u); c += THREADS) {
-            let column = first + block + c;
-            if (column >= N) {
-                break;
-            }
-            var value = 0.0;
-            for (var i = 0u; i < (THREADS + lanes - 1u) / lanes; i++) {
-                value += partials[i][c];
-            }
-            if (HAS_BIAS == 1u) {
-                value += bias[column];
-            }
-            if (ADD == 1u) {
-                value += out[OUT0 + column];
-            }
-            out[OUT0 + column] = value;
-        }
+        write_columns(first + block, (THREADS + lanes - 1u) / lanes, thread);
         if (COLUMNS > 4u) {
             workgroupBarrier(); // the next block writes where this one reads
         }

@@ -24,59 +24,10 @@ override COLUMNS: u32 = 4u;
 
 var<workgroup> partials: array<vec4<f32>, THREADS>; // of a thread, its sums for the block's four columns
 
-fn product(packed: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> f32 {
-    return dot(vec4(unpack2x16float(packed.x), unpack2x16float(packed.y)), low)
-        + dot(vec4(unpack2x16float(packed.z), unpack2x16float(packed.w)), high);
+//! include: product
+
+fn weight_product(at: u32, low: vec4<f32>, high: vec4<f32>) -> f32 {
+    return product(weight[at], low, high);
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) thread: u32,
-) {
-    if (state[1] == 0u) {
-        return;
-    }
-    let words = K / 8u;
-    let first = (group.y * groups.x + group.x) * COLUMNS;
-    let row = select(0u, 2u * words * (state[1] - 1u), LAST_ROW == 1u);
-    for (var block = 0u; block < COLUMNS; block += 4u) {
-        let at = min(first + block + vec4(0u, 1u, 2u, 3u), vec4(N - 1u)) * words;
-        var sum = vec4(0.0);
-        for (var i = thread; i < words; i += THREADS) {
-            let low = x[row + 2u * i];
-            let high = x[row + 2u * i + 1u];
-            sum.x += product(weight[at.x + i], low, high);
-            if (COLUMNS > 1u) {
-                sum.y += product(weight[at.y + i], low, high);
-            }
-            if (COLUMNS > 2u) {
-                sum.z += product(weight[at.z + i], low, high);
-                sum.w += product(weight[at.w + i], low, high);
-            }
-        }
-        partials[thread] = sum;
-        workgroupBarrier();
-        for (var c = thread; c < min(COLUMNS, 4u); c += THREADS) {
-            let column = first + block + c;
-            if (column >= N) {
-                break;
-            }
-            var value = 0.0;
-            for (var i = 0u; i < THREADS; i++) {
-                value += partials[i][c];
-            }
-            if (HAS_BIAS == 1u) {
-                value += bias[column];
-            }
-            if (ADD == 1u) {
-                value += out[OUT0 + column];
-            }
-            out[OUT0 + column] = value;
-        }
-        if (COLUMNS > 4u) {
-            workgroupBarrier(); // the next block writes where this one reads
-        }
-    }
-}
+//! include: linear_by_workgroup

@@ -18,13 +18,7 @@ override TILE_N: u32 = 32u;
 @group(0) @binding(3) var<storage, read> up: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 
-// Arguments are held where exp and tanh are finite: WGSL leaves open what they give beyond.
-fn activate(x: f32) -> f32 {
-    if (ACTIVATION == 0u) {
-        return x / (1.0 + exp(min(-x, 80.0)));
-    }
-    return 0.5 * x * (1.0 + tanh(clamp(0.7978845608 * (x + 0.044715 * x * x * x), -15.0, 15.0)));
-}
+//! include: activate
 
 @compute @workgroup_size(TILE_N / 4u, TILE_M / 4u)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) thread: vec3<u32>) {

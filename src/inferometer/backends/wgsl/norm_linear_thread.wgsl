@@ -1,9 +1,9 @@
 //! op: norm_linear
 //! reference: norm_linear
-// out = rms_norm(x; norm) · weight + bias of the first row, in one launch. Every thread adds up the squares of x beside
-// its products, from numbers that it loads anyway, so that this takes no barrier; the norm's factor comes last.
-// Costs two more loads and a multiply for 8 numbers of K a thread, saves a launch: worth it where launches are dear
-// and columns few.
+// out = rms_norm(x; norm) · weight + bias of the first row, in one launch. Every thread adds up the squares of x along
+// with its products, from numbers that it loads anyway, so that this takes no barrier; the norm's factor comes last.
+// Costs two more loads and a multiply per thread for 8 numbers of K, saves a launch: worth it where launches are
+// expensive and columns few.
 // Grid (ceil(N / (THREADS * COLUMNS))), also over y; columns of a thread: linear_thread.wgsl.
 // Memory: N * K f16, 2K f32 read, N f32 written; K is a multiple of 8.
 override K: u32;
@@ -23,23 +23,7 @@ override COLUMNS: u32 = 1u;
 @group(0) @binding(4) var<storage, read> bias: array<f32>;
 @group(0) @binding(5) var<storage, read_write> out: array<f32>;
 
-fn product(packed: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> f32 {
-    return dot(vec4(unpack2x16float(packed.x), unpack2x16float(packed.y)), low)
-        + dot(vec4(unpack2x16float(packed.z), unpack2x16float(packed.w)), high);
-}
-
-// Of four columns whose weights are at these places; those beyond COLUMNS cost nothing.
-fn products(at: vec4<u32>, low: vec4<f32>, high: vec4<f32>) -> vec4<f32> {
-    var sums = vec4(product(weight[at.x], low, high), 0.0, 0.0, 0.0);
-    if (COLUMNS > 1u) {
-        sums.y = product(weight[at.y], low, high);
-    }
-    if (COLUMNS > 2u) {
-        sums.z = product(weight[at.z], low, high);
-        sums.w = product(weight[at.w], low, high);
-    }
-    return sums;
-}
+//! include: products
 
 fn write(column: vec4<u32>, sums: vec4<f32>) {
     for (var c = 0u; c < min(COLUMNS, 4u); c++) {

@@ -9,7 +9,7 @@
 // passes for top_k (fewer once the number fits), 8 for top_p, each 4 bytes a token (8 with a penalty). Weights are
 // exp((logit - largest) / temperature): probabilities times a factor that no comparison needs.
 // Sums are f32 in a fixed order, so a seed gives the same on every run; where top_p or the draw falls within some 1e-6
-// of a boundary, another device's exp may find the token beside it. Logits beyond ±1e35 count as that; NaN is never
+// of a boundary, another device's exp may find the next token. Logits beyond ±1e35 count as that; NaN is never
 // drawn.
 // uniform is the upper 24 bits of pcg(step + pcg(seed)); pcg: O'Neill's PCG-RXS-M-XS-32 as a hash, as in Jarzynski and
 // Olano, "Hash Functions for GPU Rendering", JCGT 9(3), 2020.
@@ -24,8 +24,6 @@ override THREADS: u32 = 256u;
 @group(0) @binding(4) var<storage, read> sampling: array<u32>;
 @group(0) @binding(5) var<storage, read> partials: array<u32>;
 
-const STOP_COUNT = 5u; // words of `sampling`
-const STOPS = 6u;
 const LANES = 16u; // partial sums that every thread adds up itself
 const WAYS = 16u; // of the bisection
 const BOUND = 1e35;
@@ -63,16 +61,7 @@ var<private> largest: f32;
 var<private> threshold: u32; // kept are greater keys, and this one up to and with the token `last`
 var<private> last: u32;
 
-// As in argmax_partial: the order of f32 as u32, NaN 0.
-fn key_of(bits: u32) -> u32 {
-    if ((bits & 0x7fffffffu) > 0x7f800000u) {
-        return 0u;
-    }
-    if (bits == 0x80000000u) {
-        return 0x80000000u;
-    }
-    return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
-}
+//! include: key_of
 
 fn logit_of(key: u32) -> f32 {
     return bitcast<f32>(select(~key, key & 0x7fffffffu, key >= 0x80000000u));
@@ -209,23 +198,7 @@ fn pcg(number: u32) -> u32 {
     return (word >> 22u) ^ word;
 }
 
-fn step_on(chosen: u32) {
-    var token = chosen;
-    if (state[3] != 0u) {
-        token = sampling[STOPS];
-    } else {
-        for (var i = 0u; i < sampling[STOP_COUNT]; i++) {
-            if (sampling[STOPS + i] == token) {
-                state[3] = 1u;
-            }
-        }
-    }
-    let next = state[0] + state[1];
-    tokens[next] = token;
-    state[0] = next;
-    state[1] = 1u;
-    state[2] += 1u;
-}
+//! include: step_on
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(local_invocation_index) index: u32) {

@@ -3,6 +3,7 @@
     //! op: linear                    what it computes, as kernel paths name it
     //! reference: linear             the module of `numpy_kernels`
     //! requires: shader-f16          features, separated by commas; the line is absent where there are none
+    //! include: product              functions of another file, `include/product.wgsl`, which come in this line's place
     // plain comments: what it does, its grid, its limits
     override K: u32;                  a constant without a value must be given
     override THREADS: u32 = 64u;
@@ -20,6 +21,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
+from inferometer.backends.wgsl.includes import Stretch, expand, name_places
 from inferometer.errors import InferometerError, UnknownName
 
 FEATURES = ("shader-f16", "subgroups")
@@ -51,9 +53,11 @@ class KernelSource:
     """A kernel's file.
 
     Attributes:
+        text: The whole one, with what the file includes.
         required: Override constants without a default.
         defaults: Values of the others.
         digest: Of the text, for caches.
+        stretches: Which lines of the text are of which file.
     """
 
     name: str
@@ -66,15 +70,23 @@ class KernelSource:
     required: tuple[str, ...]
     digest: str
     defaults: Mapping[str, float] = field(default_factory=dict, hash=False)
+    stretches: tuple[Stretch, ...] = field(default=(), compare=False)
 
     def text_for(self, compiler: Compiler) -> str:
-        """The text with its `enable` lines. naga (wgpu 29) knows subgroups without one, and refuses the line."""
-        lines = []
+        """The text, with what it must enable in front of its first line: lines keep their numbers.
+
+        naga (wgpu 29) knows subgroups without that, and refuses it.
+        """
+        enabled = []
         if "shader-f16" in self.requires:
-            lines.append("enable f16;\n")
+            enabled.append("enable f16; ")
         if "subgroups" in self.requires and compiler == "tint":
-            lines.append("enable subgroups;\n")
-        return "".join(lines) + self.text
+            enabled.append("enable subgroups; ")
+        return "".join(enabled) + self.text
+
+    def name_places(self, message: str) -> str:
+        """A message of naga on `text_for`, with files, and the lines in them."""
+        return name_places(self.stretches, message)
 
 
 @cache
@@ -98,7 +110,8 @@ def read_kernel(name: str) -> KernelSource:
 
 
 def parse_kernel(name: str, text: str) -> KernelSource:
-    """What a kernel's text declares."""
+    """What a kernel's text declares, with all that it includes."""
+    text, stretches = expand(f"{name}.wgsl", text)
     header = {match["key"]: match["value"] for match in _HEADER.finditer(text)}
     if "op" not in header or "reference" not in header:
         raise InferometerError(f"{name}.wgsl: expected lines //! op: and //! reference:, found {sorted(header)}")
@@ -123,6 +136,7 @@ def parse_kernel(name: str, text: str) -> KernelSource:
         required=tuple(match["name"] for match in overrides if not match["default"]),
         digest=hashlib.sha256(text.encode()).hexdigest()[:16],
         defaults={match["name"]: _number(match["default"]) for match in overrides if match["default"]},
+        stretches=stretches,
     )
 
 

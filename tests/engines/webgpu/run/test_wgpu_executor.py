@@ -200,18 +200,28 @@ def test_what_is_compiled_serves_later_programs(executor: WgpuExecutor, monkeypa
     assert tuple(tokens) == toy_answer(PROMPT, 6)
 
 
-def test_a_kernel_that_doesnt_compile_is_named_with_the_message(executor: WgpuExecutor) -> None:
+@pytest.mark.parametrize(
+    ("rest", "place", "line"),
+    [
+        ("@compute @workgroup_size(1) fn main() { let x: u32 = nowhere; }", r"nowhere.* broken\.wgsl:5:54", 5),
+        ("//! include: key_of\nfn wrong() -> u32 { return 1.5; }", r"broken\.wgsl:6:28", 6),
+        ("//! include: step_on\n", r"state.* include/step_on\.wgsl:7:9", 7),
+    ],
+)
+def test_a_kernel_that_doesnt_compile_is_named_with_the_message_file_and_line(
+    executor: WgpuExecutor, rest: str, place: str, line: int
+) -> None:
     program = toy_program()
     pipelines = (*program.pipelines[:2], Pipeline("broken", {"N": 3}))
     text = (
         "//! op: toy\n//! reference: toy\noverride N: u32;\n@group(0) @binding(0) var<storage, read> a: array<u32>;\n"
     )
-    broken = parse_kernel("broken", text + "@compute @workgroup_size(1) fn main() { let x: u32 = nowhere; }")
+    broken = parse_kernel("broken", text + rest)
     wrong = WgpuExecutor(
         executor._device, executor.adapter, lambda name: broken if name == "broken" else toy_sources(name)
     )
 
-    with pytest.raises(Unavailable, match=r"broken.wgsl \(N=3\): does not compile on .*nowhere"):
+    with pytest.raises(Unavailable, match=rf"broken.wgsl \(N=3\): does not compile on .*{place} │ {line} │ "):
         wrong.load(msgspec.structs.replace(program, pipelines=pipelines), toy_contents(), _nobody)
 
 

@@ -151,7 +151,11 @@ def describe_program(
             "vocabulary": program.vocabulary,
             "buffers": [{"name": each.name, "size": each.size_bytes} for each in program.buffers],
             "kernels": {
-                name: {"text": source.text_for("tint"), "access": [binding.access for binding in source.bindings]}
+                name: {
+                    "text": source.text_for("tint"),
+                    "access": [binding.access for binding in source.bindings],
+                    "stretches": source.stretches,
+                }
                 for name, source in kernels.items()
             },
             "pipelines": program.pipelines,

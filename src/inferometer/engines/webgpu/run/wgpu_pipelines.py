@@ -75,13 +75,13 @@ class DevicePipelines:
         except self._wgpu.GPUError as error:
             if self._errors.is_lost():
                 raise
-            self._refuse(pipeline, error)
+            self._refuse(pipeline, source, error)
 
-    def _refuse(self, pipeline: Pipeline, error: BaseException) -> NoReturn:
+    def _refuse(self, pipeline: Pipeline, source: KernelSource, error: BaseException) -> NoReturn:
         given = ", ".join(f"{name}={value:g}" for name, value in pipeline.constants.items())
-        known = " ".join(str(error).split())
+        reason = " ".join(source.name_places(str(error)).split())
         raise Unavailable(
-            f"{pipeline.kernel}.wgsl ({given}): does not compile on {self._adapter_name}: {known}",
+            f"{pipeline.kernel}.wgsl ({given}): does not compile on {self._adapter_name}: {reason}",
             hint="Take another variant in the kernel path.",
         ) from error
 

@@ -24,16 +24,22 @@ export async function openDevice() {
   const limits = Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]]));
   const device = await adapter.requestDevice({ requiredFeatures: features, requiredLimits: limits });
   const info = adapter.info ?? {};
-  const said = [info.vendor, info.architecture, info.device].filter(Boolean).join(" ");
-  const fallback = (info.isFallbackAdapter ?? adapter.isFallbackAdapter) || /swiftshader/i.test(said);
-  const told = {
-    name: info.description || said || "unnamed adapter",
+  const words = [info.vendor, info.architecture, info.device].filter(Boolean).join(" ");
+  const fallback = (info.isFallbackAdapter ?? adapter.isFallbackAdapter) || /swiftshader/i.test(words);
+  const facts = {
+    name: info.description || words || "unnamed adapter",
     kind: fallback ? "CPU" : "unknown",
     features,
     limits,
-    description: [said, navigator.userAgent].filter(Boolean).join("; "),
+    description: [words, navigator.userAgent].filter(Boolean).join("; "),
   };
-  return { device, told };
+  return { device, facts };
+}
+
+// The file and line of a line of a kernel's text, which has other files in it: as `place_of` in includes.py.
+function placeOf(stretches, line) {
+  const [first, file, start] = stretches.findLast(([begin]) => begin <= line) ?? stretches[0];
+  return `${file}:${start + line - first}`;
 }
 
 // Workgroups along an axis: as `Extent` in program.py.
@@ -99,7 +105,7 @@ export class Engine {
   async makePipelines() {
     const { device, program } = this;
     const made = {};
-    for (const [name, { text, access }] of Object.entries(program.kernels)) {
+    for (const [name, { text, access, stretches }] of Object.entries(program.kernels)) {
       const entries = access.map((each, binding) => ({
         binding,
         visibility: GPUShaderStage.COMPUTE,
@@ -110,7 +116,8 @@ export class Engine {
       const layout = device.createBindGroupLayout({ label: name, entries });
       const refused = await device.popErrorScope();
       const { messages } = await module.getCompilationInfo();
-      const wrong = messages.filter(({ type }) => type === "error").map((m) => `line ${m.lineNum}: ${m.message}`);
+      const errors = messages.filter(({ type }) => type === "error");
+      const wrong = errors.map((each) => `${placeOf(stretches, each.lineNum)}: ${each.message}`);
       if (refused || wrong.length) throw new Error(`kernel ${name}: ${wrong.join("; ") || refused.message}`);
       made[name] = { module, layout, whole: device.createPipelineLayout({ bindGroupLayouts: [layout] }) };
     }

@@ -45,8 +45,8 @@ function findResolution() {
 
 async function ping() {
   const asked = performance.now();
-  const told = await (await fetch("clock")).text();
-  return [asked, told, performance.now()];
+  const serverTime = await (await fetch("clock")).text();
+  return [asked, serverTime, performance.now()];
 }
 
 // Text that Python sends for the reader. Python sees by its end that the page is gone.
@@ -122,12 +122,12 @@ async function main() {
   if (document.prerendering) await new Promise((shown) => addEventListener("prerenderingchange", shown, { once: true }));
   await listen();
   try {
-    const { device, told } = await openDevice();
+    const { device, facts } = await openDevice();
     const pings = [];
     for (let round = 0; round < PINGS; round += 1) pings.push(await ping());
-    view.adapter(told);
+    view.adapter(facts);
     const engine = new Engine(device, log);
-    await post("adapter", { ...told, pings, resolution: findResolution() });
+    await post("adapter", { ...facts, pings, resolution: findResolution() });
     await obey(engine);
   } catch (error) {
     if (over) return;
