@@ -1,4 +1,4 @@
-"""Sizes of axes by the arguments of a call: what an operator's author may write, and what is said of mistakes."""
+"""Sizes of axes by the arguments of a call: what an operator's author may write, and what is reported of mistakes."""
 
 from typing import Any
 

@@ -2,7 +2,7 @@
 //! reference: rms_norm
 // out = x * rsqrt(mean(x²) + EPS) * (OFFSET + weight), row by row.
 // Grid (T): a workgroup a row. One barrier: each thread leaves its sum of squares, then adds up all THREADS of them
-// itself. A tree would take log2(THREADS) barriers, of which each is dear on CPU adapters and none is free on GPUs.
+// itself. A tree would take log2(THREADS) barriers, each expensive on CPU adapters and none is free on GPUs.
 // The sums are scalars: a write to a component of a vector may write all of it, so threads must not share one.
 // Memory: 2D f32 read, D written a row; D is a multiple of 4.
 override D: u32;

@@ -114,7 +114,7 @@
 
   const fit = (plot) => requestAnimationFrame(() => { if (isShown(plot)) Plotly.Plots.resize(plot); });
 
-  // On a phone, names beside an axis would leave no room for the chart; the hover has them in full.
+  // On a phone, names next to an axis would leave no room for the chart; the hover has them in full.
   function shortenTicks(data, layout) {
     const names = new Set(data.flatMap((trace) => (trace.yaxis ? [] : trace.y || [])).filter((y) => typeof y === "string"));
     if (![...names].some((name) => name.length > SHORT)) return;
@@ -211,7 +211,7 @@
     }
 
     tools() {
-      this.said = make("output");
+      this.status = make("output");
       const name = this.table.caption.textContent;
       const filter = make("input", { type: "search", placeholder: "Filter", autocomplete: "off", spellcheck: false });
       filter.setAttribute("aria-label", `Filter ${name}`);
@@ -234,7 +234,7 @@
         };
         tools.append(by, this.folder);
       }
-      tools.append(this.said);
+      tools.append(this.status);
       if (tools.children.length > 1) this.element.prepend(tools);
     }
 
@@ -351,11 +351,11 @@
     foot(found) {
       this.table.tFoot?.remove();
       if (!found) {
-        this.said.textContent = "";
+        this.status.textContent = "";
         return;
       }
       const unseen = this.rest.length ? "; rows that are not on the page are not searched" : "";
-      this.said.textContent = `${found.length} of ${this.rows.length} rows${unseen}`;
+      this.status.textContent = `${found.length} of ${this.rows.length} rows${unseen}`;
       if (!this.summed.length || !found.length) return;
       const cells = this.heads.map((head, column) => make(column ? "td" : "th", {
         className: head.className,
@@ -408,7 +408,7 @@
         if (plot.classList.contains("js-plotly-plot")) {
           draw(plot);
           fit(plot); // the window, or the paper, had another width when it was last seen
-        } else if (plots.includes(plot)) { // told anew whether it is in view
+        } else if (plots.includes(plot)) { // asks again whether it is in view
           waiting.unobserve(plot);
           waiting.observe(plot);
         }
@@ -451,7 +451,7 @@
     list.prepend(make("div", { className: "tools" }, button));
   }
 
-  // Contents: open beside the text, folded on a phone; the section in view is marked.
+  // Contents: open next to the text, folded on a phone; the section in view is marked.
 
   const contents = document.querySelector("nav details");
   if (contents) {
