@@ -101,7 +101,6 @@ def test_gemma_3_has_norms_around_both_halves_and_over_heads() -> None:
 
 def test_attention_of_a_decode_step_reads_every_cached_position_once() -> None:
     model = bundled("gemma-3-1b")
-    assert model.kv_elements * 2 == 26_624
     calls = [call for call in step_calls(model, tokens=1, context=258) if call.op == "attention"]
     queries = 26 * 4 * 256 * 2
     assert sum(call.read_bytes for call in calls) == 259 * 26_624 + queries
@@ -192,7 +191,6 @@ def test_experts_are_touched_as_often_as_even_routing_would() -> None:
 
 def test_latent_attention_is_absorbed_in_decode_and_expanded_in_prefill() -> None:
     model = bundled("DeepSeek-V3")
-    assert model.kv_elements == 61 * 576
     decode = step_calls(model, tokens=1, context=999, batch=2)
     attention = one(decode, "attention")
     assert (attention.shape["absorbed"], attention.shape["kv_heads"], attention.shape["kv"]) == (1, 1, 1000)

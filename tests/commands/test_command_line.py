@@ -6,14 +6,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import click
 import pytest
 from tests.kineto_files import call, event, kernel, write_file
 
-from inferometer.analyses.labels import BY
-from inferometer.analyses.rows import SORT_KEYS
-from inferometer.analyses.tables.spans import SPAN_SORT_KEYS
+from inferometer.analyses.labels import By
+from inferometer.analyses.rows import SortKey
+from inferometer.analyses.tables.spans import SpanSortKey
 from inferometer.commands.main import cli, main
 from inferometer.registry import collect
 
@@ -62,10 +63,10 @@ def test_help_of_every_command_opens_with_an_example(command: str, capsys: pytes
 @pytest.mark.parametrize(
     ("command", "option", "words"),
     [
-        ("kernels", "by", BY),
-        ("kernels", "sort", (*SORT_KEYS, "instances", "avg", "med")),
-        ("calls", "sort", (*SORT_KEYS, "calls", "avg", "med")),
-        ("spans", "sort", SPAN_SORT_KEYS),
+        ("kernels", "by", get_args(By)),
+        ("kernels", "sort", (*get_args(SortKey), "instances", "avg", "med")),
+        ("calls", "sort", (*get_args(SortKey), "calls", "avg", "med")),
+        ("spans", "sort", get_args(SpanSortKey)),
     ],
 )
 def test_options_have_the_words_that_the_analyses_know(command: str, option: str, words: tuple[str, ...]) -> None:

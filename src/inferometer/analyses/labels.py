@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from inferometer.names import KernelName
 
 By = Literal["name", "short", "family", "library", "dtype", "tile", "layer", "role"]
-BY: tuple[By, ...] = ("name", "short", "family", "library", "dtype", "tile", "layer", "role")
 
 
 def label_names(names: Iterable[str], by: By, *, raw: bool = False) -> Mapping[str, str | None]:

@@ -8,8 +8,6 @@ import polars as pl
 from inferometer.errors import InputError
 
 SortKey = Literal["total", "count", "mean", "median", "min", "max", "stddev", "name"]
-SORT_KEYS: tuple[SortKey, ...] = ("total", "count", "mean", "median", "min", "max", "stddev", "name")
-
 
 STATISTICS = ("share", "total_ns", "count", "mean_ns", "median_ns", "min_ns", "max_ns", "stddev_ns")
 """The columns of a table of statistics; behind them stands the one that names its rows."""

@@ -101,12 +101,6 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     latent: Latent | None = None
     defaulted: tuple[str, ...] = ()
 
-    @property
-    def kv_elements(self) -> int:
-        """Numbers that one position adds to the cache, all layers together; windows drop old positions, not widths."""
-        width = 2 * self.kv_heads * self.head_dim if self.latent is None else self.latent.cached_width
-        return self.layers * width
-
     def window(self, layer: int) -> int | None:
         """Positions that a token of this layer sees at most, itself included; None: all before it."""
         return self.sliding_window if layer in self.sliding_layers else None

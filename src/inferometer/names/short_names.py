@@ -1,8 +1,6 @@
-"""Names that fit into a table: words in lower case, at most 64 characters, one for each set of facts in a report."""
+"""Names that fit into a table: words in lower case, at most 64 characters."""
 
-from collections.abc import Sequence
-
-from inferometer.names.kernel_name import LONGEST_SHORT_NAME, KernelName
+from inferometer.names.kernel_name import LONGEST_SHORT_NAME
 
 
 def short(*words: object) -> str:
@@ -17,18 +15,6 @@ def short(*words: object) -> str:
 def size(*numbers: int | None) -> str:
     """`128x64`, of the numbers that are known."""
     return "x".join(str(number) for number in numbers if number is not None)
-
-
-def unique_short_names(names: Sequence[KernelName]) -> list[str]:
-    """The short names, made different where the facts are: the second set of facts under one name gets ` #2`."""
-    seen: dict[str, dict[KernelName, int]] = {}
-    unique = []
-    for name in names:
-        numbers = seen.setdefault(name.short_name, {})
-        number = numbers.setdefault(name, len(numbers) + 1)
-        suffix = f" #{number}" if number > 1 else ""
-        unique.append(name.short_name[: LONGEST_SHORT_NAME - len(suffix)] + suffix)
-    return unique
 
 
 def _cut(text: str) -> str:

@@ -80,10 +80,6 @@ class Work:
         """Read and written."""
         return self.read_bytes + self.written_bytes
 
-    def padded_flops(self, tile: Mapping[str, int]) -> int:
-        """Of all products, padded."""
-        return sum(product.padded(tile) for product in self.products)
-
 
 def active_experts(tokens: int, experts: int, top_k: int) -> int:
     """Experts that at least one of `tokens` is expected to use when each draws `top_k` of them evenly, rounded up."""

@@ -1,7 +1,7 @@
 """Host calls: the table of Nsight Systems, what came of the calls on the device, and what is reported of it."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 import pytest
@@ -13,7 +13,7 @@ from tests.traces import trace_of
 
 import inferometer
 from inferometer import Trace
-from inferometer.analyses.rows import SORT_KEYS, SortKey
+from inferometer.analyses.rows import SortKey
 from inferometer.analyses.tables.calls import NEEDED, CallTable, call_table
 from inferometer.analyses.tables.host_selection import HostSelection
 from inferometer.errors import InputError, UnknownName
@@ -164,7 +164,7 @@ def test_launches_that_no_call_can_be_found_for_are_said() -> None:
     assert "No launch can be tied to a call" in said(call_table(trace_with([{}], [{"correlation_id": 7}])))
 
 
-@pytest.mark.parametrize("sort", SORT_KEYS)
+@pytest.mark.parametrize("sort", get_args(SortKey))
 def test_rows_stand_as_asked(sort: SortKey) -> None:
     calls = [{"api": f"cu{i % 5}", "dur_ns": (i * 7919) % 101} for i in range(60)]
     table = call_table(trace_with(calls), sort=sort)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ from tests.traces import trace_of
 import inferometer
 from inferometer import Trace
 from inferometer.analyses.tables import projection
-from inferometer.analyses.tables.spans import NEEDED, SPAN_SORT_KEYS, SpanSortKey, SpanTable, span_table
+from inferometer.analyses.tables.spans import NEEDED, SpanSortKey, SpanTable, span_table
 from inferometer.errors import InputError, UnknownName
 from inferometer.reports.views.view import json_of, remarks_of
 
@@ -155,7 +155,7 @@ def test_no_ranges_and_no_calls_are_said_with_how_to_record_them() -> None:
     assert "No ranges" in said(span_table(trace_of()))
 
 
-@pytest.mark.parametrize("sort", SPAN_SORT_KEYS)
+@pytest.mark.parametrize("sort", get_args(SpanSortKey))
 def test_rows_stand_as_asked(sort: SpanSortKey) -> None:
     spans = [{"span": f"r{i % 4}", "start_ns": 10 * i, "dur_ns": 1 + (i * 5) % 9} for i in range(30)]
     work = [{"called_ns": 5 * i, "start_ns": 20 * i, "dur_ns": 1 + (i * 7) % 50} for i in range(60)]

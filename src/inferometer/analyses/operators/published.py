@@ -73,11 +73,6 @@ def median_intensity(operator: Operator) -> float | None:
     return upper_median(found) if found else None
 
 
-def median_sol_fraction(operator: Operator) -> float:
-    """Upper median of published S over all shapes."""
-    return upper_median([_fraction(shape) for shape in operator.catalogue().shapes])
-
-
 def headline(operator: Operator, device_of: Callable[[str], Device]) -> Headline:
     """The published row: of the middle shape by index, whatever that shape is."""
     shapes = operator.catalogue().shapes

@@ -30,7 +30,6 @@ _SORT_COLUMNS: dict[SpanSortKey, str] = {
     "mean": "host_mean_ns",
     "name": "span",
 }
-SPAN_SORT_KEYS: tuple[SpanSortKey, ...] = tuple(_SORT_COLUMNS)
 NEEDED = {  # the columns of each table that the question touches
     "spans": ("span", "domain", "rank", "process", "thread", "device", "stream", "start_ns", "dur_ns"),
     "calls": ("rank", "process", "thread", "start_ns", "correlation_id"),

@@ -34,7 +34,6 @@ _OVERRIDE = re.compile(
     r"^override\s+(?P<name>\w+)\s*:\s*(?P<type>u32|i32|f32|bool)\s*(?P<default>=[^;]*)?;", re.MULTILINE
 )
 
-Access = Literal["read", "read_write"]
 Compiler = Literal["naga", "tint"]
 
 

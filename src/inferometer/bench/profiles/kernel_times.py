@@ -68,11 +68,6 @@ class KernelTimes:
     lost_ns: int
     damage: tuple[str, ...] = ()
 
-    @property
-    def idle_calls(self) -> int:
-        """How many calls had no device work at all."""
-        return int((self.launches == 0).sum())
-
 
 @dataclass(frozen=True)
 class CallRanges:

@@ -154,22 +154,13 @@ class DeviceConversation:
             self._dialogue.remember(text, answer.text)
         return answer
 
-    def request_for(self, text: str, timing: Timing) -> Request:
-        """What `ask` would have the runner do for this question, in this form.
-
-        Raises:
-            InputError: As in `ask`.
-        """
-        prompt = self._dialogue.prompt_with(text)
-        return self._request(prompt, self._dialogue.room_after(prompt), timing)
-
-    def _request(self, prompt: Sequence[int], room: int, timing: Timing | None = None) -> Request:
+    def _request(self, prompt: Sequence[int], room: int) -> Request:
         sampling = self.sampling
         return Request(
             prompt=tuple(prompt),
             new_tokens=room,
             batch=self.batch,
-            timing=timing or self.timing,
+            timing=self.timing,
             stop=self._dialogue.eos,
             temperature=sampling.temperature,
             top_k=sampling.top_k,
