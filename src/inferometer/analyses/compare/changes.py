@@ -25,6 +25,7 @@ from inferometer.analyses.compare.replacements import match_places
 from inferometer.analyses.compare.same_work import Amounts, Repair, compare_amounts, repair_units
 from inferometer.analyses.compare.sampling_units import REMAINDERS, Account, Units, Values, common_account, units_of
 from inferometer.analyses.compare.significance import interval
+from inferometer.analyses.compare.work_change import WorkChange, find_work_change
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class Changes:
     lanes. `step_ratio`: candidate over base; None where the base has no step. `step_ratio_interval`: None where a run
     has one cycle of unknown spread. `contributions`: the added lines first, those changed beyond noise before the
     others. `step_times`: of each complete cycle, ns, empty where a run has no cycles. `account`: what a step is made of
-    besides
-    functions: `idle` (and overlap), `rest` (not on the device) or `sums`.
+    besides functions: `idle` (and overlap), `rest` (not on the device) or `sums`. `work`: how much more a step calls,
+    where both runs mark their steps alike.
     """
 
     amounts: Amounts
@@ -53,6 +54,7 @@ class Changes:
     account: Account
     notes: tuple[str, ...] = ()
     step_times: tuple[Values, Values] = (np.empty(0), np.empty(0))
+    work: WorkChange | None = None
 
     @property
     def step_delta_ns(self) -> int:
@@ -85,14 +87,22 @@ class Changes:
         }
 
 
-def find_changes(base: Activity, candidate: Activity) -> Changes:
-    """Every function's part in the change of a step from base to candidate; any run may be empty."""
+def find_changes(base: Activity, candidate: Activity, *, marked: bool = False) -> Changes:
+    """Every function's part in the change of a step from base to candidate; any run may be empty.
+
+    Args:
+        base: The run.
+        candidate: The other.
+        marked: Both runs mark their steps alike, so no repair applies: what is called more often is a change.
+    """
     account = common_account(base, candidate)
     first, second = units_of(base, account), units_of(candidate, account)
     named = _by_names(first, second)
     amounts = compare_amounts(first, second, named.matches)
     windows = first.windowed or second.windowed or account == "sums"
-    base, candidate, repair = repair_units(base, candidate, amounts, named.matches, windows=windows)
+    repair = None
+    if not marked:
+        base, candidate, repair = repair_units(base, candidate, amounts, named.matches, windows=windows)
     if repair is not None and repair.kind == "merged":
         first, second = units_of(base, account), units_of(candidate, account)
         named = _by_names(first, second)
@@ -101,6 +111,7 @@ def find_changes(base: Activity, candidate: Activity) -> Changes:
     _match_rest(named, base, candidate, ratio)
     left, right = Side.of(first, salt=0), Side.of(second, scale, salt=1)
     steps = round(left.step), round(right.step)
+    lines = tuple(contribution_lines(left, right, named.matches, steps[1] - steps[0]))
     return Changes(
         amounts=amounts,
         repair=repair,
@@ -110,12 +121,13 @@ def find_changes(base: Activity, candidate: Activity) -> Changes:
         candidate_step_ns=steps[1],
         step_ratio=right.step / left.step if left.step > 0 and second.steps else None,
         step_ratio_interval=_ratio_interval(left, right),
-        contributions=tuple(contribution_lines(left, right, named.matches, steps[1] - steps[0])),
+        contributions=lines,
         domain=find_domain(left, right, named.matches, steps[0]),
         matches=tuple(named.matches),
         account=account,
         step_times=(left.step_times, right.step_times),
-        notes=tuple(_notes(base, candidate, amounts, windows=windows)),
+        notes=tuple(_notes(base, candidate, None if marked else amounts, windows=windows)),
+        work=find_work_change(lines, amounts, marked=marked),
     )
 
 
@@ -147,13 +159,13 @@ def _varies(units: Units) -> bool:
     return bool((units.count > 1).any() or np.isfinite(units.spread).any())
 
 
-def _notes(base: Activity, candidate: Activity, amounts: Amounts, *, windows: bool) -> Iterator[str]:
+def _notes(base: Activity, candidate: Activity, amounts: Amounts | None, *, windows: bool) -> Iterator[str]:
     for words, run in (("Base", base), ("Candidate", candidate)):
         yield from (f"{words}: {note}" for note in run.notes)
         partial = run.cycles.height - run.cycles["complete"].sum()
         if partial:
             yield f"{words}: {partial:,} of {run.cycles.height:,} cycles are partial and left out."
-    if amounts.shared and amounts.ratio is None:
+    if amounts and amounts.shared and amounts.ratio is None:
         what = "windows can't be brought to the same number of steps" if windows else "cycles may be different work"
         yield f"Most of the {amounts.shared:,} shared functions have no common ratio of calls: {what}."
     if {base.basis, candidate.basis} == {"launches", "function_times"}:

@@ -53,7 +53,12 @@ def check_comparable(
     if work:
         return Comparable(False, work, None, None, None, stops=True)
     repair = changes.repair
-    if repair is None and changes.amounts.ratio is None and changes.amounts.shared >= MIN_SHARED:
+    if (
+        repair is None
+        and changes.work is None
+        and changes.amounts.ratio is None
+        and changes.amounts.shared >= MIN_SHARED
+    ):
         why = f"The {changes.amounts.shared} shared functions are called in no common ratio: the steps differ in kind."
         return Comparable(False, why, None, None, None, stops=True)
     shared = _shared_time(changes)
@@ -68,6 +73,8 @@ def check_comparable(
     if repair is not None:
         how = f"times divided by {repair.ratio:.3g}, the common ratio of calls. {repair.why}".strip()
         return Comparable(False, "The runs hold different amounts of work.", how, ratio, interval)
+    if changes.work is not None and changes.work.ratio is not None:
+        return Comparable(True, f"Both runs mark their steps. {changes.work.in_words()}", None, ratio, interval)
     return Comparable(True, "Same functions, called as often in a step.", None, ratio, interval)
 
 

@@ -110,6 +110,7 @@ class Comparison(Result):
             "unexplained_ns": None if stops else self.changes.unexplained_ns,
             "steps": self.sides.as_json(),
             "phase": self.leading.pair.phase,
+            "work": self.changes.work.as_json() if self.changes.work and not stops else None,
             "phases": [] if stops else [one.as_json() for one in self.phases],
             "calibration": {"false_alarm_rate": self.calibration.rate, "halves": list(self.calibration.halves)},
             "not_measured": list(self.not_measured),
@@ -180,7 +181,7 @@ def _both(sides: Sides) -> tuple[Activity, Activity]:
 
 
 def _changes_of(pair: Pair, *, has_times: bool) -> PhaseChanges:
-    changes = find_changes(pair.base, pair.candidate)
+    changes = find_changes(pair.base, pair.candidate, marked=pair.marked)
     on_cpu = pair.base.is_on_cpu and pair.candidate.is_on_cpu
     return PhaseChanges(pair, changes, find_slowdown(changes, has_times=has_times, on_cpu=on_cpu))
 

@@ -32,7 +32,8 @@ Means = Mapping[str, tuple[float | None, float | None]]
 class Pair:
     """What both runs did, in steps of `phase` (of unknown phase: None), or in all of them where not `by_phase`.
 
-    `means`: of each of `TOKENS`, those of a step of either run, None where not known.
+    `means`: of each of `TOKENS`, those of a step of either run, None where not known. `marked`: both runs mark these
+    steps, in the same way, so that a step of the one is one of the other, whatever is called in it.
     """
 
     base: Activity
@@ -40,6 +41,7 @@ class Pair:
     by_phase: bool = False
     phase: str | None = None
     means: Means | None = None
+    marked: bool = False
 
     @property
     def name(self) -> str:
@@ -121,7 +123,8 @@ def read_sides(base: Trace, candidate: Trace) -> Sides:
     phases = [run.phases() for run in marks]
     shared = [phase for phase in phases[0] if min(counts.get(phase, 0) for counts in phases) >= FEWEST_OF_PHASE]
     if not any(shared):  # none but the unknown
-        whole = Pair(runs[0].activity(), runs[1].activity(), means=_means(marks, every=True))
+        marked = _are_marked_alike(marks) and set(phases[0]) == set(phases[1]) and len(phases[0]) == 1
+        whole = Pair(runs[0].activity(), runs[1].activity(), means=_means(marks, every=True), marked=marked)
         return Sides((whole,), marks, _disjoint(phases), tuple(_without_phases(phases)))
     pairs = [_of_phase(runs, phase) for phase in sorted(shared, key=lambda phase: (phase is None, phase))]
     return Sides(tuple(pairs), marks, about_phases=tuple(_without_like(marks, shared)))
@@ -155,8 +158,15 @@ def _has_launches(trace: Trace) -> bool:
 
 
 def _of_phase(runs: tuple[LaunchedRun, LaunchedRun], phase: str | None) -> Pair:
-    means = _means((runs[0].marks, runs[1].marks), phase)
-    return Pair(runs[0].of_phase(phase), runs[1].of_phase(phase), by_phase=True, phase=phase, means=means)
+    marks = runs[0].marks, runs[1].marks
+    return Pair(
+        runs[0].of_phase(phase), runs[1].of_phase(phase), by_phase=True, phase=phase, means=_means(marks, phase),
+        marked=_are_marked_alike(marks),
+    )  # fmt: skip
+
+
+def _are_marked_alike(marks: tuple[Marks, Marks]) -> bool:
+    return all(run.are_recorded for run in marks) and marks[0].anchor == marks[1].anchor
 
 
 def _means(marks: tuple[Marks, Marks], phase: str | None = None, *, every: bool = False) -> Means:

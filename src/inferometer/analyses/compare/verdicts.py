@@ -50,11 +50,13 @@ def judge(changes: Changes, slowdown: Slowdown, causes: Sequence[Cause], calibra
         return _of_counters_alone(causes, calibration)
     claimed = next((cause for cause in causes if _is_claimable(cause, calibration, MIN_SEVERITY)), None)
     slowed = _what_slowed(changes, slowdown, claimed)
+    software = _software(changes, slowdown)
+    if software and slowdown.speed == "slower" and _is_more_work(changes):
+        return Judged("software change", f"{slowed} {software}")
     if (slowdown.is_any or slowdown.lines) and claimed is not None:
         if claimed.has_ticks:
             return Judged("cause named", f"{slowed} {_sentence(claimed)}", claimed)
         return _too_few(slowed, claimed)
-    software = _software(changes, slowdown)
     if not slowdown.is_any:
         suspect = next((cause for cause in causes if cause.severity >= MIN_SEVERITY_ALONE), None)
         if suspect is not None and slowdown.speed != "faster" and (has_few_steps(changes) or not suspect.has_ticks):
@@ -88,7 +90,7 @@ def _of_counters_alone(causes: Sequence[Cause], calibration: Calibration) -> Jud
 def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None) -> Judged:
     times = _times(changes)
     if slowdown.speed == "faster":
-        return Judged("improvement", f"The step is faster: {times}.")
+        return Judged("improvement", f"The step is faster: {times}. {_work(changes)}".rstrip())
     if slowdown.speed == "unknown" or (has_few_steps(changes) and not _is_tight(changes)):
         return Judged("too few samples", f"Too few steps to tell noise from change: {times}.")
     if software:
@@ -141,8 +143,18 @@ def _sentence(cause: Cause) -> str:
     return f"{cause.metric} on {cause.device} went from {values}."
 
 
+def _is_more_work(changes: Changes) -> bool:
+    """Whether what a step calls more often explains most of its change, whatever else moved."""
+    return changes.work is not None and changes.work.delta_ns > MIN_SOFTWARE * changes.step_delta_ns
+
+
+def _work(changes: Changes) -> str:
+    """By how much a step calls more or less; empty where it doesn't, or where it isn't known."""
+    return changes.work.in_words() if changes.work else ""
+
+
 def _software(changes: Changes, slowdown: Slowdown) -> str | None:
-    """What of the program changed: functions came or went, or one slowed apart from its class.
+    """What of the program changed: functions came or went, are called more often, or one slowed apart from its class.
 
     They must explain most of a slower step; of one that is as long as before, functions must have become longer by
     more than noise of the step.
@@ -158,5 +170,7 @@ def _software(changes: Changes, slowdown: Slowdown) -> str | None:
     if not moved or grown <= 0 or grown < enough:
         return None
     largest = max(moved, key=lambda line: abs(line.delta_ns))
+    if _is_more_work(changes) and _work(changes):
+        return _work(changes)
     few = "One function differs" if len(moved) == 1 else f"{len(moved)} functions differ, the largest"
     return f"{few}: {decode(largest.name).short_name} ({largest.kind}), {format_duration(largest.delta_ns)} per step."

@@ -97,7 +97,7 @@ def activity_of_launches(trace: Trace) -> Activity:
 
 def read_launches(trace: Trace, marks: Marks) -> LaunchedRun:
     """The launches of a trace in these steps."""
-    is_marked = not (marks.steps.is_empty() or marks.looked_for)
+    is_marked = marks.are_recorded
     launches, lanes = _in_lanes(_launches(trace, with_calls=is_marked))
     if is_marked and launches["asked_ns"].null_count() == launches.height:
         marks = replace(marks, steps=marks.steps.clear(), notes=(*marks.notes, _UNCALLED))
@@ -234,7 +234,7 @@ def _cycles(run: LaunchedRun, inside: pl.DataFrame, lanes: pl.DataFrame, functio
     A marked step began in the recording, so at most the last is cut. Which found steps are whole is known already, by
     what begins and ends them and not by how many launches they have.
     """
-    is_marked = not (run.marks.looked_for or run.marks.steps.is_empty())
+    is_marked = run.marks.are_recorded
     step = pl.col("dur_ns") - pl.col("overlap_ns") + pl.col("gap_ns")
     sums = (
         inside.group_by("cycle", "lane")

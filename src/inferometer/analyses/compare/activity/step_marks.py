@@ -51,6 +51,11 @@ class Marks:
         """Whether steps were looked for, and nothing was found that a comparison may rest on."""
         return self.looked_for and self.steps.is_empty()
 
+    @property
+    def are_recorded(self) -> bool:
+        """Whether the run itself tells its steps."""
+        return not (self.looked_for or self.steps.is_empty())
+
     def without_found(self) -> "Marks":
         """Without steps that were found: the other run has none to set them against."""
         if not self.looked_for or self.steps.is_empty():

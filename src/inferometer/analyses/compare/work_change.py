@@ -1,0 +1,84 @@
+"""How much more a step calls than before, where both runs mark their steps: then it is a change, and not another unit.
+
+A program that does its work twice, or has two layers more, calls most of its functions in one common ratio more often.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inferometer.analyses.compare.contributions import Contribution
+from inferometer.analyses.compare.same_work import Amounts
+from inferometer.analyses.compare.sampling_units import REMAINDERS
+from inferometer.analyses.comparison_limits import MORE_CALLS, MOST
+
+
+@dataclass(frozen=True)
+class WorkChange:
+    """What other numbers of calls add to a step.
+
+    `delta_ns`: of functions that both runs have, the change of their calls at the base's time of one; of new ones all
+    their time, of those that are gone less it. `ratio`: of calls, candidate over base, that `functions` of the `shared`
+    ones have in common; None where they have none, or 1. `layers`: how often most of these are called, base and
+    candidate, where others are called as often as before.
+    """
+
+    delta_ns: int
+    ratio: float | None = None
+    functions: int = 0
+    shared: int = 0
+    layers: tuple[int, int] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "delta_ns": self.delta_ns,
+            "ratio": self.ratio,
+            "functions": self.functions,
+            "shared": self.shared,
+            "layers": None if self.layers is None else list(self.layers),
+        }
+
+    def in_words(self) -> str:
+        """The common ratio; empty without one."""
+        if self.ratio is None:
+            return ""
+        which = "Every function" if self.functions == self.shared else f"{self.functions} of {self.shared} functions"
+        verb = "is" if self.functions in (1, self.shared) else "are"
+        text = f"{which} {verb} called {self.ratio:.2f} times as often per step"
+        return f"{text}, as with {self.layers[1]} layers in place of {self.layers[0]}." if self.layers else f"{text}."
+
+
+def find_work_change(lines: Sequence[Contribution], amounts: Amounts, *, marked: bool) -> WorkChange | None:
+    """What a step calls more or less often; None where steps aren't marked in both runs alike."""
+    if not marked:
+        return None
+    delta_ns = round(sum(_of_calls(line) for line in lines if line.added and line.cls not in REMAINDERS))
+    ratio = amounts.ratio
+    if ratio is None or 1 / (1 + MORE_CALLS) <= ratio <= 1 + MORE_CALLS:
+        return WorkChange(delta_ns)
+    return WorkChange(delta_ns, ratio, amounts.sharing, amounts.shared, _layers(amounts))
+
+
+def _of_calls(line: Contribution) -> float:
+    """Time that a line's calls add, ns; of names that changed nothing is known by calls."""
+    if line.kind == "new":
+        return line.candidate_ns
+    if line.kind == "gone":
+        return -line.base_ns
+    if not line.base_calls or max(map(len, line.of)) > 1:
+        return 0.0
+    return (line.candidate_calls / line.base_calls - 1) * line.base_ns
+
+
+def _layers(amounts: Amounts) -> tuple[int, int] | None:
+    """The numbers of calls that most functions of the common ratio have, or multiples of them."""
+    if amounts.sharing == amounts.shared:
+        return None
+    rows = amounts.calls.filter("shares").select("base_calls", "candidate_calls").rows()
+    calls = [(round(before), round(after)) for before, after in rows]
+    for before, after in sorted(Counter(calls)):
+        multiples = sum(one * after == other * before and one % max(before, 1) == 0 for one, other in calls)
+        if before > 1 and multiples > MOST * len(calls):
+            return before, after
+    return None
