@@ -29,6 +29,9 @@ MIN_CHANGE = 0.03
 """A step or a class of functions is slower or faster where its ratio's interval lies wholly beyond 1 by this much.
 Published normal runs of one set-up drift by up to 2.5 % between runs, which no interval of one run can know."""
 
+CLEAR_CHANGE = 0.05
+"""A mean step that changed by more than this counts wherever its interval excludes 1: it is twice the usual drift."""
+
 FEW_CHANGE = 0.1
 """The same for runs of `MIN_CYCLES` steps or fewer, one of which may be out of line."""
 

@@ -89,8 +89,12 @@ def _open(path: str, form: str | None, tables: Any) -> "Trace":
 
 
 def _is_regression(found: "Comparison", accepted: float) -> bool:
-    """Whether the step is slower beyond noise by more than is accepted; runs that can't be compared are one, too."""
+    """Whether the step is longer beyond noise by more than is accepted; runs that can't be compared are one, too."""
+    from inferometer.analyses.comparison_limits import CLEAR_CHANGE
+
     if found.verdict == "not comparable":
         return True
-    interval = found.comparable.step_ratio_interval
-    return interval is not None and interval[0] > 1 + accepted / _PERCENT and found.verdict != "no difference"
+    ratio, interval = found.comparable.step_ratio, found.comparable.step_ratio_interval
+    if ratio is None or interval is None or interval[0] <= 1 + accepted / _PERCENT:
+        return False
+    return found.verdict != "no difference" or ratio > 1 + max(CLEAR_CHANGE, accepted / _PERCENT)

@@ -2,9 +2,9 @@
 
 Where the device is the CPU itself, its kernels are of class `cpu`, too: other causes slow them than those of a GPU.
 
-The step counts as slower or faster only where its mean and its median say so: a few steps out of line move the mean of
-a whole run. A class counts only where most of its functions slowed, by time: one slower kernel is no sign of a slower
-device.
+The step counts as slower or faster only where its mean changed and its median went the same way: a few steps out of
+line move the mean of a whole run, and leave it uneven. A class counts only where most of its functions slowed, by time:
+one slower kernel is no sign of a slower device.
 """
 
 import re
@@ -21,6 +21,7 @@ from inferometer.analyses.compare.contributions import Contribution
 from inferometer.analyses.compare.sampling_units import REMAINDERS
 from inferometer.analyses.comparison_limits import (
     AGREES,
+    CLEAR_CHANGE,
     DISAGREES,
     FEW_CHANGE,
     MIN_CHANGE,
@@ -28,7 +29,7 @@ from inferometer.analyses.comparison_limits import (
     UNKNOWN,
 )
 
-Speed = Literal["slower", "faster", "same", "unknown"]
+Speed = Literal["slower", "faster", "same", "uneven", "unknown"]
 WAITING, CPU = "waiting", "cpu"
 _CALLS = {  # host calls and copies that a cause slows, whatever else the class does
     "disk": r"p?(?:read|write)(?:v|64)?|fsync|fdatasync|open(?:at)?|disk_.*",
@@ -60,6 +61,11 @@ class Slowdown:
     def is_any(self) -> bool:
         """Whether the step or a whole class of functions slowed."""
         return self.speed == "slower" or bool(self.classes)
+
+    @property
+    def may_be_slower(self) -> bool:
+        """Whether something slowed that a cause may explain; single functions only where the step's time is unknown."""
+        return self.is_any or (self.speed == "unknown" and bool(self.lines))
 
     @cached_property
     def slower_names(self) -> tuple[str, ...]:
@@ -104,12 +110,21 @@ def has_few_steps(changes: Changes) -> bool:
 def _speed(changes: Changes) -> Speed:
     if changes.step_ratio_interval is None:
         return "unknown"
-    medians = median_ratio_interval(*changes.step_times) if (changes.step_times[0] > 0).all() else None
-    intervals = [changes.step_ratio_interval, *([medians] if medians else [])]
-    least = FEW_CHANGE if has_few_steps(changes) else MIN_CHANGE
-    if all(low > 1 + least for low, _ in intervals):
-        return "slower"
-    return "faster" if all(high < 1 - least for _, high in intervals) else "same"
+    low, high = changes.step_ratio_interval
+    ratio = changes.step_ratio or 1.0
+    is_few = has_few_steps(changes)
+    least = FEW_CHANGE if is_few else MIN_CHANGE
+    medians = median_ratio(changes)
+    if low > 1 + least or (low > 1 and ratio > 1 + CLEAR_CHANGE and not is_few):
+        return "slower" if medians is None or medians[0] > 1 else "uneven"
+    if high < 1 - least or (high < 1 and ratio < 1 - CLEAR_CHANGE and not is_few):
+        return "faster" if medians is None or medians[1] < 1 else "same"
+    return "same"
+
+
+def median_ratio(changes: Changes) -> tuple[float, float] | None:
+    """The interval of the ratio of median steps; None where a run has no single steps."""
+    return median_ratio_interval(*changes.step_times) if (changes.step_times[0] > 0).all() else None
 
 
 def _is_broad(changes: Changes, cls: str) -> bool:

@@ -13,7 +13,7 @@ from inferometer.analyses.compare.causes.calibration import Calibration
 from inferometer.analyses.compare.causes.causes import Cause
 from inferometer.analyses.compare.changes import Changes
 from inferometer.analyses.compare.sampling_units import REMAINDERS
-from inferometer.analyses.compare.slowdown import Slowdown, has_few_steps
+from inferometer.analyses.compare.slowdown import Slowdown, has_few_steps, median_ratio
 from inferometer.analyses.comparison_limits import (
     ALPHA,
     DISAGREES,
@@ -53,11 +53,13 @@ def judge(changes: Changes, slowdown: Slowdown, causes: Sequence[Cause], calibra
     software = _software(changes, slowdown)
     if software and slowdown.speed == "slower" and _is_more_work(changes):
         return Judged("software change", f"{slowed} {software}")
-    if (slowdown.is_any or slowdown.lines) and claimed is not None:
+    if slowdown.speed == "uneven":
+        return Judged("too few samples", _uneven(changes))
+    if slowdown.may_be_slower and claimed is not None:
         if claimed.has_ticks:
             return Judged("cause named", f"{slowed} {_sentence(claimed)}", claimed)
         return _too_few(slowed, claimed)
-    if not slowdown.is_any:
+    if not slowdown.may_be_slower:
         suspect = next((cause for cause in causes if cause.severity >= MIN_SEVERITY_ALONE), None)
         if suspect is not None and slowdown.speed != "faster" and (has_few_steps(changes) or not suspect.has_ticks):
             return _too_few(slowed, suspect)  # a large change whose effect so few samples may hide
@@ -87,6 +89,13 @@ def _of_counters_alone(causes: Sequence[Cause], calibration: Calibration) -> Jud
     return Judged("no difference", f"{alone} No counter changed for the worse beyond noise.")
 
 
+def _uneven(changes: Changes) -> str:
+    """The mean and the median of a step's time disagree."""
+    low, high = median_ratio(changes) or (1.0, 1.0)
+    medians = f"its median is not ({low:.3f} to {high:.3f} times)"
+    return f"The mean step is longer: {_times(changes)}; {medians}. A few steps are: `inferometer steps` shows which."
+
+
 def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None) -> Judged:
     times = _times(changes)
     if slowdown.speed == "faster":
@@ -94,8 +103,8 @@ def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None) -> J
     if slowdown.speed == "unknown" or (has_few_steps(changes) and not _is_tight(changes)):
         return Judged("too few samples", f"Too few steps to tell noise from change: {times}.")
     if software:
-        return Judged("software change", f"The step as a whole is as long as before: {times}. {software}")
-    return Judged("no difference", f"The step is as long as before, within {MIN_CHANGE:.0%} or noise: {times}.")
+        return Judged("software change", f"{_as_before(changes)}. {software}")
+    return Judged("no difference", f"{_as_before(changes)}.")
 
 
 def _is_tight(changes: Changes) -> bool:
@@ -117,16 +126,35 @@ def _is_likely(cause: Cause) -> bool:
 
 def _what_slowed(changes: Changes, slowdown: Slowdown, claimed: Cause | None) -> str:
     times = _times(changes)
-    text = f"The step is slower: {times}." if slowdown.speed == "slower" else f"The step is not slower: {times}."
-    for one in changes.domain.classes:
-        if one.cls in slowdown.classes:
-            return f"{text} Calls of {_WORDS[one.cls]} take {one.ratio:.2f} times as long."
+    texts = {
+        "slower": f"The step is slower: {times}.",
+        "faster": f"The step is faster: {times}.",
+        "unknown": f"Whether the step is slower isn't known: {times}.",
+    }
+    text = texts.get(slowdown.speed, f"{_as_before(changes)}.")
+    if slowed := _slowed_class(changes, slowdown):
+        return f"{text} {slowed}"
     if claimed is not None and slowdown.lines:
         line = max(slowdown.lines, key=lambda line: line.delta_ns)
         return (
             f"{text} {decode(line.name).short_name} takes {line.candidate_ns / max(line.base_ns, 1):.2f} times as long."
         )
     return text
+
+
+def _as_before(changes: Changes) -> str:
+    least = FEW_CHANGE if has_few_steps(changes) else MIN_CHANGE
+    low, high = changes.step_ratio_interval or (1.0, 1.0)
+    if low <= 1 <= high:
+        return f"The step is as long as before, within noise: {_times(changes)}"
+    which = "longer" if low > 1 else "shorter"
+    return f"The step is {which} by a little, and runs of one program may differ by {least:.0%}: {_times(changes)}"
+
+
+def _slowed_class(changes: Changes, slowdown: Slowdown) -> str:
+    """The class of functions whose calls slowed most; empty where none did."""
+    slowed = next((one for one in changes.domain.classes if one.cls in slowdown.classes), None)
+    return f"Calls of {_WORDS[slowed.cls]} take {slowed.ratio:.2f} times as long." if slowed else ""
 
 
 def _times(changes: Changes) -> str:
