@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.effort import is_long
+from tests.effort import Passed, is_long, leave_out
 
 import inferometer
 from inferometer import Trace
@@ -34,17 +34,24 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="Rewrite the golden files with today's output.")
     parser.addoption("--quick", action="store_true", help="Leave out what tests/effort.py lists, search less.")
+    parser.addoption("--note-passed", type=Path, metavar="FILE", help="Note what passed and asks for no extra.")
+    parser.addoption("--leave-out", type=Path, metavar="FILE", help="Leave out what another run noted so.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--quick"):
         settings.load_profile("quick")
+    noted = config.getoption("--note-passed")
+    if noted is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Passed(noted.absolute()))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--quick"):
         config.hook.pytest_deselected(items=[item for item in items if is_long(item.nodeid)])
         items[:] = [item for item in items if not is_long(item.nodeid)]
+    if (noted := config.getoption("--leave-out")) is not None:
+        config.hook.pytest_deselected(items=leave_out(items, noted))
 
 
 @pytest.hookimpl(optionalhook=True)

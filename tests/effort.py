@@ -1,11 +1,16 @@
 """How much the tests do: which ones `make test` leaves to `make test-all`, and how hard property tests search.
 
 A property test draws its own number of examples, fewer in CI and in `make test`, 20 times as many in `make fuzz`.
+CI runs `make test` and `make test-all` one after the other: what passed in the first and asks for no extra is left out
+of the second.
 """
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Final
 
+import pytest
 from hypothesis import settings
 
 LONG: Final = {
@@ -46,9 +51,54 @@ LONG: Final = {
 """Tests that `make test` leaves out, by pattern, and what they do: `make test-all` and CI run them, with all extras."""
 
 
+ASK_FOR_EXTRAS: Final = (
+    *("tests/backends/*", "tests/bench/*", "tests/conformance/*", "tests/docs/*", "tests/engines/*", "tests/record/*"),
+    *("tests/hardware/measure/*", "tests/operators/catalogue/*", "tests/test_plugins.py::*"),
+    *("tests/commands/options/*", "tests/commands/test_ab.py::*", "tests/commands/test_bench.py::*"),
+    *("tests/commands/test_chat.py::*", "tests/commands/test_command_line.py::*", "tests/commands/test_hardware.py::*"),
+    *("tests/commands/test_record.py::*", "tests/commands/test_surroundings.py::*"),
+)
+"""Tests of code that takes another way where an extra is installed, by pattern: CI runs them with and without."""
+
+
+class Passed:
+    """Notes the node ids of tests that passed without an extra and ask for none, one a line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._passed: set[str] = set()
+        self._failed: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failed.add(report.nodeid)
+        elif report.when == "call" and report.passed and not _matches(report.nodeid, ASK_FOR_EXTRAS):
+            self._passed.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        lines = sorted(_line(test) for test in self._passed - self._failed)
+        self._path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def leave_out(items: list[pytest.Item], path: Path) -> list[pytest.Item]:
+    """The tests that are noted in the file, taken from `items`."""
+    noted = set(path.read_text("utf-8").splitlines())
+    passed = [item for item in items if _line(item.nodeid) in noted]
+    items[:] = [item for item in items if _line(item.nodeid) not in noted]
+    return passed
+
+
+def _line(test: str) -> str:
+    return repr(test)  # parameters may hold anything
+
+
 def is_long(test: str) -> bool:
     """Whether `make test` leaves out the test of this node id."""
-    return any(fnmatchcase(test, pattern) for pattern in LONG)
+    return _matches(test, LONG)
+
+
+def _matches(test: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(test, pattern) for pattern in patterns)
 
 
 def examples(usual: int) -> settings:

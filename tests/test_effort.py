@@ -1,9 +1,12 @@
-"""What `make test` leaves out is there: each pattern of the list stands for tests."""
+"""What `make test` leaves out is there, and what CI doesn't run twice has passed and asks for no extra."""
 
 from fnmatch import fnmatchcase
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from tests.effort import LONG
+from tests.effort import ASK_FOR_EXTRAS, LONG, Passed, leave_out
 
 
 @pytest.fixture(scope="module")
@@ -14,4 +17,28 @@ def tests(request: pytest.FixtureRequest) -> list[str]:
 def test_each_pattern_stands_for_tests(tests: list[str], pytestconfig: pytest.Config) -> None:
     if pytestconfig.getoption("--quick") or pytestconfig.args != pytestconfig.getini("testpaths"):
         pytest.skip("needs all tests to be collected")
-    assert [pattern for pattern in LONG if not any(fnmatchcase(test, pattern) for test in tests)] == []
+    patterns = (*LONG, *ASK_FOR_EXTRAS)
+    assert [pattern for pattern in patterns if not any(fnmatchcase(test, pattern) for test in tests)] == []
+
+
+def test_only_what_passed_and_asks_for_no_extra_is_left_out(tmp_path: Path) -> None:
+    outcomes = [
+        ("tests/names/test_a.py::test_b[\n]", "call", "passed"),
+        ("tests/names/test_a.py::test_failed", "call", "failed"),
+        ("tests/names/test_a.py::test_skipped", "setup", "skipped"),
+        ("tests/names/test_a.py::test_left_a_mess", "call", "passed"),
+        ("tests/names/test_a.py::test_left_a_mess", "teardown", "failed"),
+        ("tests/bench/test_a.py::test_of_torch", "call", "passed"),
+    ]
+    noted = Passed(tmp_path / "passed.txt")
+    for test, when, outcome in outcomes:
+        noted.pytest_runtest_logreport(_report(test, when, outcome))
+    noted.pytest_sessionfinish()
+
+    items: list[Any] = [SimpleNamespace(nodeid=test) for test in dict.fromkeys(test for test, _, _ in outcomes)]
+    assert [item.nodeid for item in leave_out(items, tmp_path / "passed.txt")] == ["tests/names/test_a.py::test_b[\n]"]
+    assert len(items) == 4
+
+
+def _report(test: str, when: str, outcome: str) -> Any:
+    return SimpleNamespace(nodeid=test, when=when, failed=outcome == "failed", passed=outcome == "passed")
