@@ -24,10 +24,10 @@ run: $(VENV)/.base ## Install, summarize the bundled sample trace, write report.
 	$(VENV)/bin/inferometer compare samples/recorded/cpu_quota/normal.ifm samples/recorded/cpu_quota/fault.ifm
 
 test: $(VENV)/.dev ## Run the quick tests on the base installation; tests that need an extra skip
-	$(VENV)/bin/python -m pytest --numprocesses auto --quick $(if $(PASSED),--note-passed $(PASSED))
+	$(VENV)/bin/python -m pytest --numprocesses auto --quick $(if $(PASSED),--note-passed=$(PASSED))
 
 test-all: $(VENV_ALL)/.all ## Run all tests with every extra installed
-	$(VENV_ALL)/bin/python -m pytest --numprocesses auto $(if $(PASSED),--leave-out $(PASSED))
+	$(VENV_ALL)/bin/python -m pytest --numprocesses auto $(if $(PASSED),--leave-out=$(PASSED))
 
 check: $(VENV)/.dev ## Lint, formatting, types and the order of imports
 	$(VENV)/bin/ruff check
