@@ -81,7 +81,10 @@ class Case:
     def classes(self) -> frozenset[str]:
         """Cause classes that are right in the first place; empty where no hardware cause may be named."""
         nameable = self.cause_recorded and self.recorded != "functions" and not self.swapped
-        return frozenset(self.faults).intersection(HARDWARE_FAULTS) if nameable else frozenset()
+        hidden = {"gpu_memory"} if self.severity != "high" else set()  # nothing waits for memory that isn't full
+        if self.recorded == "counters":
+            hidden |= {"network"}  # nothing says that the program communicates
+        return frozenset(self.faults).intersection(HARDWARE_FAULTS) - hidden if nameable else frozenset()
 
     @property
     def verdicts(self) -> frozenset[str]:
@@ -91,7 +94,9 @@ class Case:
             return frozenset({"improvement", "no difference", "too few samples", "software change"})
         if software:
             return frozenset({"software change"} | _also_right(self.faults, self.severity))
-        if not self.faults:
+        if self.recorded == "counters" and not self.classes:
+            found = {"cause not measured"}
+        elif not self.faults:
             found = {"no difference"}
         else:
             found = {"cause named"} if self.classes else {"cause not measured", "no difference"}

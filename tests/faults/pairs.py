@@ -268,7 +268,10 @@ def _by_cycle(cycles: _Cycles, time_ns: Ticks, values: Floats) -> pl.DataFrame:
 def _counters(
     case: Case, samples: Iterable[Samples], processes: Sequence[int], rng: np.random.Generator
 ) -> pl.DataFrame:
-    """Rows in order of metric, process and time; pooled samples in another order at each tick."""
+    """Rows in order of metric, process and time; pooled samples in another order at each tick.
+
+    A GPU is read at one moment, so samples of several metrics with one time are of one GPU, as in published recordings.
+    """
     parts = []
     for one in sorted(samples, key=lambda s: (s.metric, s.rank or 0)):
         ticks, width = one.values.shape
@@ -277,12 +280,22 @@ def _counters(
         named = bool(one.devices) and not case.pooled
         devices = [one.devices[i] for i in order.ravel()] if named else None
         process = None if one.rank is None else processes[one.rank]
-        part = pl.DataFrame({"time_ns": np.repeat(one.time_ns, width), "value": values}).with_columns(
+        times = np.repeat(one.time_ns, width)
+        if one.devices and not named:
+            times = times + np.take_along_axis(_moments(one.time_ns, width), order, axis=1).ravel()
+        part = pl.DataFrame({"time_ns": times, "value": values}).with_columns(
             pl.Series("device", devices or [None] * len(values), dtype=pl.String),
             metric=pl.lit(one.metric),
             unit=pl.lit(one.unit),
             process=pl.lit(process, pl.Int64),
         )
+        part = part.sort("time_ns", maintain_order=True)
         late = one.rank is not None and len(one.time_ns) > 1 and rng.random() < 0.5
         parts.append(part.slice(1) if late else part)
     return pl.concat(parts)
+
+
+def _moments(time_ns: Ticks, width: int) -> Ticks:
+    """How long after a tick began each GPU is read, ns, shape (ticks, width): in another order at each tick."""
+    draw = np.random.default_rng(int(time_ns[0]))
+    return np.argsort(draw.random((len(time_ns), width)), axis=1) * 4_000_000

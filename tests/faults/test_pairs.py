@@ -155,7 +155,7 @@ def test_pooled_samples_hide_their_gpu_and_resolved_ones_name_it() -> None:
     )
     assert pooled["device"].null_count() == pooled.height == resolved.height == 8 * 20
     assert set(resolved["device"]) == {f"gpu:{i}" for i in range(8)}
-    assert pooled["time_ns"].n_unique() == 20
+    assert pooled["time_ns"].n_unique() == 8 * 20, "each GPU is read at a moment of its own"
 
 
 def test_layer_cycles_hold_the_same_work_as_steps() -> None:

@@ -13,6 +13,13 @@ MIN_TICKS = 6
 """Ticks in each run. Below this an exact one-sided test of one metric can't reach 0.05 once 15 metrics are looked at:
 1 of C(10, 5) = 252 orders is 0.004, times 15 is 0.06."""
 
+SAME_MEMORY_BYTES = 64 << 20
+"""What a GPU with one tenant has in use is that process's memory and what an idle GPU has, within this: in published
+recordings 6 and 9 MiB more, while the next GPU is off by 258 MiB."""
+
+OWN_MEMORY_BYTES = 4 << 30
+"""The same where no GPU is idle: contexts and libraries take about 1 GB, and other tenants of a model's GPU more."""
+
 MIN_CYCLES = 5
 """Complete cycles in each run, for an interval of the step's ratio."""
 
@@ -30,7 +37,8 @@ MIN_CHANGE = 0.03
 Published normal runs of one set-up drift by up to 2.5 % between runs, which no interval of one run can know."""
 
 CLEAR_CHANGE = 0.05
-"""A mean step that changed by more than this counts wherever its interval excludes 1: it is twice the usual drift."""
+"""A mean step that is longer by more than this, twice the usual drift, is never called as long as before where its
+interval excludes 1."""
 
 FEW_CHANGE = 0.1
 """The same for runs of `MIN_CYCLES` steps or fewer, one of which may be out of line."""
@@ -43,6 +51,9 @@ MIN_SOFTWARE = 0.5
 
 AGREES, UNKNOWN, DISAGREES = 1.0, 0.6, 0.3
 """Weight of a cause by the functions that slowed: those that it would slow, none known, others."""
+
+FULL = 0.98
+"""Part of a GPU's memory in use from which on allocations may fail and be tried again; below, nothing waits for it."""
 
 HOT_C = 70.0
 """Degrees Celsius below which no device slows down for heat."""

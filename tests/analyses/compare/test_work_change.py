@@ -69,3 +69,12 @@ def test_check_refuses_a_program_that_does_each_step_twice(tmp_path: Path, capsy
             main(["compare", base, candidate, "--check"])
         assert ended.value.code == code
     assert "called 2.00 times as often per step" in " ".join(capsys.readouterr().out.split())
+
+
+def test_norms_once_more_than_layers_leave_the_number_of_layers_known() -> None:
+    """A norm before each of two products of a layer and one at the end: 9 and 13 calls."""
+    layer = [("norm_kernel", 3_000), ("qkv_kernel", 9_000), ("norm_kernel", 3_000), ("up_kernel", 9_000)]
+    head = [("norm_kernel", 3_000), ("softmax_kernel", 5_000)]
+    found = compare(kernel_run(layer, head, seed=0), kernel_run(layer, head, seed=1, layers=6))
+    assert some(found.changes.work).layers == (4, 6)
+    assert "as with 6 layers in place of 4." in found.judged.why

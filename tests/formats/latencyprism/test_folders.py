@@ -22,12 +22,13 @@ def test_a_folder_is_one_run_of_both_files(tmp_path: Path) -> None:
     assert len(rows(trace, "function_times")) == len(rows(trace, "counters")) == 1
 
 
-def test_either_file_brings_the_other_and_says_so(tmp_path: Path) -> None:
+def test_times_bring_the_counters_and_counters_stand_alone(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", PERF, COUNTERS)
-    for name, other in (("perf_data.csv", "counters_data.csv"), ("counters_data.csv", "perf_data.csv")):
-        trace = inferometer.open(folder / name)
-        assert len(rows(trace, "function_times")) == len(rows(trace, "counters")) == 1
-        assert trace.facts.notes == (f"{other} in the same folder was read too.",)
+    trace = inferometer.open(folder / "perf_data.csv")
+    assert len(rows(trace, "function_times")) == len(rows(trace, "counters")) == 1
+    assert trace.facts.notes == ("counters_data.csv in the same folder was read too.",)
+    alone = inferometer.open(folder / "counters_data.csv")
+    assert (len(rows(alone, "function_times")), len(rows(alone, "counters")), alone.facts.notes) == (0, 1, ())
 
 
 def test_files_with_a_prefix_belong_together(tmp_path: Path) -> None:

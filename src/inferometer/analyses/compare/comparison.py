@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from inferometer.analyses.compare.activity.activity import HOST, Activity
+from inferometer.analyses.compare.activity.activity import Activity
 from inferometer.analyses.compare.causes.calibration import Calibration, calibrate
 from inferometer.analyses.compare.causes.causes import Capacities, Cause, rank_causes
-from inferometer.analyses.compare.causes.counters import POOLED, Entity, find_entities
+from inferometer.analyses.compare.causes.counters import find_entities
+from inferometer.analyses.compare.causes.granularity import MatchedSeries, match_series, own_gpus
 from inferometer.analyses.compare.causes.metric_roles import ROLES
 from inferometer.analyses.compare.changes import Changes, find_changes
 from inferometer.analyses.compare.comparability import Comparable, check_comparable
 from inferometer.analyses.compare.families import FamilyLine, family_lines
+from inferometer.analyses.compare.input_changes import NEEDED as INPUTS_NEEDED
+from inferometer.analyses.compare.input_changes import InputChange, find_input_change
 from inferometer.analyses.compare.phases import Pair, PhaseChanges, Sides, choose_leading, read_sides
 from inferometer.analyses.compare.slowdown import find_slowdown
 from inferometer.analyses.compare.verdicts import Judged, Verdict, judge
@@ -39,6 +42,7 @@ NEEDED = {
         "graph_node_id",
     ),
     "calls": ("rank", "process", "thread", "start_ns", "dur_ns", "correlation_id"),
+    "ops": INPUTS_NEEDED,
     **{
         table: tuple(TABLES[table].schema)
         for table in ("spans", "steps", "totals", "function_times", "function_metrics", "counters")
@@ -54,7 +58,8 @@ class Comparison(Result):
     together have no metric. `domain`: the class of functions that slowed most. `losses`: of both runs.
 
     `sides`: where the steps of both runs come from. `phases`: each phase that both have, compared by itself, empty
-    where phases aren't known. `changes` and all that follows from them are those of `leading`.
+    where phases aren't known. `changes` and all that follows from them are those of `leading`. `series`: of counters.
+    `inputs`: on what else most matrix products ran.
     """
 
     view: ClassVar[str] = "comparison"
@@ -73,11 +78,18 @@ class Comparison(Result):
     sides: Sides
     phases: tuple[PhaseChanges, ...]
     leading: PhaseChanges
+    series: MatchedSeries
+    inputs: InputChange | None = None
 
     @property
     def verdict(self) -> Verdict:
         """One of seven."""
         return self.judged.verdict
+
+    @property
+    def compares_times(self) -> bool:
+        """Whether functions of both runs can be set side by side."""
+        return not self.comparable.stops and self.leading.slowdown.has_times
 
     @property
     def domain(self) -> str | None:
@@ -91,10 +103,12 @@ class Comparison(Result):
     def _contributions(self) -> list[dict[str, Any]]:
         if self.comparable.stops:
             return [line.as_json() for line in self.families]
+        if not self.compares_times:
+            return []
         return [line.as_json() for line in self.changes.contributions]
 
     def as_json(self) -> dict[str, Any]:
-        stops = self.comparable.stops
+        stops = not self.compares_times
         return {
             "verdict": self.verdict,
             "why": self.judged.why,
@@ -111,9 +125,11 @@ class Comparison(Result):
             "steps": self.sides.as_json(),
             "phase": self.leading.pair.phase,
             "work": self.changes.work.as_json() if self.changes.work and not stops else None,
+            "inputs": None if self.inputs is None else self.inputs.as_json(),
             "phases": [] if stops else [one.as_json() for one in self.phases],
             "calibration": {"false_alarm_rate": self.calibration.rate, "halves": list(self.calibration.halves)},
             "not_measured": list(self.not_measured),
+            "not_judged": self.series.not_judged(),
             "remarks": [*self.sides.notes(), *self.changes.notes],
             "losses": {"base": self.base_losses.as_dict(), "candidate": self.candidate_losses.as_dict()},
         }
@@ -133,8 +149,8 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
     """
     sides = read_sides(base, candidate)
     entities = find_entities(base), find_entities(candidate)
-    for trace, functions, series in zip((base, candidate), _both(sides), entities, strict=True):
-        if functions.is_empty and not series:
+    for trace, functions, found in zip((base, candidate), _both(sides), entities, strict=True):
+        if functions.is_empty and not found:
             raise InputError(
                 f"{trace.facts.source}: expected function times, launches, sums by kernel or counters, found none",
                 hint="`inferometer summary` shows what the file holds.",
@@ -145,16 +161,18 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
     pair, changes, slowdown = leading.pair, leading.changes, leading.slowdown
     activities = pair.base, pair.candidate
     comparable = check_comparable(base, candidate, leading, sides, has_times=has_times)
-    own = [_on_own_devices(series, functions) for series, functions in zip(entities, activities, strict=True)]
+    own = own_gpus(activities[0]), own_gpus(activities[1])
+    series = match_series(*entities, own)
     rank = partial(rank_causes, agreement=slowdown.agreement, capacities=_capacities(base, candidate, device))
-    causes = [] if comparable.stops else rank(*own)
-    normal = [find_entities(trace) for trace in more]
+    causes = [] if comparable.stops else rank(series.base, series.candidate)
+    normal = [match_series(find_entities(trace), entities[1], own).base for trace in more]
     claimed = causes[0].score if causes else None
-    calibration = calibrate(own[0], normal, rank, claimed)
+    calibration = calibrate(series.base, normal, rank, claimed)
+    inputs = find_input_change(base, candidate) if has_times else None
     if comparable.stops:
         judged = Judged("not comparable", comparable.why)
     else:
-        judged = _with_phase(judge(changes, slowdown, causes, calibration), leading, each)
+        judged = _with_phase(judge(changes, slowdown, causes, calibration, inputs), leading, each)
         causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first
     return Comparison(
         base=base.facts.source,
@@ -165,7 +183,9 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
         causes=tuple(causes),
         families=tuple(family_lines(*activities)) if comparable.stops else (),
         calibration=calibration,
-        not_measured=tuple(_not_measured(*own)),
+        not_measured=tuple(_not_measured(series)),
+        series=series,
+        inputs=inputs,
         base_losses=base.losses,
         candidate_losses=candidate.losses,
         losses=_together(base, candidate),
@@ -207,16 +227,10 @@ def _together(base: Trace, candidate: Trace) -> Losses:
     return losses
 
 
-def _on_own_devices(series: Sequence[Entity], functions: Activity) -> list[Entity]:
-    """Without those of devices that the run didn't use: what happens there is another program's."""
-    used = set(functions.functions["device"].drop_nulls().unique()) - {HOST}
-    return [one for one in series if one.device in (HOST, POOLED) or not used or one.device in used]
-
-
-def _not_measured(base: Sequence[Entity], candidate: Sequence[Entity]) -> list[str]:
+def _not_measured(series: MatchedSeries) -> list[str]:
     """Classes of causes without a metric that both runs have."""
-    both = {entity.key for entity in base} & {entity.key for entity in candidate}
-    known = {entity.role.cause_class for entity in base if entity.key in both}
+    both = {entity.key for entity in series.base} & {entity.key for entity in series.candidate}
+    known = {entity.role.cause_class for entity in series.base if entity.key in both}
     return [cls for cls in dict.fromkeys(role.cause_class for role in ROLES) if cls and cls not in known]
 
 

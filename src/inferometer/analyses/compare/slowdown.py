@@ -3,8 +3,10 @@
 Where the device is the CPU itself, its kernels are of class `cpu`, too: other causes slow them than those of a GPU.
 
 The step counts as slower or faster only where its mean changed and its median went the same way: a few steps out of
-line move the mean of a whole run, and leave it uneven. A class counts only where most of its functions slowed, by time:
-one slower kernel is no sign of a slower device.
+line move the mean of a whole run, and leave it uneven. Where the mean is much longer, but its interval reaches into
+what runs of one program differ by, it is unclear. A class counts only where most of its functions slowed, by time: one
+slower kernel is no sign of a slower device. Single functions count for a cause that slows just those, in a run whose
+mean step is longer.
 """
 
 import re
@@ -13,7 +15,7 @@ from functools import cached_property
 from typing import Literal
 
 from inferometer.analyses.compare.activity.activity import COMPUTE
-from inferometer.analyses.compare.causes.metric_roles import MetricRole
+from inferometer.analyses.compare.causes.metric_roles import CauseClass, MetricRole
 from inferometer.analyses.compare.causes.resampling import median_ratio_interval
 from inferometer.analyses.compare.changes import Changes
 from inferometer.analyses.compare.contributions import WAITING as WAITING_LINE
@@ -26,17 +28,18 @@ from inferometer.analyses.comparison_limits import (
     FEW_CHANGE,
     MIN_CHANGE,
     MIN_CYCLES,
+    MIN_SHARE,
     UNKNOWN,
 )
 
-Speed = Literal["slower", "faster", "same", "uneven", "unknown"]
+Speed = Literal["slower", "faster", "same", "unclear", "uneven", "unknown"]
 WAITING, CPU = "waiting", "cpu"
 _CALLS = {  # host calls and copies that a cause slows, whatever else the class does
     "disk": r"p?(?:read|write)(?:v|64)?|fsync|fdatasync|open(?:at)?|disk_.*",
     "memory_pressure": r"m(?:un|re)?map|brk|madvise|page_fault.*|cudaHostAlloc.*|.*malloc.*|.*free.*",
     "network": r"(?:recv|send)(?:from|to|msg|mmsg)?|epoll_wait.*|poll|select|read|write",
     "pcie_traffic": r"Memcpy (?:HtoD|DtoH).*|\[CUDA memcpy (?:Host-to-Device|Device-to-Host)\]",
-    "gpu_memory": r"cu(?:da)?(?:Malloc|Free|Mem).*|hip(?:Malloc|Free|Mem).*|cu(?:da)?\w*Synchronize|Memcpy .*",
+    "gpu_memory": r"(?:cu(?:da)?|hip)(?:Malloc|Free|MemAlloc|MemFree|MemCreate|MemMap|MemRelease).*",
     "cpu_clock": r"oncpu",
     "cpu_contention": r"runq",
     "cpu_quota": r"runq",  # the kernel counts the wait for a quota so
@@ -47,7 +50,8 @@ _CALLS = {  # host calls and copies that a cause slows, whatever else the class 
 class Slowdown:
     """`classes`: whose functions slowed together; `lines`: functions that slowed; `waits`: more time on nothing.
 
-    `on_cpu`: whether the device of the kernels is the CPU.
+    `on_cpu`: whether the device of the kernels is the CPU. `communicates`: whether the program may wait for others.
+    `may_be_longer`: whether the mean step is. `least_ns`: what functions must add to it to be worth a word.
     """
 
     speed: Speed
@@ -56,6 +60,9 @@ class Slowdown:
     waits: bool
     has_times: bool
     on_cpu: bool = False
+    communicates: bool = False
+    may_be_longer: bool = False
+    least_ns: float = 0.0
 
     @property
     def is_any(self) -> bool:
@@ -64,8 +71,16 @@ class Slowdown:
 
     @property
     def may_be_slower(self) -> bool:
-        """Whether something slowed that a cause may explain; single functions only where the step's time is unknown."""
+        """Whether something slowed; single functions count only where the step's time is unknown."""
         return self.is_any or (self.speed == "unknown" and bool(self.lines))
+
+    def shows(self, cause_class: CauseClass) -> bool:
+        """Whether something slowed that this cause may explain."""
+        calls = _CALLS.get(cause_class)
+        if self.may_be_slower or calls is None or not self.may_be_longer:
+            return self.may_be_slower
+        slowed = sum(line.delta_ns for line in self.lines if any(re.fullmatch(calls, name) for name in line.of[0]))
+        return slowed > self.least_ns
 
     @cached_property
     def slower_names(self) -> tuple[str, ...]:
@@ -74,6 +89,8 @@ class Slowdown:
 
     def agreement(self, role: MetricRole) -> float:
         """How well a metric fits what slowed."""
+        if role.cause_class == "network" and not self.communicates:
+            return DISAGREES
         if not self.has_times or not (self.is_any or self.lines):
             return UNKNOWN
         calls = _CALLS.get(str(role.cause_class))
@@ -98,7 +115,14 @@ def find_slowdown(changes: Changes, *, has_times: bool, on_cpu: bool = False) ->
         waits=any(line.delta_ns > MIN_CHANGE * changes.base_step_ns for line in remainders),
         has_times=True,
         on_cpu=on_cpu,
+        communicates=any(_communicates(line) for line in changes.contributions),
+        may_be_longer=(changes.step_ratio or 1.0) > 1,
+        least_ns=MIN_SHARE * changes.base_step_ns,
     )
+
+
+def _communicates(line: Contribution) -> bool:
+    return line.cls == "collective" or any(re.fullmatch(_CALLS["network"], name) for names in line.of for name in names)
 
 
 def has_few_steps(changes: Changes) -> bool:
@@ -112,14 +136,13 @@ def _speed(changes: Changes) -> Speed:
         return "unknown"
     low, high = changes.step_ratio_interval
     ratio = changes.step_ratio or 1.0
-    is_few = has_few_steps(changes)
-    least = FEW_CHANGE if is_few else MIN_CHANGE
+    least = FEW_CHANGE if has_few_steps(changes) else MIN_CHANGE
     medians = median_ratio(changes)
-    if low > 1 + least or (low > 1 and ratio > 1 + CLEAR_CHANGE and not is_few):
+    if low > 1 + least:
         return "slower" if medians is None or medians[0] > 1 else "uneven"
-    if high < 1 - least or (high < 1 and ratio < 1 - CLEAR_CHANGE and not is_few):
-        return "faster" if medians is None or medians[1] < 1 else "same"
-    return "same"
+    if low > 1 and ratio > 1 + CLEAR_CHANGE:
+        return "unclear"
+    return "faster" if high < 1 - least and (medians is None or medians[1] < 1) else "same"
 
 
 def median_ratio(changes: Changes) -> tuple[float, float] | None:

@@ -12,17 +12,21 @@ from typing import Literal
 from inferometer.analyses.compare.causes.calibration import Calibration
 from inferometer.analyses.compare.causes.causes import Cause
 from inferometer.analyses.compare.changes import Changes
-from inferometer.analyses.compare.sampling_units import REMAINDERS
+from inferometer.analyses.compare.contributions import Contribution
+from inferometer.analyses.compare.input_changes import InputChange
+from inferometer.analyses.compare.sampling_units import IDLE, REMAINDERS, REST
 from inferometer.analyses.compare.slowdown import Slowdown, has_few_steps, median_ratio
 from inferometer.analyses.comparison_limits import (
     ALPHA,
     DISAGREES,
     FEW_CHANGE,
     MIN_CHANGE,
+    MIN_CYCLES,
     MIN_GROWTH,
     MIN_SEVERITY,
     MIN_SEVERITY_ALONE,
     MIN_SOFTWARE,
+    MIN_TICKS,
 )
 from inferometer.names import decode
 from inferometer.units import format_duration, format_sample
@@ -31,6 +35,7 @@ Verdict = Literal[
     "cause named", "software change", "no difference", "improvement", "not comparable", "too few samples",
     "cause not measured",
 ]  # fmt: skip
+_NAMED = 3
 _SOFTWARE = ("new", "gone", "renamed", "fused", "split")
 _WORDS = {"host": "host functions", "compute": "compute kernels", "transfer": "copies", "collective": "collectives"}
 
@@ -44,8 +49,22 @@ class Judged:
     claimed: Cause | None = None
 
 
-def judge(changes: Changes, slowdown: Slowdown, causes: Sequence[Cause], calibration: Calibration) -> Judged:
-    """The verdict over two runs of comparable work."""
+def judge(
+    changes: Changes,
+    slowdown: Slowdown,
+    causes: Sequence[Cause],
+    calibration: Calibration,
+    inputs: InputChange | None = None,
+) -> Judged:
+    """The verdict over two runs of comparable work.
+
+    Args:
+        changes: Function by function.
+        slowdown: What slowed.
+        causes: Metrics that moved, ranked.
+        calibration: How high they score where nothing is wrong.
+        inputs: On what else the candidate's matrix products ran.
+    """
     if not slowdown.has_times:
         return _of_counters_alone(causes, calibration)
     claimed = next((cause for cause in causes if _is_claimable(cause, calibration, MIN_SEVERITY)), None)
@@ -53,40 +72,61 @@ def judge(changes: Changes, slowdown: Slowdown, causes: Sequence[Cause], calibra
     software = _software(changes, slowdown)
     if software and slowdown.speed == "slower" and _is_more_work(changes):
         return Judged("software change", f"{slowed} {software}")
+    if inputs is not None and slowdown.may_be_slower:
+        return Judged("software change", f"{slowed} {inputs.in_words()}")
     if slowdown.speed == "uneven":
         return Judged("too few samples", _uneven(changes))
-    if slowdown.may_be_slower and claimed is not None:
+    if claimed is not None and slowdown.shows(claimed.cause_class):
         if claimed.has_ticks:
             return Judged("cause named", f"{slowed} {_sentence(claimed)}", claimed)
         return _too_few(slowed, claimed)
+    if slowdown.speed == "unclear" and not slowdown.classes:
+        return Judged("too few samples", f"{_as_before(changes)}. Record more steps.")
     if not slowdown.may_be_slower:
         suspect = next((cause for cause in causes if cause.severity >= MIN_SEVERITY_ALONE), None)
         if suspect is not None and slowdown.speed != "faster" and (has_few_steps(changes) or not suspect.has_ticks):
             return _too_few(slowed, suspect)  # a large change whose effect so few samples may hide
-        return _not_slower(changes, slowdown, software)
+        return _not_slower(changes, slowdown, software, inputs)
     likely = next((cause for cause in causes if _is_likely(cause)), None)
     if likely is not None and not likely.has_ticks:
         return _too_few(slowed, likely)
     if software:
         return Judged("software change", f"{slowed} {software}")
-    return Judged("cause not measured", f"{slowed} Nothing that was measured in both runs explains it.")
+    why = f"{slowed} {_idle(changes)}".rstrip()
+    return Judged("cause not measured", f"{why} Nothing that was measured in both runs explains it.")
+
+
+def _idle(changes: Changes) -> str:
+    """How much of a longer step is time in which the device ran nothing; empty where that isn't most of it."""
+    idle = sum(line.delta_ns for line in changes.contributions if line.cls in (IDLE, REST))
+    if idle <= MIN_SOFTWARE * changes.step_delta_ns or changes.step_delta_ns <= 0:
+        return ""
+    whole = format_duration(changes.step_delta_ns)
+    return f"Of {whole} more per step the device runs nothing in {format_duration(idle)}: look at the host."
 
 
 def _too_few(slowed: str, cause: Cause) -> Judged:
-    few = "there are too few steps" if cause.has_ticks else f"{min(cause.ticks)} ticks are too few"
-    why = f"{slowed} {_sentence(cause)} But {few} to tell."
+    why = f"{slowed} {_sentence(cause)} But {_few(cause)}"
     return Judged("too few samples", why, cause)
 
 
+def _few(cause: Cause) -> str:
+    """What is too few, and how much more it takes."""
+    if cause.has_ticks:
+        return f"there are too few steps to tell: record more than {MIN_CYCLES} in each run."
+    length = f", about {MIN_TICKS * cause.tick_s:.0f} s" if cause.tick_s else ""
+    return f"{min(cause.ticks)} ticks are too few to tell: record at least {MIN_TICKS} in each run{length}."
+
+
 def _of_counters_alone(causes: Sequence[Cause], calibration: Calibration) -> Judged:
-    alone = "No function times were recorded, so nothing says that the run was slower."
+    alone = "Function times were not recorded in both runs, so nothing says that the candidate is slower."
     first = next((cause for cause in causes if _is_claimable(cause, calibration, MIN_SEVERITY_ALONE)), None)
     few = next((cause for cause in causes if _is_likely(cause) and not cause.has_ticks), None)
     if first is not None and first.has_ticks:
         return Judged("cause named", f"{_sentence(first)} {alone}", first)
     if first is not None or few is not None:
         return _too_few(alone, first or few)  # type: ignore[arg-type]
-    return Judged("no difference", f"{alone} No counter changed for the worse beyond noise.")
+    return Judged("cause not measured", f"{alone} No counter that may be judged changed for the worse beyond noise.")
 
 
 def _uneven(changes: Changes) -> str:
@@ -96,14 +136,16 @@ def _uneven(changes: Changes) -> str:
     return f"The mean step is longer: {_times(changes)}; {medians}. A few steps are: `inferometer steps` shows which."
 
 
-def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None) -> Judged:
+def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, inputs: InputChange | None) -> Judged:
     times = _times(changes)
     if slowdown.speed == "faster":
-        return Judged("improvement", f"The step is faster: {times}. {_work(changes)}".rstrip())
+        why = _work(changes) or (inputs.in_words() if inputs else "")
+        return Judged("improvement", f"The step is faster: {times}. {why}".rstrip())
     if slowdown.speed == "unknown" or (has_few_steps(changes) and not _is_tight(changes)):
-        return Judged("too few samples", f"Too few steps to tell noise from change: {times}.")
-    if software:
-        return Judged("software change", f"{_as_before(changes)}. {software}")
+        more = f"record more than {MIN_CYCLES} in each run"
+        return Judged("too few samples", f"Too few steps to tell noise from change, {more}: {times}.")
+    if software or inputs:
+        return Judged("software change", f"{_as_before(changes)}. {software or (inputs and inputs.in_words())}")
     return Judged("no difference", f"{_as_before(changes)}.")
 
 
@@ -148,7 +190,7 @@ def _as_before(changes: Changes) -> str:
     if low <= 1 <= high:
         return f"The step is as long as before, within noise: {_times(changes)}"
     which = "longer" if low > 1 else "shorter"
-    return f"The step is {which} by a little, and runs of one program may differ by {least:.0%}: {_times(changes)}"
+    return f"The step is {which}, not clearly by more than runs of one program differ ({least:.0%}): {_times(changes)}"
 
 
 def _slowed_class(changes: Changes, slowdown: Slowdown) -> str:
@@ -181,6 +223,27 @@ def _work(changes: Changes) -> str:
     return changes.work.in_words() if changes.work else ""
 
 
+def _replaced(lines: Sequence[Contribution]) -> str:
+    """What came in the place of what, by time; empty unless functions both came and went."""
+    names = {
+        kind: [decode(line.name).short_name for line in _largest_first(lines) if line.kind == kind]
+        for kind in ("gone", "new")
+    }
+    if not all(names.values()):
+        return ""
+    gone, new = (_listed(names[kind]) for kind in ("gone", "new"))
+    return f"{gone} gave way to {new}"
+
+
+def _largest_first(lines: Sequence[Contribution]) -> list[Contribution]:
+    return sorted(lines, key=lambda line: (-abs(line.delta_ns), line.name))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
 def _software(changes: Changes, slowdown: Slowdown) -> str | None:
     """What of the program changed: functions came or went, are called more often, or one slowed apart from its class.
 
@@ -197,6 +260,9 @@ def _software(changes: Changes, slowdown: Slowdown) -> str | None:
     enough = MIN_SOFTWARE * changes.step_delta_ns if slowdown.speed == "slower" else MIN_GROWTH * changes.base_step_ns
     if not moved or grown <= 0 or grown < enough:
         return None
+    replaced = _replaced(moved)
+    if replaced:
+        return f"{replaced}, which adds {format_duration(grown)} per step."
     largest = max(moved, key=lambda line: abs(line.delta_ns))
     if _is_more_work(changes) and _work(changes):
         return _work(changes)

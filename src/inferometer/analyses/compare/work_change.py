@@ -13,6 +13,8 @@ from inferometer.analyses.compare.same_work import Amounts
 from inferometer.analyses.compare.sampling_units import REMAINDERS
 from inferometer.analyses.comparison_limits import MORE_CALLS, MOST
 
+_OUTSIDE = 2  # calls before the first and after the last layer: a norm, a head
+
 
 @dataclass(frozen=True)
 class WorkChange:
@@ -20,8 +22,8 @@ class WorkChange:
 
     `delta_ns`: of functions that both runs have, the change of their calls at the base's time of one; of new ones all
     their time, of those that are gone less it. `ratio`: of calls, candidate over base, that `functions` of the `shared`
-    ones have in common; None where they have none, or 1. `layers`: how often most of these are called, base and
-    candidate, where others are called as often as before.
+    ones have in common; None where they have none, or 1. `layers`: of base and candidate, as the calls tell them,
+    where other functions are called as often as before.
     """
 
     delta_ns: int
@@ -72,13 +74,20 @@ def _of_calls(line: Contribution) -> float:
 
 
 def _layers(amounts: Amounts) -> tuple[int, int] | None:
-    """The numbers of calls that most functions of the common ratio have, or multiples of them."""
-    if amounts.sharing == amounts.shared:
-        return None
-    rows = amounts.calls.filter("shares").select("base_calls", "candidate_calls").rows()
+    """Numbers of layers that explain the calls: most that changed are so many a layer, and a few outside of layers."""
+    rows = amounts.calls.select("base_calls", "candidate_calls").rows()
     calls = [(round(before), round(after)) for before, after in rows]
-    for before, after in sorted(Counter(calls)):
-        multiples = sum(one * after == other * before and one % max(before, 1) == 0 for one, other in calls)
-        if before > 1 and multiples > MOST * len(calls):
+    changed = [pair for pair in calls if pair[0] != pair[1]]
+    if len(changed) == len(calls):  # all work twice is no matter of layers
+        return None
+    for before, after in sorted(Counter(changed)):
+        fitting = sum(_is_by_layer(pair, before, after) for pair in changed)
+        if before > 1 and after > 1 and fitting > MOST * len(changed):
             return before, after
     return None
+
+
+def _is_by_layer(calls: tuple[int, int], before: int, after: int) -> bool:
+    """Whether a function is called as often in each of so many layers, and at most `_OUTSIDE` times outside of them."""
+    per_layer, rest = divmod(calls[0], before)
+    return per_layer > 0 and rest <= _OUTSIDE and calls[1] == per_layer * after + rest

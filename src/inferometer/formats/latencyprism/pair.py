@@ -1,4 +1,4 @@
-"""Which files are one run: the two of a folder, or the one next to the file that was named."""
+"""Which files are one run: the two of a folder, or the counters next to the times that were named."""
 
 import csv
 import re

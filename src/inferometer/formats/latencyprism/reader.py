@@ -88,7 +88,7 @@ def _files_of(source: Source) -> _Files:
             f"{source.name}: expected the titles of perf_data.csv or counters_data.csv, found {source.head[:40]!r}",
             hint="Name another format with --format.",
         )
-    sibling = find_sibling(source.path, kind) if source.path else None
+    sibling = find_sibling(source.path, kind) if source.path and kind == "perf_data" else None
     if sibling is None:
         return _Files({kind: source})
     other_file = Source(sibling, limits=source.limits)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from inferometer.analyses.compare.causes.counters import Entity, find_entities
+from inferometer.analyses.compare.causes.counters import Entity
 from inferometer.analyses.compare.comparison import Comparison, compare
 from inferometer.analyses.groups.groups import Groups, find_groups
 from inferometer.analyses.steps.table import StepTable
@@ -102,7 +102,8 @@ class PageData:
     @cached_property
     def entities(self) -> tuple[list[Entity], list[Entity]]:
         """The metrics of both runs, as the comparison sees them; none without a second run."""
-        return ([], []) if self.candidate is None else (find_entities(self.trace), find_entities(self.candidate))
+        series = None if self.comparison is None else self.comparison.series
+        return ([], []) if series is None else (list(series.base), list(series.candidate))
 
     @cached_property
     def comparison(self) -> Comparison | None:

@@ -63,7 +63,24 @@ def _facts(found: Comparison) -> Sequence[tuple[str, str]]:
 
 
 def _remarks(found: Comparison) -> Sequence[str]:
-    return [*found.sides.notes(), *found.changes.notes]
+    return [*found.sides.notes(), *found.changes.notes, *series_notes(found)]
+
+
+def series_notes(found: Comparison) -> Iterator[str]:
+    """What of the counters can't be judged, or was matched though it has another name; and functions of one run."""
+    for base, candidate in found.series.renumbered:
+        yield f"The program used {candidate} in place of {base}: their counters are compared with each other."
+    for metric, side in found.series.rescaled:
+        yield f"{metric} of the {side} is taken for kHz, since it is some 1,000 times that of the other run."
+    if pooled := found.series.not_judged():
+        yield (
+            f"Sampled of all GPUs without saying of which, and none of them must be the program's, so not judged: "
+            f"{', '.join(pooled)}."
+        )
+    sides = ("base", found.leading.pair.base), ("candidate", found.leading.pair.candidate)
+    known = [side for side, run in sides if not run.is_empty]
+    if len(known) == 1 and not found.comparable.stops:
+        yield f"Only the {known[0]} has times of functions: no function can be compared."
 
 
 def compare_sections(found: Comparison) -> list[Section]:
@@ -72,6 +89,8 @@ def compare_sections(found: Comparison) -> list[Section]:
         rows = [line.as_json() for line in found.families]
         note = "Times as recorded, side by side: nothing says that the runs did the same work."
         return [Section("Kernel families", _FAMILY_FIELDS, _frame(rows, _FAMILY_FIELDS), [note])]
+    if not found.compares_times:
+        return [_causes(found)]
     sections = [_causes(found), _changed(found)]
     if found.phases:
         sections.append(_phases(found))

@@ -124,3 +124,40 @@ def test_calibration_gives_the_scores_of_halves() -> None:
     assert found.rate == 0
     assert calibrate(calm, [], rank, 0.5).level < found.level < calibrate(calm, [drifting], rank, 0.5).level
     assert calibrate([], [], rank, 0.1).rate is None
+
+
+@pytest.mark.parametrize(
+    ("unit", "base", "candidate", "severity"),
+    [
+        ("%", 86.0, 97.0, 0.0),  # nothing waits for memory that isn't full
+        ("%", 86.0, 99.0, 0.13),
+        ("%", 99.0, 99.5, 0.005),
+        ("bytes", 40e9, 79e9, 39 / 80),
+        ("bytes", 40e9, 70e9, 0.0),
+    ],
+)
+def test_memory_in_use_counts_only_where_it_is_full(unit: str, base: float, candidate: float, severity: float) -> None:
+    before, after = (series("gpu_mem_used", [value] * 8, "gpu:0", unit) for value in (base, candidate))
+    assert ranked(before, after, capacities=Capacities(memory=80e9)).severity == pytest.approx(severity)
+
+
+@pytest.mark.parametrize(("waited", "agreement"), [([0.1] * 8, 0.3), ([0.5] * 8, 1.0), (None, 1.0)])
+def test_load_by_others_is_no_cause_where_threads_waited_no_longer_than_before(
+    waited: list[float] | None, agreement: float
+) -> None:
+    """A program that sleeps leaves the processors to others."""
+    base, candidate = ([series("others_cpu_usage", [load] * 8)] for load in (10.0, 60.0))
+    if waited is not None:
+        base.append(series("runq_share", [0.1] * 8, unit=None))
+        candidate.append(series("runq_share", waited, unit=None))
+    causes = rank_causes(base, candidate, agreement=fit("host"), capacities=NOTHING)
+    (load,) = (cause for cause in causes if cause.metric == "others_cpu_usage")
+    assert load.agreement == agreement
+
+
+def test_traffic_of_a_network_counts_by_its_share_of_the_capacity() -> None:
+    """409 MB/s more of 12.5 GB/s are 3.3 %: too little to be claimed, however little was there before."""
+    before, after = (series("net_rx_rate", [rate] * 8, unit="B/s") for rate in (1e3, 409e6))
+    cause = ranked(before, after)
+    assert cause.severity == pytest.approx(409e6 / 12.5e9, rel=1e-3)
+    assert cause.severity < 0.05

@@ -44,7 +44,7 @@ def test_of_pooled_devices_the_most_harmful_value_counts() -> None:
     assert entities["gpu_pcie_receive", "gpus"].values.tolist() == [1400, 1401, 1402, 1403]
 
 
-def test_a_device_of_its_own_hides_the_pool() -> None:
+def test_a_device_of_its_own_and_the_pool_are_both_kept() -> None:
     pooled = [counter("gpu_frequency", tick * SECOND + gpu, 210.0) for tick in range(4) for gpu in range(8)]
     own = [
         {"cycle": cycle, "function": function, "metric": "gpu_frequency", "device": "gpu:3", "mu": 1400.0 + cycle}
@@ -52,8 +52,13 @@ def test_a_device_of_its_own_hides_the_pool() -> None:
         for function in ("a", "b")
     ]
     entities = found(trace_of(counters=pooled, function_metrics=own))
-    assert list(entities) == [("gpu_frequency", "gpu:3")]
+    assert list(entities) == [("gpu_frequency", "gpu:3"), ("gpu_frequency", "gpus")]
     assert entities["gpu_frequency", "gpu:3"].values.tolist() == [1401, 1402, 1403]
+
+
+def test_network_cards_add_up_and_ticks_that_lack_one_are_left_out() -> None:
+    rows = [counter("net_rx_rate", tick * SECOND + card, 100.0 * (card + 1)) for tick in range(5) for card in range(2)]
+    assert found(trace_of(counters=rows[:-1]))["net_rx_rate", "host"].values.tolist() == [300.0] * 4
 
 
 def test_regular_samples_without_bursts_stay_single() -> None:

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from inferometer.analyses.compare.causes.counters import Entity
+from inferometer.analyses.compare.causes.counters import POOLED, Entity
 from inferometer.analyses.compare.causes.metric_roles import CauseClass, MetricRole
 from inferometer.analyses.compare.causes.resampling import Values, median_ratio_interval
 from inferometer.analyses.comparison_limits import (
     ALPHA,
     ASYMPTOTIC,
     DISAGREES,
+    FULL,
     HOT_C,
     MIN_SEVERITY,
     MIN_TICKS,
@@ -34,7 +35,8 @@ class Cause:
     `base` and `candidate` are medians over `ticks`, in `unit`; of states, which are 0 or 1 at each tick, means: the
     median of one that holds for less than half of the time is 0. `agreement` weighs how well the functions that slowed
     fit, and is low where another cause makes the metric worse, too (`MetricRole.yields_to`). `assumed` says what was
-    taken for a capacity that nobody gave, where one was needed.
+    taken for a capacity that nobody gave, where one was needed. `tick_s`: the longer of both runs' usual times between
+    ticks; None where not known.
     """
 
     metric: str
@@ -52,6 +54,7 @@ class Cause:
     ticks: tuple[int, int]
     agreement: float
     assumed: str | None = None
+    tick_s: float | None = None
 
     @property
     def has_ticks(self) -> bool:
@@ -105,7 +108,8 @@ def rank_causes(
         capacities: What severity of traffic is measured against.
     """
     other = {entity.key: entity for entity in candidate}
-    pairs = [(one, other[one.key]) for one in base if one.role.kind == "cause" and one.key in other]
+    claimable = [one for one in base if one.role.kind == "cause" and one.device != POOLED]  # whose GPU, nobody knows
+    pairs = [(one, other[one.key]) for one in claimable if one.key in other]
     pairs = [(one, two) for one, two in pairs if len(one.values) and len(two.values)]
     pairs = [(one, two) for one, two in pairs if one.unit == two.unit]
     ps = [_harmful_p(one, two) for one, two in pairs]
@@ -119,9 +123,10 @@ def rank_causes(
 
 
 def _yielding(cause: Cause, role: MetricRole, found: Sequence[Cause]) -> Cause:
-    """`cause`, made light of where another one that is certain makes its metric worse, too."""
+    """`cause`, made light of where another one that is certain makes its metric worse, or what must show it doesn't."""
     certain = {one.cause_class for one in found if one.q <= ALPHA and one.severity >= MIN_SEVERITY}
-    if role.yields_to not in certain or cause.agreement <= DISAGREES:
+    shown = [one.q <= ALPHA for one in found if one.metric == role.shown_by and one.has_ticks]
+    if (role.yields_to not in certain and all(shown)) or cause.agreement <= DISAGREES:
         return cause
     return replace(cause, agreement=DISAGREES, score=cause.severity * DISAGREES * (1 - cause.q))
 
@@ -147,7 +152,17 @@ def _cause(one: Entity, two: Entity, p: float, q: float, agreement: float, capac
         ticks=(len(one.values), len(two.values)),
         agreement=agreement,
         assumed=assumed,
+        tick_s=_tick_s(one, two),
     )
+
+
+def _tick_s(*entities: Entity) -> float | None:
+    gaps = [
+        float(np.median(np.diff(one.times_ns)))
+        for one in entities
+        if one.times_ns is not None and len(one.times_ns) > 1
+    ]
+    return max(gaps) / 1e9 if gaps else None
 
 
 def _typical(one: Values, two: Values) -> tuple[float, float]:
@@ -206,6 +221,10 @@ def _severity(entity: Entity, base: float, candidate: float, capacities: Capacit
             severity = (candidate - max(base, cool)) / (limit - cool)
         case "share":
             severity = grown / 100 if entity.unit == "%" else _share(entity, grown, capacities)
+        case "full":
+            severity = grown / 100 if entity.unit == "%" else _share(entity, grown, capacities)
+            whole = 100.0 if entity.unit == "%" else capacities.memory
+            severity = severity if whole and candidate >= FULL * whole else 0.0
         case "traffic":
             severity, assumed = _traffic(entity, base, candidate, capacities)
     return float(np.clip(severity, 0.0, 1.0)), assumed
@@ -218,13 +237,13 @@ def _share(entity: Entity, grown: float, capacities: Capacities) -> float:
 
 
 def _traffic(entity: Entity, base: float, candidate: float, capacities: Capacities) -> tuple[float, str | None]:
-    """The geometric mean of the share of capacity that was added and of the fold change."""
+    """The geometric mean of the share of capacity that was added and of the fold change; of a network the share."""
     if candidate <= base:
         return 0.0, None
     cause_class = entity.role.cause_class
     capacity, assumed = _capacity(str(cause_class), capacities)
     share, fold = min(1.0, (candidate - base) / capacity), 1 - max(base, 0.0) / candidate
-    return float(np.sqrt(share * fold)), assumed
+    return share if cause_class == "network" else float(np.sqrt(share * fold)), assumed
 
 
 def _capacity(cause_class: str, capacities: Capacities) -> tuple[float, str | None]:

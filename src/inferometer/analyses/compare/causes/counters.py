@@ -1,16 +1,16 @@
 """What a run's counters say: one series a metric and device, one value a tick, with the tick's time.
 
 Values of a device are taken from `function_metrics` where it has them: it alone tells devices apart in some sources,
-while all functions of a cycle share one value there. Host values come from `counters`: the samples of one tick (cores,
-or devices that the source pools) are one value, the median of cores, of pooled devices the most harmful. What others
-use of a resource is the whole less the process's own part.
+while all functions of a cycle share one value there. Host values come from `counters`: the samples of one tick are one
+value, the median of cores, the sum of network cards. Of GPUs that the source pools the program's own counts, where that
+is known (`own_gpu`); the most harmful of all is kept, too, and is mostly that of an idle one. What others use of a
+resource is the whole less the process's own part.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from inferometer.analyses.compare.activity.activity import HOST
 from inferometer.analyses.compare.causes.metric_roles import (
@@ -21,18 +21,21 @@ from inferometer.analyses.compare.causes.metric_roles import (
     MetricRole,
     role_of_metric,
 )
+from inferometer.analyses.compare.causes.own_gpu import own_sample_times
 from inferometer.analyses.compare.causes.resampling import Values
-from inferometer.analyses.comparison_limits import BURST
+from inferometer.analyses.compare.causes.ticks import Times, tick_starts
 from inferometer.trace.trace import Trace
 
-POOLED = "gpus"
-Times = NDArray[np.int64]
+POOLED, OWN = "gpus", "own gpu"
 _SERIES = ["metric", "device", "unit", "process"]
 
 
 @dataclass(frozen=True)
 class Entity:
-    """A metric of a device: `host`, `gpu:7`, or `gpus` where the source doesn't tell them apart. One value a tick.
+    """A metric of a device, one value per tick.
+
+    `device` is `host`, `gpu:7`, `own gpu` (of samples that must be of the program's GPU), or `gpus`: the most harmful
+    of all, where the source doesn't say of which.
 
     `times_ns` has the shape of `values`, (n,): when a tick's first sample was taken, or when the cycle that a value is
     of began, on the trace's clock. None where the source doesn't tell for each.
@@ -56,31 +59,14 @@ class Entity:
 
 
 def find_entities(trace: Trace) -> list[Entity]:
-    """All series of the run, sorted by metric and device; pooled ones only where no device's own is known."""
+    """All series of the run at every granularity that it has, sorted by metric and device."""
     resolved, sampled = _from_functions(trace), _from_counters(trace)
-    known = {entity.metric for entity in resolved if entity.device != HOST}
     host = {entity.metric for entity in sampled if entity.device == HOST}
     found = [entity for entity in resolved if entity.device != HOST or entity.metric not in host]
     keys = {entity.key for entity in found}
-    pool = [entity for entity in sampled if entity.device != POOLED or entity.metric not in known]
-    found += [entity for entity in pool if entity.key not in keys]
+    found += [entity for entity in sampled if entity.key not in keys]
     found += _others(found, _cores(trace)) + _run_queue(trace) + _disk_growth(trace)
     return sorted(found, key=lambda entity: entity.key)
-
-
-def tick_starts(times: NDArray[np.int64] | Values) -> Times:
-    """Where each tick's samples begin: those of cores, or of devices that a source pools, follow each other closely.
-
-    Args:
-        times: Of samples in order, in any unit. Shape (n,).
-
-    Returns:
-        Positions in order; all of them where samples come at regular times.
-    """
-    if len(times) < 2:
-        return np.arange(len(times))
-    gaps = np.diff(times)
-    return np.concatenate(([0], np.flatnonzero(gaps > BURST * np.quantile(gaps, 0.95)) + 1))
 
 
 def _from_functions(trace: Trace) -> list[Entity]:
@@ -113,12 +99,18 @@ def _all_known(times_ns: list[int | None]) -> Times | None:
 def _from_counters(trace: Trace) -> list[Entity]:
     frame = trace.counters.filter(pl.col("value").is_not_null() & pl.col("value").is_finite())
     series = frame.sort("time_ns").group_by(_SERIES, maintain_order=True).agg("time_ns", "value").collect()
+    own = np.array(sorted(own_sample_times(trace)), dtype=np.int64)
     found = []
     for row in series.to_dicts():
         is_device = row["metric"].lower().startswith(("gpu_", "container_gpu", "process_gpu"))
         device = row["device"] or (POOLED if is_device else HOST)
         samples = Entity(row["metric"], device, row["unit"], np.asarray(row["value"]))
-        found.append(_by_tick(samples, np.asarray(row["time_ns"])))
+        times_ns = np.asarray(row["time_ns"])
+        found.append(_by_tick(samples, times_ns))
+        is_own = np.isin(times_ns, own)
+        if device == POOLED and is_own.any():
+            of_own = replace(samples, device=OWN, values=samples.values[is_own])
+            found.append(_by_tick(of_own, times_ns[is_own]))
     return _one_each(found)
 
 
@@ -144,11 +136,17 @@ def _by_tick(samples: Entity, times_ns: Times) -> Entity:
     if len(begins) == len(times_ns):
         return replace(samples, times_ns=times_ns)
     bursts = np.split(samples.values, begins[1:])
+    if samples.role.cause_class == "network":  # of several cards, all of them
+        cards = int(np.median([len(burst) for burst in bursts]))
+        whole = [len(burst) == cards for burst in bursts]
+        bursts, begins = [burst for burst in bursts if len(burst) == cards], begins[whole]
     values = np.array([_of_burst(samples, burst) for burst in bursts])
     return replace(samples, values=values, times_ns=times_ns[begins])
 
 
 def _of_burst(samples: Entity, burst: Values) -> float:
+    if samples.role.cause_class == "network":
+        return float(burst.sum())
     if samples.device != POOLED:
         return float(np.median(burst))
     return float(burst.min() if samples.role.harmful == "down" else burst.max())
@@ -187,7 +185,7 @@ def _others(entities: list[Entity], cores: int | None) -> list[Entity]:
     ):
         for metric, device in list(known):
             part = known.get((own, device))
-            if metric != whole or part is None or device == POOLED:
+            if metric != whole or part is None or device in (POOLED, OWN):
                 continue
             used = _of_whole(part, cores)
             if used is not None and len(used):

@@ -15,7 +15,7 @@ CauseClass = Literal[
     "pcie_traffic", "network", "disk", "memory_pressure", "thermal",
 ]  # fmt: skip
 Kind = Literal["cause", "effect", "context"]
-Severity = Literal["drop", "usage", "fraction", "share", "traffic", "temperature"]
+Severity = Literal["drop", "usage", "fraction", "share", "full", "traffic", "temperature"]
 Direction = Literal["up", "down"]
 
 
@@ -27,10 +27,12 @@ class MetricRole:
     processor: the run queue tells that. Next to an idle one it need not, so `others_cpu_usage` alone doesn't say it.
 
     Severity, 0 to 1, from the medians n (base) and a (candidate): `drop` 1 - a/n, `usage` (a - n) / 100 of a
-    percentage, `fraction` a - n, `share` (a - n) of a capacity, `traffic` by share of capacity and fold change,
-    `temperature` as a part of what was left to the limit.
+    percentage, `fraction` a - n, `share` (a - n) of a capacity, `full` the same where a is nearly all of it, `traffic`
+    by share of capacity and fold change (of the network by share alone), `temperature` as a part of what was left to
+    the limit.
 
     `yields_to`: a class that makes the metric worse, too. Where that is certain, the metric is no sign of its own.
+    `shown_by`: a metric that must have risen, too, where it was measured in both runs.
     """
 
     names: str
@@ -41,6 +43,7 @@ class MetricRole:
     slows: tuple[str, ...] = ()
     family: str = ""
     yields_to: CauseClass | None = None
+    shown_by: str | None = None
 
 
 OTHERS_CPU, OTHERS_GPU, RUN_QUEUE = "others_cpu_usage", "others_gpu_usage", "runq_share"
@@ -57,19 +60,20 @@ def _cause(
     *,
     harmful: Direction = "up",
     yields_to: CauseClass | None = None,
+    shown_by: str | None = None,
 ) -> MetricRole:
-    return MetricRole(names, "cause", cause_class, harmful, severity, tuple(slows.split()), family, yields_to)
+    return MetricRole(names, "cause", cause_class, harmful, severity, tuple(slows.split()), family, yields_to, shown_by)
 
 
 ROLES = (
     _cause(r"cpu_(?:frequency|clock)", "cpu_clock", "CPU clock", "drop", "host cpu waiting", harmful="down"),
     _cause(r"cpu_limited_.*|cpu_stopped", "cpu_quota", "limit of the CPU", "fraction", "host cpu waiting"),
-    _cause(OTHERS_CPU, "cpu_contention", "CPU load by others", "usage", "host waiting"),
+    _cause(OTHERS_CPU, "cpu_contention", "CPU load by others", "usage", "host waiting", shown_by=RUN_QUEUE),
     _cause(RUN_QUEUE, "cpu_contention", "CPU load by others", "fraction", "host cpu", yields_to="cpu_quota"),
     _cause(r"gpu_(?:sm_|graphics_)?(?:frequency|clock)", "gpu_clock", "GPU clock", "drop", "compute", harmful="down"),
     _cause(r"(?:gpc|sm|sys) clock frequency.*", "gpu_clock", "GPU clock", "drop", "compute", harmful="down"),
     _cause(r"gpu_mem(?:ory)?_(?:frequency|clock)", "gpu_memory", "memory clock", "drop", "compute", harmful="down"),
-    _cause(r"gpu_mem(?:ory)?_(?:used|usage)", "gpu_memory", "GPU memory in use", "share", "compute waiting"),
+    _cause(r"gpu_mem(?:ory)?_(?:used|usage)", "gpu_memory", "GPU memory in use", "full", ""),
     _cause(OTHERS_GPU, "gpu_contention", "GPU load by others", "usage", "compute"),
     _cause(r"gpu_(?:link|nvlink|xgmi)_.*|nvlink.*", "nvlink_traffic", "GPU links", "traffic", "collective transfer"),
     _cause(r"gpu_pcie_.*|pcie.*", "pcie_traffic", "PCIe", "traffic", "transfer"),

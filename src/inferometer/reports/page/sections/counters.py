@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.compare.causes.counters import tick_starts
 from inferometer.analyses.compare.causes.metric_roles import role_of_metric
+from inferometer.analyses.compare.causes.ticks import tick_starts
 from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Words
 from inferometer.reports.page.drawing import SERIES, axis, color
 from inferometer.reports.page.look import PageData

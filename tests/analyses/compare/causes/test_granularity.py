@@ -1,0 +1,112 @@
+"""Series of two runs: the finest granularity that both have, GPUs by their role, clocks in one unit."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import inferometer
+from inferometer.analyses.compare.activity.activity import CYCLES, FUNCTIONS, Activity, filled
+from inferometer.analyses.compare.causes.counters import OWN, POOLED, Entity
+from inferometer.analyses.compare.causes.granularity import MatchedSeries, match_series, own_gpus
+from inferometer.analyses.compare.comparison import Comparison, compare
+from inferometer.reports.views.view import remarks_of, sections_of
+
+UNKNOWN = ((), ())
+CLOCK, PCIE = "gpu_frequency", "gpu_pcie_transmit"
+FOLDERS = {"pooled": "counters_data.csv", "whole": "."}
+
+
+def series(metric: str, device: str, value: float = 1400.0, unit: str = "MHz") -> Entity:
+    return Entity(metric, device, unit, np.full(8, value))
+
+
+def keys(found: MatchedSeries) -> list[list[tuple[str, str]]]:
+    return [[one.key for one in run] for run in (found.base, found.candidate)]
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "own", "device"),
+    [
+        (["gpu:3", OWN, POOLED], ["gpu:3", OWN, POOLED], UNKNOWN, "gpu:3"),
+        (["gpu:3", OWN, POOLED], [OWN, POOLED], (["gpu:3"], []), OWN),
+        ([POOLED], ["gpu:3", OWN, POOLED], ([], ["gpu:3"]), POOLED),
+        (["gpu:3"], [OWN, POOLED], (["gpu:3"], []), "gpu:3"),
+        (["gpu:3"], ["gpu:5"], (["gpu:3"], ["gpu:5"]), "gpu:5"),
+    ],
+)
+def test_a_metric_is_compared_at_the_finest_granularity_of_both(
+    base: list[str], candidate: list[str], own: tuple[Sequence[str], Sequence[str]], device: str
+) -> None:
+    found = match_series([series(CLOCK, name) for name in base], [series(CLOCK, name) for name in candidate], own)
+    both = set(keys(found)[0]) & set(keys(found)[1])
+    assert both == {(CLOCK, device)}
+
+
+def test_the_gpus_of_two_ranks_are_matched_in_their_order_whatever_their_numbers() -> None:
+    base = [series(CLOCK, f"gpu:{gpu}", 1000 + gpu) for gpu in (0, 1, 2, 3)]
+    candidate = [series(CLOCK, f"gpu:{gpu}", 1100 + gpu) for gpu in (0, 1, 2, 3)]
+    found = match_series(base, candidate, (["gpu:1", "gpu:0"], ["gpu:2", "gpu:3"]))
+    values = [(one.device, one.values[0], two.values[0]) for one, two in zip(found.base, found.candidate, strict=True)]
+    assert values == [("gpu:2", 1001, 1102), ("gpu:3", 1000, 1103)]
+    assert found.renumbered == (("gpu:1", "gpu:2"), ("gpu:0", "gpu:3"))
+
+
+def test_gpus_stand_in_the_order_of_ranks() -> None:
+    used = ((1, "gpu:2"), (0, "gpu:10"), (None, "host"))
+    functions = filled(pl.DataFrame([{"rank": rank, "device": device} for rank, device in used]), FUNCTIONS)
+    assert own_gpus(Activity(functions, pl.DataFrame(schema=CYCLES))) == ("gpu:10", "gpu:2")
+
+
+def test_what_is_only_pooled_in_both_is_named_and_not_judged() -> None:
+    run = [series(PCIE, POOLED, unit="B/s"), series(CLOCK, OWN), series(CLOCK, POOLED)]
+    assert match_series(run, run, UNKNOWN).not_judged() == ["pcie_traffic"]
+
+
+@pytest.mark.parametrize(("side", "base", "candidate"), [("base", 3.5e6, 3500.0), ("candidate", 3500.0, 9e5)])
+def test_a_clock_in_khz_of_one_run_is_divided(side: str, base: float, candidate: float) -> None:
+    before, after = ([series("cpu_frequency", "host", value)] for value in (base, candidate))
+    found = match_series(before, after, UNKNOWN)
+    assert found.rescaled == (("cpu_frequency", side),)
+    assert [run[0].values[0] for run in (found.base, found.candidate)] == [3500, 3500 if side == "base" else 900]
+
+
+def test_a_clock_that_fell_to_a_seventh_and_traffic_a_thousand_times_as_high_stay() -> None:
+    for metric, values in (("gpu_frequency", (1410.0, 210.0)), ("net_rx_rate", (1e3, 1e6))):
+        before, after = ([series(metric, "host", value)] for value in values)
+        found = match_series(before, after, UNKNOWN)
+        assert (found.base[0].values[0], found.candidate[0].values[0], found.rescaled) == (*values, ())
+
+
+@pytest.mark.parametrize("files", [("pooled", "pooled"), ("pooled", "whole"), ("whole", "pooled")])
+@pytest.mark.parametrize(
+    ("name", "metric", "cause"),
+    [("SGLang/cpu_frequency_reduction", "cpu_frequency", "cpu_clock"), ("vLLM/gpu_instability", CLOCK, "gpu_clock")],
+)
+def test_published_faults_are_found_in_counters_alone_and_not_in_the_pair_the_other_way_round(
+    shared_data: Path, name: str, metric: str, cause: str, files: tuple[str, str]
+) -> None:
+    folder = shared_data / "latencyprism" / name
+    found = opened(folder / "normal" / FOLDERS[files[0]], folder / "abnormal" / FOLDERS[files[1]])
+    assert found.verdict == "cause named"
+    assert (found.causes[0].metric, found.causes[0].cause_class) == (metric, cause)
+    assert [section.title for section in sections_of(found)] == ["Cause"]
+    assert found.as_json()["contributions"] == []
+    swapped = opened(folder / "abnormal" / FOLDERS[files[0]], folder / "normal" / FOLDERS[files[1]])
+    assert swapped.verdict == "cause not measured"
+    assert swapped.judged.claimed is None
+
+
+def test_what_cannot_be_told_apart_is_reported(shared_data: Path) -> None:
+    folder = shared_data / "latencyprism" / "vLLM/gpu_instability"
+    remarks = remarks_of(opened(folder / "normal", folder / "abnormal" / "counters_data.csv"))
+    assert "Only the base has times of functions: no function can be compared." in remarks
+    (pooled,) = (text for text in remarks if text.startswith("Sampled of all GPUs without saying of which"))
+    assert pooled.endswith("so not judged: nvlink_traffic, pcie_traffic.")
+
+
+def opened(base: Path, candidate: Path) -> Comparison:
+    with inferometer.open(base) as one, inferometer.open(candidate) as two:
+        return compare(one, two)
