@@ -2,21 +2,23 @@
 
 `comparison.compare` is the way in. `activity` reads what a run did and `causes` ranks metrics that moved.
 `changes` goes function by function: `same_work`, `matches`, `replacements`, `contributions`, `class_ratios`,
-each with samples of `sampling_units` and their `significance`. `phases` does so phase by phase. `slowdown`,
-`comparability` and `verdicts` draw the conclusions, `sections` lays them out.
+`work_change`, each with samples of `sampling_units` and their `significance`. `phases` does so phase by phase,
+`input_changes` looks at the weights. `slowdown`, `comparability` and `verdicts` draw the conclusions.
 
 `analyses/compare/changes.py` compares two runs function by function. `activity/activity.py` makes functions and
 cycles of whatever was recorded. `same_work.py` asks whether a cycle is the same work and repairs it: cycles between
-kernels called once a step become whole steps, else times are divided by the ratio of calls. `matches.py` and
+kernels called once a step become whole steps, else times are divided by the ratio of calls. Where both runs mark their
+steps alike nothing is repaired: `work_change.py` says what a step calls more often. `matches.py` and
 `replacements.py` say which functions are the same, renamed, fused or split, each with its basis. `contributions.py`
 gives each its part: lines of the device, idle and overlapped time add up to the change of the step, and host
 functions are next to it.
 
-`causes/counters.py` makes one series a metric and device, one value a tick, with its time, `causes/metric_roles.py`
-says which metric may be a cause and how bad a change of it is, `causes/causes.py` ranks them, `slowdown.py` says what
-slowed and so which causes agree with it, `causes/calibration.py` what halves of the normal run would score.
-`comparability.py` and `verdicts.py` put it in words; `comparison.py` is the whole. All bounds are in
-`analyses/comparison_limits.py`. `tests/faults` makes labelled pairs.
+`causes/counters.py` makes one series per metric and device, one value per tick, with its time; `causes/own_gpu.py`
+finds the program's GPU among pooled samples, `causes/granularity.py` matches the series of both runs.
+`causes/metric_roles.py` says which metric may be a cause and how bad a change of it is, `causes/causes.py` ranks
+them, `slowdown.py` says what slowed and so which causes agree with it, `causes/calibration.py` what halves of the
+normal run would score. `comparability.py` and `verdicts.py` put it in words; `comparison.py` is the whole. All bounds
+are in `analyses/comparison_limits.py`. `tests/faults` makes labelled pairs.
 
 Where there are launches, `activity/step_marks.py` takes their steps from where `steps` does and decides whether found
 ones may be relied on, and `phases.py` sets both runs side by side phase by phase and chooses the one that the verdict
