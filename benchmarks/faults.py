@@ -33,13 +33,13 @@ class Outcome:
 
     @property
     def top1(self) -> bool:
-        """The first ranked cause is an injected one."""
-        return self.first in self.case.classes
+        """The first ranked cause is an injected one; where none may be named, none is."""
+        return self.first in self.case.classes if self.case.classes else self.verdict != NAMED
 
     @property
     def wrong_cause(self) -> bool:
         """A cause was claimed that is none of the injected ones."""
-        return self.verdict == NAMED and not self.top1
+        return self.verdict == NAMED and self.first not in self.case.classes
 
     @property
     def right(self) -> bool:

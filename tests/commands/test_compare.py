@@ -26,7 +26,11 @@ def test_the_verdict_is_the_first_line(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_markdown_has_the_verdict_too(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run("compare", NORMAL, ABNORMAL, "--markdown", capsys=capsys)
-    assert "cause named" in "\n".join(out.splitlines()[:6])
+    brief, _, rest = out.partition("<details>")
+    assert brief.startswith("**Cause named. ")
+    assert len(brief.splitlines()) <= 7, "short enough for a pull request"
+    assert rest.endswith("</details>\n")
+    assert "- **Verdict**: cause named. " in rest
 
 
 def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:

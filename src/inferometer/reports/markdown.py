@@ -6,14 +6,14 @@ from inferometer.analyses.result import Result
 from inferometer.errors import clean
 from inferometer.reports.base import cell, is_right, loss_lines, shown_fields
 from inferometer.reports.views.layout import Section
-from inferometer.reports.views.view import facts_of, remarks_of, sections_of
+from inferometer.reports.views.view import brief_of, facts_of, remarks_of, sections_of
 from inferometer.trace.facts import without_folders
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
 
 def render_markdown(result: Result) -> str:
-    """Facts as a list, each section as a table, then remarks and losses."""
+    """Facts as a list, each section as a table, then remarks and losses; folded below the brief where there is one."""
     blocks = []
     if facts := facts_of(result):
         blocks.append("\n".join(f"- **{label}**: {escape_markdown(_to_share(label, text))}" for label, text in facts))
@@ -22,7 +22,16 @@ def render_markdown(result: Result) -> str:
         blocks.append("\n".join(f"- {escape_markdown(remark)}" for remark in remarks))
     if lines := loss_lines(result.losses):
         blocks.append("\n".join(["Losses:", "", *(f"- {escape_markdown(line)}" for line in lines)]))
-    return "\n\n".join(blocks) + "\n"
+    if brief := brief_of(result):
+        first, *rest = (escape_markdown(line) for line in brief)
+        blocks = [
+            f"**{first}**",
+            "\n".join(f"- {line}" for line in rest),
+            "<details>\n<summary>Details</summary>",
+            *blocks,
+            "</details>",
+        ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def markdown_table(section: Section, *, level: int = 3) -> str:

@@ -16,6 +16,7 @@ from inferometer.reports.views.view import View
 from inferometer.units import format_duration, format_sample
 
 _SHOWN = 12
+_BRIEF = 3
 _CAUSES = 5
 _CAUSE_FIELDS = (
     Field("score", "Score", "number"),
@@ -258,4 +259,18 @@ def _frame(rows: Sequence[Mapping[str, object]], fields: Sequence[Field]) -> pl.
     return pl.DataFrame(rows, infer_schema_length=None, strict=False)
 
 
-VIEW = View(facts=_facts, sections=compare_sections, remarks=_remarks, table=every_line)
+def _brief(found: Comparison) -> Iterator[str]:
+    """The verdict, and the lines that changed most."""
+    yield f"{found.verdict.capitalize()}. {found.judged.why}"
+    yield f"{found.candidate} compared with {found.base}"
+    if found.compares_times:
+        lines = sorted((line for line in found.changes.changed if line.added), key=lambda line: -abs(line.delta_ns))
+        for line in lines[:_BRIEF]:
+            times = f"{format_duration(line.base_ns)} -> {format_duration(line.candidate_ns)}"
+            change = f"{'+' if line.delta_ns > 0 else ''}{format_duration(line.delta_ns)} per step"
+            yield f"{decode(line.label).short_name} ({line.kind}): {change}, {times}"
+        if len(lines) > _BRIEF:
+            yield f"{len(lines) - _BRIEF:,} more changed"
+
+
+VIEW = View(facts=_facts, sections=compare_sections, remarks=_remarks, brief=_brief, table=every_line)

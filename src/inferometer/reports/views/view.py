@@ -31,6 +31,7 @@ class View(Generic[R]):
         sections: The tables, in order.
         facts: Lines above the tables: a label and its text.
         remarks: Sentences for the reader, the most important first.
+        brief: Lines that say the most where there is little room, as in a pull request; Markdown folds all else then.
         remarks_in_json: Whether `--json` has `remarks` after what `as_json()` gives.
         in_json: What else it has then, before the losses; a key of `as_json()` is replaced.
         table: All rows as one table, exact, for spreadsheets; None: the first section is that.
@@ -39,6 +40,7 @@ class View(Generic[R]):
     sections: Callable[[R], Iterable[Section]]
     facts: Callable[[R], Iterable[tuple[str, str]]] = _none
     remarks: Callable[[R], Iterable[str]] = _none
+    brief: Callable[[R], Iterable[str]] = _none
     remarks_in_json: bool = False
     in_json: Callable[[R], Mapping[str, Any]] = _nothing
     table: Callable[[R], Section] | None = None
@@ -62,6 +64,11 @@ def facts_of(result: Result) -> tuple[tuple[str, str], ...]:
 def sections_of(result: Result) -> tuple[Section, ...]:
     """The tables, in order."""
     return tuple(view_of(result).sections(result))
+
+
+def brief_of(result: Result) -> tuple[str, ...]:
+    """Lines that say the most where there is little room; empty where the view folds nothing."""
+    return tuple(view_of(result).brief(result))
 
 
 def remarks_of(result: Result) -> tuple[str, ...]:
