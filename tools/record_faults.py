@@ -4,9 +4,10 @@
     record_faults.py record cpu_quota --repeat 3 --seconds 12 --out FOLDER
     record_faults.py trim FOLDER/cpu_contention-0 samples/recorded/cpu_contention --seconds 6
 
-The program is the same in all: an MLP decodes one token per step, as `inferometer record` sees it; with a log it also
-appends to a file and waits for the disk, as a durable log does. Nothing is made up: a fault is a thing that is really
-done to the program or next to it. Needs Linux and torch; a quota needs a control group that may be made.
+The program is an MLP that decodes one token per step, as `inferometer record` sees it; with a log it also appends to a
+file and waits for the disk, as a durable log does. Nothing is made up: a fault is a thing that is really done to the
+program or next to it, or a change of the program itself. Needs Linux and torch; a quota needs a control group that may
+be made.
 
 | fault | what is done | what `compare` should say |
 | --- | --- | --- |
@@ -15,6 +16,13 @@ done to the program or next to it. Needs Linux and torch; a quota needs a contro
 | `cpu_stop` | SIGSTOP for 10 ms of every 20 ms, as cpulimit does | cause named, cpu_quota |
 | `disk` | another program writes large files with fsync; the program syncs a line per step | cause named, disk |
 | `disk_unfelt` | the same writer; the program doesn't use the disk | not disk |
+| `nice_load` | as `cpu_contention`, at the lowest priority | no difference, or what little it does |
+| `twice` | the program does each step's work twice | software change |
+| `more_layers` | six layers in place of four | software change |
+| `wider` | 12,288 in place of 8,192 features between the products of a layer | software change |
+| `bfloat16` | weights in bfloat16 in place of float32 | software change |
+| `sleep` | the sampler sleeps for 8 ms | cause not measured, the host named |
+| `garbage` | a collection of 300,000 objects in each step | cause not measured, the host named |
 | `none` | nothing | no difference |
 
 Of `disk_unfelt` one would think that it changes nothing. On a machine of two cores it made steps 8 to 14 % longer,
@@ -25,6 +33,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import os
 import re
@@ -34,10 +43,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -68,11 +77,30 @@ while True:
 
 @dataclass(frozen=True)
 class Fault:
-    """`done`: in words. `verdict`, `cause`: what `compare` should say; `cause` is a class of its `metric_roles`."""
+    """`done`: in words. `verdict`, `cause`: what `compare` should say; `cause` is a class of its `metric_roles`.
+
+    `change`: of the program itself, as fields of `Program`.
+    """
 
     done: str
     verdict: str = "cause named"
     cause: str | None = None
+    change: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Program:
+    """The recorded program: layers of two products, `features` between them, run `times` a step; what its sampler does.
+
+    `garbage`: how many objects it holds, and collects in each step; none are collected by hand where there are none.
+    """
+
+    layers: int = 4
+    features: int = 8192
+    dtype: str = "float32"
+    times: int = 1
+    sleep_s: float = 0.0
+    garbage: int = 0
 
 
 FAULTS = {
@@ -94,6 +122,24 @@ FAULTS = {
         cause="disk",
     ),
     "disk_unfelt": Fault("the same writer as of `disk`; the program doesn't use the disk", "cause not measured"),
+    "nice_load": Fault(
+        f"{LOOPS_A_CORE} Python loops for each core ran in parallel with the program, at the lowest priority",
+        "no difference",
+    ),
+    "twice": Fault("the program did the work of each step twice", "software change", change={"times": 2}),
+    "more_layers": Fault("the model had six layers in place of four", "software change", change={"layers": 6}),
+    "wider": Fault(
+        "a layer had 12,288 features in place of 8,192 between its products",
+        "software change",
+        change={"features": 12288},
+    ),
+    "bfloat16": Fault("the weights were bfloat16", "software change", change={"dtype": "bfloat16"}),
+    "sleep": Fault("the sampler slept for 8 ms in each step", "cause not measured", change={"sleep_s": 0.008}),
+    "garbage": Fault(
+        "the program held 300,000 objects and collected garbage in each step",
+        "cause not measured",
+        change={"garbage": 300_000},
+    ),
     "none": Fault("nothing: both runs are normal", "no difference"),
 }
 
@@ -117,10 +163,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     work.add_argument("--threads", type=int, default=1)
     work.add_argument("--log", type=Path)
     work.add_argument("--id", type=Path, help="where it writes its process's number")
+    work.add_argument("--change", type=json.loads, default={}, help="fields of Program, as JSON")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _end)
     if given.kind == "work":
-        decode(given.seconds, given.threads, given.log, given.id)
+        decode(Program(**given.change), given.seconds, given.threads, given.log, given.id)
     elif given.kind == "trim":
         trim_pair(given.pair, given.out, given.seconds)
     else:
@@ -134,7 +181,7 @@ def _end(*_: object) -> None:
     raise SystemExit(128 + signal.SIGTERM)
 
 
-def decode(seconds: float, threads: int, log: Path | None, told: Path | None) -> None:
+def decode(program: Program, seconds: float, threads: int, log: Path | None, told: Path | None) -> None:
     """The program: each step reads a model of 268 MB for one token, as in decoding; 14 ms or more."""
     import torch
 
@@ -142,9 +189,11 @@ def decode(seconds: float, threads: int, log: Path | None, told: Path | None) ->
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    sizes = ((1024, 8192), (8192, 1024)) * 4
+    sizes = ((1024, program.features), (program.features, 1024)) * program.layers
     layers = [each for size in sizes for each in (torch.nn.Linear(*size), torch.nn.ReLU())]
-    model, x = torch.nn.Sequential(*layers).eval(), torch.randn(1, 1024)
+    dtype = getattr(torch, program.dtype)
+    model, x = torch.nn.Sequential(*layers).eval().to(dtype), torch.randn(1, 1024, dtype=dtype)
+    held = [[number] for number in range(program.garbage)]
     if told:
         told.write_text(str(os.getpid()))
     with torch.inference_mode(), log.open("ab", buffering=0) if log else contextlib.nullcontext() as file:
@@ -154,7 +203,11 @@ def decode(seconds: float, threads: int, log: Path | None, told: Path | None) ->
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
             with inferometer.step(phase="decode", batch=1):
-                token = int(model(x).argmax())
+                for _ in range(program.times):
+                    token = int(model(x).argmax())
+                if held:
+                    gc.collect()
+                time.sleep(program.sleep_s)
                 if file:
                     file.write(f"{token}\n".encode())
                     os.fsync(file.fileno())
@@ -176,13 +229,15 @@ def _record(store: Path, name: str, place: Path, seconds: float, threads: int, *
     words = [sys.executable, "-m", "inferometer", "record", "-o", str(store), "--", sys.executable, __file__, "work"]
     words += ["--seconds", str(seconds), "--threads", str(threads), "--id", str(told)]
     words += ["--log", str(log)] if name == "disk" else []
+    words += ["--change", json.dumps(FAULTS[name].change)] if is_faulty else []
     with contextlib.ExitStack() as stack:
         if name == "cpu_quota":
             group = stack.enter_context(_control_group(QUOTA_US if is_faulty else None))
             words = ["sh", "-c", 'echo $$ > "$0"; exec "$@"', str(group / "cgroup.procs"), *words]
-        if name == "cpu_contention" and is_faulty:
+        if name in ("cpu_contention", "nice_load") and is_faulty:
+            nice = ["nice", "-n", "19"] if name == "nice_load" else []
             for _ in range(LOOPS_A_CORE * (os.cpu_count() or 1)):
-                stack.enter_context(_process([sys.executable, "-c", _SPIN]))
+                stack.enter_context(_process([*nice, sys.executable, "-c", _SPIN]))
         if name.startswith("disk") and is_faulty:
             stack.enter_context(_process([sys.executable, "-c", _WRITE, str(place / "written"), str(WRITTEN_MIB)]))
         if name == "cpu_stop" and is_faulty:

@@ -13,21 +13,31 @@ TWICE = ([*LAYER, *LAYER], [*HEAD, *HEAD])
 
 
 @pytest.mark.parametrize(
-    ("base", "candidate", "layers", "words"),
+    ("base", "candidate", "repeats", "words"),
     [
         ({}, {"layer": TWICE[0], "head": TWICE[1]}, None, "Every function is called 2.00 times as often per step."),
-        ({}, {"layers": 6}, (4, 6), "5 of 6 functions are called 1.50 times as often per step, as with 6 layers in"),
-        ({"layers": 6}, {}, (6, 4), "5 of 6 functions are called 0.67 times as often per step, as with 4 layers in"),
+        (
+            {},
+            {"layers": 6},
+            (4, 6),
+            "5 of 6 functions are called 1.50 times as often per step: 6 in place of 4 times, or multiples",
+        ),
+        (
+            {"layers": 6},
+            {},
+            (6, 4),
+            "5 of 6 functions are called 0.67 times as often per step: 4 in place of 6 times, or multiples",
+        ),
         ({"layers": 1}, {"layers": 2}, None, "5 of 6 functions are called 2.00 times as often per step."),
     ],
 )
 def test_a_common_ratio_of_calls_is_named_as_the_change(
-    base: dict[str, Any], candidate: dict[str, Any], layers: tuple[int, int] | None, words: str
+    base: dict[str, Any], candidate: dict[str, Any], repeats: tuple[int, int] | None, words: str
 ) -> None:
     found = compare(kernel_run(seed=0, **base), kernel_run(seed=1, **candidate))
     work = some(found.changes.work)
     assert found.changes.repair is None
-    assert work.layers == layers
+    assert work.repeats == repeats
     assert words in found.judged.why
     assert found.comparable.ok
     assert adds_up(found.changes)
@@ -38,7 +48,7 @@ def test_what_calls_add_is_their_number_times_what_one_took_before() -> None:
     """4 layers of 41 us and a head of 5 us; then 6 layers."""
     found = compare(kernel_run(seed=0, noise=0.0), kernel_run(seed=1, noise=0.0, layers=6))
     assert some(found.changes.work).delta_ns == 2 * 41_000
-    assert found.as_json()["work"] == {"delta_ns": 82_000, "ratio": 1.5, "functions": 5, "shared": 6, "layers": [4, 6]}
+    assert found.as_json()["work"] == {"delta_ns": 82_000, "ratio": 1.5, "functions": 5, "shared": 6, "repeats": [4, 6]}
 
 
 def test_a_new_kernel_is_named_though_calls_have_no_other_ratio() -> None:
@@ -76,5 +86,20 @@ def test_norms_once_more_than_layers_leave_the_number_of_layers_known() -> None:
     layer = [("norm_kernel", 3_000), ("qkv_kernel", 9_000), ("norm_kernel", 3_000), ("up_kernel", 9_000)]
     head = [("norm_kernel", 3_000), ("softmax_kernel", 5_000)]
     found = compare(kernel_run(layer, head, seed=0), kernel_run(layer, head, seed=1, layers=6))
-    assert some(found.changes.work).layers == (4, 6)
-    assert "as with 6 layers in place of 4." in found.judged.why
+    assert some(found.changes.work).repeats == (4, 6)
+    assert "6 in place of 4 times, or multiples of that, as with more layers." in found.judged.why
+
+
+def test_more_work_is_named_though_calls_are_slower_too() -> None:
+    """As recorded: six layers in place of four read more memory, so that every call takes a little longer."""
+    slower = [[(name, round(1.07 * dur_ns)) for name, dur_ns in part] for part in (LAYER, HEAD)]
+    found = compare(kernel_run(seed=0), kernel_run(*slower, seed=1, layers=6))
+    assert found.verdict == "software change"
+    assert "as with more layers." in found.judged.why
+
+
+def test_less_work_is_an_improvement_though_calls_are_slower() -> None:
+    slower = [[(name, round(1.2 * dur_ns)) for name, dur_ns in part] for part in (LAYER, HEAD)]
+    found = compare(kernel_run(*TWICE, seed=0), kernel_run(*slower, seed=1))
+    assert found.verdict == "improvement"
+    assert "Every function is called 0.50 times as often per step." in found.judged.why

@@ -70,8 +70,8 @@ def judge(
     claimed = next((cause for cause in causes if _is_claimable(cause, calibration, MIN_SEVERITY)), None)
     slowed = _what_slowed(changes, slowdown, claimed)
     software = _software(changes, slowdown)
-    if software and slowdown.speed == "slower" and _is_more_work(changes):
-        return Judged("software change", f"{slowed} {software}")
+    if slowdown.speed == "slower" and _is_more_work(changes):
+        return Judged("software change", f"{slowed} {_work(changes) or _more_called(changes)}")
     if inputs is not None and slowdown.may_be_slower:
         return Judged("software change", f"{slowed} {inputs.in_words()}")
     if slowdown.speed == "uneven":
@@ -223,6 +223,13 @@ def _work(changes: Changes) -> str:
     return changes.work.in_words() if changes.work else ""
 
 
+def _more_called(changes: Changes) -> str:
+    """What is new or called more often, by time."""
+    lines = [line for line in changes.changed if line.added and line.kind in ("new", "more calls")]
+    names = [f"{decode(line.name).short_name} ({line.kind})" for line in _largest_first(lines)]
+    return f"A step does more than before: {_listed(names)}." if names else "A step does more than before."
+
+
 def _replaced(lines: Sequence[Contribution]) -> str:
     """What came in the place of what, by time; empty unless functions both came and went."""
     names = {
@@ -264,7 +271,5 @@ def _software(changes: Changes, slowdown: Slowdown) -> str | None:
     if replaced:
         return f"{replaced}, which adds {format_duration(grown)} per step."
     largest = max(moved, key=lambda line: abs(line.delta_ns))
-    if _is_more_work(changes) and _work(changes):
-        return _work(changes)
     few = "One function differs" if len(moved) == 1 else f"{len(moved)} functions differ, the largest"
     return f"{few}: {decode(largest.name).short_name} ({largest.kind}), {format_duration(largest.delta_ns)} per step."

@@ -22,15 +22,15 @@ class WorkChange:
 
     `delta_ns`: of functions that both runs have, the change of their calls at the base's time of one; of new ones all
     their time, of those that are gone less it. `ratio`: of calls, candidate over base, that `functions` of the `shared`
-    ones have in common; None where they have none, or 1. `layers`: of base and candidate, as the calls tell them,
-    where other functions are called as often as before.
+    ones have in common; None where they have none, or 1. `repeats`: how often something seems to be done in base and
+    candidate, a layer or two of them, where other functions are called as often as before.
     """
 
     delta_ns: int
     ratio: float | None = None
     functions: int = 0
     shared: int = 0
-    layers: tuple[int, int] | None = None
+    repeats: tuple[int, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -38,7 +38,7 @@ class WorkChange:
             "ratio": self.ratio,
             "functions": self.functions,
             "shared": self.shared,
-            "layers": None if self.layers is None else list(self.layers),
+            "repeats": None if self.repeats is None else list(self.repeats),
         }
 
     def in_words(self) -> str:
@@ -48,7 +48,11 @@ class WorkChange:
         which = "Every function" if self.functions == self.shared else f"{self.functions} of {self.shared} functions"
         verb = "is" if self.functions in (1, self.shared) else "are"
         text = f"{which} {verb} called {self.ratio:.2f} times as often per step"
-        return f"{text}, as with {self.layers[1]} layers in place of {self.layers[0]}." if self.layers else f"{text}."
+        if self.repeats is None:
+            return f"{text}."
+        before, after = self.repeats
+        which = "more" if after > before else "fewer"
+        return f"{text}: {after} in place of {before} times, or multiples of that, as with {which} layers."
 
 
 def find_work_change(lines: Sequence[Contribution], amounts: Amounts, *, marked: bool) -> WorkChange | None:
@@ -59,7 +63,7 @@ def find_work_change(lines: Sequence[Contribution], amounts: Amounts, *, marked:
     ratio = amounts.ratio
     if ratio is None or 1 / (1 + MORE_CALLS) <= ratio <= 1 + MORE_CALLS:
         return WorkChange(delta_ns)
-    return WorkChange(delta_ns, ratio, amounts.sharing, amounts.shared, _layers(amounts))
+    return WorkChange(delta_ns, ratio, amounts.sharing, amounts.shared, _repeats(amounts))
 
 
 def _of_calls(line: Contribution) -> float:
@@ -73,8 +77,8 @@ def _of_calls(line: Contribution) -> float:
     return (line.candidate_calls / line.base_calls - 1) * line.base_ns
 
 
-def _layers(amounts: Amounts) -> tuple[int, int] | None:
-    """Numbers of layers that explain the calls: most that changed are so many a layer, and a few outside of layers."""
+def _repeats(amounts: Amounts) -> tuple[int, int] | None:
+    """Numbers that explain the calls: most that changed are multiples of them, and a few more outside of layers."""
     rows = amounts.calls.select("base_calls", "candidate_calls").rows()
     calls = [(round(before), round(after)) for before, after in rows]
     changed = [pair for pair in calls if pair[0] != pair[1]]
@@ -88,6 +92,6 @@ def _layers(amounts: Amounts) -> tuple[int, int] | None:
 
 
 def _is_by_layer(calls: tuple[int, int], before: int, after: int) -> bool:
-    """Whether a function is called as often in each of so many layers, and at most `_OUTSIDE` times outside of them."""
+    """Whether a function is called as often in each repeat, and at most `_OUTSIDE` times outside of them."""
     per_layer, rest = divmod(calls[0], before)
     return per_layer > 0 and rest <= _OUTSIDE and calls[1] == per_layer * after + rest
