@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import inferometer
+from inferometer import Trace
 from inferometer.analyses.compare.activity.activity import CYCLES, FUNCTIONS, Activity, filled
 from inferometer.analyses.compare.causes.counters import OWN, POOLED, Entity
 from inferometer.analyses.compare.causes.granularity import MatchedSeries, match_series, own_gpus
@@ -97,6 +98,18 @@ def test_published_faults_are_found_in_counters_alone_and_not_in_the_pair_the_ot
     swapped = opened(folder / "abnormal" / FOLDERS[files[0]], folder / "normal" / FOLDERS[files[1]])
     assert swapped.verdict == "cause not measured"
     assert swapped.judged.claimed is None
+
+
+def test_a_fault_is_found_though_the_program_runs_on_another_gpu_now(shared_data: Path) -> None:
+    folder = shared_data / "latencyprism" / "vLLM/gpu_instability"
+    with inferometer.open(folder / "normal") as base, inferometer.open(folder / "abnormal") as trace:
+        moved = {name: trace.tables[name] for name in trace.tables}
+        for name in ("function_times", "function_metrics"):
+            moved[name] = moved[name].with_columns(pl.col("device").cast(pl.String).replace("gpu:3", "gpu:5"))
+        found = compare(base, Trace(trace.facts, moved, trace.losses))
+    assert found.verdict == "cause named"
+    assert (found.causes[0].device, found.causes[0].cause_class) == ("gpu:5", "gpu_clock")
+    assert "The program used gpu:5 in place of gpu:3: their counters are compared with each other." in remarks_of(found)
 
 
 def test_what_cannot_be_told_apart_is_reported(shared_data: Path) -> None:
