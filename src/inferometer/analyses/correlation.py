@@ -111,7 +111,6 @@ def _first(ids: Rows, rows: Rows, wanted: Rows) -> Rows:
     table = np.full(high - low + 2, NO_CALL, dtype=np.int64)  # the last place is that of ids far away
     near, asked = _placed(ids, low, high), _placed(wanted, low, high)
     table[near[::-1]] = rows[::-1]  # what is written last stays
-    table[-1] = NO_CALL
     found = table[asked]
     is_far, is_far_asked = near > high - low, asked > high - low
     if is_far.any() and is_far_asked.any():

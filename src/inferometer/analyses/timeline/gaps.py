@@ -44,7 +44,7 @@ COLUMNS = (
     *("api", "called_ns", "call_end_ns", "waited_in", "wait_end_ns"),
 )
 _THREAD = ["rank", "process", "thread"]
-_GAP = ("place", "kernel", "stream", *CALL_KEY, "start_ns", "dry_ns", "after", "at_edge")
+_GAP = ("place", "kernel", "stream", *CALL_KEY, "start_ns", "dry_ns", "after")
 _NO_ID = -(2**63)  # stands for null where polars joins by equality only
 
 
@@ -82,7 +82,7 @@ def sum_causes(gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cause() -> pl.Expr:
-    unknown = pl.col("at_edge") | (pl.col("called_ns").is_null() & ~pl.col("same_call"))
+    unknown = pl.col("called_ns").is_null() & ~pl.col("same_call")
     in_time = pl.col("call_end_ns") <= pl.col("dry_ns")
     return (
         pl.when(unknown)
@@ -130,7 +130,6 @@ def _between_launches(work: Work) -> pl.DataFrame:
         work.launches.with_columns(
             open_until.shift(1).over("place").alias("dry_ns"),
             last_to_end.shift(1).over("place").alias("after"),
-            pl.lit(False).alias("at_edge"),
         )
         .filter(pl.col("start_ns") > pl.col("dry_ns"))
         .select(_GAP)
@@ -139,15 +138,16 @@ def _between_launches(work: Work) -> pl.DataFrame:
 
 
 def _edges(work: Work, schema: pl.Schema) -> list[pl.DataFrame]:
+    """Gaps before the first and after the last work of a window: without an id, so that no call explains them."""
     whole = work.launches.group_by("place").agg(
         pl.col("start_ns").min().alias("first_ns"),
         pl.col("end_ns").max().alias("last_ns"),
         pl.col("kernel").first(),
         pl.col("stream").first(),
     )
-    edges = whole.join(work.places.select("place", "from_ns", "to_ns"), on="place").with_columns(at_edge=pl.lit(True))
-    before = edges.select("place", "kernel", "stream", "at_edge", dry_ns="from_ns", start_ns="first_ns")
-    after = edges.select("place", "at_edge", dry_ns="last_ns", start_ns="to_ns")
+    edges = whole.join(work.places.select("place", "from_ns", "to_ns"), on="place")
+    before = edges.select("place", "kernel", "stream", dry_ns="from_ns", start_ns="first_ns")
+    after = edges.select("place", dry_ns="last_ns", start_ns="to_ns")
     return [pl.concat([pl.DataFrame(schema=schema), part], how="diagonal") for part in (before, after)]
 
 
