@@ -54,13 +54,16 @@ def causes_of(*calls: dict[str, Any], first: Any = FIRST, then: Any = NEXT) -> l
             [waiting(50_000, 110_000), call(190_000, 196_000)], ["sync", "host_late"], id="waited, then took long"
         ),
         pytest.param([waiting(50_000, 196_500), call(190_000, 196_000)], ["host_late"], id="waited beyond the call"),
+        pytest.param([waiting(50_000, 190_000), call(190_000, 196_000)], ["sync"], id="queued as the wait ended"),
         pytest.param([waiting(50_000, 100_000), call(190_000, 196_000)], ["host_late"], id="wait over when dry"),
         pytest.param([waiting(100_001, 110_000), call(190_000, 196_000)], ["host_late"], id="waited after dry"),
         pytest.param([waiting(50_000, 110_000, thread=2), call(190_000, 196_000)], ["host_late"], id="other thread"),
         pytest.param([waiting(50_000, 110_000, process=2), call(190_000, 196_000)], ["host_late"], id="other process"),
         pytest.param([waiting(50_000, 110_000), call(1_000, 2_000)], ["dependency"], id="waited, but had queued"),
         pytest.param(
-            [waiting(50_000, 193_000), waiting(60_000, 70_000), call(195_000, 196_000)], ["sync"], id="nested wait"
+            [waiting(50_000, 193_000), waiting(55_000, 60_000), waiting(62_000, 70_000), call(195_000, 196_000)],
+            ["sync"],
+            id="nested waits",
         ),
         pytest.param(
             [waiting(50_000, 110_000, "cudaStreamWaitEvent"), call(190_000, 196_000)], ["host_late"], id="no host wait"
@@ -140,6 +143,11 @@ def test_a_graph_that_was_under_way_on_another_stream_is_one_too() -> None:
     assert gaps(trace, Selection(stream=7)) == [("graph", 10, 199_990)]
 
 
+def test_a_graph_that_begins_when_the_device_runs_dry_is_one_too() -> None:
+    node = {"start_ns": 100_000, "dur_ns": 0, "process": 1, "correlation_id": 2}
+    assert gaps(trace_of([FIRST, node, NEXT])) == [("graph", 100_000, 100_000)]
+
+
 def test_ids_of_several_processes_are_no_graph() -> None:
     assert causes_of(then={**NEXT, "correlation_id": 1, "process": 2}) == [("unknown", 100_000)]
 
@@ -182,6 +190,43 @@ def test_a_gap_names_what_stands_at_its_ends_and_who_called() -> None:
     ]
 
 
+def test_each_gap_names_the_work_right_before_and_after_it() -> None:
+    trace = trace_of(
+        [{"kernel": kernel, "start_ns": start} for start, kernel in enumerate("abbcd")] + [{"start_ns": 9}]
+    )
+    assert find_gaps(trace, find_work(trace)).select("after", "kernel", "gap_ns").rows() == [("d", "k", 4)]
+    trace = trace_of([{"kernel": kernel, "start_ns": 10 * i} for i, kernel in enumerate("abcd")])
+    assert find_gaps(trace, find_work(trace)).select("after", "kernel").rows() == [("a", "b"), ("b", "c"), ("c", "d")]
+
+
+def test_a_window_s_edges_name_the_first_work_and_the_last() -> None:
+    launches = [
+        {"kernel": kernel, "stream": stream, "start_ns": 10 * stream} for kernel, stream in (("a", 1), ("b", 2))
+    ]
+    trace = trace_of(launches, ops=[{"op": "o", "start_ns": 0, "dur_ns": 30}])
+    found = find_gaps(trace, find_work(trace, Selection(between_ns=(0, 30))))
+    assert found.select("gap_start_ns", "kernel", "stream", "after").rows() == [
+        (0, "a", 1, None),
+        (11, "b", 2, "a"),
+        (21, None, None, None),
+    ]
+
+
+def test_both_parts_of_a_gap_stand_before_the_next_gap() -> None:
+    trace = trace_of([FIRST, NEXT, {"start_ns": 300_000}], calls=[call(110_000, 120_000)])
+    assert gaps(trace) == [
+        ("host_late", 100_000, 20_000),
+        ("dependency", 120_000, 80_000),
+        ("unknown", 201_000, 99_000),
+    ]
+
+
+def test_of_waits_that_end_at_once_the_outer_is_named() -> None:
+    waits = [waiting(50_000, 110_000, "cudaDeviceSynchronize"), waiting(60_000, 110_000)]
+    trace = trace_of([FIRST, NEXT], calls=[*waits, call(111_000, 196_000)])
+    assert find_gaps(trace, find_work(trace))["waited_in"].to_list() == ["cudaDeviceSynchronize"]
+
+
 def test_what_lies_outside_the_first_and_last_work_is_unknown() -> None:
     trace = trace_of([FIRST, NEXT], calls=[call(190_000, 196_000), call(-50_000, 300_000)])
     assert gaps(trace, Selection(between_ns=(0, 10**6))) == [
@@ -202,15 +247,15 @@ def test_a_window_keeps_the_cause_of_what_it_cuts() -> None:
 
 
 def test_causes_are_summed_by_device_the_largest_first() -> None:
-    later = [{**NEXT, "start_ns": start, "correlation_id": 3} for start in (204_000, 210_000)]
+    later = [{**NEXT, "start_ns": start, "correlation_id": 3} for start in (204_000, 210_000, 213_000)]
     trace = trace_of([FIRST, NEXT, *later, {**FIRST, "device": "gpu:1"}], calls=[call(190_000, 196_000)])
     found = sum_causes(find_gaps(trace, find_work(trace)))
     assert found.drop("rank", "share").rows() == [
         ("gpu:0", "host_late", 100_000, 1, 100_000),
-        ("gpu:0", "graph", 5_000, 1, 5_000),
+        ("gpu:0", "graph", 7_000, 2, 5_000),
         ("gpu:0", "unknown", 3_000, 1, 3_000),
     ]
-    assert found["share"].to_list() == pytest.approx([100 / 108, 5 / 108, 3 / 108])
+    assert found["share"].to_list() == pytest.approx([100 / 110, 7 / 110, 3 / 110])
 
 
 def test_equal_causes_are_in_the_order_of_their_names_and_devices_apart() -> None:

@@ -230,7 +230,7 @@ def test_without_launches_there_is_no_time_line(trace: Trace, remark: str) -> No
     assert list(remarks_of(found)) == [remark]
     assert [section.title for section in sections_of(found)] == ["Devices"]
     data = found.as_json()
-    assert (data["devices"], data["strip"]) == ([], {"edges_ns": [], "lanes": []})
+    assert (data["devices"], data["origin_ns"], data["strip"]) == ([], 0, {"edges_ns": [], "lanes": []})
 
 
 def test_a_selection_that_is_empty_is_told_from_a_trace_that_is() -> None:
@@ -256,7 +256,16 @@ def test_json_holds_everything_exactly() -> None:
         *("source", "origin_ns", "launch_gap_limit_ns", "devices", "streams", "idle_causes", "gaps", "ranks"),
         *("messages", "compute_imbalance", "collectives", "strip", "remarks", "losses"),
     ]
-    assert data["origin_ns"] == 0
+    assert (data["source"], data["origin_ns"], data["losses"]["entries"]) == ("by hand", 0, [])
+    assert [(row["stream"], row["busy_ns"], row["longest_gap_ns"]) for row in data["streams"]] == [(7, 100, 100)]
+    assert [(row["cause"], row["idle_ns"], row["count"]) for row in data["idle_causes"]] == [("unknown", 100, 1)]
+    assert (data["messages"], data["collectives"]) == ([], [])
+    assert data["remarks"] == [
+        (
+            "gpu:0 is idle 50.0 % of its window (100 ns of 200 ns). "
+            "For 100.0 % of that the call for the next work isn't in the file."
+        )
+    ]
     assert [gap["at_ns"] for gap in data["gaps"]] == [150]
     assert data["strip"] == {
         "edges_ns": [100, 150, 200, 250, 300],
@@ -298,6 +307,22 @@ def test_the_longest_gaps_come_first_and_equal_ones_in_time() -> None:
         (110, 40, None, None),
         (160, 30, None, None),
     ]
+
+
+def test_equal_gaps_of_several_devices_come_device_by_device_ten_of_them_at_most() -> None:
+    launches = [{"device": f"gpu:{i}", "start_ns": start} for start in range(0, 40, 10) for i in (1, 0)]
+    trace = trace_of(launches)
+    assert find_timeline(trace, top=4).gaps.select("device", "at_ns").rows() == [
+        *(("gpu:0", at_ns) for at_ns in (1, 11, 21)),
+        ("gpu:1", 1),
+    ]
+    assert find_timeline(trace_of([{"start_ns": start} for start in range(0, 120, 10)])).gaps.height == 10
+
+
+def test_a_window_is_reported_from_the_trace_s_earliest_time() -> None:
+    trace = trace_of([{"start_ns": 1_050, "dur_ns": 100}], ops=[OP | {"start_ns": 1_000}])
+    found = find_timeline(trace, Selection(between_ns=(100, 300)))
+    assert facts_of(found)[1] == ("Only", "from 100 ns to 300 ns")
 
 
 def test_what_was_selected_is_said() -> None:
