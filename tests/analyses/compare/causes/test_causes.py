@@ -1,6 +1,8 @@
 """Candidate causes from series made by hand: roles, severity in physical units, evidence, order."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -130,6 +132,7 @@ def test_calibration_gives_the_scores_of_halves() -> None:
     ("unit", "base", "candidate", "severity"),
     [
         ("%", 86.0, 97.0, 0.0),  # nothing waits for memory that isn't full
+        ("%", 86.0, 98.0, 0.12),
         ("%", 86.0, 99.0, 0.13),
         ("%", 99.0, 99.5, 0.005),
         ("bytes", 40e9, 79e9, 39 / 80),
@@ -146,7 +149,8 @@ def test_load_by_others_is_no_cause_where_threads_waited_no_longer_than_before(
     waited: list[float] | None, agreement: float
 ) -> None:
     """A program that sleeps leaves the processors to others."""
-    base, candidate = ([series("others_cpu_usage", [load] * 8)] for load in (10.0, 60.0))
+    calm = series("host_mem_usage", [20.0] * 8)
+    base, candidate = ([series("others_cpu_usage", [load] * 8), calm] for load in (10.0, 60.0))
     if waited is not None:
         base.append(series("runq_share", [0.1] * 8, unit=None))
         candidate.append(series("runq_share", waited, unit=None))
@@ -161,3 +165,161 @@ def test_traffic_of_a_network_counts_by_its_share_of_the_capacity() -> None:
     cause = ranked(before, after)
     assert cause.severity == pytest.approx(409e6 / 12.5e9, rel=1e-3)
     assert cause.severity < 0.05
+
+
+def normal(z: float) -> float:
+    """How often a normal value lies above `z` standard deviations."""
+    return NormalDist().cdf(-z)
+
+
+WARM = "throttling at 90 degrees Celsius"
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "values", "capacities", "severity", "assumed"),
+    [
+        ("cpu_frequency", "MHz", (0, 900), NOTHING, 0, None),  # the part of nothing isn't known
+        ("cpu_frequency", "GHz", (0.5, 0.25), NOTHING, 0.5, None),
+        ("others_cpu_usage", "%", (10, 60), NOTHING, 0.5, None),
+        ("others_cpu_usage", "%", (0, 150), NOTHING, 1, None),
+        ("runq_share", None, (0.25, 0.5), NOTHING, 0.25, None),
+        ("io_pressure", "%", (10, 60), NOTHING, 0.5, None),
+        ("gpu_temperature", "C", (60, 80), NOTHING, 0.5, WARM),  # half of the way from 70 to 90 degrees
+        ("gpu_temperature", "C", (60, 80), Capacities(limit_c=110), 0.25, None),
+        ("gpu_temperature", "C", (60, 64.5), Capacities(limit_c=65), 0.5, None),  # the last degree, of a low limit
+        ("swap_used", "%", (10, 60), NOTHING, 0.5, None),
+        ("swap_used", "bytes", (0, 40e9), Capacities(memory=80e9), 0, None),  # the device's memory, not the host's
+        ("gpu_mem_used", "bytes", (40e9, 79e9), NOTHING, 0, None),
+        ("gpu_pcie_receive", "B/s", (20e9, 40e9), Capacities(pcie=10e9), 0.5**0.5, None),  # twice; more than all
+        ("gpu_pcie_receive", "B/s", (0, 4), Capacities(pcie=4), 1, None),
+        ("gpu_pcie_receive", "B/s", (0, 0), NOTHING, 0, None),
+        ("gpu_pcie_receive", "B/s", (9e9, 1e9), NOTHING, 0, None),
+        ("gpu_link_receive", "B/s", (1e9, 4e9), Capacities(link=6e9), (0.5 * 0.75) ** 0.5, None),
+        ("net_rx_rate", "B/s", (1e9, 1e9 + 12.5e8), NOTHING, 0.1, "a network of 100 Gbit/s"),
+    ],
+)
+def test_severity_is_a_part_of_what_the_device_can_do(
+    metric: str,
+    unit: str | None,
+    values: tuple[float, float],
+    capacities: Capacities,
+    severity: float,
+    assumed: str | None,
+) -> None:
+    base, candidate = (series(metric, [value] * 8, "gpu:0", unit) for value in values)
+    cause = ranked(base, candidate, capacities=capacities)
+    assert (cause.severity, cause.assumed) == (pytest.approx(severity), assumed)
+
+
+@pytest.mark.parametrize(
+    ("metric", "base", "candidate", "p"),
+    [
+        # 1 of the 6 orders of two and two, where they moved in the harmful direction
+        ("others_cpu_usage", [1, 2], [3, 4], 1 / 6),
+        ("others_cpu_usage", [1, 1.25], [1.5, 2], 1 / 6),
+        ("cpu_frequency", [3, 4], [1, 2], 1 / 6),
+        ("others_cpu_usage", [1, 2, 20], [2.5, 3, 4], 7 / 20),
+        # with ties: of the 20 ways to draw three of six, 3 are as harmful
+        ("others_cpu_usage", [1, 2, 2], [2, 3, 3], 3 / 20),
+        # else by the normal approximation: the 0.5 is its correction for continuity
+        ("others_cpu_usage", [3, 4], [1, 2], normal(-(2 + 0.5) / (2 * 2 * 5 / 12) ** 0.5)),
+        ("cpu_frequency", [1, 2], [3, 4], normal(-(2 + 0.5) / (2 * 2 * 5 / 12) ** 0.5)),
+        ("others_cpu_usage", [1, 2, 3], [0, 1.5, 10], normal(-(0.5 + 0.5) / (3 * 3 * 7 / 12) ** 0.5)),
+        ("others_cpu_usage", [1, 2, 3], [0, 2, 4], normal(-0.5 / (3 * 3 * (7 - 6 / 30) / 12) ** 0.5)),
+        # and of more than 25 ticks
+        ("others_cpu_usage", [1, 2], range(3, 28), 1 / 351),
+        ("others_cpu_usage", [1, 2], range(3, 29), normal((26 - 0.5) / (2 * 26 * 29 / 12) ** 0.5)),
+        # nothing is known from one tick, or where nothing changes
+        ("others_cpu_usage", [1], [3, 4], 1),
+        ("others_cpu_usage", [5, 5, 5], [5, 5, 5], 1),
+    ],
+)
+def test_p_is_how_often_chance_alone_would_harm_as_much(
+    metric: str, base: list[float], candidate: list[float], p: float
+) -> None:
+    assert ranked(series(metric, list(base)), series(metric, list(candidate))).p == pytest.approx(p)
+
+
+def test_drawn_orders_give_the_same_p_each_time() -> None:
+    base, candidate = series("others_cpu_usage", [1.0, 2.0] * 5), series("others_cpu_usage", [2.0, 2.0, 1.0, 2.0] * 3)
+    assert ranked(base, candidate).p == ranked(base, candidate).p
+
+
+def test_a_cause_is_typical_values_evidence_and_score() -> None:
+    cause = ranked(series("cpu_frequency", [10, 11, 19]), series("cpu_frequency", [5, 5.5, 9]), "host")
+    assert (cause.base, cause.candidate, cause.family, cause.ticks) == (11, 5.5, "CPU clock", (3, 3))
+    assert (cause.p, cause.q, cause.severity, cause.agreement) == (pytest.approx(0.05), pytest.approx(0.05), 0.5, 1.0)
+    assert cause.score == pytest.approx(0.5 * 0.95)
+
+
+def test_states_count_by_the_part_of_the_ticks_in_which_they_hold() -> None:
+    cause = ranked(series("throttle_hw", [0, 0, 0, 1], unit=None), series("throttle_hw", [0, 1, 1, 1], unit=None))
+    assert (cause.base, cause.candidate, cause.severity) == (0.25, 0.75, 0.5)
+    cause = ranked(series("throttle_hw", [0, 0.2, 0.7]), series("throttle_hw", [0, 0.3, 0.9]))
+    assert (cause.base, cause.candidate) == (0.2, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("base_s", "candidate_s", "tick_s"),
+    [([0, 1, 2, 9], [0, 2, 4, 6], 2), ([0, 3, 6], [0, 2], 3), ([5], [0, 3], 3), ([5], [7], None), (None, None, None)],
+)
+def test_the_time_between_ticks_is_the_usual_one_of_the_run_where_it_is_longer(
+    base_s: list[int] | None, candidate_s: list[int] | None, tick_s: float | None
+) -> None:
+    def at(times_s: list[int] | None) -> Entity:
+        times_ns = None if times_s is None else np.array(times_s) * 10**9
+        return Entity("cpu_frequency", "host", "MHz", np.ones(len(times_s or [0])), times_ns)
+
+    assert ranked(at(base_s), at(candidate_s)).tick_s == tick_s
+
+
+@pytest.mark.parametrize(
+    ("limited", "agreement"),
+    [
+        ([0.6, 0.7, 0.8], 0.3),
+        ([0.15, 0.16, 0.17], 0.3),  # 0.05 more, at q = 0.05
+        ([0.14, 0.15, 0.16], 1.0),  # less than 0.05 more
+        ([0.11, 0.7, 0.8], 1.0),  # chance does as much
+    ],
+)
+def test_waiting_threads_are_no_sign_of_load_where_a_limit_surely_holds_them(
+    limited: list[float], agreement: float
+) -> None:
+    base = [series("runq_share", [0.1, 0.2, 0.3], unit=None), series("cpu_limited_share", [0.1, 0.11, 0.12], unit=None)]
+    after = [series("runq_share", [0.5, 0.6, 0.7], unit=None), series("cpu_limited_share", limited, unit=None)]
+    causes = rank_causes(base, after, agreement=fit("host"), capacities=NOTHING)
+    (waited,) = (cause for cause in causes if cause.metric == "runq_share")
+    assert waited.agreement == agreement
+    assert waited.score == pytest.approx(0.4 * agreement * (1 - waited.q))
+
+
+def test_of_equal_scores_the_severer_change_comes_first() -> None:
+    """One tick is no evidence: both scores are 0."""
+    base = [series(metric, [10]) for metric in ("others_cpu_usage", "host_mem_usage", "io_pressure")]
+    candidate = [series("others_cpu_usage", [30]), series("host_mem_usage", [50]), series("io_pressure", [])]
+    found = rank_causes(base, candidate, agreement=fit(None), capacities=NOTHING)
+    assert [(cause.metric, cause.score, cause.severity) for cause in found] == [
+        ("host_mem_usage", 0, 0.4),
+        ("others_cpu_usage", 0, 0.2),
+    ]
+
+
+CAUSE = Cause(
+    metric="gpu_pcie_receive", device="gpu:0", cause_class="pcie_traffic", family="PCIe", score=0.5, severity=0.7,
+    base=1.0, candidate=2.0, unit="B/s", p=0.01, q=0.02, interval=(1.9, 2.1), ticks=(6, 7), agreement=0.6,
+    assumed="PCIe 4.0 x16", tick_s=1.0,
+)  # fmt: skip
+
+
+def test_json_holds_all_of_a_cause() -> None:
+    assert CAUSE.as_json() == {
+        "metric": "gpu_pcie_receive", "device": "gpu:0", "class": "pcie_traffic", "role": "cause", "score": 0.5,
+        "base": 1.0, "candidate": 2.0, "unit": "B/s", "p": 0.01, "q": 0.02, "severity": 0.7, "interval": (1.9, 2.1),
+        "ticks": (6, 7), "agreement": 0.6, "family": "PCIe", "assumed": "PCIe 4.0 x16",
+    }  # fmt: skip
+
+
+def test_both_runs_need_six_ticks() -> None:
+    assert CAUSE.has_ticks
+    assert not replace(CAUSE, ticks=(5, 7)).has_ticks
+    assert not replace(CAUSE, ticks=(7, 5)).has_ticks
