@@ -51,6 +51,7 @@ def around(mean_us: float, *, spread: float = 0.01, steps: int = 60, seed: int =
         ),
         (around(106, seed=1), "slower", "The step is slower", True),
         (around(106, spread=0.1, seed=1), "unclear", "The step is longer, not clearly by more than", True),
+        (around(100.3, seed=0), "same", "The step is as long as before, within 0.5%", False),
         (around(90, seed=1), "faster", "The step is faster", False),
         ([*around(100, steps=50, seed=1), *[160.0] * 10], "uneven", "The mean step is longer", True),
     ],
@@ -83,5 +84,5 @@ def _agrees(found: Comparison) -> bool:
     low, high = found.changes.step_ratio_interval or (0.0, 2.0)
     text = found.judged.why
     if "as long as before" in text or "not slower" in text:
-        return low <= 1 <= high
+        return low <= 1 <= high or abs((found.changes.step_ratio or 0.0) - 1) < 0.005
     return not ("slower" in text or "longer" in text) or low > 1

@@ -381,7 +381,8 @@ def test_the_log_of_a_run_and_its_recording_are_the_same_run(
     log.write_text(out, "utf-8")
     for first, second in ((log, store), (store, log)):
         found = json.loads(run("compare", first, second, "--json", capsys=capsys)[1])
-        assert found["verdict"] == "no difference"
+        few = "too few samples"  # how many submits there are follows the speed of the machine
+        assert found["verdict"] in ("no difference", few), found["why"]
         assert abs(found["base_step_ns"] - found["candidate_step_ns"]) < 1e-3 * found["base_step_ns"]
         assert {line["kind"] for line in found["contributions"]} == {"same"}
 

@@ -189,6 +189,8 @@ def _as_before(changes: Changes) -> str:
     low, high = changes.step_ratio_interval or (1.0, 1.0)
     if low <= 1 <= high:
         return f"The step is as long as before, within noise: {_times(changes)}"
+    if abs((changes.step_ratio or 1.0) - 1) < MIN_GROWTH:
+        return f"The step is as long as before, within {MIN_GROWTH:.1%}: {_times(changes)}"
     which = "longer" if low > 1 else "shorter"
     return f"The step is {which}, not clearly by more than runs of one program differ ({least:.0%}): {_times(changes)}"
 
