@@ -4,12 +4,17 @@ A fork begins with Python's libraries imported, but none of ours: so a mutant co
 imports. Polars starts its threads when it is first used, which is after the fork. Tests that need files next to the
 repository are left out: the answer is the same wherever it is asked. Property tests search 20 examples, always the
 same, and don't shrink what they find.
+
+A mutant may loop, or wait for what never comes. The first is limited by processor time, which other programs on the
+machine don't use up; the second by wall time, and what waited is tried once more, alone, before it counts.
 """
 
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import math
 import os
+import resource
 import signal
 import sys
 import time
@@ -28,12 +33,13 @@ _WARM = ("polars", "numpy", "scipy.stats", "hypothesis", "msgspec", "rich.table"
 _BESIDE = frozenset({"shared_data", "seeds"})  # fixtures of files that a checkout may lack
 _PASSED, _FAILED, _INTERRUPTED = 0, 1, 2
 _LOOK_EVERY_S = 0.02
-_PATIENCE = 10  # times what the unchanged module takes, and as many seconds
+_PATIENCE = 5  # times the processor time that the unchanged module takes, and as many seconds
+_WAITS = 3  # times that, by the wall clock
 
 
 @dataclass(frozen=True)
 class CannotRun(Exception):
-    """The tests don't pass on the unchanged module, so they tell nothing of its mutants."""
+    """The tests don't pass on the unchanged module, so they show nothing about its mutants."""
 
     reason: str
 
@@ -46,44 +52,67 @@ def warm_up() -> None:
 
 
 def time_unchanged(subject: Subject) -> float:
-    """Seconds that the tests take on the module as it is.
+    """Seconds of processor time that the tests take on the module as it is.
 
     Raises:
         CannotRun: They fail, or all of them skip.
     """
-    began = time.monotonic()
-    code = os.waitstatus_to_exitcode(os.waitpid(_start(subject, subject.source(), is_heard=True), 0)[1])
+    _, status, used = os.wait4(_start(subject, subject.source(), is_heard=True), 0)
+    code = os.waitstatus_to_exitcode(status)
     if code != _PASSED:
         raise CannotRun(f"{subject.module}: its tests fail without any change (pytest exits {code})")
-    return time.monotonic() - began
+    return used.ru_utime + used.ru_stime
 
 
 def run_mutants(
     subject: Subject, mutants: Iterable[Mutant], *, usual_s: float, jobs: int
 ) -> Iterator[tuple[Mutant, Outcome]]:
-    """The outcome of each mutant, as it comes."""
+    """The outcome of each mutant, as it comes; last of those that waited too long, which run again one at a time."""
+    limit_s = math.ceil(_PATIENCE * (1 + usual_s))
+    waited = []
+    for mutant, outcome in _run_once(subject, mutants, limit_s=limit_s, jobs=jobs):
+        if outcome is None:
+            waited.append(mutant)
+        else:
+            yield mutant, outcome
+    for mutant, outcome in _run_once(subject, waited, limit_s=limit_s, jobs=1):
+        yield mutant, outcome or "timed out"
+
+
+def _run_once(
+    subject: Subject, mutants: Iterable[Mutant], *, limit_s: int, jobs: int
+) -> Iterator[tuple[Mutant, Outcome | None]]:
+    """Outcomes, None of a mutant that didn't end and hadn't used up its processor time."""
     waiting, running = iter(mutants), dict[int, tuple[Mutant, float]]()
-    limit_s = _PATIENCE * (1 + usual_s)
     while True:
         while len(running) < jobs and (mutant := next(waiting, None)) is not None:
-            running[_start(subject, mutant.source)] = mutant, time.monotonic()
+            running[_start(subject, mutant.source, limit_s=limit_s)] = mutant, time.monotonic()
         if not running:
             return
         time.sleep(_LOOK_EVERY_S)
         for pid, (mutant, began) in list(running.items()):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                yield mutant, "survived" if os.waitstatus_to_exitcode(status) == _PASSED else "killed"
-            elif time.monotonic() - began > limit_s:
+                yield mutant, _outcome(status)
+            elif time.monotonic() - began > _WAITS * limit_s:
                 _end(pid)
-                yield mutant, "timed out"
+                yield mutant, None
             else:
                 continue
             del running[pid]
 
 
-def _start(subject: Subject, source: str, *, is_heard: bool = False) -> int:
-    """Fork; the process that runs the tests on `source`."""
+def _outcome(status: int) -> Outcome:
+    match os.waitstatus_to_exitcode(status):
+        case code if code == _PASSED:
+            return "survived"
+        case code if code == -signal.SIGXCPU:
+            return "timed out"
+    return "killed"
+
+
+def _start(subject: Subject, source: str, *, limit_s: int | None = None, is_heard: bool = False) -> int:
+    """Fork; the process that runs the tests on `source`, for `limit_s` seconds of processor time at most."""
     sys.stdout.flush()
     pid = os.fork()
     if pid:
@@ -91,6 +120,8 @@ def _start(subject: Subject, source: str, *, is_heard: bool = False) -> int:
     code = _INTERRUPTED
     try:
         os.setpgid(0, 0)  # with what it starts, ended as one
+        if limit_s is not None:
+            resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s + 1))
         if not is_heard:
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, 1)
