@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 from tests.traces import rows, trace_of
@@ -16,9 +17,20 @@ from tests.traces import rows, trace_of
 import inferometer
 from inferometer import Trace
 from inferometer.errors import FormatError, InputError
+from inferometer.trace import store as store_module
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.facts import Device, Facts
-from inferometer.trace.store_writer import SCHEMA, StoreFolder, is_store, write_manifest
+from inferometer.trace.store import read_store
+from inferometer.trace.store_writer import (
+    MOST_FILES,
+    SCHEMA,
+    StoreFolder,
+    checksum_of,
+    is_store,
+    replace_manifest,
+    write_manifest,
+    write_store,
+)
 from inferometer.trace.tables import ALL_TABLES
 
 Spoil = Callable[[dict[str, Any]], object]
@@ -63,6 +75,35 @@ def test_what_was_saved_is_opened(store: Path) -> None:
     assert again.count_rows()["launches"] == 5
 
 
+def test_a_store_is_a_file_for_each_table_with_rows_and_one_of_facts(store: Path) -> None:
+    names = ["launches-00000.parquet", "ops-00000.parquet"]
+    assert sorted(path.name for path in store.iterdir()) == ["facts.json", *names]
+    text = (store / "facts.json").read_text()
+    assert text.startswith('{\n "mark": "inferometer-trace",\n "schema": [\n  1,\n  6\n ],\n "facts": {')
+    tables = json.loads(text)["tables"]
+    assert {name: (table["rows"], table["files"]) for name, table in tables.items()} == {
+        "launches": (5, names[:1]),
+        "ops": (1, names[1:]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "stored"), [("/home/somebody/run.json", "run.json"), ("runs/run.json", "runs/run.json")]
+)
+def test_a_store_names_the_file_that_it_is_of_but_not_its_folder(source: str, stored: str, tmp_path: Path) -> None:
+    assert inferometer.open(trace_of(facts={"source": source}).save(tmp_path / "a.ifm")).facts.source == stored
+
+
+def test_numbers_of_files_have_five_digits() -> None:
+    assert f"{MOST_FILES - 1:05}" == "99999"
+
+
+def test_facts_are_replaced_by_a_file_that_is_whole(tmp_path: Path) -> None:
+    for text in (b"{}", b"[]"):
+        replace_manifest(tmp_path, text)
+        assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("facts.json", text)]
+
+
 def test_tables_that_were_not_read_are_not_stored(tmp_path: Path) -> None:
     store = trace_of([{}], tables={"launches"}).save(tmp_path / "a.ifm")
     assert inferometer.open(store).scope == {"launches"}
@@ -87,6 +128,10 @@ def test_a_part_of_a_store_that_is_saved_holds_no_other_table(store: Path, tmp_p
 def test_an_existing_store_is_replaced_only_by_force(store: Path) -> None:
     with pytest.raises(InputError, match="already exists"):
         trace_of().save(store)
+    with pytest.raises(InputError, match="already exists"):
+        StoreFolder(store)
+    with pytest.raises(InputError, match="already exists"):
+        write_store(store, trace_of().facts, {}, trace_of().losses)
     trace_of([{"kernel": "new"}]).save(store, force=True)
     assert rows(inferometer.open(store), "launches", "kernel") == ["new"]
     assert [path.name for path in store.parent.iterdir()] == ["a.ifm"]
@@ -113,6 +158,45 @@ def test_a_store_that_fails_leaves_nothing_behind(store: Path) -> None:
     folder.__exit__(ZeroDivisionError, None, None)
     assert [path.name for path in store.parent.iterdir()] == ["a.ifm"]
     assert rows(inferometer.open(store), "launches", "kernel")[0] == "k0"
+
+
+def test_what_a_process_that_was_killed_left_is_not_in_the_store(tmp_path: Path) -> None:
+    left = tmp_path / f".a.ifm.{os.getpid()}.part"
+    left.mkdir()
+    (left / "half").write_text("")
+    store = make_trace().save(tmp_path / "a.ifm")
+    assert list(tmp_path.iterdir()) == [store]
+    assert not (store / "half").exists()
+
+
+def test_a_store_whose_folder_vanished_still_reports_what_went_wrong(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), StoreFolder(tmp_path / "a.ifm") as folder:  # noqa: PT012
+        folder.rmdir()
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.ifm", "{path}: already exists\n  Give another name, or --force to replace it."),
+        ("link.ifm", "{path}: is a link; it is not replaced\n  Give another name."),
+        ("a" * 300, "{path}: no store can be made there: File name too long\n  Give another name."),
+        ("no/a.ifm", "{path.parent}: no such folder\n  Make it first."),
+        ("b\udce4.ifm", "{text!r}: a store's name must be text in UTF-8\n  Give another name."),
+    ],
+)
+def test_why_a_store_can_t_be_made_and_what_to_do(name: str, message: str, store: Path) -> None:
+    path = store.parent / name
+    (store.parent / "link.ifm").symlink_to(store)
+    with pytest.raises(InputError) as error, StoreFolder(path):
+        pass
+    assert str(error.value) == message.format(path=path, text=str(path))
+
+
+def test_what_is_no_store_is_not_replaced_even_by_force(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        StoreFolder(tmp_path, force=True)
+    assert str(error.value) == f"{tmp_path}: exists and is not a store; it is not replaced\n  Give another name."
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "no/such/folder.ifm", "a" * 300, "nul\0byte", "/proc/no.ifm"])
@@ -215,9 +299,17 @@ def test_an_older_store_of_some_tables_has_no_others(tmp_path: Path) -> None:
         inferometer.open(store, {"launches", "graph_nodes"})
 
 
-def test_a_store_of_today_without_the_table_was_made_so(tmp_path: Path) -> None:
-    store = trace_of([{}], tables=ALL_TABLES - {"graph_nodes"}).save(tmp_path / "a.ifm")
-    assert inferometer.open(store).scope == ALL_TABLES - {"graph_nodes"}
+@pytest.mark.parametrize("name", ["graph_nodes", "collectives"])
+def test_a_store_of_today_without_the_table_was_made_so(name: str, tmp_path: Path) -> None:
+    store = trace_of([{}], tables=ALL_TABLES - {name}).save(tmp_path / "a.ifm")
+    assert inferometer.open(store).scope == ALL_TABLES - {name}
+
+
+def test_a_store_of_before_there_were_collectives_could_have_nodes_of_graphs(tmp_path: Path) -> None:
+    some = ALL_TABLES - {"graph_nodes", "collectives"}
+    store = trace_of([{}], tables=some).save(tmp_path / "a.ifm")
+    spoil(store, lambda manifest: manifest.update(schema=[1, 5]))
+    assert inferometer.open(store).scope == some
 
 
 @pytest.mark.parametrize(
@@ -399,3 +491,135 @@ def test_a_facts_file_of_gigabytes_is_not_read(store: Path) -> None:
         file.truncate(5 << 30)
     with pytest.raises(FormatError, match=r"facts\.json: expected at most 64 MiB"):
         inferometer.open(store)
+
+
+DAMAGED = "The store is damaged: import the original file again."
+UPDATE = "Update inferometer, or import the original file again."
+PLAIN = "The store was tampered with or damaged: import the original file again."
+
+
+def set_launches(**fields: Any) -> Spoil:
+    return lambda manifest: manifest["tables"]["launches"].update(fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "message"),
+    [
+        (lambda m: m.update(mark="other"), "/facts.json",
+         "expected mark 'inferometer-trace', found 'other'\n  This is not a store."),
+        (lambda m: m.pop("facts"), "/facts.json", f"Object missing required field `facts`\n  {DAMAGED}"),
+        (lambda m: m.update(schema=[2, 0]), "",
+         f"the store has schema 2.0, this version reads up to 1.x\n  {UPDATE}"),
+        (set_launches(files=[".."]), "/facts.json",
+         f"tables.launches.files: expected a plain name like launches-00000.parquet, found '..'\n  {PLAIN}"),
+        (set_launches(files=["launches-00007.parquet"]), "/launches-00007.parquet",
+         "the store lacks this file\n  Import the original file again."),
+        (set_launches(crc32=[0]), "/launches-00000.parquet",
+         f"expected the checksum that facts.json holds, found another\n  {DAMAGED}"),
+        (set_launches(crc32=[]), "/launches-00000.parquet",
+         f"expected the checksum that facts.json holds, found another\n  {DAMAGED}"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_store_and_what_to_do(change: Spoil, place: str, message: str, store: Path) -> None:
+    spoil(store, change)
+    with pytest.raises(FormatError) as error:
+        inferometer.open(store)
+    assert str(error.value) == f"{store}{place}: {message}"
+
+
+def test_a_checksum_of_no_file_is_damage(store: Path) -> None:
+    spoil(store, lambda manifest: manifest["tables"]["launches"]["crc32"].append(0))
+    with pytest.raises(FormatError) as error:
+        inferometer.open(store)
+    assert str(error.value) == f"{store}: expected the checksum that facts.json holds, found another\n  {DAMAGED}"
+
+
+def test_tables_that_a_store_lacks_are_named(tmp_path: Path) -> None:
+    store = trace_of([{}], tables={"launches"}).save(tmp_path / "a.ifm")
+    with pytest.raises(InputError) as error:
+        inferometer.open(store, {"ops", "calls", "launches"})
+    assert str(error.value) == (
+        f"{store}: the store was made without the tables calls, ops\n"
+        "  Import the original file again to get all tables."
+    )
+
+
+def test_a_file_whose_checksum_can_t_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FormatError) as error:
+        checksum_of(tmp_path / "none")
+    assert str(error.value) == f"{tmp_path}/none: No such file or directory\n  Check its permissions."
+
+
+def test_headers_are_looked_at_before_polars_takes_them_at_their_word(store: Path) -> None:
+    (store / "launches-00000.parquet").write_bytes(b"")
+    with pytest.raises(FormatError) as error:
+        inferometer.open(store)
+    assert str(error.value) == (
+        f"{store}/launches-00000.parquet: not a readable Parquet file (the file is empty)\n  {DAMAGED}"
+    )
+
+
+def test_a_store_without_facts_or_with_a_name_that_is_no_text_is_not_read(store: Path) -> None:
+    with pytest.raises(InputError, match="a store's name must be text in UTF-8"):
+        read_store(store.parent / "b\udce4.ifm")
+    (store / "facts.json").unlink()
+    with pytest.raises(FormatError) as error:
+        read_store(store)
+    assert str(error.value) == f"{store}: not a store: facts.json can't be read (No such file or directory)"
+
+
+def test_a_facts_file_may_be_as_large_as_the_limit(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = (store / "facts.json").stat().st_size
+    monkeypatch.setattr(store_module, "_MOST_MANIFEST_BYTES", size)
+    assert len(rows(inferometer.open(store), "launches")) == 5
+    monkeypatch.setattr(store_module, "_MOST_MANIFEST_BYTES", size - 1)
+    with pytest.raises(FormatError) as error:
+        inferometer.open(store)
+    assert str(error.value) == f"{store}/facts.json: expected at most 0 MiB, found more\n  {DAMAGED}"
+
+
+# Of a recording
+
+
+@pytest.fixture
+def unfinished(tmp_path: Path) -> Path:
+    return trace_of([{"kernel": "k"}], facts={"recorded": {"finished": False}}).save(tmp_path / "run.ifm")
+
+
+def test_a_store_that_is_still_being_written_says_so_once(unfinished: Path) -> None:
+    for _ in range(2):
+        trace = inferometer.open(unfinished)
+        assert [(loss.name, loss.count, loss.example) for loss in trace.losses] == [
+            (
+                "recording_ended_early",
+                1,
+                "it is still being written, or its process ended without closing it",
+            )
+        ]
+        unfinished = trace.save(unfinished, force=True)
+
+
+@pytest.mark.parametrize("small_bytes", [0, 1 << 20])
+def test_rows_of_a_recording_outlive_its_files(
+    small_bytes: int, unfinished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "_SMALL_BYTES", small_bytes)
+    trace = inferometer.open(unfinished)
+    (unfinished / "launches-00000.parquet").unlink()
+    assert rows(trace, "launches", "kernel") == ["k"]
+
+
+def test_files_that_a_recording_merged_meanwhile_are_read_from_its_newer_facts(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = store_module._read_manifest(store)
+    launches = msgspec.structs.replace(now.tables["launches"], files=["launches-00007.parquet"])
+    before = msgspec.structs.replace(now, tables=now.tables | {"launches": launches})
+    for facts in ([before, now], [before, before]):
+        found = iter(facts)
+        monkeypatch.setattr(store_module, "_read_manifest", lambda path, found=found: next(found))
+        if facts[-1] is now:
+            assert len(rows(read_store(store), "launches")) == 5
+        else:
+            with pytest.raises(FormatError, match="the store lacks this file"):
+                read_store(store)
