@@ -23,7 +23,7 @@ class Gpu:
 
         class Event:
             def __init__(self, enable_timing: bool = False) -> None:
-                self.at = 0.0
+                self.at, self.is_timed = 0.0, enable_timing
 
             def record(self) -> None:
                 gpu.done.append("record")
@@ -33,6 +33,8 @@ class Gpu:
                 gpu.done.append("wait")
 
             def elapsed_time(self, other: "Event") -> float:
+                if not (self.is_timed and other.is_timed):
+                    raise RuntimeError("Both events must be created with argument 'enable_timing=True'.")
                 return (other.at - self.at) / 1000
 
         class CUDAGraph:
@@ -98,7 +100,8 @@ def timed(timer: Any, library: Torch, tensors: dict[str, Any] | None = None, lan
 def test_events_stand_around_the_call_behind_a_wait() -> None:
     library = Torch()
     found = timed(EventTimer(library), library)
-    assert library.cuda.done[:6] == ["synchronize", "sleep", "ready", "record", "kernel", "record"]
+    around = ["synchronize", "sleep", "ready", "record", "kernel", "record", "wait", "synchronize"]
+    assert library.cuda.done == around
     assert found.ns == pytest.approx(10_000)
     assert found.begin_ns <= found.end_ns
     assert found.found.tolist() == [2.0] * 4
@@ -150,6 +153,9 @@ def test_another_shape_is_captured_anew() -> None:
     timed(timer, library)
     timed(timer, library, {"x": torch.ones(5)})
     assert timer._captured[0].sets[0]["x"].shape == (5,)
+    for size in (2, 3):
+        timed(timer, library, {"x": torch.ones(5), "y": torch.ones(size)}, lane=1)
+        assert timer._captured[1].sets[0]["y"].shape == (size,)
 
 
 @pytest.mark.parametrize("name", ["host", "cupti"])
@@ -225,7 +231,7 @@ def test_a_warm_graph_has_eight_sets_or_what_16_gib_hold(size: int, sets: int) -
     ("cache", "size", "sets"),
     [
         *((20, 1, 60), (1, 1000, 8), (3000, 1000, 9), (3001, 1000, 10), (64_000, 3000, 64), (64_001, 3000, None)),
-        *((GIB, GIB, 8), (3 * GIB, GIB, 9), (16 * GIB, 3 * GIB, None)),
+        *((GIB, GIB, 8), (5 * GIB, 2 * GIB, 8), (3 * GIB, GIB, 9), (16 * GIB, 3 * GIB, None)),
     ],
 )
 def test_a_cold_graph_has_three_caches_in_at_most_64_sets_of_16_gib(cache: int, size: int, sets: int | None) -> None:
