@@ -12,7 +12,7 @@ from inferometer.names.kernel_name import Evidence, KernelName
 from inferometer.names.short_names import short, size
 
 _V2 = re.compile(
-    r"cutlass(?:_(?P<arch>\d+))?_(?P<unit>simt|tensorop|wmma_tensorop)_(?P<names>\w*?)(?P<letter>[shdcziq]|gz|gc|)"
+    r"cutlass(?:_(?P<arch>\d+))?_(?P<unit>simt|tensorop|wmma_tensorop)_(?P<names>\w*?)(?P<letter>[shdcziq]?)"
     r"(?P<mma>\d*)(?P<math>bf16|f16)?(?P<op>gemm|fprop|dgrad|wgrad|gemv|symm|syrk|trmm|hemm|herk|syr2k|her2k)(?P<rest>\w*)"
 )
 _V2_TILE = re.compile(r"_(\d+)x(\d+)_(\d+)x(\d+)")
@@ -26,7 +26,7 @@ _V3_TYPED = {
     "ue4m3xe2m1": "nvfp4", "ue8m0xe2m1": "mxfp4", "ue8m0xe4m3": "mxfp8", "ue8m0xe5m2": "mxfp8", "cf32": "complex64",
 }  # fmt: skip
 _TYPE_WORD = re.compile(r"_(bf16|f16|f32|tf32|f64|e4m3|e5m2|s8|u8|s32)(?=_)")
-_LETTERS = {"s": "fp32", "h": "fp16", "d": "fp64", "c": "complex64", "i": "int8", "gc": "complex64"}
+_LETTERS = {"s": "fp32", "h": "fp16", "d": "fp64", "c": "complex64", "i": "int8"}
 _CONVOLUTIONS = ("fprop", "dgrad", "wgrad", "deconv")
 
 
