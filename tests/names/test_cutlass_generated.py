@@ -187,11 +187,31 @@ def test_types_of_cutlass_3_are_those_of_a_and_b(types: str, dtype: str | None) 
             ("e5m2", "fp8_e5m2"), ("s8", "int8"), ("s32", "tf32"), ("u8", "tf32"), ("f16_s8", "fp16"),
             ("u8_bf16", "tf32"), ("s32_bf16", "tf32"),
         ]),
+        ("cutlass_80_tensorop_sgemm_tf32_64x64_16x6_nn", "tf32"),
         ("cutlass_80_tensorop_s16816gemm_64x64_16x6_nn_f16", "fp16"),
     ],
 )  # fmt: skip
 def test_types_of_cutlass_2_stand_before_or_after_the_operation_or_in_its_letter(name: str, dtype: str | None) -> None:
     assert decode(name).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("middle", "instruction"), [("s1688bf16gemm", "16x8x8"), ("s1688f16gemm", "16x8x8"), ("gemm", None)]
+)
+def test_a_type_or_no_letter_before_the_operation_of_cutlass_2(middle: str, instruction: str | None) -> None:
+    found = decode(f"cutlass_80_tensorop_{middle}_64x32_16x6_nn")
+    assert (found.family, found.instruction, found.tile_n) == ("gemm", instruction, 32)
+
+
+@pytest.mark.parametrize(
+    ("name", "short_name"),
+    [
+        ("cutlass_80_tensorop_s16816gemm", "cutlass gemm tf32 tensorop"),
+        ("cutlass3x_sm100_tensorop_gemm", "cutlass gemm sm100 tensorop"),
+    ],
+)
+def test_nothing_need_follow_the_operation(name: str, short_name: str) -> None:
+    assert decode(name).short_name == short_name
 
 
 @pytest.mark.parametrize(
