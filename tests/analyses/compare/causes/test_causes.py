@@ -208,7 +208,8 @@ def test_severity_is_a_part_of_what_the_device_can_do(
 ) -> None:
     base, candidate = (series(metric, [value] * 8, "gpu:0", unit) for value in values)
     cause = ranked(base, candidate, capacities=capacities)
-    assert (cause.severity, cause.assumed) == (pytest.approx(severity), assumed)
+    assert cause.severity == pytest.approx(severity)
+    assert cause.assumed == assumed
 
 
 @pytest.mark.parametrize(
@@ -248,7 +249,8 @@ def test_drawn_orders_give_the_same_p_each_time() -> None:
 def test_a_cause_is_typical_values_evidence_and_score() -> None:
     cause = ranked(series("cpu_frequency", [10, 11, 19]), series("cpu_frequency", [5, 5.5, 9]), "host")
     assert (cause.base, cause.candidate, cause.family, cause.ticks) == (11, 5.5, "CPU clock", (3, 3))
-    assert (cause.p, cause.q, cause.severity, cause.agreement) == (pytest.approx(0.05), pytest.approx(0.05), 0.5, 1.0)
+    assert (cause.severity, cause.agreement) == (0.5, 1.0)
+    assert (cause.p, cause.q) == pytest.approx((0.05, 0.05))
     assert cause.score == pytest.approx(0.5 * 0.95)
 
 
