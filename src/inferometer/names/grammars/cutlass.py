@@ -15,7 +15,7 @@ from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
 from inferometer.names.reading import Grammar, ParsedName, arguments_of, last_word, split_template
 from inferometer.names.short_names import short, size
 
-_IS_FLASH = re.compile(r"(?:\w+::)?(?:enable_\w+<)?flash::(?!enable)|flash::enable_\w+<flash::")
+_IS_FLASH = re.compile(r"(?:\w+::)?(?:enable_\w+<)?flash::(?!enable)")
 _WRAPPERS = frozenset({"Kernel", "Kernel2", "device_kernel", "device_kernel_unordered"})
 _MAINLOOP = re.compile(r"Mainloop\w*<(?:(\d+)|[^<>,]*StageCount\w*<(\d+)>)")
 _SCHEDULE = re.compile(r"Kernel(?:PtrArray)?\w*?(Pingpong|Cooperative)")
@@ -35,7 +35,7 @@ _WIDE = frozenset({"bf16", "fp16", "fp32"})
 _NARROWEST = frozenset({"int4", "int2", "int1", "mxfp4", "nvfp4"})
 _PYTHON_TYPE = re.compile(r"tensorptr(bf16|f16|f32|tf32|f8E4M3FN|f8E5M2)gm")
 _PYTHON_TYPES = TYPES | {"f8E4M3FN": "fp8_e4m3", "f8E5M2": "fp8_e5m2"}
-_IS_COLLECTIVE = re.compile(r"all_?reduce|all_?gather|all_?to_?all|reduce_?scatter|OneshotLaunch", re.IGNORECASE)
+_IS_COLLECTIVE = re.compile(r"all_?reduce|all_?gather|all_?to_?all|reduce_?scatter", re.IGNORECASE)
 _IS_NARROW = re.compile(r"w\d{1,2}a\d{1,2}", re.IGNORECASE)  # the widths of weights and activations of a product
 _PYTHON_LIBRARIES: tuple[tuple[str, Library], ...] = (
     ("flashinfer", "flashinfer"), ("vllm", "vllm"), ("sgl_kernel", "sgl_kernel"), ("sglang", "sgl_kernel"),
