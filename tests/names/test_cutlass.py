@@ -82,6 +82,21 @@ def test_a_launcher_of_another_library_is_none_of_cutlass() -> None:
     assert decode("void mine::Kernel<cutlass::gemm::GemmShape<64, 64, 32> >(P)").library == "other"
 
 
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [
+        ("%s", "cutlass"),
+        ("void cutlass::Kernel<%s>(P)", "cutlass"),
+        ("void cutlass_cudnn::Kernel<%s>(P)", "cudnn"),
+    ],
+)
+def test_a_generated_name_is_read_bare_and_in_a_launcher_whose_namespace_tells_the_library(
+    name: str, library: str
+) -> None:
+    found = decode(name % "cutlass_80_tensorop_s16816gemm_64x32_16x6_nn")
+    assert (found.library, found.family, found.tile_n) == (library, "gemm", 32)
+
+
 @pytest.mark.parametrize("depth", [0, 1, 2, 4])
 def test_guards_of_the_architecture_are_taken_off(depth: int) -> None:
     guard = "vllm::enable_sm90_or_later<"
@@ -292,6 +307,16 @@ def test_attention_is_known_by_its_name_or_namespace(kind: str, family: str, wor
         "short_name": f"cutlass {words} {dtype_and_tile}",
     }  # fmt: skip
     assert rule(name) == ("CUTLASS attention template", "I")
+
+
+def test_attention_without_a_tile_has_no_head_size() -> None:
+    assert facts(KERNEL % "mine::FMHAKernel<int>") == {
+        "library": "cutlass", "family": "attention", "short_name": "cutlass fmha",
+    }  # fmt: skip
+
+
+def test_other_templates_have_an_architecture_too() -> None:
+    assert decode(KERNEL % "mine::SoftmaxKernel<cutlass::arch::Sm90>").arch == "sm90"
 
 
 def test_a_word_that_only_begins_like_mla_is_no_attention() -> None:
