@@ -27,16 +27,18 @@ if TYPE_CHECKING:
     from inferometer.analyses.timeline.timeline import find_timeline as find_timeline
     from inferometer.findings.engine import find_findings as find_findings
     from inferometer.formats.opening import import_trace as import_trace
-    from inferometer.formats.opening import open_trace as open  # noqa: F401  in __all__ by _WHERE
+    from inferometer.formats.opening import open_trace
     from inferometer.formats.source import Limits as Limits
     from inferometer.record.start import record as record
     from inferometer.record.start import step as step
-    from inferometer.reports.export import export_trace as export  # noqa: F401  likewise
+    from inferometer.reports.export import export_trace
     from inferometer.reports.html import render_html as render_html
     from inferometer.reports.markdown import render_markdown as render_markdown
     from inferometer.reports.views.view import json_of as json_of
     from inferometer.reports.views.view import remarks_of as remarks_of
     from inferometer.trace.trace import Trace as Trace
+
+    export, open = export_trace, open_trace
 
 __version__ = "0.1.0.dev0"
 
