@@ -20,7 +20,7 @@ from inferometer.record.recorder import Recording
 from inferometer.record.running import RUNNING
 from inferometer.record.start import record
 
-CPU = SimpleNamespace(__version__="2.13.0+cpu", version=SimpleNamespace(cuda=None, hip=None))
+CPU = SimpleNamespace(__version__="2.13.0+cpu", version=SimpleNamespace(cuda=None, hip=None), get_num_threads=lambda: 3)
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +58,7 @@ def test_parts_start_in_order_and_what_they_hold_back_is_written_when_they_stop(
     assert journal.facts.recorded == {"counters": True, "ops": True, "stacks": True}
     assert journal.facts.framework == "PyTorch"
     assert journal.facts.versions["torch"] == "2.13.0+cpu"
+    assert journal.facts.settings == {"torch threads": "3", "CUDA_LAUNCH_BLOCKING": "0"}
     assert journal.facts.processes[0].process == os.getpid()
     assert journal.facts.notes[0].startswith("Command: ")
 

@@ -83,7 +83,7 @@ def describe(facts: "Facts", recorded: dict[str, bool]) -> "Facts":
 
 
 def with_torch(facts: "Facts") -> "Facts":
-    """`facts` with PyTorch's versions, and the GPUs once the program has started them."""
+    """`facts` with PyTorch's versions and settings, and the GPUs once the program has started them."""
     torch: Any = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "version"):
         return facts
@@ -93,8 +93,21 @@ def with_torch(facts: "Facts") -> "Facts":
         facts,
         framework="PyTorch",
         versions={**facts.versions, **{name: version for name, version in versions.items() if version}},
+        settings={**facts.settings, **_settings(torch)},
         devices=(*facts.devices, *(each for each in _started_gpus(torch) if each.device not in known)),
     )
+
+
+def _settings(torch: Any) -> dict[str, str]:
+    """What the program's speed may hang on; nothing of what this PyTorch, or one half imported, can't tell."""
+    asked = {
+        "torch threads": "get_num_threads",
+        "float32 matmul precision": "get_float32_matmul_precision",
+        "deterministic algorithms": "are_deterministic_algorithms_enabled",
+    }
+    found = {name: str(getattr(torch, function)()) for name, function in asked.items() if hasattr(torch, function)}
+    blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0")
+    return found | ({"CUDA_LAUNCH_BLOCKING": blocking} if blocking in ("0", "1") else {})
 
 
 def _started_gpus(torch: Any) -> "list[Device]":

@@ -59,6 +59,7 @@ def combine_facts(
         clock_base_ns=min(bases, default=0) or None,
         recorded=_agreed_items("recorded", _in_all([each.recorded for each in about]), agreed),
         versions=_agreed_items("version", [each.versions for each in about], agreed),
+        settings=_agreed_items("setting", [each.settings for each in about], agreed),
         engine_metrics=_metrics(parts),
         notes=(*notes, *differing, *_notes(parts)),
         rank_files=tuple(sorted(files, key=lambda file: file.rank)),

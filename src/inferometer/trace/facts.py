@@ -62,8 +62,9 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `clock_base_ns`: add to a time of the tables to get ns since 1970; None when times are already absolute or the
     source doesn't say. `recorded`: what the profiler was asked to record (`shapes`, `stacks`, …); of our own recordings
-    also whether they `finished`. `versions`: driver and runtime versions under the source's names. `rank_files`: of a
-    folder of ranks, one per rank. `other_events`: of a file without launches, the number of events of each category
+    also whether they `finished`. `versions`: driver and runtime versions under the source's names. `settings`: what the
+    program had set that its speed may hang on (`torch threads`). `rank_files`: of a folder of ranks, one per rank.
+    `other_events`: of a file without launches, the number of events of each category
     that is not the host's: what the profiler recorded of a device instead. `redacted`: of a copy to share, how many
     different texts of each kind were blanked.
     """
@@ -83,6 +84,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     clock_base_ns: int | None = None
     recorded: dict[str, bool] = {}
     versions: dict[str, str] = {}
+    settings: dict[str, str] = {}
     engine_metrics: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
     rank_files: tuple[RankFile, ...] = ()

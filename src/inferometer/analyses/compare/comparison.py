@@ -21,11 +21,14 @@ from inferometer.analyses.compare.causes.metric_roles import ROLES
 from inferometer.analyses.compare.changes import Changes, find_changes
 from inferometer.analyses.compare.comparability import Comparable, check_comparable
 from inferometer.analyses.compare.families import FamilyLine, family_lines
+from inferometer.analyses.compare.host_time import NEEDED as FRAMES_NEEDED
+from inferometer.analyses.compare.host_time import HostTime, find_host_time
 from inferometer.analyses.compare.input_changes import NEEDED as INPUTS_NEEDED
 from inferometer.analyses.compare.input_changes import InputChange, find_input_change
 from inferometer.analyses.compare.phases import Pair, PhaseChanges, Sides, choose_leading, read_sides
+from inferometer.analyses.compare.setup_changes import SetupChange, find_setup_changes, telling_change
 from inferometer.analyses.compare.slowdown import find_slowdown
-from inferometer.analyses.compare.verdicts import Judged, Verdict, judge
+from inferometer.analyses.compare.verdicts import Judged, Program, Verdict, judge
 from inferometer.analyses.hardware.devices import device_of
 from inferometer.analyses.result import Result
 from inferometer.errors import InputError
@@ -43,6 +46,7 @@ NEEDED = {
     ),
     "calls": ("rank", "process", "thread", "start_ns", "dur_ns", "correlation_id"),
     "ops": INPUTS_NEEDED,
+    "frames": FRAMES_NEEDED,
     **{
         table: tuple(TABLES[table].schema)
         for table in ("spans", "steps", "totals", "function_times", "function_metrics", "counters")
@@ -59,7 +63,8 @@ class Comparison(Result):
 
     `sides`: where the steps of both runs come from. `phases`: each phase that both have, compared by itself, empty
     where phases aren't known. `changes` and all that follows from them are those of `leading`. `series`: of counters.
-    `inputs`: on what else most matrix products ran.
+    `inputs`: on what else most matrix products ran. `host`: where the host was in what the device waited longer, of a
+    step that is slower. `setup`: settings and versions that differ.
     """
 
     view: ClassVar[str] = "comparison"
@@ -80,10 +85,12 @@ class Comparison(Result):
     leading: PhaseChanges
     series: MatchedSeries
     inputs: InputChange | None = None
+    host: HostTime | None = None
+    setup: tuple[SetupChange, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
-        """One of seven."""
+        """One of eight."""
         return self.judged.verdict
 
     @property
@@ -126,6 +133,8 @@ class Comparison(Result):
             "phase": self.leading.pair.phase,
             "work": self.changes.work.as_json() if self.changes.work and not stops else None,
             "inputs": None if self.inputs is None else self.inputs.as_json(),
+            "setup": [change.as_json() for change in self.setup],
+            "host_time": None if self.host is None else self.host.as_json(),
             "phases": [] if stops else [one.as_json() for one in self.phases],
             "calibration": {"false_alarm_rate": self.calibration.rate, "halves": list(self.calibration.halves)},
             "not_measured": list(self.not_measured),
@@ -169,10 +178,13 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
     claimed = causes[0].score if causes else None
     calibration = calibrate(series.base, normal, rank, claimed)
     inputs = find_input_change(base, candidate) if has_times else None
+    host = find_host_time(base, candidate, leading) if slowdown.speed == "slower" else None
+    setup = find_setup_changes(base, candidate)
     if comparable.stops:
         judged = Judged("not comparable", comparable.why)
     else:
-        judged = _with_phase(judge(changes, slowdown, causes, calibration, inputs), leading, each)
+        program = Program(inputs, telling_change(setup, on_cpu=pair.candidate.is_on_cpu), host)
+        judged = _with_phase(judge(changes, slowdown, causes, calibration, program), leading, each)
         causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first
     return Comparison(
         base=base.facts.source,
@@ -186,6 +198,8 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
         not_measured=tuple(_not_measured(series)),
         series=series,
         inputs=inputs,
+        host=host,
+        setup=setup,
         base_losses=base.losses,
         candidate_losses=candidate.losses,
         losses=_together(base, candidate),

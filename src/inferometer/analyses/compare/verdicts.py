@@ -1,4 +1,4 @@
-"""What a comparison comes to: one of seven verdicts, and the sentence that says it first.
+"""What a comparison comes to: one of eight verdicts, and the sentence that says it first.
 
 A cause is named only where something slowed (the step, or the calls of one class of functions), the metric moved in its
 harmful direction beyond chance and beyond what halves of the normal run reach, and the functions that slowed are those
@@ -13,6 +13,7 @@ from inferometer.analyses.compare.causes.calibration import Calibration
 from inferometer.analyses.compare.causes.causes import Cause
 from inferometer.analyses.compare.changes import Changes
 from inferometer.analyses.compare.contributions import Contribution
+from inferometer.analyses.compare.host_time import HostTime
 from inferometer.analyses.compare.input_changes import InputChange
 from inferometer.analyses.compare.sampling_units import IDLE, REMAINDERS, REST
 from inferometer.analyses.compare.slowdown import Slowdown, has_few_steps, median_ratio
@@ -33,7 +34,7 @@ from inferometer.units import format_duration, format_sample
 
 Verdict = Literal[
     "cause named", "software change", "no difference", "improvement", "not comparable", "too few samples",
-    "cause not measured",
+    "host time", "cause not measured",
 ]  # fmt: skip
 _NAMED = 3
 _SOFTWARE = ("new", "gone", "renamed", "fused", "split")
@@ -49,12 +50,24 @@ class Judged:
     claimed: Cause | None = None
 
 
+@dataclass(frozen=True)
+class Program:
+    """What is known to differ of the program itself, besides its functions.
+
+    `inputs`: of its matrix products. `setting`: a sentence about one that makes it slower. `host`: where its time grew.
+    """
+
+    inputs: InputChange | None = None
+    setting: str | None = None
+    host: HostTime | None = None
+
+
 def judge(
     changes: Changes,
     slowdown: Slowdown,
     causes: Sequence[Cause],
     calibration: Calibration,
-    inputs: InputChange | None = None,
+    program: Program | None = None,
 ) -> Judged:
     """The verdict over two runs of comparable work.
 
@@ -63,8 +76,9 @@ def judge(
         slowdown: What slowed.
         causes: Metrics that moved, ranked.
         calibration: How high they score where nothing is wrong.
-        inputs: On what else the candidate's matrix products ran.
+        program: What else is different of the program.
     """
+    program = program or Program()
     if not slowdown.has_times:
         return _of_counters_alone(causes, calibration)
     claimed = next((cause for cause in causes if _is_claimable(cause, calibration, MIN_SEVERITY)), None)
@@ -72,8 +86,10 @@ def judge(
     software = _software(changes, slowdown)
     if slowdown.speed == "slower" and _is_more_work(changes):
         return Judged("software change", f"{slowed} {_work(changes) or _more_called(changes)}")
-    if inputs is not None and slowdown.may_be_slower:
-        return Judged("software change", f"{slowed} {inputs.in_words()}")
+    if program.inputs is not None and slowdown.may_be_slower:
+        return Judged("software change", f"{slowed} {program.inputs.in_words()}")
+    if program.setting is not None and slowdown.speed == "slower":
+        return Judged("software change", f"{slowed} {program.setting}")
     if slowdown.speed == "uneven":
         return Judged("too few samples", _uneven(changes))
     if claimed is not None and slowdown.shows(claimed.cause_class):
@@ -86,13 +102,16 @@ def judge(
         suspect = next((cause for cause in causes if cause.severity >= MIN_SEVERITY_ALONE), None)
         if suspect is not None and slowdown.speed != "faster" and (has_few_steps(changes) or not suspect.has_ticks):
             return _too_few(slowed, suspect)  # a large change whose effect so few samples may hide
-        return _not_slower(changes, slowdown, software, inputs)
+        return _not_slower(changes, slowdown, software, program)
     likely = next((cause for cause in causes if _is_likely(cause)), None)
     if likely is not None and not likely.has_ticks:
         return _too_few(slowed, likely)
     if software:
         return Judged("software change", f"{slowed} {software}")
-    why = f"{slowed} {_idle(changes)}".rstrip()
+    idle = _idle(changes)
+    if idle and program.host is not None and program.host.is_found:
+        return Judged("host time", f"{slowed} {idle}: {program.host.in_words()}.")
+    why = f"{slowed} {idle}: look at the host." if idle else slowed
     return Judged("cause not measured", f"{why} Nothing that was measured in both runs explains it.")
 
 
@@ -102,7 +121,7 @@ def _idle(changes: Changes) -> str:
     if idle <= MIN_SOFTWARE * changes.step_delta_ns or changes.step_delta_ns <= 0:
         return ""
     whole = format_duration(changes.step_delta_ns)
-    return f"Of {whole} more per step the device runs nothing in {format_duration(idle)}: look at the host."
+    return f"Of {whole} more per step the device runs nothing in {format_duration(idle)}"
 
 
 def _too_few(slowed: str, cause: Cause) -> Judged:
@@ -136,16 +155,17 @@ def _uneven(changes: Changes) -> str:
     return f"The mean step is longer: {_times(changes)}; {medians}. A few steps are: `inferometer steps` shows which."
 
 
-def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, inputs: InputChange | None) -> Judged:
+def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, program: Program) -> Judged:
     times = _times(changes)
+    inputs = program.inputs.in_words() if program.inputs else None
     if slowdown.speed == "faster":
-        why = _work(changes) or (inputs.in_words() if inputs else "")
+        why = _work(changes) or inputs or program.setting or ""
         return Judged("improvement", f"The step is faster: {times}. {why}".rstrip())
     if slowdown.speed == "unknown" or (has_few_steps(changes) and not _is_tight(changes)):
         more = f"record more than {MIN_CYCLES} in each run"
         return Judged("too few samples", f"Too few steps to tell noise from change, {more}: {times}.")
     if software or inputs:
-        return Judged("software change", f"{_as_before(changes)}. {software or (inputs and inputs.in_words())}")
+        return Judged("software change", f"{_as_before(changes)}. {software or inputs}")
     return Judged("no difference", f"{_as_before(changes)}.")
 
 

@@ -59,6 +59,8 @@ _FAMILY_FIELDS = (
 
 def _facts(found: Comparison) -> Sequence[tuple[str, str]]:
     lines = [("Verdict", f"{found.verdict}. {found.judged.why}"), ("Base", found.base), ("Candidate", found.candidate)]
+    if found.setup:
+        lines.append(("Set-up", f"{', '.join(change.in_words() for change in found.setup)}."))
     steps = found.sides.found_in_words()
     return [*lines, ("Steps", steps)] if steps else lines
 

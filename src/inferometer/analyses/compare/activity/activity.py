@@ -57,6 +57,18 @@ BLOCKS_SCHEMA = pl.Schema(
     }
 )
 ORDER = pl.Schema({"strand": pl.Int64, "function": pl.String})
+GAPS = pl.Schema(
+    {
+        "cycle": pl.Int64,
+        "process": pl.Int64,
+        "rank": pl.Int64,
+        "device": pl.String,
+        "after": pl.String,
+        "before": pl.String,
+        "start_ns": pl.Int64,
+        "end_ns": pl.Int64,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,8 @@ class Activity:
     `blocks`: where a window of launches has no cycles, each function's launches in stretches of equal numbers, with
     the classes `idle` and `overlap` for the gaps and overlaps before its launches.
     `order`: a sample of the launches of one lane in order; a strand is one stretch of one stream.
+    `gaps`: of launches in cycles, when each lane ran nothing, between which functions; of a lane's first, `after` is
+    null. Those of a cycle and lane add up to its `idle_ns`.
     """
 
     functions: pl.DataFrame
@@ -78,6 +92,7 @@ class Activity:
     basis: Basis = "none"
     blocks: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=BLOCKS_SCHEMA))
     order: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ORDER))
+    gaps: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GAPS))
     notes: tuple[str, ...] = ()
 
     @property

@@ -21,6 +21,7 @@ from inferometer.analyses.compare.activity.activity import (
     BLOCKS_SCHEMA,
     CYCLES,
     FUNCTIONS,
+    GAPS,
     LANE,
     ORDER,
     Activity,
@@ -49,7 +50,8 @@ _UNCALLED = (
 class LaunchedRun:
     """The launches of a run, placed in steps.
 
-    `work`: by lane and start, with `lane`, `cycle` (null in no step), `phase`, `gap_ns` and `overlap_ns`.
+    `work`: by lane and start, with `lane`, `cycle` (null in no step), `phase`, `gap_ns`, `after` which launch the gap
+    is, and `overlap_ns`.
     `left_out`: `lane` and `cycle` of steps that count as partial. `classes`: `function` and `cls`.
     """
 
@@ -86,6 +88,7 @@ class LaunchedRun:
             basis="launches",
             blocks=pl.DataFrame(schema=BLOCKS_SCHEMA) if has_cycles else _blocks(main, classes, shortest),
             order=_order(inside),
+            gaps=_gaps(main, main_of) if has_cycles else pl.DataFrame(schema=GAPS),
             notes=tuple(_notes(self.work.height, outside, lanes.height - kept.height)),
         )
 
@@ -187,7 +190,17 @@ def _with_gaps(launches: pl.DataFrame) -> pl.DataFrame:
     return launches.with_columns(before.alias("open_until")).with_columns(
         (start - pl.col("open_until")).clip(lower_bound=0).fill_null(0).alias("gap_ns"),
         (pl.col("dur_ns") - fresh).alias("overlap_ns"),
+        pl.col("kernel").shift(1).over("lane").alias("after"),
     )
+
+
+def _gaps(work: pl.DataFrame, lanes: pl.DataFrame) -> pl.DataFrame:
+    """When the lanes ran nothing, and between which functions."""
+    gaps = work.filter(pl.col("gap_ns") > 0).select(
+        "cycle", "lane", "after", pl.col("kernel").alias("before"),
+        (pl.col("start_ns") - pl.col("gap_ns")).alias("start_ns"), pl.col("start_ns").alias("end_ns"),
+    )  # fmt: skip
+    return filled(gaps.join(lanes, on="lane"), GAPS)
 
 
 def _functions(
