@@ -141,6 +141,9 @@ def test_a_measured_file_is_replaced_only_by_force(tmp_path: Path, capsys: pytes
     assert (code, out) == (3, "")
     assert "already exists" in err
     assert mine.read_text("utf-8") == "precious"
+    assert "is no device file" in run(*words, "--force", capsys=capsys)[2]
+    assert mine.read_text("utf-8") == "precious"
+    mine.write_text('{"name": "old", "vendor": "me"}', "utf-8")
     code, out, _ = run(*words, "--force", "--json", capsys=capsys)
     assert code == 0
     printed = json.loads(out)

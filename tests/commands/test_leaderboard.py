@@ -79,6 +79,6 @@ def test_what_can_t_be_done_is_refused(
 
 def test_force_replaces_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "page.md"
-    out.write_text("old", "utf-8")
+    out.write_text("# old", "utf-8")
     assert run("leaderboard", "-o", out, "--force", capsys=capsys)[0] == 0
-    assert not out.read_text("utf-8").startswith("old")
+    assert not out.read_text("utf-8").startswith("# old")

@@ -103,6 +103,6 @@ def test_what_can_t_be_done_is_refused_before_reading(
 
 def test_force_replaces_a_page(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = trace_file.with_name("run.md")
-    out.write_text("old", "utf-8")
+    out.write_text("# old", "utf-8")
     assert run("report", trace_file, "-o", out, "--force", capsys=capsys)[0] == 0
     assert "old" not in out.read_text("utf-8")

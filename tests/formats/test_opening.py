@@ -1,5 +1,6 @@
 """Opening by name: what may be asked for, and how a mistake is reported."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,13 @@ def test_the_package_shows_its_names_and_no_others() -> None:
 
 def test_formats_are_looked_for_once() -> None:
     assert base.known_formats()["kineto"] is base.known_formats()["kineto"]
+
+
+def test_a_store_that_a_killed_process_had_set_aside_is_pointed_to(tmp_path: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    aside = tmp_path / f".a.ifm.{dead.pid}.old"
+    aside.mkdir()
+    with pytest.raises(InputError, match="No such file or directory") as error:
+        inferometer.open(tmp_path / "a.ifm")
+    assert f"What a killed process was about to replace is in {aside}: rename it." in str(error.value)

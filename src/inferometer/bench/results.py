@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from inferometer.errors import FormatError, InputError
+from inferometer.new_files import FileKind
 
 FORMAT = "inferometer-bench"
 VERSION = 1
@@ -166,6 +167,9 @@ class Run(_Part, frozen=True, kw_only=True):
     conditions: Conditions = Conditions()
     format: str = FORMAT
     version: int = VERSION
+
+
+RUN_FILE = FileKind("file of results", lambda head: head.startswith(b"{") and b'"inferometer"' in head)
 
 
 def encode_run(run: Run) -> bytes:

@@ -171,10 +171,10 @@ def _write(found: "PathComparison", page: tuple[str, str], *, force: bool) -> tu
     command = _command()
     apart = compare_paths(found.measured, pool_layers=False) if found.is_pooled else None
     if form == "markdown":
-        write_page(place, render_text_of(found, apart, command=command), force=force)
+        write_page(place, render_text_of(found, apart, command=command), form, force=force)
         return ()
     made = render_page_of(found, apart, command=command)
-    write_page(place, made.html, force=force)
+    write_page(place, made.html, form, force=force)
     return made.left_out
 
 

@@ -50,10 +50,8 @@ def run(
     output = output or _usual_output(to, tables)
     if output == _STDOUT:
         _check_stdout(to, tables, out)
-    from inferometer.reports.new_files import check_place
-
     if output != _STDOUT:
-        check_place(Path(output), force=force)  # before a large file is read in vain
+        _check_place(Path(output), to, force=force)
     trace = source.open(set(tables) or None, rank=rank)
 
     from inferometer.reports.export import export_trace, write_export
@@ -68,6 +66,14 @@ def run(
         exported = export_trace(trace, output, to=to, tables=tables or None, redact=redact, force=force)
         _show(exported, out)
     _show_losses(exported)
+
+
+def _check_place(path: Path, to: str, *, force: bool) -> None:
+    """Before a large file is read in vain."""
+    from inferometer.new_files import check_place
+    from inferometer.reports.export import kind_of
+
+    check_place(path, force=force, kind=kind_of(to, path))
 
 
 def _usual_output(to: str, tables: tuple[str, ...]) -> str:

@@ -74,13 +74,19 @@ def _measure(how: _Measuring) -> "Result":
     from inferometer.analyses.hardware.measured import describe_measured
     from inferometer.commands.options.progress import working
     from inferometer.formats.source import printable
-    from inferometer.hardware.measure.measure import encode_device, file_name, find_subject, measure_subject
+    from inferometer.hardware.measure.measure import (
+        DEVICE_FILE,
+        encode_device,
+        file_name,
+        find_subject,
+        measure_subject,
+    )
     from inferometer.hardware.measure.timing import FULL, QUICK
-    from inferometer.reports.new_files import NewFile
+    from inferometer.new_files import NewFile
 
     subject = find_subject(how.on)
     path = Path(how.output or file_name(subject))
-    place = NewFile(path, force=how.force)  # refuses before the time is spent
+    place = NewFile(path, force=how.force, kind=DEVICE_FILE)  # refuses before the time is spent
     with working() as tell:
         measured = measure_subject(
             subject, QUICK if how.quick else FULL, tell=lambda fact: tell(f"a measurement: {name_fact(fact)}")

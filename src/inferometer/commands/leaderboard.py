@@ -86,7 +86,7 @@ class _Page:
         self.place, self.form, self.title, self.force = place, form, title, force
 
     def write(self, text: str) -> None:
-        write_page(self.place, text, force=self.force)
+        write_page(self.place, text, self.form, force=self.force)
 
     def command(self, *words: str) -> str:
         """What makes the page again, without the folders of this machine."""

@@ -65,7 +65,7 @@ def run(
         blocks = build_blocks(look, on_progress=lambda name: say(f"the section {name}"))
         say("the page")
         text, left_out = _render(blocks, title, to)
-    write_page(output, text, force=force)
+    write_page(output, text, to, force=force)
     if output != STDOUT:
         _show(output, to, blocks, left_out, out)
     warn_left_out(left_out)

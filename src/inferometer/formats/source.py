@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import BinaryIO, Protocol, Self
 
 from inferometer.errors import FormatError, InputError
+from inferometer.new_files import set_aside
 
 HEAD_BYTES = 1 << 16
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -142,7 +143,9 @@ class Source:
             return Stream(self.path.open("rb", buffering=0), self.name, size, self.limits, self._progress)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            raise InputError(f"{self.name}: {why}", hint="Check the path and its permissions.") from error
+            aside = set_aside(self.path) if isinstance(error, FileNotFoundError) else None
+            left = f"What a killed process was about to replace is in {aside}: rename it." if aside else None
+            raise InputError(f"{self.name}: {why}", hint=left or "Check the path and its permissions.") from error
 
 
 def printable(path: str) -> str:

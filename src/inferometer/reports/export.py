@@ -4,6 +4,7 @@ Files and folders appear whole or not at all. What a form has no place for is co
 silently.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ from msgspec.structs import replace
 
 from inferometer.errors import InputError, UnknownName
 from inferometer.formats.source import printable
+from inferometer.new_files import ANY, FileKind, NewFile, NewFolder, begins_with
 from inferometer.reports.chrome.document import find_ranks, write_chrome
-from inferometer.reports.new_files import NewFile, NewFolder
 from inferometer.reports.perfetto.packets import write_perfetto
 from inferometer.reports.redacted import redact_trace
 from inferometer.reports.table_files import ABOUT, write_about, write_csv, write_parquet
@@ -88,7 +89,7 @@ def export_trace(
     rows = _rows_to_write(trace, to, tables)
     chosen = _only(trace, rows, redact=redact)
     if to == "perfetto":
-        files = [_one_file(path, force, lambda file: write_perfetto(chosen, file))]
+        files = [_one_file(path, to, force, lambda file: write_perfetto(chosen, file))]
     elif to == "chrome":
         files = _chrome(chosen, path, force)
     elif path.name.endswith((".csv", ".csv.gz", ".parquet")):
@@ -158,8 +159,35 @@ def _exported(trace: Trace, to: str, files: list[ExportedFile], rows: Rows) -> E
     )
 
 
-def _one_file(path: Path, force: bool, write: Any) -> ExportedFile:
-    with NewFile(path, force=force) as place:
+def kind_of(to: str, path: Path) -> FileKind:
+    """What a file of this form and name replaces: another one of it; of a folder's name nothing is known."""
+    if to in TABLE_FORMS and not path.name.endswith((".csv", ".csv.gz", ".parquet")):
+        return ANY
+    if path.name.endswith(".gz"):
+        return begins_with("gzip file", b"\x1f\x8b")
+    return {
+        "perfetto": begins_with("Perfetto trace", b"\x0a"),
+        "chrome": FileKind("Chrome trace", _is_chrome),
+        "parquet": begins_with("Parquet file", b"PAR1"),
+        "csv": FileKind("table as CSV", _is_table),
+    }[to]
+
+
+def _is_chrome(head: bytes) -> bool:
+    return head.lstrip()[:1] in (b"{", b"[") and any(
+        word in head for word in (b'"schemaVersion"', b'"traceEvents"', b'"ph"')
+    )
+
+
+def _is_table(head: bytes) -> bool:
+    """Whether the first line holds names of columns that tables have, and no others."""
+    known = {column for table in ALL_TABLES for column in TABLES[table].schema}
+    names = head.split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r").split(",")
+    return all(re.sub("_[xyz]$", "", name) in known for name in names)
+
+
+def _one_file(path: Path, to: str, force: bool, write: Any) -> ExportedFile:
+    with NewFile(path, force=force, kind=kind_of(to, path)) as place:
         with _opened(place, packed=path.name.endswith(".gz")) as file:
             rows = write(file)
         if not rows:
@@ -171,7 +199,7 @@ def _one_file(path: Path, force: bool, write: Any) -> ExportedFile:
 def _chrome(trace: Trace, path: Path, force: bool) -> list[ExportedFile]:
     ranks = find_ranks(trace)
     if len(ranks) == 1:
-        return [_one_file(path, force, lambda file: write_chrome(trace, {ranks[0]: file})[ranks[0]])]
+        return [_one_file(path, "chrome", force, lambda file: write_chrome(trace, {ranks[0]: file})[ranks[0]])]
     if path.name.endswith((".json", ".gz")):
         raise InputError(
             f"{path}: the trace has {len(ranks)} ranks, a Chrome trace one", hint="Name a folder: -o FOLDER."
@@ -193,8 +221,8 @@ def _one_table(trace: Trace, path: Path, to: str, force: bool) -> ExportedFile:
         )
     ((table, frame),) = trace.tables.items()
     if to == "csv":
-        return _one_file(path, force, lambda file: {table: write_csv(frame, file)})
-    with NewFile(path, force=force) as place:
+        return _one_file(path, to, force, lambda file: {table: write_csv(frame, file)})
+    with NewFile(path, force=force, kind=kind_of(to, path)) as place:
         rows = write_parquet(frame, place)
         size = place.stat().st_size
     return ExportedFile(printable(str(path)), {table: rows}, size)

@@ -1,9 +1,8 @@
 """Writes a store: Parquet files and their manifest, in a folder that takes its place when it is whole."""
 
+import errno
 import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,15 +11,18 @@ from isal import isal_zlib
 from msgspec.structs import replace
 
 from inferometer.errors import FormatError, InputError
+from inferometer.new_files import NewFolder
 from inferometer.trace.facts import Facts, without_folders
 from inferometer.trace.losses import Losses, Severity
 
-SCHEMA = (1, 6)  # 1.1: `rank` in the tables of the host; 1.2: in all tables; 1.3: `unit` in `function_metrics`;
-# 1.4: times of steps may be null; 1.5: the table `graph_nodes`; 1.6: `collectives`
+SCHEMA = (1, 7)  # 1.1: `rank` in the tables of the host; 1.2: in all tables; 1.3: `unit` in `function_metrics`;
+# 1.4: times of steps may be null; 1.5: the table `graph_nodes`; 1.6: `collectives`;
+# 1.7: `settings` in the facts
 MARK = "inferometer-trace"
 MANIFEST = "facts.json"
 MOST_FILES = 100_000  # of one table: the names have five digits
 _READ_BYTES = 1 << 20
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 class StoredTable(msgspec.Struct):
@@ -132,38 +134,26 @@ def replace_manifest(folder: Path, text: bytes) -> None:
     new.replace(folder / MANIFEST)
 
 
-class StoreFolder:
-    """A folder next to `path` that becomes `path` when the block ends without an error, and vanishes otherwise."""
+class StoreFolder(NewFolder):
+    """A folder next to `path` that becomes `path` when the block ends without an error, and vanishes otherwise.
+
+    With `force` it replaces a store, and nothing else.
+    """
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
         check_name(path)
-        self._path = path
-        place = path.absolute()
-        self._work = place.parent / f".{place.name}.{os.getpid()}.part"
-        with _writing(path):
-            if path.is_symlink():
-                raise InputError(f"{path}: is a link; it is not replaced", hint="Give another name.")
-            if path.exists() and not force:
-                raise InputError(f"{path}: already exists", hint="Give another name, or --force to replace it.")
-            if path.exists() and not is_store(path):
-                raise InputError(f"{path}: exists and is not a store; it is not replaced", hint="Give another name.")
-            if not place.parent.is_dir():
-                raise InputError(f"{path.parent}: no such folder", hint="Make it first.")
+        super().__init__(path, ours=lambda _: True, force=force)
 
-    def __enter__(self) -> Path:
-        with _writing(self._path):
-            shutil.rmtree(self._work, ignore_errors=True)
-            self._work.mkdir()
-        return self._work
+    def _check(self) -> None:
+        if self._path.exists() and not is_store(self._path):
+            raise InputError(f"{self._path}: exists and is not a store; it is not replaced", hint="Give another name.")
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            shutil.rmtree(self._work, ignore_errors=True)
-            return
-        with _writing(self._path):
-            if self._path.exists():
-                shutil.rmtree(self._path)
-            self._work.rename(self._path)
+    def _is_of_writing(self, error: OSError) -> bool:
+        return error.errno in _NO_ROOM  # others may be of what is read
+
+    def _refusal(self, error: OSError | ValueError) -> InputError:
+        why = error.strerror if isinstance(error, OSError) else error
+        return InputError(f"{self._path}: no store can be made there: {why}", hint="Give another name.")
 
 
 def check_name(path: Path) -> None:
@@ -172,15 +162,6 @@ def check_name(path: Path) -> None:
         str(path).encode()
     except UnicodeEncodeError as error:
         raise InputError(f"{str(path)!r}: a store's name must be text in UTF-8", hint="Give another name.") from error
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path}: no store can be made there: {why}", hint="Give another name.") from error
 
 
 def checksum_of(file: Path) -> int:

@@ -277,13 +277,13 @@ def _software(changes: Changes, slowdown: Slowdown) -> str | None:
     """What of the program changed: functions came or went, are called more often, or one slowed apart from its class.
 
     They must explain most of a slower step; of one that is as long as before, functions must have become longer by
-    more than noise of the step.
+    more than noise of the step. On a CPU functions that only became slower say nothing: whatever else runs there slows
+    some more than others.
     """
     lines = [line for line in changes.changed if line.added and line.cls not in REMAINDERS]
+    apart = ("more calls",) if slowdown.on_cpu else ("slower", "more calls")
     moved = [
-        line
-        for line in lines
-        if line.kind in _SOFTWARE or (line.kind in ("slower", "more calls") and line.cls not in slowdown.classes)
+        line for line in lines if line.kind in _SOFTWARE or (line.kind in apart and line.cls not in slowdown.classes)
     ]
     grown = sum(line.delta_ns for line in moved)
     enough = MIN_SOFTWARE * changes.step_delta_ns if slowdown.speed == "slower" else MIN_GROWTH * changes.base_step_ns

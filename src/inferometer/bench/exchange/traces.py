@@ -26,6 +26,7 @@ from inferometer.bench.exchange.evaluations import evaluate_result
 from inferometer.bench.exchange.schema import Definition, Drawn, Random, Safetensors, Trace, Workload
 from inferometer.bench.results import Run, ShapeResult
 from inferometer.errors import InputError
+from inferometer.new_files import NewFile
 from inferometer.operators import require_operator
 
 _NAMESPACE = uuid.UUID("0c9f3d5e-2f43-5c0e-9e35-6b1c7f3e8a52")
@@ -68,7 +69,8 @@ def write_exchange(run: Run, folder: Path, *, force: bool, sources: Mapping[str,
                 raise InputError(f"{path} is there already", hint="Give --force, or a new folder for each run.")
         for path, data in found.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            with NewFile(path, force=True) as place:
+                place.write_bytes(data)
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror}") from error
     return list(found)

@@ -113,19 +113,20 @@ class BenchOptions:
 
     def check_places(self) -> None:
         """Refuse what can't be written, before time is spent."""
-        from inferometer.reports.new_files import check_place
+        from inferometer.bench.results import RUN_FILE
+        from inferometer.new_files import check_place
 
         if self.output is not None:
-            check_place(Path(self.output), force=self.force)
+            check_place(Path(self.output), force=self.force, kind=RUN_FILE)
 
     def write(self, found: "Evaluation", candidate: Path | None) -> dict[str, Any]:
         """The files that were asked for; what was written, for programs."""
-        from inferometer.bench.results import encode_run
-        from inferometer.reports.new_files import NewFile
+        from inferometer.bench.results import RUN_FILE, encode_run
+        from inferometer.new_files import NewFile
 
         written: dict[str, Any] = {}
         if self.output is not None:
-            with NewFile(Path(self.output), force=self.force) as place:
+            with NewFile(Path(self.output), force=self.force, kind=RUN_FILE) as place:
                 place.write_bytes(encode_run(found.run))
             written["output"] = self.output
         if self.export is not None:

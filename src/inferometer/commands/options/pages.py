@@ -2,11 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from inferometer.commands.base import Output, ReaderLeft
+
+if TYPE_CHECKING:
+    from inferometer.new_files import FileKind
 
 STDOUT = "-"
 _FORMS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown"}
@@ -35,20 +38,27 @@ def check_output(output: str, to: str, *, force: bool, out: Output) -> None:
         if to == "html" and sys.stdout.isatty():
             raise click.UsageError("the page is no text to read: name a file with -o, or pipe it on.")
         return
-    from inferometer.reports.new_files import check_place
+    from inferometer.new_files import check_place
 
-    check_place(Path(output), force=force)
+    check_place(Path(output), force=force, kind=_kind(to))
 
 
-def write_page(output: str, text: str, *, force: bool) -> None:
+def write_page(output: str, text: str, to: str, *, force: bool) -> None:
     """To standard output, or to a file that is whole or not there."""
     if output == STDOUT:
         _write_stdout(text)
         return
-    from inferometer.reports.new_files import NewFile
+    from inferometer.new_files import NewFile
 
-    with NewFile(Path(output), force=force) as place:
+    with NewFile(Path(output), force=force, kind=_kind(to)) as place:
         place.write_bytes(text.encode())
+
+
+def _kind(to: str) -> "FileKind":
+    """What a page replaces: another page of its form."""
+    from inferometer.new_files import begins_with
+
+    return begins_with("Markdown page", b"# ") if to == "markdown" else begins_with("HTML page", b"<!doctype html")
 
 
 def describe_page(output: str, to: str, left_out: tuple[str, ...]) -> dict[str, Any]:

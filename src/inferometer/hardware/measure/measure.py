@@ -22,6 +22,7 @@ from inferometer.hardware.device import Device, Quantity, unit_of
 from inferometer.hardware.known import devices, find_device
 from inferometer.hardware.measure.subject import Subject, Task, make_device
 from inferometer.hardware.measure.timing import FULL, Effort, Job, Samples, take_samples
+from inferometer.new_files import FileKind
 
 _PLACE = re.compile(r"cpu|gpu(?::(?P<index>[0-9]{1,4}))?")
 _DIGITS = 6  # of a measured value: more would pretend
@@ -120,6 +121,9 @@ def measure_subject(
     _drop_slow_cache(found, missing)
     known = _find_known(subject, devices() if among is None else among)
     return Measured(subject, _put_together(subject, known, found, date), known, tuple(found), missing, date)
+
+
+DEVICE_FILE = FileKind("device file", lambda head: head.startswith(b"{") and b'"vendor"' in head)
 
 
 def encode_device(device: Device) -> bytes:
