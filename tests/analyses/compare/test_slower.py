@@ -1,10 +1,12 @@
 """When a run counts as slower: by its mean and its median, and what is reported where they disagree."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.analyses.compare.run_traces import GEMM, LAYER, kernel_run
 from tests.traces import trace_of
 
 from inferometer import Trace
@@ -86,3 +88,20 @@ def _agrees(found: Comparison) -> bool:
     if "as long as before" in text or "not slower" in text:
         return low <= 1 <= high or abs((found.changes.step_ratio or 0.0) - 1) < 0.005
     return not ("slower" in text or "longer" in text) or low > 1
+
+
+@pytest.mark.parametrize(("device", "verdict"), [("gpu:0", "software change"), ("cpu", "cause not measured")])
+def test_a_function_that_only_became_slower_is_no_change_of_software_on_a_cpu(device: str, verdict: str) -> None:
+    """One of six kernels takes twice as long: on a GPU that is the kernel, on a CPU whatever else ran there."""
+    layer = [(name, dur_ns * (2 if name == GEMM else 1)) for name, dur_ns in LAYER]
+    found = compare(kernel_run(seed=0, device=device), kernel_run(layer, seed=1, device=device))
+    assert found.verdict == verdict
+
+
+def test_what_became_of_functions_is_named_without_those_in_both() -> None:
+    fused = [("qkv_kernel", 9_000), ("flash_kernel", 7_000), (GEMM, 20_000), ("silu_mul_kernel", 9_000)]
+    found = compare(kernel_run(seed=0), kernel_run(fused, seed=1))
+    assert found.verdict == "software change"
+    assert re.search(
+        r"One function differs: .* became silu mul kernel \(triton\) \((?:fused|renamed)\)", found.judged.why
+    )

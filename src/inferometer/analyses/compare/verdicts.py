@@ -37,7 +37,8 @@ Verdict = Literal[
     "host time", "cause not measured",
 ]  # fmt: skip
 _NAMED = 3
-_SOFTWARE = ("new", "gone", "renamed", "fused", "split")
+_REPLACED = ("renamed", "fused", "split")
+_SOFTWARE = ("new", "gone", *_REPLACED)
 _WORDS = {"host": "host functions", "compute": "compute kernels", "transfer": "copies", "collective": "collectives"}
 
 
@@ -97,6 +98,8 @@ def judge(
             return Judged("cause named", f"{slowed} {_sentence(claimed)}", claimed)
         return _too_few(slowed, claimed)
     if slowdown.speed == "unclear" and not slowdown.classes:
+        if software:
+            return Judged("software change", f"{_as_before(changes)}. {software}")
         return Judged("too few samples", f"{_as_before(changes)}. Record more steps.")
     if not slowdown.may_be_slower:
         suspect = next((cause for cause in causes if cause.severity >= MIN_SEVERITY_ALONE), None)
@@ -294,4 +297,13 @@ def _software(changes: Changes, slowdown: Slowdown) -> str | None:
         return f"{replaced}, which adds {format_duration(grown)} per step."
     largest = max(moved, key=lambda line: abs(line.delta_ns))
     few = "One function differs" if len(moved) == 1 else f"{len(moved)} functions differ, the largest"
-    return f"{few}: {decode(largest.name).short_name} ({largest.kind}), {format_duration(largest.delta_ns)} per step."
+    return f"{few}: {_what_became(largest)}, {format_duration(largest.delta_ns)} per step."
+
+
+def _what_became(line: Contribution) -> str:
+    """A function and its kind of change; of several that became others, both sides without those in both."""
+    if line.kind not in _REPLACED:
+        return f"{decode(line.name).short_name} ({line.kind})"
+    before, after = (dict.fromkeys(decode(name).short_name for name in names) for names in line.of)
+    gone, new = ([name for name in each if name not in other] for each, other in ((before, after), (after, before)))
+    return f"{_listed(gone or [*before])} became {_listed(new or [*after])} ({line.kind})"
