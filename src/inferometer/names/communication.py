@@ -1,8 +1,9 @@
 """Which kernels move data between devices, and by which collective, recognised from their names.
 
-Sources: the public kernels of NCCL and RCCL, MSCCL and MSCCL++, NVSHMEM, PyTorch's symmetric memory, vLLM, SGLang and
-aiter (custom and quick all-reduce), TensorRT-LLM and FlashInfer (one-shot, two-shot, Lamport, fused with a norm),
-DeepEP, UCCL, MoRI and pplx (expert parallelism), Transformer Engine's userbuffers.
+Sources: XLA's operations (`all-reduce-start.1`), the public kernels of NCCL and RCCL, MSCCL and MSCCL++, NVSHMEM,
+PyTorch's symmetric memory, vLLM, SGLang and aiter (custom and quick all-reduce), TensorRT-LLM and FlashInfer (one-shot,
+two-shot, Lamport, fused with a norm), DeepEP, UCCL, MoRI and pplx (expert parallelism), Transformer Engine's
+userbuffers.
 
 Only the function's own name counts, not its template arguments and parameters: a reduction over `AllReduceParams` is
 no all-reduce. What fuses a collective into a matrix multiplication keeps the matrix units busy and stays compute; so do
@@ -30,10 +31,12 @@ _LIBRARIES = re.compile(
 )
 _COLLECTIVES: tuple[tuple[Collective, str], ...] = (
     # A Lamport exchange marks arrival in the data itself.
-    ("all_to_all", r"all_?to_?all|a2a|(?:deep_ep|uccl|mori|pplx|node(?:_ll)?)\b.*(?:dispatch|combine)"),
-    ("all_gather", r"all_?gather|\bfcollect_on_stream"),
-    ("reduce_scatter", r"reduce_?scatter(?!_elementwise)"),
-    ("all_reduce", r"all_?reduce|cross_device_reduce|lamport|quick_?reduce|\brdxn_on_stream"),
+    ("all_to_all", r"all[_-]?to[_-]?all|a2a|(?:deep_ep|uccl|mori|pplx|node(?:_ll)?)\b.*(?:dispatch|combine)"),
+    ("all_gather", r"all[_-]?gather|\bfcollect_on_stream"),
+    ("reduce_scatter", r"reduce[_-]?scatter(?!_elementwise)"),
+    ("broadcast", r"^collective-broadcast"),
+    ("send_recv", r"^collective-permute"),
+    ("all_reduce", r"all[_-]?reduce|cross_device_reduce|lamport|quick_?reduce|\brdxn_on_stream"),
 )
 _OF_LIBRARIES: tuple[tuple[Collective, str], ...] = (
     ("broadcast", r"broadcast"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _REMEMBERED = 65_536
 _CUT = ("…", "...", "....kd")
 _CUT_INSIDE = re.compile(r"(?:\.\.\.|…)(?=[>)])")
+_SIGNATURE = re.compile(r"_0[dce]*1[dce]*(?:[1-9]\d?[dce]*)*$|_0[dce]+$")
 _ORDER = ("form", "namespace", "list", "words")
 
 
@@ -42,13 +43,19 @@ def decode(name: str) -> KernelName:
 
 
 def read_parts(name: str) -> ParsedName:
-    """The name in its parts, whichever tool wrote it, without the dots in the place of what a table cut off."""
+    """The name in its parts, whichever tool wrote it, without the dots in the place of what a table cut off.
+
+    Nor with the arguments that Triton 2 wrote behind a kernel's name: `_0d1d2de`, their numbers and what is known of
+    them.
+    """
     is_bare = "(" not in name and not name.lstrip().startswith("_Z")
     is_amd = ".kd" in name or "[clone " in name
     if name.endswith(_CUT):
         name = strip_suffixes(name).rstrip(" .…")
     elif "..." in name or "…" in name:
         name = _CUT_INSIDE.sub("", name)
+    if is_bare and (signature := _SIGNATURE.search(name)) is not None and re.search("[dce]", signature[0]):
+        name = name[: signature.start()]
     return parse(canonical_parts(name), is_bare=is_bare, is_amd=is_amd)
 
 

@@ -25,12 +25,13 @@ _FAMILIES: tuple[tuple[str, Family], ...] = (
     (r"[Mm]oe_?[Ss]ort|[Tt]opk", "moe_routing"),
     (r"[Qq]uant(?!_?\w*[Gg]emm)(?!\w*norm)", "quantize"),
     (r"[Mm]oe|[Gg]rouped_?(?:[Gg]emm|Flatmm)", "grouped_gemm"),
-    (r"[Cc]onv", "conv"),
+    (r"[Cc]onv|_bwd_(?:weight|data)", "conv"),
     (r"[Gg]emm|[Ff]latmm|[Cc]ontraction|StreamK", "gemm"),
     (r"[Nn]ormalization|[Nn]orm2d|batchnorm|layernorm|[Ww]elford", "norm"),
     (r"[Pp]ool", "reduction"),
 )
 _FAMILIES_COMPILED = tuple((re.compile(pattern), family) for pattern, family in _FAMILIES)
+_BARE = re.compile(r"kernel_\w*_(?:xdl|xdlops|dl|dlops|wmma|multiple_[abd]{1,3})(?:_\w*)?")
 _THREADS = frozenset({64, 128, 192, 256, 512, 1024})
 _PROBLEM = re.compile(r"Problem(?:Ex)?<([^<>]{1,300})")
 _SEQUENCE = re.compile(r"sequence<(\d+),(\d+),(\d+),(\d+),(\d+),(\d+)>")
@@ -38,7 +39,7 @@ _SEQUENCE = re.compile(r"sequence<(\d+),(\d+),(\d+),(\d+),(\d+),(\d+)>")
 
 def read(name: ParsedName) -> KernelName | None:
     """A kernel of Composable Kernel: the operator, for products also the types and the tile."""
-    if not name.namespaces:
+    if not name.namespaces and not (name.is_bare and _BARE.fullmatch(name.function)):
         return None
     inner = next((argument for argument in name.arguments if "<" in argument), "".join(name.arguments[1:2]))
     is_tile = name.function.startswith(("kentry", "kernel_entry"))
@@ -102,4 +103,4 @@ def _tile_shape(text: str) -> tuple[int | None, ...]:
     return (int(shape[1][:5]), int(shape[2][:5]), None) if shape else (None, None, None)
 
 
-GRAMMAR = Grammar("ck", "namespace", read, spaces="ck|ck_tile", letters="")
+GRAMMAR = Grammar("ck", "namespace", read, spaces="ck|ck_tile", letters="k")

@@ -1,7 +1,7 @@
 """CUB, Thrust and rocPRIM: scans, sorts, reductions. Source: their public headers.
 
 CUB's kernel name is the algorithm. Thrust wraps an agent, `_kernel_agent<…::ParallelForAgent<…>>`; rocPRIM a
-configuration, `trampoline_kernel<…wrapped_scan_config<…>>`.
+configuration or its selector, `trampoline_kernel<…wrapped_scan_config<…>>`.
 """
 
 import re
@@ -74,6 +74,7 @@ _THRUST: tuple[tuple[str, Family], ...] = (
     ("SetOp", "scan_sort"),
 )
 _STATE = re.compile(r"ScanTileState<(\w[\w ]*)[,>]")
+_CONFIG = re.compile(r"(?:wrapped_)?(\w+?)_config(?:_selector)?\b")
 _TARGET = re.compile(r"target_arch\)(\d+)")
 
 
@@ -135,10 +136,9 @@ def _read_thrust(name: ParsedName) -> KernelName:
 
 def _read_rocprim(name: ParsedName) -> KernelName:
     config = name.arguments[0] if name.arguments else name.function
-    head = last_word(split_template(config)[0])
-    known = next(
-        (rule for rule in _ROCPRIM if rule[0] in head), next((rule for rule in _ROCPRIM if rule[0] in name.text), None)
-    )
+    chosen = _CONFIG.search(name.text)
+    heads = (chosen[1] if chosen else "", last_word(split_template(config)[0]), name.text)
+    known = next((rule for head in heads for rule in _ROCPRIM if rule[0] in head), None)
     family: Family = known[1] if known else "other"
     words = known[2] if known else name.function.replace("_", " ")
     arch = _TARGET.search(name.text)

@@ -51,7 +51,7 @@ def read(name: ParsedName) -> KernelName | None:
             return None
         inner = unwrap(name)
         text = last_word(split_template(inner)[0])
-        is_cudnn = name.namespaces[0].endswith("cudnn")
+        is_cudnn = "cudnn" in name.namespaces[0]
         return read_procedural(text, is_cudnn=is_cudnn) or _read_template(inner)
     if function.startswith("cutlass"):
         return read_procedural(function, is_cudnn=False)

@@ -2,6 +2,7 @@
 
 The ops are the ATen ones fused, sorted and cut; they include those whose layout alone was folded in, so a pointwise
 kernel that names addmm runs no product. The index counts kernels of one graph, and is dropped from the canonical form.
+Without unique names all are called `triton_`, which says nothing of what they do.
 """
 
 import re
@@ -31,6 +32,12 @@ _MOVES = {
 
 def read(name: ParsedName) -> KernelName | None:
     """A kernel of TorchInductor. Which types it computes on, the name doesn't tell."""
+    if name.function == "triton_" and name.is_bare:
+        return KernelName(
+            library="inductor",
+            short_name="inductor kernel",
+            evidence=Evidence("Inductor kernel without its ops", "D"),
+        )
     match = _NAME.fullmatch(name.function) if name.function.startswith("triton_") else None
     if match is None or not name.is_bare:
         return None

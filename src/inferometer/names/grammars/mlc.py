@@ -1,11 +1,13 @@
 """Kernels that TVM compiles for MLC and WebLLM: `[fused_…]<op><n>_<op><n>_…_kernel[_<part>]`.
 
 Source: TVM's fusion of operators and MLC's public repository. Only names in which an operator is TVM's own, or numbered
-as TVM numbers functions of one name (`rms_norm2_kernel`), are taken for its: others may be anybody's.
+as TVM numbers functions of one name (`rms_norm2_kernel`), are taken for its, and what its compilers call by themselves
+(`tvmgen_default_…`, `fused_nn_…_kernel0`, `default_function_kernel`): others may be anybody's.
 """
 
 import re
 
+from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
@@ -25,6 +27,8 @@ _FAMILIES: tuple[tuple[Family, str], ...] = (  # what a fused kernel is named af
 _OPS = "|".join(ops for _, ops in _FAMILIES)
 _NAME = re.compile(rf"(?P<ops>(?:(?:{_OPS})\d*_|fused_)+)kernel(?:_\d+)?")
 _OWN = re.compile(r"NT_matmul|_dequantize|dequantize_gemv|[a-z]\d+_")
+_COMPILED = re.compile(r"tvmgen_\w+|(?:fused_)?nn_\w+?_kernel\d*|default_function(?:_kernel)?(?:_?\d+)?|main_kernel\d*")
+_PRODUCT = re.compile(r"nn_(?:contrib_)?(?:dense|batch_matmul)")
 _FUNCTIONS: dict[str, Family] = {
     **dict.fromkeys(
         ("batch_decode_paged_kv_kernel", "batch_decode_paged_kv_sliding_window_kernel"), "attention_decode"),
@@ -47,11 +51,20 @@ _FUNCTIONS: dict[str, Family] = {
 def read(name: ParsedName) -> KernelName | None:
     """A function that TVM compiled: fused from operators, or one of MLC's own."""
     function = name.function
-    if not name.is_bare or "_kernel" not in function or len(function) > 300:
+    if not name.is_bare or len(function) > 300:
+        return None
+    if _COMPILED.fullmatch(function):
+        is_product = _PRODUCT.search(function) is not None
+        return _answer(
+            function, "gemm" if is_product else find_family(function.removeprefix("tvmgen_default_")) or "other"
+        )
+    if "_kernel" not in function:
         return None
     family = _FUNCTIONS.get(re.sub(r"_\d+$", "", function)) or _family(function)
-    if family is None:
-        return None
+    return None if family is None else _answer(function, family)
+
+
+def _answer(function: str, family: Family) -> KernelName:
     return KernelName(
         family=family,
         short_name=short("tvm", function.replace("_kernel", "").replace("_", " ")),
