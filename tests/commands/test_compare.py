@@ -11,6 +11,7 @@ from tests.commands.test_command_line import run
 from tests.kineto_files import event, kernel, write_file
 
 SLOW = Path(__file__).resolve().parents[2] / "samples" / "slow"
+RECORDED = SLOW.parent / "recorded"
 NORMAL, ABNORMAL = SLOW / "normal", SLOW / "abnormal"
 
 
@@ -31,6 +32,19 @@ def test_markdown_has_the_verdict_too(capsys: pytest.CaptureFixture[str]) -> Non
     assert len(brief.splitlines()) <= 7, "short enough for a pull request"
     assert rest.endswith("</details>\n")
     assert "- **Verdict**: cause named. " in rest
+
+
+def test_kernels_side_by_side_are_folded_in_markdown_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    runs = RECORDED / "disk" / "normal.ifm", RECORDED / "disk" / "fault.ifm"
+    _, out, _ = run("compare", *runs, "--markdown", capsys=capsys)
+    brief, _, details = out.partition("<details>")
+    assert "Kernels side by side" not in brief
+    assert "### Kernels side by side, a decode step" in details
+    _, out, _ = run("compare", *runs, capsys=capsys)
+    assert "Kernels side by side" not in out
+    _, out, _ = run("compare", *runs, "--json", capsys=capsys)
+    rows = json.loads(out)["kernels"]["rows"]
+    assert [(one["name"], one["kind"], one["base_calls"]) for one in rows[:1]] == [("aten::linear", "slower", 8.0)]
 
 
 def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:

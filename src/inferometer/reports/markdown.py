@@ -6,7 +6,7 @@ from inferometer.analyses.result import Result
 from inferometer.errors import clean
 from inferometer.reports.base import cell, is_right, loss_lines, shown_fields
 from inferometer.reports.views.layout import Section
-from inferometer.reports.views.view import brief_of, facts_of, remarks_of, sections_of
+from inferometer.reports.views.view import brief_of, facts_of, more_of, remarks_of, sections_of
 from inferometer.trace.facts import without_folders
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&])")
@@ -17,7 +17,7 @@ def render_markdown(result: Result) -> str:
     blocks = []
     if facts := facts_of(result):
         blocks.append("\n".join(f"- **{label}**: {escape_markdown(_to_share(label, text))}" for label, text in facts))
-    blocks += [markdown_table(section) for section in sections_of(result)]
+    blocks += [markdown_table(section) for section in (*sections_of(result), *more_of(result))]
     if remarks := remarks_of(result):
         blocks.append("\n".join(f"- {escape_markdown(remark)}" for remark in remarks))
     if lines := loss_lines(result.losses):

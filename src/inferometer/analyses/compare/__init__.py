@@ -11,7 +11,8 @@ kernels called once a step become whole steps, else times are divided by the rat
 steps alike nothing is repaired: `work_change.py` says what a step calls more often. `matches.py` and
 `replacements.py` say which functions are the same, renamed, fused or split, each with its basis. `contributions.py`
 gives each its part: lines of the device, idle and overlapped time add up to the change of the step, and host
-functions are next to it.
+functions are next to it. `kernels.py` makes of these lines the kernels of both runs side by side, with the totals of
+the whole runs.
 
 `causes/counters.py` makes one series per metric and device, one value per tick, with its time; `causes/own_gpu.py`
 finds the program's GPU among pooled samples, `causes/granularity.py` matches the series of both runs.

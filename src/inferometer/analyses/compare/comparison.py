@@ -25,6 +25,7 @@ from inferometer.analyses.compare.host_time import NEEDED as FRAMES_NEEDED
 from inferometer.analyses.compare.host_time import HostTime, find_host_time
 from inferometer.analyses.compare.input_changes import NEEDED as INPUTS_NEEDED
 from inferometer.analyses.compare.input_changes import InputChange, find_input_change
+from inferometer.analyses.compare.kernels import ComparedKernels, compare_kernels
 from inferometer.analyses.compare.phases import Pair, PhaseChanges, Sides, choose_leading, read_sides
 from inferometer.analyses.compare.setup_changes import SetupChange, find_setup_changes, telling_change
 from inferometer.analyses.compare.slowdown import find_slowdown
@@ -64,7 +65,8 @@ class Comparison(Result):
     `sides`: where the steps of both runs come from. `phases`: each phase that both have, compared by itself, empty
     where phases aren't known. `changes` and all that follows from them are those of `leading`. `series`: of counters.
     `inputs`: on what else most matrix products ran. `host`: where the host was in what the device waited longer, of a
-    step that is slower. `setup`: settings and versions that differ.
+    step that is slower. `setup`: settings and versions that differ. `kernels`: all of both runs, none where they can't
+    be compared.
     """
 
     view: ClassVar[str] = "comparison"
@@ -84,6 +86,7 @@ class Comparison(Result):
     phases: tuple[PhaseChanges, ...]
     leading: PhaseChanges
     series: MatchedSeries
+    kernels: ComparedKernels
     inputs: InputChange | None = None
     host: HostTime | None = None
     setup: tuple[SetupChange, ...] = ()
@@ -126,6 +129,7 @@ class Comparison(Result):
             "classes": [] if stops else [one.as_json() for one in self.changes.domain.classes],
             "causes": [cause.as_json() for cause in self.causes],
             "contributions": self._contributions(),
+            "kernels": self.kernels.as_json(),
             "base_step_ns": None if stops else self.changes.base_step_ns,
             "candidate_step_ns": None if stops else self.changes.candidate_step_ns,
             "unexplained_ns": None if stops else self.changes.unexplained_ns,
@@ -186,6 +190,7 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
         program = Program(inputs, telling_change(setup, on_cpu=pair.candidate.is_on_cpu), host)
         judged = _with_phase(judge(changes, slowdown, causes, calibration, program), leading, each)
         causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first
+    compares_times = not comparable.stops and slowdown.has_times
     return Comparison(
         base=base.facts.source,
         candidate=candidate.facts.source,
@@ -200,6 +205,7 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
         inputs=inputs,
         host=host,
         setup=setup,
+        kernels=compare_kernels(base, candidate, pair, changes) if compares_times else ComparedKernels(),
         base_losses=base.losses,
         candidate_losses=candidate.losses,
         losses=_together(base, candidate),

@@ -11,11 +11,13 @@ from inferometer.analyses.compare.phases import PhaseChanges
 from inferometer.analyses.compare.slowdown import has_few_steps
 from inferometer.analyses.comparison_limits import FEW_CHANGE, MIN_CHANGE
 from inferometer.names import decode
+from inferometer.reports.views.compared_kernels import kernel_section
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_duration, format_sample
 
 _SHOWN = 12
+_LISTED = 50  # kernels in Markdown: a comment holds 65,536 characters
 _BRIEF = 3
 _CAUSES = 5
 _CAUSE_FIELDS = (
@@ -275,4 +277,9 @@ def _brief(found: Comparison) -> Iterator[str]:
             yield f"{len(lines) - _BRIEF:,} more changed"
 
 
-VIEW = View(facts=_facts, sections=compare_sections, remarks=_remarks, brief=_brief, table=every_line)
+def _more(found: Comparison) -> Iterator[Section]:
+    if found.kernels.rows:
+        yield kernel_section(found, most=_LISTED)
+
+
+VIEW = View(facts=_facts, sections=compare_sections, more=_more, remarks=_remarks, brief=_brief, table=every_line)

@@ -29,6 +29,7 @@ class View(Generic[R]):
 
     Attributes:
         sections: The tables, in order.
+        more: Further tables, too long for a terminal; where the view has a brief, Markdown folds them with the others.
         facts: Lines above the tables: a label and its text.
         remarks: Sentences for the reader, the most important first.
         brief: Lines that say the most where there is little room, as in a pull request; Markdown folds all else then.
@@ -38,6 +39,7 @@ class View(Generic[R]):
     """
 
     sections: Callable[[R], Iterable[Section]]
+    more: Callable[[R], Iterable[Section]] = _none
     facts: Callable[[R], Iterable[tuple[str, str]]] = _none
     remarks: Callable[[R], Iterable[str]] = _none
     brief: Callable[[R], Iterable[str]] = _none
@@ -64,6 +66,11 @@ def facts_of(result: Result) -> tuple[tuple[str, str], ...]:
 def sections_of(result: Result) -> tuple[Section, ...]:
     """The tables, in order."""
     return tuple(view_of(result).sections(result))
+
+
+def more_of(result: Result) -> tuple[Section, ...]:
+    """Further tables, for where there is room."""
+    return tuple(view_of(result).more(result))
 
 
 def brief_of(result: Result) -> tuple[str, ...]:
