@@ -119,6 +119,36 @@ def test_one_form_at_a_time(options: list[str], files: dict[str, Path], capsys: 
     assert "mutually exclusive" in err
 
 
+def test_a_tree_with_a_base_has_the_difference_in_every_form(
+    files: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = data_of(capsys, "tree", files["eager"], "--base", files["eager"])
+    assert {node["delta_ns"] for node in data["nodes"]} == {0}
+    code, out, _ = run("tree", files["eager"], "--base", files["eager"], "--min-share", "0", capsys=capsys)
+    assert (code, "Call trees, " in out) == (0, True)
+    _, folded, _ = run("tree", files["eager"], "--base", files["eager"], "--folded", capsys=capsys)
+    pairs = [line.rsplit(" ", 2)[1:] for line in folded.splitlines()]
+    assert sum(int(base) for base, _ in pairs) == data["base_ns"]
+    assert sum(int(candidate) for _, candidate in pairs) == data["candidate_ns"]
+    code, _, err = run("tree", files["eager"], "--base", files["eager"], "--speedscope", capsys=capsys)
+    assert (code, "--speedscope has one value a stack" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [("absent.json", "No such file"), ("folder", "folder"), ("empty.json", "expected launches, found none")],
+)
+def test_a_base_that_is_none_is_refused(
+    base: str, message: str, files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty.json").write_text('{"traceEvents": []}')
+    code, out, err = run("tree", files["eager"], "--base", tmp_path / base, capsys=capsys)
+    assert (code, out) == (3, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
 @pytest.mark.parametrize("command", ["launches", "tree"])
 @pytest.mark.parametrize("text", [b"", b"{", b"PK\x03\x04", "日本語".encode()])
 def test_a_capture_that_cannot_be_read_is_named(

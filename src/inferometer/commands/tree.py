@@ -9,6 +9,7 @@ from inferometer.commands.options.attribution import Attributing, attributing_op
 from inferometer.commands.options.selection import Number, match_option
 
 if TYPE_CHECKING:
+    from inferometer.analyses.launched_by.call_tree import TreeOptions
     from inferometer.analyses.launched_by.call_tree_nodes import Frames
     from inferometer.analyses.launched_by.site_times import Layers
 
@@ -17,10 +18,14 @@ _MIN_SHARE = 0.5
 
 @command(
     "tree",
-    help="The call tree down to the kernels, with the device time of each node.",
-    example="inferometer tree trace.json.gz --folded > trace.folded",
+    help="The call tree down to the kernels, with the device time of each node.\n\n"
+    "With --base, FILE is the candidate and each node has its time in both runs and the change, the largest first. "
+    "Times are those of a step where both runs mark their steps alike, else of the whole runs.",
+    example="inferometer tree trace.json.gz --folded > trace.folded\n"
+    "  inferometer tree slow.json.gz --base normal.json.gz",
 )
 @source_argument
+@click.option("--base", metavar="BASE", help="Compare with this run, node by node.")
 @click.option(
     "--layers",
     type=click.Choice(("pooled", "apart")),
@@ -42,15 +47,21 @@ _MIN_SHARE = 0.5
     metavar="PERCENT",
     default=_MIN_SHARE,
     show_default=True,
-    help="Show nodes with at least this share of the device time.",
+    help="Show nodes with at least this share of the device time; with --base, of the larger one.",
 )
 @match_option("nodes, and those above them,")
 @attributing_options
-@click.option("--folded", is_flag=True, help="Folded stacks, for flame graph tools: a;b;kernel NANOSECONDS.")
+@click.option(
+    "--folded",
+    is_flag=True,
+    help="Folded stacks, for flame graph tools: a;b;kernel "
+    "NANOSECONDS; with --base two numbers, the base's first, for a differential flame graph.",
+)
 @click.option("--speedscope", is_flag=True, help="A profile for speedscope.")
 @output_options(*FORMATS)
 def run(
     source: TraceArgument,
+    base: str | None,
     layers: "Layers",
     frames: "Frames",
     depth: int | None,
@@ -61,17 +72,37 @@ def run(
     speedscope: bool,
     out: Output,
 ) -> None:
-    from inferometer.analyses.launched_by.call_tree import call_tree
+    from inferometer.analyses.launched_by.call_tree import TreeOptions, call_tree
 
     if (folded and speedscope) or ((folded or speedscope) and out.form):
         raise click.UsageError("--folded, --speedscope and the other forms are mutually exclusive.")
-    found = how.find(source)
-    table = call_tree(
-        found, layers=layers, frames=frames, code=how.code, depth=depth, min_share=min_share / 100, match=match
-    )
+    asked = TreeOptions(layers, frames, how.code, depth, min_share / 100, match)
+    if base is not None:
+        if speedscope:
+            raise click.UsageError("--speedscope has one value a stack: with --base, take --folded.")
+        _show_difference(source, base, how, asked, out, folded=folded)
+        return
+    table = call_tree(how.find(source), **vars(asked))
     if folded or speedscope:
         from inferometer.reports.flames import render_folded, render_speedscope
 
         out.write((render_folded if folded else render_speedscope)(table))
     else:
         out.show(table)
+
+
+def _show_difference(
+    source: TraceArgument, base: str, how: Attributing, asked: "TreeOptions", out: Output, *, folded: bool
+) -> None:
+    from inferometer.analyses.compare.call_trees import NEEDED, compare_trees
+
+    if base == source.path == "-":
+        raise click.UsageError("Standard input can be FILE or --base, not both.")
+    first = how.open(TraceArgument(base, source.format, source.limited), NEEDED)
+    found = compare_trees(first, how.open(source, NEEDED), asked)
+    if folded:
+        from inferometer.reports.flames import render_folded_difference
+
+        out.write(render_folded_difference(found))
+    else:
+        out.show(found)

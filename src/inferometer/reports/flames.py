@@ -9,6 +9,8 @@ speedscope's format is described by https://www.speedscope.app/file-format-schem
 (`src/lib/file-format-spec.ts` of jlfwong/speedscope). We write one `sampled` profile: a stack of frames by their
 numbers, and its weight.
 
+Two values a line are of two runs, as difffolded.pl of FlameGraph writes them: base, then candidate.
+
 Values are nanoseconds of device time. Each node's own time (`self_ns`) is one stack, so values add up to all device
 work of the tree; counts of launches have no place in either format.
 """
@@ -23,6 +25,9 @@ from inferometer.errors import clean
 from inferometer.trace.facts import without_folders
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from inferometer.analyses.compare.call_trees import CallTreeComparison
     from inferometer.analyses.launched_by.call_tree import CallTreeTable
 
 SPEEDSCOPE_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -39,8 +44,23 @@ def render_folded(table: "CallTreeTable") -> str:
     the end of a name is tied to it with `_`: readers would take it for the first of two values.
     """
     names = {name: _folded(name) for name in table.frame["name"].unique()}
-    lines = [f"{';'.join(map(names.__getitem__, path))} {self_ns}\n" for path, self_ns in _stacks(table)]
+    lines = [
+        f"{';'.join(map(names.__getitem__, path))} {self_ns}\n" for path, (self_ns,) in _stacks(table.frame, "self_ns")
+    ]
     return "".join(lines)
+
+
+def render_folded_difference(tree: "CallTreeComparison") -> str:
+    """A line for each node with time of its own in either run: `a;b;c 123 456`, the base's and the candidate's.
+
+    Names as in `render_folded`. flamegraph.pl and inferno draw such lines as a differential flame graph.
+    """
+    names = {name: _folded(name) for name in tree.frame["name"].unique()}
+    stacks = _stacks(tree.frame, "base_self_ns", "candidate_self_ns")
+    return "".join(
+        f"{';'.join(map(names.__getitem__, path))} {base_ns} {candidate_ns}\n"
+        for path, (base_ns, candidate_ns) in stacks
+    )
 
 
 def render_speedscope(table: "CallTreeTable") -> str:
@@ -48,7 +68,7 @@ def render_speedscope(table: "CallTreeTable") -> str:
     numbers: dict[str, int] = {}
     samples, weights = [], []
     source = without_folders(table.source)
-    for path, self_ns in _stacks(table):
+    for path, (self_ns,) in _stacks(table.frame, "self_ns"):
         samples.append([numbers.setdefault(name, len(numbers)) for name in path])
         weights.append(self_ns)
     document: dict[str, Any] = {
@@ -72,13 +92,13 @@ def render_speedscope(table: "CallTreeTable") -> str:
     return json.dumps(document, separators=(",", ":")) + "\n"
 
 
-def _stacks(table: "CallTreeTable") -> Iterator[tuple[list[str], int]]:
-    """Names from the root to each node with time of its own, and that time; the list is the same one each time."""
+def _stacks(frame: "pl.DataFrame", *times: str) -> Iterator[tuple[list[str], list[int]]]:
+    """Names from the root to each node with time of its own, and these times; the path is the same list each time."""
     path: list[str] = []
-    for depth, name, self_ns in table.frame.select("depth", "name", "self_ns").iter_rows():
+    for depth, name, *own_ns in frame.select("depth", "name", *times).iter_rows():
         path[depth:] = [name]
-        if self_ns:
-            yield path, self_ns
+        if any(own_ns):
+            yield path, own_ns
 
 
 def _folded(name: str) -> str:

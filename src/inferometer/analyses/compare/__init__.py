@@ -25,4 +25,6 @@ Where there are launches, `activity/step_marks.py` takes their steps from where 
 ones may be relied on, and `phases.py` sets both runs side by side phase by phase and chooses the one that the verdict
 rests on. Where a source printed sums by step (`activity/printed_activity.py`), steps of the more frequent phase are
 the cycles and classes of kernels the functions; only steps with a length of context that both runs have are compared.
+
+`call_trees.py` makes one tree of the call trees of both runs, with the change of each node.
 """

@@ -17,7 +17,7 @@ from inferometer.analyses.compare.activity.activity import Activity
 from inferometer.analyses.compare.activity.launch_activity import LaunchedRun, read_launches
 from inferometer.analyses.compare.activity.printed_activity import activity_of_steps, is_by_step, shared_contexts
 from inferometer.analyses.compare.activity.sources import activity
-from inferometer.analyses.compare.activity.step_marks import TOKENS, Marks, find_marks, shared_marks
+from inferometer.analyses.compare.activity.step_marks import TOKENS, Marks, are_marked_alike, find_marks, shared_marks
 from inferometer.analyses.compare.changes import Changes
 from inferometer.analyses.compare.slowdown import Slowdown
 from inferometer.analyses.comparison_limits import FEWEST_OF_PHASE, MIN_CHANGE, OTHER_UNIT
@@ -123,7 +123,7 @@ def read_sides(base: Trace, candidate: Trace) -> Sides:
     phases = [run.phases() for run in marks]
     shared = [phase for phase in phases[0] if min(counts.get(phase, 0) for counts in phases) >= FEWEST_OF_PHASE]
     if not any(shared):  # none but the unknown
-        marked = _are_marked_alike(marks) and set(phases[0]) == set(phases[1]) and len(phases[0]) == 1
+        marked = are_marked_alike(marks) and set(phases[0]) == set(phases[1]) and len(phases[0]) == 1
         whole = Pair(runs[0].activity(), runs[1].activity(), means=_means(marks, every=True), marked=marked)
         return Sides((whole,), marks, _disjoint(phases), tuple(_without_phases(phases)))
     pairs = [_of_phase(runs, phase) for phase in sorted(shared, key=lambda phase: (phase is None, phase))]
@@ -161,12 +161,8 @@ def _of_phase(runs: tuple[LaunchedRun, LaunchedRun], phase: str | None) -> Pair:
     marks = runs[0].marks, runs[1].marks
     return Pair(
         runs[0].of_phase(phase), runs[1].of_phase(phase), by_phase=True, phase=phase, means=_means(marks, phase),
-        marked=_are_marked_alike(marks),
+        marked=are_marked_alike(marks),
     )  # fmt: skip
-
-
-def _are_marked_alike(marks: tuple[Marks, Marks]) -> bool:
-    return all(run.are_recorded for run in marks) and marks[0].anchor == marks[1].anchor
 
 
 def _means(marks: tuple[Marks, Marks], phase: str | None = None, *, every: bool = False) -> Means:

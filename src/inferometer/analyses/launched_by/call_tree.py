@@ -5,7 +5,7 @@ modules and ops say most of what they do. Launches of unknown origin stand at th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +19,18 @@ from inferometer.analyses.launched_by.user_frames import UserCode
 from inferometer.analyses.result import Result
 from inferometer.analyses.rows import compile_match
 from inferometer.trace.losses import Losses
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """What a tree is made of, and which of its nodes to show; each as `call_tree` has it."""
+
+    layers: Layers = "pooled"
+    frames: Frames = "auto"
+    code: UserCode = field(default_factory=UserCode)
+    depth: int | None = None
+    min_share: float = 0.0
+    match: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,28 +103,38 @@ def call_tree(
     Raises:
         InputError: `match` is no regular expression.
     """
-    pattern = compile_match(match)
-    rows = as_frame(build_nodes(found, layers=layers, frames=frames, code=code or UserCode()))
+    asked = TreeOptions(layers, frames, code or UserCode(), depth, min_share, match)
+    rows = as_frame(build_nodes(found, layers=asked.layers, frames=asked.frames, code=asked.code))
     total_ns = int(found.launches["dur_ns"].sum())
     share = (pl.col("total_ns") / total_ns if total_ns else pl.lit(0.0)).alias("share")
     frame = rows.with_columns(share)
-    keep = frame["share"].to_numpy() >= min_share
-    if depth is not None:
-        keep &= frame["depth"].to_numpy() < depth
-    if pattern is not None:
-        keep &= _with_callers(frame, [bool(pattern.search(name)) for name in frame["name"]])
     return CallTreeTable(
         source=found.source,
         frame=frame,
-        shown=frame.filter(pl.Series(keep, dtype=pl.Boolean)),
-        layers=layers,
-        frames=frames,
+        shown=shown_nodes(frame, asked),
+        layers=asked.layers,
+        frames=asked.frames,
         launches=found.launches.height,
         total_ns=total_ns,
         unattributed_ns=int(frame.filter(pl.col("kind") == "unknown")["total_ns"].sum()),
         notable=tuple(site_remarks(found, None)),
         losses=found.losses,
     )
+
+
+def shown_nodes(frame: pl.DataFrame, asked: TreeOptions) -> pl.DataFrame:
+    """The nodes that were asked for; `frame` has `parent`, `depth`, `name` and `share`, callers before callees.
+
+    Raises:
+        InputError: `match` is no regular expression.
+    """
+    pattern = compile_match(asked.match)
+    keep = frame["share"].to_numpy() >= asked.min_share
+    if asked.depth is not None:
+        keep &= frame["depth"].to_numpy() < asked.depth
+    if pattern is not None:
+        keep &= _with_callers(frame, [bool(pattern.search(name)) for name in frame["name"]])
+    return frame.filter(pl.Series(keep, dtype=pl.Boolean))
 
 
 def _with_callers(frame: pl.DataFrame, found: Sequence[bool]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

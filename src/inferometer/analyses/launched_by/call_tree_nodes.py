@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,6 +17,7 @@ from inferometer.names.module_paths import module_of_range
 Frames = Literal["auto", "none", "user", "all"]
 FRAMES: tuple[Frames, ...] = ("auto", "none", "user", "all")
 _NUMBER = re.compile(r"\d+")
+_LINE = re.compile(r"(\.py)(?:\(\d+\)|:\d+)")
 _PARTS = re.compile(r"([0-9]{1,18})")
 _SCHEMA = {
     "node": pl.Int64,
@@ -52,8 +53,35 @@ class Node:
 
 def build_nodes(found: Attribution, *, layers: Layers, frames: Frames, code: UserCode) -> Node:
     """The root, whose callees are the outermost nodes; sums are filled in."""
+    (top,) = build_alike([found], layers=layers, frames=frames, code=code)
+    return top
+
+
+def build_alike(runs: Sequence[Attribution], *, layers: Layers, frames: Frames, code: UserCode) -> list[Node]:
+    """The root of each run's tree. Each tree has the nodes of all, so that a path means the same in every run.
+
+    Nodes that a run launches nothing from have no count there. Frames whose line alone differs are one, called as in
+    the last run.
+    """
+    ranges = _pooled_ranges(label for found in runs for label in found.tree.labels) if layers == "pooled" else {}
+    lines = _frames_by_place(runs[-1])
+    moved = [{} if found is runs[-1] else _moved_frames(_frames_by_place(found), lines) for found in runs]
+    tops = [_grow(found, ranges | names, layers, frames, code) for found, names in zip(runs, moved, strict=True)]
+    for top in tops:
+        for other in tops:
+            if other is not top:
+                _add_nodes(top, other)
+    for top in tops:
+        if frames == "auto":
+            _drop_passed_through(top)
+        _sum_up(top)
+    return tops
+
+
+def _grow(found: Attribution, renamed: Mapping[str, str], layers: Layers, frames: Frames, code: UserCode) -> Node:
+    """All nodes of a run, frames that call one thing alone too, without sums."""
     top = Node("root", "")
-    places = _places(found, top, layers, frames, code)
+    places = _places(found, top, renamed, layers, frames, code)
     sums = (pl.len().cast(pl.Int64).alias("count"), pl.col("dur_ns").sum().alias("ns"))
     work = found.launches.group_by("node", "how", "kernel", maintain_order=True).agg(*sums)
     for node, how, kernel, count, ns in work.with_columns(pl.col("kernel").cast(pl.String)).iter_rows():
@@ -61,10 +89,15 @@ def build_nodes(found: Attribution, *, layers: Layers, frames: Frames, code: Use
         leaf = caller.callee("kernel", kernel)
         leaf.count += count
         leaf.self_ns += ns
-    if frames == "auto":
-        _drop_passed_through(top)
-    _sum_up(top)
     return top
+
+
+def _add_nodes(into: Node, other: Node) -> None:
+    """Make the nodes of the other tree, without its launches."""
+    stack = [(into, other)]
+    while stack:
+        left, right = stack.pop()
+        stack.extend((left.callee(each.kind, each.name), each) for each in right.callees.values())
 
 
 def as_frame(top: Node) -> pl.DataFrame:
@@ -76,13 +109,14 @@ def _unknown(top: Node, how: str) -> Node:
     return top.callee("unknown", f"({REASONS[why_unknown(how)]})")
 
 
-def _places(found: Attribution, top: Node, layers: Layers, frames: Frames, code: UserCode) -> list[Node]:
+def _places(
+    found: Attribution, top: Node, renamed: Mapping[str, str], layers: Layers, frames: Frames, code: UserCode
+) -> list[Node]:
     """For each node of the chains, the node that is shown for it: its own, or the nearest shown above it."""
     tree, column = found.tree, "module_pooled" if layers == "pooled" else "module"
     module = found.sites[column].to_list()
     shown = [_is_shown(label, frames, code) for label in tree.labels]
     is_module = [label.kind == "module" or _names_module(label) for label in tree.labels]
-    ranges = _pooled_ranges(tree.labels) if layers == "pooled" else {}
     places: list[Node] = []
     for node, (parent, number) in enumerate(zip(tree.parent, tree.label, strict=True)):
         caller = top if parent == ROOT else places[parent]
@@ -92,19 +126,34 @@ def _places(found: Attribution, top: Node, layers: Layers, frames: Frames, code:
         kind, name = tree.labels[number][:2]
         if is_module[number]:
             kind, name = "module", _segment(module[node] or name, module[parent] if parent != ROOT else None)
-        elif kind == "span":
-            name = ranges.get(name, name)
+        elif kind in ("span", "frame"):
+            name = renamed.get(name, name)
         places.append(caller.callee(kind, name))
     return places
 
 
-def _pooled_ranges(labels: Sequence[Label]) -> dict[str, str]:
+def _pooled_ranges(labels: Iterable[Label]) -> dict[str, str]:
     """One name, with N for numbers, for ranges whose names differ in numbers only."""
-    alike: dict[str, list[str]] = defaultdict(list)
+    alike: dict[str, set[str]] = defaultdict(set)
     for label in labels:
         if label.kind == "span":
-            alike[_NUMBER.sub("N", label.name)].append(label.name)
+            alike[_NUMBER.sub("N", label.name)].add(label.name)
     return {name: pooled for pooled, names in alike.items() if len(names) > 1 for name in names}
+
+
+def _frames_by_place(found: Attribution) -> dict[str, str | None]:
+    """The frame of each file and function, whatever its line; None where several lines have one of that name."""
+    frames: dict[str, str | None] = {}
+    for label in found.tree.labels:
+        if label.kind == "frame":
+            place = _LINE.sub(r"\1", label.name)
+            frames[place] = label.name if frames.get(place, label.name) == label.name else None
+    return frames
+
+
+def _moved_frames(own: Mapping[str, str | None], others: Mapping[str, str | None]) -> dict[str, str]:
+    """What frames are called where the others are: an edit above a function moves it."""
+    return {name: other for place, name in own.items() if name and (other := others.get(place)) and other != name}
 
 
 def _names_module(label: Label) -> bool:
@@ -182,9 +231,10 @@ def _rows(top: Node) -> Iterator[tuple[int, int | None, int, str, str, int, int,
 
 def _longest_last(node: Node) -> list[Node]:
     """Callees that launch anything; equal ones by name, as people count: layers.2 before layers.10."""
-    named = sorted((each for each in node.callees.values() if each.count), key=_counted, reverse=True)
+    named = sorted((each for each in node.callees.values() if each.count), key=counted_name, reverse=True)
     return sorted(named, key=lambda each: (each.total_ns, each.count))
 
 
-def _counted(node: Node) -> list[tuple[int, str]]:
+def counted_name(node: Node) -> list[tuple[int, str]]:
+    """What sorts nodes by name as people count."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in _PARTS.split(node.name)]

@@ -132,12 +132,17 @@ def every_step(trace: Trace) -> tuple[pl.DataFrame, FoundSteps | None]:
     The frame has `rank`, `process`, `step` (null or repeated where marks have no numbers of their own), `phase`,
     `start_ns`, `wall_ns`, `anchor`, and tokens where the source tells them; it is empty where there are no steps.
     """
-    for source in (_recorded, _marked, _named):
-        every = source(trace)
-        if not every.is_empty():
-            return every, None
+    every = recorded_steps(trace)
+    if not every.is_empty():
+        return every, None
     found = _found(trace)
     return pl.DataFrame() if found is None else _rows_of(found), found
+
+
+def recorded_steps(trace: Trace) -> pl.DataFrame:
+    """The steps of all runs that the trace itself marks, as `every_step` has them; empty where it marks none."""
+    each = (source(trace) for source in (_recorded, _marked, _named))
+    return next((every for every in each if not every.is_empty()), pl.DataFrame())
 
 
 def _recorded(trace: Trace) -> pl.DataFrame:

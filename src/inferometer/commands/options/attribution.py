@@ -12,6 +12,7 @@ from inferometer.commands.options.selection import Option, between_option, devic
 if TYPE_CHECKING:
     from inferometer.analyses.launched_by.attribution import Attribution
     from inferometer.analyses.launched_by.user_frames import UserCode
+    from inferometer.trace.builder import Wanted
     from inferometer.trace.trace import Trace
 
 
@@ -82,14 +83,19 @@ class Attributing:
 
     def find(self, source: TraceArgument) -> "Attribution":
         """Open the source and the captures, and attribute the launches selected."""
-        from inferometer.analyses.launched_by.attribution import attribute
         from inferometer.analyses.launched_by.launched import NEEDED
+
+        return self.open(source, NEEDED)[1]
+
+    def open(self, source: TraceArgument, needed: "Wanted") -> "tuple[Trace, Attribution]":
+        """The trace with these tables, too."""
+        from inferometer.analyses.launched_by.attribution import attribute
         from inferometer.analyses.selection import Selection
 
         captures = open_captures(source, self.captures)
-        trace = source.open(None if self.between else NEEDED, rank=None if self.between else self.rank)
+        trace = source.open(None if self.between else needed, rank=None if self.between else self.rank)
         selection = Selection(self.device, self.stream, self.rank, self.between)
-        return attribute(trace, selection, captures=captures, code=self.code)
+        return trace, attribute(trace, selection, captures=captures, code=self.code)
 
 
 def attributing_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ _FIELDS = (
 
 
 def _sections(tree: CallTreeTable) -> Sequence[Section]:
-    return [Section("Call tree", _FIELDS, _joined(tree.shown))]
+    return [Section("Call tree", _FIELDS, join_ops(tree.shown, "total_ns"))]
 
 
 def _remarks(tree: CallTreeTable) -> Iterator[str]:
@@ -33,11 +33,15 @@ def _remarks(tree: CallTreeTable) -> Iterator[str]:
     yield from tree.notable
 
 
-def _joined(nodes: pl.DataFrame) -> pl.DataFrame:
-    """Rows to read, `indented`: ops that call one op alone and launch nothing themselves stand on its line."""
-    below = nodes.group_by("parent").agg(pl.col("node").first(), pl.col("total_ns").first().alias("inner_ns"), pl.len())
-    only = {parent: (node, ns) for parent, node, ns, n in below.iter_rows() if n == 1}
-    kinds, totals = (dict(zip(nodes["node"], nodes[name], strict=True)) for name in ("kind", "total_ns"))
+def join_ops(nodes: pl.DataFrame, *times: str) -> pl.DataFrame:
+    """Rows to read, `indented`: ops that call one op alone and launch nothing themselves stand on its line.
+
+    `times`: the columns that are then equal.
+    """
+    first = (pl.col(name).first().alias(f"inner_{name}") for name in times)
+    below = nodes.group_by("parent").agg(pl.col("node").first(), pl.len(), *first)
+    only = {parent: (node, inner) for parent, node, n, *inner in below.iter_rows() if n == 1}
+    kinds = dict(zip(nodes["node"], nodes["kind"], strict=True))
     up: dict[int, int] = {}  # how many levels up the callees of a node move
     before: dict[int, str] = {}
     rows = []
@@ -47,8 +51,13 @@ def _joined(nodes: pl.DataFrame) -> pl.DataFrame:
         name = decode(row["name"]).short_name if row["kind"] == "kernel" else row["name"]
         if parent in before:
             name = f"{before[parent]} > {name}"
-        inner, ns = only.get(node, (None, None))
-        if row["kind"] == "op" and inner is not None and kinds[inner] == "op" and ns == totals[node]:
+        inner, inner_times = only.get(node, (None, []))
+        if (
+            row["kind"] == "op"
+            and inner is not None
+            and kinds[inner] == "op"
+            and inner_times == [row[t] for t in times]
+        ):
             before[node] = name
         else:
             rows.append({**row, "indented": "  " * (row["depth"] - up[node]) + name})

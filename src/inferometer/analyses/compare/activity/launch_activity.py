@@ -13,9 +13,7 @@ counts as partial.
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from inferometer.analyses.compare.activity.activity import (
     BLOCKS_SCHEMA,
@@ -32,14 +30,13 @@ from inferometer.analyses.compare.activity.activity import (
     with_costs,
 )
 from inferometer.analyses.compare.activity.step_marks import Marks, find_marks
+from inferometer.analyses.compare.activity.step_places import step_at, steps_of_lane
 from inferometer.analyses.comparison_limits import BLOCKS, IN_ORDER
 from inferometer.analyses.correlation import FOUND_IDLE_NS, when_asked
-from inferometer.analyses.nesting import find_innermost
 from inferometer.trace.trace import Trace
 
 _STRETCHES = 8
 _ENOUGH_CYCLES = 3
-_NEVER = -(1 << 63)
 _IN_STEP = pl.Schema({"cycle": pl.Int64(), "phase": pl.String(), "step_start_ns": pl.Int64()})
 _UNCALLED = (
     "The file has no host calls of launches, so none can be assigned to a step: the whole recording is compared."
@@ -151,34 +148,12 @@ def _in_steps(launches: pl.DataFrame, lanes: pl.DataFrame, steps: pl.DataFrame) 
         return launches.with_columns(cycle, *nothing), left_out[0]
     found = [pl.DataFrame(schema=_IN_STEP)]
     for lane, process, rank, device in lanes.iter_rows():
-        own = _steps_of(steps, process, rank, device)
-        at = _step_at(own, launches.filter(pl.col("lane") == lane)["asked_ns"].fill_null(_NEVER).to_numpy())
+        own = steps_of_lane(steps, process, rank, device)
+        at = step_at(own, launches.filter(pl.col("lane") == lane)["asked_ns"])
         found.append(own.select(*_IN_STEP).select(pl.all().gather(at)))
         number = pl.lit(lane, dtype=pl.UInt32).alias("lane")
         left_out.append(own.filter("left_out").select(number, "cycle"))
     return pl.concat([launches, pl.concat(found)], how="horizontal"), pl.concat(left_out)
-
-
-def _steps_of(steps: pl.DataFrame, process: int | None, rank: int | None, device: str | None) -> pl.DataFrame:
-    """The steps of a lane, by start; one of unknown process takes those of its rank."""
-    own = steps.filter(pl.col("rank").eq_missing(rank), pl.col("device").is_null() | (pl.col("device") == device))
-    if process is not None and own["process"].null_count() < own.height:
-        own = own.filter(pl.col("process") == process)
-    ordered = own.sort("start_ns", "end_ns").unique("cycle", keep="first", maintain_order=True)
-    return ordered.with_columns(pl.col("start_ns").alias("step_start_ns"))
-
-
-def _step_at(steps: pl.DataFrame, times_ns: NDArray[np.int64]) -> pl.Series:
-    """The row of the step that is open at each time, null where none is; of steps that overlap the innermost."""
-    start, end = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
-    if (start[1:] < end[:-1]).any():
-        at = find_innermost(np.zeros_like(start), start, end, np.zeros_like(times_ns), times_ns)
-    elif len(start):
-        last = np.searchsorted(start, times_ns, side="right") - 1
-        at = np.where((last >= 0) & (times_ns < end[last]), last, -1)
-    else:
-        at = np.full(len(times_ns), -1)
-    return pl.Series(at, dtype=pl.Int64).replace(-1, None)
 
 
 def _with_gaps(launches: pl.DataFrame) -> pl.DataFrame:

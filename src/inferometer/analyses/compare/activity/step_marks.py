@@ -13,7 +13,7 @@ import polars as pl
 from inferometer.analyses.compare.activity.activity import OWNER
 from inferometer.analyses.comparison_limits import MOST, RELIABLE_STEPS
 from inferometer.analyses.steps.found.finding import FoundSteps
-from inferometer.analyses.steps.sources import every_step
+from inferometer.analyses.steps.sources import every_step, recorded_steps
 from inferometer.trace.trace import Trace
 
 TOKENS = ("batch", "prefill_tokens", "decode_tokens")
@@ -71,12 +71,17 @@ class Marks:
 def find_marks(trace: Trace) -> Marks:
     """The steps of a trace; those that were found only where they are reliable."""
     every, found = every_step(trace)
-    if found is not None:
-        return _found(found)
-    if every.is_empty():
-        return Marks()
-    anchors: list[str] = every["anchor"].drop_nulls().head(1).to_list()
-    return Marks(_marked(every), anchors[0] if anchors else None)
+    return _recorded(every) if found is None else _found(found)
+
+
+def find_recorded_marks(trace: Trace) -> Marks:
+    """The steps that the trace itself marks; none are looked for."""
+    return _recorded(recorded_steps(trace))
+
+
+def are_marked_alike(marks: tuple[Marks, Marks]) -> bool:
+    """Whether both runs tell their steps in the same way, so that a step of the one is one of the other."""
+    return all(run.are_recorded for run in marks) and marks[0].anchor == marks[1].anchor
 
 
 def shared_marks(base: Trace, candidate: Trace) -> tuple[Marks, Marks]:
@@ -85,6 +90,13 @@ def shared_marks(base: Trace, candidate: Trace) -> tuple[Marks, Marks]:
     if first.is_doubtful or second.is_doubtful:
         return first.without_found(), second.without_found()
     return first, second
+
+
+def _recorded(every: pl.DataFrame) -> Marks:
+    if every.is_empty():
+        return Marks()
+    anchors: list[str] = every["anchor"].drop_nulls().head(1).to_list()
+    return Marks(_marked(every), anchors[0] if anchors else None)
 
 
 def _marked(every: pl.DataFrame) -> pl.DataFrame:
