@@ -43,7 +43,9 @@ def test_with_a_candidate_the_page_compares(trace_file: Path, capsys: pytest.Cap
     other.write_bytes(write_file(EVENTS[:-1]))
     out = trace_file.with_name("run.html")
     code, said, _ = run("report", trace_file, other, "-o", out, "--json", capsys=capsys)
-    assert (code, json.loads(said)["sections"][:2]) == (0, ["facts", "verdict"])
+    sections = json.loads(said)["sections"]
+    assert (code, sections[:2]) == (0, ["facts", "verdict"])
+    assert {"kernels_base", "kernels_candidate", "timeline_base", "timeline_candidate"} <= set(sections)
     assert "<title>slow.json compared with trace.json</title>" in out.read_text("utf-8")
 
 

@@ -199,10 +199,10 @@ def test_growth_shows_the_class_that_changed_of_both_runs_of_an_engine(tmp_path:
     page, _ = look(log(tmp_path, "base.log"), log(tmp_path, "slow.log", ["attention", "neighbour"]))
     block = compared_steps.build(page)
     assert [one.title for one in parts(block, Chart)] == ["GPU time of a decoded token", "attend"]
-    assert page.steps is not None
+    assert page.base.steps is not None
     points = chart(block, "attend").data[0]
-    own = page.steps.class_steps.filter(pl.col("class") == "attend", pl.col("phase") == "decode").join(
-        page.steps.steps.select("step", "tokens", "mean_kv"), on="step"
+    own = page.base.steps.class_steps.filter(pl.col("class") == "attend", pl.col("phase") == "decode").join(
+        page.base.steps.steps.select("step", "tokens", "mean_kv"), on="step"
     )
     token_ns = (own["total_ns"] / own["tokens"]).to_numpy()
     assert np.allclose(np.array(points["y"]) * 1e6, token_ns, rtol=1e-3)  # ms: the candidate's are long
@@ -216,8 +216,8 @@ def test_disturbed_steps_are_hollow_and_the_line_is_the_growths_own(tmp_path: Pa
     assert set(base["marker"]["symbol"]) == {"circle"}
     symbols = zip(candidate["customdata"], candidate["marker"]["symbol"], strict=True)
     assert [step for step, symbol in symbols if "open" in symbol] == [18, 19]
-    assert page.steps is not None
-    fit = page.steps.growth.row(by_predicate=pl.col("class") == ALL, named=True)
+    assert page.base.steps is not None
+    fit = page.base.steps.growth.row(by_predicate=pl.col("class") == ALL, named=True)
     slope = (base_line["y"][1] - base_line["y"][0]) / (base_line["x"][1] - base_line["x"][0]) * 1e6
     assert slope == pytest.approx(fit["slope_ns"], rel=0.1)  # the chart's four digits
     assert candidate_line["y"][1] > 2 * candidate_line["y"][0]

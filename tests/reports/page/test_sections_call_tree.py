@@ -19,7 +19,7 @@ from inferometer.reports.page.document import render_page
 from inferometer.reports.page.drawing import cut
 from inferometer.reports.page.figures import figure_json
 from inferometer.reports.page.grids import TableLimits, arrange_grid
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import RunData
 from inferometer.reports.page.sections import call_tree
 from inferometer.units import format_duration
 
@@ -32,7 +32,7 @@ BEFORE: Node = ("unknown", "(launched before the window)", 0, ("kernel", "norm",
 
 
 def build(table: CallTreeTable) -> Block:
-    look = PageData(trace_of())
+    look = RunData(trace_of())
     look.call_tree = table
     block = call_tree.SECTION.build(look)
     assert block is not None
@@ -173,7 +173,7 @@ def test_a_real_tree_of_a_trace_is_shown() -> None:
     op = {"op": "aten::mm", "process": 1, "thread": 1, "start_ns": 0, "dur_ns": 20, "external_id": 1}
     trace = trace_of([{"kernel": "gemm", "start_ns": 50, "dur_ns": 30, "process": 1, "correlation_id": 7}],
                      calls=[call], ops=[op])  # fmt: skip
-    (grid,) = parts(call_tree.SECTION.build(PageData(trace)), Grid)
+    (grid,) = parts(call_tree.SECTION.build(RunData(trace)), Grid)
     assert grid.section.frame.select("kind", "name", "self_ns", "total_ns").rows() == [
         ("op", "aten::mm", 0, 30),
         ("kernel", "gemm", 30, 30),
@@ -181,7 +181,7 @@ def test_a_real_tree_of_a_trace_is_shown() -> None:
 
 
 def test_without_device_work_it_says_what_is_lacking() -> None:
-    block = call_tree.SECTION.build(PageData(trace_of()))
+    block = call_tree.SECTION.build(RunData(trace_of()))
     assert block is not None
     assert "single launches" in block.lacking
     assert "single launches" in build(tree_of(("kernel", "k", 0))).lacking

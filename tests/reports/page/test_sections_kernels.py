@@ -12,7 +12,7 @@ import inferometer
 from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.findings.rule import Evidence
 from inferometer.reports.page.blocks import Block, Chart, Grid, Points
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import RunData
 from inferometer.reports.page.sections import bounds, groups, histogram, kernels
 from inferometer.trace.trace import Trace
 
@@ -45,7 +45,7 @@ def launches(times: dict[str, list[int]]) -> Trace:
 
 
 def build(section: Any, trace: Trace) -> Block:
-    block = section.SECTION.build(PageData(trace))
+    block = section.SECTION.build(RunData(trace))
     assert isinstance(block, Block)
     return block
 
@@ -145,7 +145,7 @@ def test_names_of_files_stand_in_data_only() -> None:
 
 
 def test_groups_tell_the_call_with_its_evidence() -> None:
-    look = PageData(inferometer.open(SAMPLES / "decode.json.gz"))
+    look = RunData(inferometer.open(SAMPLES / "decode.json.gz"))
     block = groups.SECTION.build(look)
     every, members = grids(block)
     assert block is not None
@@ -164,7 +164,7 @@ def test_s_of_each_class_is_that_of_the_bounds() -> None:
     found = Evidence(trace).bounds
     assert found is not None
     drawn: dict[tuple[Any, ...], float] = {}
-    for chart in charts(bounds.SECTION.build(PageData(trace))):
+    for chart in charts(bounds.SECTION.build(RunData(trace))):
         phase = chart.title.rpartition(" ")[2]
         for trace_ in chart.data:
             rate = float(trace_["name"].split()[0]) * 1e9

@@ -14,7 +14,7 @@ import inferometer
 from inferometer.analyses.timeline.timeline import find_timeline
 from inferometer.reports.base import cell
 from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Grid, Points, Words
-from inferometer.reports.page.look import SLICES, PageData
+from inferometer.reports.page.look import SLICES, RunData
 from inferometer.reports.page.sections import (
     bounds,
     counters,
@@ -37,7 +37,7 @@ US = 1_000
 
 
 def build(section: Any, trace: Trace) -> Block:
-    block = section.SECTION.build(PageData(trace))
+    block = section.SECTION.build(RunData(trace))
     assert isinstance(block, Block)
     return block
 
@@ -76,7 +76,7 @@ def test_each_step_is_a_point_with_its_wall_busy_and_gap_time() -> None:
 
 def test_disturbed_steps_are_marked_with_the_reason() -> None:
     trace = inferometer.open(SAMPLES / "webgpu.log.gz")
-    look = PageData(trace)
+    look = RunData(trace)
     assert look.steps is not None
     block = steps.SECTION.build(look)
     assert block is not None
@@ -103,7 +103,7 @@ def test_a_step_far_from_the_others_makes_the_axis_logarithmic() -> None:
 
 
 def test_the_distribution_has_the_medians_of_the_table() -> None:
-    look = PageData(inferometer.open(SAMPLES / "webgpu.log.gz"))
+    look = RunData(inferometer.open(SAMPLES / "webgpu.log.gz"))
     assert look.steps is not None
     block = steps.SECTION.build(look)
     assert block is not None
@@ -157,7 +157,7 @@ def test_without_contexts_it_says_why_growth_is_not_shown() -> None:
 def test_without_steps_it_says_how_to_record_them_once() -> None:
     empty = trace_of()
     assert "profiler.step()" in build(steps, empty).lacking
-    assert step_classes.SECTION.build(PageData(empty)) is None
+    assert step_classes.SECTION.build(RunData(empty)) is None
     assert "time of kernels in each step" in build(step_classes, trace_of(steps=[step(0)])).lacking
 
 
@@ -299,7 +299,7 @@ def test_constant_metrics_and_those_beyond_the_charts_are_named() -> None:
 
 @pytest.mark.parametrize("name", ["decode.json.gz", "nsys.sqlite.gz", "webgpu.log.gz", "slow/normal", "slow/abnormal"])
 def test_every_chart_of_a_sample_is_plain_json_with_words(name: str) -> None:
-    look = PageData(inferometer.open(SAMPLES / name))
+    look = RunData(inferometer.open(SAMPLES / name))
     for section in EVERY:
         block = section.SECTION.build(look)
         assert block is None or bool(block.parts) != bool(block.lacking)
@@ -346,7 +346,7 @@ def large(launches: int) -> Trace:
 
 def test_a_large_trace_makes_a_small_page_quickly() -> None:
     """A tenth of a million launches; what is shown doesn't grow with them. Analyses have their own tests of speed."""
-    look = PageData(large(100_000))
+    look = RunData(large(100_000))
     assert look.timeline
     assert look.groups.launches == 100_000
     assert look.steps

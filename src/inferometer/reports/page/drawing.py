@@ -1,5 +1,6 @@
 """What charts have in common: colours, axes, the unit of their times, and labels short enough for an axis."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -68,6 +69,13 @@ class TimeUnit:
     def axis(self, title: str, **more: Any) -> dict[str, Any]:
         """An axis of times."""
         return axis(f"{title}, {self.name}", **more)
+
+
+def ns_per(axis: Mapping[str, Any]) -> int:
+    """Nanoseconds in one unit of an axis of times; 1 for an axis of anything else."""
+    title = str(axis.get("title", {}).get("text", ""))
+    known = {f", {unit.name}": unit.ns for unit in (TimeUnit.of(0), TimeUnit.of(math.inf))}
+    return next((ns for end, ns in known.items() if title.endswith(end)), 1)
 
 
 def cut(text: str, longest: int = LABEL) -> str:

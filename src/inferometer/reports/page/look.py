@@ -16,11 +16,13 @@ from inferometer.trace.facts import without_folders
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
+    from inferometer.analyses.launched_by.attribution import Attribution
     from inferometer.analyses.launched_by.call_tree import CallTreeTable
     from inferometer.architectures import Model
     from inferometer.hardware.device import Device
 
 
+SIDES = ("base", "candidate")
 SLICES = 300
 """Of the time line, as many as a chart shows side by side."""
 
@@ -35,31 +37,30 @@ class PageOptions:
     captures: tuple[Trace, ...] = ()
 
 
-class PageData:
-    """The run in question, opened with all tables, and the one that it is compared with, its base.
-
-    A page goes to others: it names files without their folders.
+class RunData:
+    """A run, and what the analyses make of it.
 
     Args:
-        trace: The run.
-        candidate: A second run: then `trace` is the base of the comparison.
-        asked: What was reported about them.
+        trace: The run, opened with all tables.
+        asked: What was reported about it.
     """
 
-    def __init__(self, trace: Trace, candidate: Trace | None = None, asked: PageOptions | None = None) -> None:
+    def __init__(self, trace: Trace, asked: PageOptions | None = None) -> None:
         self.trace = _to_share(trace)
-        self.candidate = None if candidate is None else _to_share(candidate)
         self.asked = asked or PageOptions()
 
     @cached_property
     def first(self) -> FirstLook:
-        """Facts, findings, phases, kernels of the run."""
-        return self._first_look(self.trace, self.launches)
-
-    @cached_property
-    def second(self) -> FirstLook | None:
-        """The same of the candidate."""
-        return None if self.candidate is None else self._first_look(self.candidate)
+        """Facts, findings, phases, kernels."""
+        asked = self.asked
+        return first_look(
+            self.trace,
+            top=20,
+            model=asked.model,
+            device=asked.device,
+            bandwidths=asked.bandwidths,
+            launches=self.launches,
+        )
 
     @cached_property
     def kernels(self) -> KernelTable:
@@ -68,7 +69,7 @@ class PageData:
 
     @cached_property
     def launches(self) -> LaunchEvidence:
-        """What the findings of the run ask of its launches."""
+        """What the findings ask of the launches."""
         return LaunchEvidence(self.trace)
 
     @cached_property
@@ -79,9 +80,7 @@ class PageData:
     @cached_property
     def timeline(self) -> Timeline | None:
         """The time line; None without launches."""
-        if self.kernels.basis != "launches" or not self.kernels.kernels:
-            return None
-        return find_timeline(self.trace, width=SLICES)
+        return find_timeline(self.trace, width=SLICES) if self.has_launches else None
 
     @cached_property
     def groups(self) -> Groups:
@@ -89,32 +88,61 @@ class PageData:
         return find_groups(self.trace)
 
     @cached_property
-    def call_tree(self) -> "CallTreeTable | None":
-        """Device time by callers; None without launches."""
+    def attribution(self) -> "Attribution | None":
+        """Who launched what; None without launches."""
         from inferometer.analyses.launched_by.attribution import attribute
-        from inferometer.analyses.launched_by.call_tree import call_tree
 
-        if self.kernels.basis != "launches" or not self.kernels.kernels:
+        if not self.has_launches:
             return None
         captures = self.asked.captures
-        return call_tree(attribute(self.trace, captures=captures) if captures else self.launches.attribution)
+        return attribute(self.trace, captures=captures) if captures else self.launches.attribution
+
+    @cached_property
+    def call_tree(self) -> "CallTreeTable | None":
+        """Device time by callers; None without launches."""
+        from inferometer.analyses.launched_by.call_tree import call_tree
+
+        return None if self.attribution is None else call_tree(self.attribution)
+
+    @property
+    def has_launches(self) -> bool:
+        """Whether there are single launches of kernels."""
+        return self.kernels.basis == "launches" and self.kernels.kernels > 0
+
+
+class PageData:
+    """The run in question, or two that are compared: then it is the base.
+
+    A page goes to others: it names files without their folders.
+
+    Args:
+        trace: The run.
+        candidate: A second run: then `trace` is the base of the comparison.
+        asked: What was reported about them.
+    """
+
+    def __init__(self, trace: Trace, candidate: Trace | None = None, asked: PageOptions | None = None) -> None:
+        self.asked = asked or PageOptions()
+        self.base = RunData(trace, self.asked)
+        self.candidate = None if candidate is None else RunData(candidate, self.asked)
+
+    @property
+    def runs(self) -> tuple[RunData, ...]:
+        """The run, or base and candidate."""
+        return (self.base,) if self.candidate is None else (self.base, self.candidate)
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """Of the base with the candidate; None without a second run."""
+        if self.candidate is None:
+            return None
+        return compare(self.base.trace, self.candidate.trace, device=self.asked.device)
 
     @cached_property
     def entities(self) -> tuple[list[Entity], list[Entity]]:
         """The metrics of both runs, as the comparison sees them; none without a second run."""
         series = None if self.comparison is None else self.comparison.series
         return ([], []) if series is None else (list(series.base), list(series.candidate))
-
-    @cached_property
-    def comparison(self) -> Comparison | None:
-        """Of the run as base with the candidate."""
-        return None if self.candidate is None else compare(self.trace, self.candidate, device=self.asked.device)
-
-    def _first_look(self, trace: Trace, launches: LaunchEvidence | None = None) -> FirstLook:
-        asked = self.asked
-        return first_look(
-            trace, top=20, model=asked.model, device=asked.device, bandwidths=asked.bandwidths, launches=launches
-        )
 
 
 def _to_share(trace: Trace) -> Trace:

@@ -7,37 +7,48 @@ from itertools import chain
 from inferometer.errors import InferometerError, UnknownName
 from inferometer.registry import collect
 from inferometer.reports.page.blocks import Block
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import SIDES, PageData, RunData
+from inferometer.reports.page.scales import share_scales
 
 
 @dataclass(frozen=True)
 class PageSection:
-    """One section.
+    """One section of the page.
 
     Attributes:
         name: As progress shows it, and `after` of another one.
         build: Gives the block, or None where it has no place in this page.
         after: The section that this one follows; empty: it begins the page.
-        of_one_run: Of a page of two runs it shows the base alone, and its title says so.
     """
 
     name: str
     build: Callable[[PageData], Block | None]
     after: str = ""
-    of_one_run: bool = False
 
 
-def page_sections() -> tuple[PageSection, ...]:
+@dataclass(frozen=True)
+class RunSection:
+    """One section about one run; of a page of two runs it stands there twice. Attributes as of `PageSection`."""
+
+    name: str
+    build: Callable[[RunData], Block | None]
+    after: str = ""
+
+
+AnySection = PageSection | RunSection
+
+
+def page_sections() -> tuple[AnySection, ...]:
     """All sections, in order.
 
     Raises:
         UnknownName: One follows a section that isn't there.
     """
-    found: dict[str, PageSection] = collect("inferometer.reports.page.sections", "SECTION")
+    found: dict[str, AnySection] = collect("inferometer.reports.page.sections", "SECTION")
     return in_order({section.name: section for section in found.values()})
 
 
-def in_order(sections: Mapping[str, PageSection]) -> tuple[PageSection, ...]:
+def in_order(sections: Mapping[str, AnySection]) -> tuple[AnySection, ...]:
     """Each behind the one that it follows. Of several behind the same one, those with the fewest followers come first.
 
     So a section of another package stands right behind the one that it names.
@@ -46,13 +57,13 @@ def in_order(sections: Mapping[str, PageSection]) -> tuple[PageSection, ...]:
         UnknownName: One follows a section that isn't there.
         InferometerError: Some follow each other in a circle.
     """
-    followers: dict[str, list[PageSection]] = {}
+    followers: dict[str, list[AnySection]] = {}
     for section in sections.values():
         if section.after and section.after not in sections:
             raise UnknownName("section", section.after, list(sections))
         followers.setdefault(section.after, []).append(section)
 
-    def with_followers(section: PageSection) -> list[PageSection]:
+    def with_followers(section: AnySection) -> list[AnySection]:
         behind = sorted(
             map(with_followers, followers.get(section.name, [])), key=lambda some: (len(some), some[0].name)
         )
@@ -69,18 +80,36 @@ def in_order(sections: Mapping[str, PageSection]) -> tuple[PageSection, ...]:
 def build_blocks(look: PageData, *, on_progress: Callable[[str], None] | None = None) -> list[Block]:
     """The blocks of all sections that have a place on this page, in order.
 
-    Of two runs, sections that show one say that it is the base.
+    Of two runs, sections about one stand there for the base and for the candidate, and say so.
 
     Args:
         look: What the page is about.
         on_progress: Called with the name of each section before it is made.
     """
-    blocks = []
+    blocks: list[Block] = []
     for section in page_sections():
         if on_progress is not None:
             on_progress(section.name)
-        block = section.build(look)
-        if block is not None:
-            of_base = look.candidate is not None and section.of_one_run
-            blocks.append(replace(block, title=f"{block.title} (base)") if of_base else block)
+        blocks += _blocks_of(section, look)
     return blocks
+
+
+def _blocks_of(section: AnySection, look: PageData) -> list[Block]:
+    if isinstance(section, PageSection):
+        block = section.build(look)
+        return [] if block is None else [block]
+    built = [section.build(run) for run in look.runs]
+    if len(built) > 1:
+        built = _of_both(*built)
+    return [block for block in built if block is not None]
+
+
+def _of_both(base: Block | None, candidate: Block | None) -> list[Block | None]:
+    """Each with its run in name and title; what both lack for the same reason is one."""
+    if base and candidate and base.lacking and base.lacking == candidate.lacking:
+        return [base]
+    return [_of_side(block, side) for block, side in zip(share_scales(base, candidate), SIDES, strict=True)]
+
+
+def _of_side(block: Block | None, side: str) -> Block | None:
+    return block and replace(block, name=f"{block.name}_{side}", title=f"{block.title} ({side})")

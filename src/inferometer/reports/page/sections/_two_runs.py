@@ -4,7 +4,6 @@ from typing import Any
 
 from inferometer.reports.page.drawing import color
 
-SIDES = ("base", "candidate")
 NOT_COMPARABLE = "Two runs that may be compared: of these only the times by kernel family are set side by side."
 
 _SYMBOLS = ("circle", "diamond")  # so that the runs differ by more than their colour

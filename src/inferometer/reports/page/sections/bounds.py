@@ -8,9 +8,9 @@ from inferometer.analyses.model.bounds import ModelBounds
 from inferometer.findings.rule import Evidence
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import axis, color, kernel_labels, vertical_line
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import RunData
 from inferometer.reports.page.sampling import rounded
-from inferometer.reports.page.section import PageSection
+from inferometer.reports.page.section import RunSection
 from inferometer.reports.views.view import facts_of, remarks_of, sections_of
 from inferometer.units import format_share
 
@@ -24,11 +24,11 @@ _NO_MODEL = (
 )
 
 
-def build(look: PageData) -> Block | None:
+def build(run: RunData) -> Block | None:
     """A chart and a table for each phase."""
-    asked = look.asked
+    asked = run.asked
     evidence = Evidence(
-        look.trace, model=asked.model, device=asked.device, bandwidths=asked.bandwidths, steps=look.first.steps
+        run.trace, model=asked.model, device=asked.device, bandwidths=asked.bandwidths, steps=run.first.steps
     )
     if evidence.printed.is_empty():
         return Block("bounds", _TITLE, lacking=_NO_SUMS)
@@ -106,4 +106,4 @@ def _alt(bounds: pl.DataFrame, own: pl.DataFrame, bandwidths: Sequence[float], l
     )
 
 
-SECTION = PageSection("bounds", build, after="kernels", of_one_run=True)
+SECTION = RunSection("bounds", build, after="kernels")

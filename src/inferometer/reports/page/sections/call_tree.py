@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from inferometer.names import decode
 from inferometer.reports.page.blocks import MOST_ROWS, Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import ICICLE, REST_COLOR, color, cut
-from inferometer.reports.page.look import PageData
-from inferometer.reports.page.section import PageSection
+from inferometer.reports.page.look import RunData
+from inferometer.reports.page.section import RunSection
 from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration, format_share
 
@@ -60,9 +60,9 @@ _FIELDS = (
 )
 
 
-def build(look: PageData) -> Block | None:
+def build(run: RunData) -> Block | None:
     """What share has a caller, the chart, the heaviest nodes."""
-    table = look.call_tree
+    table = run.call_tree
     if table is None or not table.total_ns:
         return Block("call_tree", _TITLE, lacking=_LACKING)
     return Block("call_tree", _TITLE, [*_words(table), _chart(table), _grid(table.frame)])
@@ -214,4 +214,4 @@ def _ranks(frame: pl.DataFrame) -> NDArray[np.int64]:
     return ranks
 
 
-SECTION = PageSection("call_tree", build, after="timeline", of_one_run=True)
+SECTION = RunSection("call_tree", build, after="timeline")

@@ -14,10 +14,10 @@ from inferometer.analyses.compare.causes.counters import Entity
 from inferometer.analyses.compare.comparison import Comparison
 from inferometer.reports.page.blocks import Block, Chart, Part, Words
 from inferometer.reports.page.drawing import axis
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import SIDES, PageData
 from inferometer.reports.page.sampling import Values, keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
-from inferometer.reports.page.sections._two_runs import SIDES, line, marker
+from inferometer.reports.page.sections._two_runs import line, marker
 from inferometer.trace.trace import Trace
 from inferometer.units import format_sample
 
@@ -38,7 +38,7 @@ def build(look: PageData) -> Block | None:
     if found is None or look.candidate is None:
         return None
     base, candidate = ({entity.key: entity for entity in run} for run in look.entities)
-    starts_ns = _start(look.trace), _start(look.candidate)
+    starts_ns = _start(look.base.trace), _start(look.candidate.trace)
     drawn: list[Part] = []
     flat, untimed, others = [], [], []
     for key in _ranked(found, base, candidate):

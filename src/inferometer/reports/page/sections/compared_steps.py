@@ -8,14 +8,13 @@ import polars as pl
 from inferometer.analyses.compare.comparison import Comparison
 from inferometer.analyses.compare.sampling_units import REMAINDERS
 from inferometer.analyses.steps.growth import ALL, format_slope
-from inferometer.analyses.steps.table import StepTable, step_table
-from inferometer.errors import InputError
+from inferometer.analyses.steps.table import StepTable
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, axis, cut
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import SIDES, PageData
 from inferometer.reports.page.sampling import keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
-from inferometer.reports.page.sections._two_runs import SIDES, line, marker
+from inferometer.reports.page.sections._two_runs import line, marker
 from inferometer.reports.views.layout import Field, Section
 
 CLASSES = 4
@@ -40,7 +39,7 @@ def build(look: PageData) -> Block | None:
     found = look.comparison
     if found is None or look.candidate is None:
         return None
-    runs = look.steps, _steps(look)
+    runs = look.base.steps, look.candidate.steps
     known = [run for run in runs if run is not None and not run.growth.is_empty()]
     if len(known) < len(SIDES):
         return Block("compared_steps", _TITLE, lacking=_LACKING)
@@ -51,13 +50,6 @@ def build(look: PageData) -> Block | None:
     if found.comparable.stops:
         parts.append(Words("As recorded, side by side: the runs can't be compared as they are.", "note"))
     return Block("compared_steps", _TITLE, [*parts, *_charts(classes, known), Grid(_table(known), sums=())])
-
-
-def _steps(look: PageData) -> StepTable | None:
-    try:
-        return None if look.candidate is None else step_table(look.candidate)
-    except InputError:
-        return None
 
 
 def _classes(found: Comparison, runs: Sequence[StepTable]) -> list[str]:

@@ -11,9 +11,9 @@ from inferometer.analyses.compare.causes.metric_roles import role_of_metric
 from inferometer.analyses.compare.causes.ticks import tick_starts
 from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Words
 from inferometer.reports.page.drawing import SERIES, axis, color
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import RunData
 from inferometer.reports.page.sampling import Indices, Values, rounded
-from inferometer.reports.page.section import PageSection
+from inferometer.reports.page.section import RunSection
 from inferometer.units import format_sample
 
 CHARTS = 12
@@ -39,9 +39,9 @@ class _Line:
     values: Values
 
 
-def build(look: PageData) -> Block | None:
+def build(run: RunData) -> Block | None:
     """A chart for each of the metrics that move, those that may be a cause first; the others are named."""
-    samples = _read(look)
+    samples = _read(run)
     if samples.is_empty():
         return Block("counters", _TITLE, lacking=_LACKING)
     metrics = _in_order(samples)
@@ -65,13 +65,13 @@ def _span(low: float, high: float) -> str:
     return format_sample(low) if low == high else f"{format_sample(low)} to {format_sample(high)}"
 
 
-def _read(look: PageData) -> pl.DataFrame:
-    if "counters" not in look.trace.scope:
+def _read(run: RunData) -> pl.DataFrame:
+    if "counters" not in run.trace.scope:
         return pl.DataFrame()
     finite = pl.col("value").is_not_null() & pl.col("value").is_finite()
     columns = ("metric", "device", "host", "rank", "process", "time_ns", "value", "unit")
-    samples = look.trace.counters.filter(finite).select(columns).sort("time_ns", maintain_order=True).collect()
-    first_ns = (look.trace.window() or (0, 0))[0]
+    samples = run.trace.counters.filter(finite).select(columns).sort("time_ns", maintain_order=True).collect()
+    first_ns = (run.trace.window() or (0, 0))[0]
     return samples.with_columns(((pl.col("time_ns") - first_ns) / 1e9).alias("seconds"))
 
 
@@ -154,4 +154,4 @@ def _slices(seconds: Values, most: int) -> Indices:
     return np.unique(np.searchsorted(seconds, edges, side="left"))
 
 
-SECTION = PageSection("counters", build, after="groups", of_one_run=True)
+SECTION = RunSection("counters", build, after="groups")

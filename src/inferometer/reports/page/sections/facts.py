@@ -7,10 +7,10 @@ from inferometer.reports.views.view import facts_of
 
 
 def _build(look: PageData) -> Block:
-    base = dict(facts_of(look.first))
-    if look.second is None:
+    base = dict(facts_of(look.base.first))
+    if look.candidate is None:
         return Block("facts", "Facts", [Facts(tuple(base.items()))])
-    candidate = dict(facts_of(look.second))
+    candidate = dict(facts_of(look.candidate.first))
     lines = [(label, base.get(label, ""), candidate.get(label, "")) for label in {**base, **candidate}]
     return Block("facts", "Facts", [Facts(tuple(lines), heads=("Base", "Candidate"))])
 

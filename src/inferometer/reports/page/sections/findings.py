@@ -15,13 +15,13 @@ _TONES = {"high": "bad", "medium": "warning", "low": "low", "info": "plain"}
 
 
 def _build(look: PageData) -> Block:
-    base = _points(look.first)
-    if look.second is None:
-        return Block("findings", TITLE, [*([Points(base)] if base else []), _examined(look.first)])
-    candidate = _points(look.second)
+    base = _points(look.base.first)
+    if look.candidate is None:
+        return Block("findings", TITLE, [*([Points(base)] if base else []), _examined(look.base.first)])
+    candidate = _points(look.candidate.first)
     both = [point for point in base if point in candidate]
     parts: list[Part] = []
-    for title, run, points in (("Base", look.first, base), ("Candidate", look.second, candidate)):
+    for title, run, points in (("Base", look.base.first, base), ("Candidate", look.candidate.first, candidate)):
         own = [point for point in points if point not in both]
         parts += [*([Points(own, title)] if own else []), _examined(run, f"{title}: ")]
     return Block("findings", TITLE, [*parts, *([Points(both, "Both runs")] if both else [])])

@@ -9,8 +9,8 @@ from inferometer.analyses.groups.members import Group, Refusal
 from inferometer.names import decode
 from inferometer.reports.page.blocks import Block, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import cut
-from inferometer.reports.page.look import PageData
-from inferometer.reports.page.section import PageSection
+from inferometer.reports.page.look import RunData
+from inferometer.reports.page.section import RunSection
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import remarks_of
 
@@ -37,10 +37,10 @@ _FOLDED = 100  # reasons in one fold
 _SAID = 30  # groups with their evidence
 
 
-def build(look: PageData) -> Block | None:
+def build(run: RunData) -> Block | None:
     """A table of groups, one of their kernels, and the refused."""
-    found = look.groups
-    if not (found.groups or found.refused or found.launches or look.kernels.kernels):
+    found = run.groups
+    if not (found.groups or found.refused or found.launches or run.kernels.kernels):
         return Block("groups", _TITLE, lacking=_LACKING)
     parts: list[Part] = [Words(text, "note") for text in remarks_of(found)]
     if found.groups:
@@ -116,4 +116,4 @@ def _short(kernel: str) -> str:
     return cut(decode(kernel).short_name)
 
 
-SECTION = PageSection("groups", build, after="call_tree", of_one_run=True)
+SECTION = RunSection("groups", build, after="call_tree")

@@ -11,9 +11,9 @@ import polars as pl
 from inferometer.analyses.labels import label_names
 from inferometer.reports.page.blocks import Block, Chart, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, axis, color, kernel_labels
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import RunData
 from inferometer.reports.page.sampling import Values, log_counts
-from inferometer.reports.page.section import PageSection
+from inferometer.reports.page.section import RunSection
 from inferometer.units import format_duration
 
 KERNELS = 12
@@ -35,26 +35,26 @@ class _Durations:
         return float(np.quantile(self.times_ns, share))
 
 
-def build(look: PageData) -> Block | None:
+def build(run: RunData) -> Block | None:
     """A chart of quartiles, then the histogram of a kernel to choose."""
-    if look.kernels.basis == "totals":
+    if run.kernels.basis == "totals":
         return Block("histogram", _TITLE, lacking=f"{_NEEDS}: the source holds only sums by kernel.")
-    every = _read(look)
+    every = _read(run)
     if not every:
         return Block("histogram", _TITLE, lacking=f"{_NEEDS}, of a kernel that ran more than once.")
     parts: list[Part] = []
-    if look.kernels.kernels > len(every):
-        parts.append(Words(f"Of the {len(every)} kernels with the most time, of {look.kernels.kernels:,}.", "note"))
+    if run.kernels.kernels > len(every):
+        parts.append(Words(f"Of the {len(every)} kernels with the most time, of {run.kernels.kernels:,}.", "note"))
     if len(every) > 1:
         parts.append(_quartiles(every))
     return Block("histogram", _TITLE, [*parts, _histograms(every)])
 
 
-def _read(look: PageData) -> list[_Durations]:
+def _read(run: RunData) -> list[_Durations]:
     """Of the kernels with the most time that ran more than once; launches of 0 ns have no place on a log axis."""
-    repeated = look.kernels.frame.filter(pl.col("count") > 1, pl.col("max_ns") > 0)
+    repeated = run.kernels.frame.filter(pl.col("count") > 1, pl.col("max_ns") > 0)
     chosen = repeated.sort("total_ns", "kernel", descending=[True, False])["kernel"].head(KERNELS).to_list()
-    launches = look.trace.compact("launches").filter(pl.col("kind").cast(pl.String) == "kernel")
+    launches = run.trace.compact("launches").filter(pl.col("kind").cast(pl.String) == "kernel")
     names = launches.select(pl.col("kernel").unique().cast(pl.String)).collect()["kernel"]
     spellings = {name: label for name, label in label_names(names, "name").items() if label in chosen}
     own = launches.filter(pl.col("kernel").cast(pl.String).is_in(list(spellings)), pl.col("dur_ns") > 0)
@@ -139,4 +139,4 @@ def _drawn(one: _Durations, shade: str) -> list[dict[str, Any]]:
     return [bars, *marks]
 
 
-SECTION = PageSection("histogram", build, after="bounds", of_one_run=True)
+SECTION = RunSection("histogram", build, after="bounds")

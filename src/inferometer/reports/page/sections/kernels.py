@@ -14,8 +14,8 @@ from inferometer.names.decoding import decode_frame
 from inferometer.names.engine_labels import class_of_label
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, color, cut, kernel_labels
-from inferometer.reports.page.look import PageData
-from inferometer.reports.page.section import PageSection
+from inferometer.reports.page.look import RunData
+from inferometer.reports.page.section import RunSection
 from inferometer.reports.views.kernels import fields_of, title_of
 from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration, format_share
@@ -38,15 +38,15 @@ _TOLD = (
 _LACKING = "The trace would need launches of kernels with their times, or sums by kernel as a profiler prints them."
 
 
-def build(look: PageData) -> Block | None:
+def build(run: RunData) -> Block | None:
     """All tables of kernels, each with its chart."""
-    tables = [table for table in (look.kernels, *look.kernels.others) if table.kernels]
+    tables = [table for table in (run.kernels, *run.kernels.others) if table.kernels]
     if not tables:
-        found = " ".join([*tell_whole_graphs(look.kernels), *look.kernels.notes])
-        by_step = look.steps is not None and not look.steps.class_steps.is_empty()
+        found = " ".join([*tell_whole_graphs(run.kernels), *run.kernels.notes])
+        by_step = run.steps is not None and not run.steps.class_steps.is_empty()
         where = " Times of functions by step are above, under Kernel classes by step." if by_step else ""
         return Block("kernels", "Kernels", lacking=f"{_LACKING}{where} {found}".strip())
-    notes = [*tell_whole_graphs(look.kernels), *tell_printed_sums(look.kernels)]
+    notes = [*tell_whole_graphs(run.kernels), *tell_printed_sums(run.kernels)]
     parts: list[Part] = [Words(text, "note") for text in notes]
     for table in tables[:TABLES]:
         known = _with_names(table.frame)
@@ -179,4 +179,4 @@ def _text(time_ns: int, total_ns: int) -> str:
     return f"{format_duration(time_ns)}, {format_share(time_ns / total_ns)}"
 
 
-SECTION = PageSection("kernels", build, after="step_classes", of_one_run=True)
+SECTION = RunSection("kernels", build, after="step_classes")

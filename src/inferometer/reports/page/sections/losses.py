@@ -13,8 +13,8 @@ _BY_DESIGN = "Everything that has a place in the trace was read; {n} events of t
 
 def _build(look: PageData) -> Block:
     if look.candidate is None:
-        return Block("losses", "What was not read", [_points(look.trace.losses, "")])
-    runs = [_points(look.trace.losses, "Base"), _points(look.candidate.losses, "Candidate")]
+        return Block("losses", "What was not read", [_points(look.base.trace.losses, "")])
+    runs = [_points(look.base.trace.losses, "Base"), _points(look.candidate.trace.losses, "Candidate")]
     return Block("losses", "What was not read", runs)
 
 

@@ -11,14 +11,14 @@ _TIMES = (
 )
 _TABLES = "Tables show times with three decimals; the exact number is the cell's title, and sorting goes by it."
 _CHARTS = "Charts may show fewer points than the trace has, and then say so; tables and sums are of all rows."
-_TOTALS = "The file holds sums of kernel time, no single launches: what needs launches isn't on this page."
+_TOTALS = "A file holds sums of kernel time, no single launches: what needs launches isn't on this page."
 _MODELLED = "Bytes, FLOPs and bounds are modelled from the dimensions of the model; times are measured."
-_PAIR = "Sections that show one run are about the base."
+_PAIR = "Sections about one run stand twice, the base's first: their charts have the same scales in both."
 
 
 def _build(look: PageData) -> Block:
     texts = [_TIMES, _TABLES, _CHARTS]
-    if look.kernels.basis == "totals":
+    if "totals" in {run.kernels.basis for run in look.runs}:
         texts.append(_TOTALS)
     if look.asked.model is not None:
         texts.append(_MODELLED)

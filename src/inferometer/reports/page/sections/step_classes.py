@@ -12,9 +12,9 @@ from inferometer.analyses.steps.table import StepTable
 from inferometer.names.engine_labels import class_of_label
 from inferometer.reports.page.blocks import Block, Chart, Grid, Words
 from inferometer.reports.page.drawing import REST_COLOR, TimeUnit, axis, color, kernel_labels, stacked
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import RunData
 from inferometer.reports.page.sampling import Indices, Values, bucket_means, buckets
-from inferometer.reports.page.section import PageSection
+from inferometer.reports.page.section import RunSection
 from inferometer.reports.views.view import sections_of
 from inferometer.units import format_duration, format_share
 
@@ -31,14 +31,14 @@ _LACKING = (
 )
 
 
-def build(look: PageData) -> Block | None:
+def build(run: RunData) -> Block | None:
     """Nothing without steps: that section has it."""
-    table = look.steps
+    table = run.steps
     if table is None:
         return None
     if table.class_steps.is_empty():
         return Block("step_classes", _TITLE, lacking=_LACKING)
-    charts = [*_stacks(table), *_layers(look, table)]
+    charts = [*_stacks(table), *_layers(run, table)]
     grids = [Grid(one, group="phase") for one in sections_of(table) if one.title == "Classes of kernels"]
     return Block("step_classes", _TITLE, [Words(" ".join(_notes(table)), "note"), *charts, *grids])
 
@@ -116,14 +116,14 @@ def _named_buckets(steps: pl.Series, edges: Indices) -> list[Any]:
     return [str(a) if a == b else f"{a} to {b}" for a, b in pairs]
 
 
-def _layers(look: PageData, table: StepTable) -> Iterator[Chart]:
+def _layers(run: RunData, table: StepTable) -> Iterator[Chart]:
     """Of the class with the most time in one phase, among those whose layers are reported."""
     known = table.classes.filter(pl.col("layers") > 1, pl.col("steps") > 1).sort("total_ns", "class", descending=True)
     if known.is_empty():
         return
     phase, name = known.select("phase", "class").row(0)
     steps = table.steps.filter(pl.col("phase").eq_missing(phase))["step"]
-    cells = _layer_times(look, table, name).filter(pl.col("step").is_in(steps.to_list()))
+    cells = _layer_times(run, table, name).filter(pl.col("step").is_in(steps.to_list()))
     layers = sorted(cells["layer"].unique().to_list(), key=_layer_order)[: CELLS // 2]
     edges = buckets(steps.len(), min(300, CELLS // len(layers)))
     rows = [bucket_means(_by_step(cells.filter(pl.col("layer") == layer), steps), edges) for layer in layers]
@@ -149,9 +149,9 @@ def _layers(look: PageData, table: StepTable) -> Iterator[Chart]:
     yield Chart(f"Layers by step: {label}", alt, [data], layout, height=height)
 
 
-def _layer_times(look: PageData, table: StepTable, name: str) -> pl.DataFrame:
+def _layer_times(run: RunData, table: StepTable, name: str) -> pl.DataFrame:
     """`step`, `layer`, `total_ns` of a class in the run of the table."""
-    rows = printed_of_run(look.trace, table.rank, table.process).filter(pl.col("layer").is_not_null())
+    rows = printed_of_run(run.trace, table.rank, table.process).filter(pl.col("layer").is_not_null())
     found = rows.select("step", "kernel", "layer", "total_ns").collect()
     labels = [label for label in found["kernel"].unique() if class_of_label(label) == name]
     return found.filter(pl.col("kernel").is_in(labels)).group_by("step", "layer").agg(pl.col("total_ns").sum())
@@ -161,4 +161,4 @@ def _layer_order(layer: str) -> tuple[int, str]:
     return (int(layer), "") if layer.isdecimal() else (10**9, layer)
 
 
-SECTION = PageSection("step_classes", build, after="steps", of_one_run=True)
+SECTION = RunSection("step_classes", build, after="steps")

@@ -7,10 +7,10 @@ import numpy as np
 from inferometer.analyses.compare.changes import Changes
 from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Part, Words
 from inferometer.reports.page.drawing import TimeUnit, axis
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import SIDES, PageData
 from inferometer.reports.page.sampling import Values, distribution, keep_extremes, rounded
 from inferometer.reports.page.section import PageSection
-from inferometer.reports.page.sections._two_runs import NOT_COMPARABLE, SIDES, line, marker
+from inferometer.reports.page.sections._two_runs import NOT_COMPARABLE, line, marker
 from inferometer.units import format_duration
 
 _TITLE = "Step times of both runs"

@@ -12,9 +12,9 @@ from inferometer.analyses.steps.sources import UNKNOWN_PHASE
 from inferometer.analyses.steps.table import StepTable
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import TimeUnit, axis, color, kernel_labels
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import RunData
 from inferometer.reports.page.sampling import distribution, keep_extremes, rounded
-from inferometer.reports.page.section import PageSection
+from inferometer.reports.page.section import RunSection
 from inferometer.reports.views.view import remarks_of, sections_of
 from inferometer.units import format_duration, format_share
 
@@ -35,17 +35,17 @@ _ELSEWHERE = ("Steps", "Classes of kernels")  # in charts, and in a section of t
 _SERIES = (("wall_ns", "wall", "var(--ink)"), ("gpu_busy_ns", "GPU busy", color(0)), ("gap_ns", "gap", color(1)))
 
 
-def build(look: PageData) -> Block | None:
+def build(run: RunData) -> Block | None:
     """What stands out, charts over steps and context, and the tables: phases, growth, disturbed steps, trends."""
-    table = look.steps
+    table = run.steps
     if table is None:
         return Block("steps", _TITLE, lacking=_LACKING)
-    logged = serving_of(look.trace, table.run)
+    logged = serving_of(run.trace, table.run)
     table = table if logged is None else table.with_serving(logged)
     runs = f"Run {table.run} of {len(table.runs)} in the file: inferometer steps --run shows the others."
     parts: list[Part] = [Words(runs, "note")] if len(table.runs) > 1 else []
     parts += [Points([Point(text) for text in remarks_of(table)])] if remarks_of(table) else []
-    parts += [*_strip(table), *_distributions(table), *_growth(look, table)]
+    parts += [*_strip(table), *_distributions(table), *_growth(run, table)]
     tables = {section.title: section for section in sections_of(table)}
     return Block("steps", _TITLE, [*parts, *(Grid(each) for title, each in tables.items() if title not in _ELSEWHERE)])
 
@@ -173,7 +173,7 @@ def _spread_alt(table: StepTable) -> str:
     return f"{words[0].upper()}{words[1:]}."
 
 
-def _growth(look: PageData, table: StepTable) -> Iterator[Part]:
+def _growth(run: RunData, table: StepTable) -> Iterator[Part]:
     decode = table.steps.filter(pl.col("phase") == "decode")
     if decode.is_empty():
         return
@@ -232,4 +232,4 @@ def _points_and_line(
     }
 
 
-SECTION = PageSection("steps", build, after="compared_steps", of_one_run=True)
+SECTION = RunSection("steps", build, after="compared_steps")

@@ -13,9 +13,9 @@ _SUMS = ("time_ns", "share", "count")
 
 
 def _build(look: PageData) -> Block:
-    runs = {"Parts of the window": look.first}
-    if look.second is not None:
-        runs = {"Base": look.first, "Candidate": look.second}
+    runs = {"Parts of the window": look.base.first}
+    if look.candidate is not None:
+        runs = {"Base": look.base.first, "Candidate": look.candidate.first}
     tables = {title: budget_of(run) for title, run in runs.items()}
     parts = [Grid(replace(table, title=title), sums=_SUMS) for title, table in tables.items() if table is not None]
     return Block("time_budget", TITLE, parts) if parts else Block("time_budget", TITLE, lacking=_LACKING)

@@ -12,9 +12,9 @@ from inferometer.analyses.timeline.timeline import Timeline
 from inferometer.analyses.timeline.work import place_name
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
 from inferometer.reports.page.drawing import TimeUnit, color, distinct, stacked
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import RunData
 from inferometer.reports.page.sampling import rounded
-from inferometer.reports.page.section import PageSection
+from inferometer.reports.page.section import RunSection
 from inferometer.reports.views.layout import Section
 from inferometer.reports.views.view import remarks_of, sections_of
 from inferometer.units import format_duration, format_share
@@ -36,9 +36,9 @@ _SHARES = (
 )
 
 
-def build(look: PageData) -> Block | None:
+def build(run: RunData) -> Block | None:
     """The strip, parts of each device's window, causes of idle time, and the tables."""
-    timeline = look.timeline
+    timeline = run.timeline
     if timeline is None or timeline.devices.is_empty():
         return Block("timeline", _TITLE, lacking=_LACKING)
     parts: list[Part] = [Points([Point(text) for text in remarks_of(timeline)])] if remarks_of(timeline) else []
@@ -164,4 +164,4 @@ def _stacked_bar(name: str, places: Sequence[str], values: Sequence[Any], unit: 
     }
 
 
-SECTION = PageSection("timeline", build, after="histogram", of_one_run=True)
+SECTION = RunSection("timeline", build, after="histogram")

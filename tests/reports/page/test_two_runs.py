@@ -1,0 +1,128 @@
+"""A page of two runs shows of the candidate what it shows of the base, on the same scales."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.analyses.compare.run_traces import LAYER, kernel_run
+
+import inferometer
+from inferometer.reports.page.blocks import Block, Chart, Grid
+from inferometer.reports.page.document import MOST_BYTES, render_page
+from inferometer.reports.page.look import PageData, RunData
+from inferometer.reports.page.scales import share_scales
+from inferometer.reports.page.section import RunSection, build_blocks, page_sections
+from inferometer.reports.page.text import render_text
+
+RECORDED = Path(__file__).resolve().parents[3] / "samples" / "recorded"
+
+
+@pytest.fixture(scope="module")
+def blocks() -> dict[str, Block]:
+    runs = [inferometer.open(RECORDED / "disk" / f"{run}.ifm") for run in ("normal", "fault")]
+    return {block.name: block for block in build_blocks(PageData(*runs))}
+
+
+def test_each_section_about_one_run_stands_there_for_both(blocks: dict[str, Block]) -> None:
+    names = list(blocks)
+    for section in page_sections():
+        if isinstance(section, RunSection) and section.name != "bounds":
+            first = names.index(f"{section.name}_base")
+            assert names[first + 1] == f"{section.name}_candidate", "one after the other"
+            titles = [blocks[name].title for name in names[first : first + 2]]
+            assert titles[1] == titles[0].removesuffix("(base)") + "(candidate)"
+
+
+def test_what_both_runs_lack_is_reported_once(blocks: dict[str, Block]) -> None:
+    assert blocks["bounds"].lacking
+    assert "bounds_candidate" not in blocks
+
+
+def test_the_kernels_of_each_side_are_those_of_its_run(blocks: dict[str, Block]) -> None:
+    for side, run in (("base", "normal"), ("candidate", "fault")):
+        (grid,) = [part for part in blocks[f"kernels_{side}"].parts if isinstance(part, Grid)]
+        total_ns = inferometer.open(RECORDED / "disk" / f"{run}.ifm").launches.select("dur_ns").collect().sum().item()
+        assert grid.section.frame["total_ns"].sum() == total_ns
+
+
+def test_the_page_stays_within_its_limit_and_markdown_has_both(blocks: dict[str, Block]) -> None:
+    page = render_page([*blocks.values()], title="both")
+    assert len(page.html.encode()) < MOST_BYTES
+    assert page.left_out == ()
+    text = render_text([*blocks.values()], title="both")
+    assert [f"## Time line ({side})" in text for side in ("base", "candidate")] == [True, True]
+
+
+def test_charts_of_both_runs_have_the_same_ranges_that_hold_all_they_draw(blocks: dict[str, Block]) -> None:
+    shared = 0
+    for name, block in blocks.items():
+        if not name.endswith("_base"):
+            continue
+        others = {chart.title: chart for chart in charts(blocks[name.removesuffix("base") + "candidate"])}
+        for chart in charts(block):
+            for axis in ("xaxis", "yaxis"):
+                other = others.get(chart.title)
+                if other and chart.title in others and axis in chart.layout and axis in other.layout:
+                    own, its = chart.layout[axis].get("range"), other.layout[axis].get("range")
+                    if chart.layout[axis].get("title") == other.layout[axis].get("title"):
+                        assert own == its
+                        shared += own is not None
+    assert shared > 5
+
+
+def charts(block: Block) -> list[Chart]:
+    return [part for part in block.parts if isinstance(part, Chart)]
+
+
+def chart(*data: dict[str, Any], unit: str = "ms", **layout: Any) -> Block:
+    axes = {"xaxis": {"title": {"text": "Step"}}, "yaxis": {"title": {"text": f"Time, {unit}"}}}
+    return Block("one", "One", [Chart("times", "", data, {**axes, **layout})])
+
+
+def ranges(base: Block, candidate: Block) -> list[tuple[Any, Any]]:
+    shared = share_scales(base, candidate)
+    assert shared[0] is not None
+    assert shared[1] is not None
+    return [tuple(charts(each)[0].layout[axis].get("range") for axis in ("xaxis", "yaxis")) for each in shared]  # type: ignore[misc]
+
+
+def points(y: list[float], **more: Any) -> dict[str, Any]:
+    return {"type": "scatter", "x": list(range(len(y))), "y": y, **more}
+
+
+def test_a_range_holds_both_runs_with_room_at_the_ends() -> None:
+    both = ranges(chart(points([100, 200])), chart(points([150, 300, 120])))
+    assert both[0] == both[1] == ([0, 2.08], [92, 308])
+
+
+def test_the_same_times_in_other_units_are_at_the_same_height() -> None:
+    base, candidate = ranges(chart(points([1_000, 500]), unit="μs"), chart(points([3, 2]), unit="ms"))
+    assert [end * 1_000 for end in candidate[1]] == pytest.approx(base[1])
+
+
+def test_bars_that_stand_on_each_other_are_added_and_begin_at_zero() -> None:
+    stack = {"type": "bar", "x": [1, 2], "y": [10, 20]}
+    both = ranges(chart(stack, stack, barmode="stack"), chart(stack, barmode="stack"))
+    assert both[0][1] == both[1][1] == [0, 41.6]
+
+
+def test_a_logarithmic_range_is_of_exponents_and_left_alone_where_one_chart_is_linear() -> None:
+    log = {"yaxis": {"title": {"text": "Time, ms"}, "type": "log"}}
+    both = ranges(chart(points([1, 10]), **log), chart(points([100, 10]), **log))
+    assert both[0][1] == both[1][1] == [-0.08, 2.08]
+    assert ranges(chart(points([1, 10]), **log), chart(points([100, 10])))[0][1] is None
+
+
+def test_axes_of_names_and_charts_with_a_menu_are_left_alone() -> None:
+    names = {"type": "bar", "orientation": "h", "x": [1, 2], "y": ["a", "b"]}
+    assert ranges(chart(names), chart(names))[0] == ([0, 2.08], None)
+    assert ranges(chart(points([1, 2]), updatemenus=[{}]), chart(points([1, 3])))[0] == (None, None)
+
+
+def test_a_run_and_a_page_of_it_hold_the_same_analyses() -> None:
+    run, page = RunData(kernel_run()), PageData(kernel_run(), kernel_run(LAYER[:2]))
+    assert run.kernels.total_ns == page.base.kernels.total_ns
+    assert [each.kernels.kernels for each in page.runs] == [len(LAYER) + 1, 3]
+    assert page.base.call_tree is page.base.call_tree, "made once"
+    assert json.dumps(page.runs[0].kernels.as_json())
