@@ -224,15 +224,32 @@ def luminance(color: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
+def contrast(color: str, other: str) -> float:
+    low, high = sorted((luminance(color), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+CHANGES = ("slower", "faster")  # fills of boxes whose numbers stand in them
+
+
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_texts_and_marks_have_the_contrast_that_wcag_aa_asks_for(theme: int) -> None:
     """WCAG 2.2: 4.5 to 1 for text (1.4.3), 3 to 1 for marks of charts and borders of controls (1.4.11)."""
     found = colors(theme)
-    assert len(found) == 17
+    assert len(found) == 23
     for ground in ("paper", "surface"):
         for name, color in found.items():
-            if name in ("paper", "surface", "line"):
+            if name in ("paper", "surface", "line") or name.startswith(CHANGES):
                 continue
-            low, high = sorted((luminance(color), luminance(found[ground])))
             least = 3.0 if name.startswith("series") else 4.5
-            assert (high + 0.05) / (low + 0.05) >= least, f"{name} on {ground}"
+            assert contrast(color, found[ground]) >= least, f"{name} on {ground}"
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_names_can_be_read_on_boxes_in_the_colour_of_a_change(theme: int) -> None:
+    """Plotly writes white on dark boxes and #444 on light ones, by the brightness of W3C's first draft on contrast."""
+    for name, color in colors(theme).items():
+        if name.startswith(CHANGES):
+            red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+            is_dark = (299 * red + 587 * green + 114 * blue) / 1000 < 128
+            assert contrast(color, "#ffffff" if is_dark else "#444444") >= 4.5, name

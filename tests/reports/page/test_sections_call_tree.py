@@ -14,6 +14,7 @@ from tests.traces import trace_of
 
 from inferometer.analyses.launched_by.call_tree import CallTreeTable
 from inferometer.names import decode
+from inferometer.reports.page import tree_boxes
 from inferometer.reports.page.blocks import MOST_ROWS, Block, Chart, Grid
 from inferometer.reports.page.document import render_page
 from inferometer.reports.page.drawing import cut
@@ -98,7 +99,7 @@ def test_hovering_tells_the_whole_name_and_all_numbers() -> None:
 def test_of_a_large_tree_the_smallest_are_one_box_of_their_parent(seed: int) -> None:
     table = large_tree(4_000, seed)
     data = icicle(table)
-    assert call_tree.BOXES - 2 <= len(data["ids"]) <= call_tree.BOXES
+    assert tree_boxes.BOXES - 2 <= len(data["ids"]) <= tree_boxes.BOXES
     assert any(label.endswith(" smaller)") for label in data["labels"])
     assert_conserved(data, table.total_ns)
 
@@ -106,7 +107,7 @@ def test_of_a_large_tree_the_smallest_are_one_box_of_their_parent(seed: int) -> 
 @pytest.mark.parametrize("most", [1, 2, 3, 10, 50, 199, 200, 1_000])
 def test_the_heaviest_have_their_parents_and_leave_room_for_the_rests(most: int) -> None:
     frame = large_tree(200).frame
-    drawn = call_tree.heaviest(frame, most).to_list()
+    drawn = tree_boxes.heaviest(frame, most).to_list()
     parents = frame["parent"].to_list()
     assert all(
         drawn[parent] for parent, is_drawn in zip(parents, drawn, strict=True) if is_drawn and parent is not None

@@ -2,7 +2,8 @@
 
 Charts are Plotly figures as plain data (`data`, `layout`), already down-sampled: nothing here may grow with the trace.
 Colours in them are names of the page's own, `var(--series-1)` to `var(--series-8)`, `var(--good)`, `var(--bad)`,
-`var(--muted)`, `var(--ink)`: the page resolves them for light and dark. Texts from files stay plain: renderers escape.
+`var(--muted)`, `var(--ink)`, and `var(--slower-1)` to `var(--slower-3)`, `var(--faster-1)` to `var(--faster-3)` for
+small to large changes: the page resolves them for light and dark. Texts from files stay plain: renderers escape.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

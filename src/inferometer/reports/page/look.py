@@ -16,6 +16,7 @@ from inferometer.trace.facts import without_folders
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
+    from inferometer.analyses.compare.call_trees import CallTreeComparison
     from inferometer.analyses.launched_by.attribution import Attribution
     from inferometer.analyses.launched_by.call_tree import CallTreeTable
     from inferometer.architectures import Model
@@ -137,6 +138,16 @@ class PageData:
         if self.candidate is None:
             return None
         return compare(self.base.trace, self.candidate.trace, device=self.asked.device)
+
+    @cached_property
+    def compared_trees(self) -> "CallTreeComparison | None":
+        """The call trees of both runs as one; None without launches in both."""
+        from inferometer.analyses.compare.call_trees import compare_trees
+
+        base, candidate = self.base, self.candidate
+        if candidate is None or base.attribution is None or candidate.attribution is None:
+            return None
+        return compare_trees((base.trace, base.attribution), (candidate.trace, candidate.attribution))
 
     @cached_property
     def entities(self) -> tuple[list[Entity], list[Entity]]:

@@ -9,6 +9,7 @@ from inferometer.units import format_duration
 
 _FIELDS: Final = (
     Field("delta_ns", "Change", "ns"),
+    Field("kind", "Kind", "text"),
     Field("low_ns", "95 % from", "ns", spare=1),
     Field("high_ns", "95 % to", "ns", spare=1),
     Field("base_ns", "Base", "ns"),
@@ -19,7 +20,6 @@ _FIELDS: Final = (
     Field("candidate_mean_ns", "Candidate mean", "ns"),
     Field("base_total_ns", "Base total", "ns"),
     Field("candidate_total_ns", "Candidate total", "ns"),
-    Field("kind", "Kind", "text"),
     Field("family", "Family", "text"),
     Field("label", "Kernel", "name"),
 )

@@ -10,13 +10,14 @@ _TITLE = "Kernels side by side"
 
 
 def build(look: PageData) -> Block | None:
-    """The table, by family where the reader folds it."""
+    """The table."""
     found = look.comparison
     if found is None:
         return None
     if not found.kernels.rows:
         return Block("compared_kernels", _TITLE, lacking=NOT_COMPARABLE if found.comparable.stops else _LACKING)
-    return Block("compared_kernels", _TITLE, [Grid(kernel_section(found), sums=SUMS)])
+    table = kernel_section(found)
+    return Block("compared_kernels", table.title, [Grid(table, sums=SUMS)])
 
 
 _LACKING = "Times of kernels in both runs."
