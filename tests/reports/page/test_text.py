@@ -43,7 +43,7 @@ def test_blocks_are_headings_lists_tables_and_sentences() -> None:
         "# run\n\n## Facts\n\n- **File**: a.json\n- **Tool**: nsys\n\n"
         "## Verdict\n\n**Slower.**\n\n|  | Base | Candidate |\n| --- | --- | --- |\n| Steps | 3 | 4 |\n\n"
         "## First\n\n- **high**: Idle (3 ms)\n  - Half of it.\n  - Next: look.\n\n"
-        "## Kernels\n\n### Kernels\n\n| Instances | Kernel |\n|---:|---|\n| 0 | gemm |\n\nA note.\n\n"
+        "## Kernels\n\n| Instances | Kernel |\n|---:|---|\n| 0 | gemm |\n\nA note.\n\n"
         "**Time**: gemm takes all.\n\n"
         "## What this page can't show\n\n- **Steps**: Marks of steps.\n"
     )

@@ -54,6 +54,13 @@ def test_the_page_stays_within_its_limit_and_markdown_has_both(blocks: dict[str,
     assert [f"## Time line ({side})" in text for side in ("base", "candidate")] == [True, True]
 
 
+def test_markdown_of_two_large_runs_has_shorter_tables_to_fit_into_a_comment(blocks: dict[str, Block]) -> None:
+    short, long = (render_text([*blocks.values()] * times, title="both") for times in (1, 2))
+    assert len(short) <= 65_536
+    assert len(long) <= 65_536
+    assert long.count("\n|") < 2 * short.count("\n|")
+
+
 def test_charts_of_both_runs_have_the_same_ranges_that_hold_all_they_draw(blocks: dict[str, Block]) -> None:
     shared = 0
     for name, block in blocks.items():

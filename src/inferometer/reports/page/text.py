@@ -13,15 +13,25 @@ from inferometer.reports.page.document import LACKING
 from inferometer.reports.page.grids import TableLimits, cut
 from inferometer.reports.views.layout import Field, Section
 
-COMMENT = TableLimits(20, 300)
-"""Rows of a table and characters of a text: a comment holds 65,536 characters."""
+COMMENT = 65_536
+"""Characters that a comment holds."""
+
+_FITTING = (TableLimits(20, 300), TableLimits(10, 200), TableLimits(5, 120))
 
 
 def render_text(
-    blocks: Sequence[Block], *, title: str, footer: Sequence[str] = (), limits: TableLimits = COMMENT
+    blocks: Sequence[Block], *, title: str, footer: Sequence[str] = (), limits: TableLimits | None = None
 ) -> str:
-    """The page as Markdown; tables and lists have at most as many rows as `limits` says, then how many more."""
-    return _Writer(limits).page(blocks, title, footer)
+    """The page as Markdown; tables and lists have at most as many rows as `limits` says, then how many more.
+
+    Without `limits` they are as long as a comment has room for.
+    """
+    text = ""
+    for each in _FITTING if limits is None else (limits,):
+        text = _Writer(each).page(blocks, title, footer)
+        if len(text) <= COMMENT:
+            break
+    return text
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class _Writer:
         for block in blocks:
             if not block.lacking:
                 parts.append(f"## {self._text(block.title)}")
-                parts += self._parts(block.parts, _Place())
+                parts += self._parts(block.parts, _Place(above=block.title))
         if lacking := [(block.title, block.lacking) for block in blocks if block.lacking]:
             parts += [f"## {LACKING}", *self._facts(Facts(lacking))]
         return "\n\n".join([*parts, *map(self._text, footer)]) + "\n"
