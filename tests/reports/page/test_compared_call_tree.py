@@ -38,7 +38,8 @@ def boxes(block: Block) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("fault", ["disk", "cpu_contention"])
 def test_boxes_add_up_to_the_candidates_time_in_a_step(fault: str) -> None:
-    page = PageData(*(inferometer.open(RECORDED / fault / f"{run}.ifm") for run in ("normal", "fault")))
+    base, candidate = (inferometer.open(RECORDED / fault / f"{run}.ifm") for run in ("normal", "fault"))
+    page = PageData(base, candidate)
     block = compared_call_tree.build(page)
     assert block is not None
     tree = page.compared_trees

@@ -20,8 +20,8 @@ RECORDED = Path(__file__).resolve().parents[3] / "samples" / "recorded"
 
 @pytest.fixture(scope="module")
 def blocks() -> dict[str, Block]:
-    runs = [inferometer.open(RECORDED / "disk" / f"{run}.ifm") for run in ("normal", "fault")]
-    return {block.name: block for block in build_blocks(PageData(*runs))}
+    base, candidate = (inferometer.open(RECORDED / "disk" / f"{run}.ifm") for run in ("normal", "fault"))
+    return {block.name: block for block in build_blocks(PageData(base, candidate))}
 
 
 def test_each_section_about_one_run_stands_there_for_both(blocks: dict[str, Block]) -> None:
@@ -88,10 +88,11 @@ def chart(*data: dict[str, Any], unit: str = "ms", **layout: Any) -> Block:
 
 
 def ranges(base: Block, candidate: Block) -> list[tuple[Any, Any]]:
-    shared = share_scales(base, candidate)
-    assert shared[0] is not None
-    assert shared[1] is not None
-    return [tuple(charts(each)[0].layout[axis].get("range") for axis in ("xaxis", "yaxis")) for each in shared]  # type: ignore[misc]
+    first, second = share_scales(base, candidate)
+    assert first is not None
+    assert second is not None
+    layouts = [charts(each)[0].layout for each in (first, second)]
+    return [(layout["xaxis"].get("range"), layout["yaxis"].get("range")) for layout in layouts]
 
 
 def points(y: list[float], **more: Any) -> dict[str, Any]:
@@ -115,7 +116,7 @@ def test_bars_that_stand_on_each_other_are_added_and_begin_at_zero() -> None:
 
 
 def test_a_logarithmic_range_is_of_exponents_and_left_alone_where_one_chart_is_linear() -> None:
-    log = {"yaxis": {"title": {"text": "Time, ms"}, "type": "log"}}
+    log: dict[str, Any] = {"yaxis": {"title": {"text": "Time, ms"}, "type": "log"}}
     both = ranges(chart(points([1, 10]), **log), chart(points([100, 10]), **log))
     assert both[0][1] == both[1][1] == [-0.08, 2.08]
     assert ranges(chart(points([1, 10]), **log), chart(points([100, 10])))[0][1] is None
