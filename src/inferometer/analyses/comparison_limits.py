@@ -49,6 +49,9 @@ MIN_SHARE = 1e-5
 MIN_SOFTWARE = 0.5
 """Functions that changed explain a slower step as a change of software from this part of its change on."""
 
+MIN_WORK = 0.25
+"""The same of calls that are more in one ratio: they are certain, and whatever else slows a step slows them, too."""
+
 AGREES, UNKNOWN, DISAGREES = 1.0, 0.6, 0.3
 """Weight of a cause by the functions that slowed: those that it would slow, none known, others."""
 

@@ -103,3 +103,18 @@ def test_less_work_is_an_improvement_though_calls_are_slower() -> None:
     found = compare(kernel_run(*TWICE, seed=0), kernel_run(*slower, seed=1))
     assert found.verdict == "improvement"
     assert "Every function is called 0.50 times as often per step." in found.judged.why
+
+
+@pytest.mark.parametrize(
+    ("slower", "words"),
+    [
+        (3.0, "The step is slower: "),  # the calls explain a third of what the longer kernels add up to
+        (0.5, "The step is as long as before, within noise: "),
+    ],
+)
+def test_a_common_ratio_of_calls_is_certain_whatever_else_moved(slower: float, words: str) -> None:
+    layer, head = ([(name, round(dur_ns * slower)) for name, dur_ns in part] for part in TWICE)
+    found = compare(kernel_run(seed=0, gap_ns=1), kernel_run(layer, head, seed=1, gap_ns=1))
+    assert found.verdict == "software change"
+    assert found.judged.why.startswith(words)
+    assert found.judged.why.endswith("Every function is called 2.00 times as often per step.")

@@ -28,6 +28,7 @@ from inferometer.analyses.comparison_limits import (
     MIN_SEVERITY_ALONE,
     MIN_SOFTWARE,
     MIN_TICKS,
+    MIN_WORK,
 )
 from inferometer.names import decode
 from inferometer.units import format_duration, format_sample
@@ -85,18 +86,20 @@ def judge(
     claimed = next((cause for cause in causes if _is_claimable(cause, calibration, MIN_SEVERITY)), None)
     slowed = _what_slowed(changes, slowdown, claimed)
     software = _software(changes, slowdown)
-    if slowdown.speed == "slower" and _is_more_work(changes):
-        return Judged("software change", f"{slowed} {_work(changes) or _more_called(changes)}")
+    shown = claimed if claimed is not None and slowdown.shows(claimed.cause_class) else None
+    if slowdown.speed == "slower" and _is_more_work(changes, has_cause=shown is not None):
+        besides = f" Besides, {_sentence(shown)}" if shown is not None and shown.has_ticks else ""
+        return Judged("software change", f"{slowed} {_work(changes) or _more_called(changes)}{besides}")
     if program.inputs is not None and slowdown.may_be_slower:
         return Judged("software change", f"{slowed} {program.inputs.in_words()}")
     if program.setting is not None and slowdown.speed == "slower":
         return Judged("software change", f"{slowed} {program.setting}")
     if slowdown.speed == "uneven":
         return Judged("too few samples", _uneven(changes))
-    if claimed is not None and slowdown.shows(claimed.cause_class):
-        if claimed.has_ticks:
-            return Judged("cause named", f"{slowed} {_sentence(claimed)}", claimed)
-        return _too_few(slowed, claimed)
+    if shown is not None:
+        if shown.has_ticks:
+            return Judged("cause named", f"{slowed} {_sentence(shown)} {_work(changes)}".rstrip(), shown)
+        return _too_few(slowed, shown)
     if slowdown.speed == "unclear" and not slowdown.classes:
         if software:
             return Judged("software change", f"{_as_before(changes)}. {software}")
@@ -167,8 +170,8 @@ def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, prog
     if slowdown.speed == "unknown" or (has_few_steps(changes) and not _is_tight(changes)):
         more = f"record more than {MIN_CYCLES} in each run"
         return Judged("too few samples", f"Too few steps to tell noise from change, {more}: {times}.")
-    if software or inputs:
-        return Judged("software change", f"{_as_before(changes)}. {software or inputs}")
+    if changed := _work(changes) or software or inputs:
+        return Judged("software change", f"{_as_before(changes)}. {changed}")
     return Judged("no difference", f"{_as_before(changes)}.")
 
 
@@ -238,9 +241,16 @@ def _sentence(cause: Cause) -> str:
     return f"{cause.metric} on {cause.device} went from {values}."
 
 
-def _is_more_work(changes: Changes) -> bool:
-    """Whether what a step calls more often explains most of its change, whatever else moved."""
-    return changes.work is not None and changes.work.delta_ns > MIN_SOFTWARE * changes.step_delta_ns
+def _is_more_work(changes: Changes, *, has_cause: bool) -> bool:
+    """Whether what a step calls more often explains most of its change, whatever else moved.
+
+    Where most functions are called in one ratio more often, that is certain, so it need not explain most: any part
+    where nothing else explains the rest, a good part where a metric does.
+    """
+    work = changes.work
+    if work is None or work.delta_ns > MIN_SOFTWARE * changes.step_delta_ns:
+        return work is not None
+    return (work.ratio or 1) > 1 and (not has_cause or work.delta_ns > MIN_WORK * changes.step_delta_ns)
 
 
 def _work(changes: Changes) -> str:
