@@ -9,6 +9,7 @@ else. A device, a pipe, a socket and a link never are.
 """
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -22,6 +23,8 @@ from inferometer.errors import InputError
 
 _ANOTHER = "Give another name."
 _HEAD_BYTES = 4096
+_OS_ERROR = re.compile(r"\(os error ([0-9]{1,4})\)")
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 _LEFT = re.compile(r"\.(?P<pid>[0-9]{1,10})\.(?P<what>part|old)")
 
 
@@ -117,8 +120,8 @@ class NewFile:
             if kind is None:
                 self._check_place()  # it may have come meanwhile
                 self._move()
-            elif isinstance(error, OSError) and self._is_of_writing(error):
-                raise self._refusal(error) from error
+            elif (failed := _of_system(error)) is not None and self._is_of_writing(failed):
+                raise self._refusal(failed) from error
         except OSError as failure:
             raise self._refusal(failure) from failure
         finally:
@@ -225,6 +228,16 @@ def _is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _of_system(error: BaseException | None) -> OSError | None:
+    """The system's error; of polars, which gives it in words, that there is no room."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error
+    number = int(match[1]) if (match := _OS_ERROR.search(str(error))) else 0
+    if number in NO_ROOM:
+        return OSError(number, os.strerror(number))
+    return error if isinstance(error, OSError) else None
 
 
 def _refusal(path: Path, error: OSError | ValueError) -> InputError:

@@ -236,3 +236,44 @@ def test_secrets_in_the_command_arent_kept(tmp_path: Path) -> None:
     assert "Command: " in text
     assert "sesame" not in text
     assert "hf_a" not in text
+
+
+def test_what_the_program_puts_into_the_folder_of_parts_is_no_part(tmp_path: Path) -> None:
+    """A file, a folder and a store of names that are no process's, a pipe and a link in the place of notes."""
+    code = """
+        import glob, os
+        (parts,) = glob.glob("*.parts")
+        open(parts + "/notanumber.ifm", "w").write("x")
+        os.mkdir(parts + "/x.ifm")
+        os.mkfifo(parts + "/1.python.txt")
+        os.symlink("secret", parts + "/2.python.txt")
+    """
+    (tmp_path / "secret").write_text("a secret")
+    done = record(tmp_path, *python(code))
+    assert done.returncode == 0
+    assert "a secret" not in done.stderr
+    assert rows(tmp_path / "run.ifm")["counters"]
+    assert sorted(path.name for path in (tmp_path / "run.ifm.parts").iterdir()) == ["notanumber.ifm", "x.ifm"]
+
+
+def test_a_full_disk_leaves_the_program_its_exit_code(tmp_path: Path) -> None:
+    """Files of 1 kB at most stand for the full disk."""
+    words = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *COMMAND, *python("raise SystemExit(7)")]
+    done = subprocess.run(words, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 7
+    assert "no store can be made there: File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "RuntimeWarning" not in done.stderr
+
+
+def test_a_full_disk_is_told_of_a_store_and_of_exported_tables(tmp_path: Path) -> None:
+    sample = Path(__file__).parents[2] / "samples" / "decode.json.gz"
+    for words, said in (
+        (["import", sample, "-o", "run.ifm"], "run.ifm: no store can be made there: File too large"),
+        (["export", sample, "--to", "parquet", "-o", "tables"], "tables: can't be written: File too large"),
+    ):
+        command = ["sh", "-c", 'ulimit -f 4; exec "$@"', "sh", sys.executable, "-m", "inferometer", *map(str, words)]
+        done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=LIMIT_S)
+        assert done.returncode == 3
+        assert said in done.stderr
+    assert not list(tmp_path.iterdir())

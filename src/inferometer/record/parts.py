@@ -31,10 +31,13 @@ class Options:
     workers: bool = True
 
 
-def _make_journal(path: Path, clock: Clock, *, force: bool) -> "Journalled":
+def make_journal(
+    path: Path, clock: Clock, *, force: bool, on_trouble: Callable[[str], object] | None = None
+) -> "Journalled":
+    """`on_trouble`: called once when rows can't be written; None: a warning."""
     from inferometer.record.journal.journal import Journal
 
-    return Journal(path, clock=clock, force=force)
+    return Journal(path, clock=clock, force=force, on_trouble=on_trouble)
 
 
 def make_counters(sink: "Sink", options: Options, processes: tuple[int, ...] | None = None) -> Recorder:
@@ -65,7 +68,7 @@ def _make_profile(sink: "Sink", options: Options) -> Recorder:
 class Makers:
     """How the parts of a recording are made; the tests put others in."""
 
-    journal: "Callable[..., Journalled]" = _make_journal
+    journal: "Callable[..., Journalled]" = make_journal
     counters: "Callable[[Sink, Options], Recorder]" = make_counters
     ops: "Callable[[Sink, Options], Recorder]" = _make_ops
     profile: "Callable[[Sink, Options], Recorder]" = _make_profile

@@ -5,6 +5,7 @@ Python started below runs before anything else. Processes hand both on to their 
 """
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +17,7 @@ VARIABLE = "INFEROMETER_RECORD"
 HOOK = Path(__file__).parent / "hook"
 NOTES = ".python.txt"  # what a process's hook says of itself, next to its part: PID.python.txt
 PART = ".ifm"
+_PLACE = re.compile(r"[1-9][0-9]{0,9}(?:-[1-9][0-9]{0,9})?\.ifm")
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -68,3 +70,13 @@ def new_part(folder: Path) -> Path:
         place = folder / f"{os.getpid()}-{again}{PART}"
         again += 1
     return place
+
+
+def part_places(folder: Path) -> list[Path]:
+    """What in a folder of parts is called as a part, whole or not: the program may put files of its own there."""
+    return [path for path in folder.glob(f"*{PART}") if _PLACE.fullmatch(path.name)]
+
+
+def process_of(part: Path) -> int:
+    """The process that a part is called after."""
+    return int(part.name.partition(".")[0].partition("-")[0])

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from inferometer.errors import InferometerError, InputError, Unavailable
 from inferometer.record.clock import Clock
-from inferometer.record.parts import Makers, Options, make_counters
+from inferometer.record.parts import Makers, Options, make_counters, make_journal
 from inferometer.record.recorder import Recording
 
 _SENT_BY_KERNEL = 0x80  # SI_KERNEL: the terminal's Ctrl-C, which the whole process group got
@@ -153,9 +153,13 @@ def _record_counters(pid: int, parts: Path, options: Options, clock: Clock) -> R
     """Our own part: the counters of the program's processes and of the machine."""
     from inferometer.record.plan import new_part
 
+    def remark(text: str) -> None:
+        recording.remark(text)
+
     counters = partial(make_counters, processes=(pid,))
+    journal = partial(make_journal, on_trouble=remark)
     own = replace(options, ops=False, profile=False, workers=False)
-    recording = Recording(new_part(parts), own, clock=clock, parts=parts, makers=Makers(counters=counters))
+    recording = Recording(new_part(parts), own, clock=clock, parts=parts, makers=Makers(journal, counters))
     try:
         recording.start()
     except (InferometerError, OSError) as error:
@@ -200,13 +204,17 @@ def _signals_held() -> Iterator[set[signal.Signals]]:
 
 def _wait_for_workers(parts: Path) -> None:
     """Workers may end a moment after the program; of those that live on, what they have written is taken."""
+    from inferometer.record.plan import part_places
+
     until = time.monotonic() + _GRACE_S
-    while time.monotonic() < until and any(_is_alive(path) for path in parts.glob("*.ifm")):
+    while time.monotonic() < until and any(map(_is_alive, part_places(parts))):
         time.sleep(0.02)
 
 
 def _is_alive(part: Path) -> bool:
-    pid = int(part.name.split("-")[0].split(".")[0])
+    from inferometer.record.plan import process_of
+
+    pid = process_of(part)
     if pid == os.getpid():
         return False
     try:

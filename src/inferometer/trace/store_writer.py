@@ -1,6 +1,5 @@
 """Writes a store: Parquet files and their manifest, in a folder that takes its place when it is whole."""
 
-import errno
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from isal import isal_zlib
 from msgspec.structs import replace
 
 from inferometer.errors import FormatError, InputError
-from inferometer.new_files import NewFolder
+from inferometer.new_files import NO_ROOM, NewFolder
 from inferometer.trace.facts import Facts, without_folders
 from inferometer.trace.losses import Losses, Severity
 
@@ -22,7 +21,6 @@ MARK = "inferometer-trace"
 MANIFEST = "facts.json"
 MOST_FILES = 100_000  # of one table: the names have five digits
 _READ_BYTES = 1 << 20
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 class StoredTable(msgspec.Struct):
@@ -149,7 +147,7 @@ class StoreFolder(NewFolder):
             raise InputError(f"{self._path}: exists and is not a store; it is not replaced", hint="Give another name.")
 
     def _is_of_writing(self, error: OSError) -> bool:
-        return error.errno in _NO_ROOM  # others may be of what is read
+        return error.errno in NO_ROOM  # others may be of what is read
 
     def _refusal(self, error: OSError | ValueError) -> InputError:
         why = error.strerror if isinstance(error, OSError) else error

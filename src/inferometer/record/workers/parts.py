@@ -5,13 +5,15 @@ Source: `run.ifm.parts/`, a journal for each process. A part that is damaged is 
 """
 
 import shutil
+import stat
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from inferometer.errors import InferometerError, InputError
-from inferometer.record.plan import NOTES, PART
+from inferometer.record.plan import NOTES, PART, part_places
 from inferometer.trace.combine import OpenTraces, TracePart, align_clocks, combine_losses, combine_tables
 from inferometer.trace.combined_facts import combine_facts
 from inferometer.trace.facts import Facts
@@ -19,18 +21,29 @@ from inferometer.trace.store import read_store
 from inferometer.trace.store_writer import is_store
 from inferometer.trace.trace import Trace
 
+_MOST_NOTES = 64 << 10
+
 
 def find_parts(folder: Path) -> list[Path]:
-    """The journals in a folder of parts, in the order of their names."""
-    return sorted(path for path in folder.glob(f"*{PART}") if is_store(path) and not path.is_symlink())
+    """The journals in a folder of parts, in the order of their names; what the program itself put there is none."""
+    return sorted(path for path in part_places(folder) if is_store(path) and not path.is_symlink())
 
 
 def read_remarks(folder: Path) -> list[str]:
-    """What the processes' hooks had to say, each line once."""
+    """What the processes' hooks had to say, each line once; of each the first 64 KiB, and of plain files alone."""
     lines: dict[str, None] = {}
     for notes in sorted(folder.glob(f"*{NOTES}")):
-        lines.update(dict.fromkeys(line for line in notes.read_text("utf-8", "replace").splitlines() if line))
+        with suppress(OSError):
+            lines.update(dict.fromkeys(line for line in _read_notes(notes).splitlines() if line))
     return list(lines)
+
+
+def _read_notes(path: Path) -> str:
+    """Nothing of a link, a pipe or a device, which somebody else put there."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return ""
+    with path.open("rb") as file:
+        return file.read(_MOST_NOTES).decode("utf-8", "replace")
 
 
 def join_parts(folder: Path, store: Path, *, force: bool = False, notes: Iterable[str] = ()) -> Trace:
