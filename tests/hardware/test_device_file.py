@@ -80,5 +80,5 @@ def test_a_name_that_no_file_can_have_is_said_so() -> None:
 def test_a_file_of_gigabytes_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "mine.json").open("wb") as file:
         file.truncate(5 << 30)
-    with pytest.raises(FormatError, match="expected a device in at most 1 MiB"):
+    with pytest.raises(InputError, match="expected at most 1,048,576 bytes, found more"):
         read_device(tmp_path / "mine.json")

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from inferometer.errors import FormatError, InputError
+from inferometer.errors import FormatError
 from inferometer.new_files import FileKind
+from inferometer.side_files import read_side_file
 
 FORMAT = "inferometer-bench"
 VERSION = 1
@@ -184,10 +185,7 @@ def read_run(path: str | Path) -> Run:
         InputError: It can't be read.
         FormatError: It is no such file, or of a newer version.
     """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", hint="Give a file that `inferometer bench -o` made.") from error
+    data = read_side_file(path, hint="Give a file that `inferometer bench -o` made.", pipe=True)
     try:
         run = msgspec.json.decode(data, type=Run)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

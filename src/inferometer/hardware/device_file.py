@@ -4,12 +4,12 @@ A file of our own is a good start: `inferometer hardware "H100 SXM" --json > min
 """
 
 from os import PathLike
-from pathlib import Path
 
 import msgspec
 
-from inferometer.errors import FormatError, InputError
+from inferometer.errors import FormatError
 from inferometer.hardware.device import Device
+from inferometer.side_files import read_side_file
 
 _HINT = 'For one to start from: inferometer hardware "H100 SXM" --json'
 _MOST_BYTES = 1 << 20
@@ -23,15 +23,7 @@ def read_device(path: str | PathLike[str]) -> Device:
         FormatError: It isn't JSON, a field is missing, misspelt or of another type, a unit is another than the field's,
             or a value is far from any that its unit allows.
     """
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except (OSError, ValueError) as error:  # a path with a null character
-        why = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path}: {why}", hint="Check the path and its permissions.") from error
-    if len(data) > _MOST_BYTES:
-        raise FormatError(f"{path}: expected a device in at most 1 MiB, found more", hint=_HINT)
-    return decode_device(data, str(path))
+    return decode_device(read_side_file(path, most=_MOST_BYTES, pipe=True), str(path))
 
 
 def decode_device(data: bytes, where: str) -> Device:

@@ -69,7 +69,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 def test_a_huge_file_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workloads, "_LARGEST", 10)
     (tmp_path / "x.jsonl").write_bytes(b"x" * 11)
-    with pytest.raises(FormatError, match="expected at most 10 bytes, found 11"):
+    with pytest.raises(InputError, match="expected at most 10 bytes, found more"):
         read_workloads(tmp_path / "x.jsonl")
 
 

@@ -22,6 +22,7 @@ from inferometer.bench.shapes import ChosenShapes
 from inferometer.errors import FormatError, InputError, UnknownName, clean
 from inferometer.operators import require_operator
 from inferometer.operators.operator import Operator
+from inferometer.side_files import read_side_file
 
 _T = TypeVar("_T")
 _LARGEST = 256 << 20  # bytes of a file of workloads; a published dataset's are below 1 MB
@@ -101,12 +102,7 @@ def _read_lines(path: Path) -> Iterator[tuple[str, _Line]]:
     """Each workload or trace, with the file and its line."""
     if path.suffix not in (".json", ".jsonl"):
         raise InputError(f"{path}: expected a file of workloads, .jsonl or .json", hint=_HINT)
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise FormatError(f"{path}: expected at most {_LARGEST:,} bytes, found {path.stat().st_size:,}", hint=_HINT)
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+    data = read_side_file(path, most=_LARGEST, hint=_HINT)
     if path.suffix == ".jsonl":
         for number, text in enumerate(data.split(b"\n"), 1):
             if text.strip():
@@ -192,11 +188,7 @@ def _find_definition(place: _Place) -> Definition | None:
     if not place.definitions.is_file():
         files = sorted(place.definitions.glob(f"*/{place.name}.json"))
     for file in files:
-        try:
-            data = file.read_bytes()
-        except OSError as error:
-            raise InputError(f"{file}: {error.strerror}") from error
-        found = _decode(str(file), data, Definition)
+        found = _decode(str(file), read_side_file(file), Definition)
         if found.name != place.name:
             raise FormatError(f'{file}: name: expected "{place.name}", found "{clean(found.name):.80}"')
         return found

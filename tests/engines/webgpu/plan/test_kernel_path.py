@@ -6,7 +6,7 @@ import pytest
 
 from inferometer.engines.webgpu.plan.kernel_path import PHASES, find_path, holds, parse_path, path_names, read_path
 from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
-from inferometer.errors import FormatError, UnknownName
+from inferometer.errors import FormatError, InputError, UnknownName
 
 MINE = """
 name = "mine"
@@ -180,7 +180,7 @@ def test_what_is_no_path_is_told(content: bytes, message: str, tmp_path: Path) -
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="expected a kernel path, found No such file"):
+    with pytest.raises(InputError, match="No such file"):
         read_path(tmp_path / "none.toml")
 
 

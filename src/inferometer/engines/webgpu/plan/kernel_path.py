@@ -33,6 +33,7 @@ from inferometer.backends.wgsl.source import kernel_names, read_kernel
 from inferometer.engines.webgpu.model_spec import Family, ModelSpec
 from inferometer.engines.webgpu.program import Phase
 from inferometer.errors import FormatError, UnknownName
+from inferometer.side_files import read_side_file
 
 Profile = Literal["base", "f16", "subgroups"]
 AdapterKind = Literal["CPU", "IntegratedGPU", "DiscreteGPU", "VirtualGPU", "unknown"]
@@ -243,9 +244,7 @@ def read_path(file: Path) -> KernelPath:
         FormatError: It isn't such a file; the message names the place.
     """
     try:
-        text = file.read_bytes().decode()
-    except OSError as error:
-        raise FormatError(f"{file}: expected a kernel path, found {error.strerror or error}") from error
+        text = read_side_file(file, pipe=True).decode()
     except UnicodeDecodeError as error:
         raise FormatError(f"{file}: expected TOML in UTF-8, found byte {error.object[error.start]:#04x}") from error
     return parse_path(text, str(file))

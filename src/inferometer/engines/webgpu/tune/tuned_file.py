@@ -3,6 +3,7 @@
 A kernel that was changed since, or is no candidate any more, isn't taken: it is measured again when tuning runs next.
 """
 
+import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from inferometer.engines.webgpu.caches import cache_folder
 from inferometer.engines.webgpu.plan.selection import Candidate, Tuned, TuneKey
 from inferometer.engines.webgpu.run.executor import Adapter
 from inferometer.errors import InputError
+from inferometer.side_files import read_side_file
 
 LEAST_GAIN = 0.05
 """By which a candidate must be faster to take the place of the path's first."""
@@ -114,12 +116,10 @@ def read_findings(file: Path) -> Findings:
         InputError: The file is there and isn't ours.
     """
     hint = "It is only a cache: delete it, and tune again."
-    try:
-        found = msgspec.json.decode(file.read_bytes(), type=Findings)
-    except FileNotFoundError:
+    if not os.path.lexists(file):
         return Findings()
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror or error}", hint=hint) from error
+    try:
+        found = msgspec.json.decode(read_side_file(file, hint=hint), type=Findings)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: expected what tuning found: {error}", hint=hint) from error
     return found if found.form == _FORM else Findings()
