@@ -106,9 +106,9 @@ def test_what_does_not_go_together_is_refused_before_any_work(
 
 def test_a_page_is_not_replaced_without_force(ab: Callable[..., Said], tmp_path: Path) -> None:
     page = tmp_path / "ab.html"
-    page.write_text("mine")
+    page.write_text("<!doctype html>mine")
     code, _, err = ab("tiny-llama", "-o", page)
-    assert (code, page.read_text(), ab.asked) == (3, "mine", [])  # type: ignore[attr-defined]
+    assert (code, page.read_text(), ab.asked) == (3, "<!doctype html>mine", [])  # type: ignore[attr-defined]
     assert "ab.html" in err
     code, _, err = ab("tiny-llama", "-o", page, "--force")
     assert code == 0
