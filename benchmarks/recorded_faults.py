@@ -76,8 +76,8 @@ class Answer:
         if self.verdict == NAMED:
             right = [*self.truth["causes"], *([LOAD] if self.is_disturbed else [])]
             return "right" if self.cause in right else "wrong"
-        is_told = self.verdict not in (SOFTWARE, HOST) or re.search(self.truth["names"], self.why)
-        if self.verdict in self.truth["verdicts"] and is_told:
+        names_it = self.verdict not in (SOFTWARE, HOST) or re.search(self.truth["names"], self.why)
+        if self.verdict in self.truth["verdicts"] and names_it:
             return "right"
         return "wrong" if self.verdict == SOFTWARE else "unnamed"
 
@@ -123,7 +123,7 @@ def faults_table(answers: Sequence[Answer]) -> list[str]:
 
 
 def nulls_table(answers: Sequence[Answer]) -> list[str]:
-    """Pairs of normal runs, and what was said of them."""
+    """Pairs of normal runs, and the verdicts on them."""
     nulls = [answer for answer in answers if answer.is_null]
     alarms = sum(answer.is_false_alarm for answer in nulls)
     head = ["pairs of normal runs", "step, second over first", "false alarms", "verdicts"]

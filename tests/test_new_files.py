@@ -250,3 +250,22 @@ def test_where_something_was_set_aside_is_known_while_nothing_is_in_its_place(tm
     (tmp_path / f".a.ifm.{dead.pid}.old").mkdir()
     assert set_aside(tmp_path / "a.ifm") == tmp_path / f".a.ifm.{dead.pid}.old"
     assert set_aside(tmp_path / "no" / "a.ifm") is None
+
+
+def test_what_was_set_aside_comes_back_where_nothing_can_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out"
+    make_folder(path)
+    rename = Path.rename
+
+    def fail_into_place(self: Path, target: Path) -> Path:
+        if self.name.endswith(".part"):
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail_into_place)
+    with pytest.raises(InputError, match="No space left"):
+        make_folder(path, force=True)
+    assert names(tmp_path) == ["out"]
+    assert names(path) == ["new.csv"]

@@ -20,6 +20,11 @@ _LONGEST_LINE = 4_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
+def printable(path: str) -> str:
+    """`path` with what isn't text in it escaped: file names may be any bytes."""
+    return path.encode(errors="backslashreplace").decode()
+
+
 class InferometerError(Exception):
     """Base of the tree; its `str` is the message, cleaned, with the hint (if any) below it, indented by two spaces.
 

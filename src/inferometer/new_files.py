@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from inferometer.errors import InputError
+from inferometer.errors import InputError, printable
 
 _ANOTHER = "Give another name."
 _HEAD_BYTES = 4096
@@ -179,7 +179,12 @@ class NewFolder(NewFile):
     def _move(self) -> None:
         if self._path.exists():
             self._path.rename(self._aside)
-        self._work.rename(self._path)
+        try:
+            self._work.rename(self._path)
+        except OSError:
+            if self._aside.exists() and not os.path.lexists(self._path):
+                self._aside.rename(self._path)
+            raise
         shutil.rmtree(self._aside, ignore_errors=True)
 
     def _clear(self) -> None:
@@ -241,7 +246,7 @@ def _of_system(error: BaseException | None) -> OSError | None:
 
 
 def _refusal(path: Path, error: OSError | ValueError) -> InputError:
-    name = str(path).encode(errors="backslashreplace").decode()
+    name = printable(str(path))
     if isinstance(error, UnicodeEncodeError):
         return InputError(f"{name}: expected a name that is text in UTF-8", hint=_ANOTHER)
     why = error.strerror if isinstance(error, OSError) and error.strerror else error

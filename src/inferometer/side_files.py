@@ -7,12 +7,11 @@ gave on the command line may be a pipe, as a shell's `<(command)` is.
 import os
 import stat
 from os import PathLike
-from pathlib import Path
 
-from inferometer.errors import InputError
+from inferometer.errors import InputError, printable
 
 SMALL = 16 << 20
-"""Bytes: nothing that a person writes comes near, and decoding so much takes no second."""
+"""Bytes. Results of one shape are about 1 kB, so a run of all 440 shapes is half a megabyte."""
 
 
 def read_side_file(
@@ -36,20 +35,16 @@ def read_side_file(
             mode = os.fstat(handle).st_mode
             is_pipe = pipe and stat.S_ISFIFO(mode)
             if not (stat.S_ISREG(mode) or is_pipe):
-                raise InputError(f"{_shown(path)}: expected a file, found {_kind(mode)}", hint=hint)
+                raise InputError(f"{printable(str(path))}: expected a file, found {_kind(mode)}", hint=hint)
             if is_pipe:
                 os.set_blocking(handle, True)
             data = file.read(most + 1)
     except (OSError, ValueError) as error:  # a null character in the path
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InputError(f"{_shown(path)}: {why}", hint=hint) from error
+        raise InputError(f"{printable(str(path))}: {why}", hint=hint) from error
     if len(data or b"") > most:
-        raise InputError(f"{_shown(path)}: expected at most {most:,} bytes, found more", hint=hint)
+        raise InputError(f"{printable(str(path))}: expected at most {most:,} bytes, found more", hint=hint)
     return data or b""
-
-
-def _shown(path: str | PathLike[str]) -> str:
-    return str(Path(path)).encode(errors="backslashreplace").decode()
 
 
 def _kind(mode: int) -> str:

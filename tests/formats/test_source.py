@@ -17,9 +17,9 @@ from tests.kineto_files import kernel, members, write_file
 from tests.traces import rows
 
 import inferometer
-from inferometer.errors import FormatError, InputError
+from inferometer.errors import FormatError, InputError, printable
 from inferometer.formats import source as module
-from inferometer.formats.source import HEAD_BYTES, Limits, Source, printable
+from inferometer.formats.source import HEAD_BYTES, Limits, Source
 
 FILE = write_file([kernel(ts=str(i)) for i in range(700)])
 

@@ -1,4 +1,4 @@
-"""Rules that were once missed, one literal row each, beside the name that a looser rule would take for the same."""
+"""Rules that were once missed, one literal row each, next to the name that a looser rule would take for the same."""
 
 import pytest
 
@@ -95,3 +95,19 @@ def test_libraries_and_families(name: str, library: str, family: str) -> None:
 def test_what_triton_2_wrote_behind_a_name_is_no_part_of_it() -> None:
     assert decode("_attn_fwd_0d1d2d34d5de").short_name == decode("_attn_fwd").short_name
     assert decode("step_0").short_name == "step_0"
+
+
+@pytest.mark.parametrize(
+    ("begin", "pumped", "end"),
+    [
+        ("kernel_0d1", "11", "x"),  # what Triton 2 writes behind a name
+        ("kernel_0d1", "1d", "x"),
+        ("x", "_0d", "x"),
+        ("void rocprim::trampoline_kernel<rocprim::", "a_", "<int>>"),
+        ("kernel_", "_xdl", "-"),
+        ("all-", "all-", "reduc"),
+    ],
+)
+def test_names_of_any_length_end(begin: str, pumped: str, end: str) -> None:
+    """What grows exponentially, or with the square of the length, would not."""
+    assert decode(begin + pumped * (40_000 // len(pumped)) + end).short_name

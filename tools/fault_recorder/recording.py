@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,7 @@ def _children_s() -> float:
 
 
 @contextlib.contextmanager
-def _process(words: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[None]:
+def _process(words: Sequence[str]) -> Iterator[None]:
     """A program in parallel with the block, and what it starts."""
     process = subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True

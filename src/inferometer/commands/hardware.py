@@ -73,7 +73,7 @@ def _measure(how: _Measuring) -> "Result":
     from inferometer.analyses.hardware.devices import name_fact
     from inferometer.analyses.hardware.measured import describe_measured
     from inferometer.commands.options.progress import working
-    from inferometer.formats.source import printable
+    from inferometer.errors import printable
     from inferometer.hardware.measure.measure import (
         DEVICE_FILE,
         encode_device,

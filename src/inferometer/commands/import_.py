@@ -12,8 +12,7 @@ from inferometer.commands.base import Output, TraceArgument, command, output_opt
 @click.option("--force", is_flag=True, help="Replace the store if it exists.")
 @output_options("json")
 def run(source: TraceArgument, output: str, force: bool, out: Output) -> None:
-    from inferometer.errors import clean
-    from inferometer.formats.source import printable
+    from inferometer.errors import clean, printable
     from inferometer.reports.base import loss_lines
 
     trace = source.store(output, force=force)

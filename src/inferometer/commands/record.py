@@ -135,8 +135,7 @@ def _plain(launched: "Launched") -> dict[str, Any]:
 
 
 def _lines(launched: "Launched") -> list[str]:
-    from inferometer.errors import clean
-    from inferometer.formats.source import printable
+    from inferometer.errors import clean, printable
 
     lines = [f"{clean(line)}" for line in (*launched.remarks, *launched.overhead)]
     if launched.store is None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Protocol, Self
 
-from inferometer.errors import FormatError, InputError
+from inferometer.errors import FormatError, InputError, printable
 from inferometer.new_files import set_aside
 
 HEAD_BYTES = 1 << 16
@@ -146,11 +146,6 @@ class Source:
             aside = set_aside(self.path) if isinstance(error, FileNotFoundError) else None
             left = f"What a killed process was about to replace is in {aside}: rename it." if aside else None
             raise InputError(f"{self.name}: {why}", hint=left or "Check the path and its permissions.") from error
-
-
-def printable(path: str) -> str:
-    """`path` with what isn't text in it escaped: file names may be any bytes."""
-    return path.encode(errors="backslashreplace").decode()
 
 
 def _is_pipe(path: Path) -> bool:

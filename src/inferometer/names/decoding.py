@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _REMEMBERED = 65_536
 _CUT = ("…", "...", "....kd")
 _CUT_INSIDE = re.compile(r"(?:\.\.\.|…)(?=[>)])")
-_SIGNATURE = re.compile(r"_0[dce]*1[dce]*(?:[1-9]\d?[dce]*)*$|_0[dce]+$")
+_SIGNATURE = re.compile(r"_0[dce]*1[dce]*(?:[1-9]0?[dce]*)*$|_0[dce]+$")
 _ORDER = ("form", "namespace", "list", "words")
 
 

@@ -13,8 +13,7 @@ from typing import Any, BinaryIO, cast
 
 from msgspec.structs import replace
 
-from inferometer.errors import InputError, UnknownName
-from inferometer.formats.source import printable
+from inferometer.errors import InputError, UnknownName, printable
 from inferometer.new_files import ANY, FileKind, NewFile, NewFolder, begins_with
 from inferometer.reports.chrome.document import find_ranks, write_chrome
 from inferometer.reports.perfetto.packets import write_perfetto

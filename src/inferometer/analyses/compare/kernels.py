@@ -159,8 +159,8 @@ class _Run:
 def _totals(trace: Trace, activity: Activity) -> Totals:
     """Time and launches by kernel in the whole run, wherever they are in no step; of sums, of all that is compared."""
     if activity.basis == "launches":
-        kernel = pl.col("kernel").cast(pl.String)
-        sums = trace.launches.group_by(kernel).agg(pl.col("dur_ns").sum(), pl.len()).sort("kernel").collect()
+        by_kernel = trace.compact("launches").group_by("kernel").agg(pl.col("dur_ns").sum(), pl.len())
+        sums = by_kernel.with_columns(pl.col("kernel").cast(pl.String)).sort("kernel").collect()
     else:
         device = activity.functions.filter(pl.col("cls") != HOST)
         sums = device.group_by("function").agg(pl.col("dur_ns").sum(), pl.col("calls").sum()).sort("function")

@@ -248,9 +248,12 @@ def _is_more_work(changes: Changes, *, has_cause: bool) -> bool:
     where nothing else explains the rest, a good part where a metric does.
     """
     work = changes.work
-    if work is None or work.delta_ns > MIN_SOFTWARE * changes.step_delta_ns:
-        return work is not None
-    return (work.ratio or 1) > 1 and (not has_cause or work.delta_ns > MIN_WORK * changes.step_delta_ns)
+    if work is None:
+        return False
+    if work.delta_ns > MIN_SOFTWARE * changes.step_delta_ns:
+        return True
+    is_certain = work.ratio is not None and work.ratio > 1
+    return is_certain and (not has_cause or work.delta_ns > MIN_WORK * changes.step_delta_ns)
 
 
 def _work(changes: Changes) -> str:

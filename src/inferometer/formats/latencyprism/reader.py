@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from inferometer.errors import FormatError, InputError
+from inferometer.errors import FormatError, InputError, printable
 from inferometer.formats.latencyprism.cells import Cells, read_cells
 from inferometer.formats.latencyprism.pair import KINDS, FileKind, find_files, find_runs, find_sibling, kind_of_header
 from inferometer.formats.latencyprism.perf import read_perf
 from inferometer.formats.latencyprism.samples import read_samples
 from inferometer.formats.latencyprism.values import clean, read_device
-from inferometer.formats.source import Source, printable
+from inferometer.formats.source import Source
 from inferometer.trace.combined_facts import listed
 from inferometer.trace.facts import Device, Facts
 from inferometer.trace.losses import Losses

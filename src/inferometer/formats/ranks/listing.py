@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from inferometer.errors import FormatError, InputError, Unavailable
+from inferometer.errors import FormatError, InputError, Unavailable, printable
 from inferometer.formats.base import Format, find_format, known_formats
 from inferometer.formats.ranks.numbering import natural
 from inferometer.formats.reading import is_store, open_store
-from inferometer.formats.source import Limits, Source, printable
+from inferometer.formats.source import Limits, Source
 from inferometer.trace.combined_facts import listed
 
 _STORE = ".ifm"

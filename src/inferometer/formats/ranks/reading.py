@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inferometer.errors import InputError, Unavailable, UnknownName
+from inferometer.errors import InputError, Unavailable, UnknownName, printable
 from inferometer.formats.ranks.listing import Listing, Profile, list_profiles
 from inferometer.formats.ranks.numbering import Candidate, Numbered, number_ranks
 from inferometer.formats.ranks.remarks import count_losses, find_notes
 from inferometer.formats.ranks.skew import find_skews
 from inferometer.formats.reading import known_tables, open_store, read_source
-from inferometer.formats.source import Limits, Progress, Source, printable
+from inferometer.formats.source import Limits, Progress, Source
 from inferometer.privacy.metadata import join_names
 from inferometer.trace.builder import MEMORY_BUDGET_BYTES, Wanted
 from inferometer.trace.combine import OpenTraces, TracePart, align_clocks, combine_losses, combine_tables, scope_of

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from inferometer.errors import InputError, Unavailable
+from inferometer.errors import InputError, Unavailable, printable
 from inferometer.formats.ranks.listing import Listing
-from inferometer.formats.source import printable
 from inferometer.trace.combine import Clock, TracePart
 from inferometer.trace.combined_facts import Skew, listed
 from inferometer.trace.losses import Losses

@@ -18,11 +18,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from inferometer.errors import FormatError, InputError
+from inferometer.errors import FormatError, InputError, printable
 from inferometer.formats.serving_results.json_runs import RunFields, read_runs
 from inferometer.formats.serving_results.requests import fill_from_requests, read_requests
 from inferometer.formats.serving_results.serving import Latency, Serving
-from inferometer.formats.source import Limits, printable
+from inferometer.formats.source import Limits
 from inferometer.units import format_duration
 
 VLLM, SGLANG = "vllm bench serve", "sglang bench_serving"

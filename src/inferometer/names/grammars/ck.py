@@ -31,7 +31,7 @@ _FAMILIES: tuple[tuple[str, Family], ...] = (
     (r"[Pp]ool", "reduction"),
 )
 _FAMILIES_COMPILED = tuple((re.compile(pattern), family) for pattern, family in _FAMILIES)
-_BARE = re.compile(r"kernel_\w*_(?:xdl|xdlops|dl|dlops|wmma|multiple_[abd]{1,3})(?:_\w*)?")
+_INSTRUCTION = re.compile(r"_(?:xdl|xdlops|dl|dlops|wmma|multiple_[abd]{1,3})(?=_|$)")
 _THREADS = frozenset({64, 128, 192, 256, 512, 1024})
 _PROBLEM = re.compile(r"Problem(?:Ex)?<([^<>]{1,300})")
 _SEQUENCE = re.compile(r"sequence<(\d+),(\d+),(\d+),(\d+),(\d+),(\d+)>")
@@ -39,7 +39,7 @@ _SEQUENCE = re.compile(r"sequence<(\d+),(\d+),(\d+),(\d+),(\d+),(\d+)>")
 
 def read(name: ParsedName) -> KernelName | None:
     """A kernel of Composable Kernel: the operator, for products also the types and the tile."""
-    if not name.namespaces and not (name.is_bare and _BARE.fullmatch(name.function)):
+    if not name.namespaces and not _is_bare_kernel(name):
         return None
     inner = next((argument for argument in name.arguments if "<" in argument), "".join(name.arguments[1:2]))
     is_tile = name.function.startswith(("kentry", "kernel_entry"))
@@ -63,6 +63,13 @@ def read(name: ParsedName) -> KernelName | None:
         short_name=short("ck", words.lower(), dtype, size(m, n, k) if not is_tile else ""),
         evidence=Evidence("Composable Kernel", "D"),
     )
+
+
+def _is_bare_kernel(name: ParsedName) -> bool:
+    """Whether it is a kernel without its namespace: `kernel_gemm_xdl_cshuffle_v3`."""
+    begin, _, rest = name.function.partition("kernel_")
+    is_one_word = not begin and re.fullmatch(r"\w+", rest) is not None
+    return name.is_bare and is_one_word and _INSTRUCTION.search(rest) is not None
 
 
 def _type(text: str) -> str | None:

@@ -74,7 +74,7 @@ _THRUST: tuple[tuple[str, Family], ...] = (
     ("SetOp", "scan_sort"),
 )
 _STATE = re.compile(r"ScanTileState<(\w[\w ]*)[,>]")
-_CONFIG = re.compile(r"(?:wrapped_)?(\w+?)_config(?:_selector)?\b")
+_CONFIG = re.compile(r"(?<!\w)(?:wrapped_)?(\w+?)_config(?:_selector)?\b")
 _TARGET = re.compile(r"target_arch\)(\d+)")
 
 

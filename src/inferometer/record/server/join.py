@@ -15,10 +15,9 @@ from tempfile import TemporaryDirectory
 import polars as pl
 from msgspec.structs import replace
 
-from inferometer.errors import InputError
+from inferometer.errors import InputError, printable
 from inferometer.formats.opening import open_trace
 from inferometer.formats.ranks.reading import Reading, open_ranks
-from inferometer.formats.source import printable
 from inferometer.record.server.files import Found
 from inferometer.trace.combine import Clock, TracePart, align_clocks, combine_losses, combine_tables, scope_of
 from inferometer.trace.facts import Facts
