@@ -6,6 +6,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,8 @@ from tests.traces import trace_of
 
 from inferometer import Trace
 from inferometer.analyses.groups.groups import Groups, find_groups
-from inferometer.analyses.groups.ordered_launches import Ordered, named
+from inferometer.analyses.groups.kernel_roles import role_of
+from inferometer.analyses.groups.ordered_launches import Ordered, _numbered, named
 from inferometer.analyses.groups.rules import rule_of
 from inferometer.analyses.groups.wilson import lower_bound
 from inferometer.analyses.selection import Selection
@@ -211,6 +213,36 @@ def test_the_same_library_call_in_two_ops_is_one_group_with_two_sites() -> None:
     (group,) = found.groups
     assert [(site.op, site.count, site.of) for site in group.sites] == [("aten::addmm", 4, 7), ("aten::mm", 3, 7)]
     assert "Site: aten::addmm (4 of 7); 1 more site\n" in said(found) + "\n"
+
+
+def test_a_run_without_an_op_goes_to_the_group_that_launched_its_kernels() -> None:
+    backward, forward = ("backward", [NORM, SPLIT_K, REDUCE, SILU]), ("forward", [NORM, WIDER, REDUCE])
+    found = find_groups(trace_with([backward] * 4 + [forward] * 3 + [(None, [WIDER, REDUCE])] * 2))
+    assert [(group.sites[0].op, group.count, group.by_name) for group in found.groups] == [
+        ("backward", 4, 0),
+        ("forward", 5, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "key"),
+    [
+        ("sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc_x", "cudnn convolution"),
+        (
+            "void cutlass_cudnn_infer::Kernel<cutlass_tensorop_s1688fprop_optimized_tf32_128x128_16x4>(x)",
+            "cudnn convolution",
+        ),
+        ("miopenSp3AsmConv_v30_3_1_gfx9_fp32_f3x2_stride1", "miopen convolution"),
+        ("kernel_grouped_conv_fwd_xdl_cshuffle_v3", "miopen convolution"),
+    ],
+)
+def test_convolutions_that_one_library_chooses_between_are_one_role(kernel: str, key: str) -> None:
+    assert role_of(kernel).key == key
+
+
+def test_kernels_are_numbered_by_name_in_whatever_order_they_were_read() -> None:
+    names, numbers = _numbered(pl.Series(["b", "a", "b"], dtype=pl.Categorical))
+    assert (names, numbers.tolist()) == (["a", "b"], [1, 0, 1])
 
 
 def test_a_role_may_repeat() -> None:

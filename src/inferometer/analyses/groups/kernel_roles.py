@@ -22,6 +22,7 @@ _VARIED = {
     "attention_metadata": "attention metadata",
 }
 _BLAS = frozenset({"cublas", "cublaslt", "cutlass"})  # cuBLAS launches kernels of all three
+_CONVOLUTION = {"cudnn": "cudnn", "cutlass": "cudnn", "miopen": "miopen", "ck": "miopen"}  # who launches whose
 _VARIANT_WORD = re.compile(r" (?:#\d+|v\d+|bf16|fp\d+|tf32|mx?fp\d\S*|fp8\S*|int\d+|bool|complex64|\S+>\S+)(?= |$)")
 
 
@@ -44,8 +45,14 @@ def role_of(kernel: str) -> Role:
         return Role(label if is_there else f"{name.library} {label}", label)
     if is_split(name):
         words = f"split-K {words}" if name.family in ("gemm", "grouped_gemm") else f"{words} split"
-    library = "cublas" if name.library in _BLAS and "GEMM" in words else name.library
-    return Role(f"{library} {words}", words)
+    return Role(f"{_chooser(name.library, words)} {words}", words)
+
+
+def _chooser(library: str, words: str) -> str:
+    """The library that chooses between variants of a role."""
+    if "GEMM" in words and library in _BLAS:
+        return "cublas"
+    return _CONVOLUTION.get(library, library) if "convolution" in words else library
 
 
 def is_split(name: KernelName) -> bool:

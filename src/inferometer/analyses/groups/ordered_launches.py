@@ -151,13 +151,16 @@ def _with_ops(tied: pl.DataFrame, called: pl.DataFrame, ops: pl.DataFrame) -> Or
 
 
 def _numbered(names: pl.Series) -> tuple[list[str], Numbers]:
-    """The distinct names, and for each row the number of its own; the text of rows is never touched."""
+    """The distinct names in order, and for each row the number of its own; the text of rows is never touched.
+
+    By name, since codes differ with the columns and tables that were read, and ties between kernels go by number.
+    """
     codes = names.to_physical().cast(pl.Int64)
-    distinct = pl.DataFrame({"name": names, "code": codes}).unique("code").sort("code")
+    distinct = pl.DataFrame({"name": names, "code": codes}).unique("code").cast({"name": pl.String}).sort("name")
     known = distinct["code"].to_numpy()
     number = np.zeros(int(known.max(initial=0)) + 1, dtype=np.int64)
     number[known] = np.arange(distinct.height)
-    return distinct["name"].cast(pl.String).to_list(), number[codes.to_numpy()]
+    return distinct["name"].to_list(), number[codes.to_numpy()]
 
 
 def _of_graphs(call: Numbers, called: pl.DataFrame) -> NDArray[np.bool_]:

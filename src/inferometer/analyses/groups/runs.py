@@ -3,7 +3,7 @@
 A run is what one call launched on one stream. Runs of one op with the same roles in order are one group, whatever
 variants filled the roles. A run that lacks some roles of a longer one of the same op belongs to it; these roles are
 optional. So an op that calls several library functions is one group, and isn't split. The same roles in another op are
-the same library call from another site.
+the same library call from another site. A run without an op goes to the group that launched the very same kernels.
 """
 
 from collections import Counter, defaultdict
@@ -174,10 +174,19 @@ def _joined(groups: Iterable[RunGroup]) -> list[RunGroup]:
         if not hosts:
             found.append(group)
             continue
-        same = [other for other in hosts if other.roles == group.roles]
-        best = max(same or hosts, key=lambda other: other.count)
+        best = max(hosts, key=lambda other: (_holds(other, group), other.roles == group.roles, other.count))
         best.absorb(group)
     return found
+
+
+def _holds(host: RunGroup, group: RunGroup) -> bool:
+    """Whether a run without an op launched only kernels that `host` did: a forward and a backward share roles.
+
+    Runs of an op have theirs, whichever variants it chose.
+    """
+    return bool(group.ops) or all(
+        kernels.keys() <= host.kernels[role].keys() for role, kernels in group.kernels.items()
+    )
 
 
 def _is_among(roles: Roles, longer: Roles) -> bool:
