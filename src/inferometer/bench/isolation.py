@@ -7,7 +7,6 @@ takes too long and when the work is done.
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -17,9 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import msgspec
+
+from inferometer.bench.answers import UnreadableAnswer, read_answer
 from inferometer.bench.candidates import Candidate
+from inferometer.bench.supervised import Supervised, last_lines
 from inferometer.errors import clean
 from inferometer.operators.operator import Operator
 
@@ -34,6 +37,9 @@ _KEPT = (
 _FREE_SHARE = 0.8
 _PATIENCE = 10  # times as long as expected
 _PROFILER_S = 60.0  # to start, to end, to write
+_LONGEST_REPLY = 64 << 20  # bytes; the times of a million calls
+_ENDING_S = 2.0  # for a process that closed its replies
+_CHANNEL = "it wrote to the channel of its replies"
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,22 @@ class Session:
         }
 
 
+class _Reply(msgspec.Struct, frozen=True):
+    """A line of the process, whichever it answers; `error` alone says that it went wrong."""
+
+    error: str | None = None
+    lane: int | None = None
+    cannot: str | None = None
+    calls: list[list[float]] | None = None
+    took_ns: int = 0
+    threads: int = 0
+    broken: list[str] = []
+    own_ns: int | None = None
+
+
+_REPLY = msgspec.json.Decoder(_Reply)
+
+
 class CandidateFailed(Exception):
     """It raised, ended, took too long, or gave what isn't an answer; the message says which.
 
@@ -140,18 +162,19 @@ class CandidateProcess:
 
     def __init__(self, session: Session) -> None:
         self._limits = session.limits
-        self._folder = TemporaryDirectory(prefix="inferometer-bench-")
+        self._folder = TemporaryDirectory(prefix="inferometer-bench-", ignore_cleanup_errors=True)
+        self._files = Path(self._folder.name)
+        work = self._files / "work"
+        work.mkdir()
         reading, writing = os.pipe()
         self._replies = os.fdopen(reading, "rb", buffering=0)
-        self._log = Path(self._folder.name, "log")
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "inferometer.bench.process.worker", str(writing)],
-                stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=(writing,), start_new_session=True,
-                cwd=self._folder.name, env=_environment(interpret=session.interprets),
-            )  # fmt: skip
+        self._process = Supervised(
+            [sys.executable, "-m", "inferometer.bench.process.worker", str(writing)],
+            cwd=work, env=_environment(interpret=session.interprets), log=self._log, stdin=subprocess.PIPE,
+            pass_fds=(writing,),
+        )  # fmt: skip
         os.close(writing)
-        self._received, self._closed = b"", False
+        self._received, self._closed = bytearray(), False
         try:
             self._ask(session.as_request(), _START_S + session.limits.seconds)
         except BaseException:
@@ -167,7 +190,7 @@ class CandidateProcess:
     @property
     def is_alive(self) -> bool:
         """Whether it can be asked again."""
-        return not self._closed and self._process.poll() is None
+        return not self._closed and not self._process.has_ended
 
     @property
     def pid(self) -> int:
@@ -182,11 +205,10 @@ class CandidateProcess:
         """
         import torch
 
-        inputs, outputs = (Path(self._folder.name, name) for name in ("inputs", "outputs"))
-        outputs.unlink(missing_ok=True)
+        inputs, outputs = self._fresh("inputs"), self._fresh("outputs")
         torch.save(dict(tensors), inputs)
         self._ask({"inputs": str(inputs), "outputs": str(outputs), "args": dict(args)}, self._limits.seconds)
-        found = _load_tensors(outputs)
+        found = self._read(outputs)
         try:
             return Answer(tuple(found["outputs"]), dict(found["inputs"]))
         except (KeyError, TypeError, ValueError) as error:  # what it wrote may be anything
@@ -198,88 +220,107 @@ class CandidateProcess:
         Raises:
             CandidateFailed: One of them went wrong, or all took ten times as long as expected and a call's limit more.
         """
-        trace = Path(self._folder.name, "trace.json.gz") if profile else None
+        trace = self._files / "trace.json.gz" if profile else None
         asked = {**request, "trace": None if trace is None else str(trace)}
         sent = time.perf_counter_ns()
         reply = self._ask(asked, _PATIENCE * expected_s + self._limits.seconds + (_PROFILER_S if profile else 0.0))
         received = time.perf_counter_ns()
-        if "cannot" in reply:
-            return Round((), sent, received, cannot=clean(str(reply["cannot"])))
-        try:
-            rows = [[float(value) for value in row] for row in reply["calls"]]
-            own = None if reply["own_ns"] is None else int(reply["own_ns"])
-            took, threads = int(reply["took_ns"]), int(reply["threads"])
-            return Round(rows, sent, received, took, threads, list(map(str, reply["broken"])), own, trace=trace)
-        except (KeyError, TypeError, ValueError) as error:
-            raise CandidateFailed("it wrote to the channel of its replies") from error
+        if reply.cannot is not None:
+            return Round((), sent, received, cannot=clean(reply.cannot))
+        if reply.calls is None:
+            raise CandidateFailed(_CHANNEL)
+        return Round(reply.calls, sent, received, reply.took_ns, reply.threads, reply.broken, reply.own_ns, trace=trace)
 
     def show(self, call: int) -> "tuple[Tensor, ...]":
         """The outputs of a call of the last round."""
-        outputs = Path(self._folder.name, "outputs")
-        outputs.unlink(missing_ok=True)
+        outputs = self._fresh("outputs")
         self._ask({"show": call, "outputs": str(outputs)}, self._limits.seconds)
-        return tuple(_load_tensors(outputs))
+        return tuple(self._read(outputs))
 
     def close(self) -> None:
         """End the process and all that it started; once is enough."""
         if self._closed:
             return
         self._closed = True
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self._process.end()
         if self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.close()
         self._replies.close()
         self._folder.cleanup()
 
-    def _ask(self, request: Mapping[str, Any], limits_s: float) -> dict[str, Any]:
-        assert self._process.stdin is not None
+    @property
+    def _log(self) -> Path:
+        return self._files / "log"
+
+    def _fresh(self, name: str) -> Path:
+        """A file of the process's folder that isn't there yet, whatever a candidate put in its place."""
+        path = self._files / name
+        try:
+            path.unlink(missing_ok=True)
+            self._files.stat()
+        except OSError as error:
+            self.close()
+            raise CandidateFailed("it removed or blocked the folder of its inputs and outputs") from error
+        return path
+
+    def _read(self, outputs: Path) -> Any:
+        try:
+            return read_answer(outputs, self._limits.memory_on("cpu"))
+        except UnreadableAnswer as problem:
+            raise CandidateFailed(str(problem)) from problem
+
+    def _ask(self, request: Mapping[str, Any], limits_s: float) -> _Reply:
         if self._received or (select.select([self._replies], [], [], 0)[0] and self.is_alive):
-            raise CandidateFailed("it wrote to the channel of its replies")  # nothing was asked yet
+            raise CandidateFailed(_CHANNEL)  # nothing was asked yet
+        until = time.monotonic() + limits_s
         with suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-        reply = self._next_line(limits_s)
-        if "error" in reply:
-            lane = reply.get("lane")
-            raise CandidateFailed(clean(str(reply["error"])), lane if isinstance(lane, int) else None)
+            self._send(json.dumps(request).encode() + b"\n", until)
+        reply = self._next_reply(until)
+        if reply.error is not None:
+            raise CandidateFailed(clean(reply.error), reply.lane)
         return reply
 
-    def _next_line(self, limits_s: float) -> dict[str, Any]:
-        until = time.monotonic() + limits_s
-        while b"\n" not in self._received:
-            ready, _, _ = select.select([self._replies], [], [], max(0.0, until - time.monotonic()))
-            if not ready:
-                self.close()
-                raise CandidateFailed(f"took longer than {self._limits.seconds:g} s")
-            part = self._replies.read(1 << 16)
+    def _send(self, data: bytes, until: float) -> None:
+        """Write a request: a process that doesn't read must not block us."""
+        assert self._process.stdin is not None
+        stdin = self._process.stdin.fileno()
+        os.set_blocking(stdin, False)
+        while data:
+            if not select.select([], [stdin], [], max(0.0, until - time.monotonic()))[1]:
+                self._give_up()
+            data = data[os.write(stdin, data) :]
+
+    def _next_reply(self, until: float) -> _Reply:
+        while (end := self._received.find(b"\n")) < 0:
+            if not select.select([self._replies], [], [], max(0.0, until - time.monotonic()))[0]:
+                self._give_up()
+            part = self._replies.read(1 << 20)
             if not part:
-                words = self._last_words()
-                raise CandidateFailed(f"its process ended with {self._process.wait()}{words}")
+                self._explain_end()
             self._received += part
-        line, self._received = self._received.split(b"\n", 1)
+            if len(self._received) > _LONGEST_REPLY:
+                self.close()
+                raise CandidateFailed(_CHANNEL)
+        line, self._received = self._received[:end], self._received[end + 1 :]
         try:
-            reply = json.loads(line)
-        except ValueError as error:
-            raise CandidateFailed("it wrote to the channel of its replies") from error
-        return reply if isinstance(reply, dict) else {}
+            return _REPLY.decode(line)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise CandidateFailed(_CHANNEL) from error
 
-    def _last_words(self) -> str:
-        lines = self._log.read_text("utf-8", "replace").strip().splitlines()
-        return f": {clean(lines[-1])[:200]}" if lines else ""
+    def _give_up(self) -> NoReturn:
+        self.close()
+        raise CandidateFailed(f"took longer than {self._limits.seconds:g} s")
 
-
-def _load_tensors(path: Path) -> Any:
-    import torch
-
-    if not path.is_file():
-        raise CandidateFailed("it wrote no outputs")
-    try:
-        return torch.load(path, weights_only=True)
-    except Exception as error:  # what it wrote may be anything
-        raise CandidateFailed(f"its outputs can't be read back: {clean(str(error))[:200]}") from error
+    def _explain_end(self) -> NoReturn:
+        """There will be no reply: it ended, or closed the channel."""
+        try:
+            status = self._process.wait(_ENDING_S)
+        except subprocess.TimeoutExpired as error:
+            self.close()
+            raise CandidateFailed("it closed the channel of its replies") from error
+        words = last_lines(self._log)[:200]
+        raise CandidateFailed(f"its process ended with {status}{f': {words}' if words else ''}")
 
 
 def _environment(*, interpret: bool) -> dict[str, str]:

@@ -11,6 +11,11 @@ from typing import Any
 import msgspec
 
 from inferometer.bench.builds.record import KernelBuild
+from inferometer.errors import InputError
+from inferometer.side_files import read_side_file
+
+_LARGEST = 256 << 20
+"""Bytes of events; one of a kernel has about 2 kB, its machine code included."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -98,14 +103,22 @@ class Events:
 
 
 def read_events(path: Path) -> list[Event]:
-    """All whole lines; what isn't an event is passed over (a line may be cut)."""
+    """All whole lines; what isn't an event is passed over (a line may be cut, or the candidate's)."""
     found: list[Event] = []
-    for line in path.read_bytes().splitlines() if path.exists() else ():
+    for line in _bytes_of(path).splitlines():
         try:
             found.append(_DECODER.decode(line))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue
     return found
+
+
+def _bytes_of(path: Path) -> bytes:
+    """All of a plain file of ordinary size; none of anything else that a candidate put there."""
+    try:
+        return read_side_file(path, most=_LARGEST)
+    except InputError:
+        return b""
 
 
 _DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)

@@ -33,6 +33,7 @@ from inferometer.bench.builds.events import (
     read_events,
 )
 from inferometer.bench.builds.record import ArchitectureBuild, FailedKernel, KernelBuild
+from inferometer.bench.supervised import Supervised, last_lines
 from inferometer.errors import InferometerError, Unavailable, clean
 
 _SWITCHES = ("TRITON_", "AMDGCN_", "PTXAS_", "DISABLE_PTXAS_", "NVPTX_", "MLIR_", "LLVM_", "USE_IR_LOC")
@@ -72,28 +73,18 @@ def _run(job: Job, folder: Path, messages: Path, time_limit_s: float) -> str | N
     file = folder / "job"
     file.write_bytes(msgspec.json.encode(job))
     (folder / "work").mkdir()
-    with messages.open("wb") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "inferometer.bench.builds.worker", str(file)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
-            cwd=folder / "work", env=_environment(folder), start_new_session=True,
-        )  # fmt: skip
-        try:
-            status = process.wait(time_limit_s)
-        except subprocess.TimeoutExpired:
-            return f"stopped after {time_limit_s:g} s"
-        finally:
-            if process.poll() is None:
-                _kill(process)
+    command = [sys.executable, "-P", "-m", "inferometer.bench.builds.worker", str(file)]
+    with messages.open("wb") as output:
+        process = Supervised(command, cwd=folder / "work", env=_environment(folder), output=output)
+    try:
+        status = process.wait(time_limit_s)
+    except subprocess.TimeoutExpired:
+        return f"stopped after {time_limit_s:g} s"
+    finally:
+        process.end()
     if status < 0:
         return f"ended by signal {_signal_name(-status)}"
     return f"ended with status {status}" if status else None
-
-
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """With the compilers that it started: it leads a session of its own."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def _signal_name(number: int) -> str:
@@ -147,7 +138,9 @@ def _read(architecture: str, events: Iterable[Event], ended: str | None, message
             case Launched():
                 pass  # of a kernel whose line was cut
     if not ready and ended is not None and not ended.startswith("stopped"):
-        raise InferometerError(f"{architecture}: the process that compiles didn't start: {_last_lines(messages)}")
+        raise InferometerError(
+            f"{architecture}: the process that compiles didn't start: {last_lines(messages, _LAST_LINES)}"
+        )
     if not done and error is None:
         error = _why_early(ended, going_on, messages)
     versions = (_version("triton", "pytorch-triton", "pytorch-triton-rocm"), _version("torch"))
@@ -165,12 +158,4 @@ def _version(*names: str) -> str | None:
 
 def _why_early(ended: str | None, going_on: str, messages: Path) -> str:
     where = f", while or after it compiled {clean(going_on)}" if going_on else ""
-    return "\n".join(filter(None, (f"{ended or 'ended early'}{where}", _last_lines(messages))))
-
-
-def _last_lines(messages: Path) -> str:
-    """Of what the process printed, cleaned: where a compiler crashes, why stands there."""
-    with messages.open("rb") as file:
-        file.seek(max(0, messages.stat().st_size - 4_000))
-        lines = [clean(line).strip() for line in file.read().decode("utf-8", "replace").splitlines()]
-    return "\n".join([line for line in lines if line and not line.startswith(("File ", "Traceback"))][-_LAST_LINES:])
+    return "\n".join(filter(None, (f"{ended or 'ended early'}{where}", last_lines(messages, _LAST_LINES))))

@@ -165,7 +165,8 @@ def existing(path: str) -> Path:
 
     file = Path(path)
     if not file.is_file():
-        raise InputError(f"{path}: no such file", hint="Give a Python file with a function named as the operator.")
+        what = "expected a file, found something else" if file.exists() else "no such file"
+        raise InputError(f"{path}: {what}", hint="Give a Python file with a function named as the operator.")
     if file.suffix != ".py":
         raise InputError(f"{path}: expected a Python file, whose name ends in .py", hint="Rename it.")
     return file
