@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from inferometer.errors import InputError, Unavailable
+from inferometer.record.server.deadline import EndingHandler
 
 MOST_BYTES = 8 << 20  # metrics of a large server take some 300 KB
 _BLOCK_BYTES = 1 << 16
@@ -82,7 +83,6 @@ class Http:
         if api_key is not None and (not api_key or not api_key.isascii() or not api_key.isprintable()):
             raise InputError("the API key holds characters that can't be sent", hint="Give it as one line of ASCII.")
         self._key = api_key
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
 
     def get(self, path: str, timeout_s: float) -> Answer:
         """GET. Raises `NoAnswer` for what is no answer, `InputError` for one that leads elsewhere or has no end."""
@@ -102,15 +102,16 @@ class Http:
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         about, ends = f"{method} {self.url}{path}", time.monotonic() + timeout_s
         try:
-            with self._opener.open(request, timeout=timeout_s) as response:
-                return self._answer(about, response.status, response, ends)
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects, EndingHandler(ends))
+            with opener.open(request, timeout=timeout_s) as response:
+                return self._answer(about, response.status, response, timeout_s)
         except urllib.error.HTTPError as error:
             with error:
-                return self._answer(about, error.code, error, ends)
+                return self._answer(about, error.code, error, timeout_s)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise _no_answer(about, error, timeout_s) from error
 
-    def _answer(self, about: str, status: int, response: "_Response", ends: float) -> Answer:
+    def _answer(self, about: str, status: int, response: "_Response", timeout_s: float) -> Answer:
         headers = response.headers
         if 300 <= status < 400:
             raise InputError(
@@ -118,9 +119,9 @@ class Http:
                 hint="Redirects are not followed: give the server's own address.",
             )
         try:
-            read = _read(response, about, ends)
+            read = _read(response, about)
         except (OSError, http.client.HTTPException) as error:
-            raise _no_answer(about, error, None) from error
+            raise _no_answer(about, error, timeout_s) from error
         return Answer(about, status, read, (headers.get("Content-Type") or "").lower(), self._key)
 
 
@@ -153,24 +154,23 @@ def _checked(url: str) -> tuple[str, str, int]:
     return f"{parts.scheme}://{parts.netloc}{path}", host, port or {"http": 80, "https": 443}[parts.scheme]
 
 
-def _read(body: "_Response", about: str, ends: float) -> bytes:
-    """All of it, up to a size and a time: a socket's own timeout starts again with every byte."""
+def _read(body: "_Response", about: str) -> bytes:
+    """All of it, up to a size."""
     found = bytearray()
     read_some = getattr(body, "read1", body.read)
     while block := read_some(_BLOCK_BYTES):
         found += block
         if len(found) > MOST_BYTES:
             raise InputError(f"{about}: the answer is longer than {MOST_BYTES >> 20} MiB", hint="Is this an engine?")
-        if time.monotonic() > ends:
-            raise TimeoutError
     return bytes(found)
 
 
-def _no_answer(about: str, error: Exception, timeout_s: float | None) -> NoAnswer:
+def _no_answer(about: str, error: Exception, timeout_s: float) -> NoAnswer:
     cause = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(cause, TimeoutError):
-        after = "" if timeout_s is None else f" within {timeout_s:g} s"
-        return NoAnswer(f"{about}: no answer{after}", hint="Is the server busy, or still loading its model?")
+        return NoAnswer(
+            f"{about}: no answer within {timeout_s:g} s", hint="Is the server busy, or still loading its model?"
+        )
     if isinstance(cause, http.client.RemoteDisconnected | ConnectionError):
         why = "nobody listens there" if isinstance(cause, ConnectionRefusedError) else "the connection broke"
         return NoAnswer(f"{about}: {why}", hint="Is the server running, and is this its port?", is_gone=True)

@@ -11,6 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,8 +166,9 @@ class _Session:
         if self._place.is_own and folder and folder.is_dir():
             if self._is_joined:
                 shutil.rmtree(folder, ignore_errors=True)
-            elif not any(folder.iterdir()):
-                folder.rmdir()
+            else:
+                with suppress(OSError):  # stays where the server wrote, or still writes
+                    folder.rmdir()
 
     def _wait(self, seconds: float | None, steps: int | None, metrics: EngineMetrics) -> None:
         """Until the time is over, the steps are done, Ctrl-C, or the server's end."""

@@ -80,7 +80,7 @@ def drop_parts(folder: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
     for notes in folder.glob(f"*{NOTES}"):
         notes.unlink(missing_ok=True)
-    if not any(folder.iterdir()):
+    with suppress(OSError):  # stays with what isn't ours
         folder.rmdir()
 
 
