@@ -23,6 +23,7 @@ LONG: Final = {
     "tests/fuzz/test_campaign.py::*": "damage files of every format",
     "*/test_damage.py::*": "damage files of one format, anywhere",
     "tests/commands/test_hostile.py::*": "open hostile files, some of gigabytes",
+    "tests/commands/test_killed.py::*": "kill commands at every change of the disk",
     "tests/commands/test_surroundings.py::*": "run commands in odd surroundings",
     "tests/commands/options/test_chat_webgpu.py::*": "chat with small models, in a browser too",
     "tests/record/test_program.py::*": "record programs that end in every way",

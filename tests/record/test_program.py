@@ -203,6 +203,8 @@ def test_what_cant_be_run_or_kept_is_refused_before_anything_runs(tmp_path: Path
     (tmp_path / "bad").write_text("no program")
     (tmp_path / "bad").chmod(0o755)
     (tmp_path / "there.ifm").mkdir()
+    (tmp_path / "a.ifm.parts").mkdir()
+    (tmp_path / "a.ifm.parts" / "thesis.tex").touch()
     for words, code, said in (
         ([], 2, "expected a COMMAND after --"),
         (["--join", "x", "--", "true"], 2, "found COMMAND and --join"),
@@ -211,6 +213,8 @@ def test_what_cant_be_run_or_kept_is_refused_before_anything_runs(tmp_path: Path
         (["--", "./plain.py"], 3, "inferometer record -- python ./plain.py"),
         (["--", "./bad"], 3, "bad: can't be run: Exec format error"),
         (["-o", "there.ifm", "--", "true"], 3, "there.ifm: already exists"),
+        (["-o", "a.ifm", "--", "true"], 3, "a.ifm.parts: already exists"),
+        (["-o", "a.ifm", "--force", "--", "true"], 3, "a.ifm.parts: holds 'thesis.tex', which no recording wrote"),
         (["-o", "there.ifm", "--force", "--", "true"], 3, "is not a store"),
         (["-o", "no/x.ifm", "--", "true"], 3, "no such folder"),
         (["--join", "none.ifm.parts"], 3, "found none"),
@@ -218,7 +222,7 @@ def test_what_cant_be_run_or_kept_is_refused_before_anything_runs(tmp_path: Path
         ran = record(tmp_path, *words)
         assert (ran.returncode, ran.stdout) == (code, ""), ran.stderr
         assert said in ran.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad", "plain.py", "there.ifm"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ifm.parts", "bad", "plain.py", "there.ifm"]
 
 
 def test_a_recording_of_some_seconds_ends_before_the_program(tmp_path: Path) -> None:

@@ -100,14 +100,22 @@ def _new_parts(store: Path, *, force: bool) -> Path:
     try:
         parts.mkdir()
     except FileExistsError:
-        hint = (
-            f"It may hold an interrupted recording: inferometer record --join {parts} -o OTHER.ifm\n"
-            "Or give another name, or --force to replace it."
-        )
-        raise InputError(f"{parts}: already exists", hint=hint) from None
+        raise _refusal(parts, force=force) from None
     except OSError as error:
         raise InputError(f"{parts}: can't be made: {error.strerror}", hint="Give another name with -o.") from error
     return parts.absolute()
+
+
+def _refusal(parts: Path, *, force: bool) -> InputError:
+    if force:
+        held = next((path.name for path in sorted(parts.iterdir())), "") if parts.is_dir() else ""
+        what = f"holds {held!r}, which no recording wrote" if held else "is no folder of a recording"
+        return InputError(f"{parts}: {what}; it is not replaced", hint="Move it, or give another name with -o.")
+    hint = (
+        f"It may hold an interrupted recording: inferometer record --join {parts} -o OTHER.ifm\n"
+        "Or give another name, or --force to replace it."
+    )
+    return InputError(f"{parts}: already exists", hint=hint)
 
 
 def _load() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from inferometer.errors import InferometerError, InputError
+from inferometer.new_files import clear_left
 from inferometer.record.plan import NOTES, PART, part_places
 from inferometer.trace.combine import OpenTraces, TracePart, align_clocks, combine_losses, combine_tables
 from inferometer.trace.combined_facts import combine_facts
@@ -76,6 +77,8 @@ def drop_parts(folder: Path) -> None:
     """Remove a folder of parts, and nothing in it that isn't ours: then it stays."""
     if not folder.is_dir() or folder.is_symlink():
         return
+    for half in folder.glob(f".*{PART}.*"):
+        clear_left(folder / (half.name[1:].partition(PART)[0] + PART))  # a part that its process had only begun
     for part in find_parts(folder):
         shutil.rmtree(part, ignore_errors=True)
     for notes in folder.glob(f"*{NOTES}"):
