@@ -68,7 +68,7 @@ def test_errors_survive_the_way_between_processes(error: InferometerError) -> No
 
 def test_what_a_hostile_file_puts_into_a_message_drives_no_terminal() -> None:
     error = FormatError("a\x1b[2J\u202e.json: x", hint="see \x1b]8;;http://x\x07this\nand\x9b that\u2028")
-    assert str(error) == "a [2J .json: x\n  see  ]8;;http://x this\n  and  that "
+    assert str(error) == "a\\x1b[2J\\u202e.json: x\n  see \\x1b]8;;http://x\\x07this\n  and\\x9b that "
     assert "\x1b" in error.message
 
 

@@ -17,7 +17,11 @@ from typing import ClassVar
 from inferometer.privacy.secrets import blank_secrets
 
 _LONGEST_LINE = 4_000
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_HIDDEN = re.compile(  # what drives a terminal, turns lines around, or takes no room
+    r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+    r"\ufff9-\ufffb\U000e0001-\U000e007f]"
+)
+_BLANKS = re.compile(r"[\t-\r\x1c-\x1f\x85\u2028\u2029]")
 
 
 def printable(path: str) -> str:
@@ -79,8 +83,16 @@ class Unavailable(InferometerError):
 
 
 def clean(text: str) -> str:
-    """`text` with control and direction characters shown as a space: a hostile name must not drive a terminal."""
-    return _CONTROL.sub(" ", text)
+    """`text` on one line, for people: hidden characters as escapes, tabs and line breaks as blanks.
+
+    A hostile name must neither drive a terminal nor look like another one.
+    """
+    return show_hidden(_BLANKS.sub(" ", text))
+
+
+def show_hidden(text: str) -> str:
+    r"""`text` with hidden characters as escapes (`\x1b`, `\u202e`), but for tabs and line breaks, which stay."""
+    return _HIDDEN.sub(lambda hidden: hidden[0].encode("unicode_escape").decode(), text)
 
 
 def _cut(line: str) -> str:

@@ -166,7 +166,7 @@ def test_names_in_any_script_are_kept_and_none_drives_the_terminal(capsys: pytes
     write("names.json", run_of(*(result(name, 0, 8_000 + i, operator=name) for i, name in enumerate(names))))
     code, out, _ = run("leaderboard", "names.json", capsys=capsys)
     assert code == 0
-    assert "核 芯" in out
+    assert r"核\u200f芯" in run("leaderboard", "names.json", "--csv", capsys=capsys)[1]
     assert "\x1b" not in out
     assert run("leaderboard", "names.json", "-o", "page.html", capsys=capsys)[0] == 0
     assert "<script>alert" not in Path("page.html").read_text("utf-8")

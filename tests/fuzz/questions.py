@@ -30,8 +30,11 @@ Question = Callable[[Trace, Path], None]
 _LONGEST_MESSAGE = 10_000
 csv.field_size_limit(1 << 30)
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
-_DRIVES = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_FORMULA = re.compile(r"[=+\-@\t\r](?!\d*(?:\.\d+)?(?:[eE][+-]?\d+)?$|inf$)")  # negative numbers are none
+_DRIVES = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_FORMULA = re.compile(
+    r"(?:[\s\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])(?!\d*(?:\.\d+)?(?:[eE][+-]?\d+)?$|inf$)"
+)  # negative numbers are none
+_LINES = re.compile(r"[\t-\r\x1c-\x1f\x85]")  # which cells may hold
 _TAGS = {*("div", "b", "p", "table", "caption", "thead", "tbody", "tr", "th", "td", "ul", "li")}
 
 
@@ -167,5 +170,6 @@ def _render(result: Result) -> None:
     _Page(inferometer.render_html(result))
     if sections_of(result):
         render_tsv(result)
-        cells = chain.from_iterable(csv.reader(io.StringIO(render_csv(result), newline="")))
+        cells = list(chain.from_iterable(csv.reader(io.StringIO(render_csv(result), newline=""))))
         assert not any(map(_FORMULA.match, cells)), "a formula in CSV"
+        assert not any(_DRIVES.search(_LINES.sub("", cell)) for cell in cells), "drives a terminal, in CSV"

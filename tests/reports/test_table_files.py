@@ -28,12 +28,12 @@ def test_a_table_of_parquet_is_the_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 2, 1 << 16])
-def test_csv_has_every_value_as_it_is_and_an_axis_a_column(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_csv_has_every_value_and_an_axis_a_column(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inferometer.reports.table_files.BATCH_ROWS", batch)
     file = io.BytesIO()
     assert write_csv(TRACE.launches, file) == 2
     first, second = csv.DictReader(io.StringIO(file.getvalue().decode(), newline=""))
-    assert (first["kernel"], first["start_ns"], first["occupancy"]) == ('=1+2,"μ"\n', "1767225600000000123", "0.1")
+    assert (first["kernel"], first["start_ns"], first["occupancy"]) == ('\'=1+2,"μ"\n', "1767225600000000123", "0.1")
     assert [first[f"grid_{axis}"] for axis in "xyz"] == ["1", "2", "3"]
     assert (second["kernel"], second["device"], second["grid_x"], second["bytes"]) == ("", "", "", str(-(2**63)))
     assert b"memset" not in file.getvalue()

@@ -36,7 +36,7 @@ def test_the_first_example_is_kept() -> None:
     ("text", "shown"),
     [
         ("two\nlines\r\n\tand  spaces", "two lines and spaces"),
-        ("\x1b[2Jcleared\u202e", "[2Jcleared"),
+        ("\x1b[2Jcleared\u202e", r"\x1b[2Jcleared\u202e"),
         ("x" * 120, "x" * 120),
         ("x" * 121, "x" * 119 + "…"),
         ("HF_HOME=/cache HF_TOKEN=hf_madeUpForThisTest0", "HF_HOME=/cache HF_TOKEN=***"),

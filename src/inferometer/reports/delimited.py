@@ -1,20 +1,19 @@
 """A result's main table as CSV or TSV with exact numbers: times in ns, shares in percent, as `nsys stats` exports them.
 
-Spreadsheets run cells that begin with = + - @ as formulas; a text cell that does gets a quote in front. So does one
-that begins with such a quote itself, so that taking one away always gives the text back.
+Text is guarded against spreadsheets (`inferometer.spreadsheets`), and hidden characters are shown: JSON has it exactly.
 """
 
 import csv
-import re
 from types import SimpleNamespace
 from typing import Any
 
 from inferometer.analyses.result import Result
+from inferometer.errors import show_hidden
 from inferometer.reports.views.layout import Field
 from inferometer.reports.views.view import table_of
+from inferometer.spreadsheets import guard
 
 _UNITS = {"ns": " (ns)", "share": " (%)", "bytes": " (bytes)"}
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def render_csv(result: Result) -> str:
@@ -42,6 +41,4 @@ def _cell(field: Field, value: Any) -> Any:
         return ""
     if field.kind == "share":
         return value * 100
-    if isinstance(value, str) and _FORMULA.match(value):
-        return "'" + value
-    return value
+    return guard(show_hidden(value)) if isinstance(value, str) else value

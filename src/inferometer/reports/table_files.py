@@ -1,8 +1,8 @@
 """Tables as Parquet or CSV files that other tools read: one file per table, its columns as declared, every value exact.
 
 CSV has no lists: `grid` and `block` become `grid_x`, `grid_y`, `grid_z` and so on. Null is an empty cell, an empty text
-is `""`. Text stands as it is in the trace, also where a spreadsheet would take it for a formula: these files are data
-for programs (`inferometer kernels --csv` writes the guarded tables for people).
+is `""`. People open CSV in spreadsheets, so text that these would run has a quote in front (`inferometer.spreadsheets`)
+and hidden characters are shown as escapes; Parquet has all text as it is in the trace.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,8 @@ from typing import Any, BinaryIO
 import msgspec
 import polars as pl
 
+from inferometer.errors import show_hidden
+from inferometer.spreadsheets import guard
 from inferometer.trace.trace import Trace
 
 BATCH_ROWS = 1 << 16
@@ -32,7 +34,7 @@ def write_csv(frame: pl.LazyFrame, file: BinaryIO) -> int:
     """Write one table with a header, a batch at a time; its rows."""
     flat, rows = _flattened(frame), 0
     while (batch := flat.slice(rows, BATCH_ROWS).collect()).height or not rows:
-        file.write(batch.write_csv(include_header=not rows).encode())
+        file.write(_for_people(batch).write_csv(include_header=not rows).encode())
         rows += batch.height
         if batch.height < BATCH_ROWS:
             break
@@ -43,6 +45,17 @@ def write_about(trace: Trace, rows: Mapping[str, int], path: Path) -> None:
     """Facts and losses of the trace, and the rows of each table, as JSON next to the tables."""
     about: dict[str, Any] = {"facts": trace.facts, "losses": trace.losses.as_dict(), "rows": rows}
     path.write_bytes(msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
+
+
+def _for_people(batch: pl.DataFrame) -> pl.DataFrame:
+    """`batch` with its text guarded and cleaned: each distinct text once, and only where one asks for it."""
+    changed: list[pl.Series] = []
+    for column in batch.iter_columns():
+        if column.dtype in (pl.String, pl.Categorical, pl.Enum):
+            texts = column.cast(pl.String).unique().drop_nulls()
+            odd = {text: shown for text in texts if (shown := guard(show_hidden(text))) != text}
+            changed += [column.cast(pl.String).replace(odd)] if odd else []
+    return batch.with_columns(changed)
 
 
 def _flattened(frame: pl.LazyFrame) -> pl.LazyFrame:

@@ -95,7 +95,7 @@ def test_labels_have_no_control_characters(tmp_path: Path) -> None:
     path, line = ours(tmp_path)
     line["workload"]["inferometer"]["shape"] = "\x1b[31mred"
     path.write_bytes(msgspec.json.encode(line))
-    assert read_workloads(path)[0].shapes[0][0] == " [31mred"
+    assert read_workloads(path)[0].shapes[0][0] == r"\x1b[31mred"
 
 
 def test_a_definition_of_another_name_is_told(tmp_path: Path) -> None:

@@ -176,17 +176,19 @@ def _whole_prompt(prompt: str | None) -> str:
 
 
 class _Screen:
-    """Pieces of text on stdout, at once. On a terminal a control character, which could drive it, is a space."""
+    """Pieces of a model's text on stdout, at once. What is hidden is shown, in a pipe too, which may end in a terminal.
+
+    Lines and tabs stay, and so do the joiners of emoji and of some scripts.
+    """
 
     def __init__(self, out: Output) -> None:
         self._out = out
-        self._cleans = is_terminal(sys.stdout)
 
     def show(self, piece: str) -> None:
         """Print it."""
         from inferometer.errors import clean
 
-        self._out.write("".join(each if each in "\n\t" else clean(each) for each in piece) if self._cleans else piece)
+        self._out.write("".join(each if each in "\n\t\u200c\u200d" else clean(each) for each in piece))
 
 
 def _ignore(piece: str) -> None:

@@ -12,6 +12,7 @@ from itertools import takewhile
 
 from inferometer.formats.kernel_table.headers import KernelHeader, find_header
 from inferometer.formats.text_lines import Line, Lines, without_ending
+from inferometer.spreadsheets import unguard
 
 _SIGN = re.compile(r"total|instances|num calls|operation", re.IGNORECASE)
 _LONGEST_HEADER = 2_000
@@ -22,7 +23,6 @@ _RULER = re.compile(r"[\s|+:=\-─━═┼╪]*[-=─━═]{3}[\s|+:=\-─━�
 _DASHES = re.compile(r"[-=─━═]+")
 _BAR = re.compile(r"(?<!\\)((?:\\\\)*)\|")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])|(&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)")
-_FORMULA_QUOTE = re.compile(r"'+[=+\-@\t\r]")
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class TextTable:
         if self.padded:
             cells = [cell.strip() for cell in cells]
         cells = self._joined(cells)
-        if (at := self.header.name_at) is not None and at < len(cells) and _FORMULA_QUOTE.match(cells[at]):
-            cells[at] = cells[at][1:]
+        if (at := self.header.name_at) is not None and at < len(cells):
+            cells[at] = unguard(cells[at])
         return cells, record.lines
 
     def _joined(self, cells: list[str]) -> list[str]:
