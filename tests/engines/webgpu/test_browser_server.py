@@ -2,11 +2,12 @@
 
 import json
 import os
+import socket
 import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from http.client import HTTPConnection, IncompleteRead
 from pathlib import Path
 
@@ -136,6 +137,53 @@ def test_only_who_knows_the_token_and_the_host_gets_an_answer(server: PageServer
         assert ask(server, path)[:2] == (404, b"")
     for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1", f"127.0.0.1:{server.port + 1}"):
         assert ask(server, page, {"Host": host})[:2] == (404, b"")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ([("Content-Length", "9" * 5_000)], 413),
+        ([("Content-Length", str((64 << 20) + 1))], 413),
+        ([("Content-Length", "-1")], 411),
+        ([(f"X-{i}", "x" * 1_000) for i in range(70)], 431),
+        ([("X", "x" * 70_000)], 431),
+    ],
+    ids=["digits", "large", "negative", "many headers", "long header"],
+)
+def test_requests_have_limits(headers: list[tuple[str, str]], status: int, server: PageServer) -> None:
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=10)) as connection:
+        connection.putrequest("POST", f"/{server.token}/log")
+        for header in headers:
+            connection.putheader(*header)
+        connection.endheaders()
+        assert connection.getresponse().status == status
+    assert server.failure is None
+
+
+def test_a_hundred_connections_are_served_at_once_and_too_many_are_told_so(server: PageServer) -> None:
+    with ExitStack() as open_ones:
+        held = [
+            open_ones.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+            for _ in range(100)
+        ]
+        assert ask(server, f"/{server.token}/clock")[0] == 200
+        held += [
+            open_ones.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10)) for _ in range(28)
+        ]
+        status, body, _ = ask(server, f"/{server.token}/clock")
+        assert (status, body) == (503, b"too many connections: close one of the pages, or try again\n")
+    for _ in range(100):  # places come back when the threads see the ends
+        if ask(server, f"/{server.token}/clock")[0] == 200:
+            break
+        time.sleep(0.05)
+    assert ask(server, f"/{server.token}/clock")[0] == 200
+
+
+def test_who_sends_nothing_is_not_waited_for_long(server: PageServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inferometer.engines.webgpu.browser.server._Handler.timeout", 0.1)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as silent:
+        silent.sendall(b"GET /")
+        assert silent.recv(100) == b""
 
 
 def test_it_serves_its_own_files_and_no_paths(server: PageServer) -> None:

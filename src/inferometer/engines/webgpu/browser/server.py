@@ -8,10 +8,13 @@
     POST /TOKEN/adapter, /log, /load, /submission, /result
 
 Another page in the user's browser can send requests to any port here. It doesn't know the token, and a name that it
-made point here (DNS rebinding) isn't in the list of hosts. Nothing is logged.
+made point here (DNS rebinding) isn't in the list of hosts. Nothing is logged. Connections, headers and bodies have
+limits; who doesn't know the token is waited for briefly.
 """
 
+import contextlib
 import hmac
+import http.client
 import json
 import queue
 import secrets
@@ -26,7 +29,7 @@ from functools import cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 from inferometer.engines.webgpu.browser.bundle import WeightFile
 from inferometer.errors import InputError
@@ -49,6 +52,11 @@ _MOST_POSTED = 64 << 20
 _POLL_S = 10.0
 _LOOK_S = 0.2
 _STUCK_S = 30.0
+_UNKNOWN_S = 5.0  # for who hasn't shown the token yet
+_MOST_CONNECTIONS = 128  # a page has about six
+_MOST_HEADERS = 64 << 10  # bytes of a request
+_LONGEST_NUMBER = 18  # digits; Python refuses to read 5,000
+_BUSY = b"too many connections: close one of the pages, or try again\n"
 
 
 @dataclass(frozen=True)
@@ -134,8 +142,33 @@ class PageServer:
 
 class _Http(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = _MOST_CONNECTIONS
     allow_reuse_address = True  # a port in TIME_WAIT after the last run; Windows means another thing by it, see below
     owner: PageServer
+
+    def __init__(self, *args: Any) -> None:
+        self._places = threading.Semaphore(_MOST_CONNECTIONS)
+        super().__init__(*args)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread, or refused where there are too many."""
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        with contextlib.suppress(OSError):
+            request.settimeout(_LOOK_S)
+            request.sendall(
+                b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+                b"Retry-After: 1\r\nContent-Length: %d\r\n\r\n%b" % (len(_BUSY), _BUSY)
+            )
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """As of `socketserver`; then there is a place again."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
 
     def server_bind(self) -> None:
         if sys.platform == "win32":  # there, it would share a port that is in use
@@ -158,7 +191,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "inferometer"
     sys_version = ""
-    timeout = _STUCK_S
+    timeout = _UNKNOWN_S
     disable_nagle_algorithm = True
     server: _Http
 
@@ -172,6 +205,15 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Refuse without words: what can't be read as a request, and methods that there aren't."""
         self._refuse(HTTPStatus(code))
+
+    def parse_request(self) -> bool:
+        """As of `http.server`, with a limit of all headers together."""
+        whole = self.rfile
+        self.rfile = cast("Any", _Bounded(whole))
+        try:
+            return super().parse_request()
+        finally:
+            self.rfile = whole
 
     def do_GET(self) -> None:
         """The page, the program, what to do."""
@@ -202,7 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit():
             return self._refuse(HTTPStatus.LENGTH_REQUIRED)
-        if int(length) > _MOST_POSTED:
+        if len(length) > _LONGEST_NUMBER or int(length) > _MOST_POSTED:
             return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         body = self.rfile.read(int(length))
         if len(body) == int(length):
@@ -219,6 +261,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host") not in hosts or not slash:
             return None
         known = hmac.compare_digest(token.encode("utf-8", "replace"), self._owner.token.encode())
+        if known:
+            self.connection.settimeout(_STUCK_S)
         return name if known else None
 
     def _refuse(self, status: HTTPStatus, headers: Mapping[str, str] | None = None) -> None:
@@ -298,6 +342,20 @@ class _Handler(BaseHTTPRequestHandler):
         return bool(select.select([self.connection], [], [], 0)[0])
 
 
+class _Bounded:
+    """Reads lines of headers, up to `_MOST_HEADERS` bytes of them."""
+
+    def __init__(self, whole: Any) -> None:
+        self._whole, self._left = whole, _MOST_HEADERS
+
+    def readline(self, limit: int = -1) -> bytes:
+        line: bytes = self._whole.readline(limit)
+        self._left -= len(line)
+        if self._left < 0:
+            raise http.client.LineTooLong("headers")
+        return line
+
+
 def _read_range(header: str | None, size: int) -> tuple[int, int] | None:
     """First byte, and the one behind the last; None where the header isn't one range that begins inside the file."""
     if header is None:
@@ -310,7 +368,7 @@ def _read_range(header: str | None, size: int) -> tuple[int, int] | None:
         or not all(part.isascii() and part.isdigit() for part in (first, last) if part)
     ):
         return None
-    if len(first) > 18 or len(last) > 18:
+    if len(first) > _LONGEST_NUMBER or len(last) > _LONGEST_NUMBER:
         return None
     if not first:
         begin, end = (size - min(int(last), size), size) if last else (size, size)
