@@ -171,6 +171,7 @@ def test_names_of_real_captures_are_their_own_canonical_names(shared_data: Path)
 
 @pytest.mark.parametrize("middle", ["add_1", "_", "1", "x"])
 def test_a_hostile_inductor_name_takes_no_time(middle: str) -> None:
-    name = "triton_poi_fused_" + middle * 15_000
+    name = "triton_poi_fused_" + middle * 390
     assert canonical_name(f"{name}!") == f"{name}!"
     assert canonical_name(f"{name}a_7") == f"{name}a"
+    assert canonical_name(f"{name * 10}a_7") == f"{name * 10}a_7"  # no compiler makes such words

@@ -19,8 +19,10 @@ from inferometer.names.demangle import demangle, read_beginning, strip_suffixes
 from inferometer.names.rewriting import Canonical, rewrite, rewrite_part
 from inferometer.names.spellings import CALL, CALLED, CALLED_CONST, unify_spellings, unmark
 
-LONGEST = 100_000  # no kernel's name is longer; such a text stays as it is
+_LONGEST = 1 << 15  # the longest that a compiler was seen to make have some 10,000 characters
+_LONGEST_WORD = 2_000  # compilers cut those that they make themselves below 500
 
+_ANY_WORD = re.compile(r"\w++")
 _IS_CPP = re.compile(r"\w::|[\w~>})\]]\(|\w<|^void ")
 _IS_COPY = re.compile(r"\[?(?:CUDA )?mem(?:cpy|set)", re.IGNORECASE)
 _INDUCTOR = re.compile(r"triton_[a-z]+_fused_(?=\w*+$)[^A-Za-z]*+[A-Za-z]")
@@ -51,12 +53,12 @@ def canonical_name(name: str) -> str:
 def canonical_parts(name: str) -> Canonical:
     """The canonical name, taken apart."""
     name = strip_suffixes(name)
-    if len(name) > LONGEST or (name[:1] in "[Mm" and _IS_COPY.match(name)):
+    if is_too_long(name) or (name[:1] in "[Mm" and _IS_COPY.match(name)):
         return Canonical(name, name)
     if name.startswith("_Z"):
-        name = _demangle(name)
-        if name.startswith("_Z"):
-            return replace(_rewrite(read_beginning(name)), text=name)
+        mangled, name = name, _demangle(name)
+        if name.startswith("_Z") or is_too_long(name):
+            return replace(_rewrite(read_beginning(mangled)), text=mangled)
     if ("(" in name or "<" in name or "::" in name) and _IS_CPP.search(name):
         found = _rewrite(name)
         text = strip_suffixes(found.text) if found.text[-1:] != ">" else found.text
@@ -64,6 +66,13 @@ def canonical_parts(name: str) -> Canonical:
             return _plain_name(text) if found.path == found.text else replace(found, text=text)
         return found
     return _plain_name(name)
+
+
+def is_too_long(name: str) -> bool:
+    """Whether a text is no kernel's name, for its length or for that of a word in it; such a text stays as it is."""
+    if len(name) <= _LONGEST_WORD or (name.startswith("_Z") and len(name) <= _LONGEST):
+        return False
+    return len(name) > _LONGEST or any(word.end() - word.start() > _LONGEST_WORD for word in _ANY_WORD.finditer(name))
 
 
 def _demangle(name: str) -> str:

@@ -31,7 +31,7 @@ _LIBRARIES = re.compile(
 )
 _COLLECTIVES: tuple[tuple[Collective, str], ...] = (
     # A Lamport exchange marks arrival in the data itself.
-    ("all_to_all", r"all[_-]?to[_-]?all|a2a|(?:deep_ep|uccl|mori|pplx|node(?:_ll)?)\b.*(?:dispatch|combine)"),
+    ("all_to_all", r"all[_-]?to[_-]?all|a2a|(?:deep_ep|uccl|mori|pplx|node(?:_ll)?)\b.{0,400}(?:dispatch|combine)"),
     ("all_gather", r"all[_-]?gather|\bfcollect_on_stream"),
     ("reduce_scatter", r"reduce[_-]?scatter(?!_elementwise)"),
     ("broadcast", r"^collective-broadcast"),

@@ -7,7 +7,7 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from inferometer.names.canonical import LONGEST, canonical_parts
+from inferometer.names.canonical import canonical_parts, is_too_long
 from inferometer.names.demangle import strip_suffixes
 from inferometer.names.kernel_name import KernelName
 from inferometer.names.reading import Grammar, ParsedName, parse
@@ -32,7 +32,7 @@ def decode(name: str) -> KernelName:
     of one name (`canonical_name`) have the same facts.
     """
     parsed = read_parts(name)
-    if len(parsed.text) > LONGEST:
+    if is_too_long(parsed.text):
         return KernelName(short_name=short(parsed.text[:200]))
     space = parsed.namespaces[0] if parsed.namespaces else ""
     for grammar in _route(space, "" if space else parsed.function[:1]):

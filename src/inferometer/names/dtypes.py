@@ -39,13 +39,12 @@ _SCALED = (  # an element type next to the type of its block's scale
     (re.compile(r"mx_float4_t|float_e2m1_t.*float_ue8m0_t"), "mxfp4"),
     (re.compile(r"mx_float8_t|float_e[45]m[32]_t.*float_ue8m0_t"), "mxfp8"),
 )
-_QUALIFIERS = re.compile(r"(?: const|[*&])+$")
 
 
 @lru_cache(maxsize=65_536)
 def dtype_of(text: str) -> str | None:
     """The type that a C++ type's text means; None for one that isn't a known number."""
-    text = _QUALIFIERS.sub("", text)
+    text = _without_qualifiers(text)
     if text.endswith("complex<float>"):
         return "complex64"
     if "<" in text:
@@ -67,3 +66,11 @@ def product(activation: str | None, weight: str | None) -> str | None:
     if activation is None or weight is None:
         return None
     return activation if activation == weight else f"{activation}*{weight}"
+
+
+def _without_qualifiers(text: str) -> str:
+    end, before = len(text), -1
+    while end != before:
+        before = end
+        end -= text.endswith(("*", "&"), 0, end) or len(" const") * text.endswith(" const", 0, end)
+    return text[:end]

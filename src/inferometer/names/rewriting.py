@@ -176,7 +176,7 @@ def _is_call(parts: list[str], frame: _Frame) -> bool:
 def _close(frame: _Frame, inner: _Frame, closing: str) -> None:
     if not inner.keep:
         frame.end_function()
-    elif inner.opening == "(" and frame.parts[frame.begin :] == ["&"]:
+    elif inner.opening == "(" and len(frame.parts) == frame.begin + 1 and frame.parts[-1] == "&":
         frame.parts.append(inner.text())
     else:
         frame.parts.append(f"{inner.opening}{inner.text()}{closing}")

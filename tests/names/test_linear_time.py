@@ -1,0 +1,96 @@
+"""Reading a name takes time in proportion to its length, whatever is repeated in it: names come from files.
+
+A part of a name of each family is repeated. Processor time counts, so that a busy machine changes little.
+"""
+
+import random
+import re
+import time
+
+import pytest
+from tests.names.test_bars import OURS
+
+from inferometer.names import decode
+from inferometer.names.communication import find_collective
+
+_PART = re.compile(r"[A-Za-z]+|\d+|_+|.")
+_PIECES = (
+    "_",
+    "1",
+    "<",
+    "(",
+    ">",
+    ")",
+    "[",
+    "{",
+    "::",
+    "<a,",
+    "(a)",
+    "((a))",
+    " *",
+    ",",
+    "kernel_",
+    "triton_",
+    "x",
+    "#1",
+    "0d",
+)
+
+
+def repeated(name: str, size: int, rng: random.Random) -> str:
+    """`name` with one of its parts, or a piece of another, repeated up to `size` characters."""
+    parts = _PART.findall(name)
+    at = rng.randrange(len(parts))
+    piece = rng.choice((parts[at], "".join(parts[at : at + 2]), rng.choice(_PIECES)))
+    return "".join(parts[:at]) + piece * (size // len(piece)) + "".join(parts[at:])
+
+
+def seconds(name: str) -> float:
+    began = time.process_time()
+    decode(name)
+    find_collective(name)
+    return time.process_time() - began
+
+
+def one_per_library() -> dict[str, str]:
+    """The name of each library that has the most parts."""
+    found: dict[str, str] = {}
+    for row in OURS:
+        found[row["library"]] = max(
+            found.get(row["library"], ""), row["name"], key=lambda name: len(_PART.findall(name))
+        )
+    return found
+
+
+LIBRARIES = one_per_library()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("size", [30_000, 100_000])
+def test_a_name_that_repeats_itself_is_read_at_once(library: str, size: int) -> None:
+    for seed in range(12):
+        times: list[float] = []
+        while (not times or min(times) > 0.2) and len(times) < 4:  # something else may have taken the processor
+            times.append(seconds(repeated(LIBRARIES[library], size + len(times), random.Random(seed))))
+        assert min(times) <= 0.2, repeated(LIBRARIES[library], 200, random.Random(seed))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cutlass_80_tensorop_s" + "1" * 16_000,
+        "seed" + "kernel_" * 4_000,
+        "turing_h1688gemm_256x64_ldg8_stages_" + "32" * 3_000 + "x1_tn",
+        "void k<std::array<char" + " *" * 15_000 + ">>(int)",
+        "void cutlass::device_kernel<" + "(a)" * 9_000 + "flash::FlashAttnFwdSm90<int>>(int)",
+        "void deep_ep" + ":internode" * 3_000 + "::cached_notify<false>(int)",
+    ],
+    ids=lambda name: name[:24],
+)
+def test_names_that_once_took_seconds_or_raised_are_read_at_once(name: str) -> None:
+    assert seconds(name) < 0.5
+
+
+def test_a_name_of_any_length_is_known_by_its_beginning_or_not_at_all() -> None:
+    assert decode("sm90_xmma_gemm_" + "1" * 5_000).family == "other"
+    assert decode("void k<" + "int, " * 9_000 + "int>(int)").family == "other"
