@@ -130,6 +130,8 @@ def test_what_triton_2_wrote_behind_a_name_is_no_part_of_it() -> None:
         ("void rocprim::trampoline_kernel<rocprim::", "a_", "<int>>"),
         ("kernel_", "_xdl", "-"),
         ("all-", "all-", "reduc"),
+        ("loop_", "add_", "fusio"),  # XLA
+        ("fill_", "aB_", "zero..."),  # a cut name
     ],
 )
 def test_names_of_any_length_end(begin: str, pumped: str, end: str) -> None:

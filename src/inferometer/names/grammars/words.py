@@ -76,9 +76,9 @@ class _Words(NamedTuple):
     weak: re.Pattern[str] | None
     forbidden: re.Pattern[str] | None
 
-    def fit(self, words: str) -> bool:
+    def fit(self, words: str, *, is_cut: bool) -> bool:
         if self.strong.search(words) is None and (
-            self.weak is None or self.weak.search(words) is None or not _is_plain(words)
+            is_cut or self.weak is None or self.weak.search(words) is None or not _is_plain(words)
         ):
             return False
         return self.forbidden is None or self.forbidden.search(words) is None
@@ -128,10 +128,13 @@ def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=65_536)
-def find_family(function: str) -> Family | None:
-    """The family that the words of a function's name tell; None where they tell nothing."""
+def find_family(function: str, *, is_cut: bool = False) -> Family | None:
+    """The family that the words of a function's name tell; None where they tell nothing.
+
+    Of a name that was cut, weak words tell nothing: what stood beside them isn't known.
+    """
     words = f"_{_CAMEL.sub('_', function[:300]).lower()}_"
-    family = next((rule.family for rule in _rules() if rule.fit(words)), None)
+    family = next((rule.family for rule in _rules() if rule.fit(words, is_cut=is_cut)), None)
     if family is None:
         return None
     return next((changes[family] for part, changes in _parts() if family in changes and part.search(words)), family)
@@ -149,7 +152,7 @@ def is_triton_style(name: ParsedName) -> bool:
         return False
     if _TRITON.fullmatch(name.function):
         return True
-    return not name.is_amd and _SNAKE.fullmatch(name.function) is not None and find_family(name.function) is not None
+    return not name.is_amd and _SNAKE.fullmatch(name.function) is not None and _family(name) is not None
 
 
 def type_of_traits(arguments: tuple[str, ...]) -> str | None:
@@ -170,7 +173,7 @@ def data_type(arguments: tuple[str, ...], family: Family | None) -> str | None:
 def read(name: ParsedName) -> KernelName | None:
     """A name that no grammar and no list knows: the family by its words; of the library nothing is reported."""
     is_triton = is_triton_style(name)
-    family = find_family(_CONSTANTS.sub("", name.function[:300]) if is_triton else name.function)
+    family = _family(name, is_triton=is_triton)
     if is_triton:
         return KernelName(
             library="triton",
@@ -188,6 +191,10 @@ def read(name: ParsedName) -> KernelName | None:
         short_name=short(name.function.strip("_")[:60], dtype),
         evidence=Evidence("words of the function's name", "I"),
     )
+
+
+def _family(name: ParsedName, *, is_triton: bool = False) -> Family | None:
+    return find_family(_CONSTANTS.sub("", name.intact[:300]) if is_triton else name.intact, is_cut=name.is_cut)
 
 
 GRAMMAR = Grammar("words", "words", read)
