@@ -25,6 +25,7 @@ from inferometer.names.grammars.words import find_family
         ("index_kernel", "gather_scatter", "index_membrane_sites"),
         ("index_select_dim0", "gather_scatter", None),
         ("scan_blocks_kernel", "scan_sort", "scan_tickets"),
+        ("cumsum_kernel_dim_high", "scan_sort", "gate_precumsum_kernel"),
         ("sample_kernel", "sampling", "sample_exposure_grid"),
         ("sample_token_ids", "sampling", "sample_flop_boards"),
         ("metadata_kernel", "attention_metadata", "device_metadata_probe"),
