@@ -49,6 +49,26 @@ def test_a_config_selector_of_rocprim_selects_nothing(algorithm: str, family: st
     assert (known.library, known.family, known.short_name) == ("rocprim", family, short_name)
 
 
+@pytest.mark.parametrize(
+    ("name", "family", "short_name"),
+    [
+        ("transform_kernel<rocprim::default_config, float, rocprim::select_op>", "elementwise", "rocprim transform"),
+        ("block_sort_kernel<rocprim::default_config, rocprim::reverse_scan>", "scan_sort", "rocprim merge sort"),
+        ("device_block_merge_mergepath_kernel<int>", "scan_sort", "rocprim merge sort"),
+        ("block_reduce_kernel<rocprim::default_config, rocprim::scan_op>", "reduction", "rocprim reduce"),
+        ("non_trivial_kernel<rocprim::default_config>", "scan_sort", "rocprim run length"),
+        ("batch_memcpy::blev_memcpy_kernel<rocprim::default_config>", "copy", "rocprim batch memcpy"),
+        ("merge_kernel<rocprim::default_config, float*>", "scan_sort", "rocprim merge"),
+        ("search_n_kernel<int>", "scan_sort", "rocprim search"),
+        ("nth_element_kernel<int>", "scan_sort", "rocprim select"),
+        ("made_up_kernel<int>", "other", "rocprim made up kernel"),
+    ],
+)
+def test_a_kernel_of_rocprim_is_its_own_name_before_its_arguments(name: str, family: str, short_name: str) -> None:
+    known = decode(f"void rocprim::ROCPRIM_400200_NS::detail::{name}(int)")
+    assert (known.library, known.family, known.short_name) == ("rocprim", family, short_name)
+
+
 _CUTLASS = "::Kernel<cutlass_tensorop_f16_s16816fprop_optimized_f16_64x64_64x3_nhwc_align8>(Params)"
 
 
@@ -70,6 +90,10 @@ _CUTLASS = "::Kernel<cutlass_tensorop_f16_s16816fprop_optimized_f16_64x64_64x3_n
         ("moe_dispatch_kernel", "triton", "moe_routing"),
         ("dispatch_tokens_kernel", "triton", "moe_routing"),
         ("onesweep_iteration", "other", "scan_sort"),
+        ("onesweep_iteration_kernel", "rocprim", "scan_sort"),
+        ("init_lookback_scan_state_kernel.kd", "rocprim", "scan_sort"),
+        ("void lookback_scan_kernel<Config, int*>(int*)", "rocprim", "scan_sort"),
+        ("sort_kernel", "triton", "scan_sort"),
         ("tvmgen_default_fused_nn_conv2d_add_nn_relu_kernel", "other", "conv"),
         ("tvmgen_default_fused_nn_dense_kernel0", "other", "gemm"),
         ("tvmgen_default_fused_nn_contrib_dense_pack_add", "other", "gemm"),
@@ -106,6 +130,8 @@ def test_what_triton_2_wrote_behind_a_name_is_no_part_of_it() -> None:
         ("void rocprim::trampoline_kernel<rocprim::", "a_", "<int>>"),
         ("kernel_", "_xdl", "-"),
         ("all-", "all-", "reduc"),
+        ("loop_", "add_", "fusio"),  # XLA
+        ("fill_", "aB_", "zero..."),  # a cut name
     ],
 )
 def test_names_of_any_length_end(begin: str, pumped: str, end: str) -> None:

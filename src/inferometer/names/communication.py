@@ -11,6 +11,7 @@ local parts such as the layout of a dispatch. Copies between devices that a copy
 """
 
 import re
+from collections.abc import Collection
 from typing import Literal
 
 from inferometer.names.demangle import demangle
@@ -35,9 +36,11 @@ _COLLECTIVES: tuple[tuple[Collective, str], ...] = (
     ("all_gather", r"all[_-]?gather|\bfcollect_on_stream"),
     ("reduce_scatter", r"reduce[_-]?scatter(?!_elementwise)"),
     ("broadcast", r"^collective-broadcast"),
-    ("send_recv", r"^collective-permute"),
+    ("send_recv", r"^collective-permute|^(?:send|recv)(?:-done|\.\d)"),
+    ("other", r"^async-collective-"),
     ("all_reduce", r"all[_-]?reduce|cross_device_reduce|lamport|quick_?reduce|\brdxn_on_stream"),
 )
+_HALF = re.compile(r"([a-z-]{1,40})-(start|done)(?:\.\d{1,9}){0,4}")
 _OF_LIBRARIES: tuple[tuple[Collective, str], ...] = (
     ("broadcast", r"broadcast"),
     ("send_recv", r"send|recv"),
@@ -86,6 +89,18 @@ def find_collective(name: str) -> Collective | None:
         if re.search(pattern, function, re.IGNORECASE):
             return collective
     return "other"
+
+
+def done_halves(names: Collection[str]) -> frozenset[str]:
+    """Of these kernels, those that wait for the end of a collective which another of them begins.
+
+    XLA splits `all-reduce` into `all-reduce-start` and `all-reduce-done`: both take time, but they are one collective.
+    """
+    halves = [(match[1], match[2], name) for name in names if (match := _HALF.fullmatch(name)) is not None]
+    begun = {operation for operation, half, _ in halves if half == "start"}
+    return frozenset(
+        name for operation, half, name in halves if half == "done" and operation in begun and find_collective(name)
+    )
 
 
 def _function(name: str) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 65_536
 _CUT = ("…", "...", "....kd")
+_LIMITS = frozenset({63, 127, 255, 511, 1023})  # buffers of tools, less the zero at their end
 _CUT_INSIDE = re.compile(r"(?:\.\.\.|…)(?=[>)])")
 _SIGNATURE = re.compile(r"_0[dce]*1[dce]*(?:[1-9]0?[dce]*)*$|_0[dce]+$")
 _ORDER = ("form", "namespace", "list", "words")
@@ -50,13 +51,21 @@ def read_parts(name: str) -> ParsedName:
     """
     is_bare = "(" not in name and not name.lstrip().startswith("_Z")
     is_amd = ".kd" in name or "[clone " in name
+    is_cut = _is_cut(name)
     if name.endswith(_CUT):
         name = strip_suffixes(name).rstrip(" .…")
     elif "..." in name or "…" in name:
         name = _CUT_INSIDE.sub("", name)
     if is_bare and (signature := _SIGNATURE.search(name)) is not None and re.search("[dce]", signature[0]):
         name = name[: signature.start()]
-    return parse(canonical_parts(name), is_bare=is_bare, is_amd=is_amd)
+    return parse(canonical_parts(name), is_bare=is_bare, is_amd=is_amd, is_cut=is_cut)
+
+
+def _is_cut(name: str) -> bool:
+    """Whether a tool or table cut the name before its function's own name had ended."""
+    if not name.endswith(_CUT) and len(name) not in _LIMITS:
+        return False
+    return not any(bracket in name.replace("(anonymous namespace)", "").replace("<unnamed>", "") for bracket in "<(")
 
 
 def decode_frame(names: "pl.Series") -> "pl.DataFrame":

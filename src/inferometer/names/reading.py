@@ -21,6 +21,8 @@ _OPENS_OR_CLOSES_OR_PARTS = re.compile(r"[<>(){},]")
 _LONG_PIECE = 1_000  # characters without a comma
 _OPENING = "<({"
 _CLOSING = {">": "<", ")": "(", "}": "{"}
+_LAST_WORD = re.compile("[A-Z]?[a-z0-9]*$")
+_LONGEST_WORD = 40
 _SHAPE_NUMBER = re.compile(r"(?:C<|constant<[a-z ]+,|(?<=[<,])|^)(\d+)(?=[>,]|$)")
 
 
@@ -29,7 +31,8 @@ class ParsedName(msgspec.Struct, frozen=True, gc=False):
 
     `path` is the function with its namespaces, both without template arguments; `namespaces` leaves out anonymous ones;
     `arguments` are the function's template arguments as text. `is_bare`: the name had neither template, namespace nor
-    parameters, as names of Triton and of `extern "C"` functions; `is_amd`: only AMD's tools write it so.
+    parameters, as names of Triton and of `extern "C"` functions; `is_amd`: only AMD's tools write it so. `intact` is
+    the function without a last word that was cut; `is_cut`: what stood behind it isn't known.
     """
 
     text: str
@@ -39,6 +42,8 @@ class ParsedName(msgspec.Struct, frozen=True, gc=False):
     arguments: tuple[str, ...]
     is_bare: bool
     is_amd: bool
+    intact: str
+    is_cut: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +69,25 @@ class Grammar:
         return self.letters is None or letter in self.letters
 
 
-def parse(name: Canonical, *, is_bare: bool, is_amd: bool = False) -> ParsedName:
-    """The parts of a canonical name."""
+def parse(name: Canonical, *, is_bare: bool, is_amd: bool = False, is_cut: bool = False) -> ParsedName:
+    """The parts of a canonical name; `is_cut`: the last word of its function may be half of another."""
     text, path, arguments = name.text, name.path, name.arguments
-    if "::" not in path:
-        return ParsedName(text, path, (), path, arguments, is_bare and not arguments, is_amd)
-    if " " in path:  # a return type, where the name was cut before its end
+    if " " in path and "::" in path:  # a return type, where the name was cut before its end
         path = path.rpartition(" ")[2]
     *spaces, function = path.split("::")
     if "@anon" in spaces or "" in spaces:
         spaces = [space for space in spaces if space and space != "@anon"]
         path = "::".join([*spaces, function])
-    return ParsedName(text, path, tuple(spaces), function, arguments, False, is_amd)
+    intact, is_cut = _without_cut_word(function) if is_cut else (function, False)
+    is_bare = is_bare and not arguments and "::" not in name.path
+    return ParsedName(text, path, tuple(spaces), function, arguments, is_bare, is_amd, intact, is_cut)
+
+
+def _without_cut_word(function: str) -> tuple[str, bool]:
+    """The function up to the word that was cut, and whether more than `kernel` may have stood behind it."""
+    match = _LAST_WORD.search(function[-_LONGEST_WORD:])
+    word = match[0].lower() if match else ""
+    return function[: len(function) - len(word)], not (word and "kernel".startswith(word))
 
 
 @lru_cache(maxsize=4_096)

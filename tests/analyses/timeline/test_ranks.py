@@ -67,6 +67,15 @@ def test_nobody_is_last_where_two_are() -> None:
     assert not [remark for remark in remarks_of(found) if "last" in remark]
 
 
+def test_the_halves_of_a_collective_are_one() -> None:
+    """XLA waits in `all-reduce-done` for what `all-reduce-start` began: they count once."""
+    lates = ((0, 50), (0, 30), (10, 0))
+    halves = [*steps(*lates, kernel="all-reduce-start.1"), *steps(*lates, kernel="all-reduce-done.1")]
+    found = find_timeline(trace_of(halves))
+    assert columns(found, "rank", "compared", "last") == [(0, 3, 1), (1, 3, 2)]
+    assert found.ranks.collectives["kernel"].to_list() == ["all-reduce-start.1"]
+
+
 UNEVEN = [*steps((0, 50), (0, 30), (10, 0)), collective(0, 9 * MS, 9 * MS + 1)]
 
 

@@ -41,6 +41,13 @@ def test_other_kernels_and_one_sided_collectives_tell_nothing() -> None:
     assert skews(all_reduce(0, 100, kind="memcpy"), all_reduce(1, 150, kind="memcpy")) == {}
 
 
+def test_the_halves_of_a_collective_are_one() -> None:
+    halves = [
+        all_reduce(rank, 100 + 7 * rank, kernel=f"all-reduce-{half}.1") for rank in (0, 1) for half in ("start", "done")
+    ]
+    assert skews(*halves) == {1: Skew(7, 0, 1)}
+
+
 def test_nothing_is_told_without_launches_or_their_columns() -> None:
     assert find_skews(None) == {}
     assert skews() == {}

@@ -5,9 +5,11 @@ other's data. So the rank whose kernel was shortest arrived last, and each other
 kernel was longer. That needs durations only and holds whatever the ranks' clocks say.
 
 The k-th launches of one kernel on each rank are taken for the same collective; where the source records which
-collective a launch is of, and in which process group, only those of the same. A trace can't prove that, but it can
-deny it: they must be as many on each rank, and from one to the next the ranks must leave in step (`_TOGETHER_NS`).
-Where they don't (unknown process groups, launches missing), they are not compared, and the table says why.
+collective a launch is of, and in which process group, only those of the same. A launch that only waits for the end of
+a collective that another began (XLA's `all-reduce-done`) is left out. A trace can't prove that launches belong
+together, but it can deny it: they must be as many on each rank, and from one to the next the ranks must leave in step
+(`_TOGETHER_NS`). Where they don't (unknown process groups, launches missing), they are not compared, and the table says
+why.
 """
 
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ import polars as pl
 
 from inferometer.analyses.timeline.collectives import work_collectives
 from inferometer.analyses.timeline.work import PLACE, Work
+from inferometer.names.communication import done_halves
 from inferometer.trace.tables import COLLECTIVES
 
 _TOGETHER_NS = 5_000  # ranks leave a collective within a few μs of each other,
@@ -66,7 +69,8 @@ def compare_ranks(work: Work, devices: pl.DataFrame, recorded: pl.DataFrame | No
 
 def _match(work: Work, launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Each kind of collective and whether it can be compared; and the launches of those that can."""
-    launches = launches.select(
+    repeated = done_halves(launches["kernel"].unique().to_list())
+    launches = launches.filter(~pl.col("kernel").is_in(repeated)).select(
         *("place", *_KIND, "start_ns", "end_ns", "dur_ns"), pl.int_range(pl.len()).over(*_KIND, "place").alias("k")
     )
     counts = launches.group_by(*_KIND, "place").agg(pl.len().cast(pl.Int64).alias("n"))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from inferometer.names.communication import find_collective
+from inferometer.names.communication import done_halves, find_collective
 from inferometer.trace.combined_facts import Skew
 
 _TOGETHER = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")  # of others, a rank may leave early
@@ -22,6 +22,7 @@ def find_skews(launches: pl.LazyFrame | None) -> Mapping[int, Skew]:
     launches = launches.filter(pl.col("kind") == "kernel")
     names = launches.select(pl.col("kernel").unique()).collect().to_series()
     together = [name for name in names if find_collective(name) in _TOGETHER]
+    together = sorted(set(together) - done_halves(together))  # of a collective in halves, the first's end counts
     if not together:
         return {}
     ends = (

@@ -19,6 +19,7 @@ _TYPE_WORD = re.compile(r"_(bf16|fp16|f16|f32|fp32)(?=_|$)")
 _HINTS = re.compile(
     "reduce|gather|scatter|alltoall|all_to_all|a2a|ccl|shmem|userbuffers|deep_ep|mori|pplx|uccl|multimem|internode"
     "|collective-|all-to-all|intranode|lamport|broadcast|sendrecv|send_recv|c10d|on_stream_kernel"
+    r"|^(?:send|recv)[-.]"
 )
 _NEVER = frozenset({"cub", "at_cuda_detail", "cublasLt", "cutlass"})
 _NCCL = re.compile(r"(?:nccl(?:Dev|SymDev|Symk?Dev)?Kernel|nccl(?:Sym)?k?DevKernel)_(?P<what>\w+)")

@@ -43,6 +43,9 @@ _ROCPRIM: tuple[tuple[str, Family, str], ...] = (
     ("radix_sort", "scan_sort", "radix sort"),
     ("onesweep", "scan_sort", "radix sort"),
     ("merge_sort", "scan_sort", "merge sort"),
+    ("block_sort", "scan_sort", "merge sort"),
+    ("mergepath", "scan_sort", "merge sort"),
+    ("oddeven", "scan_sort", "merge sort"),
     ("histogram", "scan_sort", "histogram"),
     ("segmented_reduce", "reduction", "segmented reduce"),
     ("reduce_by_key", "reduction", "reduce by key"),
@@ -54,6 +57,16 @@ _ROCPRIM: tuple[tuple[str, Family, str], ...] = (
     ("reduce", "reduction", "reduce"),
     ("transform", "elementwise", "transform"),
     ("nth_element", "scan_sort", "select"),
+    ("non_trivial", "scan_sort", "run length"),
+    ("unique", "scan_sort", "select"),
+    ("topk", "scan_sort", "top k"),
+    ("merge", "scan_sort", "merge"),
+    ("find_first_of", "scan_sort", "search"),
+    ("search", "scan_sort", "search"),
+    ("lower_bound", "scan_sort", "search"),
+    ("upper_bound", "scan_sort", "search"),
+    ("memcpy", "copy", "batch memcpy"),
+    ("batch_copy", "copy", "batch copy"),
 )
 _THRUST: tuple[tuple[str, Family], ...] = (
     ("uninitialized_fill", "copy"),
@@ -137,7 +150,7 @@ def _read_thrust(name: ParsedName) -> KernelName:
 def _read_rocprim(name: ParsedName) -> KernelName:
     config = name.arguments[0] if name.arguments else name.function
     chosen = _CONFIG.search(name.text)
-    heads = (chosen[1] if chosen else "", last_word(split_template(config)[0]), name.text)
+    heads = (name.function, chosen[1] if chosen else "", last_word(split_template(config)[0]), name.text)
     known = next((rule for head in heads for rule in _ROCPRIM if rule[0] in head), None)
     family: Family = known[1] if known else "other"
     words = known[2] if known else name.function.replace("_", " ")

@@ -88,7 +88,7 @@ def _library_of_space(name: ParsedName) -> Library | None:
 
 def _read_inside(name: ParsedName, library: Library) -> KernelName:
     known = inside_functions(library).get(name.function)
-    family = known[1] if known else find_family(name.function) or "other"
+    family = known[1] if known else find_family(name.intact, is_cut=name.is_cut) or "other"
     for space, changes in _SPACE_FAMILIES.items():
         if space in name.namespaces:
             family = changes.get(family, family)

@@ -24,7 +24,12 @@ _WAYS = {
     "peer-to-peer": "ptop", "hosttodevice": "htod", "devicetohost": "dtoh", "devicetodevice": "dtod",
     "hosttohost": "htoh", "unified host-to-device": "unified htod", "unified device-to-host": "unified dtoh",
 }  # fmt: skip
-_PLAIN = frozenset({"FillBuffer", "CopyBuffer", "Memcpy", "Memset", "FillBufferAligned", "hipMemcpy", "hipMemset"})
+_PLAIN = frozenset(
+    {
+        *("FillBuffer", "CopyBuffer", "Memcpy", "Memset", "FillBufferAligned", "hipMemcpy", "hipMemset"),
+        *("MemcpyD2D", "MemcpyD2H", "MemcpyH2D", "MemcpyP2P"),  # XLA's
+    }
+)
 
 
 def read(name: ParsedName) -> KernelName | None:

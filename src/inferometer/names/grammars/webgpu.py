@@ -58,7 +58,7 @@ _OPS: dict[str, tuple[Family, str, tuple[str, ...]]] = {
 
 def read(name: ParsedName) -> KernelName | None:
     """A label with its layer and role."""
-    if not name.is_bare or name.is_amd:
+    if not name.is_bare or name.is_amd or name.is_cut:
         return None
     match = _LABEL.fullmatch(name.text)
     if match is None:

@@ -3,9 +3,11 @@
 Only the function's own name is read, never its arguments. `words.json` holds the rules, and the first that fits
 answers. The order matters: what an operator is fused into comes before what it is made of (a quantising norm is a
 norm), and the parts of an algorithm after the algorithm. `whole` words count only where the name says nothing else.
-`unless` are words that forbid a rule. A rule that `yields` doesn't count where the name ends in one of the `operations`
-(`_mla_kv_update` writes a cache, it computes no attention), nor where it only quantises. `parts` of a model give a
-general family its meaning there: what sorts or copies for experts is routing.
+`weak` words mean something else in many names (`_pack_qkv` writes a cache, `transform_forces` is no copy): they count
+only where all other words are `plain` ones, which say how or on what data, or other general operations, since a wrong
+family costs more than none. `unless` are words that forbid a rule. A rule that `yields` doesn't count where the name
+ends in one of the `operations` (`_mla_kv_update` writes a cache, it computes no attention), nor where it only
+quantises. `parts` of a model give a general family its meaning there: what sorts or copies for experts is routing.
 
 A bare identifier that ends in `_kernel`, begins with `_` or `kernel_`, or names Gluon (Triton's lower layer), and is no
 function of a C++ library that a list knows, is taken for one of Triton, whose names have neither namespace nor
@@ -16,6 +18,7 @@ name.
 
 import re
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -46,6 +49,7 @@ _CONSTANTS = re.compile(r"_[A-Z]{2}[A-Z_]*_\d\w*$")
 class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     family: Family
     words: tuple[str, ...]
+    weak: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     yields: bool = False
@@ -61,6 +65,23 @@ class _Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operations: tuple[str, ...]
     rules: tuple[_Rule, ...]
     parts: tuple[_Part, ...]
+    plain: frozenset[str]
+
+
+class _Words(NamedTuple):
+    """A rule as patterns: of words that decide, of weak ones, and of those that forbid it."""
+
+    family: Family
+    strong: re.Pattern[str]
+    weak: re.Pattern[str] | None
+    forbidden: re.Pattern[str] | None
+
+    def fit(self, words: str, *, is_cut: bool) -> bool:
+        if self.strong.search(words) is None and (
+            is_cut or self.weak is None or self.weak.search(words) is None or not _is_plain(words)
+        ):
+            return False
+        return self.forbidden is None or self.forbidden.search(words) is None
 
 
 @cache
@@ -71,16 +92,29 @@ def _file() -> _Rules:
 
 
 @cache
-def _rules() -> tuple[tuple[Family, re.Pattern[str], re.Pattern[str] | None], ...]:
-    """Families in the order of asking, each with a pattern of its words and one of words that forbid it."""
+def _rules() -> tuple[_Words, ...]:
+    """The rules in the order of asking."""
     file = _file()
     yields = (_LAST.format("|".join(file.operations)), _ONLY_QUANTISES)
     rules = []
     for rule in file.rules:
         words = (*rule.words, _WHOLE.format("|".join(rule.whole))) if rule.whole else rule.words
         unless = (*rule.unless, *yields) if rule.yields else rule.unless
-        rules.append((rule.family, _pattern(words), _pattern(unless) if unless else None))
+        weak = _pattern(rule.weak) if rule.weak else None
+        rules.append(_Words(rule.family, _pattern(words), weak, _pattern(unless) if unless else None))
     return tuple(rules)
+
+
+@cache
+def _general() -> re.Pattern[str]:
+    """All words of the rules that have weak ones: general operations, which may stand beside each other."""
+    return _pattern(tuple(word for rule in _file().rules if rule.weak for word in (*rule.words, *rule.weak)))
+
+
+def _is_plain(words: str) -> bool:
+    """Whether the name says no more than general operations, and how and on what data they work."""
+    others = re.split(r"[\d_]+", _general().sub("_", words))
+    return all(len(word) < 2 or word in _file().plain for word in others)
 
 
 @cache
@@ -94,16 +128,16 @@ def _pattern(words: tuple[str, ...]) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=65_536)
-def find_family(function: str) -> Family | None:
-    """The family that the words of a function's name tell; None where they tell nothing."""
+def find_family(function: str, *, is_cut: bool = False) -> Family | None:
+    """The family that the words of a function's name tell; None where they tell nothing.
+
+    Of a name that was cut, weak words tell nothing: what stood beside them isn't known.
+    """
     words = f"_{_CAMEL.sub('_', function[:300]).lower()}_"
-    for family, pattern, forbidden in _rules():
-        if pattern.search(words) and not (forbidden and forbidden.search(words)):
-            for part, changes in _parts():
-                if family in changes and part.search(words):
-                    return changes[family]
-            return family
-    return None
+    family = next((rule.family for rule in _rules() if rule.fit(words, is_cut=is_cut)), None)
+    if family is None:
+        return None
+    return next((changes[family] for part, changes in _parts() if family in changes and part.search(words)), family)
 
 
 def find_arch(function: str) -> str | None:
@@ -118,7 +152,7 @@ def is_triton_style(name: ParsedName) -> bool:
         return False
     if _TRITON.fullmatch(name.function):
         return True
-    return not name.is_amd and _SNAKE.fullmatch(name.function) is not None and find_family(name.function) is not None
+    return not name.is_amd and _SNAKE.fullmatch(name.function) is not None and _family(name) is not None
 
 
 def type_of_traits(arguments: tuple[str, ...]) -> str | None:
@@ -139,7 +173,7 @@ def data_type(arguments: tuple[str, ...], family: Family | None) -> str | None:
 def read(name: ParsedName) -> KernelName | None:
     """A name that no grammar and no list knows: the family by its words; of the library nothing is reported."""
     is_triton = is_triton_style(name)
-    family = find_family(_CONSTANTS.sub("", name.function[:300]) if is_triton else name.function)
+    family = _family(name, is_triton=is_triton)
     if is_triton:
         return KernelName(
             library="triton",
@@ -157,6 +191,10 @@ def read(name: ParsedName) -> KernelName | None:
         short_name=short(name.function.strip("_")[:60], dtype),
         evidence=Evidence("words of the function's name", "I"),
     )
+
+
+def _family(name: ParsedName, *, is_triton: bool = False) -> Family | None:
+    return find_family(_CONSTANTS.sub("", name.intact[:300]) if is_triton else name.intact, is_cut=name.is_cut)
 
 
 GRAMMAR = Grammar("words", "words", read)
