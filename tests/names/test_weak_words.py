@@ -36,6 +36,10 @@ from inferometer.names.grammars.words import find_family
         ("quantize_rows", "quantize", "quantum_svd_prepare"),
         ("draft_kernel", "sampling", "draft_head_int2"),
         ("copy_kernel", "copy", None),
+        ("pack_rows", "copy", "select_and_pack_kernel"),
+        ("quantize_activations_q8", "quantize", None),
+        ("activation_kernel", "activation", None),
+        ("kv_scatter_f32_to_f16", "kv_cache", None),
         ("copy_interior_cells", "copy", None),  # a word that is never anything else
     ],
 )
