@@ -562,7 +562,11 @@ def test_any_tree_has_paths_that_tell_siblings_apart(drawn):
 
     modules = module_paths([parent for parent, _ in nodes], [name for _, name in nodes])
 
-    siblings = [(parent, module.path) for (parent, _), module in zip(nodes, modules, strict=True)]
+    siblings = [  # a wrapper has the path of the module in it, which may also be called by itself
+        (parent, module.path)
+        for (parent, name), module in zip(nodes, modules, strict=True)
+        if not name.startswith(("OptimizedModule", "DistributedDataParallel"))
+    ]
     assert len(modules) == len(nodes)
     assert all(module.path and module.pooled for module in modules)
     assert len(set(siblings)) == len(siblings)
