@@ -100,7 +100,7 @@ def test_a_panic_of_a_library_is_one_clear_message(run: Run, tmp_path: Path, mon
     monkeypatch.setattr("inferometer.formats.opening.open_trace", panic)
     code, out, err = run("summary", path)
     assert (code, out) == (70, "")
-    assert err.startswith("error: a bug in inferometer: PanicException: index   out of bounds\n")
+    assert err.startswith("error: a bug in inferometer: PanicException: index \\x1b out of bounds\n")
 
 
 def test_a_damaged_store_whose_checksums_were_made_to_fit_is_bad_input(run: Run, tmp_path: Path) -> None:
