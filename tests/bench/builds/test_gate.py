@@ -114,7 +114,7 @@ def test_what_doesnt_compile_is_told_and_the_rest_is_built(built: Built) -> None
     assert (failed.kernel, failed.case) == ("broken", 0)
     assert "no_such_name is not defined" in failed.message
     assert "Traceback" not in failed.message
-    assert build.error == "raising.py:15: RuntimeError: no [31m further"
+    assert build.error == "raising.py:15: RuntimeError: no\\x1b[31m further"
 
 
 def test_a_candidate_that_hangs_is_stopped(built: Built) -> None:
