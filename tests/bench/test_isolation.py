@@ -135,7 +135,7 @@ def test_a_command_that_goes_on_is_ended(tmp_path: Path) -> None:
     [
         ("", 1, ""),
         ("a\n\nb\n", 1, "b"),
-        ("a\nTraceback (most\nb\x1b[0m\n", 2, "a\nb [0m"),
+        ("a\nTraceback (most\nb\x1b[0m\n", 2, "a\nb\\x1b[0m"),
         ("a" * 9_000, 1, "a" * 4_000),
     ],
 )
