@@ -16,9 +16,7 @@ from inferometer.names.kernel_name import KernelName
 from inferometer.names.rewriting import Canonical
 
 _BRACKET = re.compile(r"[<>(){}]|::")
-_OPENS_OR_CLOSES = re.compile(r"[<>(){}]")
-_OPENS_OR_CLOSES_OR_PARTS = re.compile(r"[<>(){},]")
-_LONG_PIECE = 1_000  # characters without a comma
+_BRACKET_OR_COMMA = re.compile(r"[<>(){},]")
 _OPENING = "<({"
 _CLOSING = {">": "<", ")": "(", "}": "{"}
 _LAST_WORD = re.compile("[A-Z]?[a-z0-9]*$")
@@ -145,57 +143,23 @@ def _walk(text: str) -> tuple[list[str], tuple[str, ...]]:
 
 def _inside(text: str, at: int) -> tuple[tuple[str, ...], int]:
     """The pieces between the bracket at `at` and its partner, and where the partner stands, or the end."""
-    if len(text) - at > _LONG_PIECE and text.find(",", at, at + _LONG_PIECE) < 0:
-        return _scan_inside(text, at)
-    pieces, arguments, begin, depth = text[at + 1 :].split(","), list[str](), 0, 0
-    for i, piece in enumerate(pieces):
-        closing, closes, opens = _unpaired(piece)
-        if closes > depth:
-            pieces[i:] = [piece[: closing[depth]]]
-            break
-        depth += opens - closes
-        if not depth:
-            arguments.append(",".join(pieces[begin : i + 1]))
-            begin = i + 1
-    if begin < len(pieces):
-        arguments.append(",".join(pieces[begin:]))
-    end = at + sum(map(len, pieces)) + len(pieces)
-    return (tuple(arguments) if end > at + 1 else ()), end
-
-
-def _scan_inside(text: str, at: int) -> tuple[tuple[str, ...], int]:
-    """As `_inside`, in time of what stands inside alone: for pieces that no other name shares."""
-    arguments, begin, opened = list[str](), at + 1, [text[at]]
-    for match in _OPENS_OR_CLOSES_OR_PARTS.finditer(text, begin):
-        mark = match[0]
+    pieces, begin, opened = list[str](), at + 1, [text[at]]
+    for match in _BRACKET_OR_COMMA.finditer(text, begin):
+        mark, end = match[0], match.start()
         if mark in _OPENING:
             opened.append(mark)
-        elif mark == ",":
-            if len(opened) == 1:
-                arguments.append(text[begin : match.start()])
-                begin = match.end()
-        elif len(opened) == 1:
-            arguments.append(text[begin : match.start()])
-            return (tuple(arguments) if match.start() > at + 1 else ()), match.start()
-        elif opened[-1] == _CLOSING[mark]:
-            opened.pop()
-    arguments.append(text[begin:])
-    return (tuple(arguments) if len(text) > at + 1 else ()), len(text)
-
-
-@lru_cache(maxsize=65_536)
-def _unpaired(piece: str) -> tuple[tuple[int, ...], int, int]:
-    """Where brackets close in a piece that don't open in it, how many these are, and how many open that don't close."""
-    closing, opened = list[int](), list[str]()
-    for match in _OPENS_OR_CLOSES.finditer(piece):
-        mark = match[0]
-        if mark in _OPENING:
-            opened.append(mark)
-        elif not opened:
-            closing.append(match.start())
-        elif opened[-1] == _CLOSING[mark]:
-            opened.pop()
-    return tuple(closing), len(closing), len(opened)
+        elif len(opened) > 1:
+            if mark != "," and opened[-1] == _CLOSING[mark]:
+                opened.pop()
+        else:
+            pieces.append(text[begin:end])
+            if mark != ",":
+                break
+            begin = match.end()
+    else:
+        end = len(text)
+        pieces.append(text[begin:])
+    return (tuple(pieces) if end > at + 1 else ()), end
 
 
 def numbers(arguments: tuple[str, ...]) -> list[int | None]:
