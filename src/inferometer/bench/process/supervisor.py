@@ -20,9 +20,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-TAIL = 1 << 16
-"""Bytes of the output that are kept: why something ended stands in its last lines."""
-
+_TAIL = 1 << 16  # bytes of the output that are kept: why something ended stands in its last lines
 _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36  # prctl(2)
 _IS_LINUX = sys.platform == "linux"
 _END_S = 10.0
@@ -83,27 +81,27 @@ def _watch(child: int, control: int, printed: int, woken: int) -> tuple[int | No
     while True:
         ready, _, _ = select.select(watched, [], [])
         if printed in ready:
-            part = os.read(printed, TAIL)
-            tail = (tail + part)[-TAIL:]
+            part = os.read(printed, _TAIL)
+            tail = (tail + part)[-_TAIL:]
             watched = watched if part else [control, woken]  # nobody is left who could print
         if woken in ready:
             with suppress(BlockingIOError):
-                os.read(woken, TAIL)
-            status = _reap(child)
+                os.read(woken, _TAIL)
+            status, _ = _reap(child)
             if status is not None:
                 return status, tail
         if control in ready and not os.read(control, 1):
             return None, tail
 
 
-def _reap(child: int) -> int | None:
-    """Take the status of all that ended; the command's, if it is among them."""
-    found = None
-    with suppress(ChildProcessError):
+def _reap(child: int, status: int | None = None) -> tuple[int | None, bool]:
+    """Take the status of all that ended: the command's, or `status` until it has one, and whether any child is left."""
+    try:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            if ended[0] == child:
-                found = ended[1]
-    return found
+            status = ended[1] if ended[0] == child else status
+    except ChildProcessError:
+        return status, False
+    return status, True
 
 
 def _end_all(child: int, status: int | None) -> int:
@@ -115,10 +113,8 @@ def _end_all(child: int, status: int | None) -> int:
         for each in _descendants():
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(each, signal.SIGKILL)
-        try:
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                status = ended[1] if ended[0] == child else status
-        except ChildProcessError:
+        status, is_left = _reap(child, status)
+        if not is_left:
             break
         time.sleep(0.002)
     return signal.SIGKILL if status is None else status
@@ -140,8 +136,8 @@ def _descendants() -> list[int]:
 def _rest_of(printed: int, tail: bytes) -> bytes:
     os.set_blocking(printed, False)
     with suppress(BlockingIOError):
-        while part := os.read(printed, TAIL):
-            tail = (tail + part)[-TAIL:]
+        while part := os.read(printed, _TAIL):
+            tail = (tail + part)[-_TAIL:]
     return tail
 
 

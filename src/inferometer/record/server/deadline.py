@@ -54,17 +54,11 @@ class _Connection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         super().connect()
-        self.sock = cast("socket.socket", _Socket(self.sock, self._ends))
-
-
-class _SecureConnection(http.client.HTTPSConnection):
-    def __init__(self, *args: Any, ends: float, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._ends = ends
-
-    def connect(self) -> None:
-        super().connect()
         self.sock = cast("Any", _Socket(self.sock, self._ends))
+
+
+class _SecureConnection(_Connection, http.client.HTTPSConnection):
+    """The same over TLS: `super()` is `HTTPSConnection` there."""
 
 
 class EndingHandler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
