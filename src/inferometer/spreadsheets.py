@@ -8,15 +8,14 @@ Such a cell gets a quote in front, which makes it text.
 import re
 
 _BLANK = r"\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
-FORMULA = re.compile(rf"['{_BLANK}]*[=+\-@\uff1d\uff0b\uff0d\uff20]|'*[\t\r\n]")
-"""Matches at the beginning of what is guarded."""
+_FORMULA = re.compile(rf"['{_BLANK}]*[=+\-@\uff1d\uff0b\uff0d\uff20]|'*[\t\r\n]")
 
 
 def guard(text: str) -> str:
     """`text` as a cell that no spreadsheet runs. What begins with such a quote gets one too: see `unguard`."""
-    return "'" + text if FORMULA.match(text) else text
+    return "'" + text if _FORMULA.match(text) else text
 
 
 def unguard(cell: str) -> str:
     """The text that `guard` made the cell of."""
-    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell

@@ -1,4 +1,4 @@
-"""Tables as Parquet or CSV files that other tools read: one file per table, its columns as declared, every value exact.
+"""Tables as Parquet or CSV files for other tools: one file per table, its columns as declared, every number exact.
 
 CSV has no lists: `grid` and `block` become `grid_x`, `grid_y`, `grid_z` and so on. Null is an empty cell, an empty text
 is `""`. People open CSV in spreadsheets, so text that these would run has a quote in front (`inferometer.spreadsheets`)
