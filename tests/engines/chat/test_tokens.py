@@ -1,14 +1,18 @@
 """Text to tokens and back: bytes, a folder's file, its chat template, and files that don't fit the model."""
 
 import json
-import sys
+import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from inferometer.engines.chat import tokens
 from inferometer.engines.chat.tokens import BytesTokenizer, Tokenizer, read_tokenizer
 from inferometer.errors import FormatError, InputError, Unavailable
+from inferometer.guarded import Guarded
 
 CHAT = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hello"}]
 WORDS = ["<unk>", "<s>", "</s>", "hello", "be", "brief", "user", "system", "assistant", "[", "]"]
@@ -119,6 +123,92 @@ def test_a_broken_file_is_named(tmp_path: Path, name: str) -> None:
 
 def test_without_the_library_a_file_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    (tmp_path / "tokenizers.py").write_text("raise ImportError('not here')")
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(Unavailable, match=r"pip install 'inferometer\[webgpu\]'"):
         read(tmp_path)
+
+
+TAKES_ALL_MEMORY = (
+    "{% set ns = namespace(x='aaaaaaaa') %}{% for i in range(40) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}"
+)
+NEVER_ENDS = "{% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}"
+
+
+@pytest.mark.parametrize("template", [TAKES_ALL_MEMORY, NEVER_ENDS, "{{ '%999999999999d' % 1 }}"])
+def test_a_template_without_end_is_the_folders_fault_and_the_next_question_works(
+    tmp_path: Path, template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "Guarded", partial(Guarded, seconds=2.0))
+    write_tokenizer(tmp_path)
+    write_config(tmp_path, chat_template=template)
+    tokenizer = read(tmp_path)
+    with pytest.raises(InputError, match="its chat template"):
+        tokenizer.chat(CHAT)
+    assert tokenizer.encode("hello user") == [1, 3, 6]
+
+
+def _changed(**parts: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda fields: {**fields, **parts}
+
+
+_CORRUPT = {
+    "no object": lambda fields: [fields],
+    "another model": _changed(model={"type": "Unigram", "unk_id": 99, "vocab": [["a", 0.0]], "byte_fallback": True}),
+    "an empty vocabulary": _changed(model={"type": "WordLevel", "vocab": {}, "unk_token": "<unk>"}),
+    "an id beyond all": _changed(model={"type": "WordLevel", "vocab": {"a": 2**32 - 1}, "unk_token": "a"}),
+    "padding without end": _changed(
+        padding={
+            "strategy": {"Fixed": 2**33}, "direction": "Right", "pad_to_multiple_of": None,
+            "pad_id": 0, "pad_type_id": 0, "pad_token": "a",
+        }
+    ),
+    "a bad pattern": _changed(
+        pre_tokenizer={"type": "Split", "pattern": {"Regex": "(" * 9}, "behavior": "Isolated", "invert": False}
+    ),
+    "a pattern that goes back": _changed(
+        pre_tokenizer={"type": "Split", "pattern": {"Regex": "(a|a?)+$"}, "behavior": "Isolated", "invert": False}
+    ),
+    "no special token": _changed(
+        post_processor={
+            "type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "x", "type_id": 0}}],
+            "pair": [], "special_tokens": {},
+        }
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("corrupt", _CORRUPT.values(), ids=_CORRUPT)
+def test_a_tokenizer_that_ends_its_reader_is_an_error_of_the_file(
+    tmp_path: Path, corrupt: Callable[[dict[str, Any]], object]
+) -> None:
+    write_tokenizer(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(corrupt(json.loads(path.read_bytes()))))
+    with pytest.raises(InputError) as error:
+        read(tmp_path).encode("a" * 40 + "b")
+    assert str(path) in error.value.message
+
+
+@pytest.mark.parametrize(
+    "name", ["tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja"]
+)
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "deep", "a number of 5,000 digits", "bytes"])
+def test_what_is_no_plain_file_of_text_is_refused_at_once(tmp_path: Path, name: str, kind: str) -> None:
+    write_tokenizer(tmp_path)
+    path = tmp_path / name
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        contents = {"deep": b"[" * 100_000, "bytes": b"\xff\xfe\0"}
+        path.write_bytes(contents.get(kind, b'{"a": ' + b"9" * 5_000 + b"}"))
+    if name.endswith("jinja") and kind in ("deep", "a number of 5,000 digits"):
+        return  # texts like others
+    with pytest.raises(InputError) as error:
+        read(tmp_path)
+    assert str(path) in error.value.message

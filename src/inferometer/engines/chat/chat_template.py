@@ -3,6 +3,7 @@
 Templates are Jinja as transformers renders it: blocks trimmed, loop controls, `raise_exception`, `strftime_now`,
 `tojson` that keeps HTML's characters, and `{% generation %}`, which marks an answer for training and shows nothing.
 They come with a model and are trusted as little: they run in Jinja's sandbox, and change nothing that they are given.
+Limits of time and memory are those of the process that renders them (`text_worker.py`).
 Source: the page "Chat templates" of transformers' documentation. Left out: tools, documents, images.
 """
 
@@ -12,8 +13,6 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 from inferometer.errors import InputError
-
-_FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class ChatTemplate:
@@ -35,8 +34,6 @@ class ChatTemplate:
         Raises:
             InputError: It is no template, or it refuses the messages.
         """
-        from jinja2 import TemplateError
-
         try:
             if self._compiled is None:  # once: that takes longer than an answer's first token
                 self._compiled = _environment().from_string(self._text)
@@ -49,8 +46,9 @@ class ChatTemplate:
                     **self._special,
                 )
             )
-        except (TemplateError, *_FAILURES) as error:
-            raise InputError(f"{self._where}: its chat template refuses the conversation: {error}") from error
+        except Exception as error:  # a template is a program, and what it raises may be anything
+            said = str(error) or type(error).__name__
+            raise InputError(f"{self._where}: its chat template refuses the conversation: {said}") from error
 
 
 def _environment() -> Any:

@@ -3,13 +3,17 @@
 Left out: tokenizers that exist only as a SentencePiece model or as Python code.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from inferometer.engines.chat.chat_template import ChatTemplate
-from inferometer.errors import FormatError, InputError, Unavailable
+import msgspec
+
+from inferometer.errors import FormatError, InputError
+from inferometer.guarded import Guarded, GuardedError
+from inferometer.side_files import read_side_file
 
 Message = Mapping[str, str]
 """Of a conversation: `role` (system, user, assistant) and `content`."""
@@ -17,6 +21,7 @@ Message = Mapping[str, str]
 _BOS, _EOS, _PAD = 256, 257, 258
 BYTES_VOCABULARY = 259
 _LARGEST_BYTES_VOCABULARY = 512  # a model of bytes rounds its table up; one with more has tokens of its own
+_TEMPLATE = "--no-chat-template puts the text to the model as it is."
 _SAVE = "With the model's own library: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)."
 
 
@@ -94,32 +99,25 @@ class NoTokenizer:
 
 
 class FileTokenizer:
-    """A `tokenizer.json`, with the chat template that lies next to it."""
+    """A `tokenizer.json`, with the chat template that lies next to it.
+
+    Both come with a model and from anybody. A tokenizers library that panics or aborts, and a template that never ends,
+    do so in a process of their own (`text_worker.py`).
+    """
 
     def __init__(self, path: Path, limit: int, eos: frozenset[int]) -> None:
-        try:
-            from tokenizers import Tokenizer as Reader
-        except ImportError as error:
-            raise Unavailable(
-                f"{path}: tokenizers is not installed: {error}",
-                hint="Install it with: pip install 'inferometer[webgpu]'",
-            ) from error
-        try:
-            self._reader = Reader.from_file(str(path))
-        except Exception as error:  # the library raises nothing narrower
-            raise FormatError(f"{path}: expected a tokenizer of the tokenizers library: {error}", hint=_SAVE) from error
-        own = self._reader.get_vocab_size(with_added_tokens=False)
-        if own > limit:  # added tokens may lie above: Gemma 3's text models have one for images
+        self.name = path.name
+        self._path, self._limit = path, limit
+        self._worker = Guarded("inferometer.engines.chat.text_worker")
+        self._special, self._template = _read_template(path.parent)
+        read = self._load()
+        if read["own"] > limit:  # added tokens may lie above: Gemma 3's text models have one for images
             raise InputError(
-                f"{path}: expected at most the model's {limit} tokens, found {own}",
+                f"{path}: expected at most the model's {limit} tokens, found {read['own']}",
                 hint="The tokenizer is another model's: take the files of one model.",
             )
-        self.name = path.name
-        self.vocabulary = self._reader.get_vocab_size()
-        self._path, self._limit = path, limit
-        special, template = _read_template(path.parent)
-        self._template = None if template is None else ChatTemplate(template, special, str(path.parent))
-        named = self._reader.token_to_id(special.get("eos_token", ""))
+        self.vocabulary: int = read["all"]
+        named = self._call("token_to_id", self._special.get("eos_token", ""))
         self.eos = eos if named is None else eos | {named}
 
     def encode(self, text: str) -> list[int]:
@@ -128,21 +126,44 @@ class FileTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """As the protocol says."""
-        return str(self._reader.decode(list(ids), skip_special_tokens=True))
+        return str(self._call("decode", list(ids)))
 
     def chat(self, messages: Sequence[Message]) -> list[int]:
         """As the protocol says; a template that refuses the messages is an InputError."""
         if self._template is None:
             return self.encode(_plain(messages))
-        return self._ids(self._template.render(messages), add_special_tokens=False)  # it writes those that begin
+        folder = self._path.parent
+        with _refusals(f"{folder}: its chat template can't be used", _TEMPLATE):
+            text: str = self._worker.call("render", self._template, self._special, str(folder), [*map(dict, messages)])
+        return self._ids(text, add_special_tokens=False)  # it writes those that begin
 
     def _ids(self, text: str, *, add_special_tokens: bool) -> list[int]:
-        ids: list[int] = self._reader.encode(text, add_special_tokens=add_special_tokens).ids
+        ids: list[int] = self._call("encode", text, add_special_tokens)
         above = next((each for each in ids if each >= self._limit), None)
         if above is not None:
-            token = self._reader.id_to_token(above)
+            token = self._call("id_to_token", above)
             raise InputError(f"{self._path}: {token} is token {above}; the model has only {self._limit}")
         return ids
+
+    def _call(self, function: str, *args: Any) -> Any:
+        if not self._worker.is_running:  # an earlier call ended it
+            self._load()
+        with _refusals(f"{self._path}: the tokenizers library can't use it", _SAVE):
+            return self._worker.call(function, *args)
+
+    def _load(self) -> dict[str, int]:
+        with _refusals(f"{self._path}: expected a tokenizer of the tokenizers library", _SAVE):
+            read: dict[str, int] = self._worker.call("load", str(self._path))
+            return read
+
+
+@contextmanager
+def _refusals(what: str, hint: str) -> Iterator[None]:
+    """What went wrong in the worker is an error of the file: its message begins with `what`."""
+    try:
+        yield
+    except GuardedError as error:
+        raise FormatError(f"{what}: {error.message}", hint=hint) from error
 
 
 def read_tokenizer(folder: Path, vocabulary: int, config: Mapping[str, Any]) -> Tokenizer:
@@ -164,7 +185,7 @@ def read_tokenizer(folder: Path, vocabulary: int, config: Mapping[str, Any]) -> 
     eos = _ids_of(_read_fields(folder / "generation_config.json").get("eos_token_id")) | _ids_of(
         config.get("eos_token_id")
     )
-    if path.is_file():
+    if os.path.lexists(path):
         return FileTokenizer(path, vocabulary, eos)
     if BYTES_VOCABULARY <= vocabulary <= _LARGEST_BYTES_VOCABULARY:
         return BytesTokenizer()
@@ -194,8 +215,11 @@ def _read_template(folder: Path) -> tuple[dict[str, str], str | None]:
         if isinstance(text, str):
             special[name] = text
     file = folder / "chat_template.jinja"
-    if file.is_file():
-        return special, file.read_text("utf-8")
+    if os.path.lexists(file):
+        try:
+            return special, read_side_file(file).decode()
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{file}: expected text in UTF-8: {error}") from error
     template = fields.get("chat_template")
     if isinstance(template, list):  # several by name
         named = {each.get("name"): each.get("template") for each in template if isinstance(each, dict)}
@@ -204,11 +228,13 @@ def _read_template(folder: Path) -> tuple[dict[str, str], str | None]:
 
 
 def _read_fields(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return {}
-    except (OSError, ValueError) as error:
+    try:
+        found = msgspec.json.decode(read_side_file(path))
+    except RecursionError as error:
+        raise FormatError(f"{path}: expected a JSON object, found JSON nested too deeply") from error
+    except ValueError as error:  # of msgspec, or no UTF-8
         raise FormatError(f"{path}: expected a JSON object: {error}") from error
     if not isinstance(found, dict):
         raise FormatError(f"{path}: expected a JSON object, found a {type(found).__name__}")
