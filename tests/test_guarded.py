@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,14 @@ def test_ctrl_c_in_a_call_leaves_no_reply_for_the_next(guarded: Guarded) -> None
     began = time.monotonic()
     assert guarded.call("echo", 3) == [3]
     assert time.monotonic() - began < 60
+
+
+def test_threads_and_forks_get_their_own_replies(guarded: Guarded) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda i: guarded.call("echo", i), range(200))) == [[i] for i in range(200)]
+    pid = guarded.call("pid")
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if not guarded.is_running and guarded.call("pid") != pid else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert guarded.call("pid") == pid

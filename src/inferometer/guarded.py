@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -72,11 +73,15 @@ class Guarded:
     def __init__(self, module: str, *, memory_bytes: int = MEMORY_BYTES, seconds: float = SECONDS) -> None:
         self._module, self._memory_bytes, self._seconds = module, memory_bytes, seconds
         self._process: subprocess.Popen[bytes] | None = None
+        self._owner = os.getpid()
+        self._lock = threading.Lock()  # one call at a time
         self._end: Callable[[], Any] = lambda: None
 
     @property
     def is_running(self) -> bool:
         """Whether what earlier calls left in it is still there."""
+        if self._owner != os.getpid():  # we were forked, and it answers the one that started it
+            return False
         return self._process is not None and self._process.poll() is None
 
     def call(self, function: str, *args: Any) -> Any:
@@ -86,14 +91,15 @@ class Guarded:
             GuardedError: It broke a limit, ended the process, or raised what is no error of ours.
             InputError, FormatError, Unavailable: It raised this.
         """
-        if not self.is_running:
-            self.close()
-            self._start()
-        try:
-            reply = self._ask(msgspec.msgpack.encode((function, args)))
-        except BaseException:  # also Ctrl-C: a reply that comes later is nobody's
-            self.close()
-            raise
+        with self._lock:
+            if not self.is_running:
+                self.close()
+                self._start()
+            try:
+                reply = self._ask(msgspec.msgpack.encode((function, args)))
+            except BaseException:  # also Ctrl-C: a reply that comes later is nobody's
+                self.close()
+                raise
         if reply.kind is None:
             return reply.value
         raise _KINDS.get(reply.kind, GuardedError)(reply.message, hint=reply.hint)
@@ -115,7 +121,8 @@ class Guarded:
             bufsize=0,
             start_new_session=True,  # Ctrl-C is for us
         )
-        self._end = weakref.finalize(self, _end, self._process)
+        self._owner = os.getpid()
+        self._end = weakref.finalize(self, _end, self._process, self._owner)
         assert self._process.stdin is not None
         os.set_blocking(self._process.stdin.fileno(), False)
 
@@ -190,9 +197,10 @@ def _send(pipe: IO[bytes], data: bytes, until: float) -> None:
         rest = rest[os.write(pipe.fileno(), rest) :]
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    if owner == os.getpid():
+        process.kill()
+        process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             with suppress(OSError):

@@ -12,6 +12,7 @@ from tests.names.test_bars import OURS
 
 from inferometer.names import decode
 from inferometer.names.communication import find_collective
+from inferometer.names.demangle import demangle
 
 _PART = re.compile(r"[A-Za-z]+|\d+|_+|.")
 _PIECES = (
@@ -94,3 +95,18 @@ def test_names_that_once_took_seconds_or_raised_are_read_at_once(name: str) -> N
 def test_a_name_of_any_length_is_known_by_its_beginning_or_not_at_all() -> None:
     assert decode("sm90_xmma_gemm_" + "1" * 5_000).family == "other"
     assert decode("void k<" + "int, " * 9_000 + "int>(int)").family == "other"
+
+
+@pytest.mark.parametrize("doublings", [12, 16, 17, 24, 60])
+def test_references_that_double_a_mangled_name_take_no_more_than_a_limit(doublings: int) -> None:
+    """Pointers to members: each is of all before it, twice."""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    places = ["", *digits, *(f"{first}{last}" for first in digits[1:] for last in digits)]
+    mangled = "_Z1f1x" + "".join(f"MS{place}_S{place}_" for place in places[:doublings])
+    readable = demangle(mangled)
+    assert readable == mangled or len(readable) <= 1 << 20
+    assert (readable == mangled) == (doublings > 16)
+
+
+def test_a_name_of_many_references_is_read_in_a_process_of_its_own() -> None:
+    assert demangle("_Z1f1x" + "S_" * 50) == f"f({', '.join(['x'] * 51)})"

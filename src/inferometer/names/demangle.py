@@ -1,9 +1,15 @@
 """C++ names as people write them. Source: the Itanium C++ ABI, decoded by cpp-demangle."""
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
+
+from inferometer.guarded import Guarded, GuardedError
 
 _CLONE = "[clone "
+_REFERENCE = re.compile(r"[ST][0-9A-Z]*_")  # to what stood before in the name
+_FEW_REFERENCES = 32
+"""Each may stand for all before it, and two of them double the text: so many make a megabyte at most."""
+_MEMORY_BYTES = 1 << 30
 _NESTED = re.compile(r"_Z(?:N[KVR]*)?(?:St)?")
 _WORD_LENGTH = re.compile(r"[1-9]\d{0,3}")
 _BUILTIN = {
@@ -52,6 +58,17 @@ def demangle(name: str) -> str:
     """`_Z…` in readable form; anything else, and what the decoder doesn't know, comes back as it is."""
     if not name.startswith("_Z"):
         return name
+    if len(_REFERENCE.findall(name)) <= _FEW_REFERENCES:
+        return decode_mangled(name)
+    try:
+        readable: str = _guarded().call("demangle", name)
+    except GuardedError:
+        return name
+    return readable
+
+
+def decode_mangled(name: str) -> str:
+    """`name` in readable form, or as it is; it may take as much memory as what its references stand for."""
     import cpp_demangle
 
     try:
@@ -59,6 +76,11 @@ def demangle(name: str) -> str:
     except ValueError:
         return name
     return readable
+
+
+@cache
+def _guarded() -> Guarded:
+    return Guarded("inferometer.names.demangle_worker", memory_bytes=_MEMORY_BYTES, seconds=1.0)
 
 
 def read_beginning(name: str) -> str:
