@@ -7,6 +7,7 @@ gave on the command line may be a pipe, as a shell's `<(command)` is.
 import os
 import stat
 from os import PathLike
+from typing import BinaryIO
 
 from inferometer.errors import InputError, printable
 
@@ -30,14 +31,7 @@ def read_side_file(
     """
     hint = hint or "Check the path and its permissions."
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-        with os.fdopen(handle, "rb") as file:
-            mode = os.fstat(handle).st_mode
-            is_pipe = pipe and stat.S_ISFIFO(mode)
-            if not (stat.S_ISREG(mode) or is_pipe):
-                raise InputError(f"{printable(str(path))}: expected a file, found {_kind(mode)}", hint=hint)
-            if is_pipe:
-                os.set_blocking(handle, True)
+        with open_plain(path, hint=hint, pipe=pipe) as file:
             data = file.read(most + 1)
     except (OSError, ValueError) as error:  # a null character in the path
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
@@ -45,6 +39,24 @@ def read_side_file(
     if len(data or b"") > most:
         raise InputError(f"{printable(str(path))}: expected at most {most:,} bytes, found more", hint=hint)
     return data or b""
+
+
+def open_plain(path: str | PathLike[str], *, hint: str | None = None, pipe: bool = False) -> BinaryIO:
+    """A plain file, or a link to one, to be read; nothing is waited for.
+
+    Raises:
+        InputError: It is something else; see `read_side_file`.
+        OSError, ValueError: It can't be opened.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    mode = os.fstat(handle).st_mode
+    is_pipe = pipe and stat.S_ISFIFO(mode)
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or is_pipe):  # a folder says so itself
+        os.close(handle)
+        raise InputError(f"{printable(str(path))}: expected a file, found {_kind(mode)}", hint=hint)
+    if is_pipe:
+        os.set_blocking(handle, True)
+    return os.fdopen(handle, "rb")
 
 
 def _kind(mode: int) -> str:

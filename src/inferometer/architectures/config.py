@@ -5,18 +5,17 @@ changes no size (rope scaling, epsilons, tokens), and the type that quantized we
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 
+from inferometer.architectures.limits import EXPERTS, LAYERS, most_of
 from inferometer.architectures.model import Mixture, Model
-from inferometer.errors import FormatError, InputError
+from inferometer.errors import FormatError
+from inferometer.side_files import read_side_file
 
-MOST_LAYERS = 4_096  # far above any model; a step has some twenty calls per layer
-_MOST_EXPERTS = 8_192
-_MOST = 2**32
 _MOST_BYTES = 4 * 2**20
 _HINT = "Give the config.json that lies next to a model's weights on Hugging Face, or the name of a bundled model."
 _OUTER = ("dtype", "torch_dtype", "tie_word_embeddings", "_name_or_path")  # given above `text_config`, meant for it
@@ -26,17 +25,32 @@ class Config:
     """The fields of one configuration; every method raises a FormatError that names the field.
 
     A field that is null counts as absent, since that is how the format writes "not set".
+
+    Attributes:
+        fields: Of the language model.
+        whole: Of the file, with what lies above a `text_config`.
+        where, name: What begins the message of an error; what the model is called.
+        defaulted: Fields whose default was taken.
     """
 
-    def __init__(self, fields: dict[str, Any], *, where: str, name: str, prefix: str = "") -> None:
+    def __init__(
+        self,
+        fields: dict[str, Any],
+        *,
+        where: str,
+        name: str,
+        prefix: str = "",
+        whole: Mapping[str, Any] | None = None,
+    ) -> None:
         self.fields = fields
+        self.whole = fields if whole is None else whole
         self.where = where
         self.name = name
         self.defaulted: list[str] = []
         self._prefix = prefix
 
-    def integer(self, name: str, *, default: int | None = None, least: int = 1, most: int = _MOST) -> int:
-        """A whole number; the default is noted in `defaulted` where it is used."""
+    def integer(self, name: str, *, default: int | None = None, least: int = 1, most: int | None = None) -> int:
+        """A whole number, up to the field's limit of `limits.FIELDS`; where the default is used, `defaulted` has it."""
         value = self.optional_integer(name, least=least, most=most)
         if value is not None:
             return value
@@ -45,9 +59,10 @@ class Config:
         self.defaulted.append(name)
         return default
 
-    def optional_integer(self, name: str, *, least: int = 1, most: int = _MOST) -> int | None:
+    def optional_integer(self, name: str, *, least: int = 1, most: int | None = None) -> int | None:
         """A whole number, or None where there is none and that has a meaning."""
         value = self.fields.get(name)
+        most = most_of(name) if most is None else most
         if value is None:
             return None
         if type(value) is not int or not least <= value <= most:
@@ -86,7 +101,7 @@ class Config:
         value = self.fields.get(name)
         if value is None:
             return ()
-        if not isinstance(value, list) or not all(type(item) is int and 0 <= item < MOST_LAYERS for item in value):
+        if not isinstance(value, list) or not all(type(item) is int and 0 <= item < LAYERS for item in value):
             self.refuse(name, "expected a list of layers", value)
         return tuple(value)
 
@@ -118,14 +133,9 @@ def open_config(path_or_text: str | os.PathLike[str]) -> Config:
     if isinstance(path_or_text, str) and path_or_text.lstrip().startswith("{"):
         return decode_config(path_or_text.encode("utf-8", "surrogateescape"), where="config")
     path = Path(path_or_text)
-    try:
-        if path.is_dir():
-            path = path / "config.json"
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except (OSError, ValueError) as error:  # a path with a null character
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"{path}: {reason}", hint=_HINT) from error
+    is_folder = _is_folder(path)
+    path = path / "config.json" if is_folder else path
+    data = read_side_file(path, most=_MOST_BYTES, hint=_HINT, pipe=not is_folder)
     return decode_config(data, where=str(path), name=_name_of(path))
 
 
@@ -146,7 +156,7 @@ def decode_config(data: bytes, *, where: str, name: str | None = None) -> Config
 
 def config_of(fields: dict[str, Any], *, where: str, name: str | None = None) -> Config:
     """The language model's part of a decoded configuration."""
-    inner = fields.get("text_config")
+    whole, inner = fields, fields.get("text_config")
     prefix = ""
     if isinstance(inner, dict):
         outer = {key: fields[key] for key in _OUTER if key in fields}
@@ -154,7 +164,9 @@ def config_of(fields: dict[str, Any], *, where: str, name: str | None = None) ->
     own = fields.get("_name_or_path")
     own = own.rstrip("/").rpartition("/")[2] if isinstance(own, str) else ""
     kind = fields.get("model_type")
-    return Config(fields, where=where, name=name or own or (kind if isinstance(kind, str) else where), prefix=prefix)
+    return Config(
+        fields, where=where, name=name or own or (kind if isinstance(kind, str) else where), prefix=prefix, whole=whole
+    )
 
 
 def read_decoder(
@@ -179,7 +191,7 @@ def read_decoder(
         architecture=config.text("model_type"),
         source=config.where,
         dtype=_dtype(config),
-        layers=config.integer("num_hidden_layers", default=known.get("num_hidden_layers"), most=MOST_LAYERS),
+        layers=config.integer("num_hidden_layers", default=known.get("num_hidden_layers")),
         hidden=hidden,
         vocab=config.integer("vocab_size", default=known.get("vocab_size")),
         heads=heads,
@@ -215,7 +227,7 @@ def read_mixture(config: Config, *, experts: str, width: str, layers: Sequence[i
     """The experts of these layers, from the fields that the family has their number and width under; None without."""
     if not layers:
         return None
-    count = config.integer(experts, most=_MOST_EXPERTS)
+    count = config.integer(experts, most=EXPERTS)
     each = config.integer("num_experts_per_tok", most=count)
     return Mixture(layers=tuple(layers), experts=count, each=each, width=config.integer(width))
 
@@ -254,6 +266,13 @@ def _name_of(path: Path) -> str | None:
     if folder.parent.name == "snapshots":
         return folder.parent.parent.name.rpartition("--")[2] or None
     return folder.name or None
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # longer than a path may be, or with a null character
+        return False
 
 
 def _show(value: object) -> str:

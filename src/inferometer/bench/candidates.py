@@ -11,6 +11,7 @@ from inferometer.backends import backends, require_backend
 from inferometer.bench.profiles.own_kernels import own_kernels
 from inferometer.bench.results import Contender
 from inferometer.errors import Unavailable, clean
+from inferometer.side_files import read_side_file
 
 ALL = "all"
 
@@ -32,9 +33,14 @@ class Candidate:
         return self.file is not None or require_backend(self.name).interpreted
 
     @cached_property
+    def source(self) -> bytes:
+        """Its file; nothing of a backend. InputError where it can't be read, or is above 16 MiB."""
+        return b"" if self.file is None else read_side_file(self.file)
+
+    @cached_property
     def own_kernels(self) -> frozenset[str]:
         """Names of kernels that its file defines; none of a backend."""
-        return frozenset() if self.file is None else own_kernels(self.file.read_text("utf-8", "replace"))
+        return frozenset() if self.file is None else own_kernels(self.source.decode("utf-8", "replace"))
 
     def as_request(self) -> dict[str, Any]:
         """For the process that loads it."""
@@ -44,7 +50,7 @@ class Candidate:
         """For the file of results."""
         if self.file is None:
             return Contender(name=self.name, kind="backend", settings=dict(require_backend(self.name).settings))
-        digest = hashlib.sha256(self.file.read_bytes()).hexdigest()
+        digest = hashlib.sha256(self.source).hexdigest()
         return Contender(name=self.name, kind="file", sha256=digest)
 
 

@@ -5,12 +5,14 @@ JSON header, the data, in which tensors lie without gaps. Neither torch nor the 
 """
 
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from inferometer.errors import FormatError
+from inferometer.side_files import open_plain
 
 _ITEM_BYTES = {
     **dict.fromkeys(("BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2"), 1),
@@ -53,8 +55,8 @@ def read_header(path: Path) -> dict[str, StoredTensor]:
         FormatError: It is no safetensors file, or cut off; bytes of a tensor don't fit its shape, or overlap others.
     """
     try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
+        with open_plain(path) as file:
+            size = os.fstat(file.fileno()).st_size
             length = int.from_bytes(file.read(_LENGTH), "little")
             if not 0 < length <= min(_LARGEST_HEADER, size - _LENGTH):
                 raise FormatError(

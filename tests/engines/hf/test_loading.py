@@ -1,8 +1,11 @@
 """Models from a folder: the same as what was saved, and what a broken folder says. Nothing goes over a network."""
 
 import json
+import os
+import resource
 import shutil
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -160,6 +163,54 @@ def test_a_broken_folder_says_what_is_wrong(
         load_model(str(folder))
     assert words in str(error.value)
     assert str(error.value).startswith((str(folder), "unknown architecture", "mixtral"))
+
+
+_HOSTILE_SIZES = {
+    "num_hidden_layers": (10**9, 4_000, 0, -1),
+    "hidden_size": (2**32, 2**21),
+    "head_dim": (2**32, 60_000),
+    "vocab_size": (2**31, 2**24, 0, -1),
+    "num_attention_heads": (10**9, 0),
+    "num_key_value_heads": (10**9, 0),
+    "num_local_experts": (10**9, 8_000),
+    "pad_token_id": (10**9, 4_000),
+    "num_labels": (10**9,),
+    "vision_config": ({"num_hidden_layers": 10**9}, {"hidden_size": 2**40}),
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [(field, value) for field, values in _HOSTILE_SIZES.items() for value in values]
+)
+def test_a_size_that_the_files_dont_have_is_refused_in_little_time_and_memory(
+    folder: Path, field: str, value: object
+) -> None:
+    change_config(folder, **{field: value})
+    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    with pytest.raises(InputError) as error:
+        load_model(str(folder))
+    assert str(folder) in str(error.value)
+    assert time.process_time() - began < 10
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 512 << 10
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "model.safetensors.index.json", "tokenizer.json"])
+def test_a_pipe_or_a_device_in_a_folder_is_refused_at_once(folder: Path, name: str) -> None:
+    path = folder / name
+    for place in (lambda: os.mkfifo(path), lambda: path.symlink_to("/dev/zero")):
+        path.unlink(missing_ok=True)
+        place()
+        with pytest.raises(InputError, match=r"expected a file, found a (pipe|device)"):
+            load_model(str(folder))
+
+
+@pytest.mark.parametrize("index", ["99999999999", "99999999", "9" * 5_000])
+def test_an_expert_beyond_all_is_named_and_not_counted_to(folder: Path, index: str) -> None:
+    name = "model.layers.1.block_sparse_moe.experts.2.w1.weight"
+    change_weights(folder, lambda weights: {key.replace(".2.w1", f".{index}.w1") if key == name else key: value
+                                            for key, value in weights.items()})  # fmt: skip
+    with pytest.raises(InputError, match=r"experts"):
+        load_model(str(folder))
 
 
 def cut(folder: Path, end: int) -> None:

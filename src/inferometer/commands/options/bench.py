@@ -131,9 +131,12 @@ class BenchOptions:
             written["output"] = self.output
         if self.export is not None:
             from inferometer.bench.exchange import left_out, write_exchange
+            from inferometer.side_files import read_side_file
 
             folder = Path(self.export_to or _TRACES)
-            sources = {} if candidate is None else {candidate.name: candidate.read_text("utf-8", "replace")}
+            sources = (
+                {} if candidate is None else {candidate.name: read_side_file(candidate).decode("utf-8", "replace")}
+            )
             files = write_exchange(found.run, folder, force=self.force, sources=sources)
             written["exported"] = f"{len(files)} files in {folder}"
             written["left_out"] = list(left_out(found.run, sources))

@@ -4,26 +4,27 @@ A folder has `config.json` and the weights as safetensors, in one file or severa
 before anything large is read. Left out: quantized weights, weights as pickles, models whose code lies in their folder.
 """
 
-import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from inferometer.architectures.config import open_config
+from inferometer.architectures.limits import EXPERTS, require_sizes
 from inferometer.engines.bundled import FAMILIES
 from inferometer.engines.hf.weight_files import ONE_MODEL, find_weight_files, require_fit, require_plain
 from inferometer.engines.memory import is_out_of_memory, memory_for, require_memory
 from inferometer.engines.random_weights import fill_model
 from inferometer.engines.safetensors_header import read_header
-from inferometer.errors import FormatError, InputError, Unavailable, UnknownName
+from inferometer.errors import FormatError, InferometerError, InputError, Unavailable, UnknownName
 
 DTYPES = ("float32", "bfloat16", "float16")
 _ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-_EXPERT = re.compile(r"(?P<layer>.*\.experts)\.(?P<expert>[0-9]+)\.(?P<weight>.*)")
+_LAYER = re.compile(r"(?:^|\.)layers\.(?P<layer>[0-9]{1,9})\.")
+_MOST_LACKING = 4  # times as many weights or layers as there are; with fewer, those that lack are listed by name
+_EXPERT = re.compile(r"(?P<layer>.*\.experts)\.(?P<expert>[0-9]{1,9})\.(?P<weight>.*)")
 
 
 def build_random(name: str, fields: Mapping[str, Any], seed: int, *, device: str, dtype: str) -> Any:
@@ -54,11 +55,13 @@ def load_folder(folder: Path, *, device: str, dtype: str) -> tuple[Any, dict[str
         UnknownName: Another family.
         Unavailable: transformers isn't there, or too little memory.
     """
-    fields = dict(open_config(folder).fields)
-    whole = json.loads((folder / "config.json").read_bytes())  # with what lies above a text_config
-    _require_family(str(folder / "config.json"), whole)
+    config = open_config(folder)
+    fields, whole = dict(config.fields), config.whole
+    _require_family(config.where, whole)
+    require_sizes(whole, config.where)
     require_plain(folder, whole, fields)
     tensors = {name: tensor for path in find_weight_files(folder) for name, tensor in read_header(path).items()}
+    _require_layers(config.where, whole, tensors)
     _require_experts(folder, tensors)
     count = sum(math.prod(tensor.shape) for tensor in tensors.values())
     what = f"{folder.name}: weights in {dtype}"
@@ -66,14 +69,14 @@ def load_folder(folder: Path, *, device: str, dtype: str) -> tuple[Any, dict[str
     for place in {"cpu", device}:  # it passes through the host
         require_memory(what, weight_bytes, place)
     with memory_for(what, weight_bytes, device):
-        return _from_pretrained(folder, whole, dtype).to(device), fields
+        return _from_pretrained(folder, whole, dtype, count).to(device), fields
 
 
 def _build(name: str, fields: Mapping[str, Any], device: str, dtype: str) -> Any:
     """The modules, with tables where they belong and weights that have no memory yet."""
     auto = _transformers()
     config = _config(name, fields)
-    with _refusals(f"{name}: transformers refuses the configuration"), _quiet(), _without_weights(device):
+    with refusals(f"{name}: transformers refuses the configuration"), _quiet(), _without_weights(device):
         return auto.AutoModelForCausalLM.from_config(
             config, attn_implementation="eager", **{_dtype_option(): _torch_dtype(dtype)}
         ).eval()
@@ -114,12 +117,11 @@ def _materialise(model: Any, device: str) -> None:
             setattr(module, name, made[id(weight)])
 
 
-def _from_pretrained(folder: Path, whole: Mapping[str, Any], dtype: str) -> Any:
+def _from_pretrained(folder: Path, whole: Mapping[str, Any], dtype: str, count: int) -> Any:
     auto = _transformers()
-    from safetensors import SafetensorError
-
     config = _config(str(folder / "config.json"), whole)
-    with _refusals(f"{folder}: transformers can't build it", SafetensorError), _quiet():
+    with refusals(f"{folder}: transformers can't build it"), _quiet():
+        _require_count(folder, auto, config, count)
         model, info = auto.AutoModelForCausalLM.from_pretrained(
             folder,
             config=config,
@@ -134,6 +136,20 @@ def _from_pretrained(folder: Path, whole: Mapping[str, Any], dtype: str) -> Any:
     blank = {name for name, weight in model.named_parameters() if weight.is_meta}  # transformers 4.51 doesn't tell all
     _require_fit(folder, {**info, "missing_keys": blank.union(info.get("missing_keys", ()))})
     return model.eval().requires_grad_(False)
+
+
+def _require_count(folder: Path, auto: Any, config: Any, held: int) -> None:
+    """Not many times the weights of the files: what they lack gets memory before it is missed."""
+    import torch
+
+    with torch.device("meta"):
+        described = sum(weight.numel() for weight in auto.AutoModelForCausalLM.from_config(config).parameters())
+    if described > _MOST_LACKING * held:
+        raise InputError(
+            f"{folder}: expected the weights that config.json describes, {described:,} numbers, "
+            f"found {held:,} in the files",
+            hint=ONE_MODEL,
+        )
 
 
 def _require_fit(folder: Path, info: Mapping[str, Any]) -> None:
@@ -152,6 +168,8 @@ def _require_experts(folder: Path, names: Collection[str]) -> None:
         if found := _EXPERT.fullmatch(name):
             layers.setdefault(found["layer"], {}).setdefault(int(found["expert"]), set()).add(found["weight"])
     for layer, experts in layers.items():
+        if max(experts) >= EXPERTS:
+            raise InputError(f"{folder}: {layer}.{max(experts)}: expected at most {EXPERTS:,} experts", hint=ONE_MODEL)
         kinds = set().union(*experts.values())
         lacking = [f"{layer}.{i}.{kind}" for i in range(max(experts) + 1) for kind in kinds - experts.get(i, set())]
         if lacking:
@@ -162,11 +180,23 @@ def _require_experts(folder: Path, names: Collection[str]) -> None:
             )
 
 
+def _require_layers(where: str, config: Mapping[str, Any], names: Collection[str]) -> None:
+    """Not many times the layers of the files: modules take time and memory before their weights are missed."""
+    held = {int(found["layer"]) for name in names if (found := _LAYER.search(name))}
+    for part, fields in (("", config), *((f"{key}.", inner) for key, inner in config.items())):
+        layers = fields.get("num_hidden_layers") if isinstance(fields, dict) else None
+        if type(layers) is int and layers > _MOST_LACKING * len(held):
+            raise InputError(
+                f"{where}: {part}num_hidden_layers: expected the {len(held):,} layers of the files, found {layers:,}",
+                hint=ONE_MODEL,
+            )
+
+
 def _config(where: str, fields: Mapping[str, Any]) -> Any:
     kind = _require_family(where, fields)
     auto = _transformers()
     inner = {key: value for key, value in fields.items() if key not in ("model_type", "auto_map")}
-    with _refusals(f"{where}: transformers refuses the configuration"), _quiet():
+    with refusals(f"{where}: transformers refuses the configuration"), _quiet():
         return auto.AutoConfig.for_model(kind, **inner)
 
 
@@ -180,21 +210,16 @@ def _require_family(where: str, fields: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def _refusals(what: str, *more: type[Exception]) -> Iterator[None]:
+def refusals(what: str) -> Iterator[None]:
     """What transformers raises on a bad configuration or bad weights is an InputError that begins with `what`."""
-    strict = getattr(import_module("huggingface_hub.errors"), "StrictDataclassError", ValueError)  # is no ValueError
     try:
         yield
-    except (ValueError, TypeError, KeyError, AttributeError, OSError, strict, *more) as error:
-        _refuse(what, error)
-    except RuntimeError as error:
-        if is_out_of_memory(error):
+    except (InferometerError, MemoryError):
+        raise
+    except Exception as error:  # a configuration reaches every line of a model's class
+        if isinstance(error, RuntimeError) and is_out_of_memory(error):
             raise
-        _refuse(what, error)
-
-
-def _refuse(what: str, error: Exception) -> NoReturn:
-    raise InputError(f"{what}: {type(error).__name__}: {' '.join(str(error).split())}", hint=ONE_MODEL) from error
+        raise InputError(f"{what}: {type(error).__name__}: {' '.join(str(error).split())}", hint=ONE_MODEL) from error
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from inferometer.engines.bundled import bundled_names, is_folder, require_config
 from inferometer.engines.chat.tokens import BytesTokenizer, Tokenizer, read_tokenizer, tokenizer_notes
 from inferometer.engines.hf.decoder import Decoder
 from inferometer.engines.hf.key_values import KeyValues
-from inferometer.engines.hf.loading import DTYPES, build_random, load_folder
+from inferometer.engines.hf.loading import DTYPES, build_random, load_folder, refusals
 from inferometer.engines.memory import memory_for, require_memory
 from inferometer.errors import InputError, Unavailable, UnknownName
 
@@ -139,4 +139,5 @@ def _from_folder(folder: Path, device: str, dtype: str) -> HfEngine:
     vocabulary = int(built.get_input_embeddings().weight.shape[0])
     tokenizer = read_tokenizer(folder, vocabulary, fields)
     name, notes = folder.resolve().name, tokenizer_notes(folder, tokenizer)
-    return HfEngine(built, fields, tokenizer, name=name, source=str(folder), notes=notes)
+    with refusals(f"{folder}: its modules can't be read"):
+        return HfEngine(built, fields, tokenizer, name=name, source=str(folder), notes=notes)

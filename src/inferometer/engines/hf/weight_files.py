@@ -3,6 +3,7 @@
 No data is read here, and neither torch nor the safetensors library is needed.
 """
 
+import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import msgspec
 
 from inferometer.engines.safetensors_header import StoredTensor, read_header
 from inferometer.errors import FormatError, InputError
+from inferometer.side_files import read_side_file
 
 INDEX = "model.safetensors.index.json"
 ONE_MODEL = "config.json and the weights must be of one model, and whole; transformers 4.51 to 5 read them."
 _RECOMPUTED = "rotary_emb.inv_freq"  # old checkpoints hold it; it follows from the configuration
+_LARGEST_INDEX = 64 << 20  # bytes; that of DeepSeek V3 is 9 MB
 _OTHERS = (".bin", ".pt", ".pth", ".gguf")
 
 
@@ -35,7 +38,7 @@ def find_tensors(folder: Path) -> dict[str, StoredTensor]:
             if name in found:
                 raise FormatError(f"{path}: {name}: expected it in one file, found it in {found[name].path.name} too")
             found[name] = tensor
-    if (folder / INDEX).is_file():
+    if os.path.lexists(folder / INDEX):
         for name, file in _read_index(folder / INDEX).items():
             if name not in found or found[name].path.name != file:
                 raise FormatError(f"{folder / INDEX}: says that {name} is in {file}, found it not there")
@@ -50,7 +53,7 @@ def find_weight_files(folder: Path) -> list[Path]:
         FormatError: The index isn't one.
     """
     index = folder / INDEX
-    if not index.is_file():
+    if not os.path.lexists(index):
         found = sorted(folder.glob("*.safetensors"))
         if found:
             return found
@@ -76,8 +79,8 @@ def find_weight_files(folder: Path) -> list[Path]:
 
 def _read_index(path: Path) -> dict[str, str]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Index).weight_map
-    except (OSError, ValueError, RecursionError) as error:
+        return msgspec.json.decode(read_side_file(path, most=_LARGEST_INDEX), type=_Index).weight_map
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: expected a JSON object with weight_map: {error!r}") from error
 
 

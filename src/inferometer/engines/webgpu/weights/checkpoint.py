@@ -4,7 +4,6 @@ A folder has `config.json` and the weights as safetensors, in one file or severa
 there in its shape is checked before any is read. Nothing is downloaded, no code is run. Left out: quantized weights.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,8 +68,7 @@ class FolderCheckpoint:
 
     def __init__(self, folder: Path) -> None:
         config = open_config(folder)
-        whole = json.loads((folder / "config.json").read_bytes())  # with what lies above a text_config
-        require_plain(folder, whole, config.fields)
+        require_plain(folder, config.whole, config.fields)
         self.spec = read_spec(config)
         self.source = str(folder)
         self.config = dict(config.fields)
