@@ -37,7 +37,10 @@ def read_source(
 def fill(out: "TraceBuilder", source: Source, fmt: Format) -> "Trace":
     """Read what `out` wants into it, and finish it."""
     with _collector_paused():
-        return out.finish(fmt.read(source, out, out.tables & fmt.tables))
+        trace = out.finish(fmt.read(source, out, out.tables & fmt.tables))
+    if change := source.change():
+        trace.losses.count("changed_while_read", example=change)
+    return trace
 
 
 def open_store(path: Path, tables: "Wanted") -> "Trace":

@@ -66,6 +66,7 @@ class Source:
         self._progress = progress
         self._first: Stream | None = None
         self._head: bytes | None = None
+        self._state = self._look()
 
     @property
     def is_folder(self) -> bool:
@@ -111,6 +112,17 @@ class Source:
         stream, self._first = self._first, None
         return stream
 
+    def change(self) -> str | None:
+        """What happened to the file since it was named here, in words; None: nothing, or it is no plain file."""
+        before, now = self._state, self._look()
+        if before == now:
+            return None
+        if before is None or now is None:
+            return "it is gone" if now is None else "it is new"
+        if before[0] != now[0]:
+            return "another file took its place"
+        return f"{before[1]:,} bytes before, {now[1]:,} bytes now" if before[1] != now[1] else "written to"
+
     def drop(self) -> None:
         """Close what was opened for the head and will not be read."""
         if self._first is not None:
@@ -134,6 +146,16 @@ class Source:
         if self.ahead:
             self.ahead.close()
             self.ahead = None
+
+    def _look(self) -> tuple[int, int, int] | None:
+        """What changes with a plain file: which it is, its size, when it was written."""
+        try:
+            found = None if self.path is None else self.path.stat()
+        except (OSError, ValueError):  # opening it tells what is wrong
+            return None
+        if found is None or not stat.S_ISREG(found.st_mode):
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _stream(self) -> "Stream":
         if self.path is None:

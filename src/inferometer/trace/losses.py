@@ -39,6 +39,11 @@ KINDS: dict[str, Kind] = {
         Kind("unreadable_event", "error", "Not JSON, even after repair; skipped up to the next event.", dropped=True),
         Kind("event_too_large", "error", "One event is larger than the limit for one event; skipped.", dropped=True),
         Kind("broken_compression", "error", "The compressed data is damaged; everything before that was read."),
+        Kind(
+            "changed_while_read",
+            "error",
+            "The file was written to, or replaced, while it was read: rows may be of both states. Read it again.",
+        ),
         Kind("trailing_data", "warning", "Text after the end of the JSON document; not read."),
         Kind(
             "array_not_closed", "info", "A bare array of events without its closing bracket, which the format allows."
