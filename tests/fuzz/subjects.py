@@ -17,6 +17,7 @@ import msgspec
 import polars as pl
 from tests.conformance.samples import BESIDE, NAMES, SAMPLES
 from tests.formats.kernel_table.test_tables import LAYOUTS as TABLE_LAYOUTS
+from tests.fuzz import beside
 from tests.kineto_files import LAYOUTS, kernel, write_file
 from tools.make_serving import Options, make_result
 
@@ -48,6 +49,12 @@ _WEIGHTS = {
     "device-file": 3,
     "serving-result": 4,
     "kernel-names": 4,
+    "model-folder": 4,
+    "chat-template": 2,
+    "tokenizer": 2,
+    "output": 4,
+    "server": 2,
+    "candidate": 1,
 }
 
 
@@ -90,6 +97,12 @@ def subjects() -> tuple[Subject, ...]:
         Subject("device-file", _devices, _open_device, is_packable=False),
         Subject("serving-result", _servings, _open_serving),
         Subject("kernel-names", _names, _open_names, never_refuses=True, is_packable=False),
+        Subject("model-folder", beside.model_folders, beside.open_model_folder, is_packable=False),
+        Subject("chat-template", beside.chat_templates, beside.open_tokenizer, is_packable=False),
+        Subject("tokenizer", beside.tokenizers, beside.open_tokenizer, is_packable=False),
+        Subject("output", beside.outputs, beside.open_output, is_packable=False),
+        Subject("server", beside.servers, beside.open_server, is_packable=False),
+        Subject("candidate", beside.candidates, beside.open_candidate, is_packable=False),
     )
 
 
@@ -127,11 +140,10 @@ def _open_device(path: Path, _: Random) -> None:
 
 
 def _open_serving(path: Path, rng: Random) -> None:
+    found = list(read_serving_runs(path))
+    assert found
     if rng.random() < 0.5:
-        found = read_serving_runs(path)
-        assert found
-    else:
-        found = [read_serving(path, run=rng.choice((None, 1, 2)))]
+        found = [read_serving(path, run=rng.randrange(len(found)))]
     for serving in found:
         assert serving.in_words()
         json.dumps(serving.as_json(), allow_nan=False)
