@@ -3,6 +3,7 @@
 Hypothesis chooses the damage here and makes it smaller where something breaks; `python -m tests.fuzz` does many more.
 """
 
+from contextlib import nullcontext, suppress
 from random import Random
 
 import pytest
@@ -12,6 +13,7 @@ from tests.effort import examples
 from tests.fuzz.case import damage_sample, run_case
 from tests.fuzz.subjects import Subject, subjects, write
 
+from inferometer.errors import InputError
 from inferometer.formats.base import known_formats
 
 every_subject = pytest.mark.parametrize("subject", subjects(), ids=lambda subject: subject.name)
@@ -23,8 +25,12 @@ def test_every_format_is_damaged() -> None:
 
 @every_subject
 def test_a_whole_sample_is_no_refusal(subject: Subject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    for sample in subject.samples():
-        subject.open(write(sample, tmp_path_factory.mktemp("whole")), Random(1))
+    """Else each damage of it would be refused for another reason; but what stands in an output's way may refuse it."""
+    if subject.name in ("chat-template", "tokenizer"):
+        pytest.importorskip("tokenizers")
+    for seed, sample in enumerate(subject.samples()):
+        with suppress(InputError) if subject.name == "output" else nullcontext():
+            subject.open(write(sample, tmp_path_factory.mktemp("whole")), Random(seed))
 
 
 @every_subject
