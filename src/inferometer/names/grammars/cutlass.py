@@ -8,7 +8,7 @@ tells its operator by words alone.
 
 import re
 
-from inferometer.names.cutlass_generated import read_procedural
+from inferometer.names.cutlass_generated import read_cut, read_procedural
 from inferometer.names.dtypes import FLOATS, TYPES, dtype_of, product
 from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
@@ -52,7 +52,8 @@ def read(name: ParsedName) -> KernelName | None:
         inner = unwrap(name)
         text = last_word(split_template(inner)[0])
         is_cudnn = "cudnn" in name.namespaces[0]
-        return read_procedural(text, is_cudnn=is_cudnn) or _read_template(inner)
+        generated = read_procedural(text, is_cudnn=is_cudnn) or read_cut(text, is_cudnn=is_cudnn)
+        return generated or _read_template(inner)
     if function.startswith("cutlass"):
         return read_procedural(function, is_cudnn=False)
     if function.startswith("kernel_cutlass_"):

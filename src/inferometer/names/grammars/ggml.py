@@ -13,7 +13,7 @@ from inferometer.names.reading import Grammar, ParsedName, split_template
 from inferometer.names.short_names import short
 
 _OPS: tuple[tuple[str, Family], ...] = (
-    ("mul_mat", "gemm"), ("mul_mm", "gemm"), ("mul_mv", "gemm"), ("matmul", "gemm"), ("flash_attn", "attention"),
+    ("dequantize_mul_mat", "gemm"), ("mul_mat", "gemm"), ("mul_mm", "gemm"), ("mul_mv", "gemm"), ("matmul", "gemm"), ("flash_attn", "attention"),
     ("rms_norm", "norm"), ("group_norm", "norm"), ("l2_norm", "norm"), ("norm", "norm"), ("rope", "rope"),
     ("soft_max", "softmax"), ("get_rows", "gather_scatter"), ("set_rows", "gather_scatter"), ("cpy", "copy"),
     ("contig_cpy", "copy"), ("concat", "copy"), ("repeat", "copy"), ("pad", "copy"), ("argsort", "scan_sort"),

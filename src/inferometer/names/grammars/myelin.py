@@ -15,7 +15,7 @@ _OPERATION = re.compile(r"[A-Z][a-z]*")
 _FAMILIES: tuple[tuple[Family, frozenset[str]], ...] = (  # any of these operations
     ("gemm", frozenset({"Fc", "Gemm", "Mat", "Matm", "Mm"})),
     ("conv", frozenset({"Conv"})),
-    ("activation", frozenset({"Silu", "Sil", "Gelu", "Gel", "Relu", "Tanh", "Sigm"})),
+    ("activation", frozenset({"Silu", "Sil", "Gelu", "Gel", "Relu", "Tanh", "Tan", "Sigm", "Sig", "Erf"})),
 )
 _MOVES = frozenset({"Mov", "Move", "Cas", "Cast", "Tra", "Tran", "Conc", "Res", "Resh", "Sli", "Slic", "Repl"})
 _ARITHMETIC = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "Sqr", "Sqrt", "Exp", "Log", "Neg", "Abs", "Sel", "Sele"})

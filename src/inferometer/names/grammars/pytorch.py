@@ -70,7 +70,7 @@ _ACTIVATIONS = {
 }
 _COPIES = frozenset({"direct_copy", "copy", "fill", "conj", "flip", "float8_copy", "eye", "neg_conj"})
 _FLOAT_COPY = re.compile(r"(bfloat16|float16|half|float8_?\w*?|float8|fp8)_copy")
-_TO_COPY = re.compile(r"(bfloat16|float16|half|float32|float)to(bfloat16|float16|half|float32|float)_copy")
+_TO_COPY = re.compile(r"(bfloat16|float16|half|float32|float)to(bfloat16|float16|half|float32|float)(_copy)?")
 _GATHERS = frozenset(
     {
         "index",
@@ -203,7 +203,7 @@ def _meaning(operator: str, dtype: str | None, *, casts: bool) -> tuple[Family, 
         return "copy", "cast", f"{dtype}>{to}" if dtype and dtype != to else dtype
     cast = _TO_COPY.fullmatch(operator)
     if cast:
-        return "copy", "cast", f"{TYPES[cast[1]]}>{TYPES[cast[2]]}"
+        return "copy", "cast", f"{TYPES[cast[1]]}>{TYPES[cast[2]]}" if cast[3] else None  # the name may be cut
     if operator == "copy" or operator.startswith("direct_copy"):  # whose end may be cut off
         return "copy", "copy with cast" if casts else "copy", dtype
     backward = operator.endswith("_backward")
