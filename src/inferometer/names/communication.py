@@ -2,8 +2,8 @@
 
 Sources: XLA's operations (`all-reduce-start.1`), the public kernels of NCCL and RCCL, MSCCL and MSCCL++, NVSHMEM,
 PyTorch's symmetric memory, vLLM, SGLang and aiter (custom and quick all-reduce), TensorRT-LLM and FlashInfer (one-shot,
-two-shot, Lamport, fused with a norm), DeepEP with its hybrid form, UCCL, MoRI and pplx (expert parallelism), Transformer Engine's
-userbuffers.
+two-shot, Lamport, fused with a norm), DeepEP with its hybrid form, UCCL, MoRI and pplx (expert parallelism),
+Transformer Engine's userbuffers.
 
 Only the function's own name counts, not its template arguments and parameters: a reduction over `AllReduceParams` is
 no all-reduce. What fuses a collective into a matrix multiplication keeps the matrix units busy and stays compute; so do
@@ -32,7 +32,10 @@ _LIBRARIES = re.compile(
 )
 _COLLECTIVES: tuple[tuple[Collective, str], ...] = (
     # A Lamport exchange marks arrival in the data itself.
-    ("all_to_all", r"all[_-]?to[_-]?all|a2a|(?:deep_ep|hybrid_ep|uccl|mori|pplx|node(?:_ll)?)\b.{0,400}(?:dispatch|combine)"),
+    (
+        "all_to_all",
+        r"all[_-]?to[_-]?all|a2a|(?:deep_ep|hybrid_ep|uccl|mori|pplx|node(?:_ll)?)\b.{0,400}(?:dispatch|combine)",
+    ),
     ("all_gather", r"all[_-]?gather|\bfcollect_on_stream"),
     ("reduce_scatter", r"reduce[_-]?scatter(?!_elementwise)"),
     ("broadcast", r"^collective-broadcast"),

@@ -88,7 +88,7 @@ def read_cut(text: str, *, is_cudnn: bool) -> KernelName | None:
         library="cudnn" if is_cudnn else "cutlass",
         family="conv" if is_cudnn else "gemm",
         arch=f"sm{match['arch'][1:]}" if match["arch"] else None,
-        short_name=short("cutlass", "conv" if is_cudnn else "gemm", text.split("tensorop_")[-1]),
+        short_name=short("cutlass", "conv" if is_cudnn else "gemm", text.rsplit("tensorop_", 1)[-1]),
         evidence=Evidence("CUTLASS procedural name, cut", "I"),
     )
 

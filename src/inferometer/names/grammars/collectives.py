@@ -38,7 +38,8 @@ _TYPES = TYPES | {
 }
 _OPS = ("Sum", "Prod", "Min", "Max", "MinMax", "PreMulSum", "SumPostDiv", "sum", "prod", "min", "max")
 _LIBRARIES: dict[str, Library] = {
-    "deep_ep": "deep_ep", "hybrid_ep": "deep_ep", "vllm": "vllm", "sglang": "sgl_kernel", "tensorrt_llm": "tensorrt_llm", "aiter": "aiter",
+    "deep_ep": "deep_ep", "hybrid_ep": "deep_ep", "vllm": "vllm", "sglang": "sgl_kernel",
+    "tensorrt_llm": "tensorrt_llm", "aiter": "aiter",
     "flashinfer": "flashinfer", "c10d": "pytorch", "at": "pytorch", "fbgemm_gpu": "fbgemm", "torch": "pytorch",
     "sgl_hip": "sgl_kernel", "quickreduce": "vllm",
 }  # fmt: skip

@@ -56,9 +56,9 @@ def _read_eigen(name: ParsedName) -> KernelName:
         if word in name.function:
             return _answer(family, "eigen", word.lower(), first_dtype(name.arguments, FLOATS))
     expression = name.text[name.text.find("TensorAssignOp") :][:_LONGEST]
-    family = next((family for pattern, family in _DECISIVE if re.search(pattern, expression)), None) or (
-        "elementwise" if _ARITHMETIC.search(expression) else "copy" if _MOVES.search(expression) else "other"
-    )
+    moves: Family = "copy" if _MOVES.search(expression) else "other"
+    usual: Family = "elementwise" if _ARITHMETIC.search(expression) else moves
+    family = next((family for pattern, family in _DECISIVE if re.search(pattern, expression)), usual)
     scalar = _SCALAR.search(expression) if family in ("elementwise", "activation") else None
     return _answer(family, "eigen", scalar[1].replace("_", " ") if scalar else family)
 
@@ -66,9 +66,7 @@ def _read_eigen(name: ParsedName) -> KernelName:
 def _answer(
     family: Family, library: str, words: str, dtype: str | None = None, rule: str = "Eigen expression"
 ) -> KernelName:
-    return KernelName(
-        family=family, dtype=dtype, short_name=short(library, words, dtype), evidence=Evidence(rule, "D")
-    )
+    return KernelName(family=family, dtype=dtype, short_name=short(library, words, dtype), evidence=Evidence(rule, "D"))
 
 
 GRAMMAR = Grammar("eigen", "form", read, spaces="Eigen", letters="ABCDEFGHIJKLMNOPQRSTUVWXYZ")

@@ -14,7 +14,7 @@ from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
 
 _TEMPLATES = re.compile(
-    r"_(?:Unary|Binary|Tenary|Ternary)ElementWise\w*|Vectorized(?:Elementwise|Broadcast)Kernel|mxnet_generic_kernel\w*|MapPlan\w*Kernel"
+    r"_(?:Unary|Binary|Tenary|Ternary)ElementWise\w*|Vectorized(?:Elementwise|Broadcast)Kernel|mxnet_generic_kernel\w*|MapPlan\w*Kernel|DistributionKernel"
 )
 _FUNCTOR = re.compile(r"\bOP_(\w+)|(?:\b|Cuda)([A-Z]\w*?)Functor\b|\b(?:mshadow_op|op)::(?!mxnet_op)(\w+)\b(?!::)")
 _FAMILIES: dict[str, Family] = {"cast": "copy", "identity": "copy", "fill": "copy", "assign": "copy"}
@@ -29,6 +29,7 @@ def read(name: ParsedName) -> KernelName | None:
     operator = next(part for part in match.groups() if part) if match else ""
     words = find_family(operator) if operator else None
     family = _FAMILIES.get(operator.lower()) or (words if words in _POINTWISE else None) or "elementwise"
+    family = "random" if name.function == "DistributionKernel" else family
     dtype = first_dtype(name.arguments, FLOATS)
     return KernelName(
         family=family,
