@@ -26,6 +26,21 @@ from inferometer.names import decode
         ("void foo::rms_norm<float, __nv_bfl...", "norm"),  # cut in its arguments: the function is whole
         ("void (anonymous namespace)::add_rows<flo...", "elementwise"),
         ("void (anonymous namespace)::add_ro...", "other"),
+        ("void at::native::(anonymous namespace)::GammaBetaBac...", "norm"),  # only one listed function begins so
+        ("void at::native::(anonymous namespace)::fused_dropou...", "random"),
+        ("void at::native::(anonymous namespace)::red...", "other"),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::FillFuncto...", "copy"),
+        ("void at::native::vectorized_elementwise_kernel<8, at::native::bfloat16_c...", "copy"),
+        ("void at::native::vectorized_elementwise_kernel<8, at::native::GeluCU...", "activation"),
+        ("void at::native::vectorized_elementwise_kernel<8, at::native::si...", "elementwise"),  # silu, sin, sigmoid
+        ("_ZN2at6native27unrolled_elementwise_kernelIZZZNS0_23direct_copy_k", "copy"),
+        ("void at::native::<unnamed>::multi_tensor_apply_kernel<at::native::<unnamed>::FusedOptimize", "optimizer"),
+        ("void cutlass::Kernel<cutlass_80_wmma_tensorop_f16_s1...", "gemm"),
+        ("void cutlass_cudnn_infer::Kernel<cutlass_tensorop_f1...", "conv"),
+        ("void cutlass_cudnn_train::Kernel<cutlass_cudnn_train...", "conv"),
+        ("void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashA...", "attention"),
+        ("void cutlass::device_kernel<flash::FlashAttnFwdCombi...", "attention_combine"),
+        ("_ZN7ck_tile6kentryILi64ELi2ENS_22FmhaBwdOGradDotOKer...", "attention"),
     ],
 )
 def test_a_word_that_was_cut_decides_nothing(name: str, family: str) -> None:

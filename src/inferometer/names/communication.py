@@ -2,8 +2,8 @@
 
 Sources: XLA's operations (`all-reduce-start.1`), the public kernels of NCCL and RCCL, MSCCL and MSCCL++, NVSHMEM,
 PyTorch's symmetric memory, vLLM, SGLang and aiter (custom and quick all-reduce), TensorRT-LLM and FlashInfer (one-shot,
-two-shot, Lamport, fused with a norm), DeepEP, UCCL, MoRI and pplx (expert parallelism), Transformer Engine's
-userbuffers.
+two-shot, Lamport, fused with a norm), DeepEP with its hybrid form, UCCL, MoRI and pplx (expert parallelism),
+Transformer Engine's userbuffers.
 
 Only the function's own name counts, not its template arguments and parameters: a reduction over `AllReduceParams` is
 no all-reduce. What fuses a collective into a matrix multiplication keeps the matrix units busy and stays compute; so do
@@ -22,17 +22,20 @@ Collective = Literal[
 
 _COMPUTE = re.compile(
     r"(?<!fb)gemm|matmul|triton_(?:poi|per|red|tem|mm)_|(?:block|warp|thread|wave)_?(?:all_?reduce|all_?gather)"
-    r"|get_dispatch_layout|checkForNaN",
+    r"|get_dispatch_layout|checkForNaN|hybrid_ep::(?:scan|(?:un)?permute)",
     re.IGNORECASE,
 )
 _LIBRARIES = re.compile(
-    r"nccl|rccl|msccl|nvshmem|rocshmem|userbuffers|quick_?reduce|deep_ep|\bmori::|\bpplx|\buccl|(?<![a-z])multimem_|\bc10d::"
+    r"nccl|rccl|msccl|nvshmem|rocshmem|userbuffers|quick_?reduce|deep_ep|hybrid_ep|\bmori::|\bpplx|\buccl|(?<![a-z])multimem_|\bc10d::"
     r"|_on_stream_kernel|(?:intra|inter)node(?:_ll)?::|ep(?:dispatch|combine)(?:intra|inter)node",
     re.IGNORECASE,
 )
 _COLLECTIVES: tuple[tuple[Collective, str], ...] = (
     # A Lamport exchange marks arrival in the data itself.
-    ("all_to_all", r"all[_-]?to[_-]?all|a2a|(?:deep_ep|uccl|mori|pplx|node(?:_ll)?)\b.{0,400}(?:dispatch|combine)"),
+    (
+        "all_to_all",
+        r"all[_-]?to[_-]?all|a2a|(?:deep_ep|hybrid_ep|uccl|mori|pplx|node(?:_ll)?)\b.{0,400}(?:dispatch|combine)",
+    ),
     ("all_gather", r"all[_-]?gather|\bfcollect_on_stream"),
     ("reduce_scatter", r"reduce[_-]?scatter(?!_elementwise)"),
     ("broadcast", r"^collective-broadcast"),

@@ -25,6 +25,7 @@ _V3_TYPES = re.compile(r"_((?:ue\d+m\d+x)?e\dm\d|u?[sf]\d+|bf16|tf32|c\w?f\d+)(?
 _V3_TYPED = {
     "ue4m3xe2m1": "nvfp4", "ue8m0xe2m1": "mxfp4", "ue8m0xe4m3": "mxfp8", "ue8m0xe5m2": "mxfp8", "cf32": "complex64",
 }  # fmt: skip
+_V2_CUT = re.compile(r"cutlass(?P<arch>_\d+)?_(?:simt|tensorop|wmma_tensorop)_\w*$")
 _TYPE_WORD = re.compile(r"_(bf16|f16|f32|tf32|f64|e4m3|e5m2|s8|u8|s32)(?=_)")
 _LETTERS = {"s": "fp32", "h": "fp16", "d": "fp64", "c": "complex64", "i": "int8"}
 _CONVOLUTIONS = ("fprop", "dgrad", "wgrad", "deconv")
@@ -75,6 +76,20 @@ def read_procedural(text: str, *, is_cudnn: bool) -> KernelName | None:
             *(f"s{stages}" if stages else "", *schedule, *fused, layout),
         ),
         evidence=Evidence("CUTLASS procedural name", "D"),
+    )
+
+
+def read_cut(text: str, *, is_cudnn: bool) -> KernelName | None:
+    """A name that was cut before its operation: cuDNN launches convolutions, and names with a number are cuBLAS's."""
+    match = _V2_CUT.match(text)
+    if match is None or not (is_cudnn or match["arch"]):
+        return None
+    return KernelName(
+        library="cudnn" if is_cudnn else "cutlass",
+        family="conv" if is_cudnn else "gemm",
+        arch=f"sm{match['arch'][1:]}" if match["arch"] else None,
+        short_name=short("cutlass", "conv" if is_cudnn else "gemm", text.rsplit("tensorop_", 1)[-1]),
+        evidence=Evidence("CUTLASS procedural name, cut", "I"),
     )
 
 

@@ -16,6 +16,8 @@ Known = tuple[Library, Family]
 
 _DISTINCTIVE = re.compile(r"\w*[a-z]{2}[A-Z][a-z]+[A-Z]|cunn_|vectorized_|[a-z0-9]+(?:_[a-z0-9]+){4}")
 
+_SHORTEST_CUT = 8  # a beginning that is shorter fits too much
+
 
 class FunctionList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One file of `lists/`: families and their functions, by how these are written."""
@@ -61,6 +63,17 @@ def template_functions() -> dict[str, Known]:
 def inside_functions(library: Library) -> dict[str, Known]:
     """Functions in the library's own namespaces."""
     return _index("inside", library)
+
+
+def completed(library: Library, cut: str) -> Known | None:
+    """What every function of the library that begins so is; None where they differ, or too little is left.
+
+    For names that a table cut: `at::native::GammaBetaBac…` can only be PyTorch's `GammaBetaBackwardCUDAKernel…`.
+    """
+    if len(cut) < _SHORTEST_CUT:
+        return None
+    found = {known for function, known in inside_functions(library).items() if function.startswith(cut)}
+    return found.pop() if len(found) == 1 else None
 
 
 @cache

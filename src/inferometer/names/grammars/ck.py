@@ -19,7 +19,7 @@ _TYPES = {
     "pk_fp4_t": "mxfp4", "signed char": "int8", "int8_t": "int8", "DF16b": "bf16", "half_t": "fp16",
 }  # fmt: skip
 _FAMILIES: tuple[tuple[str, Family], ...] = (
-    (r"Fmha\w*Combine", "attention_combine"),
+    (r"Fmha\w*Comb", "attention_combine"),
     (r"FmhaFwdAppendKV", "kv_cache"),
     (r"Fmha|gemm_softmax_gemm|_attention_", "attention"),
     (r"[Mm]oe_?[Ss]ort|[Tt]opk", "moe_routing"),
@@ -41,7 +41,7 @@ def read(name: ParsedName) -> KernelName | None:
     """A kernel of Composable Kernel: the operator, for products also the types and the tile."""
     if not name.namespaces and not _is_bare_kernel(name):
         return None
-    inner = next((argument for argument in name.arguments if "<" in argument), "".join(name.arguments[1:2]))
+    inner = _inner(name.arguments)
     is_tile = name.function.startswith(("kentry", "kernel_entry"))
     kind = last_word(split_template(inner)[0]) if is_tile else name.function
     family = (
@@ -63,6 +63,12 @@ def read(name: ParsedName) -> KernelName | None:
         short_name=short("ck", words.lower(), dtype, size(m, n, k) if not is_tile else ""),
         evidence=Evidence("Composable Kernel", "D"),
     )
+
+
+def _inner(arguments: tuple[str, ...]) -> str:
+    """The kernel's own template; of a name that was cut before its arguments, what isn't a number."""
+    words = [argument for argument in arguments if not argument.isdecimal()]
+    return next((argument for argument in words if "<" in argument), "".join(words[:1]))
 
 
 def _is_bare_kernel(name: ParsedName) -> bool:

@@ -17,7 +17,7 @@ from inferometer.names.short_names import short
 
 _TYPE_WORD = re.compile(r"_(bf16|fp16|f16|f32|fp32)(?=_|$)")
 _HINTS = re.compile(
-    "reduce|gather|scatter|alltoall|all_to_all|a2a|ccl|shmem|userbuffers|deep_ep|mori|pplx|uccl|multimem|internode"
+    "reduce|gather|scatter|alltoall|all_to_all|a2a|ccl|shmem|userbuffers|deep_ep|hybrid_ep|mori|pplx|uccl|multimem|internode"
     "|collective-|all-to-all|intranode|lamport|broadcast|sendrecv|send_recv|c10d|on_stream_kernel"
     r"|^(?:send|recv)[-.]"
 )
@@ -38,7 +38,8 @@ _TYPES = TYPES | {
 }
 _OPS = ("Sum", "Prod", "Min", "Max", "MinMax", "PreMulSum", "SumPostDiv", "sum", "prod", "min", "max")
 _LIBRARIES: dict[str, Library] = {
-    "deep_ep": "deep_ep", "vllm": "vllm", "sglang": "sgl_kernel", "tensorrt_llm": "tensorrt_llm", "aiter": "aiter",
+    "deep_ep": "deep_ep", "hybrid_ep": "deep_ep", "vllm": "vllm", "sglang": "sgl_kernel",
+    "tensorrt_llm": "tensorrt_llm", "aiter": "aiter",
     "flashinfer": "flashinfer", "c10d": "pytorch", "at": "pytorch", "fbgemm_gpu": "fbgemm", "torch": "pytorch",
     "sgl_hip": "sgl_kernel", "quickreduce": "vllm",
 }  # fmt: skip
@@ -63,7 +64,7 @@ def read(name: ParsedName) -> KernelName | None:
         return None  # `msccl.py`, `cutlass.py`
     collective = _collective(name.path)
     if collective is None:
-        return _read_layout(name) if name.namespaces[:1] == ("deep_ep",) else None
+        return _read_layout(name) if name.namespaces[:1] in (("deep_ep",), ("hybrid_ep",)) else None
     match = _NCCL.match(name.function)
     if match is not None:
         return _read_nccl(name, match["what"])

@@ -14,7 +14,7 @@ from inferometer.names.short_names import short, size
 
 _SDPA = re.compile(r"_sdpa_(?:sm(?P<arch>\d+)_)?(?P<rest>\w*)")
 _TILE = re.compile(r"knob_\w{1,40}?_(\d+)x(\d+)x(\d+)")
-_SPACES = re.compile(r"(?:(?:cask|cask_plugin|xmma)_(?:_\dx_)?)?cudnn(?:_\w+)?")
+_SPACES = re.compile(r"(?:(?:cask|cask_plugin|xmma)_(?:_\dx_)?)?cudnn(?:_\w+)?|DSE")
 _CONV = re.compile(
     r"fft[12]d_[rc]2[rc]|flip_filter|winograd|convolve|conv2d_|(?:dgrad|wgrad)_?(?:2d_|alg|engine)|computeOffsets|"
     r"im2col4d|precomputed_convolve|compute_gemm_pointers|dgrad|wgrad|fprop|[Cc]onv(?!ert)"
@@ -64,6 +64,7 @@ def _family(name: ParsedName) -> Family:
         or re.search(r"[dfw](?:grad|prop)", name.path)
         or "winograd" in name.path
         or "::cnn::" in f"{name.path}::"
+        or name.namespaces[:1] == ("DSE",)  # convolutions by FFT
     ):
         return "conv"
     for word, family in _OPS:
@@ -99,4 +100,4 @@ def _read_generated(function: str) -> KernelName:
     )
 
 
-GRAMMAR = Grammar("cudnn", "namespace", read, spaces=".*cudnn.*", letters="cdefgipw")
+GRAMMAR = Grammar("cudnn", "namespace", read, spaces=".*cudnn.*|DSE", letters="cdefgipw")

@@ -8,7 +8,7 @@ tells its operator by words alone.
 
 import re
 
-from inferometer.names.cutlass_generated import read_procedural
+from inferometer.names.cutlass_generated import read_cut, read_procedural
 from inferometer.names.dtypes import FLOATS, TYPES, dtype_of, product
 from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName, Library
@@ -52,7 +52,8 @@ def read(name: ParsedName) -> KernelName | None:
         inner = unwrap(name)
         text = last_word(split_template(inner)[0])
         is_cudnn = "cudnn" in name.namespaces[0]
-        return read_procedural(text, is_cudnn=is_cudnn) or _read_template(inner)
+        generated = read_procedural(text, is_cudnn=is_cudnn) or read_cut(text, is_cudnn=is_cudnn)
+        return generated or _read_template(inner, is_cudnn=is_cudnn)
     if function.startswith("cutlass"):
         return read_procedural(function, is_cudnn=False)
     if function.startswith("kernel_cutlass_"):
@@ -81,7 +82,7 @@ def unwrap(name: ParsedName) -> str:
     return inner
 
 
-def _read_template(inner: str) -> KernelName:
+def _read_template(inner: str, *, is_cudnn: bool) -> KernelName:
     head = split_template(inner)[0]
     kind = last_word(head)
     arch = _ARCH.search(inner)
@@ -111,7 +112,12 @@ def _read_template(inner: str) -> KernelName:
             short_name="cutlass splitK reduce",
             evidence=Evidence("CUTLASS reduction template", "D"),
         )
-    if "conv::" in head or "Convolution" in kind or "ConvUniversal" in kind:
+    if (
+        "conv::" in head
+        or "Convolution" in kind
+        or "ConvUniversal" in kind
+        or (is_cudnn and kind.startswith("cutlass_"))
+    ):
         return _with_tile(inner, "conv", arch_name)
     if "gemm" in head.lower() or (_COLLECTIVE.search(inner) and "transform::" not in head):
         return _with_tile(inner, "grouped_gemm" if _GROUPED.search(inner) else "gemm", arch_name)

@@ -42,7 +42,7 @@ def read(name: ParsedName) -> KernelName | None:
         head, arguments = split_template(inner)
         if head.startswith("flash::FlashAttn"):
             return _read_3(last_word(head), arguments, inner)
-        return None
+        return _read_cut(head)
     if name.function == "prepare_varlen_num_blocks_kernel":
         return _read_metadata(name)
     if name.function.startswith("FlashAttn") and name.namespaces[:1] == ("flash",):
@@ -52,8 +52,20 @@ def read(name: ParsedName) -> KernelName | None:
     return None
 
 
+def _read_cut(head: str) -> KernelName | None:
+    """`flash::FlashA`, cut before it says forward or backward: of all that begin so, only a combine is no attention."""
+    if not ("flash::FlashAttn".startswith(head) and head.startswith("flash::F")):
+        return None
+    return KernelName(
+        library="flash_attn3",
+        family="attention",
+        short_name=short("flash_attn3"),
+        evidence=Evidence("FlashAttention 3, cut", "I"),
+    )
+
+
 def _read_3(kind: str, arguments: tuple[str, ...], inner: str) -> KernelName:
-    if "Combine" in kind:
+    if "Comb" in kind:  # whose end may be cut off
         return _read_combine(arguments)
     is_forward = "Fwd" in kind
     mainloop = split_template(arguments[0])[1] if arguments else ()

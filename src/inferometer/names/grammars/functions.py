@@ -7,6 +7,7 @@ from inferometer.names.dtypes import FLOATS, first_dtype
 from inferometer.names.function_lists import (
     bare_functions,
     base_functions,
+    completed,
     inside_functions,
     known_prefixes,
     known_spaces,
@@ -88,6 +89,8 @@ def _library_of_space(name: ParsedName) -> Library | None:
 
 def _read_inside(name: ParsedName, library: Library) -> KernelName:
     known = inside_functions(library).get(name.function)
+    if known is None and name.is_cut:
+        known = completed(library, name.function)
     family = known[1] if known else find_family(name.intact, is_cut=name.is_cut) or "other"
     for space, changes in _SPACE_FAMILIES.items():
         if space in name.namespaces:

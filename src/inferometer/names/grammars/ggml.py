@@ -8,12 +8,14 @@ carry older copies of the templates, without the type `ggml_type` among their ar
 import re
 
 from inferometer.names.dtypes import FLOATS, TYPES, dtype_of
+from inferometer.names.grammars.words import find_family
 from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName, split_template
 from inferometer.names.short_names import short
 
 _OPS: tuple[tuple[str, Family], ...] = (
-    ("mul_mat", "gemm"), ("mul_mm", "gemm"), ("mul_mv", "gemm"), ("matmul", "gemm"), ("flash_attn", "attention"),
+    ("dequantize_mul_mat", "gemm"), ("mul_mat", "gemm"), ("mul_mm", "gemm"),
+    ("mul_mv", "gemm"), ("matmul", "gemm"), ("flash_attn", "attention"),
     ("rms_norm", "norm"), ("group_norm", "norm"), ("l2_norm", "norm"), ("norm", "norm"), ("rope", "rope"),
     ("soft_max", "softmax"), ("get_rows", "gather_scatter"), ("set_rows", "gather_scatter"), ("cpy", "copy"),
     ("contig_cpy", "copy"), ("concat", "copy"), ("repeat", "copy"), ("pad", "copy"), ("argsort", "scan_sort"),
@@ -124,6 +126,8 @@ def _template_type(name: ParsedName) -> str | None:
 
 def _answer(function: str, op: str) -> KernelName | None:
     family = next((family for word, family in _OPS if op.startswith((word, f"k_{word}"))), None)
+    if family == "elementwise" and (fused := find_family(op)) in ("norm", "activation", "gemm", "rope"):
+        family = fused  # `add_rmsnorm_f32`, by a fork
     if family is None:
         return None
     types = [TYPES.get(found.lower()) for found in _TYPE.findall(function)]

@@ -22,11 +22,12 @@ _ATTENTION = re.compile(r"flex_attention|flex_decoding|scaled_dot_product")
 _ACTIVATION = re.compile(
     r"_(?:silu|gelu|sigmoid_\w*mul|mul_\w*sigmoid|relu|tanh|hardswish|leaky_relu|elu|softplus|mish)(?=_|$)"
 )
+_COLLECTIVE = re.compile(r"all_to_all_single|all_gather_into_tensor|all_reduce|reduce_scatter_tensor")
 _MOVES = {
     "view", "clone", "cat", "to", "copy", "pad", "transpose", "permute", "slice", "unsqueeze", "expand", "reshape", "t",
     "constant", "nd", "select", "stack", "split", "squeeze", "alias", "unsafe", "repeat", "detach", "empty", "lift",
     "fresh", "as", "strided", "contiguous", "zeros", "ones", "full", "like", "fill", "zero", "new", "with", "sizes",
-    "getitem", "convert", "element", "type", "prims", "scalar", "tensor",
+    "getitem", "wait", "convert", "element", "type", "prims", "scalar", "tensor",
 }  # fmt: skip
 
 
@@ -63,6 +64,7 @@ def _family(kind: str, ops: str) -> Family:
         return _reduction(ops)
     if _ACTIVATION.search(ops):
         return "activation"
+    ops = _COLLECTIVE.sub("", ops)  # whose result is waited for and copied
     words = {word for word in ops.split("_") if word and not word.isdigit()}
     return "copy" if words and words <= _MOVES else "elementwise"
 

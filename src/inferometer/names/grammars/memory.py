@@ -1,4 +1,4 @@
-"""Copies and fills by the driver, in the words of CUPTI, Nsight Systems and ROCm.
+"""Copies and fills by the driver, in the words of CUPTI, Nsight Systems, ROCm and CUDA.jl.
 
 `Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy Host-to-Device]`, `CopyHostToDevice`, `__amd_rocclr_copyBuffer`. The
 memory's kind in parentheses separates rows and is kept.
@@ -24,6 +24,8 @@ _WAYS = {
     "peer-to-peer": "ptop", "hosttodevice": "htod", "devicetohost": "dtoh", "devicetodevice": "dtod",
     "hosttohost": "htoh", "unified host-to-device": "unified htod", "unified device-to-host": "unified dtoh",
 }  # fmt: skip
+_KIND = "(?:pageable|pinned|device|unified)"
+_JULIA = re.compile(rf"\[(?P<what>copy|set) (?P<way>(?:{_KIND} to )?{_KIND}) memory\]")
 _PLAIN = frozenset(
     {
         *("FillBuffer", "CopyBuffer", "Memcpy", "Memset", "FillBufferAligned", "hipMemcpy", "hipMemset"),
@@ -46,6 +48,8 @@ def read(name: ParsedName) -> KernelName | None:
             (match["kinds"] if "kinds" in match.groupdict() and match["kinds"] else "").lower().replace(" -> ", " to ")
         )
         return _answer("memcpy" if match["what"].lower() == "cpy" else "memset", _WAYS.get(way, way), kinds)
+    if (match := _JULIA.fullmatch(text)) is not None:
+        return _answer("memcpy" if match["what"] == "copy" else "memset", match["way"])
     if (match := _ROCCLR.fullmatch(text)) is not None:
         return _answer("memcpy" if match["op"] == "copy" else "memset", match["rest"].lower())
     if (match := _ROCM.fullmatch(text)) is not None:

@@ -1,7 +1,7 @@
 """Kernels that TensorRT's compiler Myelin generates: `__myl_<operations>_myl<n>_<n>`, `__myl_FcCast_myl2_7`.
 
 Source: profiles of TensorRT engines; NVIDIA documents none of it, so all is inferred. Operations are cut to three or
-four letters, in the order in which they were fused. Reductions are told apart only where a softmax shows.
+four letters, in the order in which they were fused. Reductions are told apart only where a softmax or a norm shows.
 """
 
 import re
@@ -10,13 +10,14 @@ from inferometer.names.kernel_name import Evidence, Family, KernelName
 from inferometer.names.reading import Grammar, ParsedName
 from inferometer.names.short_names import short
 
-_NAME = re.compile(r"__myl_([A-Za-z]{1,200})(?:_\w{0,60})?")
+_NAME = re.compile(r"__myl_(?:bb\d{1,4}_\d{1,4}_)?([A-Za-z]{1,200})(?:_\w{0,60})?")
 _OPERATION = re.compile(r"[A-Z][a-z]*")
 _FAMILIES: tuple[tuple[Family, frozenset[str]], ...] = (  # any of these operations
     ("gemm", frozenset({"Fc", "Gemm", "Mat", "Matm", "Mm"})),
     ("conv", frozenset({"Conv"})),
-    ("activation", frozenset({"Silu", "Sil", "Gelu", "Gel", "Relu", "Tanh", "Sigm"})),
+    ("activation", frozenset({"Silu", "Sil", "Gelu", "Gel", "Relu", "Tanh", "Tan", "Sigm", "Sig", "Erf"})),
 )
+_ROOTS = frozenset({"Sqr", "Sqrt", "Rsq", "Rsqr"})
 _MOVES = frozenset({"Mov", "Move", "Cas", "Cast", "Tra", "Tran", "Conc", "Res", "Resh", "Sli", "Slic", "Repl"})
 _ARITHMETIC = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "Sqr", "Sqrt", "Exp", "Log", "Neg", "Abs", "Sel", "Sele"})
 
@@ -40,6 +41,8 @@ def _family(operations: list[str]) -> Family:
             return family
     if {"Exp", "Sum", "Div"} <= set(operations):
         return "softmax"
+    if "Mean" in operations and not _ROOTS.isdisjoint(operations):
+        return "norm"
     if _MOVES.issuperset(operations):
         return "copy"
     return "elementwise" if (_MOVES | _ARITHMETIC).issuperset(operations) else "other"

@@ -39,6 +39,22 @@ _TRIM = re.compile(
     r"^(?:CUDAFunctor(?:OnSelf|OnOther)?_|launch_|bitwise_(?=and|or|xor|not))|"
     r"(?:_?(?:cuda|CUDA)?_?[Kk]ernel(?:_?(?:cuda|impl|Impl|scalar|scalars|v|vec))*\w*|Functor\w*|_cuda_out|_cuda|_impl)$"
 )
+_FUNCTORS = (  # which a cut word may be the beginning of: those that are no arithmetic
+    *("direct_copy_kernel_cuda", "bfloat16_copy_kernel_cuda", "float16_copy_kernel_cuda", "float8_copy_kernel_cuda"),
+    *("bfloat16tofloat32_copy_kernel_cuda", "float16tofloat32_copy_kernel_cuda", "fill_kernel_cuda", "FillFunctor"),
+    *(
+        "copy_device_to_device",
+        "GeluCUDAKernelImpl",
+        "GeluBackwardCUDAKernelImpl",
+        "silu_kernel",
+        "sigmoid_kernel_cuda",
+    ),
+    *("silu_backward_kernel", "threshold_kernel_impl", "tanh_kernel_cuda", "leaky_relu_kernel", "hardswish_kernel"),
+)
+_SHORTEST_CUT = 6
+_LONGEST_CUT = 1_024
+_CUT_WORD = re.compile(r"[<:,]([A-Za-z]\w*)$")
+_CUT_MANGLED = re.compile(r"_Z.*(?<!\d)\d{1,2}([A-Za-z]\w*)$")  # behind its length
 _LAMBDA = re.compile(r"\{lambda\(([^{}]*?)\)#\d+\}")
 _ACTIVATIONS = {
     "threshold": "relu",
@@ -68,9 +84,9 @@ _ACTIVATIONS = {
     "logit": "logit",
     "relu6": "relu6",
 }
-_COPIES = frozenset({"direct_copy", "copy", "fill", "conj", "flip", "float8_copy", "eye", "neg_conj"})
+_COPIES = frozenset({"direct_copy", "copy", "fill", "TensorFillOp", "conj", "flip", "float8_copy", "eye", "neg_conj"})
 _FLOAT_COPY = re.compile(r"(bfloat16|float16|half|float8_?\w*?|float8|fp8)_copy")
-_TO_COPY = re.compile(r"(bfloat16|float16|half|float32|float)to(bfloat16|float16|half|float32|float)_copy")
+_TO_COPY = re.compile(r"(bfloat16|float16|half|float32|float)to(bfloat16|float16|half|float32|float)(_copy)?")
 _GATHERS = frozenset(
     {
         "index",
@@ -152,7 +168,7 @@ def _is_base_name(name: ParsedName) -> bool:
 def _read_pointwise(name: ParsedName) -> KernelName:
     at = _POINTWISE[name.function]
     functor = _inner(name.arguments[at] if len(name.arguments) > at else ",".join(name.arguments))
-    operator = _operator(functor)
+    operator = _completed(functor if len(name.arguments) > at else name.text) or _operator(functor)
     vector = name.arguments[0] if name.arguments and name.function.startswith("vectorized") else ""
     width = int(vector) if vector.isdecimal() and len(vector) < 4 else None
     library = _library(functor)
@@ -190,6 +206,17 @@ def _operator(functor: str) -> str:
     return last_word(split_template(head)[0]).strip("_")
 
 
+def _completed(functor: str) -> str | None:
+    """The operator that a functor's cut name can only be the beginning of; None for whole names, and in doubt."""
+    if "::copy_device_to_device" in functor:
+        return "copy"
+    match = _CUT_MANGLED.match(functor[:_LONGEST_CUT]) or _CUT_WORD.search(functor[-60:])
+    if match is None or len(match[1]) < _SHORTEST_CUT:
+        return None
+    found = {_trimmed(whole) for whole in _FUNCTORS if whole.startswith(match[1]) and whole != match[1]}
+    return found.pop() if len(found) == 1 else None
+
+
 @lru_cache(maxsize=4_096)
 def _trimmed(whole: str) -> str:
     word = _TRIM.sub("", _TRIM.sub("", whole))
@@ -203,7 +230,7 @@ def _meaning(operator: str, dtype: str | None, *, casts: bool) -> tuple[Family, 
         return "copy", "cast", f"{dtype}>{to}" if dtype and dtype != to else dtype
     cast = _TO_COPY.fullmatch(operator)
     if cast:
-        return "copy", "cast", f"{TYPES[cast[1]]}>{TYPES[cast[2]]}"
+        return "copy", "cast", f"{TYPES[cast[1]]}>{TYPES[cast[2]]}" if cast[3] else None  # the name may be cut
     if operator == "copy" or operator.startswith("direct_copy"):  # whose end may be cut off
         return "copy", "copy with cast" if casts else "copy", dtype
     backward = operator.endswith("_backward")
@@ -290,7 +317,7 @@ def _read_foreach(name: ParsedName) -> KernelName:
     head, arguments = split_template(functor)
     kind = last_word(head)
     dtype = first_dtype(arguments) or first_dtype(name.arguments[1:])
-    if re.search(r"Adam|Sgd|SGD|Adagrad|Lamb|Optimizer|RMSprop", kind) or "OptimizerTensorList" in name.text:
+    if re.search(r"Adam|Sgd|SGD|Adagrad|Lamb|Optimize|RMSprop", kind) or "::FusedOptimize" in name.text:
         words = re.sub(r"MathFunctor|Functor", "", kind).lower()
         return _answer("optimizer", dtype, short("foreach", words.replace("fused", "fused "), dtype))
     inner = re.search(
