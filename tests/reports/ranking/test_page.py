@@ -94,7 +94,8 @@ def test_differences_have_the_verdict_first_then_what_differs() -> None:
     block = blocks_of(rank_runs([("a.json", base_run()), ("b.json", slow)]))["differences"]
     assert isinstance(block.parts[0], Words)
     assert (block.parts[0].kind, block.parts[0].text[:33]) == ("verdict", "Of 2 shapes in both runs 2 slower")
-    changes, shapes = (part.section for part in block.parts if isinstance(part, Grid))
+    changes, levels, shapes = (part.section for part in block.parts if isinstance(part, Grid))
+    assert levels.frame["operator"].to_list() == ["all", "rms_norm"]
     assert changes.frame.rows() == [("version of torch", "2.13.0", "2.14.0")]
     assert shapes.frame["verdict"].to_list() == ["slower", "slower"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from inferometer.bench.results import Bound, ShapeResult, Versus
+from inferometer.bench.results import Bound, Mode, ShapeResult, Versus
 
 LAUNCH_AS_BOUND = "no bound (older file)"
 """In place of S where an older version put what a launch takes in the place of a bound."""
@@ -68,11 +68,11 @@ def sol_fraction(result: ShapeResult) -> Figure | None:
     return Figure(*(bound.bound_ns / ns for ns in (timing.median_ns, timing.high_ns, timing.low_ns)))
 
 
-def versus(result: ShapeResult, base: str | None) -> Versus | None:
-    """Its comparison with this base with cold caches; None of a wrong shape, or where none was made."""
+def versus(result: ShapeResult, base: str | None, mode: Mode = "cold") -> Versus | None:
+    """Its comparison with this base, with cold caches if not said; None of a wrong shape, or where none was made."""
     if base is None or not result.is_right:
         return None
-    return next((each for each in result.versus if each.base == base and each.mode == "cold"), None)
+    return next((each for each in result.versus if each.base == base and each.mode == mode), None)
 
 
 def speedup_over(result: ShapeResult, base: str | None) -> Figure | None:

@@ -1,6 +1,6 @@
 """What each figure means; the formulas stand at `bench.score.score`."""
 
-from inferometer.bench.ranking.differences import SAME
+from inferometer.bench.ranking.changes import ALPHA, SMALLEST
 from inferometer.bench.ranking.ranking import OWN
 from inferometer.reports.page.blocks import Block, Facts, Words
 from inferometer.units import format_share
@@ -79,9 +79,12 @@ _FIGURES = (
     (
         "Differences",
         (
-            f"same: the whole interval of base over candidate lies within a factor of {SAME}. faster, slower: "
-            "beyond that, and the interval leaves 1 out. unclear: the rest. The interval's ends add up as squares "
-            "of logarithms, as the two runs aren't paired; what changed between the runs is in no interval."
+            "A candidate's times are taken over those of a base that was timed in turns with it in both runs and is "
+            "the same kernel there; without one, a common change within the smallest effect is taken for drift. How "
+            "far medians spread between the two runs is estimated from all shapes. slower, faster: the change is "
+            f"beyond the smallest effect ({format_share(SMALLEST)}, if none was named) and significant, with a false "
+            f"discovery rate of {format_share(ALPHA)} over shapes, operators and candidates. same: the 95 % interval "
+            "lies within the smallest effect. unclear: the rest."
         ),
     ),
 )
