@@ -7,8 +7,8 @@ between two runs by more than the intervals of either say, so the spread between
   tails are the most likely ones (`fit_spread`). Next to the shapes at hand stand `PRIOR` made-up ones that spread as
   `USUAL`, which decide where there are few. Neither scale goes beyond `MOST`, or 1.5 times the spread of the base,
   whose kernel is the same in both runs: what spreads further is change, not noise.
-- A level (shapes, operators, candidates) that differs from the one before has its share of `ALPHA`; within it the false
-  discovery rate is held at that by the rule of Benjamini and Hochberg (1995), for slower and for faster apart.
+- Each level (shapes, operators, candidates) has its part of `ALPHA`; within it the false discovery rate is held at that
+  by the rule of Benjamini and Hochberg (1995), for slower and for faster apart.
 - Slower is what is significant so, and whose estimate is beyond the smallest effect. Same is what has its 95 % interval
   within the smallest effect. The rest is unclear.
 
@@ -19,7 +19,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +40,8 @@ PRIOR, PRIOR_OPERATORS = 10, 5
 _USUAL_WITHIN, _USUAL_OPERATORS = USUAL * math.sqrt(0.75), USUAL / 2  # about the operator, and of the operator
 _BASE_FACTOR = 1.5
 _SCALES = np.geomspace(0.0002, 0.25, 60)
-_TAILS = (3.0, 4.0, 6.0, 10.0, 30.0)  # degrees of freedom
+_TAILS = (2.5, 3.0, 4.0, 6.0, 10.0, 30.0)  # degrees of freedom
+_PARTS = (1, 2, 2)  # of `ALPHA`: shapes, whose tails are known least, have the smallest
 _ROUNDS = 12
 
 Values = NDArray[np.float64]
@@ -113,10 +113,15 @@ def judge_changes(
     operators = Estimates(own.change, np.hypot(own.error, between.scale), between.df)
     candidates = _centers(own.change, operators.error, between.df, candidate)
     levels = (shapes, operators, candidates)
-    differ = [len(a.change) != len(b.change) for a, b in pairwise(levels)]
-    alpha = ALPHA / (1 + sum(differ))
-    judged = [replace(level, verdicts=_verdicts(level, alpha, smallest)) for level in levels]
+    parts = zip(levels, _alphas([len(level.change) for level in levels]), strict=True)
+    judged = [replace(level, verdicts=_verdicts(level, alpha, smallest)) for level, alpha in parts]
     return Judged(judged[0], judged[1], judged[2], spread, between)
+
+
+def _alphas(counts: Sequence[int]) -> list[float]:
+    """Each level's part of `ALPHA`, by `_PARTS`; levels of as many members are one, and count as the last of them."""
+    parts = dict(zip(counts, _PARTS, strict=True))
+    return [ALPHA * parts[count] / sum(parts.values()) for count in counts]
 
 
 def fit_spread(

@@ -25,6 +25,8 @@ MANY = 20
 """Shapes from which on a median over all of them says what is common."""
 
 By = Literal["shape", "median"]
+Estimated = tuple[Values, Values]
+"""Changes, and their standard errors."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,14 @@ def pair_changes(pairs: Sequence[TimedPair], before: Run, after: Run, *, smalles
     """What changed of one candidate's shapes, of which there is at least one."""
     base = find_base(pairs, before, after)
     if base is None:
-        return _alone(pairs, "nothing was timed in turns with it in both runs", smallest)
+        return take_common(*_own(pairs), "nothing was timed in turns with it in both runs", smallest=smallest)
     why = why_not_same(before, after, base)
     if why is not None:
-        return _alone(pairs, f"{base} was, but {why}", smallest)
+        return take_common(*_own(pairs), f"{base} was, but {why}", smallest=smallest)
     changes = _changes_of_base(base, pairs, before, after)
-    return _with_base(pairs, base, changes) if len(changes) else _alone(pairs, f"{base} has no times", smallest)
+    if not changes:
+        return take_common(*_own(pairs), f"{base} was, but has no times of the same shapes", smallest=smallest)
+    return _with_base(pairs, base, changes)
 
 
 def find_base(pairs: Sequence[TimedPair], before: Run, after: Run) -> str | None:
@@ -101,15 +105,42 @@ def why_not_same(before: Run, after: Run, base: str) -> str | None:
     return None if apart is None else f"the version of {apart} isn't the same"
 
 
-def _alone(pairs: Sequence[TimedPair], why: str, smallest: float) -> Paired:
-    change, error = _own(pairs)
+def take_common(change: Values, error: Values, why: str, *, smallest: float) -> Paired:
+    """Changes without a base: what is common to many shapes is drift, within the smallest effect."""
     common = float(np.median(change))
-    if len(pairs) < MANY or abs(common) > math.log1p(smallest):
+    if len(change) < MANY or abs(common) > math.log1p(smallest):
         return Paired(change, error, why=why)
     return Paired(change - common, error, why=why, common=common)
 
 
-def _own(pairs: Sequence[TimedPair]) -> tuple[Values, Values]:
+def take_base(own: Estimated, turns: Estimated, of_base: Estimated, base: str) -> Paired:
+    """Changes without those of a base.
+
+    Args:
+        own: The candidate's, and their standard errors.
+        turns: The same over the base's of each shape; NaN where they aren't known.
+        of_base: The base's, of as many shapes as are known; at least one.
+        base: Its name.
+    """
+    drift = float(np.median(of_base[0]))
+    spread = fit_spread(of_base[0] - drift, of_base[1], np.zeros(len(of_base[0]), dtype=np.int64), most=1.0)
+    by_median = own[0] - drift, np.hypot(own[1], USUAL / math.sqrt(len(of_base[0])))
+    known = ~np.isnan(turns[0])
+    by_shape = tuple(np.where(known, one, other) for one, other in zip(turns, by_median, strict=True))
+    is_by_shape = len(own[0]) < MANY or _off(by_shape[0]) <= _off(by_median[0])
+    change, error = by_shape if is_by_shape else by_median
+    return Paired(
+        change,
+        error,
+        base,
+        by="shape" if is_by_shape else "median",
+        base_change=drift,
+        base_shapes=len(of_base[0]),
+        base_spread=float(spread.scale[0]),
+    )
+
+
+def _own(pairs: Sequence[TimedPair]) -> Estimated:
     change = np.array([-math.log(each.ratio) for each in pairs])
     errors = [error_of([t.low_ns for t in own], [t.high_ns for t in own]) for own in zip(*_timings(pairs), strict=True)]
     return change, np.array([math.hypot(*each) for each in errors])
@@ -143,29 +174,16 @@ def _results_of(run: Run, name: str) -> dict[Key, ShapeResult]:
 def _with_base(
     pairs: Sequence[TimedPair], base: str, changes: Mapping[tuple[Key, Mode], tuple[float, float]]
 ) -> Paired:
-    of_base = np.array(list(changes.values()))
-    drift = float(np.median(of_base[:, 0]))
-    spread = fit_spread(of_base[:, 0] - drift, of_base[:, 1], np.zeros(len(of_base), dtype=np.int64), most=1.0)
-    own, own_error = _own(pairs)
-    own, own_error = own - drift, np.hypot(own_error, USUAL / math.sqrt(len(of_base)))
-    paired, paired_error = own.copy(), own_error.copy()
+    own = _own(pairs)
+    turns = np.full((2, len(pairs)), np.nan)
     for place, pair in enumerate(pairs):
         one, other = (_versus(each, base, pair.mode) for each in (pair.base, pair.candidate))
         if one is not None and other is not None:
-            paired[place], paired_error[place] = math.log(one[0] / other[0]), math.hypot(one[1], other[1])
+            turns[:, place] = math.log(one[0] / other[0]), math.hypot(one[1], other[1])
         elif (found := changes.get((key_of(pair.base), pair.mode))) is not None:
-            paired[place], paired_error[place] = own[place] + drift - found[0], math.hypot(own_error[place], found[1])
-    by_shape = len(pairs) < MANY or _off(paired) <= _off(own)
-    change, error = (paired, paired_error) if by_shape else (own, own_error)
-    return Paired(
-        change,
-        error,
-        base,
-        by="shape" if by_shape else "median",
-        base_change=drift,
-        base_shapes=len(of_base),
-        base_spread=float(spread.scale[0]),
-    )
+            turns[:, place] = own[0][place] - found[0], math.hypot(own[1][place], found[1])
+    of_base = np.array(list(changes.values()))
+    return take_base(own, (turns[0], turns[1]), (of_base[:, 0], of_base[:, 1]), base)
 
 
 def _versus(result: ShapeResult, base: str, mode: Mode) -> tuple[float, float] | None:
