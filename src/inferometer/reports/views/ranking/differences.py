@@ -42,6 +42,7 @@ SPEEDUP = (
     "Speedup: base over candidate, above 1 the candidate is faster; without what is taken for drift. Low to high: "
     "95 %, with how far medians spread between these runs."
 )
+_UNCHANGED = 0.0005  # 0.0 %
 ALL_SHAPES = "all"
 """In place of an operator, where a row is about all shapes of a candidate."""
 
@@ -122,6 +123,8 @@ def _of_drift(drift: Drift, whole: LevelChange, smallest: float) -> list[str]:
 
 def _longer(ratio: float) -> str:
     """Of candidate's over base's time: `2.0 % longer`."""
+    if abs(ratio - 1) < _UNCHANGED:
+        return "as long as before"
     word = "longer" if ratio >= 1 else "shorter"
     return f"{format_share(abs(ratio - 1))} {word}"
 
