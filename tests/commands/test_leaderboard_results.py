@@ -49,7 +49,9 @@ def test_the_ranking_is_printed_and_no_file_is_made(before: str, capsys: pytest.
 def test_two_files_are_told_apart_and_checked(before: str, after: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run("leaderboard", before, after, "--check", capsys=capsys)
     assert code == 1
-    assert "Of 6 shapes in both runs 3 slower, 3 same." in out
+    assert "Of 6 shapes in both runs 3 slower, 3 not compared." in out
+    assert "mine, all 3 shapes together: slower" in out
+    assert run("leaderboard", before, after, "--check", "--smallest-effect", "20", capsys=capsys)[0] == 0
     assert run("leaderboard", after, before, "--check", capsys=capsys)[0] == 0
     assert run("leaderboard", before, before, "--check", capsys=capsys)[0] == 0
 
@@ -104,6 +106,13 @@ def test_standard_output_is_the_page(before: str) -> None:
     ("words", "code", "message"),
     [
         (["--check"], 2, "--check wants two RESULTS, base and candidate; found 0"),
+        (
+            ["before.json", "--smallest-effect", "5"],
+            2,
+            "--smallest-effect wants two RESULTS, base and candidate; found 1",
+        ),
+        (["before.json", "before.json", "--smallest-effect", "0"], 2, "0.0 is not in the range 0<x<=100"),
+        (["before.json", "before.json", "--smallest-effect", "nan"], 2, "'nan' is not a number"),
         (["before.json", "--check"], 2, "--check wants two RESULTS, base and candidate; found 1"),
         (["before.json", "--hardware", "H100 SXM"], 2, "--hardware goes without RESULTS"),
         (["--csv"], 2, "--csv goes with RESULTS"),

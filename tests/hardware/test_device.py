@@ -1,10 +1,13 @@
 """What a device is made of, and that the values of all that we have are sane and say where they are from."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import polars as pl
 import pytest
 
+import inferometer
 from inferometer.hardware import Device, Quantity, devices
 from inferometer.hardware.device import facts, unit_of
 
@@ -130,6 +133,56 @@ def test_the_published_platforms_are_as_published() -> None:
         assert peak(known[name], "matrix.bf16") == pytest.approx(bf16 * traffic, rel=1e-3)
         assert peak(known[name], "matrix.fp8") == pytest.approx(fp8 * traffic, rel=1e-3)
     assert {value.kind for fact, value in known["XPU-A"].quantities() if fact != "launch"} == {"measured"}
+
+
+@ALL
+def test_a_launch_has_a_figure_with_its_source_or_a_reason_why_not(device: Device) -> None:
+    assert (device.launch is None) == ("launch" in device.unknown)
+    if device.launch is None:
+        assert "--measure" in device.unknown["launch"]
+    else:
+        assert "at most" in device.launch.source
+
+
+@pytest.mark.parametrize(
+    ("name", "trace", "times"),
+    [
+        ("H100 SXM", "h100_qwen1.5-0.5b", 1464),
+        ("MI300X", "mi300_resnet_ddp", 2993),
+        ("A100 SXM 80GB", "a100_idle_64", 6075),
+        ("A100 SXM 40GB", "a100_nccl", 2698),
+    ],
+)
+def test_launches_from_traces_are_the_least_between_the_ends_of_two_kernels(
+    name: str, trace: str, times: int, shared_data: Path
+) -> None:
+    (device,) = [each for each in devices() if each.name == name]
+    lane = ("device", "rank", "stream")
+    kernels = inferometer.open(shared_data / "traces" / "kineto" / f"{trace}.json.gz").launches
+    kernels = kernels.filter(pl.col("kind") == "kernel").sort(*lane, "start_ns")
+    end = pl.col("start_ns") + pl.col("dur_ns")
+    before = end.cum_max().shift(1).over(lane)
+    found = kernels.select("start_ns", end=end, before=before).filter(pl.col("start_ns") >= pl.col("before"))
+    ends = found.select(pl.col("end") - pl.col("before")).collect().to_series()
+    assert device.launch is not None
+    assert (ends.len(), ends.min()) == (times, device.launch.value)
+    assert f"the least of {times:,} times" in device.launch.source
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"unknown": {"lunch": "no"}}, 'unknown: expected names such as "launch" or "matrix.fp8", found "lunch"'),
+        ({"unknown": {"launch": " "}}, "unknown.launch: expected why the value isn't given, found no text"),
+        (
+            {"unknown": {"power": "secret"}, "power": quantity(5, "W")},
+            "unknown.power: expected no value where a reason says why there is none, found one",
+        ),
+    ],
+)
+def test_a_reason_is_of_a_value_that_is_missing(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Device(**{"name": "mine", **values})
 
 
 def test_every_fact_has_one_unit() -> None:

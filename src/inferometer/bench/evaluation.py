@@ -67,7 +67,7 @@ def _row(result: ShapeResult) -> dict[str, Any]:
 def _fast_row(result: ShapeResult) -> dict[str, Any]:
     cold, warm = result.timing("cold"), result.timing("warm")
     versus = next((each for each in result.versus if each.mode == "cold"), None)
-    bound = result.bound if result.bound is not None and result.bound.binding != "launch" else None
+    bound = result.bound
     return {
         "operator": result.operator,
         "contender": result.contender,

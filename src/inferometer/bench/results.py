@@ -78,12 +78,17 @@ class Attribution(_Part, frozen=True, kw_only=True):
 
 
 class Bound(_Part, frozen=True, kw_only=True):
-    """The least time that a device allows; modelled. `binding` names the bound that holds."""
+    """The least time that a device allows; modelled. `binding` names the bound that holds.
+
+    `launch_ns`: what a launch that does nothing takes on the device, as far as is known: a reference, in no bound. Of
+    older files, whose bounds had it, `binding` may be `launch`: then no bound of work or bytes is known.
+    """
 
     device: str
     bound_ns: float
     binding: str
     warm_ns: float | None = None
+    launch_ns: float | None = None
 
 
 class ShapeResult(_Part, frozen=True, kw_only=True):

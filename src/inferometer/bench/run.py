@@ -96,7 +96,13 @@ def _bounded(result: ShapeResult, device: Device | None) -> ShapeResult:
     found = bounds_of(require_operator(result.operator).work(**result.args), device)
     if found.bound_ns is None:
         return result
-    bound = Bound(device=device.name, bound_ns=found.bound_ns, binding=found.binding, warm_ns=found.memory_warm_ns)
+    bound = Bound(
+        device=device.name,
+        bound_ns=found.bound_ns,
+        binding=found.binding,
+        warm_ns=found.memory_warm_ns,
+        launch_ns=None if device.launch is None else float(device.launch.value),
+    )
     return msgspec.structs.replace(result, bound=bound)
 
 

@@ -17,7 +17,7 @@ from inferometer.commands.options.pages import (
     warn_left_out,
     write_page,
 )
-from inferometer.commands.options.selection import hardware_option
+from inferometer.commands.options.selection import Number, hardware_option
 
 if TYPE_CHECKING:
     from inferometer.analyses.operators.leaderboard import Leaderboard
@@ -37,7 +37,7 @@ _MOST_BYTES = 512_000_000  # of all files: 100,000 results are some 90 MB
     help="Rank the kernels of RESULTS, or write one page about the operator catalogue.\n\n"
     "RESULTS are files of `inferometer bench -o`. Kernels are ranked, for each device apart: right before wrong, "
     "then by the importance-weighted score, or by speedup where no bound is known. Of two files the differences are "
-    "shown too, shape by shape. With -o the ranking is a page as well.\n\n"
+    "shown too, by operator and shape by shape, over a base that both timed. With -o the ranking is a page as well.\n\n"
     "Without RESULTS the page has the catalogue's operators by importance, what H20, XPU-A and each --hardware allow, "
     "S of the deployed kernels next to the published figures, and rooflines. With --json and without -o, only the data "
     "are printed and no page is made. A page is HTML that needs no network, at most 8 MB; in .md, Markdown.",
@@ -48,7 +48,9 @@ _MOST_BYTES = 512_000_000  # of all files: 100,000 results are some 90 MB
     "The page to make; - is standard output.  [default, without RESULTS: leaderboard.html]"))  # fmt: skip
 @click.option("--base", metavar="NAME", help="With RESULTS: the candidate that speedups are over.")
 @click.option("--check", is_flag=True, help=(
-    "With two RESULTS: exit with 1 where a shape became wrong or slower beyond noise, for CI."))  # fmt: skip
+    "With two RESULTS: exit with 1 where a shape became wrong, or shapes or operators slower, for CI."))  # fmt: skip
+@click.option("--smallest-effect", type=Number(0, 100, min_open=True), metavar="PERCENT", help=(
+    "With two RESULTS: changes of time below this don't count.  [default: 3]"))  # fmt: skip
 @hardware_option("Without RESULTS: one more device: 'H100 SXM'. Repeatable.", multiple=True)
 @click.option("--to", type=click.Choice(("html", "markdown")), help="The form of the page.  [default: as OUT ends]")
 @click.option("--title", metavar="TEXT", help="The page's heading.")
@@ -59,13 +61,14 @@ def run(
     output: str | None,
     base: str | None,
     check: bool,
+    smallest_effect: float | None,
     hardware: tuple[str, ...],
     to: str | None,
     title: str | None,
     force: bool,
     out: Output,
 ) -> int:
-    _check_options(results, base, hardware, check=check, out=out)
+    _check_options(results, base, hardware, check=check, smallest=smallest_effect, out=out)
     has_page = not (out.form == "json" and output is None and to is None)
     if results:
         has_page = output is not None or to is not None
@@ -74,7 +77,7 @@ def run(
     if page is not None:
         check_output(place, form, force=force, out=out)
     if results:
-        return _rank(results, base, page, check=check, out=out)
+        return _rank(results, base, page, check=check, smallest=smallest_effect, out=out)
     _describe_catalogue(hardware, page, out)
     return 0
 
@@ -95,7 +98,13 @@ class _Page:
 
 
 def _check_options(
-    results: tuple[str, ...], base: str | None, names: tuple[str, ...], *, check: bool, out: Output
+    results: tuple[str, ...],
+    base: str | None,
+    names: tuple[str, ...],
+    *,
+    check: bool,
+    smallest: float | None,
+    out: Output,
 ) -> None:
     if results and names:
         raise click.UsageError("--hardware goes without RESULTS: these name the device that they ran on.")
@@ -105,18 +114,26 @@ def _check_options(
         raise click.UsageError("--base goes with RESULTS.")
     if check and len(results) != _TWO:
         raise click.UsageError(f"--check wants two RESULTS, base and candidate; found {len(results)}.")
+    if smallest is not None and len(results) != _TWO:
+        found = f"found {len(results)}"
+        raise click.UsageError(f"--smallest-effect wants two RESULTS, base and candidate; {found}.")
     if len(results) > _MOST_FILES:
         raise click.UsageError(f"at most {_MOST_FILES} RESULTS at a time, found {len(results)}.")
 
 
-def _rank(paths: Sequence[str], base: str | None, page: _Page | None, *, check: bool, out: Output) -> int:
+def _rank(
+    paths: Sequence[str], base: str | None, page: _Page | None, *, check: bool, smallest: float | None, out: Output
+) -> int:
+    from inferometer.bench.ranking.changes import SMALLEST
     from inferometer.bench.ranking.ranking import rank_runs
 
-    ranking = rank_runs(_read(paths), base=base)
+    ranking = rank_runs(_read(paths), base=base, smallest=SMALLEST if smallest is None else smallest / 100)
     left_out: tuple[str, ...] = ()
     if page is not None:
         files = map(_name, paths)
-        text, left_out = _render_ranking(ranking, page, page.command(*files, *(("--base", base) if base else ())))
+        words = [*(("--base", base) if base else ())]
+        words += [] if smallest is None else ["--smallest-effect", f"{smallest:g}"]
+        text, left_out = _render_ranking(ranking, page, page.command(*files, *words))
         page.write(text)
     if out.form == "json":
         about = {} if page is None else {"page": describe_page(page.place, page.form, left_out)}

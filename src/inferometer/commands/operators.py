@@ -16,8 +16,8 @@ _DEFAULT = "XPU-A"
 @command(
     "operators",
     help="Operators that cost time in production: importance, shapes, and how fast a device allows them to be.\n\n"
-    "With NAME, every published shape of one operator with each bound (launch, dependency, matrix, vector, special, "
-    "memory), which of them binds, and S where a deployed kernel was timed.",
+    "With NAME, every published shape of one operator with each bound (dependency, matrix, vector, special, memory), "
+    "which of them binds, and S where a deployed kernel was timed.",
     example="inferometer operators rms_norm --hardware 'H100 SXM'",
 )
 @click.argument("name", required=False)

@@ -73,7 +73,9 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         link: To other devices (NVLink, xGMI), all links together, per direction.
         pcie: To the host, per direction.
         power: What it may draw: TDP, TGP or TBP.
-        launch: The least time of a launch that does nothing, from the end of the one before to its own end.
+        launch: What a launch that does nothing takes, from the end of the one before to its own end: as measured, or at
+            most. A reference and no bound: another launch path may be quicker.
+        unknown: Why a value isn't given, by the name that `facts` has for it.
         notes: What the values don't tell.
     """
 
@@ -96,6 +98,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     pcie: Quantity | None = None
     power: Quantity | None = None
     launch: Quantity | None = None
+    unknown: dict[str, str] = {}
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -103,6 +106,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise ValueError("name: expected text, found none")
         for fact, quantity in self.quantities():
             _check(fact, quantity)
+        for fact, reason in self.unknown.items():
+            _check_unknown(self, fact, reason)
 
     def quantities(self) -> Iterator[tuple[str, Quantity]]:
         """Every value that is known, under `matrix.bf16` or `memory`, peaks first."""
@@ -132,6 +137,16 @@ def unit_of(fact: str) -> str:
 def _limits(fact: str) -> tuple[str, float, float]:
     group, _, dtype = fact.partition(".")
     return _SINGLE[group] if not dtype else _OPERATIONS if dtype.startswith("int") else _RATES
+
+
+def _check_unknown(device: Device, fact: str, reason: str) -> None:
+    """Refuse a reason without words, of no value that a device can have, or of one that is given."""
+    if fact not in facts():
+        raise ValueError(f'unknown: expected names such as "launch" or "matrix.fp8", found "{fact}"')
+    if not reason.strip():
+        raise ValueError(f"unknown.{fact}: expected why the value isn't given, found no text")
+    if device.quantity(fact) is not None:
+        raise ValueError(f"unknown.{fact}: expected no value where a reason says why there is none, found one")
 
 
 def _check(fact: str, quantity: Quantity) -> None:

@@ -3,10 +3,9 @@
 Plain integers, no torch. A multiply and an add are two FLOPs; anything else that gives a number is one.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, prod
+from math import ceil
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,16 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Tile:
+    """What instructions multiply at once: cells of M x N, so many `cells` side by side, K deep."""
+
+    M: int = 1
+    N: int = 1
+    K: int = 1
+    cells: int = 1
+
+
+@dataclass(frozen=True)
 class Product:
     """Products of matrices, rows M by columns N over a depth K, any number of them: `flops` exactly.
 
@@ -36,14 +45,19 @@ class Product:
     N: int | None = None
     K: int | None = None
 
-    def padded(self, tile: Mapping[str, int]) -> int:
-        """FLOPs with every given size rounded up to a multiple of `tile` (`M`, `N`, `K`)."""
-        sizes = {"M": self.M, "N": self.N, "K": self.K}
-        grown = prod(
-            (Fraction(ceil(size / tile[side]) * tile[side], size) for side, size in sizes.items() if size),
-            start=Fraction(self.flops),
-        )
-        return ceil(grown)
+    def padded(self, tile: Tile) -> int:
+        """FLOPs with every given size rounded up; where both sides are given, to whole instructions."""
+        rows, columns, depth = _steps(self.M, tile.M), _steps(self.N, tile.N), _steps(self.K, tile.K)
+        area = rows * columns * (self.M or 1) * (self.N or 1)
+        if self.M and self.N:
+            least = tile.M * tile.N * tile.cells
+            area = Fraction(ceil(area / least) * least)
+        return ceil(self.flops * depth * area / ((self.M or 1) * (self.N or 1)))
+
+
+def _steps(size: int | None, step: int) -> Fraction:
+    """How many times a size is larger when it is rounded up to whole steps; 1 of one that isn't given."""
+    return Fraction(ceil(size / step) * step, size) if size else Fraction(1)
 
 
 @dataclass(frozen=True)

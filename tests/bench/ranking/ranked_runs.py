@@ -51,6 +51,7 @@ def result(
     speedup: float | None = None,
     half: float = 0.005,
     own: float | None = None,
+    launch_ns: float | None = None,
     **more: Any,
 ) -> ShapeResult:
     """A shape; `ns` None: it wasn't timed."""
@@ -64,7 +65,9 @@ def result(
         failure=wrong,
         timings=() if ns is None or wrong else (timing(ns, half=half),),
         versus=() if speedup is None else (versus(speedup),),
-        bound=None if bound_ns is None else Bound(device="H200 SXM", bound_ns=bound_ns, binding=binding),
+        bound=None
+        if bound_ns is None
+        else Bound(device="H200 SXM", bound_ns=bound_ns, binding=binding, launch_ns=launch_ns),
         attribution=None if own is None else Attribution(own=own, by_name={"k": 1.0}, of="device"),
         **more,
     )

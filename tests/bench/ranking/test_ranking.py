@@ -47,11 +47,14 @@ def test_overlapping_intervals_are_a_tie_and_the_next_rank_is_left_out() -> None
     assert sections_of(found)[0].frame["rank"].to_list() == ["1", "2=", "2=", "4"]
 
 
-def test_a_wrong_shape_that_costs_no_score_still_stands_behind_and_is_no_tie() -> None:
+def test_a_wrong_shape_stands_behind_also_where_no_s_is_lost() -> None:
+    """An older file, whose bound was a launch: the shape has no S, right or wrong."""
     launch: dict[str, Any] = {"operator": "fused_qkv_rope", "bound_ns": 2_000.0, "binding": "launch"}
     wrong = [result("a wrong one", 0), result("a wrong one", 0, wrong="late", **launch)]
     found = rank(run_of(*wrong, result("b", 0), result("b", 0, 3_000, **launch)))
     assert order(found.devices[0]) == [("b", 1, False), ("a wrong one", 2, False)]
+    older = "1 shape with what a launch takes in place of a bound, as older versions had it: these have no S."
+    assert older in remarks(found)
 
 
 def test_a_tie_is_with_the_first_of_the_rank_so_that_chains_end() -> None:
@@ -140,11 +143,12 @@ def test_of_equal_dates_the_file_named_last_stands_and_untimed_runs_yield() -> N
 
 
 def test_a_shape_that_failed_has_the_bound_of_the_others() -> None:
-    launch: dict[str, Any] = {"bound_ns": 2_000.0, "binding": "launch"}
-    good = [result("good", 0, 10_000), result("good", 1, 3_000, **launch)]
+    good = [result("good", 0, 10_000), result("good", 1, 3_000, bound_ns=1_500.0, launch_ns=2_000.0)]
     bad = [result("bad", 0, 10_000), result("bad", 1, wrong="x", bound_ns=None)]
     found = rank(run_of(*good, *bad))
-    assert [each.score.launch_bound.shapes for each in found.devices[0].contenders] == [1, 1]
+    assert [each.score.below_launch for each in found.devices[0].contenders] == [1, 1]
+    notes = sections_of(found)[0].notes
+    assert "Below launch: the bound is below what a launch takes; these shapes count as all others do." in notes
 
 
 def test_time_in_kernels_of_others_makes_a_library_weighed_by_time() -> None:
@@ -186,11 +190,11 @@ def test_a_run_on_a_cpu_says_functional_only_in_place_of_numbers() -> None:
         assert number not in text
 
 
-def test_launch_bound_shapes_say_so_in_place_of_s() -> None:
+def test_shapes_of_older_files_with_a_launch_for_a_bound_say_so_in_place_of_s() -> None:
     found = rank(run_of(result("mine", 0, 3_000, bound_ns=2_000.0, binding="launch"), result("mine", 1, 10_000)))
     text = render_terminal(found, is_terminal=False)
     (row,) = (line for line in text.splitlines() if line.startswith("rms_norm 0:"))
-    assert "n/a (launch-bound)" in row
+    assert "no bound (older file)" in row
     assert "3.000 μs" in row
 
 

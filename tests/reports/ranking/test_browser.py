@@ -47,7 +47,7 @@ def test_a_tab_shows_the_other_device_and_an_operator_unfolds(tab: Tab, page: Pa
     fold = "document.querySelector('#shapes .unfolds')"
     tab.run(f"{fold}.querySelector('summary').click()")
     tab.wait(f"{fold}.querySelector('table').checkVisibility({{contentVisibilityAuto: true}})")
-    assert "n/a (launch-bound)" in tab.run(f"{fold}.querySelector('tr.row').textContent")
+    assert "no bound (older file)" in tab.run(f"{fold}.querySelector('tr.row').textContent")
 
 
 def test_the_chart_draws_a_bar_for_each_contender_and_operator_with_an_s(tab: Tab, page: Path) -> None:

@@ -1,7 +1,8 @@
 """Every published shape of an operator with its bounds on a device: one row per shape, and what is odd about it.
 
 Times of deployed kernels were published for one device only; on another there is nothing to divide a bound by, and S is
-null. Where the launch binds, S would measure launches and is null too, with the flag `launch_bound`.
+null. What a launch takes is no bound: a shape whose bound is below it has its S all the same, and the flag
+`below_launch`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from inferometer.operators.shapes import Shape
 from inferometer.operators.work import Work
 
 FLAGS: Mapping[str, str] = {
-    "launch_bound": "the launch takes longest of all bounds: S is not given",
+    "below_launch": "the bound is below what a launch takes, as far as is known: the time may be mostly the launch",
     "fits_l2": "all that it moves fits into the L2 cache: warm, it may be quicker than from memory",
     "above_deployed": "the bound is above the deployed kernel's time: sizes, peaks or cache state aren't as assumed",
     "above_traced": "the bound is above the mean of the traced calls: another shape ran",
@@ -52,15 +53,10 @@ class BoundShape:
     carried: tuple[str, ...] = ()
 
     @property
-    def is_launch_bound(self) -> bool:
-        """Whether the launch binds."""
-        return self.bounds.binding == "launch"
-
-    @property
     def sol_fraction(self) -> float | None:
-        """Bound over deployed time; None where the launch binds or no time is known."""
+        """Bound over deployed time; None where one of them isn't known."""
         bound = self.bounds.bound_ns
-        return None if self.is_launch_bound or bound is None or not self.deployed_ns else bound / self.deployed_ns
+        return None if bound is None or not self.deployed_ns else bound / self.deployed_ns
 
     @property
     def published_fraction(self) -> float | None:
@@ -78,7 +74,7 @@ class BoundShape:
         """Keys of `FLAGS`, ours first."""
         bound, traced = self.bounds.bound_ns, self.shape.traced.mean_ns
         own = {
-            "launch_bound": self.is_launch_bound,
+            "below_launch": self.bounds.is_below_launch,
             "fits_l2": self.bounds.memory_warm_ns is not None,
             "above_deployed": bound is not None and self.deployed_ns is not None and bound > self.deployed_ns,
             "above_traced": bound is not None
@@ -113,6 +109,7 @@ class BoundShape:
             },
             "bound_ns": self.bounds.bound_ns,
             "binding": self.bounds.binding,
+            "launch_ns": None if self.bounds.launch is None else self.bounds.launch.value,
             "sources": dict(self.bounds.sources),
             "deployed_ns": self.deployed_ns,
             "sol_fraction": self.sol_fraction,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import msgspec
 import polars as pl
 
 from inferometer.analyses.operators.bounds import BoundShape, bound_shapes
@@ -28,7 +29,7 @@ _LIST = {
     "shapes": pl.Int64,
     "regime": pl.String,
     "arithmetic_intensity": pl.Float64,
-    "launch_bound": pl.Int64,
+    "below_launch": pl.Int64,
     "binding": pl.String,
     "sol_fraction": pl.Float64,
 }
@@ -79,16 +80,15 @@ class Catalogued:
         return upper_median(known) if known else None
 
     @property
-    def launch_bound(self) -> int:
-        """Shapes that the launch binds."""
-        return sum(shape.is_launch_bound for shape in self.shapes)
+    def below_launch(self) -> int | None:
+        """Shapes whose bound is below what a launch takes; None where that isn't known of the device."""
+        known = [shape.bounds for shape in self.shapes if shape.bounds.launch is not None]
+        return sum(bounds.is_below_launch for bounds in known) if known else None
 
     def binding(self) -> str | None:
-        """What binds most of the shapes that the launch doesn't bind; None without shapes."""
-        if not self.shapes:
-            return None
-        found = Counter(shape.bounds.binding for shape in self.shapes if not shape.is_launch_bound)
-        return found.most_common(1)[0][0] if found else "launch"
+        """What binds most of the shapes; None without shapes."""
+        found = Counter(shape.bounds.binding for shape in self.shapes)
+        return found.most_common(1)[0][0] if found else None
 
     def as_json(self) -> dict[str, Any]:
         known = self.operator.catalogue()
@@ -107,7 +107,7 @@ class Catalogued:
             "arithmetic_intensity": median_intensity(self.operator),
             "sol_fraction": self.sol_fraction,
             "published_s": self.published_fraction,
-            "launch_bound_shapes": self.launch_bound,
+            "shapes_below_launch": self.below_launch,
             "shapes": [shape.as_json() for shape in self.shapes],
         }
 
@@ -127,7 +127,7 @@ class OperatorList(Result):
         return pl.DataFrame([self._row(each) for each in self.operators], schema=_LIST)
 
     def as_json(self) -> dict[str, Any]:
-        return {"device": self.device.name, "operators": [each.as_json() for each in self.operators]}
+        return {**_device_as_json(self.device), "operators": [each.as_json() for each in self.operators]}
 
     def _row(self, each: Catalogued) -> dict[str, Any]:
         known = each.operator.catalogue()
@@ -138,7 +138,7 @@ class OperatorList(Result):
             "shapes": len(each.shapes),
             "regime": regime_of(each.operator),
             "arithmetic_intensity": median_intensity(each.operator),
-            "launch_bound": each.launch_bound,
+            "below_launch": each.below_launch,
             "binding": each.binding(),
             "sol_fraction": each.published_fraction if self.published else each.sol_fraction,
         }
@@ -161,7 +161,7 @@ class OperatorSheet(Result):
         return pl.DataFrame(self._own_rows(), schema=_OWN)
 
     def as_json(self) -> dict[str, Any]:
-        return {"device": self.device.name, "operators": [self.found.as_json()]}
+        return {**_device_as_json(self.device), "operators": [self.found.as_json()]}
 
     def _own_rows(self) -> list[dict[str, Any]]:
         return [
@@ -210,6 +210,12 @@ def describe_operator(
 ) -> OperatorSheet:
     """One of `operators`, whose importance is its share of all of theirs."""
     return OperatorSheet(device, next(iter(_catalogued([operator], operators, device))), Losses(ALL_TABLES), published)
+
+
+def _device_as_json(device: Device) -> dict[str, Any]:
+    """Its name, and what a launch takes on it: the figure with its source, or why there is none."""
+    launch = None if device.launch is None else msgspec.to_builtins(device.launch)
+    return {"device": device.name, "launch": launch, "no_launch": device.unknown.get("launch")}
 
 
 def _catalogued(chosen: Sequence[Operator], every: Sequence[Operator], device: Device) -> Sequence[Catalogued]:

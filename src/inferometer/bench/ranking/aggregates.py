@@ -4,15 +4,16 @@
 """
 
 import math
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from inferometer.analyses.operators.published import upper_median
 from inferometer.bench.ranking.shape_figures import (
     Figure,
+    bound_of,
     each_end,
+    has_launch_as_bound,
     has_time,
-    is_launch_bound,
     sol_fraction,
     summed_times,
 )
@@ -39,7 +40,7 @@ def over_right(results: Sequence[ShapeResult]) -> Aggregates:
     if not fractions:
         return Aggregates()
     return Aggregates(
-        each_end(fractions, upper_median),
+        each_end(fractions, statistics.median),
         each_end(fractions, geometric_mean),
         each_end(fractions, _mean),
         time_weighted(results),
@@ -47,12 +48,12 @@ def over_right(results: Sequence[ShapeResult]) -> Aggregates:
 
 
 def strict(results: Sequence[ShapeResult]) -> Aggregates:
-    """With 0 for each shape that is wrong or has no time, unless the launch is known to bind it."""
-    failed = sum(not is_launch_bound(each) and not (each.is_right and has_time(each)) for each in results)
+    """With 0 for each shape that is wrong or has no time; shapes of older files that can have no S are left out."""
+    failed = sum(not has_launch_as_bound(each) and not (each.is_right and has_time(each)) for each in results)
     fractions = [*_fractions(results), *([Figure(0.0, 0.0, 0.0)] * failed)]
     if not fractions:
         return Aggregates()
-    return Aggregates(median=each_end(fractions, upper_median), mean=each_end(fractions, _mean))
+    return Aggregates(median=each_end(fractions, statistics.median), mean=each_end(fractions, _mean))
 
 
 def time_weighted(results: Sequence[ShapeResult]) -> Figure | None:
@@ -60,7 +61,7 @@ def time_weighted(results: Sequence[ShapeResult]) -> Figure | None:
     counted = [each for each in results if sol_fraction(each) is not None]
     if not counted:
         return None
-    bounds = sum(each.bound.bound_ns for each in counted if each.bound is not None)
+    bounds = sum(bound.bound_ns for each in counted if (bound := bound_of(each)) is not None)
     times = summed_times(counted)
     return Figure(bounds / times.value, bounds / times.high, bounds / times.low)
 

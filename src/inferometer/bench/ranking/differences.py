@@ -1,46 +1,46 @@
-"""Two runs side by side: what was different about them, then every shape that both have.
+"""Two runs side by side: what was different about them, then every shape that both have, every operator, the whole.
 
-The runs are not paired: each was timed by itself, so what changed between them (clocks, other load, versions) is in the
-ratio, and in no interval. Only candidates timed in turns in one process are paired, in `Versus`. Warm times count only
-where neither run has cold ones.
+Times of a candidate are compared by those of a base that was timed in turns with it in both runs, see `pairs.py`; which
+changes are real is judged over all shapes together, see `changes.py`. Warm times count only where neither run has cold
+ones.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from inferometer.analyses.result import Result
+from inferometer.bench.ranking.changes import SMALLEST, Estimates, judge_changes
+from inferometer.bench.ranking.pairs import By, Paired, TimedPair, numbered, pair_changes
 from inferometer.bench.ranking.run_facts import Change, find_changes
 from inferometer.bench.ranking.shape_figures import Figure, key_of
 from inferometer.bench.ranking.standing import NamedRun
-from inferometer.bench.results import Run, ShapeResult, Timing, Verdict
+from inferometer.bench.results import Mode, Run, ShapeResult, Verdict
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
-
-SAME = 1.02
-"""A ratio between 1 / SAME and SAME is the same: a convention, as intervals of runs that aren't paired hold nothing of
-what changed from one to the other, such as clocks and temperature."""
 
 Became = Literal["right", "wrong"]
 _SCHEMA = {
     **dict.fromkeys(("operator", "shape", "contender", "became", "verdict"), pl.String),
     **dict.fromkeys(("speedup", "low", "high"), pl.Float64),
     "mode": pl.String,
-    **dict.fromkeys(("base_ns", "candidate_ns"), pl.Float64),
+    **dict.fromkeys(("base_ns", "candidate_ns", "ratio"), pl.Float64),
     "why": pl.String,
 }
 
 
 @dataclass(frozen=True)
 class ShapeDifference:
-    """One shape in both runs. `speedup` is base over candidate: above 1, the candidate is faster.
+    """One shape in both runs. `speedup` is base over candidate without drift: above 1, the candidate is faster.
 
-    `speedup` and `verdict` are None where the times may not be compared; `why` says why.
+    `speedup` and `verdict` are None where the times may not be compared; `why` says why. `ratio`: of the times as they
+    are.
     """
 
     base: ShapeResult
@@ -48,6 +48,7 @@ class ShapeDifference:
     mode: str | None = None
     base_ns: float | None = None
     candidate_ns: float | None = None
+    ratio: float | None = None
     speedup: Figure | None = None
     verdict: Verdict | None = None
     why: str | None = None
@@ -74,6 +75,7 @@ class ShapeDifference:
             "mode": self.mode,
             "base_ns": self.base_ns,
             "candidate_ns": self.candidate_ns,
+            "ratio": self.ratio,
             "why": self.why,
         }
 
@@ -91,6 +93,7 @@ class ShapeDifference:
             "mode": self.mode,
             "base_ns": self.base_ns,
             "candidate_ns": self.candidate_ns,
+            "ratio": self.ratio,
             "speedup": None if self.speedup is None else msgspec.to_builtins(self.speedup),
             "verdict": self.verdict,
             "why": self.why,
@@ -98,10 +101,42 @@ class ShapeDifference:
 
 
 @dataclass(frozen=True)
+class LevelChange:
+    """Of one operator of a candidate, or of all its shapes together: `operator` None. `shapes`: how many are in it."""
+
+    candidate: str
+    operator: str | None
+    shapes: int
+    speedup: Figure
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What is known of the drift between the runs for one candidate.
+
+    `base`: the kernel that was timed in turns with it in both; None: none was, and `why` says why. `by`: whether each
+    shape's own times of the base are taken, or the median of all. `base_change`: candidate's over base's time of that
+    kernel, median over `base_shapes`. `common`: without such a kernel, the median of all shapes' changes that was taken
+    for drift; None: none was.
+    """
+
+    candidate: str
+    base: str | None
+    why: str | None
+    by: By | None
+    base_change: float | None
+    base_shapes: int
+    common: float | None
+
+
+@dataclass(frozen=True)
 class Differences(Result):
     """Two runs. `incomparable`: why no times are compared, None where they are.
 
-    `unpaired`: candidates that stand in one run alone. `only_base`, `only_candidate`: shapes of the others that do.
+    `drifts` and `wholes`: one per candidate whose times were compared; `operators`: one per operator of these.
+    `smallest`: the smallest effect that counts. `unpaired`: candidates that stand in one run alone. `only_base`,
+    `only_candidate`: shapes of the others that do.
     """
 
     view: ClassVar[str] = "ranking.differences"
@@ -114,6 +149,10 @@ class Differences(Result):
     only_candidate: int
     incomparable: str | None
     losses: Losses
+    drifts: tuple[Drift, ...] = ()
+    operators: tuple[LevelChange, ...] = ()
+    wholes: tuple[LevelChange, ...] = ()
+    smallest: float = SMALLEST
 
     @property
     def verdicts(self) -> Counter[str]:
@@ -134,10 +173,14 @@ class Differences(Result):
 
     @property
     def regressed(self) -> bool:
-        """Whether a shape became wrong or slower; or nothing tells: no shape in both, or times not comparable."""
+        """Whether a shape became wrong, or a shape, operator or candidate slower; or nothing tells.
+
+        Nothing tells where no shape is in both runs, or their times may not be compared.
+        """
         if not self.shapes or (self.incomparable is not None and not self.is_functional):
             return True
-        return any(each.became == "wrong" or each.verdict == "slower" for each in self.shapes)
+        verdicts = [each.verdict for each in (*self.operators, *self.wholes)] + [each.verdict for each in self.shapes]
+        return "slower" in verdicts or any(each.became == "wrong" for each in self.shapes)
 
     def to_polars(self) -> pl.DataFrame:
         """One row per shape that both runs have."""
@@ -151,6 +194,10 @@ class Differences(Result):
             "regressed": self.regressed,
             "verdicts": dict(self.verdicts),
             "speedup": self.speedup,
+            "smallest_effect": self.smallest,
+            "drift": msgspec.to_builtins(self.drifts),
+            "candidates": msgspec.to_builtins(self.wholes),
+            "operators": msgspec.to_builtins(self.operators),
             "changes": msgspec.to_builtins(self.changes),
             "unpaired": list(self.unpaired),
             "only_base": self.only_base,
@@ -159,8 +206,14 @@ class Differences(Result):
         }
 
 
-def find_differences(base: NamedRun, candidate: NamedRun) -> Differences:
-    """Candidates of one name are compared with each other; or the only one of each run, whatever their names."""
+def find_differences(base: NamedRun, candidate: NamedRun, *, smallest: float = SMALLEST) -> Differences:
+    """Candidates of one name are compared with each other; or the only one of each run, whatever their names.
+
+    Args:
+        base: The run before, with the name of its file.
+        candidate: The run after.
+        smallest: The smallest effect that counts, as a share of the time.
+    """
     before, after = base[1], candidate[1]
     pairs, unpaired = _pairs(before, after)
     incomparable = _incomparable(before, after)
@@ -172,7 +225,7 @@ def find_differences(base: NamedRun, candidate: NamedRun) -> Differences:
         shapes += [_difference(each, other[key], incomparable) for key, each in own.items() if key in other]
         only_base += len(own.keys() - other.keys())
         only_candidate += len(other.keys() - own.keys())
-    return Differences(
+    found = Differences(
         base,
         candidate,
         tuple(find_changes(before, after)),
@@ -182,7 +235,9 @@ def find_differences(base: NamedRun, candidate: NamedRun) -> Differences:
         only_candidate,
         incomparable,
         Losses(ALL_TABLES),
+        smallest=smallest,
     )
+    return _judged(found, before, after)
 
 
 def _pairs(before: Run, after: Run) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
@@ -205,51 +260,98 @@ def _incomparable(before: Run, after: Run) -> str | None:
 
 
 def _difference(base: ShapeResult, candidate: ShapeResult, incomparable: str | None) -> ShapeDifference:
+    """What is known before times are judged: without a verdict, and `why` where there will be none."""
     if incomparable is not None:
         return ShapeDifference(base, candidate, why=incomparable)
     if not (base.is_right and candidate.is_right):
         return ShapeDifference(base, candidate, why="only times of right answers are compared")
-    found = next(_timings(base, candidate), None)
+    found = next(_timed(base, candidate), None)
     if found is None:
         return ShapeDifference(base, candidate, why="not timed alike in both")
-    before, after = found
-    times = (before.mode, before.median_ns, after.median_ns)
-    if before.timer != after.timer:
-        return ShapeDifference(base, candidate, *times, why=f"timed by {before.timer}, then by {after.timer}")
-    speedup = ratio_of(before, after)
-    return ShapeDifference(base, candidate, *times, speedup, _verdict(speedup))
+    times = (found.mode, found.before.median_ns, found.after.median_ns, found.ratio)
+    if found.before.timer != found.after.timer:
+        why = f"timed by {found.before.timer}, then by {found.after.timer}"
+        return ShapeDifference(base, candidate, *times, why=why)
+    return ShapeDifference(base, candidate, *times)
 
 
-def _timings(base: ShapeResult, candidate: ShapeResult) -> Iterator[tuple[Timing, Timing]]:
+def _timed(base: ShapeResult, candidate: ShapeResult) -> Iterator[TimedPair]:
     """Of both, cold ones first."""
-    for mode in ("cold", "warm"):
+    modes: tuple[Mode, ...] = ("cold", "warm")
+    for mode in modes:
         before, after = base.timing(mode), candidate.timing(mode)
         if before is not None and after is not None:
-            yield before, after
+            yield TimedPair(base, candidate, mode, before, after)
 
 
-def ratio_of(base: Timing, candidate: Timing) -> Figure:
-    """Base over candidate of two medians that aren't paired.
+def _judged(found: Differences, before: Run, after: Run) -> Differences:
+    """With a verdict for what can be compared, and what is known of drift."""
+    by_candidate: dict[str, list[int]] = {}
+    for place, each in enumerate(found.shapes):
+        if each.ratio is not None and each.why is None:
+            by_candidate.setdefault(each.candidate.contender, []).append(place)
+    pairs = {name: [_pair(found.shapes[place]) for place in places] for name, places in by_candidate.items()}
+    paired = {name: pair_changes(own, before, after, smallest=found.smallest) for name, own in pairs.items()}
+    bases = {each.base for each in paired.values() if each.base is not None and each.base in paired}
+    shapes = [_as_base(each) if _is_of(each, bases) else each for each in found.shapes]
+    judged = {name: each for name, each in paired.items() if name not in bases}
+    found = replace(found, shapes=tuple(shapes))
+    return _with_verdicts(found, judged, by_candidate) if judged else found
 
-    Their intervals' halves are independent, so they add up as squares, of logarithms as it is a ratio: the low end is
-    ratio * exp(-sqrt(ln(base / base low)^2 + ln(candidate high / candidate)^2)), the high end likewise.
-    """
-    ratio = base.median_ns / candidate.median_ns
-    slower = math.hypot(_log(base.median_ns, base.low_ns), _log(candidate.high_ns, candidate.median_ns))
-    faster = math.hypot(_log(base.high_ns, base.median_ns), _log(candidate.median_ns, candidate.low_ns))
-    return Figure(ratio, ratio * math.exp(-slower), ratio * math.exp(faster))
+
+def _pair(each: ShapeDifference) -> TimedPair:
+    return next(_timed(each.base, each.candidate))
 
 
-def _log(greater: float, less: float) -> float:
-    return max(0.0, math.log(greater / less))
+def _is_of(each: ShapeDifference, bases: set[str]) -> bool:
+    return each.candidate.contender in bases and each.ratio is not None and each.why is None
 
 
-def _verdict(speedup: Figure) -> Verdict:
-    """Same: the whole interval within SAME. Faster, slower: beyond SAME, and the interval leaves 1 out."""
-    if speedup.low >= 1 / SAME and speedup.high <= SAME:
-        return "same"
-    if speedup.value > SAME and speedup.low > 1:
-        return "faster"
-    if speedup.value < 1 / SAME and speedup.high < 1:
-        return "slower"
-    return "unclear"
+def _as_base(each: ShapeDifference) -> ShapeDifference:
+    return replace(each, why="the base, which others are compared by")
+
+
+def _with_verdicts(found: Differences, paired: dict[str, Paired], by_candidate: dict[str, list[int]]) -> Differences:
+    places = [place for name in paired for place in by_candidate[name]]
+    names = [(name, found.shapes[place].base.operator) for name in paired for place in by_candidate[name]]
+    own, operator = list(dict.fromkeys(names)), numbered(names)
+    spreads = [each.base_spread for each in paired.values() if each.base_spread is not None]
+    result = judge_changes(
+        np.concatenate([each.change for each in paired.values()]),
+        np.concatenate([each.error for each in paired.values()]),
+        operator,
+        numbered([name for name, _ in own]),
+        smallest=found.smallest,
+        base_spread=max(spreads, default=None),
+    )
+    shapes, counts = list(found.shapes), Counter(names)
+    for place, speedup, verdict in zip(places, _speedups(result.shapes), result.shapes.verdicts, strict=True):
+        shapes[place] = replace(shapes[place], speedup=speedup, verdict=verdict)
+    whole = [(name, None) for name in paired]
+    sizes = [counts[each] for each in own], [len(by_candidate[name]) for name in paired]
+    return replace(
+        found,
+        shapes=tuple(shapes),
+        drifts=tuple(_drift(name, each) for name, each in paired.items()),
+        operators=tuple(_changes(own, sizes[0], result.operators)),
+        wholes=tuple(_changes(whole, sizes[1], result.candidates)),
+    )
+
+
+def _changes(
+    names: Sequence[tuple[str, str | None]], shapes: Sequence[int], estimates: Estimates
+) -> Iterator[LevelChange]:
+    rows = zip(names, shapes, _speedups(estimates), estimates.verdicts, strict=True)
+    return (LevelChange(name, operator, count, speedup, verdict) for (name, operator), count, speedup, verdict in rows)
+
+
+def _speedups(estimates: Estimates) -> list[Figure]:
+    low, high = estimates.interval()
+    rows = zip(estimates.change, high, low, strict=True)
+    return [Figure(*(math.exp(-float(value)) for value in row)) for row in rows]
+
+
+def _drift(name: str, paired: Paired) -> Drift:
+    of_base = None if paired.base_change is None else math.exp(paired.base_change)
+    common = None if paired.common is None else math.exp(paired.common)
+    return Drift(name, paired.base, paired.why, paired.by, of_base, paired.base_shapes, common)

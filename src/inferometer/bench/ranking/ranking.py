@@ -15,6 +15,7 @@ import msgspec
 import polars as pl
 
 from inferometer.analyses.result import Result
+from inferometer.bench.ranking.changes import SMALLEST
 from inferometer.bench.ranking.differences import Differences, find_differences
 from inferometer.bench.ranking.score import Score, score
 from inferometer.bench.ranking.shape_figures import FUNCTIONAL_ONLY, Figure, key_of, sol_fraction, why_no_fraction
@@ -199,7 +200,7 @@ class Ranking(Result):
         return ((device.device, each) for device in self.devices for each in device.contenders)
 
 
-def rank_runs(runs: Sequence[NamedRun], *, base: str | None = None) -> Ranking:
+def rank_runs(runs: Sequence[NamedRun], *, base: str | None = None, smallest: float = SMALLEST) -> Ranking:
     """The candidates of all runs in order, on each device apart.
 
     A candidate's results of an operator are those of its newest timed run; older ones are listed. Two figures whose
@@ -209,6 +210,7 @@ def rank_runs(runs: Sequence[NamedRun], *, base: str | None = None) -> Ranking:
     Args:
         runs: Each with the name of its file.
         base: The candidate that speedups are over. None: on each device the one that most shapes were timed against.
+        smallest: Of two runs, the smallest change of a time that counts, as a share.
 
     Raises:
         FormatError: A run holds what can't be.
@@ -221,7 +223,7 @@ def rank_runs(runs: Sequence[NamedRun], *, base: str | None = None) -> Ranking:
     if base is not None:
         _require_base(base, groups)
     devices = tuple(_rank(group, base) for group in groups)
-    differences = find_differences(*named) if len(named) == 2 else None
+    differences = find_differences(*named, smallest=smallest) if len(named) == 2 else None
     return Ranking(devices, tuple(named), Losses(ALL_TABLES), differences)
 
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from inferometer.bench.ranking.aggregates import WAYS, Aggregates, geometric_mean, over_right, strict, time_weighted
 from inferometer.bench.ranking.shape_figures import (
     Figure,
+    bound_of,
     each_end,
     has_time,
-    is_launch_bound,
+    is_below_launch,
     sol_fraction,
     speedup_over,
-    summed_times,
     versus,
 )
 from inferometer.bench.results import ShapeResult
@@ -36,28 +36,18 @@ class OperatorScore:
     asked: int
     right: int
     with_fraction: int
-    launch_bound: int
+    below_launch: int
     over_right: Aggregates
     strict: Aggregates
     speedup: Figure | None
 
 
 @dataclass(frozen=True)
-class LaunchBound:
-    """Shapes whose bound is the launch: how many, how many of them right, and the time of one call of each, summed.
-
-    `speedup`: the base's summed time over the candidate's, of those that have both; None where none has.
-    """
-
-    shapes: int
-    right: int
-    summed_ns: float | None
-    speedup: float | None
-
-
-@dataclass(frozen=True)
 class Score:
-    """What `score` defines. Shares are of 1; `fast` is by p as text (`1`, `1.5`, `2`), None without a base."""
+    """What `score` defines. Shares are of 1; `fast` is by p as text (`1`, `1.5`, `2`), None without a base.
+
+    `below_launch`: shapes whose bound is below what a launch takes; they count as all others do.
+    """
 
     asked: int
     right: int
@@ -72,7 +62,7 @@ class Score:
     speedup: Figure | None
     compared: int
     fast: Mapping[str, float] | None
-    launch_bound: LaunchBound
+    below_launch: int
     operators: tuple[OperatorScore, ...] = field(default=())
     functional_only: bool = False
 
@@ -91,24 +81,24 @@ def score(
 ) -> Score:
     """All aggregates of one candidate: no shape that was asked for is left out in silence.
 
-    For a shape i of operator o, with bound b_i, cold median t_i, S_i = b_i / t_i where the shape is right, timed, has a
-    bound, and the launch doesn't bind. Above 1 it is counted in `above_one`, and never clipped. w_o is the published
-    importance; as those of all operators add up to 1.09, weights are normalised: w_o / sum of w over the operators
+    For a shape i of operator o, with bound b_i, cold median t_i, S_i = b_i / t_i where the shape is right, timed and
+    has a bound. Above 1 it is counted in `above_one`, and never clipped. w_o is the published importance; as those of
+    all operators add up to 1.09, weights are normalised: w_o / sum of w over the operators
     that have the figure.
 
-    - over_right.median: sum of w_o * upper median of S_i (of two middles the greater) / sum of w_o
+    - over_right.median: sum of w_o * median of S_i (of two middles their mean) / sum of w_o
     - over_right.geometric_mean: sum of w_o * exp(mean of ln S_i) / sum of w_o
     - over_right.mean: sum of w_o * mean of S_i / sum of w_o
     - over_right.time_weighted: sum of w_o * (sum of b_i / sum of t_i) / sum of w_o
-    - strict.median, strict.mean: the same, where S_i = 0 for a shape that is wrong, or right without a time, unless its
-      bound is known to be the launch. The other two have no strict form: a 0 makes a geometric mean 0 whatever the
-      rest is, and a wrong shape has no time. None where no shape at all has a bound.
+    - strict.median, strict.mean: the same, where S_i = 0 for a shape that is wrong, or right without a time. The other
+      two have no strict form: a 0 makes a geometric mean 0 whatever the rest is, and a wrong shape has no time. None
+      where no shape at all has a bound. Shapes of older files with a launch for a bound are in no figure of S.
     - pooled: sum of b_i / sum of t_i over all shapes with an S, without weights
     - importance_asked: sum of w_o of the operators asked for / sum of w_o of the catalogue
     - importance_covered: sum of w_o of the operators with an S / sum of w_o of the operators asked for
-    - speedup: exp(mean of ln(base time / own time)) of right shapes that have it and that the launch doesn't bind
+    - speedup: exp(mean of ln(base time / own time)) of right shapes that have it
     - fast[p]: shapes that are right, with the verdict "faster" and a speedup above p / shapes asked for
-    - launch_bound: count, sum of t_i, and the sum of base times over the sum of own times, of the shapes left out above
+    - below_launch: shapes whose b_i is below what a launch takes on the device; no figure leaves them out
 
     Each figure's `low` to `high` is from every shape at the slow end of its 95 % interval to every shape at the quick
     end. An operator that the catalogue lacks has no weight, and counts in `pooled`, `speedup`, `fast` alone.
@@ -138,7 +128,7 @@ def score(
         speedup=_mean_speedup(own, base),
         compared=len([*_speedups(own, base)]),
         fast=_fast(own, base),
-        launch_bound=_launch_bound(own, base),
+        below_launch=sum(map(is_below_launch, own)),
         operators=per_operator,
         functional_only=functional_only,
     )
@@ -151,7 +141,7 @@ def _operators(
     by_operator: dict[str, list[ShapeResult]] = defaultdict(list)
     for each in results:
         by_operator[each.operator].append(each)
-    is_bounded = any(each.bound is not None for each in results)  # else nothing tells which shapes should have an S
+    is_bounded = any(bound_of(each) is not None for each in results)  # else nothing tells which shapes should have an S
     order = {name: i for i, name in enumerate(weights)}
     for name in sorted(by_operator, key=lambda name: order.get(name, len(order))):
         asked = by_operator[name]
@@ -162,7 +152,7 @@ def _operators(
             asked=len(asked),
             right=sum(each.is_right for each in asked),
             with_fraction=sum(sol_fraction(each) is not None for each in own),
-            launch_bound=sum(is_launch_bound(each) for each in own),
+            below_launch=sum(map(is_below_launch, own)),
             over_right=over_right(own),
             strict=strict(own) if is_bounded else Aggregates(),
             speedup=_mean_speedup(own, base),
@@ -196,9 +186,7 @@ def _weight(operators: Sequence[OperatorScore]) -> float:
 
 
 def _speedups(results: Sequence[ShapeResult], base: str | None) -> Iterator[Figure]:
-    """Of shapes that the launch doesn't bind."""
-    found = (speedup_over(each, base) for each in results if not is_launch_bound(each))
-    return (each for each in found if each is not None)
+    return (found for each in results if (found := speedup_over(each, base)) is not None)
 
 
 def _mean_speedup(results: Sequence[ShapeResult], base: str | None) -> Figure | None:
@@ -213,16 +201,3 @@ def _fast(results: Sequence[ShapeResult], base: str | None) -> dict[str, float] 
     found = [versus(each, base) for each in results]
     quick = [each.speedup for each in found if each is not None and each.verdict == "faster"]
     return {f"{p:g}": sum(speedup > p for speedup in quick) / len(results) for p in FAST}
-
-
-def _launch_bound(results: Sequence[ShapeResult], base: str | None) -> LaunchBound:
-    bound = [each for each in results if is_launch_bound(each)]
-    timed = [each for each in bound if each.is_right and has_time(each)]
-    compared = [(summed_times([each]).value, found.value) for each in timed if (found := speedup_over(each, base))]
-    own = math.fsum(time for time, _ in compared)
-    return LaunchBound(
-        shapes=len(bound),
-        right=sum(each.is_right for each in bound),
-        summed_ns=summed_times(timed).value if timed else None,
-        speedup=math.fsum(time * speedup for time, speedup in compared) / own if own else None,
-    )

@@ -1,4 +1,4 @@
-"""What one shape comes to: S, whether the launch binds it, its speedup over a base, and why a figure is missing.
+"""What one shape comes to: its bound and S, its speedup over a base, and why a figure is missing.
 
 Times are of cold caches, ns of one call. Nothing is reported of a shape that is wrong.
 """
@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from inferometer.bench.results import ShapeResult, Versus
+from inferometer.bench.results import Bound, Mode, ShapeResult, Versus
 
-LAUNCH_BOUND = "n/a (launch-bound)"
+LAUNCH_AS_BOUND = "no bound (older file)"
+"""In place of S where an older version put what a launch takes in the place of a bound."""
 FUNCTIONAL_ONLY = "functional only"
 
 
@@ -43,24 +44,35 @@ def has_time(result: ShapeResult) -> bool:
     return result.timing("cold") is not None
 
 
-def is_launch_bound(result: ShapeResult) -> bool:
-    """Whether the launch takes longest of all bounds."""
+def has_launch_as_bound(result: ShapeResult) -> bool:
+    """Whether what stands for its bound is what a launch takes, as older versions had it: no bound at all."""
     return result.bound is not None and result.bound.binding == "launch"
 
 
+def bound_of(result: ShapeResult) -> Bound | None:
+    """Its bound, where one is known."""
+    return None if has_launch_as_bound(result) else result.bound
+
+
+def is_below_launch(result: ShapeResult) -> bool:
+    """Whether its bound is below what a launch takes on the device: its time may be mostly the launch."""
+    bound = bound_of(result)
+    return bound is not None and bound.launch_ns is not None and bound.bound_ns < bound.launch_ns
+
+
 def sol_fraction(result: ShapeResult) -> Figure | None:
-    """S: bound over median time; None of a wrong, untimed or launch-bound shape, and without a bound."""
-    timing, bound = result.timing("cold"), result.bound
-    if timing is None or bound is None or not result.is_right or is_launch_bound(result):
+    """S: bound over median time; None of a wrong or untimed shape, and without a bound."""
+    timing, bound = result.timing("cold"), bound_of(result)
+    if timing is None or bound is None or not result.is_right:
         return None
     return Figure(*(bound.bound_ns / ns for ns in (timing.median_ns, timing.high_ns, timing.low_ns)))
 
 
-def versus(result: ShapeResult, base: str | None) -> Versus | None:
-    """Its comparison with this base with cold caches; None of a wrong shape, or where none was made."""
+def versus(result: ShapeResult, base: str | None, mode: Mode = "cold") -> Versus | None:
+    """Its comparison with this base, with cold caches if not said; None of a wrong shape, or where none was made."""
     if base is None or not result.is_right:
         return None
-    return next((each for each in result.versus if each.base == base and each.mode == "cold"), None)
+    return next((each for each in result.versus if each.base == base and each.mode == mode), None)
 
 
 def speedup_over(result: ShapeResult, base: str | None) -> Figure | None:
@@ -87,10 +99,10 @@ def why_no_fraction(result: ShapeResult, *, functional_only: bool = False) -> st
         return "wrong"
     if functional_only:
         return FUNCTIONAL_ONLY
-    if is_launch_bound(result):
-        return LAUNCH_BOUND
     if not has_time(result):
         return "not timed"
+    if has_launch_as_bound(result):
+        return LAUNCH_AS_BOUND
     return "no bound" if result.bound is None else None
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from inferometer.bench.ranking.shape_figures import Key, key_of
+from inferometer.bench.ranking.shape_figures import Key, bound_of, key_of
 from inferometer.bench.results import Bound, Contender, Run, ShapeResult
 from inferometer.errors import FormatError, clean
 
@@ -151,8 +151,11 @@ def _with_bounds(results: Mapping[str, Sequence[ShapeResult]]) -> dict[str, tupl
     """A shape's bound is the device's, not the candidate's: one that failed has that of the others."""
     known: dict[Key, Bound] = {}
     for own in results.values():
-        known |= {key_of(each): each.bound for each in own if each.bound is not None}
+        known |= {key_of(each): bound for each in own if (bound := bound_of(each)) is not None}
     return {
-        who: tuple(each if each.bound else msgspec.structs.replace(each, bound=known.get(key_of(each))) for each in own)
+        who: tuple(
+            each if bound_of(each) else msgspec.structs.replace(each, bound=known.get(key_of(each), each.bound))
+            for each in own
+        )
         for who, own in results.items()
     }

@@ -1,8 +1,9 @@
 """Second half of the gated delta rule in chunks: what each token reads from the state and from its own chunk.
 
 out = scale (exp(g) q h + A v) with h the state before the chunk, scale K^-0.5, and A = exp(g_i - g_j) q_i k_j for
-tokens j up to i of the chunk. g is the log decay added up from the chunk's start, so it never increases within one;
-v are the changes that the first half finds, `v_new`. Source: arXiv:2412.06464, section 3.
+tokens j up to i of the chunk. g is the log decay added up from the chunk's start, so it never increases within one, and
+whether exp of a positive difference counts or is 0 (`safe_exp` of Atrex-Bench) is the same: a kernel may do either, see
+`delta_rule`. v are the changes that the first half finds, `v_new`. Source: arXiv:2412.06464, section 3.
 
 B sequences, T tokens of each, Hq query and key heads, Hv value heads, K key size, V value size, C tokens a chunk, N
 chunks (the last may be shorter).

@@ -1,8 +1,10 @@
 """First half of the gated delta rule in chunks: the state before each chunk, and what each token changes in it.
 
 For every chunk, with h the state before it: v_new = u - w h, then h = exp(g_last) h + k^T (exp(g_last - g) v_new).
-g is the log decay added up from the chunk's start, so it never increases within one; u and w come from the rule, see
-`delta_rule`. The states of the pool that the sequences have are updated in place. Source: arXiv:2412.06464, section 3.
+g is the log decay added up from the chunk's start, so it never increases within one, and whether exp of a positive
+difference counts or is 0 (`safe_exp` of Atrex-Bench) is the same: a kernel may do either. u and w come from the rule;
+for both see `delta_rule`. The states of the pool that the sequences have are updated in place. Source:
+arXiv:2412.06464, section 3.
 
 B sequences, T tokens of each, Hk key heads, Hv value heads, K key size, V value size, C tokens a chunk, N chunks (the
 last may be shorter), S states in the pool.

@@ -3,6 +3,11 @@
 The rule (arXiv:2412.06464, section 3), for each value head, whose state h is K x V:
 h = exp(g) h + k^T beta (v - exp(g) k h), then out = scale q h, with a log decay g <= 0 for each token.
 
+The two halves in chunks take g added up from the chunk's start, which never increases, so that no exp of theirs has an
+exponent above 0 among what is used. Atrex-Bench's references (commit eb8697d) put 0 in place of exp(x) for x > 0
+(`safe_exp`), which touches only what is masked then. Ours don't, and a kernel may do either: the answers are the same.
+Where g rises within a chunk, which no log decay does, the two differ; such inputs are outside the contract.
+
 B sequences, T tokens of each, Hk key heads, Hv value heads (each key head serves Hv / Hk of them, one after another),
 K key size, V value size, N chunks of C tokens, S states in the pool.
 """

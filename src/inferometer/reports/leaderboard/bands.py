@@ -10,7 +10,6 @@ _BANDS = (
 )
 ABOVE = Band("⚠", "bad", "above 100 %: sizes, peaks or cache state aren't as assumed")
 
-LAUNCH_BOUND = "n/a (launch-bound)"
 LEGEND = "◔ below 12.5 %, ◑ 12.5 to 33 %, ● 33 to 100 %, ⚠ above 100 %: something isn't as assumed."
 
 

@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-import polars as pl
-
 from inferometer.analyses.operators.leaderboard import Leaderboard
-from inferometer.reports.leaderboard.bands import LAUNCH_BOUND, LEGEND, band_of
+from inferometer.reports.leaderboard.bands import LEGEND, band_of
 from inferometer.reports.leaderboard.regimes import COLORS, REGIMES
 from inferometer.reports.page.blocks import Block, Chart, Grid
 from inferometer.reports.page.drawing import axis
@@ -19,12 +17,9 @@ _TITLE = "Operators"
 def build_catalogue(board: Leaderboard) -> Block:
     """A table and a chart."""
     section = catalogue(board)
-    frame = section.frame.with_columns(instead=pl.lit(LAUNCH_BOUND))
-    section = replace(section, title=_TITLE, frame=frame, notes=[*section.notes, f"S: {LEGEND}"])
+    section = replace(section, title=_TITLE, notes=[*section.notes, f"S: {LEGEND}"])
     bands = dict.fromkeys(("sol_fraction", "published_fraction"), band_of)
-    grid = Grid(
-        section, sums=("shapes", "importance", "launch_bound"), bands=bands, instead={"sol_fraction": "instead"}
-    )
+    grid = Grid(section, sums=("shapes", "importance", "below_launch"), bands=bands)
     return Block("catalogue", _TITLE, [grid, _bars(board)])
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from inferometer.analyses.operators.bounds import BoundShape
 from inferometer.analyses.operators.leaderboard import Leaderboard, Platform
 from inferometer.analyses.operators.published import regime_of
-from inferometer.reports.leaderboard.bands import LAUNCH_BOUND
 from inferometer.reports.leaderboard.regimes import COLORS, REGIMES
 from inferometer.reports.page.blocks import Block, Chart, Part, Tab, Tabs, Words
 from inferometer.reports.page.drawing import axis
@@ -34,7 +33,7 @@ class _Dot:
 
     operator: str
     regime: str
-    launch_bound: bool
+    below_launch: bool
     intensity: float
     rate: float
     texts: Sequence[str]
@@ -73,7 +72,12 @@ def _dots(platform: Platform) -> Iterator[_Dot]:
                 intensity, rate = flops / work.moved_bytes, 1e9 * flops / time_ns
                 texts = [f"{each.operator.name} #{shape.shape.index}", shape.shape.label, _times(shape)]
                 yield _Dot(
-                    each.operator.name, regime_of(each.operator) or "", shape.is_launch_bound, intensity, rate, texts
+                    each.operator.name,
+                    regime_of(each.operator) or "",
+                    shape.bounds.is_below_launch,
+                    intensity,
+                    rate,
+                    texts,
                 )
 
 
@@ -81,14 +85,14 @@ def _times(shape: BoundShape) -> str:
     bound = f"bound {format_duration(shape.bounds.bound_ns)} ({shape.bounds.binding})"
     if shape.deployed_ns is None:
         return bound
-    own = LAUNCH_BOUND if shape.sol_fraction is None else format_share(shape.sol_fraction)
+    own = "-" if shape.sol_fraction is None else format_share(shape.sol_fraction)
     published = "" if shape.published_fraction is None else f", published {format_share(shape.published_fraction)}"
     return f"S {own}{published}; {bound}, deployed {format_duration(shape.deployed_ns)}"
 
 
 def _chart(platform: Platform, dots: Sequence[_Dot]) -> Chart:
     kinds = [(regime, launch) for regime in REGIMES for launch in (False, True)]
-    groups = {kind: [dot for dot in dots if (dot.regime, dot.launch_bound) == kind] for kind in kinds}
+    groups = {kind: [dot for dot in dots if (dot.regime, dot.below_launch) == kind] for kind in kinds}
     groups = {kind: own for kind, own in groups.items() if own}
     roofs = [*_roof_lines(platform, dots)]
     data = [*roofs, *(_points(kind, own) for kind, own in groups.items())]
@@ -103,17 +107,17 @@ def _chart(platform: Platform, dots: Sequence[_Dot]) -> Chart:
 
 
 def _points(kind: tuple[str, bool], dots: Sequence[_Dot]) -> dict[str, Any]:
-    regime, launch_bound = kind
+    regime, below_launch = kind
     color = COLORS[regime]  # type: ignore[index]
     words = REGIMES[regime]  # type: ignore[index]
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": f"{words}, launch-bound" if launch_bound else words,
+        "name": f"{words}, bound below a launch" if below_launch else words,
         "x": rounded(dot.intensity for dot in dots),
         "y": rounded(dot.rate / _TERA for dot in dots),
         "customdata": [list(dot.texts) for dot in dots],
-        "marker": {"color": color, "size": 7, "symbol": "x-thin-open" if launch_bound else "circle", "opacity": 0.75},
+        "marker": {"color": color, "size": 7, "symbol": "x-thin-open" if below_launch else "circle", "opacity": 0.75},
         "unselected": {"marker": {"opacity": 0.06}},
         "hovertemplate": "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}"
         "<br>%{x} FLOP/B, %{y} TFLOP/s<extra></extra>",
@@ -172,8 +176,8 @@ def _line(name: str, xs: Sequence[float], ys: Sequence[float], dash: str, color:
 
 
 def _alt(platform: Platform, dots: Sequence[_Dot]) -> str:
-    launches = sum(dot.launch_bound for dot in dots)
-    crosses = f", {launches} of them launch-bound and drawn as crosses" if launches else ""
+    launches = sum(dot.below_launch for dot in dots)
+    crosses = f", {launches} of them with a bound below a launch and drawn as crosses" if launches else ""
     shown = f"{len(dots)} shapes by their least work over their least bytes{crosses}"
     if not dots:
         return "No shape has a rate on this device."

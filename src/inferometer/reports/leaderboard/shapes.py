@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import polars as pl
 
-from inferometer.analyses.operators.bounds import BoundShape
 from inferometer.analyses.operators.catalogue import Catalogued, OperatorSheet
 from inferometer.analyses.operators.leaderboard import Leaderboard, Platform
-from inferometer.reports.leaderboard.bands import LAUNCH_BOUND, LEGEND, band_of
+from inferometer.reports.leaderboard.bands import LEGEND, band_of
 from inferometer.reports.page.blocks import Block, Fold, Folds, Grid, Part, Tab, Tabs, Words
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import facts_of, sections_of
@@ -59,7 +58,6 @@ def _fold(sheet: OperatorSheet, section: Section, shared: Sequence[str]) -> Fold
         _with_published(section, found, shared),
         sums=(),
         bands=dict.fromkeys(("sol_fraction", "published_fraction"), band_of),
-        instead={"sol_fraction": "instead"},
     )
     band = None if found.sol_fraction is None else band_of(found.sol_fraction)
     return Fold(found.operator.name, [*about, grid], _aside(found), band)
@@ -67,23 +65,20 @@ def _fold(sheet: OperatorSheet, section: Section, shared: Sequence[str]) -> Fold
 
 def _aside(found: Catalogued) -> str:
     shapes = f"{len(found.shapes)} {'shape' if len(found.shapes) == 1 else 'shapes'}"
-    launches = f"{found.launch_bound} launch-bound" if found.launch_bound else ""
-    binding = f"the others mostly bound by {found.binding()}" if launches else f"mostly bound by {found.binding()}"
-    if found.launch_bound == len(found.shapes):
-        launches, binding = "all launch-bound", ""
+    binding = f"mostly bound by {found.binding()}"
+    launches = f"{found.below_launch} with a bound below a launch" if found.below_launch else ""
     if found.published_fraction is None:
-        return ", ".join(filter(None, (shapes, launches, binding)))
-    own = LAUNCH_BOUND if found.sol_fraction is None else format_share(found.sol_fraction)
+        return ", ".join(filter(None, (shapes, binding, launches)))
+    own = "-" if found.sol_fraction is None else format_share(found.sol_fraction)
     medians = f"median S {own}, published {format_share(found.published_fraction)}"
-    return ", ".join(filter(None, (medians, shapes, launches, binding)))
+    return ", ".join(filter(None, (medians, shapes, binding, launches)))
 
 
 def _with_published(section: Section, found: Catalogued, shared: Sequence[str]) -> Section:
-    """The sheet's table with the published figures behind S, and why S is missing where it is."""
+    """The sheet's table with the published figures behind S."""
     frame = section.frame.with_columns(
         published_ns=pl.Series([shape.published_bound_ns for shape in found.shapes], dtype=pl.Float64),
         published_fraction=pl.Series([shape.published_fraction for shape in found.shapes], dtype=pl.Float64),
-        instead=pl.Series(map(_instead, found.shapes), dtype=pl.String),
     )
     timed = any(shape.deployed_ns is not None for shape in found.shapes)
     own = [replace(field, spare=0) if timed and field.column == "sol_fraction" else field for field in section.fields]
@@ -98,7 +93,3 @@ def _place(field: Field) -> int:
     if column in _FIRST:
         return _FIRST.index(column) - len(_FIRST)
     return _LAST.index(column) + 1 if column in _LAST else 0
-
-
-def _instead(shape: BoundShape) -> str:
-    return LAUNCH_BOUND if shape.is_launch_bound else "-"

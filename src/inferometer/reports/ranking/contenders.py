@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import polars as pl
-
 from inferometer.bench.ranking.ranking import DeviceRanking, Ranking
 from inferometer.bench.ranking.score import Score
 from inferometer.bench.ranking.shape_figures import Figure
@@ -45,11 +43,8 @@ def _parts(device: DeviceRanking) -> Iterator[Part]:
 
 
 def _operators(device: DeviceRanking) -> Grid:
-    section = operators_section(device)
-    instead = {} if device.functional_only else {"sol_fraction": "instead"}
-    fields = [replace(field, spare=0) if field.column in instead else field for field in section.fields]
-    section = replace(section, fields=fields, frame=section.frame.with_columns(pl.col("instead").fill_null("-")))
-    return Grid(section, sums=(), bands=dict.fromkeys(("sol_fraction", "geometric_mean"), band_of), instead=instead)
+    bands = dict.fromkeys(("sol_fraction", "geometric_mean"), band_of)
+    return Grid(operators_section(device), sums=(), bands=bands)
 
 
 def _charts(device: DeviceRanking) -> Iterator[Chart]:

@@ -1,6 +1,6 @@
 """What each figure means; the formulas stand at `bench.score.score`."""
 
-from inferometer.bench.ranking.differences import SAME
+from inferometer.bench.ranking.changes import ALPHA, SMALLEST
 from inferometer.bench.ranking.ranking import OWN
 from inferometer.reports.page.blocks import Block, Facts, Words
 from inferometer.units import format_share
@@ -21,13 +21,16 @@ _FIGURES = (
         ),
     ),
     (
-        "n/a (launch-bound)",
-        "The launch takes longest of all bounds: S says nothing of the kernel, so there is none.",
+        "Launch, Below launch",
+        (
+            "What a launch that does nothing takes on the device, as far as is known, is a reference and in no bound. "
+            "Shapes whose bound is below it count as all others do; a low S of theirs may be mostly the launch."
+        ),
     ),
     (
         "Score",
         (
-            "The mean over operators of the upper median of S, weighted by importance: sum of w × median S / sum "
+            "The mean over operators of the median of S, weighted by importance: sum of w × median S / sum "
             "of w. A shape that is wrong or has no time counts as 0. The w are shares of GPU time in production, "
             "normalised to 1 over the operators that have a figure: as published, those of all operators add up "
             "to 109.5 %."
@@ -37,7 +40,7 @@ _FIGURES = (
         "Right only",
         "The same over right shapes alone. `Right` and `Covered` say how much of all that is.",
     ),
-    ("Geo mean, Mean", "As `Right only`, with the geometric or the plain mean of S in place of the upper median."),
+    ("Geo mean, Mean", "As `Right only`, with the geometric or the plain mean of S in place of the median."),
     (
         "Time-weighted",
         "As `Right only`, with the sum of bounds over that of times in place of the median.",
@@ -47,8 +50,8 @@ _FIGURES = (
     (
         "Speedup",
         (
-            "Geometric mean of the base's time over the candidate's, of right shapes that aren't launch-bound. "
-            "Both were timed in turns in one process."
+            "Geometric mean of the base's time over the candidate's, of right shapes. Both were timed in turns in one "
+            "process."
         ),
     ),
     (
@@ -59,15 +62,11 @@ _FIGURES = (
         ),
     ),
     (
-        "Launch time, Launch speedup",
-        "One call of each right launch-bound shape, summed; the base's over the own.",
-    ),
-    (
         "95 %",
         (
             "Of a shape: the interval of its median. Of an aggregate: from every shape at the slow end of its "
             "interval to every shape at the quick end, which is wider than an interval of the whole would be. "
-            "Where two overlap, it's a tie (=)."
+            "Where it overlaps that of the first of a rank, it's a tie (=)."
         ),
     ),
     (
@@ -80,9 +79,12 @@ _FIGURES = (
     (
         "Differences",
         (
-            f"same: the whole interval of base over candidate lies within a factor of {SAME}. faster, slower: "
-            "beyond that, and the interval leaves 1 out. unclear: the rest. The interval's ends add up as squares "
-            "of logarithms, as the two runs aren't paired; what changed between the runs is in no interval."
+            "A candidate's times are taken over those of a base that was timed in turns with it in both runs and is "
+            "the same kernel there; without one, a common change within the smallest effect is taken for drift. How "
+            "far medians spread between the two runs is estimated from all shapes. slower, faster: the change is "
+            f"beyond the smallest effect ({format_share(SMALLEST)}, if none was named) and significant, with a false "
+            f"discovery rate of {format_share(ALPHA)} over shapes, operators and candidates. same: the 95 % interval "
+            "lies within the smallest effect. unclear: the rest."
         ),
     ),
 )

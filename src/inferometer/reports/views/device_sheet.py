@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from inferometer.analyses.hardware.devices import DeviceSheet
+from inferometer.analyses.hardware.devices import DeviceSheet, name_fact
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
@@ -27,7 +27,9 @@ def _sections(sheet: DeviceSheet) -> Sequence[Section]:
 
 
 def _remarks(sheet: DeviceSheet) -> Sequence[str]:
-    return sheet.device.notes
+    known = sheet.device
+    lacking = (f"Not given: {name_fact(fact)}. {reason}" for fact, reason in known.unknown.items())
+    return (*known.notes, *lacking)
 
 
 VIEW = View(facts=_facts, sections=_sections, remarks=_remarks)

@@ -59,7 +59,7 @@ def _sections(found: Evaluation) -> Sequence[Section]:
     if found.run.stage == "fast":
         notes = ["Speedup: time of the base over that of the kernel, cold, from calls side by side."]
         if any(result.bound for result in found.run.results):
-            notes.append("S: bound over cold time; none where the launch is what binds.")
+            notes.append("S: bound over cold time. What a launch takes is in no bound.")
         return [Section("Shapes", _FAST, frame.with_columns(_interval(frame)), notes)]
     words = f"Error: of what is allowed. A row may be off {ROW} times as much as the whole."
     return [Section("Shapes", _CORRECT, frame, (words,) if found.is_right else ())]

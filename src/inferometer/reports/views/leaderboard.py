@@ -7,6 +7,7 @@ from inferometer.analyses.operators.leaderboard import HeadlineRow, Leaderboard,
 from inferometer.analyses.operators.published import DEPLOYED, PLATFORMS
 from inferometer.operators.shapes import PROFILES
 from inferometer.reports.views.layout import Field, Section, frame_of
+from inferometer.reports.views.operator_sheet import about_launch
 from inferometer.reports.views.view import View
 from inferometer.units import format_share
 
@@ -17,7 +18,7 @@ _CATALOGUE = (
     Field("sol_fraction", "Median S", "share", spare=1),
     Field("published_fraction", "Published S", "share", spare=1),
     Field("binding", "Bound by", "text"),
-    Field("launch_bound", "Launch-bound", "count", spare=1),
+    Field("below_launch", "Below launch", "count", spare=1),
     Field("shapes", "Shapes", "count"),
     Field("regime", "Regime", "text"),
     Field("dtype", "Dtype", "text", spare=2),
@@ -41,11 +42,12 @@ def _sections(board: Leaderboard) -> Sequence[Section]:
 
 
 def catalogue(board: Leaderboard) -> Section:
-    """One row per operator; launch-bound shapes, what binds and S are of the timed platform."""
+    """One row per operator; what binds, S and shapes below a launch are of the timed platform."""
     total = format_share(board.published_total)
     notes = [
         f"Importance: share of GPU time, normalised to 100 % in all; as published the shares add up to {total}.",
-        f"Launch-bound shapes, what binds most of the others, and S are on {board.timed.device.name}.",
+        f"What binds most shapes, S, and how many bounds are below a launch are on {board.timed.device.name}.",
+        about_launch(board.timed.device),
     ]
     return Section("Operators", _CATALOGUE, board.to_polars(), notes)
 
@@ -103,7 +105,7 @@ def _headline_notes(platform: Platform) -> Sequence[str]:
     notes = [
         "As published, a row is of the operator's middle shape by index.",
         "Columns called median are the upper median over all shapes, each by itself.",
-        "T_SOL: max(W / matrix peak, Q / bandwidth), as published; our bound is the greatest of six.",
+        "T_SOL: max(W / matrix peak, Q / bandwidth), as published; our bound is the greatest of five.",
     ]
     if not platform.is_timed:
         notes.append(f"T_Prod isn't given: deployed kernels were timed on {DEPLOYED} only.")

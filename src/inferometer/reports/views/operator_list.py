@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from inferometer.analyses.operators.catalogue import OperatorList
 from inferometer.operators.shapes import PROFILES
 from inferometer.reports.views.layout import Field, Section
-from inferometer.reports.views.operator_sheet import about_s
+from inferometer.reports.views.operator_sheet import about_launch, about_s
 from inferometer.reports.views.view import View
 from inferometer.units import format_share
 
@@ -16,7 +16,7 @@ _LIST = (
     Field("shapes", "Shapes", "count"),
     Field("regime", "Regime", "text"),
     Field("arithmetic_intensity", "FLOP/B", "ratio"),
-    Field("launch_bound", "Launch-bound", "count", spare=1),
+    Field("below_launch", "Below launch", "count", spare=1),
     Field("binding", "Bound by", "text"),
     Field("sol_fraction", "S", "share"),
 )
@@ -38,7 +38,9 @@ def _sections(listed: OperatorList) -> Sequence[Section]:
 def _notes(listed: OperatorList) -> Sequence[str]:
     total = sum(each.operator.catalogue().importance for each in listed.operators)
     words = f"Importance: share of GPU time, normalised (as published the shares add up to {format_share(total)})."
-    return [words, _REGIMES, *about_s(listed.device, published=listed.published)]
+    below = "" if listed.device.launch is None else "Below launch: shapes whose bound is below that. "
+    launch = f"{about_launch(listed.device)} {below}".strip()
+    return [words, _REGIMES, *about_s(listed.device, published=listed.published), launch]
 
 
 VIEW = View(facts=_facts, sections=_sections)

@@ -14,10 +14,10 @@ from inferometer.operators.bounds import BOUNDS
 from inferometer.operators.shapes import PROFILES
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
-from inferometer.units import format_share
+from inferometer.units import format_duration, format_share
 
 _BOUND_TITLES = {bound: bound.capitalize() for bound in BOUNDS}
-_SPARE = {"launch": 3, "dependency": 6, "matrix": 4, "vector": 4, "special": 5, "memory": 3}
+_SPARE = {"dependency": 6, "matrix": 4, "vector": 4, "special": 5, "memory": 3}
 
 
 def _facts(sheet: OperatorSheet) -> Sequence[tuple[str, str]]:
@@ -81,6 +81,7 @@ def _notes(sheet: OperatorSheet) -> Sequence[str]:
     lacking = [] if sheet.published else _lacking(sheet.device, sheet.found.shapes)
     return [
         *about_s(sheet.device, published=sheet.published),
+        *([] if sheet.published else [about_launch(sheet.device)]),
         *(_carried(sheet.found.shapes) if sheet.published else []),
         *(f"Assumed: {words}." for words in ([] if sheet.published else assumed)),
         *lacking,
@@ -94,8 +95,17 @@ def about_s(device: Device, *, published: bool) -> Sequence[str]:
         return [f"S is not given: deployed kernels were timed on {DEPLOYED} only (--hardware {DEPLOYED})."]
     words = "S: bound over the deployed kernel's time"
     if published:
-        return [f"{words}; the published bound is max(W / matrix peak, Q / bandwidth), and below a launch for many."]
-    return [f"{words}, where the launch isn't what binds."]
+        published_bound = "the published bound is max(W / matrix peak, Q / bandwidth)"
+        return [f"{words}; {published_bound}, and below what a launch takes for many."]
+    return [f"{words}."]
+
+
+def about_launch(device: Device) -> str:
+    """What a launch takes, as a reference, or why no figure is given."""
+    if device.launch is None:
+        reason = device.unknown.get("launch", "The device's data has none.")
+        return f"Launch, a reference and in no bound: not given. {reason}"
+    return f"Launch, a reference and in no bound: {format_duration(device.launch.value)} ({device.launch.source})."
 
 
 def _carried(shapes: Sequence[BoundShape]) -> Sequence[str]:

@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from inferometer.bench.ranking.differences import Differences, ShapeDifference
+from inferometer.bench.ranking.differences import Differences, Drift, LevelChange, ShapeDifference
+from inferometer.bench.ranking.shape_figures import Figure
 from inferometer.reports.views.layout import Field, Section, frame_of
 from inferometer.reports.views.ranking.remarks import count_shapes
 from inferometer.reports.views.ranking.shortened import MOST_SHOWN, join_shapes, shortened
 from inferometer.reports.views.view import View
+from inferometer.units import format_share
 
 _ORDER = {"slower": 2, "faster": 3, "unclear": 4, "same": 6}
 _CHANGES = (
@@ -27,15 +29,28 @@ _SHAPES = (
     Field("mode", "Cache", "text", spare=5),
     Field("why", "Note", "name", spare=3),
 )
-UNPAIRED = (
-    "Speedup: base over candidate, above 1 the candidate is faster. The runs aren't paired: the interval is made from "
-    "those of both, and what changed between the runs isn't in it."
+_LEVELS = (
+    Field("verdict", "Verdict", "text"),
+    Field("contender", "Candidate", "name"),
+    Field("operator", "Operator", "text"),
+    Field("shapes", "Shapes", "count", spare=1),
+    Field("speedup", "Speedup", "ratio"),
+    Field("low", "Low", "ratio", spare=2),
+    Field("high", "High", "ratio", spare=2),
 )
+SPEEDUP = (
+    "Speedup: base over candidate, above 1 the candidate is faster; without what is taken for drift. Low to high: "
+    "95 %, with how far medians spread between these runs."
+)
+_UNCHANGED = 0.0005  # 0.0 %
+ALL_SHAPES = "all"
+"""In place of an operator, where a row is about all shapes of a candidate."""
 
 
 def _sections(found: Differences) -> list[Section]:
-    """Two tables; of a long one in a terminal the beginning, the gravest first."""
-    return [shortened(changes_section(found)), shortened(join_shapes(differences_section(found)))]
+    """Tables; of a long one in a terminal the beginning, the gravest first."""
+    levels = [shortened(levels_section(found))] if found.wholes else []
+    return [shortened(changes_section(found)), *levels, shortened(join_shapes(differences_section(found)))]
 
 
 def changes_section(found: Differences) -> Section:
@@ -45,19 +60,73 @@ def changes_section(found: Differences) -> Section:
     return Section(title, _CHANGES, frame_of(rows, _CHANGES))
 
 
+def levels_section(found: Differences) -> Section:
+    """Each candidate as a whole, then its operators, the slowest first."""
+    order = sorted(found.operators, key=lambda each: (_ORDER[each.verdict], each.speedup.value))
+    rows = [
+        {
+            "verdict": each.verdict,
+            "contender": each.candidate,
+            "operator": each.operator or ALL_SHAPES,
+            "shapes": each.shapes,
+            **_figure(each.speedup),
+        }
+        for each in (*found.wholes, *order)
+    ]
+    return Section("Differences by operator", _LEVELS, frame_of(rows, _LEVELS), [SPEEDUP])
+
+
 def differences_section(found: Differences) -> Section:
     """Every shape of both, the gravest first; where times aren't compared, those that became right or wrong alone."""
     shown = [each for each in found.shapes if found.incomparable is None or each.became is not None]
     rows = [_row(each) for each in sorted(shown, key=_gravest)]
     notes = [f"Base: {found.base[0]}. Candidate: {found.candidate[0]}."]
     if found.speedup is not None:
-        notes.append(UNPAIRED)
+        notes.append(SPEEDUP)
     return Section("Differences", _SHAPES, frame_of(rows, _SHAPES), notes)
 
 
 def difference_remarks(found: Differences) -> list[str]:
-    """The verdict over all shapes first."""
-    return [_summary(found), *_only_one(found)]
+    """The verdict over all shapes first, then operators and candidates, drift, and what stands in one run alone."""
+    wholes = {each.candidate: each for each in found.wholes}
+    drifts = [words for each in found.drifts for words in _of_drift(each, wholes[each.candidate], found.smallest)]
+    return [_summary(found), *_of_operators(found), *drifts, *_only_one(found)]
+
+
+def _of_operators(found: Differences) -> list[str]:
+    """Operators that are slower as a whole, where there are several."""
+    slower = [each for each in found.operators if each.verdict == "slower"]
+    if len(found.operators) < 2 or not slower:
+        return []
+    shown = ", ".join(f"{each.operator} of {each.candidate} ({_longer(1 / each.speedup.value)})" for each in slower)
+    return [f"Slower over all shapes of the operator: {shown}."]
+
+
+def _of_drift(drift: Drift, whole: LevelChange, smallest: float) -> list[str]:
+    """What is known of the candidate as a whole, and what of it may be the machine."""
+    name, all_shapes = drift.candidate, f"all {count_shapes(whole.shapes)} together"
+    figures = f"speedup {whole.speedup.value:.3f} ({whole.speedup.low:.3f} to {whole.speedup.high:.3f})"
+    if drift.base is not None:
+        how = "shape by shape" if drift.by == "shape" else "by the median of its changes, as that leaves less spread"
+        lines = [f"{name}, {all_shapes}: {whole.verdict}, {figures}; over {drift.base}, timed in turns with it, {how}."]
+        if drift.base_change is not None:
+            took = f"{drift.base} itself: {_longer(drift.base_change)}, median of {count_shapes(drift.base_shapes)}"
+            lines.append(f"{took}. That is taken for drift; whatever slowed both alike is in no verdict.")
+        return lines
+    why = f"{name}: {drift.why}, so nothing tells drift of the machine from a change of the kernel."
+    if drift.common is not None:
+        taken = f"Its {count_shapes(whole.shapes)} in the median: {_longer(drift.common)}"
+        within = f"within the smallest effect of {format_share(smallest)}"
+        return [f"{why} {taken}. That is {within} and taken for drift: what is common to all shapes is in no verdict."]
+    return [f"{why} Nothing is taken for drift. {name}, {all_shapes}: {whole.verdict}, {figures}."]
+
+
+def _longer(ratio: float) -> str:
+    """Of candidate's over base's time: `2.0 % longer`."""
+    if abs(ratio - 1) < _UNCHANGED:
+        return "as long as before"
+    word = "longer" if ratio >= 1 else "shorter"
+    return f"{format_share(abs(ratio - 1))} {word}"
 
 
 def _summary(found: Differences) -> str:
@@ -73,8 +142,10 @@ def _summary(found: Differences) -> str:
     compared = sum(found.verdicts.values())
     rest = len(found.shapes) - compared - sum(each.became is not None for each in found.shapes)
     more = [f"{rest:,} not compared"] if rest else []
+    said = ", ".join([*became, *verdicts, *more])
     mean = "" if found.speedup is None else f" Geometric mean of the speedup: {found.speedup:.3f}."
-    return f"{both} {', '.join([*became, *verdicts, *more])}.{mean}"
+    limit = f" Changes below {format_share(found.smallest)} don't count." if compared else ""
+    return f"{both} {said}.{mean}{limit}"
 
 
 def _only_one(found: Differences) -> list[str]:
@@ -96,14 +167,20 @@ def _row(each: ShapeDifference) -> dict[str, Any]:
         "verdict": f"became {each.became}" if each.became else each.verdict or "-",
         "operator": each.base.operator,
         "shape": each.base.shape,
-        "speedup": speedup and speedup.value,
-        "low": speedup and speedup.low,
-        "high": speedup and speedup.high,
-        "base_ns": None if speedup is None else each.base_ns,
-        "candidate_ns": None if speedup is None else each.candidate_ns,
+        **_figure(speedup),
+        "base_ns": each.base_ns,
+        "candidate_ns": each.candidate_ns,
         "mode": each.mode,
         "contender": ", then ".join(names),
         "why": each.candidate.failure or each.why,
+    }
+
+
+def _figure(speedup: Figure | None) -> dict[str, Any]:
+    return {
+        "speedup": speedup and speedup.value,
+        "low": speedup and speedup.low,
+        "high": speedup and speedup.high,
     }
 
 

@@ -35,7 +35,7 @@ def _sections(ranking: Ranking) -> list[Section]:
     for device in ranking.devices:
         functional = FUNCTIONAL_ONLY if device.functional_only else None
         sections += [tell(ranked_section(device), "score", functional)]
-        sections += [tell(operators_section(device), "sol_fraction", functional or "instead")]
+        sections += [tell(operators_section(device), "sol_fraction", functional)]
     if ranking.differences is not None:
         sections += sections_of(ranking.differences)
     shapes = [tell(shapes_section(device), "sol_fraction", "instead") for device in ranking.devices]

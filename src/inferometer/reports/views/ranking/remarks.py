@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from inferometer.bench.ranking.ranking import DeviceRanking, Ranked, Ranking
-from inferometer.bench.ranking.shape_figures import Key, key_of, sol_fraction
+from inferometer.bench.ranking.shape_figures import Key, bound_of, has_launch_as_bound, key_of, sol_fraction
 from inferometer.reports.views.view import remarks_of
 from inferometer.units import format_share
 
@@ -65,11 +65,17 @@ def _bounds(found: DeviceRanking) -> Iterator[str]:
     """One shape, several bounds: the runs were made by versions that model it differently."""
     bounds: dict[Key, list[float]] = defaultdict(list)
     for each in found.results():
-        if each.bound is not None:
-            bounds[key_of(each)].append(each.bound.bound_ns)
+        if (bound := bound_of(each)) is not None:
+            bounds[key_of(each)].append(bound.bound_ns)
     apart = sum(max(own) > min(own) * (1 + _APART) for own in bounds.values())
     if apart:
         yield f"{count_shapes(apart)} with a bound that isn't the same in all runs: S of these can't be compared."
+    older = len({key_of(each) for each in found.results() if has_launch_as_bound(each)})
+    if older:
+        yield (
+            f"{count_shapes(older)} with what a launch takes in place of a bound, as older versions had it: these have "
+            "no S. Run bench again for one."
+        )
 
 
 def _libraries(found: DeviceRanking) -> Iterator[str]:

@@ -10,8 +10,8 @@ from inferometer.bench.ranking.run_facts import clock_of, versions_of
 from inferometer.bench.ranking.score import Score
 from inferometer.bench.ranking.shape_figures import (
     FUNCTIONAL_ONLY,
-    LAUNCH_BOUND,
     Figure,
+    bound_of,
     sol_fraction,
     speedup_over,
     versus,
@@ -39,9 +39,7 @@ _RANKING = (
     Field("time_weighted", "Time-weighted", "share", spare=8),
     Field("pooled", "Pooled", "share", spare=9),
     Field("covered", "Covered", "share", spare=7),
-    Field("launch_bound", "Launch-bound", "count", spare=5),
-    Field("launch_ns", "Launch time", "ns", spare=4),
-    Field("launch_speedup", "Launch speedup", "ratio", spare=9),
+    Field("below_launch", "Below launch", "count", spare=5),
     Field("own", "Own kernels", "share", spare=4),
     Field("mark", "Mark", "text", spare=2),
 )
@@ -53,8 +51,7 @@ _OPERATORS = (
     Field("sol_fraction", "Median S", "share", spare=1),
     Field("geometric_mean", "Geo mean S", "share", spare=5),
     Field("speedup", "Speedup", "ratio", spare=1),
-    Field("launch_bound", "Launch-bound", "count", spare=2),
-    Field("launch_ns", "Launch time", "ns", spare=3),
+    Field("below_launch", "Below launch", "count", spare=3),
 )
 _SHAPES = (
     Field("operator", "Operator", "text"),
@@ -69,6 +66,7 @@ _SHAPES = (
     Field("timer", "Timer", "text", spare=7),
     Field("bound_ns", "Bound", "ns", spare=4),
     Field("binding", "Bound by", "text", spare=6),
+    Field("launch_ns", "Launch", "ns", spare=9),
     Field("sol_fraction", "S", "share", spare=1),
     Field("speedup", "Speedup", "ratio", spare=2),
     Field("speedup_low", "Speedup low", "ratio", spare=8),
@@ -102,7 +100,7 @@ def operators_section(found: DeviceRanking) -> Section:
     """One row per operator and candidate, the most important operator first."""
     rows = [_operator_row(name, who, score) for name, scored in found.operators for who, score in scored]
     words = () if found.functional_only else ("Of the shapes that all candidates of the operator ran.",)
-    frame = frame_of(rows, _OPERATORS).with_columns(_texts("instead", rows))
+    frame = frame_of(rows, _OPERATORS)
     return Section(f"Operators on {found.title}", _OPERATORS, frame, words)
 
 
@@ -166,9 +164,7 @@ def _ranked_row(each: Ranked, found: DeviceRanking) -> dict[str, Any]:
         "time_weighted": _value(score.over_right.time_weighted),
         "pooled": _value(score.pooled),
         "covered": None if found.functional_only else score.importance_covered,
-        "launch_bound": score.launch_bound.shapes or None,
-        "launch_ns": score.launch_bound.summed_ns,
-        "launch_speedup": score.launch_bound.speedup,
+        "below_launch": score.below_launch or None,
         "own": each.own,
         "mark": ", ".join(_marks(each, found)) or None,
     }
@@ -190,13 +186,13 @@ def _ranking_notes(found: DeviceRanking) -> Iterator[str]:
         yield "Functional only: times of a CPU show that the kernels run, not how fast they are. There is no score."
         return
     if found.by == "score":
-        yield "Score: importance-weighted upper median of S; wrong or untimed shapes count as 0. All right stand first."
+        yield "Score: importance-weighted median of S; wrong or untimed shapes count as 0. All right stand first."
     elif found.by == "speedup":
         yield f"No score, as no S is known: ordered by the geometric mean of the speedup over {found.base}."
     if any(each.is_tied for each in found.contenders):
-        yield "=: a tie; the intervals overlap."
-    if any(each.score.launch_bound.shapes for each in found.contenders):
-        yield "Launch-bound shapes have no S and stand apart; Launch time is one call of each."
+        yield "=: a tie; its interval overlaps that of the first of the rank."
+    if any(each.score.below_launch for each in found.contenders):
+        yield "Below launch: the bound is below what a launch takes; these shapes count as all others do."
     if found.base is not None and found.by == "score":
         yield f"Speedup and fast_p are over {found.base}."
 
@@ -211,9 +207,7 @@ def _operator_row(name: str, contender: str, score: Score) -> dict[str, Any]:
         "sol_fraction": None if own is None else _value(own.over_right.median),
         "geometric_mean": None if own is None else _value(own.over_right.geometric_mean),
         "speedup": _value(score.speedup),
-        "launch_bound": score.launch_bound.shapes or None,
-        "launch_ns": score.launch_bound.summed_ns,
-        "instead": LAUNCH_BOUND if score.launch_bound.shapes == score.asked else None,
+        "below_launch": score.below_launch or None,
     }
 
 
@@ -242,7 +236,7 @@ def _shape_row(result: ShapeResult, found: DeviceRanking) -> dict[str, Any]:
 
 
 def _times(result: ShapeResult) -> dict[str, Any]:
-    cold, warm, bound = result.timing("cold"), result.timing("warm"), result.bound
+    cold, warm, bound = result.timing("cold"), result.timing("warm"), bound_of(result)
     return {
         "cold_ns": cold and cold.median_ns,
         "low_ns": cold and cold.low_ns,
@@ -252,6 +246,7 @@ def _times(result: ShapeResult) -> dict[str, Any]:
         "timer": cold and cold.timer,
         "bound_ns": bound and bound.bound_ns,
         "binding": bound and bound.binding,
+        "launch_ns": bound and bound.launch_ns,
         "own": result.attribution and result.attribution.own,
     }
 
