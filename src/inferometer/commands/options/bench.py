@@ -49,8 +49,8 @@ class BenchOptions:
             raise click.UsageError("--arch needs --stage builds.")
         if stage != "fast" and (self.timer or self.seconds):
             raise click.UsageError("--timer and --seconds need --stage fast.")
-        if stage == "builds" and (self.backend_names or self.output or self.export or self.workload):
-            raise click.UsageError("--backend, --output, --export and --workload aren't for --stage builds.")
+        if stage == "builds" and (self.output or self.export or self.workload):
+            raise click.UsageError("--output, --export and --workload aren't for --stage builds.")
         if self.workload and self.shapes:
             raise click.UsageError("--workload and --shapes are mutually exclusive.")
         if self.export_to and not self.export:
@@ -58,8 +58,11 @@ class BenchOptions:
 
     def backends(self, candidate: Path | None, stage: str) -> tuple[str, ...]:
         """Names of backends; none where a candidate is only checked."""
-        named = tuple(part.strip() for word in self.backend_names for part in word.split(",") if part.strip())
-        return named or (() if candidate is not None and stage == "correct" else ("torch",))
+        return self.named_backends() or (() if candidate is not None and stage == "correct" else ("torch",))
+
+    def named_backends(self) -> tuple[str, ...]:
+        """What --backend names."""
+        return tuple(part.strip() for word in self.backend_names for part in word.split(",") if part.strip())
 
     def seconds_each(self) -> float:
         """For a shape in one state of the caches."""
