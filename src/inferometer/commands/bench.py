@@ -49,6 +49,10 @@ _TIMERS = ("cupti", "graph", "events", "host")
     "tiny, all, or indices of published shapes such as 0,3-5; see `inferometer operators NAME`.  "
     "[default: tiny on a CPU, all on a GPU]"))  # fmt: skip
 @click.option("--workload", metavar="FILE", help="Shapes from workloads of flashinfer-bench, in the place of --shapes.")
+@click.option("--suite", metavar="PATH", help=(
+    "Problems of other benchmarks in the place of operators: a data set or a definition of flashinfer-bench, a file or "
+    "a folder of KernelBench. OPERATOR is then a pattern of their names; --candidate a file or folder of solutions, "
+    "--shapes indices of workloads."))  # fmt: skip
 @click.option("--cases", type=click.IntRange(1, 1000), default=3, show_default=True, help="Inputs drawn a shape.")
 @click.option("--strided", is_flag=True, help="Rows that lie apart in memory must be right too.")
 @click.option("--limit", type=Number(min=0.1, max=86_400), default=60.0, show_default=True, metavar="SECONDS",
@@ -76,6 +80,10 @@ def run(
     asking = BenchOptions(**options)
     asking.refuse_mixed(stage, architectures)
     asking.on = require_device_apart(asking.on)
+    if asking.suite is not None:
+        from inferometer.commands.options.suite import run_problems
+
+        return run_problems(names, candidate, stage, asking, check=check, out=out)
     file = None if candidate is None else existing(candidate)
     asked = asking.shapes_of(names, file)
     if stage == "builds":

@@ -88,8 +88,8 @@ def count_sass(listing: str) -> Instructions:
 def count_amd(assembly: str) -> Instructions:
     """Matrix instructions whole, as their shape is their name; loads without their width.
 
-    Loads that go straight to shared memory have `lds` behind, as an operand or in their name (`global_load_lds_dwordx4`).
-    Scalar ones are left out: they fetch arguments.
+    Loads that go straight to shared memory have `lds` behind, as an operand or in their name
+    (`global_load_lds_dwordx4`). Scalar ones are left out: they fetch arguments.
     """
     found = _AMD.findall(assembly)
     loads = (

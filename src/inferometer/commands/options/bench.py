@@ -1,6 +1,7 @@
 """What `bench` is asked: its options, what goes together, shapes and places of files; refusals before any work."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ class BenchOptions:
     backend_names: tuple[str, ...]
     shapes: str | None
     workload: str | None
+    suite: str | None
     cases: int
     strided: bool
     limit: float
@@ -51,6 +53,10 @@ class BenchOptions:
             raise click.UsageError("--timer and --seconds need --stage fast.")
         if stage == "builds" and (self.output or self.export or self.workload):
             raise click.UsageError("--output, --export and --workload aren't for --stage builds.")
+        if self.suite and (self.workload or self.backend_names or self.hardware_file or stage == "builds"):
+            raise click.UsageError(
+                "--suite can't be used with --workload, --backend, --hardware-file or --stage builds."
+            )
         if self.workload and self.shapes:
             raise click.UsageError("--workload and --shapes are mutually exclusive.")
         if self.export_to and not self.export:
@@ -122,8 +128,10 @@ class BenchOptions:
         if self.output is not None:
             check_place(Path(self.output), force=self.force, kind=RUN_FILE)
 
-    def write(self, found: "Evaluation", candidate: Path | None) -> dict[str, Any]:
-        """The files that were asked for; what was written, for programs."""
+    def write(
+        self, found: "Evaluation", candidate: Path | None, traces: Callable[[], dict[str, Any]] | None = None
+    ) -> dict[str, Any]:
+        """The files that were asked for; what was written, for programs. `traces` writes the export in another way."""
         from inferometer.bench.results import RUN_FILE, encode_run
         from inferometer.new_files import NewFile
 
@@ -132,7 +140,9 @@ class BenchOptions:
             with NewFile(Path(self.output), force=self.force, kind=RUN_FILE) as place:
                 place.write_bytes(encode_run(found.run))
             written["output"] = self.output
-        if self.export is not None:
+        if self.export is not None and traces is not None:
+            written |= traces()
+        elif self.export is not None:
             from inferometer.bench.exchange import left_out, write_exchange
             from inferometer.side_files import read_side_file
 
