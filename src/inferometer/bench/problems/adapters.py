@@ -19,7 +19,7 @@ def _make_call(about, namespace):
             import importlib
             found = getattr(importlib.import_module(about["module"]), about["entry"], None)
         if not callable(found):
-            raise AttributeError("expected a function " + about["entry"] + " in " + about["file"] + ", found none")
+            raise ImportError("expected a function " + about["entry"] + " in " + about["file"] + ", found none")
         return found
 
     run = find_entry()
@@ -81,7 +81,7 @@ def _make_call(about, namespace):
     problem = load(about["problem"]) if about["problem"] else namespace
     model_type = namespace.get(about["entry"])
     if not isinstance(model_type, type):
-        raise AttributeError("expected a class " + about["entry"] + " in " + about["file"] + ", found none")
+        raise ImportError("expected a class " + about["entry"] + " in " + about["file"] + ", found none")
     made = {}
 
     def call(*tensors, kinds, model_seed, want):

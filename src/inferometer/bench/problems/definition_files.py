@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from inferometer.bench.exchange.definitions import DTYPES
-from inferometer.bench.exchange.schema import Const, Definition, TensorSpec, Workload
+from inferometer.bench.exchange.schema import Const, Definition, TensorSpec, Var, Workload
 from inferometer.bench.exchange.workloads import decode
 from inferometer.errors import FormatError, clean
 from inferometer.side_files import read_side_file
@@ -113,7 +113,7 @@ def sizes_of(where: str, found: Definition, workload: Workload) -> dict[str, int
     sizes = {axis: size.value for axis, size in found.axes.items() if isinstance(size, Const)}
     for axis, size in workload.axes.items():
         if axis not in found.axes:
-            has = ", ".join(each for each in found.axes if each not in sizes) or "none"
+            has = ", ".join(each for each, kind in found.axes.items() if isinstance(kind, Var)) or "none"
             raise FormatError(f"{where}: axes.{clean(axis):.80}: {found.name} has no such axis; var are: {has}")
         if sizes.get(axis, size) != size:
             raise FormatError(f"{where}: axes.{axis}: expected {sizes[axis]} as the definition has it, found {size}")

@@ -71,12 +71,23 @@ def _run(
     problem: Problem, plan: Plan, pace: Pace | None, timer: TimerChoice | None, on_progress: Callable[[str], None]
 ) -> Outcome:
     with problem.reference:
+        _try_reference(problem, plan.device)
         entrants = problem.candidates
         if pace is not None or not entrants:
             entrants = (problem.base, *entrants)
         entries = Candidates(entrants, {})
         found = evaluate([problem.asked], entries, plan, pace=pace, timer=timer, on_progress=on_progress)
     return Outcome(problem, found.run)
+
+
+def _try_reference(problem: Problem, device: str) -> None:
+    """Ask it once, so that what fails in it isn't blamed on a candidate.
+
+    Raises:
+        InputError: It gives no answer.
+    """
+    operator, (_, args) = problem.asked.operator, problem.asked.shapes[0]
+    operator.answer(operator.inputs(**args, seed=0, device=device), args)
 
 
 def merge(runs: Sequence[Run]) -> Run:
