@@ -29,7 +29,7 @@ def changed(**spec: Any) -> dict[str, Any]:
         (changed(entry_point="main.cu::run"), "spec.entry_point: expected FILE.py::FUNCTION"),
         (changed(entry_point="other.py::run"), '"other.py" is none of the sources'),
         (changed(entry_point="main.py::a b"), "spec.entry_point: expected FILE.py::FUNCTION"),
-        (solution(GEMM, {"../main.py": RIGHT}), 'sources[0].path: expected a path below the solution, found "../main.py"'),
+        (solution(GEMM, {"../main.py": RIGHT}), 'path: expected a path below the solution, found "../main.py"'),
         (solution(GEMM, {"/main.py": RIGHT}), "expected a path below the solution"),
         (solution(GEMM, {"a/../../b.py": RIGHT}), "expected a path below the solution"),
         (solution(GEMM, {"C:\\main.py": RIGHT}), "expected a path below the solution"),

@@ -37,7 +37,7 @@ from inferometer.bench.candidates import Candidate
 from inferometer.bench.supervised import Supervised, last_lines
 from inferometer.errors import InferometerError, Unavailable, clean
 
-_SWITCHES = ("TRITON_", "AMDGCN_", "PTXAS_", "DISABLE_PTXAS_", "NVPTX_", "MLIR_", "LLVM_", "USE_IR_LOC")
+_SWITCHES = ("TRITON_", "AMDGCN_", "PTXAS_", "DISABLE_PTXAS_", "NVPTX_", "MLIR_", "LLVM_", "USE_IR_LOC", "CUTE_DSL_")
 """Beginnings of the variables that Triton and its compilers obey."""
 
 _KEPT = ("_PATH", "_FP_FUSION")

@@ -127,6 +127,7 @@ def pretend_cuda(limits: ArchitectureLimits) -> set[str]:
     answers = {
         "is_available": True, "device_count": 1, "current_device": 0, "get_device_name": limits.device,
         "get_device_capability": (major, minor), "get_device_properties": properties, "synchronize": None,
+        "current_stream": SimpleNamespace(cuda_stream=0),
         "set_device": None, "empty_cache": None, "device": nullcontext(), "device_of": nullcontext(),
     }  # fmt: skip
     for name, answer in answers.items():

@@ -7,6 +7,7 @@ would be answered with the code of the first. Nothing of a candidate is run in a
 import sys
 import traceback
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 
 from inferometer.backends import require_backend
+from inferometer.bench.builds.cute_dsl import install, is_used
 from inferometer.bench.builds.events import Ended, Events, Job, Lacking, Multiplied, Ready, Stopped
 from inferometer.bench.builds.interception import Recorder, describe
 from inferometer.bench.builds.limits import ARCHITECTURES, ArchitectureLimits
@@ -65,6 +67,8 @@ def _build(job: Job, events: Events) -> None:
     recorder.install()
     multiplied = pretend_cuda(limits)
     if job.backend is None:
+        if limits.backend == "cuda" and is_used(Path(job.candidate).read_bytes()) and find_spec("cutlass"):
+            install(limits, Path(job.events).with_name("cute"), recorder.note)
         module = load_module(Path(job.candidate))
         if hasattr(module, DECLARED):
             for declared in getattr(module, DECLARED):
