@@ -40,6 +40,17 @@ def test_a_wrong_file_exits_with_1(dataset: Path, tmp_path: Path, capsys: pytest
     assert "C: the error is 1 of the answer" in said
 
 
+def test_a_solution_says_which_definition_it_is_for(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    candidate = write(tmp_path / "mine.json", json.dumps(solution(GEMM, RIGHT, "mine")))
+    options = ["--candidate", candidate, "--cases", 1, "--shapes", 0, "--json", "--check"]
+    code, said, _ = run("bench", "--suite", dataset, *options, capsys=capsys)
+    found = json.loads(said)
+    assert (code, found["refused"]) == (0, {})
+    assert [(each["operator"], each["contender"]) for each in found["results"]] == [(GEMM["name"], "mine")]
+
+
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [

@@ -25,7 +25,7 @@ def run_problems(
 
     asking.check_places()
     place = None if candidate is None else _existing(candidate)
-    found = find_problems(Path(str(asking.suite)), names)
+    found = find_problems(Path(str(asking.suite)), names or _named_by(place))
     with TemporaryDirectory(prefix="inferometer-suite-", ignore_cleanup_errors=True) as folder:
         outcome = _run(found, Path(folder), place, stage, asking)
         written = asking.write(outcome.evaluation, None, traces=lambda: _write_traces(outcome, asking))
@@ -38,6 +38,15 @@ def run_problems(
         for what in written.values():
             click.echo(f"written: {what}", err=True)
     return 1 if check and not (outcome.evaluation.is_right and not outcome.evaluation.refused) else 0
+
+
+def _named_by(candidate: Path | None) -> tuple[str, ...]:
+    """The definition that a solution is for: of a data set, that alone is run."""
+    if candidate is None or candidate.suffix != ".json":
+        return ()
+    from inferometer.bench.problems.solutions import read_solution
+
+    return (read_solution(candidate).solution.definition,)
 
 
 def _run(found: Any, folder: Path, candidate: Path | None, stage: str, asking: BenchOptions) -> "SuiteOutcome":
