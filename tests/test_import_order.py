@@ -31,7 +31,7 @@ QUESTIONS = (
 # Too slow to load for a question that doesn't need it, or not there without an extra.
 HEAVY = {
     *("torch", "triton", "transformers", "tokenizers", "safetensors", "wgpu", "ray", "fsspec", "s3fs", "gcsfs"),
-    *("cupti", "pynvml", "psutil", "pandas", "pyarrow", "plotly", "scipy.stats"),
+    *("cupti", "cutlass", "pynvml", "psutil", "pandas", "pyarrow", "plotly", "scipy.stats"),
 }
 
 

@@ -41,7 +41,11 @@ def test_a_right_kernel_is_right_and_a_missing_one_is_not(capsys: pytest.Capture
         (["--candidate", str(CANDIDATE)], 2, "name an OPERATOR"),
         (["rms_norm", "--cases", "0"], 2, "--cases"),
         (["rms_norm", "--arch", "sm_90"], 2, "--arch needs --stage builds"),
-        (["rms_norm", "--stage", "builds"], 2, "--stage builds needs one OPERATOR and a --candidate"),
+        (["rms_norm", "--stage", "builds"], 2, "--stage builds needs one OPERATOR, and a --candidate or one --backend"),
+        (["rms_norm", "--stage", "builds", "--backend", "triton,torch"], 2, "or one --backend"),
+        (["all", "--stage", "builds", "--backend", "triton"], 2, "needs one OPERATOR"),
+        (["rms_norm", "--stage", "builds", "--backend", "torch"], 3, "To build are: triton"),
+        (["mrope", "--stage", "builds", "--backend", "triton"], 3, "triton has no kernel for mrope"),
         (["rms_norm", "--stage", "builds", "--candidate", str(CANDIDATE), "--arch", "sm_12"], 3, "sm_12"),
         (["rms_norm", "--on", "meta"], 3, "expected cpu, cuda or cuda:1"),
         (["rms_norm", "--timer", "events"], 2, "--timer and --seconds need --stage fast"),
@@ -129,6 +133,17 @@ def test_a_triton_kernel_is_built_for_the_architectures_asked_for(capsys: pytest
     assert (code, err) == (0, "")
     assert [each["architecture"] for each in found["architectures"]] == ["sm_80", "gfx942"]
     assert all(kernel["registers"] > 0 for each in found["architectures"] for kernel in each["kernels"])
+
+
+@pytest.mark.usefixtures("torch")
+def test_our_own_kernels_are_built_without_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("triton", reason="triton isn't installed")
+    options = ["--backend", "triton", "--stage", "builds", "--arch", "gfx950", "--arch", "sm_120", "--json", "--check"]
+    code, said, err = run("bench", "silu_and_mul", *options, capsys=capsys)
+    found = json.loads(said)
+    assert (code, err, found["candidate"]) == (0, "", "triton")
+    assert [each["architecture"] for each in found["architectures"]] == ["gfx950", "sm_120"]
+    assert all(each["kernels"] for each in found["architectures"])
 
 
 def test_without_torch_it_says_how_to_get_it(

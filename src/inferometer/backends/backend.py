@@ -64,6 +64,8 @@ class Backend:
         packages: Distributions whose versions are recorded with results.
         settings: How its kernels are made, in words, such as the mode of a compiler: recorded with results.
         interpreted: Its kernels are Triton's, and on a CPU need a process with Triton's interpreter.
+        build: `build(name)`: the same kernel as `load`, to be compiled for a GPU that isn't there and not run; None:
+            its kernels aren't Triton's, or come compiled.
     """
 
     name: str
@@ -75,3 +77,4 @@ class Backend:
     packages: tuple[str, ...] = ("torch",)
     settings: Mapping[str, str] = field(default_factory=dict)
     interpreted: bool = False
+    build: Callable[[str], Kernel] | None = None

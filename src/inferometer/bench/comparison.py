@@ -76,6 +76,8 @@ def compare_outputs(
     if len(values) != len(wanted):
         reason = f"expected {len(wanted)} outputs ({', '.join(wanted)}), found {len(values)}"
         return [OutputCheck(next(iter(wanted)), reason)]
+    if operator.judge is not None:
+        return operator.judge(values, wanted)
     least = {} if args is None else calibrated(operator, args)
     return [
         _compare(
@@ -100,7 +102,7 @@ def flips_allowed(wanted: "Tensor") -> float:
 
 
 def _compare(operator: Operator, name: str, found: Any, wanted: "Tensor", allowed: float) -> OutputCheck:
-    kind = next(_wrong_kind(found, wanted), None)
+    kind = next(wrong_kind(found, wanted), None)
     if kind is not None:
         return OutputCheck(name, kind)
     if wanted.dtype.is_floating_point:
@@ -125,7 +127,8 @@ def _compare(operator: Operator, name: str, found: Any, wanted: "Tensor", allowe
     return OutputCheck(name, reason, off.whole, off.row, allowed)
 
 
-def _wrong_kind(found: Any, wanted: "Tensor") -> Iterator[str]:
+def wrong_kind(found: Any, wanted: "Tensor") -> Iterator[str]:
+    """What is wrong with type, dtype, shape, device and layout, in words."""
     import torch
 
     if type(found) is not torch.Tensor:

@@ -115,6 +115,7 @@ class Session:
         """The first line that the process reads."""
         return {
             "operator": self.operator.name,
+            "job": None if self.operator.job is None else str(self.operator.job),
             "settings": list(self.operator.settings),
             "updates": list(self.operator.updates),
             "lanes": [each.as_request() for each in self.entrants],

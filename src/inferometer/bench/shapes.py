@@ -42,6 +42,21 @@ def choose_shapes(operator: Operator, words: str) -> ChosenShapes:
     return ChosenShapes(operator, tuple((f"{index}: {known[index].label}", known[index].args) for index in wanted))
 
 
+def choose_indices(words: str, count: int, name: str) -> list[int]:
+    """Of `count` things, those of `0,3-5`, each once; `all` are all.
+
+    Raises:
+        InputError: It is neither, or there is no such index.
+    """
+    if words == "all":
+        return list(range(count))
+    wanted = list(dict.fromkeys(_indices(words)))
+    for index in wanted:
+        if index >= count:
+            raise InputError(f"{name} has no shape {index}", hint=f"It has {count}, counted from 0.")
+    return wanted
+
+
 def fit_device(asked: ChosenShapes, device: str) -> ChosenShapes:
     """With the fp8 that the device has, where neither shape nor operator's default says otherwise: fn on NVIDIA's."""
     named = signature(asked.operator.inputs).parameters

@@ -30,7 +30,8 @@ _TIMERS = ("cupti", "graph", "events", "host")
     "--stage fast then times what is right, in turns with the first backend: caches cold and warm, inputs drawn anew "
     "for every call, until the median is known to 1 % or --seconds are over. -o keeps the results for "
     "`inferometer leaderboard`. On a CPU that shows that the kernels run, not how fast they are.\n\n"
-    "--stage builds compiles the Triton kernels that it launches, for each --arch and without a GPU: registers, "
+    "--stage builds compiles the Triton kernels that it launches (or those of one backend, such as triton), for each "
+    "--arch and without a GPU: registers, "
     "spills, shared memory, occupancy, matrix instructions, and what speaks against them.",
     example="inferometer bench rms_norm --candidate my_rms_norm.py --stage fast",
 )
@@ -42,11 +43,16 @@ _TIMERS = ("cupti", "graph", "events", "host")
 @click.option("--stage", type=click.Choice(("builds", "correct", "fast")), default="correct", show_default=True,
               help="What to check.")  # fmt: skip
 @click.option("--arch", "architectures", metavar="TARGET", multiple=True, help=(
-    "With --stage builds: sm_80, sm_89, sm_90, sm_100 or gfx942; may be given again.  [default: sm_90]"))  # fmt: skip
+    "With --stage builds: sm_80, sm_89, sm_90, sm_100, sm_120, gfx942 or gfx950; may be given again.  "
+    "[default: sm_90]"))  # fmt: skip
 @click.option("--shapes", metavar="WHICH", help=(
     "tiny, all, or indices of published shapes such as 0,3-5; see `inferometer operators NAME`.  "
     "[default: tiny on a CPU, all on a GPU]"))  # fmt: skip
 @click.option("--workload", metavar="FILE", help="Shapes from workloads of flashinfer-bench, in the place of --shapes.")
+@click.option("--suite", metavar="PATH", help=(
+    "Problems of other benchmarks in the place of operators: a data set or a definition of flashinfer-bench, a file or "
+    "a folder of KernelBench. OPERATOR is then a pattern of their names; --candidate a file or folder of solutions, "
+    "--shapes indices of workloads."))  # fmt: skip
 @click.option("--cases", type=click.IntRange(1, 1000), default=3, show_default=True, help="Inputs drawn a shape.")
 @click.option("--strided", is_flag=True, help="Rows that lie apart in memory must be right too.")
 @click.option("--limit", type=Number(min=0.1, max=86_400), default=60.0, show_default=True, metavar="SECONDS",
@@ -74,10 +80,14 @@ def run(
     asking = BenchOptions(**options)
     asking.refuse_mixed(stage, architectures)
     asking.on = require_device_apart(asking.on)
+    if asking.suite is not None:
+        from inferometer.commands.options.suite import run_problems
+
+        return run_problems(names, candidate, stage, asking, check=check, out=out)
     file = None if candidate is None else existing(candidate)
     asked = asking.shapes_of(names, file)
     if stage == "builds":
-        return _build(asked, file, architectures or _ARCHITECTURES, check=check, out=out)
+        return _build(asked, file, asking.named_backends(), architectures or _ARCHITECTURES, check=check, out=out)
     asking.check_places()
     found = _evaluate(asked, file, stage, asking)
     written = asking.write(found, file)
@@ -116,15 +126,20 @@ def _evaluate(asked: "list[ChosenShapes]", file: Path | None, stage: str, asking
 
 
 def _build(
-    asked: "list[ChosenShapes]", file: Path | None, architectures: tuple[str, ...], *, check: bool, out: Output
-) -> int:
-    if file is None or len(asked) != 1:
-        raise click.UsageError("--stage builds needs one OPERATOR and a --candidate.")
-    from inferometer.bench.builds.building import build_candidate
+    asked: "list[ChosenShapes]", file: Path | None, names: tuple[str, ...], architectures: tuple[str, ...], *,
+    check: bool, out: Output,
+) -> int:  # fmt: skip
+    if len(asked) != 1 or (file is not None) + len(names) != 1:
+        raise click.UsageError("--stage builds needs one OPERATOR, and a --candidate or one --backend.")
+    from inferometer.bench.builds.building import build_backend, build_candidate
     from inferometer.commands.options.progress import working
 
+    operator, args_list = asked[0].operator, [args for _, args in asked[0].shapes]
     with working() as say:
         say(f"machine code for {', '.join(architectures)}")
-        found = build_candidate(file, asked[0].operator, [args for _, args in asked[0].shapes], architectures)
+        if file is None:
+            found = build_backend(names[0], operator, args_list, architectures)
+        else:
+            found = build_candidate(file, operator, args_list, architectures)
     out.show(found)
     return 1 if check and not found.passed else 0

@@ -1,7 +1,8 @@
 """What an operator declares: meaning, inputs, a slow answer, what it costs, what bounds are made of, tolerance."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inferometer.operators.axes import Axes
@@ -19,6 +20,10 @@ TOLERANCE: Mapping[str, float] = {
     "fp8": 6e-2,  # one unit in the last of three bits is up to 12 % of a value, and half of that on average
 }
 """Norm of the error over the norm of the answer, by the dtype of an output. Integers are exact."""
+
+
+Judge = Callable[[Sequence[Any], Mapping[str, Any]], list[Any]]
+"""What a candidate returned, and what `answer` gave: a check of every output (`bench/comparison.py`)."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,8 @@ class Operator:
         tolerance: By output, where the dtype's usual one is not right; with the reason next to it.
         exact: Outputs that must agree to the bit though they are no integers.
         quantised: Outputs of few bits that round an exactly defined number: nearly all must be that number's.
+        judge: In place of comparing numbers, where there is no one right answer.
+        job: A file that says how inputs are drawn, of an operator that no process knows by its name.
         package: Where `NAME.json`, the published part, is; another package's operator names its own.
     """
 
@@ -61,6 +68,8 @@ class Operator:
     tolerance: Mapping[str, float] = field(default_factory=dict)
     exact: frozenset[str] = frozenset()
     quantised: frozenset[str] = frozenset()
+    judge: Judge | None = None
+    job: Path | None = None
     package: str = "inferometer.operators.catalogue"
 
     def catalogue(self) -> Catalogue:

@@ -16,7 +16,7 @@ from inferometer.operators.operator import Operator
 NORM, GATE = rms_norm.OPERATOR, linear_sigmoid_mul.OPERATOR
 NORM_CASES = [{"token_count": T, "hidden_size": H} for T, H in ((16, 4096), (7, 4096), (3, 1001))]
 GATE_CASES = [{"token_count": 64, "hidden_size": 512, "out_features": 256}]
-ALL = ("sm_80", "sm_90", "sm_100", "gfx942")
+ALL = ("sm_80", "sm_90", "sm_100", "sm_120", "gfx942", "gfx950")
 HANG_S = 4.0
 
 SAMPLES: Mapping[str, tuple[str, Operator, tuple[str, ...]]] = {

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from tests.bench.builds.conftest import ALL
 
 from inferometer.bench.builds.record import KernelBuild
 from inferometer.bench.builds.result import Builds
@@ -22,7 +23,9 @@ def only(builds: Builds, architecture: str) -> KernelBuild:
         ("sm_80", "HMMA", "LDGSTS"),
         ("sm_90", "HGMMA", "LDGSTS"),
         ("sm_100", "UTCHMMA", "LDGSTS"),
+        ("sm_120", "HMMA", "LDGSTS"),
         ("gfx942", "v_mfma_f32", "buffer_load"),
+        ("gfx950", "v_mfma_f32", "buffer_load"),
     ],
 )
 def test_each_architecture_gets_its_own_matrix_instructions(
@@ -92,7 +95,7 @@ def test_declared_kernels_are_built_without_a_call(built: Built) -> None:
 
 def test_the_json_has_every_kernel_whole(built: Built) -> None:
     data = built("matmul").as_json()
-    assert [each["architecture"] for each in data["architectures"]] == ["sm_80", "sm_90", "sm_100", "gfx942"]
+    assert [each["architecture"] for each in data["architectures"]] == list(ALL)
     (kernel,) = data["architectures"][1]["kernels"]
     assert kernel["shared_bytes"] == kernel["static_shared_bytes"] + kernel["dynamic_shared_bytes"]
     assert kernel["occupancy"]["limited_by"] in {"registers", "shared memory"}
@@ -101,7 +104,7 @@ def test_the_json_has_every_kernel_whole(built: Built) -> None:
 
 def test_the_tables_name_kernels_failures_and_findings(built: Built) -> None:
     kernels, *others = sections_of(built("matmul"))
-    assert kernels.frame.height == 4
+    assert kernels.frame.height == len(ALL)
     assert others == []
     assert [section.title for section in sections_of(built("raising"))] == ["Kernels", "Failed", "Gate"]
     assert dict(facts_of(built("raising")))["Gate"] == "not passed: 2 errors"

@@ -69,3 +69,14 @@ def test_amd_assembly_tells_resources_and_instructions() -> None:
     found = count_amd(ASSEMBLY)
     assert (found.total, found.matrix) == (6, {"v_mfma_f32_32x32x8_bf16": 1})
     assert found.loads == {"buffer_load lds": 1, "ds_read": 2, "global_load": 1}
+
+
+def test_what_gfx950_has_beyond_gfx942_is_counted() -> None:
+    found = count_amd(
+        "\tglobal_load_lds_dwordx4 v[0:1], off\n"
+        "\tds_read_b64_tr_b16 v[0:1], v2\n"
+        "\tv_mfma_f32_32x32x16_bf16 a[0:15], v[0:3], v[4:7], 0\n"
+        "\tv_mfma_scale_f32_16x16x128_f8f6f4 v[0:3], v[0:7], v[8:15], 0, v16, v17\n"
+    )
+    assert found.loads == {"ds_read": 1, "global_load lds": 1}
+    assert found.matrix == {"v_mfma_f32_32x32x16_bf16": 1, "v_mfma_scale_f32_16x16x128_f8f6f4": 1}

@@ -2,7 +2,7 @@
 
 from inferometer.backends.backend import Backend
 from inferometer.backends.triton.decoder import DECODER
-from inferometer.backends.triton.loading import OPERATORS, SWITCH, load_kernel, triton_unavailable
+from inferometer.backends.triton.loading import OPERATORS, SWITCH, kernel_to_build, load_kernel, triton_unavailable
 
 BACKEND = Backend(
     name="triton",
@@ -15,4 +15,5 @@ BACKEND = Backend(
     packages=("torch", "triton"),
     settings={"on a CPU": f"interpreted, {SWITCH}=1"},
     interpreted=True,
+    build=kernel_to_build,
 )

@@ -90,3 +90,11 @@ def load_kernel(name: str) -> Kernel:
     if name not in OPERATORS:
         raise UnknownName("kernel", name, OPERATORS)
     return load_late(name, name)
+
+
+def kernel_to_build(name: str) -> Kernel:
+    """The kernel of one of the catalogue's operators as a GPU has it, whatever device its tensors are on."""
+    if name not in OPERATORS:
+        raise UnknownName("kernel", name, OPERATORS)
+    kernel: Kernel = getattr(load_kernels(name, "cuda"), name)
+    return kernel

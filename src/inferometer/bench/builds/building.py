@@ -1,4 +1,4 @@
-"""Builds a candidate's Triton kernels for GPU architectures, without a GPU.
+"""Builds the Triton kernels of a candidate or a backend for GPU architectures, without a GPU.
 
 The candidate's function is called on CPU tensors that the operator draws; launches are compiled with the types and
 values of the real arguments, and not run, so its answer is not looked at and kernels whose arguments depend on
@@ -12,10 +12,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from inferometer.backends import backends, require_backend
 from inferometer.bench.builds.gate import check_builds
 from inferometer.bench.builds.limits import ARCHITECTURES
 from inferometer.bench.builds.processes import build_on
 from inferometer.bench.builds.result import Builds
+from inferometer.bench.candidates import Candidate
 from inferometer.errors import InputError, Unavailable, UnknownName
 from inferometer.operators import require_operator
 from inferometer.operators.operator import Operator
@@ -55,8 +57,48 @@ def build_candidate(
         UnknownName: No such architecture, or an operator that isn't registered.
         Unavailable: Triton, PyTorch or a tool of theirs isn't here.
     """
-    candidate = Path(path).resolve()
-    _check_input(candidate, operator, args_list, architectures)
+    file = Path(path).resolve()
+    _check_input(operator, args_list, architectures)
+    if not file.is_file():
+        raise InputError(f"{file}: expected a Python file, found {'a folder' if file.is_dir() else 'nothing'}")
+    return _build(Candidate(str(path), file), operator, args_list, architectures, seed, time_limit_s)
+
+
+def build_backend(
+    name: str,
+    operator: Operator,
+    args_list: Sequence[Mapping[str, Any]],
+    architectures: Sequence[str],
+    *,
+    seed: int = 0,
+    time_limit_s: float = TIME_LIMIT_S,
+) -> Builds:
+    """The same for the kernels of a backend that can be compiled here.
+
+    Raises:
+        InputError: The backend has no kernel of the operator, or none that is compiled here; or as `build_candidate`.
+        UnknownName: No such backend, or as `build_candidate`.
+        Unavailable: As `build_candidate`.
+    """
+    backend = require_backend(name)
+    _check_input(operator, args_list, architectures)
+    if backend.build is None:
+        able = ", ".join(each.name for each in backends().values() if each.build is not None)
+        raise InputError(f"{name}: its kernels aren't Triton's, or come compiled", hint=f"To build are: {able}.")
+    if operator.name not in backend.operators:
+        has = ", ".join(sorted(backend.operators))
+        raise InputError(f"{name} has no kernel for {operator.name}", hint=f"It has {has}.")
+    return _build(Candidate(name), operator, args_list, architectures, seed, time_limit_s)
+
+
+def _build(
+    candidate: Candidate,
+    operator: Operator,
+    args_list: Sequence[Mapping[str, Any]],
+    architectures: Sequence[str],
+    seed: int,
+    time_limit_s: float,
+) -> Builds:
     works = [_work_of(operator, args) for args in args_list]
     _check_installed()
     wanted = tuple(dict.fromkeys(architectures))
@@ -69,7 +111,7 @@ def build_candidate(
         ]
         builds = tuple(each.result() for each in running)
     findings = check_builds(builds, operator.name, works)
-    return Builds(str(path), operator.name, tuple(args_list), builds, findings, Losses(ALL_TABLES))
+    return Builds(candidate.name, operator.name, tuple(args_list), builds, findings, Losses(ALL_TABLES))
 
 
 def _work_of(operator: Operator, args: Mapping[str, Any]) -> Work:
@@ -79,17 +121,11 @@ def _work_of(operator: Operator, args: Mapping[str, Any]) -> Work:
         raise InputError(f"{operator.name}: {dict(args)}: {error}") from None
 
 
-def _check_input(
-    candidate: Path, operator: Operator, args_list: Sequence[Mapping[str, Any]], architectures: Sequence[str]
-) -> None:
+def _check_input(operator: Operator, args_list: Sequence[Mapping[str, Any]], architectures: Sequence[str]) -> None:
     require_operator(operator.name)  # other processes know it by its name
     for architecture in architectures:
         if architecture not in ARCHITECTURES:
             raise UnknownName("architecture", architecture, ARCHITECTURES)
-    if not candidate.is_file():
-        raise InputError(
-            f"{candidate}: expected a Python file, found {'a folder' if candidate.is_dir() else 'nothing'}"
-        )
     if not architectures or not args_list:
         raise InputError(f"expected something to build, found no {'shapes' if architectures else 'architectures'}")
 

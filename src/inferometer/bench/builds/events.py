@@ -19,9 +19,13 @@ _LARGEST = 256 << 20
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What to compile: `cases` are the arguments of the operator's `inputs`, one mapping a call."""
+    """What to compile: `cases` are the arguments of the operator's `inputs`, one mapping a call.
+
+    `candidate` is a file, or with `backend` nothing.
+    """
 
     candidate: str
+    backend: str | None
     operator: str
     architecture: str
     cases: Sequence[Mapping[str, Any]]

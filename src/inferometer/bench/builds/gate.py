@@ -66,7 +66,7 @@ def _check(build: ArchitectureBuild, operator: str, works: Sequence[Work]) -> It
     for failure in build.failed:
         yield _failure(failure, build)
     if not (build.kernels or build.failed or build.error):
-        wanted = f"{operator} to launch a Triton kernel of its own"
+        wanted = f"{operator} to launch a kernel of its own in Triton or CuTe-DSL"
         yield BuildFinding("error", "no-kernel", build.architecture, "no launch", wanted)
     for rule in _RULES:
         yield from _of_kernels(rule, build)

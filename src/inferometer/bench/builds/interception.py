@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from inferometer.bench.builds.cute_dsl import build_of
 from inferometer.bench.builds.disassembly import measured
 from inferometer.bench.builds.events import Began, Built, Events, Launched, Refused
 from inferometer.bench.builds.limits import ArchitectureLimits
@@ -70,6 +71,16 @@ class Recorder:
         if found is not None:
             self._report(kernel, found, log.getvalue(), grid)
         return found
+
+    def note(self, key: str, record: Mapping[str, Any] | None) -> None:
+        """A kernel of CuTe-DSL: compiled, with its record, or launched again."""
+        cases = self._seen.get(key)
+        if cases is None and record is not None:
+            self._seen[key] = {self.case}
+            self._events.send(Built(key, build_of(record, self._architecture, self.case)))
+        elif cases is not None and self.case is not None and self.case not in cases:
+            cases.add(self.case)
+            self._events.send(Launched(key, self.case))
 
     def _try(self, call: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
         self._tuning = True

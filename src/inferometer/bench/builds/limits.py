@@ -1,14 +1,15 @@
 """What a multiprocessor of each architecture holds, and how many blocks of a kernel fit into it.
 
-Sources: CUDA programming guide 12.9, table of technical specifications by compute capability; CUDA occupancy
-calculator (granularities); for gfx942 the CDNA 3 ISA, chapters 3 and 11, and LLVM's AMDGPU target (waves, barriers).
-
-Left out: clusters of blocks, which must fit together, and scalar registers of AMD's.
+The figures and their sources are in `architectures.json`. Left out: clusters of blocks, which must fit together, and
+scalar registers of AMD's.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 Resource = Literal["shared memory", "registers", "tensor memory", "warps", "blocks", "threads"]
 
@@ -18,7 +19,6 @@ REGISTERS = 512
 REGISTER_GRANULE = 8
 SCHEDULERS = 4
 BLOCK_THREADS = 1024
-TENSOR_MEMORY_COLUMNS = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,7 @@ class ArchitectureLimits:
     Attributes:
         backend: Triton's name of it: `cuda`, `hip`.
         target: What Triton compiles for: 90, or `gfx942`.
+        capability: What PyTorch says of the device: 9.0 of sm_90, 9.4 of gfx942.
         warp_size: Lanes of a warp, or of a wavefront.
         warps: Resident on a multiprocessor at once.
         blocks: Resident at once.
@@ -38,10 +39,13 @@ class ArchitectureLimits:
         shared_granule_bytes: Blocks are given whole ones.
         multiprocessors: Of the device named in `device`: what persistent kernels ask for.
         device: The architecture's device of data centres.
+        source: Names of the file's `sources`.
+        tensor_memory_columns: Of a multiprocessor; 0 where it has no such memory.
     """
 
     backend: Literal["cuda", "hip"]
     target: int | str
+    capability: tuple[int, int]
     warp_size: int
     warps: int
     blocks: int
@@ -52,29 +56,22 @@ class ArchitectureLimits:
     shared_granule_bytes: int
     multiprocessors: int
     device: str
+    source: tuple[str, ...]
+    tensor_memory_columns: int = 0
 
 
-def _nvidia(
-    target: int, *, warps: int, blocks: int, shared_KiB: int, multiprocessors: int, device: str
-) -> ArchitectureLimits:
-    return ArchitectureLimits(
-        backend="cuda", target=target, warp_size=32, warps=warps, blocks=blocks, lone_warp_blocks=blocks,
-        shared_block_bytes=(shared_KiB - 1) * 1024, shared_bytes=shared_KiB * 1024, shared_reserved_bytes=1024,
-        shared_granule_bytes=128, multiprocessors=multiprocessors, device=device,
-    )  # fmt: skip
+class _File(msgspec.Struct, frozen=True):
+    """`architectures.json`."""
+
+    sources: Mapping[str, str]
+    architectures: Mapping[str, ArchitectureLimits]
 
 
-ARCHITECTURES: Mapping[str, ArchitectureLimits] = {
-    "sm_80": _nvidia(80, warps=64, blocks=32, shared_KiB=164, multiprocessors=108, device="A100"),
-    "sm_89": _nvidia(89, warps=48, blocks=24, shared_KiB=100, multiprocessors=142, device="L40S"),
-    "sm_90": _nvidia(90, warps=64, blocks=32, shared_KiB=228, multiprocessors=132, device="H100 SXM"),
-    "sm_100": _nvidia(100, warps=64, blocks=32, shared_KiB=228, multiprocessors=148, device="B200"),
-    "gfx942": ArchitectureLimits(
-        backend="hip", target="gfx942", warp_size=64, warps=32, blocks=16, lone_warp_blocks=32,
-        shared_block_bytes=65_536, shared_bytes=65_536, shared_reserved_bytes=0, shared_granule_bytes=512,
-        multiprocessors=304, device="MI300X",
-    ),
-}  # fmt: skip
+_KNOWN = msgspec.json.decode(Path(__file__).with_name("architectures.json").read_bytes(), type=_File)
+
+ARCHITECTURES: Mapping[str, ArchitectureLimits] = _KNOWN.architectures
+SOURCES: Mapping[str, str] = _KNOWN.sources
+"""What each name in `ArchitectureLimits.source` stands for."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,7 @@ def occupancy_of(
         "blocks": limits.blocks if num_warps > 1 else limits.lone_warp_blocks,
     }
     if tensor_memory_columns:
-        rooms["tensor memory"] = TENSOR_MEMORY_COLUMNS // tensor_memory_columns
+        rooms["tensor memory"] = limits.tensor_memory_columns // tensor_memory_columns
     if num_warps * limits.warp_size > BLOCK_THREADS:
         rooms["threads"] = 0
     limited_by = min(rooms, key=lambda resource: rooms[resource])

@@ -1,7 +1,7 @@
 """Reads what compilers print: ptxas' log, disassembled SASS, AMD's assembly.
 
-Sources: logs of ptxas 12.9 and 13.1 (`-v`), listings of `nvdisasm -c` of CUDA 12.9, assembly of LLVM 21 for gfx942,
-all as Triton 3.7 has them; SASS' names are in the CUDA binary utilities' instruction set reference.
+Sources: logs of ptxas 12.9 and 13.1 (`-v`), listings of `nvdisasm -c` of CUDA 12.9, assembly of LLVM 21 for gfx942
+and gfx950, all as Triton 3.7 has them; SASS' names are in the CUDA binary utilities' instruction set reference.
 """
 
 import re
@@ -88,11 +88,12 @@ def count_sass(listing: str) -> Instructions:
 def count_amd(assembly: str) -> Instructions:
     """Matrix instructions whole, as their shape is their name; loads without their width.
 
-    Loads that go straight to shared memory have `lds` behind. Scalar ones are left out: they fetch arguments.
+    Loads that go straight to shared memory have `lds` behind, as an operand or in their name
+    (`global_load_lds_dwordx4`). Scalar ones are left out: they fetch arguments.
     """
     found = _AMD.findall(assembly)
     loads = (
-        f"{kind[0]} lds" if re.search(r"\blds\b", operands) else kind[0]
+        f"{kind[0]} lds" if "_lds_" in name or re.search(r"\blds\b", operands) else kind[0]
         for name, operands in found
         if (kind := _AMD_LOAD.match(name))
     )

@@ -33,10 +33,11 @@ from inferometer.bench.builds.events import (
     read_events,
 )
 from inferometer.bench.builds.record import ArchitectureBuild, FailedKernel, KernelBuild
+from inferometer.bench.candidates import Candidate
 from inferometer.bench.supervised import Supervised, last_lines
 from inferometer.errors import InferometerError, Unavailable, clean
 
-_SWITCHES = ("TRITON_", "AMDGCN_", "PTXAS_", "DISABLE_PTXAS_", "NVPTX_", "MLIR_", "LLVM_", "USE_IR_LOC")
+_SWITCHES = ("TRITON_", "AMDGCN_", "PTXAS_", "DISABLE_PTXAS_", "NVPTX_", "MLIR_", "LLVM_", "USE_IR_LOC", "CUTE_DSL_")
 """Beginnings of the variables that Triton and its compilers obey."""
 
 _KEPT = ("_PATH", "_FP_FUSION")
@@ -48,7 +49,7 @@ _LAST_LINES = 5
 
 def build_on(
     architecture: str,
-    candidate: Path,
+    candidate: Candidate,
     operator: str,
     cases: Sequence[Mapping[str, Any]],
     *,
@@ -63,7 +64,9 @@ def build_on(
     with tempfile.TemporaryDirectory(prefix="inferometer-builds-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         events, messages = folder / "events", folder / "messages"
-        job = Job(str(candidate), operator, architecture, cases, seed, str(events), str(messages))
+        request = candidate.as_request()
+        backend = candidate.name if candidate.file is None else None
+        job = Job(request["file"] or "", backend, operator, architecture, cases, seed, str(events), str(messages))
         ended = _run(job, folder, messages, time_limit_s)
         return _read(architecture, read_events(events), ended, messages)
 

@@ -21,9 +21,9 @@ class KernelBuild:
         cases: Which of the calls launched it, counted from 0.
         grid: Of its first launch; None where none was asked for (declared, or only warmed up).
         tuned: One of several configurations of an autotuner, which leaves out what doesn't fit.
-        triton: Its version.
-        num_warps: Of a block.
-        num_stages: What was asked for; loops may be pipelined less.
+        triton: Its version; of CuTe-DSL's kernels that package's, with its name.
+        num_warps: Of a block; 0 where only run time tells.
+        num_stages: What was asked for; loops may be pipelined less. 0 of CuTe-DSL's.
         num_ctas: Blocks of a cluster.
         registers: Of a lane; on AMD vector and accumulator registers together.
         scalar_registers: Of a wavefront, AMD only.
@@ -79,8 +79,9 @@ class KernelBuild:
     @property
     def label(self) -> str:
         """Its name with what was compiled in: what tells it from its siblings."""
+        stages = [f"stages={self.num_stages}"] if self.num_stages else []
         constants = [f"{name}{text}" for name, text in self.arguments.items() if text.startswith("=")]
-        return f"{self.kernel}({', '.join((*constants, f'warps={self.num_warps}', f'stages={self.num_stages}'))})"
+        return f"{self.kernel}({', '.join((*constants, f'warps={self.num_warps}', *stages))})"
 
     def as_json(self) -> dict[str, Any]:
         """Plain data under the fields' names, with the shared bytes added up and the occupancy as a share."""

@@ -61,7 +61,7 @@ class StubDriver:
 
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
         """As PyTorch has it: of gfx942, 9.4."""
-        return capability_of(self._limits)
+        return self._limits.capability
 
     def get_active_torch_device(self) -> Any:
         """Where tensors are to be made."""
@@ -109,11 +109,6 @@ def call_once(call: Callable[[], Any], *args: Any, quantiles: Any = None, **kwar
     return 1.0 if quantiles is None else [1.0] * len(quantiles)
 
 
-def capability_of(limits: ArchitectureLimits) -> tuple[int, int]:
-    """9.0 of sm_90."""
-    return divmod(limits.target, 10) if isinstance(limits.target, int) else (9, 4)
-
-
 def pretend_cuda(limits: ArchitectureLimits) -> set[str]:
     """Lets a wrapper that asks for a GPU believe in one. For good: the process ends after it.
 
@@ -122,7 +117,7 @@ def pretend_cuda(limits: ArchitectureLimits) -> set[str]:
     """
     import torch
 
-    major, minor = capability_of(limits)
+    major, minor = limits.capability
     properties = SimpleNamespace(
         name=limits.device, major=major, minor=minor, multi_processor_count=limits.multiprocessors,
         warp_size=limits.warp_size, shared_memory_per_block_optin=limits.shared_block_bytes,
@@ -132,6 +127,7 @@ def pretend_cuda(limits: ArchitectureLimits) -> set[str]:
     answers = {
         "is_available": True, "device_count": 1, "current_device": 0, "get_device_name": limits.device,
         "get_device_capability": (major, minor), "get_device_properties": properties, "synchronize": None,
+        "current_stream": SimpleNamespace(cuda_stream=0),
         "set_device": None, "empty_cache": None, "device": nullcontext(), "device_of": nullcontext(),
     }  # fmt: skip
     for name, answer in answers.items():

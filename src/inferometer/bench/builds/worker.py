@@ -7,19 +7,23 @@ would be answered with the code of the first. Nothing of a candidate is run in a
 import sys
 import traceback
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import msgspec
 
+from inferometer.backends import require_backend
+from inferometer.bench.builds.cute_dsl import install, is_used
 from inferometer.bench.builds.events import Ended, Events, Job, Lacking, Multiplied, Ready, Stopped
 from inferometer.bench.builds.interception import Recorder, describe
 from inferometer.bench.builds.limits import ARCHITECTURES, ArchitectureLimits
 from inferometer.bench.builds.stub_driver import StubDriver, pretend_cuda
-from inferometer.bench.process.candidate import MODULE, BadCandidate, find_call, load_module
+from inferometer.bench.process.candidate import MODULE, BadCandidate, Call, as_call, find_call, load_module
 from inferometer.errors import clean
 from inferometer.operators import require_operator
+from inferometer.operators.operator import Operator
 
 DECLARED = "BUILDS"
 """A module-level list of a candidate that declares its kernels in place of having them launched; each a mapping:
@@ -38,9 +42,8 @@ def main() -> None:
     events = Events(job.events)
     events.send(Ready())
     try:
-        compile(
-            Path(job.candidate).read_bytes(), job.candidate, "exec"
-        )  # before PyTorch is loaded, which takes seconds
+        if job.backend is None:  # before PyTorch is loaded, which takes seconds
+            compile(Path(job.candidate).read_bytes(), job.candidate, "exec")
         lacking = _lacking(ARCHITECTURES[job.architecture])
         if lacking is not None:
             events.send(lacking)
@@ -63,19 +66,36 @@ def _build(job: Job, events: Events) -> None:
     recorder = Recorder(limits, job.architecture, events, job.messages, driver)
     recorder.install()
     multiplied = pretend_cuda(limits)
-    module = load_module(Path(job.candidate))
-    if hasattr(module, DECLARED):
-        for declared in getattr(module, DECLARED):
-            _compile_declared(declared, driver, recorder)
-        return
-    call = find_call(module, operator.name, operator.settings)
-    if call is None:
-        raise BadCandidate(f'expected a function "{operator.name}", found {_own_of(module)}')
+    if job.backend is None:
+        if limits.backend == "cuda" and is_used(Path(job.candidate).read_bytes()) and find_spec("cutlass"):
+            install(limits, Path(job.events).with_name("cute"), recorder.note)
+        module = load_module(Path(job.candidate))
+        if hasattr(module, DECLARED):
+            for declared in getattr(module, DECLARED):
+                _compile_declared(declared, driver, recorder)
+            return
+        call = _call_of(module, operator)
+    else:
+        call = _call_of_backend(job.backend, operator)
     for recorder.case, args in enumerate(job.cases):
         tensors = operator.inputs(**args, seed=job.seed)
         multiplied.clear()
         call(tensors, args)
         events.send(Multiplied(sorted(multiplied)))
+
+
+def _call_of(module: ModuleType, operator: Operator) -> Call:
+    call = find_call(module, operator.name, operator.settings)
+    if call is None:
+        raise BadCandidate(f'expected a function "{operator.name}", found {_own_of(module)}')
+    return call
+
+
+def _call_of_backend(name: str, operator: Operator) -> Call:
+    backend = require_backend(name)
+    if backend.build is None:
+        raise BadCandidate(f"the kernels of {name} aren't compiled here")
+    return as_call(backend.build(operator.name), operator.settings)
 
 
 def _lacking(limits: ArchitectureLimits) -> Lacking | None:
@@ -92,7 +112,7 @@ def _lacking(limits: ArchitectureLimits) -> Lacking | None:
         return Lacking(f"this Triton has no backend for {wanted}", "pip install triton")
     if limits.backend == "hip":
         return None
-    for name in ("nvdisasm", "ptxas_blackwell" if limits.target == 100 else "ptxas"):
+    for name in ("nvdisasm", "ptxas_blackwell" if limits.capability >= (10, 0) else "ptxas"):
         try:
             getattr(knobs.nvidia, name)
         except RuntimeError:

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from inferometer.engines.safetensors_header import read_header
-from inferometer.errors import FormatError, InputError
+from inferometer.engines.safetensors_header import StoredTensor, read_header
+from inferometer.errors import FormatError, InputError, clean
 
 _DTYPES = {"I32": "<i4", "I64": "<i8"}
 _LENGTH = 8
@@ -36,18 +36,7 @@ def read_integers(root: Path, path: str, key: str, *, where: str) -> list[int]:
     """
     import numpy as np
 
-    try:
-        file = (root / path).resolve()
-        if not file.is_relative_to(root.resolve()):
-            raise FormatError(f'{where}.path: expected a file in the dataset, found "{path}"')
-        file.stat()
-    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{where}.path: {path}: {reason}", hint=_HINT) from error
-    tensors = read_header(file)
-    tensor = tensors.get(key)
-    if tensor is None:
-        raise FormatError(f'{file}: expected a tensor "{key}", found {", ".join(tensors) or "none"}')
+    file, tensor = find_tensor(root, path, key, where=where)
     dtype = _DTYPES.get(tensor.dtype)
     if dtype is None or len(tensor.shape) != 1:
         raise FormatError(f"{file}: {key}: expected a row of integers, found {tensor.dtype} {list(tensor.shape)}")
@@ -56,4 +45,26 @@ def read_integers(root: Path, path: str, key: str, *, where: str) -> list[int]:
     return [int(each) for each in np.fromfile(file, dtype, tensor.shape[0], offset=tensor.start)]
 
 
-_HINT = "The lengths of sequences are in that file: get it with the dataset, in its folder blob/."
+def find_tensor(root: Path, path: str, key: str, *, where: str) -> tuple[Path, StoredTensor]:
+    """A file of the dataset, and where in it the tensor lies.
+
+    Raises:
+        InputError: The file can't be read.
+        FormatError: It lies outside of the dataset, is no safetensors file, or has no such tensor.
+    """
+    try:
+        file = (root / path).resolve()
+        if not file.is_relative_to(root.resolve()):
+            raise FormatError(f'{where}.path: expected a file in the dataset, found "{clean(path):.200}"')
+        file.stat()
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{where}.path: {clean(path):.200}: {reason}", hint=_HINT) from error
+    tensors = read_header(file)
+    tensor = tensors.get(key)
+    if tensor is None:
+        raise FormatError(f'{file}: expected a tensor "{clean(key):.80}", found {", ".join(tensors) or "none"}')
+    return file, tensor
+
+
+_HINT = "Values of the workload are in that file: get it with the dataset, in its folder blob/."

@@ -90,7 +90,7 @@ def _tolerances(operator: Operator, definition: Definition) -> set[float]:
     """Of the outputs that need not be exact."""
     allowed = set()
     for name, spec in zip(operator.outputs, definition.outputs.values(), strict=True):
-        if name not in operator.exact and not spec.dtype.startswith("int"):
+        if name not in operator.exact and spec.dtype.startswith(("float", "bfloat")):
             allowed.add(operator.tolerance.get(name, TOLERANCE[_SHORT.get(spec.dtype, "fp8")]))
     return allowed
 

@@ -28,11 +28,12 @@ class Var(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"
 
 
 class TensorSpec(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """A tensor by its axes; `shape` None: a plain number."""
+    """A tensor by its axes; `shape` None: a plain number. `optional`: a workload may lack it, and it is None."""
 
     shape: tuple[str, ...] | None
     dtype: str
     description: str | None = None
+    optional: bool = False
 
 
 class DefinedBy(_Part, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,6 +55,7 @@ class Definition(_Part, frozen=True, kw_only=True, omit_defaults=True):
     reference: str
     tags: tuple[str, ...] = ()
     description: str | None = None
+    constraints: tuple[str, ...] = ()
     inferometer: DefinedBy | None = None
 
 

@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.+-]{1,255}")
 _HINT = "Give a file of workloads/ or traces/ of a flashinfer-bench dataset, or one that inferometer wrote."
 
 
-class _Line(msgspec.Struct, frozen=True, kw_only=True):
+class Line(msgspec.Struct, frozen=True, kw_only=True):
     """A trace, which has a workload, or a workload by itself; what else a trace has isn't read."""
 
     definition: str | None = None
@@ -91,14 +91,14 @@ def read_workloads(
 def _read_places(path: Path, definitions: Path | None) -> Iterator[tuple[_Place, Workload]]:
     above = path.resolve().parents if definitions is None else (definitions.resolve().parent,)
     root = next((each for each in above if (each / "definitions").is_dir()), path.resolve().parent)
-    for where, line in _read_lines(path):
-        workload, name = _workload_of(where, line), line.definition or path.stem
+    for where, line in read_lines(path):
+        workload, name = workload_of(where, line), line.definition or path.stem
         if not _NAME.fullmatch(name):
             raise FormatError(f'{where}: definition: expected a name, found "{clean(name):.80}"')
         yield _Place(where, name, root, definitions or root / "definitions"), workload
 
 
-def _read_lines(path: Path) -> Iterator[tuple[str, _Line]]:
+def read_lines(path: Path) -> Iterator[tuple[str, Line]]:
     """Each workload or trace, with the file and its line."""
     if path.suffix not in (".json", ".jsonl"):
         raise InputError(f"{path}: expected a file of workloads, .jsonl or .json", hint=_HINT)
@@ -106,16 +106,21 @@ def _read_lines(path: Path) -> Iterator[tuple[str, _Line]]:
     if path.suffix == ".jsonl":
         for number, text in enumerate(data.split(b"\n"), 1):
             if text.strip():
-                yield f"{path}:{number}", _decode(f"{path}:{number}", text, _Line)
+                yield f"{path}:{number}", decode(f"{path}:{number}", text, Line)
         return
     if data.lstrip()[:1] == b"[":
-        for number, raw in enumerate(_decode(str(path), data, list[msgspec.Raw])):
-            yield f"{path}[{number}]", _decode(f"{path}[{number}]", raw, _Line)
+        for number, raw in enumerate(decode(str(path), data, list[msgspec.Raw])):
+            yield f"{path}[{number}]", decode(f"{path}[{number}]", raw, Line)
     else:
-        yield str(path), _decode(str(path), data, _Line)
+        yield str(path), decode(str(path), data, Line)
 
 
-def _decode(where: str, data: bytes | msgspec.Raw, kind: type[_T]) -> _T:
+def decode(where: str, data: bytes | msgspec.Raw, kind: type[_T]) -> _T:
+    """JSON as a part of the format.
+
+    Raises:
+        FormatError: It is none, with the field.
+    """
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -124,7 +129,12 @@ def _decode(where: str, data: bytes | msgspec.Raw, kind: type[_T]) -> _T:
         raise FormatError(f"{where}: {field[1] + ': ' if field and field[1] else ''}{reason}", hint=_HINT) from error
 
 
-def _workload_of(where: str, line: _Line) -> Workload:
+def workload_of(where: str, line: Line) -> Workload:
+    """Of a trace, or of a line that is one.
+
+    Raises:
+        FormatError: There is none.
+    """
     if line.workload is not None:
         return line.workload
     if line.axes is None:
@@ -188,7 +198,7 @@ def _find_definition(place: _Place) -> Definition | None:
     if not place.definitions.is_file():
         files = sorted(place.definitions.glob(f"*/{place.name}.json"))
     for file in files:
-        found = _decode(str(file), read_side_file(file), Definition)
+        found = decode(str(file), read_side_file(file), Definition)
         if found.name != place.name:
             raise FormatError(f'{file}: name: expected "{place.name}", found "{clean(found.name):.80}"')
         return found

@@ -53,12 +53,12 @@ class Course:
         """With all that is needed later: nothing of ours is imported once a candidate is loaded."""
         import torch.profiler
 
-        from inferometer.operators import require_operator
+        from inferometer.bench.problems.jobs import inputs_for
 
         device = request["device"]
         caches = Caches.of(torch, device, request["cache_bytes"])
         files = frozenset(each["file"] for each in request["lanes"] if each["file"] is not None)
-        return cls(torch, require_operator(request["operator"]).inputs, device, caches, OwnTime.watch(files))
+        return cls(torch, inputs_for(request["operator"], request["job"]), device, caches, OwnTime.watch(files))
 
     def begin(self, lanes: list[ReadyCandidate], sealed: Seal) -> None:
         """Once all are loaded."""

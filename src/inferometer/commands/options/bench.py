@@ -1,6 +1,7 @@
 """What `bench` is asked: its options, what goes together, shapes and places of files; refusals before any work."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ class BenchOptions:
     backend_names: tuple[str, ...]
     shapes: str | None
     workload: str | None
+    suite: str | None
     cases: int
     strided: bool
     limit: float
@@ -49,8 +51,12 @@ class BenchOptions:
             raise click.UsageError("--arch needs --stage builds.")
         if stage != "fast" and (self.timer or self.seconds):
             raise click.UsageError("--timer and --seconds need --stage fast.")
-        if stage == "builds" and (self.backend_names or self.output or self.export or self.workload):
-            raise click.UsageError("--backend, --output, --export and --workload aren't for --stage builds.")
+        if stage == "builds" and (self.output or self.export or self.workload):
+            raise click.UsageError("--output, --export and --workload aren't for --stage builds.")
+        if self.suite and (self.workload or self.backend_names or self.hardware_file or stage == "builds"):
+            raise click.UsageError(
+                "--suite can't be used with --workload, --backend, --hardware-file or --stage builds."
+            )
         if self.workload and self.shapes:
             raise click.UsageError("--workload and --shapes are mutually exclusive.")
         if self.export_to and not self.export:
@@ -58,8 +64,11 @@ class BenchOptions:
 
     def backends(self, candidate: Path | None, stage: str) -> tuple[str, ...]:
         """Names of backends; none where a candidate is only checked."""
-        named = tuple(part.strip() for word in self.backend_names for part in word.split(",") if part.strip())
-        return named or (() if candidate is not None and stage == "correct" else ("torch",))
+        return self.named_backends() or (() if candidate is not None and stage == "correct" else ("torch",))
+
+    def named_backends(self) -> tuple[str, ...]:
+        """What --backend names."""
+        return tuple(part.strip() for word in self.backend_names for part in word.split(",") if part.strip())
 
     def seconds_each(self) -> float:
         """For a shape in one state of the caches."""
@@ -119,8 +128,10 @@ class BenchOptions:
         if self.output is not None:
             check_place(Path(self.output), force=self.force, kind=RUN_FILE)
 
-    def write(self, found: "Evaluation", candidate: Path | None) -> dict[str, Any]:
-        """The files that were asked for; what was written, for programs."""
+    def write(
+        self, found: "Evaluation", candidate: Path | None, traces: Callable[[], dict[str, Any]] | None = None
+    ) -> dict[str, Any]:
+        """The files that were asked for; what was written, for programs. `traces` writes the export in another way."""
         from inferometer.bench.results import RUN_FILE, encode_run
         from inferometer.new_files import NewFile
 
@@ -129,7 +140,9 @@ class BenchOptions:
             with NewFile(Path(self.output), force=self.force, kind=RUN_FILE) as place:
                 place.write_bytes(encode_run(found.run))
             written["output"] = self.output
-        if self.export is not None:
+        if self.export is not None and traces is not None:
+            written |= traces()
+        elif self.export is not None:
             from inferometer.bench.exchange import left_out, write_exchange
             from inferometer.side_files import read_side_file
 
