@@ -100,7 +100,7 @@ def _is_regression(found: "Comparison", accepted: float) -> bool:
     ratio, interval = found.comparable.step_ratio, found.comparable.step_ratio_interval
     work = found.changes.work
     longer = ratio is not None and ratio > 1 + max(CLEAR_CHANGE, accepted / _PERCENT)
-    if longer and work is not None and work.ratio is not None and work.ratio > 1:
+    if longer and found.verdict == "software change" and work is not None and work.ratio is not None and work.ratio > 1:
         return True  # calls are counted: no noise makes them doubtful
     if ratio is None or interval is None or interval[0] <= 1 + accepted / _PERCENT:
         return False

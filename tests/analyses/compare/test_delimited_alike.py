@@ -6,6 +6,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from tests.analyses.compare.run_traces import LAYER, kernel_run, timed_run
 from tests.commands.test_command_line import run
@@ -75,6 +76,18 @@ def test_what_is_called_as_often_is_counted() -> None:
     assert compare(base, other).comparable.why == "4 of 4 functions of both runs are called as often in a step."
 
 
+def test_one_step_that_may_be_cut_is_no_change_of_software() -> None:
+    whole, cut = steps(), steps(layers=5, times=1)
+    first = pl.col("cycle") == 1
+    known = (pl.col("function") != "argmax_kernel") & first
+    tables = {name: cut.tables[name] for name in cut.tables}
+    tables["function_times"] = tables["function_times"].filter(known)
+    only = Trace(cut.facts, tables, cut.losses)
+    for found in (compare(whole, only), compare(only, whole)):
+        assert found.verdict == "too few samples"
+        assert not _is_regression(found, 0.0)
+
+
 def test_times_that_were_divided_are_said_to_be() -> None:
     """Without marks nobody knows whether twice the calls are another unit of work."""
     base, candidate = (kernel_run(steps=count, marked=False, noise=0.0) for count in (10, 20))
@@ -124,8 +137,6 @@ def test_counted_work_fails_the_check_however_much_steps_vary(times: int, *, fai
 def test_a_published_run_that_does_its_work_twice_fails_the_check(
     shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import polars as pl
-
     normal = shared_data / "latencyprism" / "SGLang" / "cpu_frequency_reduction" / "normal"
     rows = pl.read_csv(normal / "perf_data.csv", infer_schema_length=0)
     twice = [(pl.col(name).cast(pl.Float64) * 2).alias(name) for name in ("duration", "anchor_dur_us")]

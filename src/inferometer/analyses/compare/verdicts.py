@@ -23,6 +23,7 @@ from inferometer.analyses.comparison_limits import (
     CLEAR_CHANGE,
     DISAGREES,
     FEW_CHANGE,
+    FEWEST_OF_PHASE,
     MIN_CHANGE,
     MIN_CYCLES,
     MIN_GROWTH,
@@ -116,6 +117,9 @@ def judge(
     likely = next((cause for cause in causes if _is_likely(cause)), None)
     if likely is not None and not likely.has_ticks:
         return _too_few(slowed, likely)
+    if software and slowdown.speed == "unknown" and not _is_counted(changes):
+        more = f"record more than {MIN_CYCLES} in each run"
+        return Judged("too few samples", f"{slowed} Too few steps to tell what of the program changed, {more}.")
     if software:
         return Judged("software change", f"{slowed} {software}")
     idle = _idle(changes)
@@ -173,12 +177,12 @@ def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, prog
     if slowdown.speed == "faster":
         why = _work(changes) or inputs or program.setting or ""
         return Judged("improvement", f"The step is faster: {times}. {why}".rstrip())
-    if work := _work(changes):  # counted, however long the steps are
+    if (work := _work(changes)) and _is_counted(changes):  # however long the steps are
         return Judged("software change", f"{_as_before(changes)}. {work}")
     if slowdown.speed == "unknown" or (has_few_steps(changes) and not _is_tight(changes)):
         more = f"record more than {MIN_CYCLES} in each run"
         return Judged("too few samples", f"Too few steps to tell noise from change, {more}: {times}.")
-    if changed := software or inputs:
+    if changed := work or software or inputs:
         return Judged("software change", f"{_as_before(changes)}. {changed}")
     if _may_differ(changes):
         return Judged("too few samples", f"{_as_before(changes)}. The steps vary too much: record more of them.")
@@ -189,6 +193,11 @@ def _is_tight(changes: Changes) -> bool:
     """Whether the interval excludes any change worth a word."""
     interval = changes.step_ratio_interval
     return interval is not None and interval[0] > 1 - FEW_CHANGE and interval[1] < 1 + FEW_CHANGE
+
+
+def _is_counted(changes: Changes) -> bool:
+    """Whether calls are known of whole steps: the only one of a run may be cut."""
+    return not has_few_steps(changes) or min(changes.base_steps, changes.candidate_steps) >= FEWEST_OF_PHASE
 
 
 def _may_differ(changes: Changes) -> bool:
