@@ -129,7 +129,8 @@ class _Scene:
             most = max(only, key=lambda stretch: only[stretch], default=())
             most_others = max(only_others, key=lambda stretch: only_others[stretch], default=())
             if most and most_others and agree(only[most], only_others[most_others]):
-                times = gcd(_repeats(most), _repeats(most_others))  # three products in a row are three times one
+                is_short = max(len(most), len(most_others)) <= LONGEST_GROUP  # else whole layers repeat
+                times = gcd(_repeats(most), _repeats(most_others)) if is_short else 1
                 unit = most[: len(most) // times], most_others[: len(most_others) // times]
                 sums[unit][0] += times * stretches[most]
                 sums[unit][1] += times * others[most_others]

@@ -201,8 +201,10 @@ def _is_counted(changes: Changes) -> bool:
 
 
 def _may_differ(changes: Changes) -> bool:
-    """Whether the mean step is another by more than runs of one program are, and what varies may hide it."""
-    return abs((changes.step_ratio or 1.0) - 1) > CLEAR_CHANGE and not _is_tight(changes)
+    """Whether the mean step differs by more than runs of one program do, and may by twice `FEW_CHANGE`."""
+    low, high = changes.step_ratio_interval or (0.0, 1.0)
+    is_wide = low < 1 - 2 * FEW_CHANGE or high > 1 + 2 * FEW_CHANGE
+    return abs((changes.step_ratio or 1.0) - 1) > CLEAR_CHANGE and is_wide
 
 
 def _is_claimable(cause: Cause, calibration: Calibration, least: float) -> bool:
