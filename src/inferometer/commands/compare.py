@@ -89,12 +89,19 @@ def _open(path: str, form: str | None, tables: Any) -> "Trace":
 
 
 def _is_regression(found: "Comparison", accepted: float) -> bool:
-    """Whether the step is longer beyond noise by more than is accepted; runs that can't be compared are one, too."""
+    """Whether the step is longer beyond noise by more than is accepted; runs that can't be compared are one, too.
+
+    A step that calls more than before and is longer on the mean is one as well, however much its time varies.
+    """
     from inferometer.analyses.comparison_limits import CLEAR_CHANGE
 
     if found.verdict == "not comparable":
         return True
     ratio, interval = found.comparable.step_ratio, found.comparable.step_ratio_interval
+    work = found.changes.work
+    longer = ratio is not None and ratio > 1 + max(CLEAR_CHANGE, accepted / _PERCENT)
+    if longer and found.verdict == "software change" and work is not None and work.ratio is not None and work.ratio > 1:
+        return True  # calls are counted: no noise makes them doubtful
     if ratio is None or interval is None or interval[0] <= 1 + accepted / _PERCENT:
         return False
-    return found.verdict != "no difference" or ratio > 1 + max(CLEAR_CHANGE, accepted / _PERCENT)
+    return found.verdict != "no difference" or longer

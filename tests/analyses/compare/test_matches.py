@@ -42,6 +42,17 @@ def test_one_kernel_that_became_two_is_split():
     assert pairs(changes(base, kernel_run()), "split") == [(["silu_and_mul"], ["silu", "mul_kernel"])]
 
 
+def test_a_product_that_is_called_once_here_and_three_times_in_a_row_there_is_split():
+    def layer(product):
+        return [("norm", 2_000), *product * 3, ("rope", 2_000), *product, ("silu", 3_000)]
+
+    parts = [("tile_kernel", 5_000), ("sum_kernel", 6_000)]
+    found = changes(kernel_run(layer([(GEMM, 10_000)])), kernel_run(layer(parts), seed=1))
+    assert pairs(found, "split") == [([GEMM], ["tile_kernel", "sum_kernel"])]
+    (split,) = [one for one in found.contributions if one.kind == "split"]
+    assert split.delta_ns == pytest.approx(4 * 4 * 1_000, rel=0.15)
+
+
 def test_what_is_fused_beside_a_renamed_product_is_found():
     by = [(OTHER_TILE, 20_000), ("silu_and_mul", 3_500)]
     found = changes(kernel_run(), kernel_run(layer(GEMM, "silu", "mul_kernel", by=by), seed=1))

@@ -9,7 +9,7 @@ from inferometer.analyses.compare.activity.printed_activity import compared_step
 from inferometer.analyses.compare.changes import Changes
 from inferometer.analyses.compare.phases import Means, PhaseChanges, Sides
 from inferometer.analyses.compare.sampling_units import REMAINDERS
-from inferometer.analyses.comparison_limits import MIN_SHARED, MOST, OTHER_UNIT
+from inferometer.analyses.comparison_limits import MIN_SHARED, MORE_CALLS, MOST, OTHER_UNIT
 from inferometer.analyses.hardware.devices import device_of
 from inferometer.trace.trace import Trace
 
@@ -53,16 +53,11 @@ def check_comparable(
     if work:
         return Comparable(False, work, None, None, None, stops=True)
     repair = changes.repair
-    if (
-        repair is None
-        and changes.work is None
-        and changes.amounts.ratio is None
-        and changes.amounts.shared >= MIN_SHARED
-    ):
+    if repair is None and _differs_in_kind(leading):
         why = f"The {changes.amounts.shared} shared functions are called in no common ratio: the steps differ in kind."
         return Comparable(False, why, None, None, None, stops=True)
     shared = _shared_time(changes)
-    if shared is not None and shared < MOST:
+    if shared is not None and shared < MOST and not _is_one_program(leading):
         why = f"Functions of both runs have only {shared:.0%} of the time of a step: these are different programs."
         return Comparable(False, why, None, None, None, stops=True)
     if repair is not None and repair.kind == "merged":
@@ -75,7 +70,38 @@ def check_comparable(
         return Comparable(False, "The runs hold different amounts of work.", how, ratio, interval)
     if changes.work is not None and changes.work.ratio is not None:
         return Comparable(True, f"Both runs mark their steps. {changes.work.in_words()}", None, ratio, interval)
-    return Comparable(True, "Same functions, called as often in a step.", None, ratio, interval)
+    return Comparable(True, _same_work(changes), None, ratio, interval)
+
+
+def _differs_in_kind(leading: PhaseChanges) -> bool:
+    """Whether a step calls what both runs have in no common ratio, and nothing says that it had the same to do."""
+    means = (leading.pair.means or {}).values()
+    if leading.pair.marked and any(before and after for before, after in means):
+        return False
+    amounts = leading.changes.amounts
+    return amounts.ratio is None and amounts.shared >= MIN_SHARED and amounts.of_most_calls()[0] is None
+
+
+def _is_one_program(leading: PhaseChanges) -> bool:
+    """Whether marked steps call most of what they call as often in both runs, whatever takes most of their time."""
+    amounts = leading.changes.amounts
+    ratio, functions = amounts.of_most_calls()
+    if not leading.pair.marked or ratio is None or functions < MIN_SHARED or abs(ratio - 1) > MORE_CALLS:
+        return False
+    lines = [line for line in leading.changes.contributions if line.added and line.cls not in REMAINDERS]
+    lone = sum(max(line.base_calls, line.candidate_calls) for line in lines if line.kind in ("new", "gone"))
+    return lone < MOST * sum(max(line.base_calls, line.candidate_calls) for line in lines)
+
+
+def _same_work(changes: Changes) -> str:
+    """How often a step calls what both runs have, where that is one amount of work as far as calls tell."""
+    amounts = changes.amounts
+    ratio = amounts.ratio or 1.0
+    often = "as often" if abs(ratio - 1) <= MORE_CALLS else f"{ratio:.2f} times as often"
+    lone = any(line.kind in ("new", "gone") for line in changes.contributions if line.added)
+    if amounts.sharing == amounts.shared and not lone:
+        return f"Same functions, called {often} in a step."
+    return f"{amounts.sharing:,} of {amounts.shared:,} functions of both runs are called {often} in a step."
 
 
 def _other_hardware(base: Trace, candidate: Trace) -> str | None:

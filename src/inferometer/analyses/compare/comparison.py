@@ -188,7 +188,8 @@ def compare(base: Trace, candidate: Trace, *, more: Sequence[Trace] = (), device
         judged = Judged("not comparable", comparable.why)
     else:
         program = Program(inputs, telling_change(setup, on_cpu=pair.candidate.is_on_cpu), host)
-        judged = _with_phase(judge(changes, slowdown, causes, calibration, program), leading, each)
+        judged = _with_repair(judge(changes, slowdown, causes, calibration, program), changes)
+        judged = _with_phase(judged, leading, each)
         causes = sorted(causes, key=lambda cause: cause is not judged.claimed)  # what is claimed stands first
     compares_times = not comparable.stops and slowdown.has_times
     return Comparison(
@@ -226,6 +227,15 @@ def _changes_of(pair: Pair, *, has_times: bool) -> PhaseChanges:
     return PhaseChanges(pair, changes, find_slowdown(changes, has_times=has_times, on_cpu=on_cpu))
 
 
+def _with_repair(judged: Judged, changes: Changes) -> Judged:
+    """With what the times are, where they aren't those that were recorded."""
+    repair = changes.repair
+    if repair is None or repair.kind != "normalised":
+        return judged
+    how = f"Times of the candidate are divided by {repair.ratio:.3g}: it calls most functions so many times as often"
+    return replace(judged, why=f"{judged.why} {how}, and nothing marks the steps of both runs alike.")
+
+
 def _with_phase(judged: Judged, leading: PhaseChanges, each: Sequence[PhaseChanges]) -> Judged:
     """With the phase that it is about, and others that are slower."""
     if not leading.pair.by_phase:
@@ -248,9 +258,9 @@ def _together(base: Trace, candidate: Trace) -> Losses:
 
 
 def _not_measured(series: MatchedSeries) -> list[str]:
-    """Classes of causes without a metric that both runs have."""
-    both = {entity.key for entity in series.base} & {entity.key for entity in series.candidate}
-    known = {entity.role.cause_class for entity in series.base if entity.key in both}
+    """Classes of causes without a metric that both runs have in one unit."""
+    units = {(*entity.key, entity.unit) for entity in series.candidate}
+    known = {entity.role.cause_class for entity in series.base if (*entity.key, entity.unit) in units}
     return [cls for cls in dict.fromkeys(role.cause_class for role in ROLES) if cls and cls not in known]
 
 

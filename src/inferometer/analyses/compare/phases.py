@@ -147,7 +147,14 @@ def _as_recorded(base: Trace, candidate: Trace) -> Sides:
     first, second = (find_marks(trace) if _has_launches(trace) else None for trace in (base, candidate))
     left = activity(base, contexts) if first is None else read_launches(base, first).activity()
     right = activity(candidate, contexts) if second is None else read_launches(candidate, second).activity()
-    return Sides((Pair(left, right),), (first, second))
+    return Sides((Pair(left, right, marked=_are_delimited_alike(left, right)),), (first, second))
+
+
+def _are_delimited_alike(base: Activity, candidate: Activity) -> bool:
+    """Whether the sources delimit cycles by the same function, so that a cycle of the one is one of the other."""
+    anchors = [run.cycles["anchor"].drop_nulls().unique().to_list() for run in (base, candidate)]
+    by_source = base.basis == candidate.basis == "function_times"
+    return by_source and len(anchors[0]) == 1 and anchors[0] == anchors[1]
 
 
 def _has_launches(trace: Trace) -> bool:

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from math import gcd
 
 import numpy as np
 import polars as pl
@@ -128,10 +129,19 @@ class _Scene:
             most = max(only, key=lambda stretch: only[stretch], default=())
             most_others = max(only_others, key=lambda stretch: only_others[stretch], default=())
             if most and most_others and agree(only[most], only_others[most_others]):
-                sums[most, most_others][0] += stretches[most]
-                sums[most, most_others][1] += others[most_others]
+                is_short = max(len(most), len(most_others)) <= LONGEST_GROUP  # else whole layers repeat
+                times = gcd(_repeats(most), _repeats(most_others)) if is_short else 1
+                unit = most[: len(most) // times], most_others[: len(most_others) // times]
+                sums[unit][0] += times * stretches[most]
+                sums[unit][1] += times * others[most_others]
         for (base, candidate), (in_base, in_candidate) in sorted(sums.items(), key=lambda item: (-item[1][0], item[0])):
             yield _Replaced(base, candidate, in_base, in_candidate)
+
+
+def _repeats(stretch: Stretch) -> int:
+    """How often a stretch is one and the same shorter one."""
+    n = len(stretch)
+    return next(n // size for size in range(1, n + 1) if n % size == 0 and stretch == stretch[:size] * (n // size))
 
 
 def _fuse_into_one(scene: _Scene) -> None:

@@ -60,12 +60,25 @@ class Amounts:
         """Whether a cycle is the same amount of work in both runs, as far as calls tell."""
         return self.ratio is not None and 1 / OTHER_UNIT <= self.ratio <= OTHER_UNIT
 
+    def of_most_calls(self) -> tuple[float | None, int]:
+        """The ratio of functions with most of the calls, if not most of the names, and how many these are.
+
+        Layers repeat a few kernels; what stands before and after them has many.
+        """
+        ratios, weights = self.calls["ratio"].to_numpy(), self.calls["base_calls"].to_numpy()
+        for ratio in np.unique(ratios).tolist():
+            alike = np.abs(ratios / ratio - 1) <= SAME_CALLS
+            if weights[alike].sum() > MOST * weights.sum():
+                return float(np.average(ratios[alike], weights=weights[alike])), int(alike.sum())
+        return None, 0
+
 
 def compare_amounts(base: Units, candidate: Units, matches: list[Match]) -> Amounts:
     """Calls a cycle of the functions that both runs have by name; of the device's, where it has any.
 
     A function shares a ratio if its calls are those expected by it, within a tenth; where the units differ, within one
-    of the longer units that the run covers, since a recording may begin and end anywhere in one.
+    of the longer units that the run covers, since a recording may begin and end anywhere in one. Of functions that not
+    every unit calls, a run may for the same reason hold one call more or less.
     """
     pairs = [
         {"base": match.base[0][0], "base_cls": match.base[0][1], "candidate": key[0], "candidate_cls": key[1]}
@@ -97,7 +110,7 @@ def _common(calls: pl.DataFrame, base: Units, candidate: Units) -> tuple[float |
     if not len(ratios):
         return None, np.zeros(0, dtype=bool)
     tried = np.unique(np.append(ratios[:_TRIED], 1.0))
-    found = [_sharing(ratios, float(ratio), base, candidate) for ratio in tried]
+    found = [_sharing(calls, float(ratio), base, candidate) for ratio in tried]
     best = max(range(len(tried)), key=lambda i: (found[i].sum(), -abs(np.log(tried[i]))))
     shares = found[best]
     if shares.mean() <= MOST:
@@ -106,13 +119,23 @@ def _common(calls: pl.DataFrame, base: Units, candidate: Units) -> tuple[float |
     return _weighted_median(ratios[shares], seen[shares]), shares
 
 
-def _sharing(ratios: Values, ratio: float, base: Units, candidate: Units) -> Flags:
+def _sharing(calls: pl.DataFrame, ratio: float, base: Units, candidate: Units) -> Flags:
+    ratios = calls["ratio"].to_numpy()
     allowed = SAME_CALLS
     in_cycles = not (base.windowed or candidate.windowed)
     if in_cycles and not 1 / OTHER_UNIT <= ratio <= OTHER_UNIT:
         covered = candidate.steps * ratio if ratio < 1 else base.steps / ratio
         allowed = max(allowed, min(1 / max(covered, 1), 0.5))
-    return np.asarray(np.abs(ratios / ratio - 1) <= allowed)
+    alike = np.abs(ratios / ratio - 1) <= allowed
+    return np.asarray(alike | _seldom(calls, ratio, base, candidate)) if in_cycles else np.asarray(alike)
+
+
+def _seldom(calls: pl.DataFrame, ratio: float, base: Units, candidate: Units) -> Flags:
+    """Functions that neither run calls in every unit, whose number of calls fits the ratio but for one in each run."""
+    before, after = (calls[f"{side}_calls"].to_numpy() for side in ("base", "candidate"))
+    one, other = 1 / max(base.steps, 1), 1 / max(candidate.steps, 1)
+    fits = (after - other <= ratio * (before + one)) & (after + other >= ratio * (before - one))
+    return np.asarray(fits & (before < 1) & (after < 1))
 
 
 def _weighted_median(values: Values, weights: Values) -> float:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from inferometer.analyses.compare.causes.calibration import Calibration
 from inferometer.analyses.compare.causes.causes import Cause
+from inferometer.analyses.compare.causes.counters import OWN
 from inferometer.analyses.compare.changes import Changes
 from inferometer.analyses.compare.contributions import Contribution
 from inferometer.analyses.compare.host_time import HostTime
@@ -19,8 +20,10 @@ from inferometer.analyses.compare.sampling_units import IDLE, REMAINDERS, REST
 from inferometer.analyses.compare.slowdown import Slowdown, has_few_steps, median_ratio
 from inferometer.analyses.comparison_limits import (
     ALPHA,
+    CLEAR_CHANGE,
     DISAGREES,
     FEW_CHANGE,
+    FEWEST_OF_PHASE,
     MIN_CHANGE,
     MIN_CYCLES,
     MIN_GROWTH,
@@ -95,14 +98,16 @@ def judge(
     if program.setting is not None and slowdown.speed == "slower":
         return Judged("software change", f"{slowed} {program.setting}")
     if slowdown.speed == "uneven":
+        if work := _work(changes):
+            return Judged("software change", f"{_uneven(changes)} {work}")
         return Judged("too few samples", _uneven(changes))
     if shown is not None:
         if shown.has_ticks:
             return Judged("cause named", f"{slowed} {_sentence(shown)} {_work(changes)}".rstrip(), shown)
         return _too_few(slowed, shown)
     if slowdown.speed == "unclear" and not slowdown.classes:
-        if software:
-            return Judged("software change", f"{_as_before(changes)}. {software}")
+        if changed := _work(changes) or software:
+            return Judged("software change", f"{_as_before(changes)}. {changed}")
         return Judged("too few samples", f"{_as_before(changes)}. Record more steps.")
     if not slowdown.may_be_slower:
         suspect = next((cause for cause in causes if cause.severity >= MIN_SEVERITY_ALONE), None)
@@ -112,6 +117,9 @@ def judge(
     likely = next((cause for cause in causes if _is_likely(cause)), None)
     if likely is not None and not likely.has_ticks:
         return _too_few(slowed, likely)
+    if software and slowdown.speed == "unknown" and not _is_counted(changes):
+        more = f"record more than {MIN_CYCLES} in each run"
+        return Judged("too few samples", f"{slowed} Too few steps to tell what of the program changed, {more}.")
     if software:
         return Judged("software change", f"{slowed} {software}")
     idle = _idle(changes)
@@ -126,6 +134,8 @@ def _idle(changes: Changes) -> str:
     idle = sum(line.delta_ns for line in changes.contributions if line.cls in (IDLE, REST))
     if idle <= MIN_SOFTWARE * changes.step_delta_ns or changes.step_delta_ns <= 0:
         return ""
+    if idle > changes.step_delta_ns:  # and what it runs takes less than before
+        return f"The device runs nothing for {format_duration(idle)} more per step"
     whole = format_duration(changes.step_delta_ns)
     return f"Of {whole} more per step the device runs nothing in {format_duration(idle)}"
 
@@ -167,11 +177,15 @@ def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, prog
     if slowdown.speed == "faster":
         why = _work(changes) or inputs or program.setting or ""
         return Judged("improvement", f"The step is faster: {times}. {why}".rstrip())
+    if (work := _work(changes)) and _is_counted(changes):  # however long the steps are
+        return Judged("software change", f"{_as_before(changes)}. {work}")
     if slowdown.speed == "unknown" or (has_few_steps(changes) and not _is_tight(changes)):
         more = f"record more than {MIN_CYCLES} in each run"
         return Judged("too few samples", f"Too few steps to tell noise from change, {more}: {times}.")
-    if changed := _work(changes) or software or inputs:
+    if changed := work or software or inputs:
         return Judged("software change", f"{_as_before(changes)}. {changed}")
+    if _may_differ(changes):
+        return Judged("too few samples", f"{_as_before(changes)}. The steps vary too much: record more of them.")
     return Judged("no difference", f"{_as_before(changes)}.")
 
 
@@ -179,6 +193,18 @@ def _is_tight(changes: Changes) -> bool:
     """Whether the interval excludes any change worth a word."""
     interval = changes.step_ratio_interval
     return interval is not None and interval[0] > 1 - FEW_CHANGE and interval[1] < 1 + FEW_CHANGE
+
+
+def _is_counted(changes: Changes) -> bool:
+    """Whether calls are known of whole steps: the only one of a run may be cut."""
+    return not has_few_steps(changes) or min(changes.base_steps, changes.candidate_steps) >= FEWEST_OF_PHASE
+
+
+def _may_differ(changes: Changes) -> bool:
+    """Whether the mean step differs by more than runs of one program do, and may by twice `FEW_CHANGE`."""
+    low, high = changes.step_ratio_interval or (0.0, 1.0)
+    is_wide = low < 1 - 2 * FEW_CHANGE or high > 1 + 2 * FEW_CHANGE
+    return abs((changes.step_ratio or 1.0) - 1) > CLEAR_CHANGE and is_wide
 
 
 def _is_claimable(cause: Cause, calibration: Calibration, least: float) -> bool:
@@ -213,6 +239,9 @@ def _what_slowed(changes: Changes, slowdown: Slowdown, claimed: Cause | None) ->
 def _as_before(changes: Changes) -> str:
     least = FEW_CHANGE if has_few_steps(changes) else MIN_CHANGE
     low, high = changes.step_ratio_interval or (1.0, 1.0)
+    if changes.step_ratio_interval is None or (low <= 1 <= high and _may_differ(changes)):
+        which = "longer" if (changes.step_ratio or 1.0) > 1 else "shorter"
+        return f"Whether the step is {which} can't be told from noise: {_times(changes)}"
     if low <= 1 <= high:
         return f"The step is as long as before, within noise: {_times(changes)}"
     if abs((changes.step_ratio or 1.0) - 1) < MIN_GROWTH:
@@ -238,7 +267,8 @@ def _times(changes: Changes) -> str:
 
 def _sentence(cause: Cause) -> str:
     values = f"{format_sample(cause.base)} to {format_sample(cause.candidate)} {cause.unit or ''}".rstrip()
-    return f"{cause.metric} on {cause.device} went from {values}."
+    device = "the program's GPU" if cause.device == OWN else cause.device
+    return f"{cause.metric} on {device} went from {values}."
 
 
 def _is_more_work(changes: Changes, *, has_cause: bool) -> bool:

@@ -60,10 +60,16 @@ def find_work_change(lines: Sequence[Contribution], amounts: Amounts, *, marked:
     if not marked:
         return None
     delta_ns = round(sum(_of_calls(line) for line in lines if line.added and line.cls not in REMAINDERS))
-    ratio = amounts.ratio
-    if ratio is None or 1 / (1 + MORE_CALLS) <= ratio <= 1 + MORE_CALLS:
+    ratio, functions = amounts.ratio, amounts.sharing
+    if ratio is not None and _is_one(ratio):
+        ratio, functions = amounts.of_most_calls()
+    if ratio is None or _is_one(ratio):
         return WorkChange(delta_ns)
-    return WorkChange(delta_ns, ratio, amounts.sharing, amounts.shared, _repeats(amounts))
+    return WorkChange(delta_ns, ratio, functions, amounts.shared, _repeats(amounts))
+
+
+def _is_one(ratio: float) -> bool:
+    return 1 / (1 + MORE_CALLS) <= ratio <= 1 + MORE_CALLS
 
 
 def _of_calls(line: Contribution) -> float:

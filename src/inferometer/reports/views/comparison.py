@@ -172,7 +172,7 @@ def _cause_notes(found: Comparison, shown: Sequence[Cause]) -> Iterator[str]:
     if calm:
         more = " …" if len(calm) > _SHOWN else ""
         names = ", ".join(f"{cause.metric} on {cause.device}" for cause in calm[:_SHOWN])
-        yield f"Changed, but not harmful: {names}{more}."
+        yield f"Unchanged or harmless: {names}{more}."
     if found.not_measured:
         yield f"Not measured in both runs: {', '.join(found.not_measured)}."
 

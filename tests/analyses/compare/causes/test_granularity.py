@@ -1,7 +1,9 @@
 """Series of two runs: the finest granularity that both have, GPUs by their role, clocks in one unit."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from shutil import copyfile
 
 import numpy as np
 import polars as pl
@@ -10,7 +12,7 @@ import pytest
 import inferometer
 from inferometer import Trace
 from inferometer.analyses.compare.activity.activity import CYCLES, FUNCTIONS, Activity, filled
-from inferometer.analyses.compare.causes.counters import OWN, POOLED, Entity
+from inferometer.analyses.compare.causes.counters import BY_CYCLE, OWN, POOLED, Entity
 from inferometer.analyses.compare.causes.granularity import MatchedSeries, match_series, own_gpus
 from inferometer.analyses.compare.comparison import Comparison, compare
 from inferometer.reports.views.view import remarks_of, sections_of
@@ -79,6 +81,48 @@ def test_a_clock_that_fell_to_a_seventh_and_traffic_a_thousand_times_as_high_sta
         before, after = ([series(metric, "host", value)] for value in values)
         found = match_series(before, after, UNKNOWN)
         assert (found.base[0].values[0], found.candidate[0].values[0], found.rescaled) == (*values, ())
+
+
+def test_a_share_of_the_maximum_is_no_clock_in_khz() -> None:
+    """22.5 % of the maximum and 3,500 MHz are 156 times apart, as kHz and MHz are some 1,000 times."""
+    before, after = [series("cpu_frequency", "host", 22.5, "% of maximum")], [series("cpu_frequency", "host", 3500.0)]
+    for base, candidate in ((before, after), (after, before)):
+        found = match_series(base, candidate, UNKNOWN)
+        assert (found.base[0].values[0], found.candidate[0].values[0]) == (base[0].values[0], candidate[0].values[0])
+        assert found.rescaled == ()
+
+
+def test_a_metric_of_the_host_is_compared_in_a_unit_that_both_runs_have() -> None:
+    by_cycle = series("cpu_frequency", BY_CYCLE, 87.5, "% of maximum")
+    both, alone = [series("cpu_frequency", "host", 3500.0), by_cycle], [replace(by_cycle, device="host")]
+    for base, candidate in ((both, alone), (alone, both)):
+        found = match_series(base, candidate, UNKNOWN)
+        assert [(run[0].device, run[0].unit) for run in (found.base, found.candidate)] == [("host", "% of maximum")] * 2
+    found = match_series(both, both, UNKNOWN)
+    assert [len(run) for run in (found.base, found.candidate)] == [1, 1]
+    assert found.base[0].unit == "MHz"
+
+
+@pytest.mark.parametrize(("files", "is_known"), [(("perf", "whole"), True), (("whole", "perf"), True),
+                                                 (("perf", "pooled"), False), (("pooled", "perf"), False)])  # fmt: skip
+def test_a_run_without_samples_is_compared_with_one_that_has_them(
+    shared_data: Path, tmp_path: Path, files: tuple[str, str], *, is_known: bool
+) -> None:
+    """Functions tell the CPU's clock in percent, samples in MHz."""
+    folder = shared_data / "latencyprism" / "SGLang/cpu_frequency_reduction"
+    paths = []
+    for side, name in zip(("normal", "abnormal"), files, strict=True):
+        paths.append(folder / side / FOLDERS.get(name, "."))
+        if name == "perf":
+            paths[-1] = tmp_path / side
+            paths[-1].mkdir()
+            copyfile(folder / side / "perf_data.csv", paths[-1] / "perf_data.csv")
+    found, swapped = opened(*paths), opened(*reversed(paths))
+    assert swapped.judged.claimed is None
+    assert found.verdict == ("cause named" if is_known else "cause not measured")
+    assert ("cpu_clock" in found.not_measured) != is_known
+    if is_known:
+        assert (found.causes[0].metric, found.causes[0].unit) == ("cpu_frequency", "% of maximum")
 
 
 @pytest.mark.parametrize("files", [("pooled", "pooled"), ("pooled", "whole"), ("whole", "pooled")])

@@ -26,7 +26,7 @@ from inferometer.analyses.compare.causes.resampling import Values
 from inferometer.analyses.compare.causes.ticks import Times, tick_starts
 from inferometer.trace.trace import Trace
 
-POOLED, OWN = "gpus", "own gpu"
+POOLED, OWN, BY_CYCLE = "gpus", "own gpu", "host by cycle"
 _SERIES = ["metric", "device", "unit", "process"]
 
 
@@ -35,7 +35,8 @@ class Entity:
     """A metric of a device, one value per tick.
 
     `device` is `host`, `gpu:7`, `own gpu` (of samples that must be of the program's GPU), or `gpus`: the most harmful
-    of all, where the source doesn't say of which.
+    of all, where the source doesn't say of which. `host by cycle` is what functions tell of a metric of the host that
+    is sampled, too: the other run may have it in that unit alone.
 
     `times_ns` has the shape of `values`, (n,): when a tick's first sample was taken, or when the cycle that a value is
     of began, on the trace's clock. None where the source doesn't tell for each.
@@ -62,7 +63,10 @@ def find_entities(trace: Trace) -> list[Entity]:
     """All series of the run at every granularity that it has, sorted by metric and device."""
     resolved, sampled = _from_functions(trace), _from_counters(trace)
     host = {entity.metric for entity in sampled if entity.device == HOST}
-    found = [entity for entity in resolved if entity.device != HOST or entity.metric not in host]
+    found = [
+        replace(entity, device=BY_CYCLE) if entity.device == HOST and entity.metric in host else entity
+        for entity in resolved
+    ]
     keys = {entity.key for entity in found}
     found += [entity for entity in sampled if entity.key not in keys]
     found += _others(found, _cores(trace)) + _run_queue(trace) + _disk_growth(trace)
@@ -185,7 +189,7 @@ def _others(entities: list[Entity], cores: int | None) -> list[Entity]:
     ):
         for metric, device in list(known):
             part = known.get((own, device))
-            if metric != whole or part is None or device in (POOLED, OWN):
+            if metric != whole or part is None or device in (POOLED, OWN, BY_CYCLE):
                 continue
             used = _of_whole(part, cores)
             if used is not None and len(used):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from inferometer.analyses.compare.activity.activity import HOST, Activity
-from inferometer.analyses.compare.causes.counters import OWN, POOLED, Entity
+from inferometer.analyses.compare.causes.counters import BY_CYCLE, OWN, POOLED, Entity
 
 _NUMBER = re.compile(r"\d+")
 _CLOCK = re.compile(r"frequency|clock")
@@ -80,6 +80,8 @@ def _in_mhz(one: Entity, other: Entity | None) -> Entity:
     """A clock as it is, or in MHz where its values are some 1,000 times those of the other run."""
     if other is None or one.role.severity != "drop" or not _CLOCK.search(one.metric.lower()):
         return one
+    if any(each.unit is not None and "Hz" not in each.unit for each in (one, other)):
+        return one  # a share of the maximum is no clock, however its size compares
     before, after = (float(np.median(each.values)) if len(each.values) else 0.0 for each in (other, one))
     if before <= 0 or not _LEAST_RATIO < after / before < _MOST_RATIO:
         return one
@@ -97,7 +99,7 @@ def _pairs(base: Sequence[Entity], candidate: Sequence[Entity], own: tuple[Seque
     if own[0] and len(own[0]) == len(own[1]):
         return list(zip(*own, strict=True))
     used = set(own[0]) & set(own[1]) if own[0] and own[1] else {*own[0], *own[1]}
-    names = [{one.device for one in run} - {HOST, POOLED, OWN} for run in (base, candidate)]
+    names = [{one.device for one in run} - {HOST, POOLED, OWN, BY_CYCLE} for run in (base, candidate)]
     return [(name, name) for name in sorted(names[0] & names[1]) if not used or name in used]
 
 
@@ -105,7 +107,7 @@ def _of_metric(
     sides: Sequence[dict[str, Entity]], pairs: Pairs, own: tuple[Sequence[str], Sequence[str]]
 ) -> tuple[list[Entity], list[Entity]]:
     base, candidate = sides
-    host = [[run[HOST]] if HOST in run else [] for run in sides]
+    host = _of_host(base, candidate)
     devices = [(one, two) for one, two in pairs if one in base and two in candidate]
     if devices:
         return (
@@ -118,6 +120,16 @@ def _of_metric(
         return [*host[0], replace(first, device=name)], [*host[1], replace(second, device=name)]
     pooled = [[run[POOLED]] if POOLED in run else [] for run in sides]
     return [*host[0], *pooled[0]], [*host[1], *pooled[1]]
+
+
+def _of_host(base: dict[str, Entity], candidate: dict[str, Entity]) -> tuple[list[Entity], list[Entity]]:
+    """By tick where both runs have one unit so, else as either has it in the unit of the other."""
+    first, second = ([run[name] for name in (HOST, BY_CYCLE) if name in run] for run in (base, candidate))
+    pairs = [(one, two) for one in first for two in second if one.unit == two.unit]
+    if pairs:
+        one, two = pairs[0]
+        return [replace(one, device=HOST)], [replace(two, device=HOST)]
+    return first[:1], second[:1]
 
 
 def _single(run: dict[str, Entity], used: Sequence[str]) -> Entity | None:
