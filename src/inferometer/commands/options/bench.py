@@ -28,6 +28,8 @@ class BenchOptions:
     workload: str | None
     cases: int
     strided: bool
+    strict: bool
+    sandbox: bool
     limit: float
     memory: int | None
     on: str
@@ -51,6 +53,8 @@ class BenchOptions:
             raise click.UsageError("--timer and --seconds need --stage fast.")
         if stage == "builds" and (self.backend_names or self.output or self.export or self.workload):
             raise click.UsageError("--backend, --output, --export and --workload aren't for --stage builds.")
+        if stage == "builds" and (self.strict or self.sandbox):
+            raise click.UsageError("--strict and --sandbox aren't for --stage builds.")
         if self.workload and self.shapes:
             raise click.UsageError("--workload and --shapes are mutually exclusive.")
         if self.export_to and not self.export:
@@ -110,6 +114,17 @@ class BenchOptions:
         from inferometer.hardware.device_file import read_device
 
         return None if self.hardware_file is None else read_device(self.hardware_file)
+
+    def check_sandbox(self) -> None:
+        """Refuse --sandbox where there is none.
+
+        Raises:
+            Unavailable: Why.
+        """
+        if self.sandbox:
+            from inferometer.bench.sandbox import require_sandbox
+
+            require_sandbox()
 
     def check_places(self) -> None:
         """Refuse what can't be written, before time is spent."""
