@@ -266,14 +266,14 @@ def test_the_catalogues_operators_are_right(name: str) -> None:
 
 def test_a_process_of_bench_interprets_the_backend() -> None:
     operator = require_operator("rms_norm")
-    (args, *_), session = operator.tiny, Session(operator, (Candidate("triton"),))
+    (args, *_), session = operator.tiny, Session(operator, Candidate("triton"))
     tensors = operator.inputs(**args, seed=1)
     with CandidateProcess(session) as process:
         (found,) = process.answer(tensors, args).outputs
     (check,) = compare_outputs(operator, found, operator.answer(tensors, args))
     assert check.is_right
-    assert not Session(operator, (Candidate("torch"),)).interprets
-    assert not Session(operator, (Candidate("triton"),), device="cuda").interprets
+    assert not Session(operator, Candidate("torch")).interprets
+    assert not Session(operator, Candidate("triton"), device="cuda").interprets
 
 
 REFUSED: list[tuple[str, Callable[[], tuple[Any, ...]], dict[str, Any], str]] = [

@@ -1,16 +1,28 @@
 """Ways to look right or fast without being it: each is caught, and the reason says what was done."""
 
+import json
+import os
+import shutil
+import subprocess
+import sys
+import uuid
 from pathlib import Path
 
 import pytest
+from tests.bench import attacks
 
+import inferometer
 from inferometer.bench.candidates import Candidate, choose_candidates
 from inferometer.bench.correct import Plan
-from inferometer.bench.isolation import CandidateFailed, CandidateProcess, ProcessLimits, Round, Session
+from inferometer.bench.failures import CandidateFailed
+from inferometer.bench.isolation import ProcessLimits, Session
+from inferometer.bench.lineup import Lineup, Round
 from inferometer.bench.race import Caught, Pace, refuse_odd
 from inferometer.bench.results import ShapeResult
 from inferometer.bench.run import evaluate
+from inferometer.bench.sandbox import require_sandbox
 from inferometer.bench.shapes import ChosenShapes
+from inferometer.errors import Unavailable
 from inferometer.operators import require_operator
 
 pytest.importorskip("torch", reason="torch isn't installed")
@@ -20,15 +32,27 @@ RMS = "def rms_norm(x, weight, *, eps):\n"
 RIGHT = "    return torch.rms_norm(x, x.shape[-1:], weight, eps)\n"
 
 
-def race(folder: Path, body: str, *, base: tuple[str, ...] = (), cases: int = 2) -> ShapeResult:
+def race(
+    folder: Path, body: str, *, base: tuple[str, ...] = (), cases: int = 2, strict: bool = False, sandbox: bool = False
+) -> ShapeResult:
     """What comes of a candidate that is timed on one small shape."""
     path = folder / "candidate.py"
     path.write_text(HEAD + body)
     operator = require_operator("rms_norm")
     asked = ChosenShapes(operator, (("tiny", {"token_count": 4, "hidden_size": 64, "eps": 1e-6}),))
-    plan = Plan(cases, "cpu", ProcessLimits(seconds=20, threads=1))
+    plan = Plan(cases, "cpu", ProcessLimits(seconds=20, threads=1), strict=strict, sandbox=sandbox)
     found = evaluate([asked], choose_candidates(base, path, "cpu"), plan, pace=Pace("host", 0.2, ("warm",)))
     return next(each for each in found.run.results if each.contender == "candidate.py")
+
+
+def check(folder: Path, body: str, *, strict: bool = False, seconds: float = 60) -> ShapeResult:
+    """What comes of a candidate that isn't timed."""
+    path = folder / "candidate.py"
+    path.write_text(body)
+    operator = require_operator("rms_norm")
+    asked = ChosenShapes(operator, (("tiny", {"token_count": 4, "hidden_size": 64, "eps": 1e-6}),))
+    plan = Plan(1, "cpu", ProcessLimits(seconds=seconds, threads=1), strict=strict)
+    return evaluate([asked], choose_candidates((), path, "cpu"), plan).run.results[0]
 
 
 def test_an_honest_candidate_is_right_and_timed(tmp_path: Path) -> None:
@@ -68,6 +92,13 @@ LAZY = (
     "    def __torch_function__(cls, function, types, args=(), kwargs=None):\n"
     "        return super().__torch_function__(function, types, args, kwargs or {})\n"
 )
+REFUSED_BY_NAME = {
+    "work in our copy, by a dispatch mode left on": "it left a dispatch mode (Later) on",
+    "work in our copy, by a function mode left on": "it left a function mode (Later) on",
+    "work after the clock, by sys.setprofile": "it left a profile hook (sys.setprofile) on",
+    "work between calls, by a timer's signal": "a handler of SIGVTALRM",
+    "the worker's json, through a frame": "it replaced __main__.json",
+}
 CHEATS = {
     "patched timer": (
         "import time\ntime.perf_counter_ns = lambda: 0\n" + RMS + RIGHT,
@@ -200,12 +231,106 @@ def test_patching_the_clock_only_within_a_call_changes_nothing(tmp_path: Path) -
     assert timing.median_ns > 20e6
 
 
-def test_the_one_whose_call_fails_is_named_though_it_is_the_base(tmp_path: Path) -> None:
-    session = Session(require_operator("rms_norm"), (Candidate("torch"), Candidate("reference")), timed=True)
+def test_the_one_whose_call_fails_is_named_though_it_is_the_base() -> None:
+    sessions = [Session(require_operator("rms_norm"), Candidate(name), timed=True) for name in ("torch", "reference")]
     asked = {"args": {"token_count": 4, "hidden_size": 64, "eps": "x"}, "shape": "x", "seeds": [1], "mode": "warm"}
-    with CandidateProcess(session) as process, pytest.raises(CandidateFailed) as failed:
-        process.time({**asked, "orders": [[0, 1]], "timer": "host"}, expected_s=1)
+    with Lineup(sessions) as lineup, pytest.raises(CandidateFailed) as failed:
+        lineup.time({**asked, "orders": [[0, 1]], "timer": "host"}, expected_s=1)
     assert failed.value.lane == 0
+
+
+@pytest.mark.parametrize("name", attacks.HIDES)
+def test_work_can_t_be_hidden(name: str, tmp_path: Path) -> None:
+    """Refused, or timed with all of its work."""
+    base = ("torch",) if "base" in name else ()
+    found = race(tmp_path, attacks.BODY + attacks.HIDES[name], base=base, cases=1)
+    timing = found.timing("warm")
+    if words := REFUSED_BY_NAME.get(name):
+        assert words in (found.failure or "")
+    assert found.failure is not None or (timing is not None and timing.p10_ns >= attacks.WORK_NS / 2)
+
+
+@pytest.mark.parametrize("name", attacks.WRONG)
+def test_tolerances_can_t_be_replaced(name: str, tmp_path: Path) -> None:
+    """On a copy of the package, which is the one that the attack finds."""
+    copied = tmp_path / "packages" / "inferometer"
+    shutil.copytree(Path(inferometer.__file__).parent, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    path = tmp_path / "candidate.py"
+    path.write_text(attacks.HEAD + attacks.WRONG[name])
+    ran = subprocess.run(
+        [sys.executable, "-m", "inferometer", "bench", "rms_norm", "--candidate", str(path), "--json"],
+        env={**os.environ, "PYTHONPATH": str(copied.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    found = json.loads(ran.stdout)
+    assert not found["right"]
+    is_seen = "program" in name or "native" in name
+    words = "files of the evaluator changed while it ran: bench/calibration.json" if is_seen else "of the evaluator"
+    assert all(words in each["failure"] for each in found["results"])
+
+
+@pytest.mark.parametrize("name", attacks.REPORTED)
+def test_what_no_kernel_needs_is_reported(name: str, tmp_path: Path) -> None:
+    body, words = attacks.REPORTED[name]
+    found = check(tmp_path, attacks.HEAD + body)
+    assert found.is_right
+    assert found.concerns == (words,)
+
+
+def test_with_strict_it_is_refused(tmp_path: Path) -> None:
+    body, words = attacks.REPORTED["a program"]
+    assert check(tmp_path, attacks.HEAD + body, strict=True).failure == f"with --strict: {words}"
+
+
+HONEST = {
+    "an import that is compiled": "import tabnanny\n" + RMS + RIGHT,
+    "a default device": 'torch.set_default_device("cpu")\n' + RMS + RIGHT,
+    "compiled by torch": "@torch.compile\n" + RMS + RIGHT,
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_what_libraries_do_by_themselves_is_no_concern(name: str, tmp_path: Path) -> None:
+    found = check(tmp_path, HEAD + HONEST[name], strict=True, seconds=300)
+    assert (found.failure, found.concerns) == (None, ())
+
+
+def test_a_decoy_is_told_with_the_share_of_each_kernel(tmp_path: Path) -> None:
+    pytest.importorskip("triton", reason="triton isn't installed")
+    call = (
+        "    out = torch.empty_like(x)\n    rms_norm_rows[(1,)](x, out, BLOCK=64)\n"
+        "    for _ in range(4_000): out = torch.rms_norm(x, x.shape[-1:], weight, eps)\n    return out\n"
+    )
+    found = race(tmp_path, KERNEL + RMS + call, cases=1)
+    assert found.is_right
+    assert found.own_share is not None
+    assert 0 < found.own_share < 0.9
+    told = next(each for each in found.concerns if each.startswith("its own kernels take "))
+    assert f"{found.own_share:.0%} of its time" in told
+    assert "aten::rms_norm" in told
+
+
+def test_a_sandbox_lets_an_honest_candidate_be_timed_and_no_other_write(tmp_path: Path) -> None:
+    try:
+        require_sandbox()
+    except Unavailable as error:
+        pytest.skip(error.message)
+    mark = Path(inferometer.__file__).parent.parent / f"mark-{uuid.uuid4().hex}"
+    found = race(tmp_path, RMS + RIGHT, sandbox=True, cases=1)
+    assert found.failure is None
+    assert found.timing("warm") is not None
+    refused = race(tmp_path, f"open({str(mark)!r}, 'w')\n" + RMS + RIGHT, sandbox=True)
+    assert "Read-only file system" in (refused.failure or "")
+    assert not mark.exists()
+
+
+def test_without_bubblewrap_a_sandbox_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(Unavailable, match="--sandbox needs bubblewrap, and bwrap isn't on the PATH"):
+        require_sandbox()
 
 
 def rows(*calls: tuple[float, float, float, float, float], **odd: object) -> Round:
@@ -213,19 +338,19 @@ def rows(*calls: tuple[float, float, float, float, float], **odd: object) -> Rou
 
 
 LATE = ((0.0, 3_000.0, 3_000.0, 900.0, 70_000.0),)
-HONEST = (0.0, 2_000.0, 3_000.0, 900.0, 0.0)
+ON_TIME = (0.0, 2_000.0, 3_000.0, 900.0, 0.0)
 
 
 def test_an_honest_round_is_accepted() -> None:
-    refuse_odd(rows(HONEST, (1.0, 4_000.0, 5_000.0, 1_000.0, 0.0)), [[0, 1]], "host")
+    refuse_odd(rows(ON_TIME, (1.0, 4_000.0, 5_000.0, 1_000.0, 0.0)), [[0, 1]], "host")
 
 
 @pytest.mark.parametrize(
     ("odd", "words"),
     [
         (rows(*LATE, *LATE, *LATE), "work on another stream went on for 70 µs"),
-        (rows(HONEST, threads=2), "2 threads went on"),
-        (rows(HONEST, broken=["torch.cuda.Event.record"]), "it replaced torch.cuda.Event.record"),
+        (rows(ON_TIME, busy=[(0, "2 threads went on")]), "2 threads went on"),
+        (rows(ON_TIME, odd=[(0, "it replaced torch.cuda.Event.record")]), "it replaced torch.cuda.Event.record"),
     ],
 )
 def test_what_isn_t_timed_is_caught(odd: Round, words: str) -> None:
@@ -234,7 +359,7 @@ def test_what_isn_t_timed_is_caught(odd: Round, words: str) -> None:
 
 
 def test_one_late_call_may_be_chance() -> None:
-    refuse_odd(rows(HONEST, *LATE, (0, 4_000, 4_500, 400, 10.0)), [[0]] * 3, "events")
+    refuse_odd(rows(ON_TIME, *LATE, (0, 4_000, 4_500, 400, 10.0)), [[0]] * 3, "events")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import pytest
 
 from inferometer.bench.answers import UnreadableAnswer, read_answer
 from inferometer.bench.candidates import Candidate
-from inferometer.bench.isolation import CandidateFailed, CandidateProcess, ProcessLimits, Session
+from inferometer.bench.failures import CandidateFailed
+from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session
 from inferometer.bench.supervised import Supervised, last_lines
 from inferometer.operators import require_operator
 
@@ -61,7 +62,7 @@ def process_of(folder: Path, body: str, *, seconds: float = 60) -> CandidateProc
     path = folder / "candidate.py"
     path.write_text(HEAD + body)
     session = Session(
-        require_operator("rms_norm"), (Candidate("mine", path),), limits=ProcessLimits(seconds=seconds, threads=1)
+        require_operator("rms_norm"), Candidate("mine", path), limits=ProcessLimits(seconds=seconds, threads=1)
     )
     return CandidateProcess(session)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inferometer.bench.isolation import Round
+from inferometer.bench.lineup import Round
 from inferometer.bench.race import Caught, Pace, Race
 from inferometer.operators import require_operator
 
@@ -96,11 +96,11 @@ def test_times_come_from_the_profile_where_that_is_the_timer(tmp_path: Any) -> N
 
     def profiled(request: Mapping[str, Any], *, expected_s: float, profile: bool = False) -> Round:
         assert profile
-        return replace(told(request, expected_s=expected_s), trace=tmp_path)
+        return replace(told(request, expected_s=expected_s), traces={0: tmp_path / "0", 1: tmp_path / "1"})
 
     process.time = profiled  # type: ignore[method-assign]
     found = race(process, pace=Pace("cupti", 1.0))
-    found.of_profile = lambda path: [300.0 + lane for lane in process.last[1]]
+    found.of_profile = lambda path: [300.0 + int(path.name)] * (len(process.last[1]) // 2)
     times = found.run("cold")
     assert [set(ns) for ns in times.ns] == [{300.0}, {301.0}]
 

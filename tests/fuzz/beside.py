@@ -283,9 +283,10 @@ def open_candidate(path: Path, rng: Random) -> None:
         return
     import torch
 
-    from inferometer.bench.isolation import CandidateFailed, CandidateProcess, ProcessLimits, Session
+    from inferometer.bench.failures import CandidateFailed
+    from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session
 
-    session = Session(require_operator("rms_norm"), (candidate,), limits=ProcessLimits(seconds=5))
+    session = Session(require_operator("rms_norm"), candidate, limits=ProcessLimits(seconds=5))
     tensors = {"x": torch.ones(4, 64), "weight": torch.ones(64)}
     try:
         with CandidateProcess(session) as process:

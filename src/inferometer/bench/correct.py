@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from inferometer.bench.candidates import Candidate
 from inferometer.bench.comparison import ROW, OutputCheck, compare_outputs
-from inferometer.bench.isolation import CandidateFailed, CandidateProcess, ProcessLimits, Session
+from inferometer.bench.failures import CandidateFailed
+from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session
 from inferometer.bench.results import ShapeResult
 from inferometer.bench.shapes import ChosenShapes, index_of
 from inferometer.bench.variants import lay_apart, vary
@@ -33,13 +34,16 @@ OnProgress = Callable[[str], None]
 class Plan:
     """How candidates are checked: usual cases a shape, where, with which limits.
 
-    `strided`: rows that lie apart count as a case of their own.
+    `strided`: rows that lie apart count as a case of their own. `strict`: what the guard of its process reports makes a
+    candidate wrong. `sandbox`: candidates run in bubblewrap.
     """
 
     cases: int = 3
     device: str = "cpu"
     limits: ProcessLimits = field(default_factory=ProcessLimits)
     strided: bool = False
+    strict: bool = False
+    sandbox: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,14 +58,17 @@ def check_operator(
 ) -> Iterator[ShapeResult]:
     """All shapes in one process; in a new one after it ended or was ended."""
     operator, left = asked.operator, list(asked.shapes)
-    session = Session(operator, (entrant,), plan.device, limits=plan.limits)
+    sandbox = plan.sandbox and entrant.file is not None
+    session = Session(operator, entrant, plan.device, limits=plan.limits, sandbox=sandbox)
     while left:
         try:
             with CandidateProcess(session) as process:
                 while left and process.is_alive:
                     label, args = left.pop(0)
                     on_progress(f"answers of {entrant.name} to {operator.name}, {label}")
-                    found = _check_shape(process, operator, args, plan)
+                    found = {**_check_shape(process, operator, args, plan), "concerns": process.concerns}
+                    if plan.strict and process.concerns and found["failure"] is None:
+                        found["failure"] = f"with --strict: {process.concerns[0]}"
                     yield ShapeResult(
                         operator=operator.name,
                         shape=label,

@@ -1,7 +1,7 @@
-"""How fast candidates are that are right: each held against the base, in turns, in a process of their own.
+"""How fast candidates are that are right: each held against the base, in turns, both in processes of their own.
 
-Where a candidate fails while it is timed, its result says so and its times are dropped. The base's times come from the
-first candidate's process; ratios always from calls that stood side by side.
+Where a candidate fails while it is timed, its result says so and its times are dropped. The base's times are those that
+it had next to the first candidate; ratios always from calls that stood side by side.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,9 @@ import numpy as np
 from inferometer.bench.candidates import Candidate
 from inferometer.bench.conditions import Watch, drop_throttled
 from inferometer.bench.correct import OnProgress, Plan
-from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Session
+from inferometer.bench.failures import CandidateFailed
+from inferometer.bench.isolation import Session
+from inferometer.bench.lineup import Lineup
 from inferometer.bench.profiles.attribution import attribute_device, attribute_host
 from inferometer.bench.profiles.kernel_times import kernel_times
 from inferometer.bench.race import Caught, Pace, Race, Times
@@ -28,10 +30,15 @@ from inferometer.operators.operator import Operator
 
 USUAL = "usual"
 
+MOSTLY_OWN = 0.9
+"""Share of the time in kernels of its own below which a candidate that defines some is told to use others."""
+
+_SHOWN = 4
+
 
 @dataclass(frozen=True)
 class Heat:
-    """Candidates of one process: the base first, or one alone.
+    """Candidates that take turns: the base first, or one alone.
 
     `shapes`: labels and arguments of those that all of them have right.
     """
@@ -65,7 +72,8 @@ class Measured:
             timings=tuple(self.timings),
             versus=tuple(self.versus),
             attribution=self.attribution,
-            concerns=(*result.concerns, *dict.fromkeys(self.concerns)),
+            own_share=None if self.attribution is None else self.attribution.own,
+            concerns=tuple(dict.fromkeys((*result.concerns, *self.concerns))),
         )
 
 
@@ -73,46 +81,52 @@ def time_heat(
     heat: Heat, plan: Plan, pace: Pace, watch: Watch, cache_bytes: int | None, on_progress: OnProgress
 ) -> Iterator[tuple[str, list[Measured]]]:
     """By shape, what came of each candidate; a new process after one ended."""
-    session = Session(
-        heat.operator, heat.entrants, plan.device, timed=True, limits=plan.limits, cache_bytes=cache_bytes
-    )
+    sessions = [
+        Session(heat.operator, each, plan.device, timed=True, limits=plan.limits, cache_bytes=cache_bytes,
+                sandbox=plan.sandbox and each.file is not None)
+        for each in heat.entrants
+    ]  # fmt: skip
     left = list(heat.shapes)
     while left:
         try:
-            with CandidateProcess(session) as process:
-                watch.add_own(process.pid)
-                while left and process.is_alive:
+            with Lineup(sessions) as lineup:
+                for pid in lineup.pids:
+                    watch.add_own(pid)
+                while left and lineup.is_alive:
                     label, args = left.pop(0)
                     on_progress(f"times of {heat.entrants[-1].name} for {heat.operator.name}, {label}")
-                    yield label, _time_shape(heat, process, label, args, plan, pace, watch)
+                    yield label, _time_shape(heat, lineup, label, args, plan, pace, watch)
         except CandidateFailed as failed:  # it can't be loaded
             for label, _args in left:
-                yield label, _blame(heat, len(heat.entrants) - 1, str(failed))
+                yield label, _blame(heat, failed, str(failed))
             return
 
 
 def _time_shape(
-    heat: Heat, process: CandidateProcess, label: str, args: Mapping[str, Any], plan: Plan, pace: Pace, watch: Watch
+    heat: Heat, lineup: Lineup, label: str, args: Mapping[str, Any], plan: Plan, pace: Pace, watch: Watch
 ) -> list[Measured]:
     found = [Measured() for _ in heat.entrants]
     try:
         for kind, given in [(USUAL, args), *vary(heat.operator, args)]:
-            race = _race(heat, process, f"{label} {kind}", given, plan, pace)
+            race = _race(heat, lineup, f"{label} {kind}", given, plan, pace)
             for mode in pace.modes if kind == USUAL else pace.modes[:1]:
                 _add(race.run(mode), found, heat, mode, kind, pace, watch)
             if kind == USUAL:
                 _attribute(race, found, heat, plan.device)
-    except Caught as caught:
-        return _blame(heat, len(heat.entrants) - 1 if caught.lane is None else caught.lane, str(caught))
-    except CandidateFailed as failed:
-        return _blame(heat, len(heat.entrants) - 1 if failed.lane is None else failed.lane, str(failed))
+    except (Caught, CandidateFailed) as failed:
+        return _blame(heat, failed, str(failed))
+    for place, each in enumerate(found):
+        told = lineup.concerns(place)
+        each.concerns += told
+        if told and plan.strict:
+            return _blame(heat, Caught(place, ""), f"with --strict: {told[0]}")
     return found
 
 
-def _race(heat: Heat, process: CandidateProcess, shape: str, args: Mapping[str, Any], plan: Plan, pace: Pace) -> Race:
+def _race(heat: Heat, lineup: Lineup, shape: str, args: Mapping[str, Any], plan: Plan, pace: Pace) -> Race:
     operator = heat.operator
     written = operator.work(**args).written_bytes
-    return Race(process, operator, shape, args, len(heat.entrants), plan.device, pace, written, device_times)
+    return Race(lineup, operator, shape, args, len(heat.entrants), plan.device, pace, written, device_times)
 
 
 def device_times(path: Path) -> Sequence[float]:
@@ -168,18 +182,31 @@ def _attribute(race: Race, found: list[Measured], heat: Heat, device: str) -> No
     for lane, (each, entrant) in enumerate(zip(found, heat.entrants, strict=True)):
         own = entrant.own_kernels
         profiled = race.profile(lane, "host" if device == "cpu" else "cupti")
-        if profiled.trace is None:
+        trace = profiled.traces.get(lane)
+        if trace is None:
             continue
         with suppress(InputError):  # a profile without work of the device: nothing is reported
             if device == "cpu":
-                each.attribution = attribute_host(profiled.trace, profiled.own_ns if own else None)
+                each.attribution = attribute_host(trace, profiled.own_ns if own else None)
             else:
-                each.attribution = attribute_device(profiled.trace, own or None)
-        if own and each.attribution is not None and each.attribution.own == 0:
+                each.attribution = attribute_device(trace, own or None)
+        if not own or each.attribution is None:
+            continue
+        if each.attribution.own == 0:
             to = next(iter(each.attribution.by_name), "nothing")
             raise Caught(lane, f"it defines {', '.join(sorted(own)[:3])}, but none of these ran: the time went to {to}")
+        each.concerns += _decoy(each.attribution)
 
 
-def _blame(heat: Heat, lane: int, reason: str) -> list[Measured]:
-    """One failed; of the others nothing is known."""
-    return [Measured(failure=reason if place == lane else None) for place in range(len(heat.entrants))]
+def _decoy(found: Attribution) -> list[str]:
+    """Whether others than its own kernels take a good part of the time, with the shares of the largest."""
+    if found.own is None or found.own >= MOSTLY_OWN:
+        return []
+    parts = ", ".join(f"{name} {share:.0%}" for name, share in list(found.by_name.items())[:_SHOWN])
+    return [f"its own kernels take {found.own:.0%} of its time; all of it by name: {parts}"]
+
+
+def _blame(heat: Heat, failed: Caught | CandidateFailed, reason: str) -> list[Measured]:
+    """One failed, the last where it isn't known which; of the others nothing is known."""
+    at = len(heat.entrants) - 1 if failed.lane is None else failed.lane
+    return [Measured(failure=reason if place == at else None) for place in range(len(heat.entrants))]

@@ -1,4 +1,4 @@
-"""Candidates in a process of their own, with limits of time and memory, that are sent inputs and send back outputs.
+"""A candidate in a process of its own, with limits of time and memory, that is sent inputs and sends back outputs.
 
 What they send back is read as tensors only, never as code. The process is ended, with all that it started, when a call
 takes too long and when the work is done.
@@ -7,10 +7,11 @@ takes too long and when the work is done.
 import json
 import os
 import select
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from inferometer.bench.answers import UnreadableAnswer, read_answer
+from inferometer.bench.arena import Arena
 from inferometer.bench.candidates import Candidate
+from inferometer.bench.failures import CandidateFailed
+from inferometer.bench.outside import descendants
+from inferometer.bench.sandbox import sandboxed
 from inferometer.bench.supervised import Supervised, last_lines
 from inferometer.errors import clean
 from inferometer.operators.operator import Operator
@@ -35,10 +40,9 @@ _KEPT = (
     "ROCM_PATH", "CC", "CXX", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "MAX_JOBS",
 )  # fmt: skip
 _FREE_SHARE = 0.8
-_PATIENCE = 10  # times as long as expected
-_PROFILER_S = 60.0  # to start, to end, to write
 _LONGEST_REPLY = 64 << 20  # bytes; the times of a million calls
 _ENDING_S = 2.0  # for a process that closed its replies
+_MOST_CONCERNS, _LONGEST_CONCERN = 64, 200
 _CHANNEL = "it wrote to the channel of its replies"
 
 
@@ -69,47 +73,29 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Round:
-    """Calls in the order that they were made.
+class Session:
+    """What a process is for: `timed` ones are asked for rounds of calls, others for answers.
 
-    Attributes:
-        rows: Of each call the candidate's place, begin and end on the host's clock, its ns, and ns of work after it.
-        sent_ns: The host's clock when they were asked for.
-        received_ns: And when they were read.
-        threads: How many more there are than before.
-        broken: Functions that were replaced.
-        took_ns: All of it in the process, without what a profiler takes to start and end.
-        own_ns: In interpreted kernels of the candidate's file; None where nothing tells.
-        cannot: Why the timer can't time so; then there are no rows.
-        trace: The profile, where one was asked for.
+    `sandbox`: it runs in bubblewrap.
     """
 
-    rows: Sequence[Sequence[float]]
-    sent_ns: int
-    received_ns: int
-    took_ns: int = 0
-    threads: int = 0
-    broken: Sequence[str] = ()
-    own_ns: int | None = None
-    cannot: str | None = None
-    trace: Path | None = None
-
-
-@dataclass(frozen=True)
-class Session:
-    """What a process is for: `timed` ones draw inputs themselves and are asked for rounds, others for answers."""
-
     operator: Operator
-    entrants: tuple[Candidate, ...]
+    entrant: Candidate
     device: str = "cpu"
     timed: bool = False
     limits: ProcessLimits = field(default_factory=ProcessLimits)
     cache_bytes: int | None = None
+    sandbox: bool = False
 
     @property
     def interprets(self) -> bool:
         """Whether Triton's kernels are interpreted: on a CPU, those of a candidate and of backends made of them."""
-        return self.device == "cpu" and any(each.interpreted for each in self.entrants)
+        return self.device == "cpu" and self.entrant.interpreted
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether inputs and outputs of timed calls lie in memory of both sides: on a CPU."""
+        return self.timed and self.device == "cpu"
 
     def as_request(self) -> dict[str, Any]:
         """The first line that the process reads."""
@@ -118,69 +104,92 @@ class Session:
             "job": None if self.operator.job is None else str(self.operator.job),
             "settings": list(self.operator.settings),
             "updates": list(self.operator.updates),
-            "lanes": [each.as_request() for each in self.entrants],
+            "lane": self.entrant.as_request(),
             "device": self.device,
             "timed": self.timed,
-            "threads": 1 if self.timed and self.device == "cpu" else self.limits.threads,  # others would wait for each
+            "threads": 1 if self.shares_memory else self.limits.threads,  # others would wait for each
             "memory_bytes": self.limits.memory_on(self.device),
             "cache_bytes": self.cache_bytes,
         }
 
 
-class _Reply(msgspec.Struct, frozen=True):
-    """A line of the process, whichever it answers; `error` alone says that it went wrong."""
+class Reply(msgspec.Struct, frozen=True):
+    """A line of the process, whichever it answers; `error` alone says that it went wrong.
+
+    Attributes:
+        cannot: Why the timer can't time so.
+        row: Of a call on a GPU: begin and end on the host's clock, its ns, and ns of work after it.
+        outputs: Of a call on a CPU: dtype, shape and strides of each, as `arena.tensors_of` takes them.
+        odd: What it replaced or left on, in words.
+        own_ns: In interpreted kernels of the candidate's file; None where nothing tells.
+    """
 
     error: str | None = None
-    lane: int | None = None
     cannot: str | None = None
-    calls: list[list[float]] | None = None
-    took_ns: int = 0
-    threads: int = 0
-    broken: list[str] = []
+    row: tuple[float, float, float, float] | None = None
+    outputs: list[tuple[str, list[int], list[int]]] | None = None
+    odd: list[str] = []
     own_ns: int | None = None
 
 
-_REPLY = msgspec.json.Decoder(_Reply)
-
-
-class CandidateFailed(Exception):
-    """It raised, ended, took too long, or gave what isn't an answer; the message says which.
-
-    `lane`: whose call it was, by place; None: whoever it was.
-    """
-
-    def __init__(self, reason: str, lane: int | None = None) -> None:
-        super().__init__(reason)
-        self.lane = lane
+_REPLY = msgspec.json.Decoder(Reply)
 
 
 class CandidateProcess:
-    """The running process of a session, a context manager.
+    """The running process of a session, a context manager; `waits` False: its caller waits until it is loaded.
 
     Raises:
         CandidateFailed: A candidate can't be loaded, or has nothing that can be called.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._limits = session.limits
+    def __init__(self, session: Session, *, waits: bool = True) -> None:
+        self._limits, self.session = session.limits, session
         self._folder = TemporaryDirectory(prefix="inferometer-bench-", ignore_cleanup_errors=True)
-        self._files = Path(self._folder.name)
-        work = self._files / "work"
+        self.files = Path(self._folder.name)
+        work = self.files / "work"
         work.mkdir()
+        self.inputs, self.outputs = (Arena(name) if session.shares_memory else None for name in ("inputs", "outputs"))
         reading, writing = os.pipe()
+        self._reports, reporting = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        for each in (self._reports, reporting):
+            each.setblocking(False)
         self._replies = os.fdopen(reading, "rb", buffering=0)
+        shared = tuple(each.fd for each in (self.inputs, self.outputs) if each is not None)
+        passed = (writing, reporting.fileno(), *shared)
+        command = [
+            sys.executable,
+            "-m",
+            "inferometer.bench.process.worker",
+            *map(str, passed),
+            *["-1"] * (4 - len(passed)),
+        ]
         self._process = Supervised(
-            [sys.executable, "-m", "inferometer.bench.process.worker", str(writing)],
+            sandboxed(command, self.files, session.entrant.file, device=session.device) if session.sandbox else command,
             cwd=work, env=_environment(interpret=session.interprets), log=self._log, stdin=subprocess.PIPE,
-            pass_fds=(writing,),
+            pass_fds=passed,
         )  # fmt: skip
         os.close(writing)
-        self._received, self._closed = bytearray(), False
+        reporting.close()
+        self._received, self._closed, self._concerns = bytearray(), False, dict[str, None]()
+        self.pid = self._process.pid
+        self._loading_until = time.monotonic() + _START_S + session.limits.seconds
         try:
-            self._ask(session.as_request(), _START_S + session.limits.seconds)
+            self._send(json.dumps(session.as_request()).encode() + b"\n", self._loading_until)
+            if waits:
+                self.wait_until_loaded()
         except BaseException:
             self.close()
             raise
+
+    def wait_until_loaded(self) -> None:
+        """Read what it replies to the session, once.
+
+        Raises:
+            CandidateFailed: It can't be loaded.
+        """
+        _decode(self._next_line(self._loading_until))
+        if self.session.sandbox:
+            self.pid = (self.pid, *descendants(self.pid))[-1]
 
     def __enter__(self) -> "CandidateProcess":
         return self
@@ -194,9 +203,12 @@ class CandidateProcess:
         return not self._closed and not self._process.has_ended
 
     @property
-    def pid(self) -> int:
-        """Of the process."""
-        return self._process.pid
+    def concerns(self) -> tuple[str, ...]:
+        """What the guard reported so far, in words."""
+        with suppress(OSError):
+            while len(self._concerns) < _MOST_CONCERNS and (line := self._reports.recv(_LONGEST_CONCERN)):
+                self._concerns[clean(line.decode("utf-8", "replace"))] = None
+        return tuple(self._concerns)
 
     def answer(self, tensors: "Mapping[str, Tensor]", args: Mapping[str, Any]) -> Answer:
         """What the candidate makes of `tensors`.
@@ -208,35 +220,38 @@ class CandidateProcess:
 
         inputs, outputs = self._fresh("inputs"), self._fresh("outputs")
         torch.save(dict(tensors), inputs)
-        self._ask({"inputs": str(inputs), "outputs": str(outputs), "args": dict(args)}, self._limits.seconds)
+        self.ask({"inputs": str(inputs), "outputs": str(outputs), "args": dict(args)}, self._limits.seconds)
         found = self._read(outputs)
         try:
             return Answer(tuple(found["outputs"]), dict(found["inputs"]))
         except (KeyError, TypeError, ValueError) as error:  # what it wrote may be anything
             raise CandidateFailed(f"its outputs can't be read back: {clean(str(error))[:200]}") from error
 
-    def time(self, request: Mapping[str, Any], *, expected_s: float, profile: bool = False) -> Round:
-        """Calls of all candidates in turns, as `request` orders them.
+    def show(self, call: int) -> "tuple[Tensor, ...]":
+        """The outputs of a call of the last round, on a GPU."""
+        outputs = self._fresh("outputs")
+        self.ask({"show": call, "outputs": str(outputs)}, self._limits.seconds)
+        return tuple(self._read(outputs))
+
+    def ask(self, request: Mapping[str, Any], limits_s: float) -> Reply:
+        """What it replies.
 
         Raises:
-            CandidateFailed: One of them went wrong, or all took ten times as long as expected and a call's limit more.
+            CandidateFailed: That it went wrong, or nothing in time.
         """
-        trace = self._files / "trace.json.gz" if profile else None
-        asked = {**request, "trace": None if trace is None else str(trace)}
-        sent = time.perf_counter_ns()
-        reply = self._ask(asked, _PATIENCE * expected_s + self._limits.seconds + (_PROFILER_S if profile else 0.0))
-        received = time.perf_counter_ns()
-        if reply.cannot is not None:
-            return Round((), sent, received, cannot=clean(reply.cannot))
-        if reply.calls is None:
-            raise CandidateFailed(_CHANNEL)
-        return Round(reply.calls, sent, received, reply.took_ns, reply.threads, reply.broken, reply.own_ns, trace=trace)
+        line, until = json.dumps(request).encode() + b"\n", time.monotonic() + limits_s
+        return self.exchange(line, until)[0]
 
-    def show(self, call: int) -> "tuple[Tensor, ...]":
-        """The outputs of a call of the last round."""
-        outputs = self._fresh("outputs")
-        self._ask({"show": call, "outputs": str(outputs)}, self._limits.seconds)
-        return tuple(self._read(outputs))
+    def exchange(self, line: bytes, until: float) -> tuple[Reply, int, int]:
+        """As `ask`, with our clock right before the request was sent and right after the reply was there."""
+        if self._received or (select.select([self._replies], [], [], 0)[0] and self.is_alive):
+            raise CandidateFailed(_CHANNEL)  # nothing was asked yet
+        begin = time.perf_counter_ns()
+        with suppress(BrokenPipeError):
+            self._send(line, until)
+        reply = self._next_line(until)
+        end = time.perf_counter_ns()
+        return _decode(reply), begin, end
 
     def close(self) -> None:
         """End the process and all that it started; once is enough."""
@@ -248,18 +263,22 @@ class CandidateProcess:
             with suppress(OSError):
                 self._process.stdin.close()
         self._replies.close()
+        self._reports.close()
+        for each in (self.inputs, self.outputs):
+            if each is not None:
+                each.close()
         self._folder.cleanup()
 
     @property
     def _log(self) -> Path:
-        return self._files / "log"
+        return self.files / "log"
 
     def _fresh(self, name: str) -> Path:
         """A file of the process's folder that isn't there yet, whatever a candidate put in its place."""
-        path = self._files / name
+        path = self.files / name
         try:
             path.unlink(missing_ok=True)
-            self._files.stat()
+            self.files.stat()
         except OSError as error:
             self.close()
             raise CandidateFailed("it removed or blocked the folder of its inputs and outputs") from error
@@ -271,17 +290,6 @@ class CandidateProcess:
         except UnreadableAnswer as problem:
             raise CandidateFailed(str(problem)) from problem
 
-    def _ask(self, request: Mapping[str, Any], limits_s: float) -> _Reply:
-        if self._received or (select.select([self._replies], [], [], 0)[0] and self.is_alive):
-            raise CandidateFailed(_CHANNEL)  # nothing was asked yet
-        until = time.monotonic() + limits_s
-        with suppress(BrokenPipeError):
-            self._send(json.dumps(request).encode() + b"\n", until)
-        reply = self._next_reply(until)
-        if reply.error is not None:
-            raise CandidateFailed(clean(reply.error), reply.lane)
-        return reply
-
     def _send(self, data: bytes, until: float) -> None:
         """Write a request: a process that doesn't read must not block us."""
         assert self._process.stdin is not None
@@ -292,7 +300,7 @@ class CandidateProcess:
                 self._give_up()
             data = data[os.write(stdin, data) :]
 
-    def _next_reply(self, until: float) -> _Reply:
+    def _next_line(self, until: float) -> bytearray:
         while (end := self._received.find(b"\n")) < 0:
             if not select.select([self._replies], [], [], max(0.0, until - time.monotonic()))[0]:
                 self._give_up()
@@ -304,10 +312,7 @@ class CandidateProcess:
                 self.close()
                 raise CandidateFailed(_CHANNEL)
         line, self._received = self._received[:end], self._received[end + 1 :]
-        try:
-            return _REPLY.decode(line)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise CandidateFailed(_CHANNEL) from error
+        return line
 
     def _give_up(self) -> NoReturn:
         self.close()
@@ -322,6 +327,21 @@ class CandidateProcess:
             raise CandidateFailed("it closed the channel of its replies") from error
         words = last_lines(self._log)[:200]
         raise CandidateFailed(f"its process ended with {status}{f': {words}' if words else ''}")
+
+
+def _decode(line: bytearray) -> Reply:
+    """What it replied.
+
+    Raises:
+        CandidateFailed: That something went wrong, or nothing that is a reply.
+    """
+    try:
+        reply = _REPLY.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise CandidateFailed(_CHANNEL) from error
+    if reply.error is not None:
+        raise CandidateFailed(clean(reply.error))
+    return reply
 
 
 def _environment(*, interpret: bool) -> dict[str, str]:

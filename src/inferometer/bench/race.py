@@ -1,4 +1,4 @@
-"""Calls of candidates in turns, in one process, until their medians stand still or the time for it is over.
+"""Calls of candidates in turns, until their medians stand still or the time for it is over.
 
 All get the same inputs, drawn anew for every turn, and the order changes from turn to turn. Statistics are made here,
 where no candidate's code runs, and outputs of calls that were timed are compared with the reference, picked after the
@@ -14,7 +14,8 @@ from statistics import median
 from typing import Any
 
 from inferometer.bench.comparison import compare_outputs
-from inferometer.bench.isolation import CandidateFailed, CandidateProcess, Round
+from inferometer.bench.failures import CandidateFailed
+from inferometer.bench.lineup import Lineup, Round
 from inferometer.bench.results import Mode, Timer
 from inferometer.bench.samples import is_steady
 from inferometer.hardware.measure.timing import STEADY
@@ -53,7 +54,7 @@ class Pace:
 
 @dataclass
 class Times:
-    """Of the candidates of one process, in one mode: ns turn by turn, and begin and end on the host's clock.
+    """Of the candidates of one heat, in one mode: ns turn by turn, and begin and end on the host's clock.
 
     `checked`: how many answers of each were compared. `cannot`: why the timer can't time so; then there are no times.
     """
@@ -79,15 +80,16 @@ class Caught(Exception):
 
 @dataclass
 class Race:
-    """One shape for the candidates of a process.
+    """One shape for the candidates of a heat.
 
     Attributes:
+        lineup: Their processes.
         outputs_bytes: Of one call.
         of_profile: Times of calls from a profile.
         clock: Says when the time is over, in seconds.
     """
 
-    process: CandidateProcess
+    lineup: Lineup
     operator: Operator
     shape: str
     args: Mapping[str, Any]
@@ -133,7 +135,7 @@ class Race:
         """
         seeds = [secrets.randbits(SEED_BITS) for _ in range(_PROFILED)]
         asked = self._request("warm", seeds, [[lane]] * _PROFILED) | {"timer": timer}
-        return self.process.time(asked, expected_s=_PROFILED * self._turn_s, profile=True)
+        return self.lineup.time(asked, expected_s=_PROFILED * self._turn_s, profile=True)
 
     def _settle(self, mode: Mode) -> int | str:
         """Run until two rounds agree or the time for it is over: how many turns a round takes; or why none can be."""
@@ -161,14 +163,15 @@ class Race:
         orders = [places[:: 1 if turn % 2 else -1] for turn in range(len(seeds))]
         asked = self._request(mode, seeds, orders)
         expected_s = self._turn_s * len(seeds)
-        found = self.process.time(asked, expected_s=expected_s, profile=self.pace.timer == "cupti")
+        found = self.lineup.time(asked, expected_s=expected_s, profile=self.pace.timer == "cupti")
         if found.cannot is not None:
             return found
         self._turn_s = found.took_ns * 1e-9 / len(seeds)
-        refuse_odd(replace(found, threads=0) if is_first else found, orders, self.pace.timer)
-        if found.trace is None:
+        refuse_odd(replace(found, busy=()) if is_first else found, orders, self.pace.timer)
+        if not found.traces:
             return found
-        kernel_ns = self.of_profile(found.trace)
+        by_place = {place: iter(self.of_profile(path)) for place, path in found.traces.items()}
+        kernel_ns = [next(by_place[int(row[0])]) for row in found.rows]
         idle = next((int(row[0]) for row, ns in zip(found.rows, kernel_ns, strict=True) if not ns), None)
         if idle is not None:
             raise Caught(idle, "a call of it had no work for the device: nothing to time")
@@ -182,6 +185,7 @@ class Race:
             "orders": list(orders),
             "mode": mode,
             "timer": self.pace.timer,
+            "out_bytes": self.outputs_bytes,
         }
 
     def _check(self, found: Round, seeds: Sequence[int], times: Times) -> None:
@@ -194,7 +198,7 @@ class Race:
         wanted = self.operator.answer(tensors, self.args)
         for call in range(turn * self.lanes, (turn + 1) * self.lanes):
             lane = int(found.rows[call][0])
-            compared = compare_outputs(self.operator, self.process.show(call), wanted, self.args)
+            compared = compare_outputs(self.operator, self.lineup.show(call), wanted, self.args)
             wrong = next((check for check in compared if not check.is_right), None)
             if wrong is not None:
                 raise Caught(lane, f"a timed call was wrong: {wrong.output}: {wrong.reason}")
@@ -206,13 +210,10 @@ def refuse_odd(found: Round, orders: Sequence[Sequence[int]], timer: str) -> Non
 
     Raises:
         CandidateFailed: Times aren't within the round, as this process saw it, or calls are missing.
-        Caught: Functions were replaced, threads left behind, work left to other streams.
+        Caught: Functions were replaced, modes left on, work done between calls or left to other streams.
     """
-    if found.broken:
-        words = f"it replaced {', '.join(found.broken)}: what measures and compares must stay as it is"
-        raise Caught(None, words)
-    if found.threads > 0:
-        raise Caught(None, f"{found.threads} threads went on after its calls: work that isn't timed")
+    for lane, words in (*found.odd, *found.busy):
+        raise Caught(lane, words)
     if [row[0] for row in found.rows] != [lane for order in orders for lane in order]:
         raise CandidateFailed("its calls aren't those that were asked for")
     now = float(found.sent_ns)

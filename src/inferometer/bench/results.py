@@ -96,7 +96,8 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
 
     `index`: of a published shape. `failure`: why it isn't right, None where it is. `error`, `row_error`: the greatest
     of all cases, as shares of what is allowed. `strided`: what it made of inputs that aren't dense: right, wrong, or
-    refused, with the reason. `concerns`: what makes its times doubtful, in words.
+    refused, with the reason. `concerns`: what makes its times doubtful, in words. `own_share`: of the time, in kernels
+    that the candidate's file defines; None where it defines none, or nothing tells.
     """
 
     operator: str
@@ -115,6 +116,7 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
     attribution: Attribution | None = None
     bound: Bound | None = None
     concerns: tuple[str, ...] = ()
+    own_share: float | None = None
 
     @property
     def is_right(self) -> bool:

@@ -9,12 +9,14 @@ import msgspec
 
 from inferometer import __version__
 from inferometer.backends import require_backend
+from inferometer.bench.calibration import read_calibration
 from inferometer.bench.candidates import Candidate, Candidates
 from inferometer.bench.conditions import Watch
 from inferometer.bench.correct import OnProgress, Plan, check_operator
 from inferometer.bench.evaluation import Evaluation
 from inferometer.bench.fast import Heat, time_heat
 from inferometer.bench.machine import Machine, describe_machine
+from inferometer.bench.manifest import take_manifest
 from inferometer.bench.race import Pace
 from inferometer.bench.results import Bound, Conditions, Run, ShapeResult
 from inferometer.bench.shapes import ChosenShapes
@@ -42,14 +44,23 @@ def evaluate(
     ]
     machine = describe_machine(plan.device, packages)
     results: dict[tuple[str, str, str], ShapeResult] = {}
+    read_calibration()  # before any candidate runs
+    manifest = take_manifest()
+    changed: str | None = None
     watch = None if pace is None else Watch(machine.on)
     with watch or nullcontext():
         for one in asked:
             for entrant in entries.entrants:
                 if entrant.serves(one.operator.name):
                     results |= {_key(found): found for found in check_operator(one, entrant, plan, on_progress)}
-            if pace is not None and watch is not None:
+                    if changed := manifest.why_not():
+                        break
+            if pace is not None and watch is not None and not changed:
                 _time(one, entries.entrants, plan, pace, watch, machine, results, on_progress)
+                changed = manifest.why_not()
+            if changed:
+                results = {key: _untrusted(each, entries, changed) for key, each in results.items()}
+                break
     found = tuple(_bounded(each, bounds or machine.device) for each in results.values())
     run = _run(entries, plan, pace, timer, machine, found, Conditions() if watch is None else watch.conditions())
     return Evaluation(run, entries.refused, Losses(ALL_TABLES))
@@ -89,6 +100,13 @@ def _time(
     run(Heat(asked.operator, (base,), tuple(each for each in alone if is_right(base, each[0]))))
 
 
+def _untrusted(result: ShapeResult, entries: Candidates, changed: str) -> ShapeResult:
+    """Files aren't what they were when the run began: the candidate's result is wrong, those of others unknown."""
+    is_file = any(each.name == result.contender and each.file is not None for each in entries.entrants)
+    words = changed if is_file else f"not known: {changed}"
+    return msgspec.structs.replace(result, failure=words, timings=(), versus=(), attribution=None, own_share=None)
+
+
 def _bounded(result: ShapeResult, device: Device | None) -> ShapeResult:
     """With the least time that the device allows, where it is known."""
     known = operators().get(result.operator)  # a foreign one has no bound
@@ -117,6 +135,7 @@ def _run(
     conditions: Conditions,
 ) -> Run:
     settings: dict[str, Any] = {"cases": plan.cases, "limit_s": plan.limits.seconds, "strided": plan.strided}
+    settings |= {"strict": plan.strict, "sandbox": plan.sandbox}
     if pace is not None:
         settings |= {"base": entries.entrants[0].name, "timer": pace.timer, "seconds": pace.seconds}
         settings |= {"modes": list(pace.modes), "timers_refused": dict(timer.refused) if timer else {}}

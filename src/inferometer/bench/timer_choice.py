@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inferometer.bench.candidates import Candidate
-from inferometer.bench.isolation import CandidateFailed, CandidateProcess, ProcessLimits, Session
+from inferometer.bench.failures import CandidateFailed
+from inferometer.bench.isolation import ProcessLimits, Session
+from inferometer.bench.lineup import Lineup
 from inferometer.bench.race import Caught, Pace, ProfileTimes, Race
 from inferometer.bench.results import Timer
 from inferometer.errors import InputError, Unavailable
@@ -52,8 +54,8 @@ def _try(timer: Timer, device: str, of_profile: ProfileTimes, limits: ProcessLim
     operator = require_operator(_PROBE)
     args: Mapping[str, Any] = operator.tiny[0]
     try:
-        with CandidateProcess(Session(operator, (Candidate("torch"),), device, timed=True, limits=limits)) as process:
-            race = Race(process, operator, "probe", args, 1, device, Pace(timer, _PROBE_S), 1, of_profile)
+        with Lineup([Session(operator, Candidate("torch"), device, timed=True, limits=limits)]) as lineup:
+            race = Race(lineup, operator, "probe", args, 1, device, Pace(timer, _PROBE_S), 1, of_profile)
             return race.run("warm").cannot
     except (CandidateFailed, Caught) as failed:
         return str(failed)

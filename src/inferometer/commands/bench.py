@@ -55,6 +55,9 @@ _TIMERS = ("cupti", "graph", "events", "host")
     "--shapes indices of workloads."))  # fmt: skip
 @click.option("--cases", type=click.IntRange(1, 1000), default=3, show_default=True, help="Inputs drawn a shape.")
 @click.option("--strided", is_flag=True, help="Rows that lie apart in memory must be right too.")
+@click.option("--strict", is_flag=True, help=(
+    "Refuse a candidate that does what no kernel needs, such as starting processes."))  # fmt: skip
+@click.option("--sandbox", is_flag=True, help="Run the candidate in bubblewrap, which must be installed.")
 @click.option("--limit", type=Number(min=0.1, max=86_400), default=60.0, show_default=True, metavar="SECONDS",
               help="How long a call may take.")  # fmt: skip
 @click.option("--memory", metavar="SIZE", callback=parse_memory, help=(
@@ -89,6 +92,7 @@ def run(
     if stage == "builds":
         return _build(asked, file, asking.named_backends(), architectures or _ARCHITECTURES, check=check, out=out)
     asking.check_places()
+    asking.check_sandbox()
     found = _evaluate(asked, file, stage, asking)
     written = asking.write(found, file)
     if out.form == "json":
@@ -113,7 +117,7 @@ def _evaluate(asked: "list[ChosenShapes]", file: Path | None, stage: str, asking
     from inferometer.commands.options.progress import working
 
     limits = ProcessLimits(seconds=asking.limit, memory_bytes=asking.memory)
-    plan = Plan(asking.cases, asking.on, limits, asking.strided)
+    plan = Plan(asking.cases, asking.on, limits, asking.strided, asking.strict, asking.sandbox)
     entries = choose_candidates(asking.backends(file, stage), file, asking.on)
     bounds = asking.bounds()
     with working() as say:

@@ -30,6 +30,8 @@ class BenchOptions:
     suite: str | None
     cases: int
     strided: bool
+    strict: bool
+    sandbox: bool
     limit: float
     memory: int | None
     on: str
@@ -53,6 +55,8 @@ class BenchOptions:
             raise click.UsageError("--timer and --seconds need --stage fast.")
         if stage == "builds" and (self.output or self.export or self.workload):
             raise click.UsageError("--output, --export and --workload aren't for --stage builds.")
+        if stage == "builds" and (self.strict or self.sandbox):
+            raise click.UsageError("--strict and --sandbox aren't for --stage builds.")
         if self.suite and (self.workload or self.backend_names or self.hardware_file or stage == "builds"):
             raise click.UsageError(
                 "--suite can't be used with --workload, --backend, --hardware-file or --stage builds."
@@ -119,6 +123,17 @@ class BenchOptions:
         from inferometer.hardware.device_file import read_device
 
         return None if self.hardware_file is None else read_device(self.hardware_file)
+
+    def check_sandbox(self) -> None:
+        """Refuse --sandbox where there is none.
+
+        Raises:
+            Unavailable: Why.
+        """
+        if self.sandbox:
+            from inferometer.bench.sandbox import require_sandbox
+
+            require_sandbox()
 
     def check_places(self) -> None:
         """Refuse what can't be written, before time is spent."""

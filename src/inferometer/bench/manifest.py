@@ -1,0 +1,46 @@
+"""Hashes of the evaluator's own files: code, shapes, tolerances. A candidate that changes one is found out by name.
+
+Left out: what Python compiles of them (`__pycache__`), which is written anew whenever a file is newer.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_KINDS = frozenset({".py", ".json", ".toml", ".js", ".wgsl"})
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Of the package's folder, by path in it."""
+
+    hashes: Mapping[str, bytes]
+
+    def changed(self, folder: Path | None = None) -> list[str]:
+        """Files that are other ones now, are gone, or are new."""
+        now = take_manifest(folder).hashes
+        return sorted(name for name in {*self.hashes, *now} if self.hashes.get(name) != now.get(name))
+
+    def why_not(self, folder: Path | None = None) -> str | None:
+        """Which were changed, in words; None where none was."""
+        changed = self.changed(folder)
+        if not changed:
+            return None
+        more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+        return f"files of the evaluator changed while it ran: {', '.join(changed[:_SHOWN])}{more}"
+
+
+def take_manifest(folder: Path | None = None) -> Manifest:
+    """As the files are now; `folder`: in the place of the package's."""
+    root = folder or Path(__file__).resolve().parents[1]
+    found = {str(path.relative_to(root)): _hash(path) for path in root.rglob("*") if path.suffix in _KINDS}
+    return Manifest(found)
+
+
+def _hash(path: Path) -> bytes:
+    try:
+        return hashlib.sha256(path.read_bytes()).digest()
+    except OSError:
+        return b""
