@@ -5,11 +5,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from inferometer.operators.axes import Axes
+from inferometer.operators.hard_cases import HardCases
 from inferometer.operators.shapes import Catalogue, Shape, read_catalogue
 from inferometer.operators.work import Cost, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import LeftOpen
 
 TOLERANCE: Mapping[str, float] = {
     "fp32": 1e-5,
@@ -43,6 +46,9 @@ class Operator:
         tolerance: By output, where the dtype's usual one is not right; with the reason next to it.
         exact: Outputs that must agree to the bit though they are no integers.
         quantised: Outputs of few bits that round an exactly defined number: nearly all must be that number's.
+        left_open: `left_open(found, wanted, tensors, args)`, outputs by name: what is wanted where the contract leaves
+            something open, as `found` has it; None: nothing is.
+        hard: Inputs on which wrong kernels fail that get usual ones right, with what the contract wants of them.
         package: Where `NAME.json`, the published part, is; another package's operator names its own.
     """
 
@@ -61,6 +67,8 @@ class Operator:
     tolerance: Mapping[str, float] = field(default_factory=dict)
     exact: frozenset[str] = frozenset()
     quantised: frozenset[str] = frozenset()
+    left_open: "LeftOpen | None" = None
+    hard: HardCases = field(default_factory=HardCases)
     package: str = "inferometer.operators.catalogue"
 
     def catalogue(self) -> Catalogue:
