@@ -19,22 +19,26 @@ _TOP = f"""# What the check of a kernel catches
 
 A benchmark that accepts a wrong kernel is worse than none, and one that refuses a right kernel is no better. So the
 check of every operator is tested itself. Wrong kernels, each with one fault, must be refused on at least one of the
-operator's tiny shapes. Right kernels, which sum in another order, round as matrix units do, or multiply by a
-reciprocal, must be accepted on all of them. `tests/conformance/test_mutants.py` sees to it; the kernels are in
-`tests/bench/mutants`, one file an operator.
+operator's tiny shapes, with usual inputs or with the [hard ones](guide/is-my-kernel-right.md#hard-inputs) that it
+declares. Right kernels, which sum in another order, round as matrix units do, or multiply by a reciprocal, must be
+accepted on all of them, and in bf16, fp16 and fp32 where they round to the type of their inputs.
+`tests/conformance/test_mutants.py` sees to it; the kernels are in `tests/bench/mutants`, one file an operator.
 
 Figures are errors in tolerances: above 1× a kernel is refused. An error is the norm of the whole output's, or that of
 a row's in units of {ROW} tolerances, whichever is nearer to its limit; of FP8 values that round an exactly defined
-number, how many are its neighbours. It is the largest of all tiny shapes and {len(SEEDS)} seeds.
-No figure: refused for its kind, for NaN, or for a value that must be exact. *Spoilt outputs* are the same for all
-operators: one output of a right answer is zeroed, stale, shifted, swapped, cut off, rounded, of another dtype or shape;
-the least of their errors is shown.
+number, how many are its neighbours. It is the largest of all tiny shapes and {len(SEEDS)} seeds; of wrong kernels the
+hard inputs are tried where the usual ones find nothing, and are named then. No figure: refused for its kind, for NaN,
+or for a value that must be exact. *Spoilt outputs* are the same for all operators: one output of a right answer is
+zeroed, stale, shifted, swapped, cut off, rounded, of another dtype or shape. *Inputs read wrong* are, too: one input is
+taken for zeros, for that of another call, shifted, cut off, rounded, or held in a type of a smaller range. The least of
+their errors is shown.
 
 <!-- Made by python -m tests.bench.kills: do not edit. -->
 """
 _HEADS = (
     "Operator",
     "Wrong kernels refused",
+    "Of these by hard inputs alone",
     "Right ones accepted",
     "Largest error of those",
     "Smallest of the others",
@@ -69,13 +73,17 @@ def render_page() -> str:
 
 def _overview(results: Sequence[Result]) -> Iterator[str]:
     yield f"| {' | '.join(_HEADS)} |"
-    yield "| --- | ---: | ---: | ---: | ---: |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
     for result in results:
-        cells = (f"`{result.operator.name}`", *_counts(result), _largest(result.right), _smallest(result.wrong))
+        refused, accepted = _counts(result)
+        alone = str(len(result.only_hard))
+        cells = (f"`{result.operator.name}`", refused, alone, accepted, _largest(result.right), _smallest(result.wrong))
         yield f"| {' | '.join(cells)} |"
     wrong, right = (sum(len(getattr(result, side)) for result in results) for side in ("wrong", "right"))
-    survivors, rejected = (sum(len(getattr(result, side)) for result in results) for side in ("survivors", "rejected"))
-    yield f"| all | {wrong - survivors:,} / {wrong:,} | {right - rejected} / {right} | | |"
+    survivors = sum(len(result.survivors) for result in results)
+    rejected = sum(bool(trial.refused) for result in results for trial in result.right)
+    by_hard = sum(len(result.only_hard) for result in results)
+    yield f"| all | {wrong - survivors:,} / {wrong:,} | {by_hard:,} | {right - rejected} / {right} | | |"
 
 
 def _counts(result: Result) -> tuple[str, str]:
@@ -89,7 +97,8 @@ def _section(result: Result) -> Iterator[str]:
     refused, accepted = _counts(result)
     yield (
         f"Wrong kernels refused: {refused}; right ones accepted: {accepted}; "
-        f"{result.own} of the wrong ones are this operator's own.\n"
+        f"{len(result.own)} of the wrong ones are this operator's own, "
+        f"{len(result.only_hard)} are right with usual inputs.\n"
     )
     yield "| Fault | Refused | Kernels, with the largest error of each |"
     yield "| --- | ---: | --- |"
@@ -97,16 +106,23 @@ def _section(result: Result) -> Iterator[str]:
         yield _row(result, kind)
     right = "; ".join(f"{trial.name} {_figure(trial.margin) or 'exact'}" for trial in result.right)
     yield f"| *none: right* | 0 / {len(result.right)} | {right} |"
+    yield "\n| Hard inputs | Wanted |\n| --- | --- |"
+    for case in result.operator.hard.cases:
+        yield f"| {case.name} | {case.wanted} |"
+    for kind, reason in result.operator.hard.left_out.items():
+        yield f"| *{kind}: left out* | {reason} |"
 
 
 def _row(result: Result, kind: str) -> str:
     trials = [trial for trial in result.wrong if trial.kind == kind]
     refused = sum(bool(trial.refused) for trial in trials)
-    own = [_named(trial) for trial in result.wrong[: result.own] if trial.kind == kind]
-    rest = [trial for trial in result.wrong[result.own :] if trial.kind == kind]
-    if rest:
-        least = f" from {_smallest(rest)}" if _smallest(rest) else ""
-        own.append(f"*{len(rest)} spoilt output{'s' * (len(rest) > 1)}*{least}")
+    own = [_named(trial) for trial in trials if trial.group == "own"]
+    for group, words in (("spoilt", "spoilt output"), ("input", "input")):
+        rest = [trial for trial in trials if trial.group == group]
+        if rest:
+            least = f" from {_smallest(rest)}" if _smallest(rest) else ""
+            wrong = " read wrong" if group == "input" else ""
+            own.append(f"*{len(rest)} {words}{'s' * (len(rest) > 1)}{wrong}*{least}")
     text = "; ".join(own) or f"not applicable: {result.inapplicable[kind]}"
     return f"| {kind} | {f'{refused} / {len(trials)}' if trials else ''} | {text} |"
 
@@ -114,6 +130,8 @@ def _row(result: Result, kind: str) -> str:
 def _named(trial: Trial) -> str:
     name = trial.name.partition(": ")[2]
     figure = _figure(trial.margin) if trial.margin and trial.margin > 1 else ""
+    if trial.hard:
+        figure = f"({next(iter(trial.hard))})"
     return f"{name} {figure}".rstrip() + ("" if trial.refused else " (**not refused**)")
 
 

@@ -180,7 +180,7 @@ CHEATS = {
         RMS + "    return torch.rms_norm(x, x.shape[-1:], weight, eps).float()\n",
         "expected dtype bfloat16",
     ),
-    "another value for NaN": (RMS + "    return torch.empty_like(x)\n", "where nan is"),
+    "another value for NaN": (RMS + "    return torch.empty_like(x)\n", "NaN in row"),
     "forged replies": (
         "import os\n" + CALLS + "    if calls[0] > 8:\n"
         "        for n in range(3, 64):\n"

@@ -38,7 +38,7 @@ def test_the_answer_itself_is_right_and_zeros_are_not(name: str) -> None:
         (lambda out: (out, out), r"expected 1 outputs \(out\), found 2"),
         (torch.nn.Parameter, "expected a plain torch.Tensor, found Parameter"),
         (lambda out: None, "expected a plain torch.Tensor, found NoneType"),
-        (lambda out: out.index_fill(0, torch.tensor([2]), float("nan")), "where nan is"),
+        (lambda out: out.index_fill(0, torch.tensor([2]), float("nan")), "NaN in row 2, the reference has"),
         (lambda out: out.index_fill(0, torch.tensor([2]), 0.0), "error is"),
         (lambda out: out * 1.02, "the error is 0.02"),
     ],
@@ -167,12 +167,12 @@ INF, NAN = float("inf"), float("nan")
         ([INF, 1.0], [INF, 1.0], None),
         ([-INF, 1.0], [-INF, 1.0], None),
         ([NAN, 1.0], [NAN, 1.0], None),
-        ([INF, 1.0], [-INF, 1.0], "expected -inf where inf is, in 1 places at least"),
-        ([1.0, -INF], [1.0, INF], "expected inf where -inf is, in 1 places at least"),
-        ([INF, NAN], [NAN, NAN], "expected nan where inf is, in 1 places at least"),
-        ([NAN, 1.0], [INF, 1.0], "expected inf where nan is, in 1 places at least"),
-        ([1.0, NAN], [1.0, 1.0], "expected 1 where nan is, in 1 places at least"),
-        ([1.0, 2.0], [INF, NAN], "expected inf where 1 is, in 2 places at least"),
+        ([INF, 1.0], [-INF, 1.0], "infinity in row 0, the reference has -infinity"),
+        ([1.0, -INF], [1.0, INF], "-infinity in row 0, the reference has infinity"),
+        ([INF, NAN], [NAN, NAN], "infinity in row 0, the reference has NaN"),
+        ([NAN, 1.0], [INF, 1.0], "NaN in row 0, the reference has infinity"),
+        ([1.0, NAN], [1.0, 1.0], "NaN in row 0, the reference has 1"),
+        ([1.0, 2.0], [INF, NAN], "1 in row 0, the reference has infinity (2 such numbers at least)"),
     ],
 )
 def test_infinities_and_nan_stand_where_they_are_wanted(
@@ -184,8 +184,10 @@ def test_infinities_and_nan_stand_where_they_are_wanted(
 
 def test_infinities_are_looked_for_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inferometer.bench.comparison._PIECE", 3)
-    assert of_rms_norm([[1.0] * 8], [[*[1.0] * 7, INF]]).reason == "expected inf where 1 is, in 1 places at least"
-    assert of_rms_norm([[INF, *[1.0] * 7]], [[1.0] * 8]).reason == "expected 1 where inf is, in 1 places at least"
+    assert of_rms_norm([[1.0] * 8], [[*[1.0] * 7, INF]]).reason == "1 in row 0, the reference has infinity"
+    assert of_rms_norm([[INF, *[1.0] * 7]], [[1.0] * 8]).reason == "infinity in row 0, the reference has 1"
+    second = of_rms_norm([[1.0] * 4, [1.0] * 4], [[1.0] * 4, [1.0, INF, INF, 1.0]]).reason
+    assert second == "1 in row 1, the reference has infinity"  # the other one is in the next piece
 
 
 def test_a_strided_answer_may_be_answered_as_it_is_wanted() -> None:

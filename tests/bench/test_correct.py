@@ -52,7 +52,7 @@ RMS = "def rms_norm(x, weight, *, eps):\n"
         (RMS + "    return x.clone()", "out: the error is"),
         (RMS + "    return x", "output 0 lies in the memory of the input x: expected a tensor of its own"),
         (RMS + "    x.zero_(); return x.clone()", "x: this input was changed"),
-        (RMS + "    return torch.empty_like(x)", "where nan is"),
+        (RMS + "    return torch.empty_like(x)", "NaN in row 0, the reference has"),
         (RMS + "    return x.missing", "has no attribute 'missing' (line 3 of candidate.py)"),
         (RMS + "    return torch.nn.Parameter(x.float())", "expected plain tensors, found Parameter"),
         (RMS + "    import os; os._exit(3)", "its process ended with 3"),

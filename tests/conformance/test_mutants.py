@@ -1,5 +1,6 @@
 """The check of every operator refuses wrong kernels and accepts right ones: docs/kernel-checks.md shows them."""
 
+import importlib
 import re
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 NAMES = list(operators())
 LEAST_WRONG = 8  # of an operator's own
-SPOILT = {"zero output", "stale output", "contract"}  # kinds that generic faults are of, for all operators
+SPOILT = {"zero output", "stale output", "stale input", "no tokens", "contract"}  # of generic faults, for all operators
 _FIGURE = re.compile(r"[<>]?(\d+(?:\.\d+)?)×")
 
 
@@ -40,11 +41,21 @@ def test_every_kind_of_fault_is_tried_or_declared_inapplicable(name: str) -> Non
     result = result_of(name)
     from tests.bench.mutants.shared import KINDS
 
-    own = {trial.kind for trial in result.wrong[: result.own]}
-    tried = own | {trial.kind for trial in result.wrong if trial.kind in SPOILT | {"identity"}}
-    assert result.own >= LEAST_WRONG
+    tried = {trial.kind for trial in result.own}
+    tried |= {trial.kind for trial in result.wrong if trial.kind in SPOILT | {"identity"}}
+    assert len(result.own) >= LEAST_WRONG
     assert tried | set(result.inapplicable) == set(KINDS)
     assert tried & set(result.inapplicable) == set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hard_cases_find_what_usual_inputs_do_not(name: str) -> None:
+    result = result_of(name)
+    assert result.only_hard
+    module = importlib.import_module(f"tests.bench.mutants.{name}")
+    tried = {trial.name for trial in result.wrong}
+    assert not tried & set(getattr(module, "HARMLESS", {}))
+    assert set(getattr(module, "ONLY_IN", {})) <= set(module.RIGHT)
 
 
 def test_the_page_is_what_is_found() -> None:

@@ -23,6 +23,8 @@ from inferometer.operators.operator import TOLERANCE, Operator
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from inferometer.operators.hard_cases import LeftOpen
+
 ROW = 8
 """Times the tolerance that a single row may be off: rounding errors of few numbers vary more than those of many."""
 
@@ -66,11 +68,17 @@ class OutputCheck:
 
 
 def compare_outputs(
-    operator: Operator, found: Any, wanted: "Mapping[str, Tensor]", args: Mapping[str, Any] | None = None
+    operator: Operator,
+    found: Any,
+    wanted: "Mapping[str, Tensor]",
+    args: Mapping[str, Any] | None = None,
+    tensors: "Mapping[str, Tensor] | None" = None,
+    left_open: "LeftOpen | None" = None,
 ) -> list[OutputCheck]:
     """Every output of an answer; `found` is what a candidate returned: a tensor, or a tuple or list of them.
 
-    `args`: of the shape, whose calibrated tolerances hold; None: those of operator and dtype.
+    `args`: of the shape, whose calibrated tolerances hold; None: those of operator and dtype. With the `tensors` of the
+    call, what is left open (by the operator, and by `left_open` in this case) is wanted as it was found.
     """
     values = list(found) if isinstance(found, tuple | list) else [found]
     if len(values) != len(wanted):
@@ -78,6 +86,10 @@ def compare_outputs(
         return [OutputCheck(next(iter(wanted)), reason)]
     if operator.judge is not None:
         return operator.judge(values, wanted)
+    if tensors is not None and all(not list(wrong_kind(*pair)) for pair in zip(values, wanted.values(), strict=True)):
+        named = dict(zip(wanted, values, strict=True))
+        for settle in (operator.left_open, left_open):
+            wanted = wanted if settle is None else settle(named, wanted, tensors, args or {})
     least = {} if args is None else calibrated(operator, args)
     return [
         _compare(
@@ -147,16 +159,21 @@ def _text(fact: Any) -> str:
 
 
 def _odd_places(found: "Tensor", wanted: "Tensor") -> str | None:
-    """What is wrong with infinities and NaN."""
-    for own, other in _in_pieces(found, wanted):
+    """What is wrong with infinities and NaN: the first place, by its row."""
+    width = int(wanted.shape[-1]) if wanted.dim() > 1 else 1
+    for piece, (own, other) in enumerate(_in_pieces(found, wanted)):
         odd = ~other.isfinite()
         differ = (own.isfinite() == odd) | (odd & (own != other) & ~(own.isnan() & other.isnan()))
         if differ.any():
             at = int(differ.nonzero()[0])
-            return (
-                f"expected {other[at].item():g} where {own[at].item():g} is, in {int(differ.sum()):,} places at least"
-            )
+            row, count = (piece * _PIECE + at) // width, int(differ.sum())
+            words = f"{_said(own[at].item())} in row {row:,}, the reference has {_said(other[at].item())}"
+            return words if count == 1 else f"{words} ({count:,} such numbers at least)"
     return None
+
+
+def _said(value: float) -> str:
+    return "NaN" if value != value else f"{value:g}".replace("inf", "infinity")
 
 
 def _compare_rounded(name: str, found: "Tensor", wanted: "Tensor", allowed: float) -> OutputCheck:

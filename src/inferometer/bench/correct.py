@@ -1,28 +1,26 @@
 """Is a candidate right: several cases of each shape, drawn from secret seeds, against the operator's reference.
 
 It runs in its own process and sees inputs only. After each call its inputs must be as they were, but for those that
-production updates in place. The cases are usual ones, then one of each unusual kind that the shape has. What it makes
-of rows that lie apart in memory is reported separately: the contract's tensors are dense, but engines pass slices.
+production updates in place. The cases are usual ones, then one of each unusual kind that the shape has, then the hard
+ones that the operator declares. What it makes of rows that lie apart in memory is reported separately: the contract's
+tensors are dense, but engines pass slices.
 """
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inferometer.bench.candidates import Candidate
-from inferometer.bench.comparison import ROW, OutputCheck, compare_outputs
+from inferometer.bench.comparison import ROW, OutputCheck
 from inferometer.bench.failures import CandidateFailed
+from inferometer.bench.hard_inputs import HardChecks
 from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session
+from inferometer.bench.one_call import check_call, first_wrong
 from inferometer.bench.results import ShapeResult
 from inferometer.bench.shapes import ChosenShapes, index_of
 from inferometer.bench.variants import lay_apart, vary
 from inferometer.operators.operator import Operator
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    Tensors = Mapping[str, Tensor]
 
 _SEED_BITS = 62
 _APART_BYTES = 1 << 30  # of inputs, at most, that are laid apart too
@@ -46,11 +44,15 @@ class Plan:
     sandbox: bool = False
 
 
+def _draw_seed() -> int:
+    return secrets.randbits(_SEED_BITS)
+
+
 @dataclass(frozen=True)
 class _Case:
     kind: str
     args: Mapping[str, Any]
-    seed: int = field(default_factory=lambda: secrets.randbits(_SEED_BITS))
+    seed: int = field(default_factory=_draw_seed)
 
 
 def check_operator(
@@ -60,13 +62,14 @@ def check_operator(
     operator, left = asked.operator, list(asked.shapes)
     sandbox = plan.sandbox and entrant.file is not None
     session = Session(operator, entrant, plan.device, limits=plan.limits, sandbox=sandbox)
+    hard = HardChecks(session, _draw_seed)
     while left:
         try:
             with CandidateProcess(session) as process:
                 while left and process.is_alive:
                     label, args = left.pop(0)
                     on_progress(f"answers of {entrant.name} to {operator.name}, {label}")
-                    found = {**_check_shape(process, operator, args, plan), "concerns": process.concerns}
+                    found = {**_check_shape(process, operator, args, plan, hard), "concerns": process.concerns}
                     if plan.strict and process.concerns and found["failure"] is None:
                         found["failure"] = f"with --strict: {process.concerns[0]}"
                     yield ShapeResult(
@@ -88,7 +91,7 @@ def check_operator(
 
 
 def _check_shape(
-    process: CandidateProcess, operator: Operator, args: Mapping[str, Any], plan: Plan
+    process: CandidateProcess, operator: Operator, args: Mapping[str, Any], plan: Plan, hard: HardChecks
 ) -> Mapping[str, Any]:
     """What a result says of right and wrong."""
     errors: list[OutputCheck] = []
@@ -99,7 +102,11 @@ def _check_shape(
         if failure is not None:
             words = failure if case.kind == "usual" else f"with {case.kind} inputs: {failure}"
             return {"failure": words, "seed": case.seed, **_greatest(errors)}
-    found: dict[str, Any] = {"failure": None, **_greatest(errors)}
+    verdicts = hard.check(process, args)
+    found: dict[str, Any] = {"failure": None, **_greatest(errors), "hard": {each.name: each.words for each in verdicts}}
+    wrong = next((each for each in verdicts if not each.right), None)
+    if wrong is not None:
+        return found | {"failure": f"{wrong.name}: {wrong.words}", "hard_case": wrong.name, "seed": wrong.seed}
     apart = _Case("strided", args)
     known = _check_apart(process, operator, apart, plan.device)
     if known is not None:
@@ -115,11 +122,11 @@ def _check_case(
     """Why the answer isn't right; None where it is. `errors` gets what was compared."""
     try:
         tensors = operator.inputs(**case.args, seed=case.seed, device=device)
-        found = _compare(process, operator, case, tensors)
+        found = check_call(process, operator, tensors, case.args)
     except CandidateFailed as failed:
         return str(failed)
     errors += found
-    return next((f"{check.output}: {check.reason}" for check in found if not check.is_right), None)
+    return first_wrong(found)
 
 
 def _check_apart(process: CandidateProcess, operator: Operator, case: _Case, device: str) -> str | None:
@@ -131,34 +138,10 @@ def _check_apart(process: CandidateProcess, operator: Operator, case: _Case, dev
     if all(tensors[name] is dense[name] for name in dense):
         return None
     try:
-        wrong = next((check for check in _compare(process, operator, case, tensors) if not check.is_right), None)
+        wrong = first_wrong(check_call(process, operator, tensors, case.args))
     except CandidateFailed as failed:
         return f"refused: {failed}"
-    return "right" if wrong is None else f"wrong: {wrong.output}: {wrong.reason}"
-
-
-def _compare(process: CandidateProcess, operator: Operator, case: _Case, tensors: "Tensors") -> Sequence[OutputCheck]:
-    answer = process.answer(tensors, case.args)
-    changed = _changed(operator, tensors, answer.inputs)
-    if changed is not None:
-        return [OutputCheck(changed, "this input was changed, and is none that production updates in place")]
-    return compare_outputs(operator, answer.outputs, operator.answer(tensors, case.args), case.args)
-
-
-def _changed(operator: Operator, before: "Tensors", after: "Tensors") -> str | None:
-    """The first input that differs, bit for bit."""
-    import torch
-
-    for name, tensor in before.items():
-        if name in operator.updates:
-            continue
-        other = after.get(name)
-        if other is None or other.shape != tensor.shape or other.dtype != tensor.dtype:
-            return name
-        own = (each.contiguous().view(-1).view(torch.uint8) for each in (tensor, other))
-        if not torch.equal(*own):
-            return name
-    return None
+    return "right" if wrong is None else f"wrong: {wrong}"
 
 
 def _greatest(checks: Sequence[OutputCheck]) -> dict[str, float | None]:

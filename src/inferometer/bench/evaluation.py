@@ -15,7 +15,7 @@ _CORRECT = {
     **dict.fromkeys(("operator", "contender", "verdict"), pl.String),
     "cases": pl.Int64,
     **dict.fromkeys(("error", "row_error"), pl.Float64),
-    **dict.fromkeys(("strided", "failure", "shape"), pl.String),
+    **dict.fromkeys(("hard", "strided", "failure", "shape"), pl.String),
 }
 _FAST = {
     **dict.fromkeys(("operator", "contender", "verdict"), pl.String),
@@ -58,10 +58,17 @@ def _row(result: ShapeResult) -> dict[str, Any]:
         "cases": result.cases,
         "error": result.error,
         "row_error": result.row_error,
+        "hard": _hard(result),
         "strided": None if result.strided is None else result.strided.partition(":")[0],
         "failure": result.failure,
         "shape": result.shape,
     }
+
+
+def _hard(result: ShapeResult) -> str | None:
+    """How many of the hard cases it got right; None where none ran."""
+    right = sum(words == "right" for words in result.hard.values())
+    return f"{right} of {len(result.hard)}" if result.hard else None
 
 
 def _fast_row(result: ShapeResult) -> dict[str, Any]:

@@ -198,7 +198,7 @@ class Race:
         wanted = self.operator.answer(tensors, self.args)
         for call in range(turn * self.lanes, (turn + 1) * self.lanes):
             lane = int(found.rows[call][0])
-            compared = compare_outputs(self.operator, self.lineup.show(call), wanted, self.args)
+            compared = compare_outputs(self.operator, self.lineup.show(call), wanted, self.args, tensors)
             wrong = next((check for check in compared if not check.is_right), None)
             if wrong is not None:
                 raise Caught(lane, f"a timed call was wrong: {wrong.output}: {wrong.reason}")

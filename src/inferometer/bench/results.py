@@ -96,8 +96,10 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
 
     `index`: of a published shape. `failure`: why it isn't right, None where it is. `error`, `row_error`: the greatest
     of all cases, as shares of what is allowed. `strided`: what it made of inputs that aren't dense: right, wrong, or
-    refused, with the reason. `concerns`: what makes its times doubtful, in words. `own_share`: of the time, in kernels
-    that the candidate's file defines; None where it defines none, or nothing tells.
+    refused, with the reason. `hard`: what it made of each hard case of the operator, by name; none ran where an earlier
+    case was wrong or the weights are too large. `hard_case`: the first of them that made it wrong. `concerns`: what
+    makes its times doubtful, in words. `own_share`: of the time, in kernels that the candidate's file defines; None
+    where it defines none, or nothing tells.
     """
 
     operator: str
@@ -111,6 +113,8 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
     error: float | None = None
     row_error: float | None = None
     strided: str | None = None
+    hard: dict[str, str] = {}
+    hard_case: str | None = None
     timings: tuple[Timing, ...] = ()
     versus: tuple[Versus, ...] = ()
     attribution: Attribution | None = None
@@ -122,6 +126,11 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
     def is_right(self) -> bool:
         """Whether every case was."""
         return self.failure is None
+
+    @property
+    def wrong_hard(self) -> tuple[str, ...]:
+        """Hard cases that it got wrong, by name; a refusal that the operator allows is none."""
+        return tuple(name for name, words in self.hard.items() if words != "right" and not words.startswith(REFUSED))
 
     @property
     def verdict(self) -> Literal["right", "wrong", "refused"]:

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inferometer.operators.axes import Axes
+from inferometer.operators.hard_cases import HardCases
 from inferometer.operators.shapes import Catalogue, Shape, read_catalogue
 from inferometer.operators.work import Cost, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import LeftOpen
 
 TOLERANCE: Mapping[str, float] = {
     "fp32": 1e-5,
@@ -50,6 +53,9 @@ class Operator:
         quantised: Outputs of few bits that round an exactly defined number: nearly all must be that number's.
         judge: In place of comparing numbers, where there is no one right answer.
         job: A file that says how inputs are drawn, of an operator that no process knows by its name.
+        left_open: `left_open(found, wanted, tensors, args)`, outputs by name: what is wanted where the contract leaves
+            something open, as `found` has it; None: nothing is.
+        hard: Inputs on which wrong kernels fail that get usual ones right, with what the contract wants of them.
         package: Where `NAME.json`, the published part, is; another package's operator names its own.
     """
 
@@ -70,6 +76,8 @@ class Operator:
     quantised: frozenset[str] = frozenset()
     judge: Judge | None = None
     job: Path | None = None
+    left_open: "LeftOpen | None" = None
+    hard: HardCases = field(default_factory=HardCases)
     package: str = "inferometer.operators.catalogue"
 
     def catalogue(self) -> Catalogue:

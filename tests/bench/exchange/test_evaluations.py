@@ -94,7 +94,7 @@ def test_a_failure_has_its_reason_and_no_times(failure: str, status: str, parts:
         ("out: expected 2 outputs (out, residual), found 1", "INCORRECT_SHAPE"),
         ("out: row 1,234 is 0.9 off, expected at most 0.08", "INCORRECT_NUMERICAL"),
         ("out: number 3 of row 1,234 is 0.9 off, expected at most 0.16", "INCORRECT_NUMERICAL"),
-        ("out: expected nan where 0 is, in 3 places at least", "INCORRECT_NUMERICAL"),
+        ("out: 0 in row 2, the reference has NaN (3 such numbers at least)", "INCORRECT_NUMERICAL"),
         ("ids: 3 of 1,024 values differ, and must be exact", "INCORRECT_NUMERICAL"),
         ("q: a value is 2 units of the last place off, expected at most 1", "INCORRECT_NUMERICAL"),
         ("q: 3.00% of the values are rounded the other way, expected at most 1.00%", "INCORRECT_NUMERICAL"),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from tests.bench.mutants.shared import bf16, fp8, online_softmax
+from tests.bench.mutants.shared import Kernel, as_in, fp8, online_softmax
 from torch import Tensor
 
 Mask = Callable[[int, int], Tensor]
@@ -46,18 +46,27 @@ class Attention:
     way: str = "online"
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        q, k, v = q.float(), k.float(), v.float()
+        keep, q, k, v = as_in(v), q.float(), k.float(), v.float()
         d = k.shape[-1]
         kept = max(0, k.shape[1] - self.lost)
         if not kept:
             return q.new_zeros(*q.shape[:2], v.shape[-1])
         visible = self.mask(q.shape[1], k.shape[1])[:, :kept]
         score = (q @ k[:, :kept].mT * d**self.power).masked_fill(~visible, float("-inf"))
+        nothing = ~visible.any(-1, keepdim=True)
         more = -kept % self.padded
         score = torch.nn.functional.pad(score, (0, more))
-        return self._mix(score, torch.nn.functional.pad(v[:, :kept], (0, 0, 0, more))).nan_to_num(0.0)
+        return self._mix(score, torch.nn.functional.pad(v[:, :kept], (0, 0, 0, more)), keep).masked_fill(nothing, 0.0)
 
-    def _mix(self, score: Tensor, v: Tensor) -> Tensor:
+    def _mix(self, score: Tensor, v: Tensor, keep: Kernel) -> Tensor:
+        if self.fault == "no maximum":
+            return keep(score.exp()) @ v / score.exp().sum(-1, keepdim=True)
+        if self.fault == "maximum from 0":
+            return online_softmax(score, v, keep=keep, start=0.0)
+        if self.fault == "scores in fp16":
+            return torch.softmax(score.half(), -1).float() @ v
+        if self.fault == "NaN as 0":
+            return online_softmax(score, v, keep=keep).nan_to_num(0.0)
         if self.fault == "no softmax":
             return score.masked_fill(score.isinf(), 0) @ v
         if self.fault == "maximum not rescaled":
@@ -68,11 +77,22 @@ class Attention:
         if self.fault == "weights in fp8":
             return fp8(torch.softmax(score, -1)) @ v
         if self.way == "whole":
-            return bf16(torch.softmax(score, -1)) @ v
+            return keep(torch.softmax(score, -1)) @ v
         if self.way == "base 2":
             weight = torch.exp2((score - score.amax(-1, keepdim=True)) * 1.44269504)
-            return bf16(weight) @ v / weight.sum(-1, keepdim=True)
-        return online_softmax(score, v)
+            return keep(weight) @ v / weight.sum(-1, keepdim=True)
+        if self.way == "two halves":
+            return _merged(score, v, keep)
+        return online_softmax(score, v, keep=keep)
+
+
+def _merged(score: Tensor, v: Tensor, keep: Kernel) -> Tensor:
+    """Two halves of the keys by themselves, joined by the logarithms of their sums: as kernels split sequences."""
+    half = (score.shape[-1] + 1) // 2
+    parts = [part for part in (slice(0, half), slice(half, score.shape[-1])) if part.stop > part.start]
+    logs = torch.stack([torch.logsumexp(score[..., part], -1) for part in parts])
+    found = torch.stack([online_softmax(score[..., part], v[..., part, :], keep=keep) for part in parts])
+    return (torch.softmax(logs.clamp(min=-1e30), 0)[..., None] * found).sum(0)
 
 
 def _not_rescaled(score: Tensor, v: Tensor, width: int = 16) -> Tensor:
@@ -96,10 +116,14 @@ WRONG: dict[str, Attention] = {
     "dropped term: softmax": Attention(fault="no softmax"),
     "dropped term: earlier blocks not rescaled": Attention(fault="maximum not rescaled"),
     "padding: keys to a tile of 16": Attention(padded=16),
+    "overflow: no maximum": Attention(fault="no maximum"),
+    "zeros: maximum from 0": Attention(fault="maximum from 0"),
+    "NaN: 0 for it in the result": Attention(fault="NaN as 0"),
 }
 
 RIGHT: dict[str, Attention] = {
     "block by block, weights in bf16": Attention(),
     "at once, weights in bf16": Attention(way="whole"),
     "exponentials of base 2": Attention(way="base 2"),
+    "keys in two halves": Attention(way="two halves"),
 }

@@ -1,7 +1,7 @@
 """Wrong and right kernels of `block_scaled_mm`."""
 
 import torch
-from tests.bench.mutants.shared import Kernel, bf16, cut, halves, shifted
+from tests.bench.mutants.shared import Kernel, bf16, cut, halves, shifted, then
 from torch import Tensor
 
 from inferometer.operators.catalogue.block_scaled_mm import reference
@@ -10,18 +10,20 @@ from inferometer.operators.catalogue.block_scaled_mm import reference
 def kernel(
     a: Tensor, b: Tensor, a_scales: Tensor, b_scales: Tensor, *, group_n: int = 128, group_k: int = 128,
     keep: Kernel = Tensor.float, width: int = 16, scale_first: bool = False, bits: int = 23,
+    part: Kernel = Tensor.float,
 ) -> Tensor:  # fmt: skip
-    """Groups from the last one, sums of `width` products, `keep` after each group; `bits` of a partial sum are kept."""
+    """Groups from the last one, sums of `width` products, `part` rounds each, `keep` each group;
+    `bits` of a partial sum are kept."""
     n, k = b.shape
     scale_Gn = b_scales.repeat_interleave(group_n, 0)[:n].T
     total = torch.zeros(a.shape[0], n)
     for group in reversed(range(k // group_k)):
         scale = a_scales[:, group, None] * scale_Gn[group]
-        part = torch.zeros_like(total)
+        partial = torch.zeros_like(total)
         for start in range(group * group_k, (group + 1) * group_k, width):
             of = slice(start, min(start + width, (group + 1) * group_k))
-            part = truncated(part + a[:, of].float() @ b[:, of].float().T, bits)
-        total = keep(total + part * scale)
+            partial = truncated(partial + part(a[:, of].float() @ b[:, of].float().T), bits)
+        total = keep(total + partial * scale)
     return total
 
 
@@ -50,6 +52,13 @@ def dequantised_to_bf16(
 
 
 WRONG: dict[str, Kernel] = {
+    "overflow: sums in fp16": lambda a, b, s, t, **g: kernel(a, b, s, t, part=lambda y: y.half().float(), **g),
+    "overflow: result in fp16": lambda *x, **g: reference(*x, **g).half().float(),
+    "zeros: result divided by its row's largest and back": lambda *x, **g: then(
+        (reference(*x, **g),), lambda y: y / y.abs().amax(-1, keepdim=True) * y.abs().amax(-1, keepdim=True)
+    ),
+    "NaN: as the largest number": lambda a, *x, **g: reference(a.float().nan_to_num(240.0).to(a.dtype), *x, **g),
+    "NaN: in all rows": lambda a, *x, **g: reference(a, *x, **g) + 0 * a.float().sum(),
     "scale: none of a": lambda a, b, s, t, **g: reference(a, b, torch.ones_like(s), t, **g),
     "scale: none of b": lambda a, b, s, t, **g: reference(a, b, s, torch.ones_like(t), **g),
     "scale: of a's first group for all": lambda a, b, s, t, **g: reference(a, b, s[:, :1].expand_as(s), t, **g),
@@ -86,6 +95,9 @@ RIGHT: dict[str, Kernel] = {
     "scaled before the product, in fp32": dequantised,
 }
 
+HARMLESS = {
+    "overflow: b_scales in fp16": "about what matrix units do to the sums; those of a may be too large for fp16"
+}
 INAPPLICABLE = {
     "identity": "no input has the output's dtype",
     "mask": "no mask",

@@ -1,7 +1,7 @@
 """Wrong and right kernels of `causal_conv1d`."""
 
 import torch
-from tests.bench.mutants.shared import Kernel, bf16, cut, fp8, halves, shifted, then
+from tests.bench.mutants.shared import Kernel, as_in, cut, fp8, halves, shifted, then
 from torch import Tensor
 from torch.nn.functional import conv1d, silu
 
@@ -10,12 +10,12 @@ from inferometer.operators.catalogue.causal_conv1d import reference
 
 def kernel(
     x: Tensor, weight: Tensor, bias: Tensor, state: Tensor, *, activation: str | None = "silu", late: int = 0,
-    keep: Kernel = Tensor.float,
+    keep: Kernel = Tensor.float, activate: Kernel = silu,
 ) -> Tensor:  # fmt: skip
     """torch's convolution; `late`: it sees so many tokens of the future; `keep` rounds before the activation."""
     padded = torch.cat([state[0], x, x[:, -1:].repeat(1, late)], 1).float()[:, late:]
     found = keep(conv1d(padded[None], weight.float()[:, None], groups=len(x))[0] + bias.float()[:, None])
-    return (found if activation is None else silu(found)).to(x.dtype)
+    return (found if activation is None else activate(found)).to(x.dtype)
 
 
 WRONG: dict[str, Kernel] = {
@@ -38,13 +38,21 @@ WRONG: dict[str, Kernel] = {
     "padding: first token repeated before the first": lambda x, w, b, s, **a: reference(
         x, w, b, x[None, :, :1].expand_as(s), **a
     ),
+    "overflow: sum in fp16": lambda x, w, b, s, **a: kernel(x, w, b, s, keep=lambda y: y.half().float(), **a),
+    "overflow: z exp(z) / (1 + exp(z))": lambda x, w, b, s, **a: kernel(
+        x, w, b, s, activate=lambda z: z * z.exp() / (1 + z.exp()), **a
+    ),
+    "NaN: 0 for it in the result": lambda x, w, b, s, **a: kernel(x, w, b, s, **a).nan_to_num(0.0),
+    "NaN: in all later tokens": lambda x, w, b, s, **a: kernel(x, w, b, s, **a) + 0 * x.float().cumsum(1).to(x.dtype),
     "scale: weights averaged": lambda x, w, b, s, **a: reference(x, w / w.shape[1], b, s, **a),
     "rounding: input in fp8": lambda x, w, b, s, **a: reference(fp8(x.float()).to(x.dtype), w, b, s, **a),
 }
 
 RIGHT: dict[str, Kernel] = {
     "torch's own": kernel,
-    "rounded before the activation": lambda x, w, b, s, **a: kernel(x, w, b, s, keep=bf16, **a),
+    "rounded before the activation": lambda x, w, b, s, **a: kernel(x, w, b, s, keep=as_in(x), **a),
+    "x / (1 + exp(-x))": lambda x, w, b, s, **a: kernel(x, w, b, s, activate=lambda z: z / (1 + (-z).exp()), **a),
+    "in float64": lambda x, w, b, s, **a: kernel(x.double(), w.double(), b.double(), s.double(), **a).to(x.dtype),
     "from the newest token": lambda x, w, b, s, *, activation: then(
         (
             sum(
@@ -57,4 +65,7 @@ RIGHT: dict[str, Kernel] = {
     ),
 }
 
+HARMLESS = dict.fromkeys(
+    (f"zeros: numbers below 1e-20 of {name}" for name in ("x", "initial_state")), "the bias is what is left"
+)
 INAPPLICABLE = {"expert": "no experts"}

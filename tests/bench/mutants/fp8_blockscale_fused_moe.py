@@ -47,6 +47,16 @@ SAME = (
 )  # fmt: skip
 
 WRONG: dict[str, Kernel] = {
+    **{
+        name: over_scaled(fused_moe.WRONG[name])
+        for name in ("zeros: weights that add up to 1", "zeros: divided by a token's length", "NaN: in all tokens")
+    },
+    "NaN: 0 for it between the products": over_scaled(
+        lambda h, a, b, w, i: fused_moe.kernel(h, a, b, w, i, keep=lambda x: bf16(x).nan_to_num(0))
+    ),
+    "expert: one tile of eight slots for each": over_scaled(
+        fused_moe.WRONG["expert: one tile of eight slots for each"]
+    ),
     **{name: over_scaled(fused_moe.WRONG[name]) for name in SAME},
     "scale: none of the tokens": lambda h, a, b, w, i, s, t, u: reference(
         h, a, b, w, i, torch.full_like(s, 0.02), t, u
@@ -83,4 +93,15 @@ RIGHT: dict[str, Kernel] = {
     "result through bf16": over_scaled(lambda h, a, b, w, i: bf16(fused_moe.kernel(h, a, b, w, i))),
 }
 
-INAPPLICABLE = {"mask": "no mask"}
+HARMLESS = dict.fromkeys(
+    (
+        *(f"rounding: {name} in whole numbers" for name in ("hidden_states", "w1", "w2")),
+        *(f"rounding: {name} in fp8" for name in ("topk_weights", "a_scale", "fc1_scale", "fc2_scale")),
+        *(f"overflow: {name} in fp16" for name in ("topk_weights", "a_scale", "fc1_scale", "fc2_scale")),
+    ),
+    "the result is rounded to three bits, which is coarser",
+)
+INAPPLICABLE = {
+    "overflow": "left out: the published cast and hardware differ beyond the type's range",
+    "mask": "no mask",
+}

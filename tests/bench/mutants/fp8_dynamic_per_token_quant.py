@@ -41,6 +41,9 @@ def other_type(x: Tensor, *, fp8_dtype: str = "fp8_e4m3fnuz", fp8_max: float | N
 
 
 WRONG: dict[str, Kernel] = {
+    "overflow: x in fp16": lambda x, **s: kernel(x.half(), **s),
+    "overflow: scale of at most 1e6": lambda x, **s: kernel(x, keep_scale=lambda y: y.clamp(max=1e6), **s),
+    "zeros: divided by a scale of 0": lambda x, **s: kernel(x, least=0.0, **s),
     "scale: 1": lambda x, *, fp8_dtype="fp8_e4m3fnuz", **_: (
         x.float().clamp(-240, 240).to(torch_dtype(fp8_dtype)),
         torch.ones(len(x)),
@@ -85,4 +88,9 @@ RIGHT: dict[str, Kernel] = {
     ),
 }
 
-INAPPLICABLE = {"identity": "no input has the dtype of an output", "mask": "no mask", "expert": "no experts"}
+INAPPLICABLE = {
+    "NaN": "left out: maxima pass over it",
+    "identity": "no input has the dtype of an output",
+    "mask": "no mask",
+    "expert": "no experts",
+}

@@ -31,6 +31,8 @@ def summed_otherwise(kernel: Kernel) -> Kernel:
 
 NORM: tuple[str, ...] = ("dropped term: eps outside the root", "scale: sum in place of mean", "scale: unnormalised")
 NORM += ("missing part: last eighth not summed", "padding: divided by the padded width")
+NORM += ("overflow: squares in fp16", "zeros: no eps for rows of zeros", "NaN: 0 for it in the sum")
+NORM += ("overflow: mean of squares up to 1e9", "NaN: 0 for it in the result", "zeros: eps as the least mean")
 NORM += ("position: root of the next row", "rounding: squares summed in bf16")
 
 WRONG: dict[str, Kernel] = {

@@ -1,7 +1,7 @@
 """Wrong and right kernels of `fused_moe`."""
 
 import torch
-from tests.bench.mutants.shared import Kernel, bf16, cut, fp8, halves, shifted, times
+from tests.bench.mutants.shared import Kernel, as_in, bf16, cut, fp8, halves, shifted, times
 from torch import Tensor
 from torch.nn.functional import gelu, silu
 
@@ -10,19 +10,20 @@ from inferometer.operators.catalogue.fused_moe import reference
 
 def kernel(
     hidden: Tensor, w1: Tensor, w2: Tensor, weights: Tensor, ids: Tensor, *, activate: Kernel = silu,
-    keep: Kernel = bf16, out: Kernel = Tensor.float, order: str = "down", early: bool = False,
+    keep: Kernel | None = None, out: Kernel = Tensor.float, order: str = "down", early: bool = False,
 ) -> Tensor:  # fmt: skip
     """Slot by slot. `keep` rounds what goes into the second product, `out` what an expert gives.
 
     `early`: the router's weight is multiplied before the second product. `order` of the sum over experts: down or up.
     """
+    own_type = as_in(hidden)
     total = torch.zeros(hidden.shape)
     for slot in range(ids.shape[1])[:: -1 if order == "down" else 1]:
         one, two = w1[ids[:, slot].long()].float(), w2[ids[:, slot].long()].float()
-        gate, up = times(hidden.float()[:, None], one.mT)[:, 0].chunk(2, -1)
+        gate, up = times(hidden.float()[:, None], one.mT, keep=own_type)[:, 0].chunk(2, -1)
         weight = weights[:, slot, None]
-        inner = keep(activate(gate) * up * (weight if early else 1))
-        total += out(times(inner[:, None], two.mT)[:, 0] * (1 if early else weight))
+        inner = (keep or own_type)(activate(gate) * up * (weight if early else 1))
+        total += out(times(inner[:, None], two.mT, keep=own_type)[:, 0] * (1 if early else weight))
     return total
 
 
@@ -45,6 +46,21 @@ def capped(weights: Tensor, ids: Tensor, most: int = 4) -> Tensor:
 
 
 WRONG: dict[str, Kernel] = {
+    "overflow: gate of z exp(z) / (1 + exp(z))": lambda h, a, b, w, i: kernel(
+        h, a, b, w, i, activate=lambda z: z * z.exp() / (1 + z.exp())
+    ),
+    "overflow: between the products in fp16": lambda h, a, b, w, i: kernel(
+        h, a, b, w, i, keep=lambda x: x.half().float()
+    ),
+    "zeros: divided by a token's length": lambda h, a, b, w, i: (
+        reference(h, a, b, w, i) + 0 / h.float().norm(dim=-1, keepdim=True)
+    ),
+    "zeros: weights that add up to 1": lambda h, a, b, w, i: reference(h, a, b, w / w.sum(-1, keepdim=True), i),
+    "NaN: 0 for it between the products": lambda h, a, b, w, i: kernel(
+        h, a, b, w, i, keep=lambda x: bf16(x).nan_to_num(0)
+    ),
+    "NaN: in all tokens": lambda h, a, b, w, i: reference(h, a, b, w, i) + 0 * h.float().sum(),
+    "expert: one tile of eight slots for each": lambda h, a, b, w, i: reference(h, a, b, capped(w, i, 8), i),
     "expert: the next one": lambda h, a, b, w, i: reference(h, a, b, w, (i + 1) % a.shape[0]),
     "expert: first choice for all": lambda h, a, b, w, i: reference(h, a, b, w, i[:, :1].expand_as(i)),
     "expert: of the next token": lambda h, a, b, w, i: reference(h, a, b, w, shifted(i)),
@@ -80,4 +96,9 @@ RIGHT: dict[str, Kernel] = {
     "result through bf16": lambda h, a, b, w, i: bf16(kernel(h, a, b, w, i)),
 }
 
+ONLY_IN = dict.fromkeys(RIGHT, ("bf16", "fp32"))  # between the products fp16 overflows: it isn't the contract's
+HARMLESS = {
+    f"overflow: {name} in fp16": "it has more bits than bf16, and the range of weights"
+    for name in ("w1", "w2", "topk_weights")
+}
 INAPPLICABLE = {"identity": "no input has the output's shape and dtype", "mask": "no mask"}

@@ -41,6 +41,7 @@ def heads_rolled(qkv: Tensor, q_weight: Tensor, k_weight: Tensor, **settings: An
 
 NORM: tuple[str, ...] = ("dropped term: eps", "dropped term: eps outside the root", "scale: sum in place of mean")
 NORM += ("missing part: last eighth not summed", "padding: divided by the padded width")
+NORM += ("overflow: squares in fp16", "zeros: no eps for rows of zeros", "NaN: 0 for it in the sum")
 NORM += ("position: root of the next row", "position: weight off by one")
 
 WRONG: dict[str, Kernel] = {
@@ -65,6 +66,8 @@ WRONG: dict[str, Kernel] = {
 RIGHT: dict[str, Kernel] = {
     "summed in blocks, rounded once": kernel,
     "divided by the root": lambda x, q, k, **s: kernel(x, q, k, norm=rms_norm.divided, **s),
+    "square root of the reciprocal": lambda x, q, k, **s: kernel(x, q, k, norm=rms_norm.sqrt_of_reciprocal, **s),
+    "in float64": lambda x, q, k, **s: reference(x.double(), q.double(), k.double(), **s).to(x.dtype),
     "rounded before the weight": lambda x, q, k, **s: kernel(x, q, k, norm=rms_norm.rounded_before_weight, **s),
 }
 

@@ -51,6 +51,9 @@ def faulty(**fault: Any) -> Kernel:
 
 
 WRONG: dict[str, Kernel] = {
+    "overflow: sum of a pair in fp16": lambda x, *r, **s: tuple(y.clamp(-1e4, 1e4) for y in reference(x, *r, **s)),
+    "zeros: position 0 as 1": lambda x, p, *b, **s: reference(x, p.clamp(min=1), *b, **s),
+    "NaN: 0 for it in the result": lambda *x, **s: tuple(y.nan_to_num(0.0) for y in reference(*x, **s)),
     "identity: split without rotation": faulty(turned=""),
     "position: 0": lambda x, p, *b, **s: reference(x, torch.zeros_like(p), *b, **s),
     "position: one further": lambda x, p, *b, **s: reference(x, p + 1, *b, **s),
@@ -105,4 +108,5 @@ RIGHT: dict[str, Kernel] = {
     ),
 }
 
+ONLY_IN = dict.fromkeys(RIGHT, ("bf16", "fp16"))  # float32's tolerance is less than what an angle of thousands is off
 INAPPLICABLE = {"mask": "no mask", "expert": "no experts"}

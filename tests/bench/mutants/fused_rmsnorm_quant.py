@@ -52,6 +52,9 @@ QUANT = (
 )  # fmt: skip
 
 WRONG: dict[str, Kernel] = {
+    "overflow: squares in fp16": with_norm("overflow: squares in fp16"),
+    "zeros: no eps for rows of zeros": with_norm("zeros: no eps for rows of zeros"),
+    "zeros: divided by a scale of 0": lambda *x, **s: kernel(*x, zero=0.0, **s),
     **{name: with_norm(name) for name in NORM},
     **{name: with_quantised(name) for name in QUANT},
     "dropped term: norm": lambda *x, **s: kernel(*x, norm=lambda a, r, w, **_: (a + r, a + r), **s),
@@ -71,4 +74,5 @@ RIGHT: dict[str, Kernel] = {
     "sum not rounded before the norm": lambda *x, **s: kernel(*x, norm=add_norm.norm_of_unrounded, **s),
 }
 
-INAPPLICABLE = {"mask": "no mask", "expert": "no experts"}
+HARMLESS = {"zeros: numbers below 1e-20 of x": "no case has them: least scales differ"}
+INAPPLICABLE = {"NaN": "left out: maxima pass over it", "mask": "no mask", "expert": "no experts"}

@@ -11,10 +11,15 @@ from inferometer.operators.catalogue.gated_delta_rule_update import reference
 Two = tuple[Tensor, Tensor]
 
 
+def by_eps(x: Tensor) -> Tensor:
+    return (summed(x.square()) + 1e-12).rsqrt()
+
+
 def kernel(
     A_log: Tensor, a: Tensor, dt_bias: Tensor, q: Tensor, k: Tensor, v: Tensor, b: Tensor, pool: Tensor, rows: Tensor,
     *, softplus_beta: float = 1.0, softplus_threshold: float = 20.0, use_qk_l2norm: bool = True,
-    fault: str = "", keep: Kernel = Tensor.float, power: float = -0.5,
+    fault: str = "", keep: Kernel = Tensor.float, power: float = -0.5, length: Kernel = by_eps,
+    open: Kernel = torch.sigmoid,
 ) -> Two:  # fmt: skip
     """A token at a time; `keep` rounds the state after each; `power` of K is the scale."""
     group = v.shape[2] // q.shape[2]
@@ -23,10 +28,15 @@ def kernel(
         for x in (q.float(), k.float())
     )
     if use_qk_l2norm:
-        q, k = (x * (summed(x.square()) + 1e-12).rsqrt() for x in (q, k))
+        q, k = (x * length(x) for x in (q, k))
     x = a.float() + dt_bias.float()
-    step = torch.where(x * softplus_beta > softplus_threshold, x, (x * softplus_beta).exp().log1p() / softplus_beta)
-    decay, beta = (-A_log.float().exp() * step).exp()[..., None, None], torch.sigmoid(b.float())[..., None]
+    naive = (1 + (x * softplus_beta).exp()).log() / softplus_beta
+    step = (
+        naive
+        if fault == "softplus spelt out"
+        else torch.where(x * softplus_beta > softplus_threshold, x, (x * softplus_beta).exp().log1p() / softplus_beta)
+    )
+    decay, beta = (-A_log.float().exp() * step).exp()[..., None, None], open(b.float())[..., None]
     state, out = pool[rows.long()], torch.empty_like(v)
     for t in range(v.shape[1]):
         if fault != "decay last":
@@ -87,6 +97,12 @@ WRONG: dict[str, Kernel] = {
     "swapped: a and b": lambda A, a, d, q, k, v, b, *x, **s: reference(A, b, d, q, k, v, a, *x, **s),
     "missing part: last token": changed(5, lambda x: cut(x, 1, 1)),
     "missing part: last eighth of K": changed(3, lambda x: cut(x, x.shape[3] // 8)),
+    "overflow: softplus without a threshold": faulty("softplus spelt out"),
+    "overflow: beta of exp(b) / (1 + exp(b))": lambda *x, **s: kernel(*x, open=lambda b: b.exp() / (1 + b.exp()), **s),
+    "overflow: steps of at most 20": changed(1, lambda x: x.clamp(max=20.0)),
+    "overflow: state in fp16": lambda *x, **s: kernel(*x, keep=lambda y: y.half().float(), **s),
+    "zeros: keys divided by their length": lambda *x, **s: kernel(*x, length=lambda y: summed(y.square()).rsqrt(), **s),
+    "NaN: 0 for it in the state": lambda *x, **s: kernel(*x, keep=lambda y: y.nan_to_num(0.0), **s),
     "rounding: state in bf16": lambda *x, **s: kernel(*x, keep=bf16, **s),
     "rounding: keys in fp8": changed(4, lambda x: fp8(x.float()).to(x.dtype)),
 }
@@ -94,6 +110,10 @@ WRONG: dict[str, Kernel] = {
 RIGHT: dict[str, Kernel] = {
     "norms in blocks, softplus spelt out": kernel,
     "in float64": in_float64,
+    "length at least eps": lambda *x, **s: kernel(
+        *x, length=lambda y: y.norm(dim=-1, keepdim=True).clamp(min=1e-6).reciprocal(), **s
+    ),
+    "beta by a tanh": lambda *x, **s: kernel(*x, open=lambda b: 0.5 + 0.5 * (b / 2).tanh(), **s),
 }
 
 INAPPLICABLE = {"mask": "no mask: token by token", "expert": "no experts", "padding": "nothing is padded"}

@@ -11,6 +11,8 @@ import torch
 from tests.bench.mutants.shared import cut, fp8, halves, moved, shifted
 from torch import Tensor
 
+from inferometer.operators.hard_cases import HardCase
+
 Spoil = Callable[[Tensor, Tensor, Sequence[Tensor]], Any]
 
 
@@ -125,3 +127,49 @@ GENERIC: dict[str, Spoil] = {
     "contract: a dimension more": lambda right, *_: right[None].clone(),
     "contract: a subclass of Tensor": lambda right, *_: right.as_subclass(_Subclass),
 }
+
+
+SpoilHard = Callable[[Tensor, HardCase], Any]
+
+
+def _where(found: Callable[[Tensor], Tensor], value: float, *kinds: str) -> SpoilHard:
+    """Places of the right answer to a case of these kinds replaced, where there are any."""
+
+    def spoil(right: Tensor, case: HardCase) -> Any:
+        if not right.dtype.is_floating_point or not right.numel() or case.kind not in kinds:
+            return None
+        places = found(right.float())
+        if not places.any() or (right.itemsize == 1 and value == float("inf")):
+            return None
+        return right.float().masked_fill(places, value).to(right.dtype)
+
+    return spoil
+
+
+def _first_row(right: Tensor) -> Tensor:
+    rows = torch.zeros_like(right, dtype=torch.bool)
+    rows[0] = True
+    return rows & right.isfinite()
+
+
+def _for_no_tokens(make: Callable[[Tensor], Any]) -> SpoilHard:
+    return lambda right, case: make(right) if case.kind == "no tokens" and not right.numel() else None
+
+
+_LARGE = ("large numbers", "offset")
+GENERIC_HARD: dict[str, SpoilHard] = {
+    "NaN: 0 in its place": _where(torch.isnan, 0.0, "NaN", "infinity"),
+    "NaN: the largest number in its place": _where(torch.isnan, 240.0, "NaN", "infinity"),
+    "NaN: infinity in its place": _where(torch.isnan, float("inf"), "NaN", "infinity"),
+    "NaN: in place of infinity": _where(torch.isinf, float("nan"), "infinity"),
+    "NaN: 0 in place of infinity": _where(torch.isinf, 0.0, "infinity"),
+    "overflow: infinity for the largest": _where(lambda x: x == x.max(), float("inf"), *_LARGE),
+    "overflow: NaN for the largest": _where(lambda x: x == x.max(), float("nan"), *_LARGE),
+    "overflow: 0 for all": _where(lambda x: x != 0, 0.0, *_LARGE),
+    "zeros: NaN in the first row": _where(_first_row, float("nan"), "zeros", "tiny numbers", "masked", "ties"),
+    "zeros: infinity in the first row": _where(_first_row, float("inf"), "zeros", "tiny numbers", "masked", "ties"),
+    "no tokens: a row for none": _for_no_tokens(lambda right: right.new_zeros(1, *right.shape[1:])),
+    "no tokens: None": _for_no_tokens(lambda _: None),
+    "no tokens: another dtype": _for_no_tokens(lambda right: right.to(torch.float64)),
+}
+"""Faults of the answer to a hard case."""

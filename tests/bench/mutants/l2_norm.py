@@ -32,6 +32,12 @@ WRONG: dict[str, Kernel] = {
     ),
     "rounding: squares summed in bf16": lambda x, **s: kernel(x, squares=lambda y: in_bf16(y.square()), **s),
     "rounding: input in fp8": lambda x, **s: reference(fp8(x.float()).to(x.dtype), **s),
+    "overflow: squares in fp16": lambda x, **s: kernel(
+        x, squares=lambda y: y.square().half().float().sum(-1, True), **s
+    ),
+    "zeros: divided by the length": lambda x, **_: (x.float() / x.float().norm(dim=-1, keepdim=True)).to(x.dtype),
+    "NaN: 0 for it in the sum": lambda x, **s: kernel(x, squares=lambda y: y.nan_to_num(0).square().sum(-1, True), **s),
+    "NaN: 0 for it in the result": lambda x, **s: kernel(x, **s).nan_to_num(0.0),
 }
 
 RIGHT: dict[str, Kernel] = {
@@ -43,7 +49,11 @@ RIGHT: dict[str, Kernel] = {
         x.float() * (x.float().square().sum(-1, True) + eps).rsqrt().bfloat16().float()
     ).to(x.dtype),
     "in float64": lambda x, *, eps=1e-6: (x.double() * (x.double().square().sum(-1, True) + eps).rsqrt()).to(x.dtype),
+    "square root of the reciprocal": lambda x, *, eps=1e-6: (
+        x.float() * (x.float().square().sum(-1, True) + eps).reciprocal().sqrt()
+    ).to(x.dtype),
     "product in bf16": lambda x, *, eps=1e-6: x * (x.float().square().sum(-1, True) + eps).rsqrt().to(x.dtype),
 }
 
+ONLY_IN = {"length rounded to bf16": ("bf16",), "product in bf16": ("bf16", "fp16")}
 INAPPLICABLE = {"mask": "no mask", "expert": "no experts"}

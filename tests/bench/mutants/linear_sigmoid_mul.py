@@ -1,7 +1,7 @@
 """Wrong and right kernels of `linear_sigmoid_mul`."""
 
 import torch
-from tests.bench.mutants.shared import Kernel, bf16, cut, fp8, halves, in_bf16, shifted, times
+from tests.bench.mutants.shared import Kernel, as_in, cut, fp8, halves, in_bf16, shifted, times
 from torch import Tensor
 
 from inferometer.operators.catalogue.linear_sigmoid_mul import reference
@@ -15,11 +15,21 @@ def kernel(
     if low:
         product = in_bf16(hidden.float()[:, None] * weight.float())[..., 0]
     else:
-        product = times(hidden.float(), weight.float().T)
+        product = times(hidden.float(), weight.float().T, keep=as_in(hidden))
     return (keep(activate(keep(product + bias.float()))) * post.float()).to(post.dtype)
 
 
 WRONG: dict[str, Kernel] = {
+    "overflow: exp(x) / (1 + exp(x))": lambda h, w, b, p: kernel(
+        h, w, b, p, activate=lambda x: x.exp() / (1 + x.exp())
+    ),
+    "overflow: operands in fp16": lambda h, w, b, p: reference(h.half().to(h.dtype), w, b, p),
+    "NaN: 0 for it in the gate": lambda h, w, b, p: kernel(
+        h, w, b, p, activate=lambda x: torch.sigmoid(x).nan_to_num(0)
+    ),
+    "NaN: gates kept in range": lambda h, w, b, p: kernel(
+        h, w, b, p, activate=lambda x: torch.sigmoid(x.nan_to_num(0))
+    ),
     "dropped term: bias": lambda h, w, b, p: reference(h, w, torch.zeros_like(b), p),
     "dropped term: sigmoid": lambda h, w, b, p: kernel(h, w, b, p, activate=lambda x: x),
     "dropped term: gate": lambda h, w, b, p: p.clone(),
@@ -45,8 +55,15 @@ WRONG: dict[str, Kernel] = {
 
 RIGHT: dict[str, Kernel] = {
     "in blocks, the gate not rounded": kernel,
-    "sigmoid rounded to bf16": lambda h, w, b, p: kernel(h, w, b, p, keep=bf16),
+    "sigmoid rounded to bf16": lambda h, w, b, p: kernel(h, w, b, p, keep=as_in(h)),
+    "by a tanh": lambda h, w, b, p: kernel(h, w, b, p, activate=lambda x: 0.5 + 0.5 * (x / 2).tanh()),
+    "in float64": lambda h, w, b, p: (torch.sigmoid(h.double() @ w.double().T + b.double()) * p.double()).to(p.dtype),
     "1 / (1 + exp(-x))": lambda h, w, b, p: kernel(h, w, b, p, activate=lambda x: 1 / (1 + (-x).exp())),
 }
 
+HARMLESS = {
+    "overflow: weight in fp16": "it has more bits than bf16, and the range of weights",
+    "zeros: numbers below 1e-20 of hidden_states": "the bias is what is left",
+    "rounding: bias in fp8": "what that changes is less than what bf16 does to the gate",
+}
 INAPPLICABLE = {"mask": "no mask", "expert": "no experts", "padding": "nothing is padded"}

@@ -99,7 +99,7 @@ RIGHT: dict[str, Kernel] = {
     "by a stable sort": sorted_slots,
 }
 
-INAPPLICABLE = {
+INAPPLICABLE = dict.fromkeys(("overflow", "zeros", "NaN"), "integers") | {
     "identity": "the output is a sequence of slots, of another shape",
     "mask": "no mask",
     "rounding": "integers",

@@ -75,4 +75,7 @@ WRONG: dict[str, Kernel] = {
 
 RIGHT: dict[str, Kernel] = {"by buckets": kernel, "by a sort of keys": by_keys}
 
-INAPPLICABLE = {"identity": "no input has the shape of an output", "mask": "no mask"}
+INAPPLICABLE = dict.fromkeys(("overflow", "zeros", "NaN"), "integers") | {
+    "identity": "no input has the shape of an output",
+    "mask": "no mask",
+}

@@ -18,6 +18,12 @@ def kernel(x: Tensor, *, routed_scaling_factor: float = 1.0, add: Kernel | None 
 
 
 WRONG: dict[str, Kernel] = {
+    "overflow: sum in fp16": lambda x, **s: kernel(x, add=lambda y: y.half().sum(1).float(), **s),
+    "zeros: sum of what is above 1e-10": lambda x, **s: kernel(
+        x, add=lambda y: y.masked_fill(y.abs() < 1e-10, 0).sum(1), **s
+    ),
+    "NaN: 0 for it": lambda x, **s: kernel(x, add=lambda y: y.nan_to_num(0).sum(1), **s),
+    "NaN: in all of its row": lambda x, **s: kernel(x, add=lambda y: y.sum(1) + 0 * y.sum((1, 2))[:, None], **s),
     "scale: factor dropped": lambda x, **_: reference(x, routed_scaling_factor=1.0),
     "scale: factor squared": lambda x, *, routed_scaling_factor: reference(
         x, routed_scaling_factor=routed_scaling_factor**2
@@ -44,7 +50,10 @@ WRONG: dict[str, Kernel] = {
 RIGHT: dict[str, Kernel] = {
     "from the last expert, scaled first": kernel,
     "sums in bf16": lambda x, **s: kernel(x, add=lambda y: in_bf16(y.mT)[..., 0], **s),
+    "in float64": lambda x, **s: kernel(x, add=lambda y: y.double().sum(1), **s),
+    "scaled first": lambda x, *, routed_scaling_factor=1.0: (x.float() * routed_scaling_factor).sum(1).to(x.dtype),
     "sums of pairs": lambda x, **s: kernel(x, add=lambda y: y[:, ::2].sum(1) + y[:, 1::2].sum(1), **s),
 }
 
+ONLY_IN = {"sums in bf16": ("bf16",)}
 INAPPLICABLE = {"identity": "no input has the output's shape", "mask": "no mask"}

@@ -41,6 +41,23 @@ def kernel(
     return weight, chosen.to(torch.int32)
 
 
+def one_twice(weights: Tensor, ids: Tensor) -> Two:
+    """What is as good as the choice before it isn't told from it."""
+    again = torch.zeros_like(ids, dtype=torch.bool)
+    again[:, 1:] = weights[:, 1:] == weights[:, :-1]
+    return weights, torch.where(again, ids.roll(1, 1), ids)
+
+
+def from_zero(logits: Tensor) -> Tensor:
+    """The running maximum begins at 0, as if no logit were below it."""
+    weight = (logits - logits.amax(-1, keepdim=True).clamp(min=0.0)).exp()
+    return weight / weight.sum(-1, keepdim=True)
+
+
+def in_float64(logits: Tensor) -> Tensor:
+    return torch.softmax(logits.double(), -1).float()
+
+
 def online(logits: Tensor) -> Tensor:
     """Softmax with exponentials of base 2 and a reciprocal."""
     weight = torch.exp2((logits - logits.amax(-1, keepdim=True)) * 1.4426950408889634)
@@ -55,7 +72,14 @@ WRONG: dict[str, Kernel] = {
     ),
     "mask: groups by their sums": lambda x, **s: kernel(x, best=lambda g: g.sum(-1), **s),
     "expert: ids off by one": lambda x, **s: then(reference(x, **s), lambda w, i: (w, (i + 1) % x.shape[1])),
-    "expert: of equal weights the higher id": lambda x, **s: kernel(x, ties_up=True, **s),
+    "expert: of equal weights one twice": lambda x, **s: then(reference(x, **s), one_twice),
+    "overflow: no maximum": lambda x, **s: kernel(x, softmax=lambda y: y.exp() / y.exp().sum(-1, keepdim=True), **s),
+    "overflow: maximum kept at 88": lambda x, **s: kernel(
+        x, softmax=lambda y: torch.softmax(y.clamp(max=88.0), -1), **s
+    ),
+    "overflow: logits in fp16": lambda x, **s: kernel(x, softmax=lambda y: torch.softmax(y.half().float(), -1), **s),
+    "zeros: maximum from 0": lambda x, **s: kernel(x, softmax=from_zero, **s),
+    "NaN: masked experts times 0": lambda x, **s: kernel(x, softmax=lambda y: torch.softmax(y, -1) + 0 * y, **s),
     "expert: the least": lambda x, **s: reference(-x, **s),
     "expert: of the next token": lambda x, **s: then(reference(x, **s), lambda w, i: (w, shifted(i))),
     "swapped: from the least of the chosen": lambda x, **s: tuple(y.flip(1) for y in reference(x, **s)),
@@ -93,10 +117,30 @@ def interleaved(x: Tensor, groups: int, **settings: int) -> Two:
     return weight, order[ids.long()].to(torch.int32)
 
 
+def by_topk(logits: Tensor, *, top_k: int, num_expert_groups: int = 0, topk_group: int = 0) -> Two:
+    """Groups and experts in the order of torch.topk, which leaves ties open."""
+    weights = torch.softmax(logits.float(), -1)
+    if num_expert_groups and topk_group:
+        groups = weights.unflatten(1, (num_expert_groups, -1))
+        chosen = groups.amax(-1).topk(topk_group, -1).indices
+        kept = torch.zeros_like(groups[..., 0]).scatter(1, chosen, 1).bool()
+        weights = groups.masked_fill(~kept[..., None], 0).flatten(1)
+    found, ids = weights.topk(top_k, -1)
+    return found, ids.to(torch.int32)
+
+
 RIGHT: dict[str, Kernel] = {
     "one expert after another": kernel,
+    "of equal weights the higher id": lambda x, **s: kernel(x, ties_up=True, **s),
+    "ranked by torch.topk": by_topk,
+    "softmax in float64": lambda x, **s: kernel(x, softmax=in_float64, **s),
     "softmax of base 2 with a reciprocal": lambda x, **s: kernel(x, softmax=online, **s),
     "in float64": lambda x, **s: reference(x.double(), **s),
 }
 
+HARMLESS = {
+    "overflow: infinity cut off in gating_output": "exp of -10,000 is 0, too",
+    "zeros: numbers below 1e-20 of gating_output": "all weights are equal, too",
+    "zeros: 1 for 0 in gating_output": "equal logits are equal, whatever they are",
+}
 INAPPLICABLE = {"identity": "no input has the shape of an output"}

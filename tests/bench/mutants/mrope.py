@@ -64,6 +64,13 @@ def turned_sections(by: int) -> Kernel:
 
 
 WRONG: dict[str, Kernel] = {
+    "overflow: heads in fp16": lambda q, k, *x, **s: reference(q.half().to(q.dtype), k.half().to(k.dtype), *x, **s),
+    "zeros: tangent in place of sine": lambda q, k, c, s, **o: reference(q, k, c, (s / c.where(c != 1, 0.0)) * c, **o),
+    "NaN: 0 for it in the result": lambda *x, **s: tuple(y.nan_to_num(0.0) for y in reference(*x, **s)),
+    "NaN: in all of its head": lambda q, *x, head_size, **s: then(
+        reference(q, *x, head_size=head_size, **s),
+        lambda one, other: (one + 0 * q.unflatten(1, (-1, head_size)).sum(-1).repeat_interleave(head_size, 1), other),
+    ),
     "position: all of time": one_axis(0),
     "position: all of height": one_axis(1),
     "position: all of width": one_axis(2),
@@ -110,6 +117,8 @@ RIGHT: dict[str, Kernel] = {
     "in float64": lambda q, k, c, s, **o: reference(q, k, c.double(), s.double(), **o),
 }
 
+ONLY_IN = {"cosines and sines in bf16": ("bf16",)}
+HARMLESS = {f"overflow: {name} in fp16": "11 bits are enough for what is rounded to 8" for name in ("cos", "sin")}
 INAPPLICABLE = {
     "mask": "no mask",
     "expert": "no experts",

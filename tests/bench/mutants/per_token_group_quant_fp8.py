@@ -34,6 +34,9 @@ SAME = (
 )  # fmt: skip
 
 WRONG: dict[str, Kernel] = {
+    "overflow: x in fp16": in_groups(by_token.WRONG["overflow: x in fp16"]),
+    "overflow: scale of at most 1e6": in_groups(by_token.WRONG["overflow: scale of at most 1e6"]),
+    "zeros: divided by a scale of 0": in_groups(least=0.0),
     **{name: in_groups(by_token.WRONG[name]) for name in SAME},
     "scale: to the type's own largest value": lambda x, *, fp8_dtype="fp8_e4m3fn", fp8_max=None, **s: reference(
         x, fp8_dtype=fp8_dtype, fp8_max=largest_of(fp8_dtype), **s
@@ -64,4 +67,9 @@ RIGHT: dict[str, Kernel] = {
     "scale a unit of the last place off": in_groups(keep_scale=lambda y: y * torch.tensor(1.0 + 2.0**-23)),
 }
 
-INAPPLICABLE = {"identity": "no input has the dtype of an output", "mask": "no mask", "expert": "no experts"}
+INAPPLICABLE = {
+    "NaN": "left out: maxima pass over it",
+    "identity": "no input has the dtype of an output",
+    "mask": "no mask",
+    "expert": "no experts",
+}

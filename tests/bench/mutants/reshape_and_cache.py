@@ -53,6 +53,13 @@ def slot_by_column(key: Tensor, value: Tensor, key_cache: Tensor, value_cache: T
 
 
 WRONG: dict[str, Kernel] = {
+    "overflow: keys in fp16": lambda k, *x: reference(k.half().to(k.dtype), *x),
+    "overflow: infinity as the largest number": lambda k, v, *x: reference(k, v.clamp(-3e38, 3e38), *x),
+    "zeros: denormals flushed": lambda k, v, *x: reference(k.where(k.abs() > 1e-37, 0.0), v, *x),
+    "zeros: zeros not written": lambda k, v, kc, vc, s: tuple(
+        old.where(new == 0, new) for old, new in zip((kc, vc), reference(k, v, kc, vc, s), strict=True)
+    ),
+    "NaN: 0 for it": lambda k, v, *x: reference(k.nan_to_num(0.0), v, *x),
     "identity: nothing written": lambda k, v, a, b, s: (a, b),
     "identity: keys alone": lambda k, v, a, b, s: (reference(k, v, a, b, s)[0], b),
     "position: slots off by one": lambda k, v, a, b, s: reference(
@@ -98,4 +105,5 @@ RIGHT: dict[str, Kernel] = {
     "through float32": lambda k, v, a, b, s: tuple(bf16(x).to(k.dtype) for x in reference(k, v, a, b, s)),
 }
 
-INAPPLICABLE = {"expert": "no experts"}
+ONLY_IN = {"through float32": ("bf16",)}
+INAPPLICABLE = {"no tokens": "the outputs are caches, which are as large without tokens", "expert": "no experts"}

@@ -35,6 +35,22 @@ def with_mean_removed(x: Tensor, weight: Tensor, *, eps: float = 1e-6) -> Tensor
     return reference(centered.to(x.dtype), weight, eps=eps)
 
 
+def root_kept(x: Tensor, weight: Tensor, *, keep: Kernel, eps: float = 1e-6) -> Tensor:
+    """Squares as `keep` has them."""
+    return kernel(x, weight, eps=eps, squares=lambda y: keep(y.square()).sum(-1, keepdim=True))
+
+
+def no_length_for_zeros(x: Tensor, weight: Tensor, *, eps: float = 1e-6) -> Tensor:
+    """eps only where it matters, as the author thought: not for rows of zeros."""
+    mean = x.float().square().mean(-1, keepdim=True)
+    return (x.float() / torch.where(mean > 0, mean + eps, mean).sqrt() * weight.float()).to(x.dtype)
+
+
+def sqrt_of_reciprocal(x: Tensor, weight: Tensor, *, eps: float = 1e-6) -> Tensor:
+    mean = x.float().square().mean(-1, keepdim=True)
+    return (x.float() * (mean + eps).reciprocal().sqrt() * weight.float()).to(x.dtype)
+
+
 WRONG: dict[str, Kernel] = {
     "dropped term: eps": lambda x, w, **_: reference(x, w, eps=0.0),
     "dropped term: weight": lambda x, w, **s: reference(x, torch.ones_like(w), **s),
@@ -55,12 +71,30 @@ WRONG: dict[str, Kernel] = {
     "swapped: halves of the weight": lambda x, w, **s: reference(x, halves(w), **s),
     "rounding: squares summed in bf16": lambda x, w, **s: kernel(x, w, squares=lambda y: in_bf16(y.square()), **s),
     "rounding: input in fp8": lambda x, w, **s: reference(fp8(x.float()).to(x.dtype), w, **s),
+    "overflow: squares in fp16": lambda x, w, **s: root_kept(x, w, keep=lambda y: y.half().float(), **s),
+    "overflow: mean of squares up to 1e9": lambda x, w, **s: kernel(
+        x, w, squares=lambda y: y.square().sum(-1, True).clamp(max=1e9 * y.shape[1]), **s
+    ),
+    "zeros: no eps for rows of zeros": no_length_for_zeros,
+    "zeros: eps as the least mean": lambda x, w, *, eps=1e-6: (
+        x.float() * x.float().square().mean(-1, True).clamp(min=eps / 64).rsqrt() * w.float()
+    ).to(x.dtype),
+    "NaN: 0 for it in the sum": lambda x, w, **s: kernel(
+        x, w, squares=lambda y: y.nan_to_num(0).square().sum(-1, True), **s
+    ),
+    "NaN: 0 for it in the result": lambda x, w, **s: kernel(x, w, **s).nan_to_num(0.0),
 }
 
 RIGHT: dict[str, Kernel] = {
     "summed in blocks": kernel,
     "divided by the root": divided,
     "rounded before the weight": rounded_before_weight,
+    "square root of the reciprocal": sqrt_of_reciprocal,
+    "in float64": lambda x, w, **s: reference(x.double(), w.double(), **s).to(x.dtype),
+    "squares summed from the smallest": lambda x, w, **s: kernel(
+        x, w, squares=lambda y: y.square().sort(-1).values.sum(-1, keepdim=True), **s
+    ),
+    "torch's own": lambda x, w, *, eps=1e-6: torch.rms_norm(x, x.shape[-1:], w, eps),
     "weight times the root first": lambda x, w, *, eps=1e-6: (
         x.float() * (w.float() * (x.float().square().mean(-1, True) + eps).rsqrt())
     ).to(x.dtype),

@@ -5,12 +5,17 @@ A module `NAME.py` here has, for the operator of that name:
 - `WRONG`: kernels with one fault each, by `kind: what`, the kind one of KINDS;
 - `RIGHT`: kernels that compute in another order or precision, as hardware does, and must be accepted;
 - `INAPPLICABLE`: kinds of which it has none, with the reason. (`zero output`, `stale output` and `contract` are in
-  `generic.py` for all, `identity` where an input has the shape and dtype of an output.)
+  `generic.py` for all, `identity` where an input has the shape and dtype of an output; `inputs.py` has faults of every
+  input.)
+- `HARMLESS`, where there are any: faults of `inputs.py` that make no right kernel wrong, with the reason.
+- `ONLY_IN`, where there are any: the types in which right kernels are right; in others they aren't, since they round
+  inside to one of fewer bits.
 
 A kernel is called as the reference is: `kernel(*tensors, **settings)`, and changes no tensor.
 """
 
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any
 
 import torch
@@ -32,6 +37,11 @@ KINDS = (
     "rounding",  # through a type of too few bits
     "padding",  # read as if it were data
     "contract",  # dtype, shape, strides, number of outputs
+    "stale input",  # of another call
+    "overflow",  # wrong only far up: squares or sums in fp16, exp of what isn't relative to a maximum
+    "zeros",  # wrong only at 0, or next to it: divided by, flushed, given a length
+    "NaN",  # swallowed, or spread to what it has no part in
+    "no tokens",
 )
 """Issue 11 and 1.7 of the operators' specification."""
 
@@ -39,6 +49,12 @@ KINDS = (
 def bf16(x: Tensor) -> Tensor:
     """float32 of the nearest bf16."""
     return x.bfloat16().float()
+
+
+def as_in(like: Tensor) -> Kernel:
+    """Rounds to the dtype of another tensor."""
+    dtype = like.dtype
+    return lambda x: x.to(dtype).float()
 
 
 def fp8(x: Tensor) -> Tensor:
@@ -99,27 +115,27 @@ def in_bf16(x: Tensor) -> Tensor:
     return total
 
 
-def times(a: Tensor, b: Tensor, width: int = 16) -> Tensor:
-    """float32 `a @ b` of operands rounded to bf16, added up block by block from the end: as matrix units do it."""
+def times(a: Tensor, b: Tensor, width: int = 16, keep: Kernel = bf16) -> Tensor:
+    """float32 `a @ b` of operands as `keep` rounds them, added up block by block from the end, as matrix units do."""
     total = a.new_zeros(1)
     for part in blocks(a.shape[-1], width):
-        total = total + bf16(a[..., part]) @ bf16(b[..., part, :])
+        total = total + keep(a[..., part]) @ keep(b[..., part, :])
     return total
 
 
-def online_softmax(score: Tensor, v: Tensor, width: int = 16) -> Tensor:
-    """softmax(score) @ v in one pass over blocks of keys, with a running maximum, weights rounded to bf16.
+def online_softmax(score: Tensor, v: Tensor, width: int = 16, keep: Kernel = bf16, start: float = -inf) -> Tensor:
+    """softmax(score) @ v in one pass over blocks of keys, a running maximum from `start`, weights as `keep` has them.
 
     As flash attention does it (arXiv:2205.14135): normalised at the end, so that rounding meets other numbers.
     """
-    most = score.new_full((*score.shape[:-1], 1), float("-inf"))
+    most = score.new_full((*score.shape[:-1], 1), start)
     size, total = torch.zeros_like(most), score.new_zeros(*score.shape[:-1], v.shape[-1])
-    for start in range(0, score.shape[-1], width):
-        part = score[..., start : start + width]
+    for first in range(0, score.shape[-1], width):
+        part = score[..., first : first + width]
         now = torch.maximum(most, part.amax(-1, keepdim=True))
         against = now.clamp(min=-1e30)  # where nothing was visible so far
         weight, kept = (part - against).exp(), (most - against).exp()
         size = size * kept + weight.sum(-1, keepdim=True)
-        total = total * kept + bf16(weight) @ v[..., start : start + width, :]
+        total = total * kept + keep(weight) @ v[..., first : first + width, :]
         most = now
     return total / size.clamp(min=1e-30)

@@ -29,6 +29,14 @@ WRONG: dict[str, Kernel] = {
     "position: up of the next row": lambda x: reference(torch.cat([x.chunk(2, -1)[0], shifted(x.chunk(2, -1)[1])], -1)),
     "position: halves split a column early": lambda x: reference(shifted(x, -1, -1)),
     "rounding: gate in fp8": lambda x: kernel(x, activate=lambda g: fp8(silu(g))),
+    "overflow: z exp(z) / (1 + exp(z))": lambda x: kernel(x, activate=lambda g: g * g.exp() / (1 + g.exp())),
+    "overflow: product in fp16": lambda x: (silu(x.chunk(2, -1)[0].float()).half() * x.chunk(2, -1)[1].half()).to(
+        x.dtype
+    ),
+    "NaN: 0 for it": lambda x: kernel(x).nan_to_num(0.0),
+    "NaN: gates kept from below by a maximum": lambda x: kernel(
+        x, activate=lambda g: silu(g.nan_to_num(-100.0).clamp(min=-100))
+    ),
     "rounding: input in fp8": lambda x: reference(fp8(x.float()).to(x.dtype)),
 }
 
@@ -36,9 +44,14 @@ RIGHT: dict[str, Kernel] = {
     "rounded once": kernel,
     "x / (1 + exp(-x))": lambda x: kernel(x, activate=lambda g: g / (1 + (-g).exp())),
     "h + h tanh(h)": lambda x: kernel(x, activate=lambda g: g / 2 + g / 2 * (g / 2).tanh()),
+    "times the sigmoid": lambda x: kernel(x, activate=lambda g: g * torch.sigmoid(g)),
+    "exponential of base 2 with a reciprocal": lambda x: kernel(
+        x, activate=lambda g: g * (1 + torch.exp2(-1.4426950408889634 * g)).reciprocal()
+    ),
     "all in bf16": lambda x: kernel(x, activate=lambda g: g.bfloat16() * torch.sigmoid(g.bfloat16())),
 }
 
+ONLY_IN = {"all in bf16": ("bf16",)}
 INAPPLICABLE = {
     "identity": "no input has the output's shape",
     "mask": "no mask",

@@ -31,6 +31,17 @@ def counted(x: Tensor, *, top_k: int = 50) -> Tensor:
 
 
 WRONG: dict[str, Kernel] = {
+    "overflow: logits in fp16": lambda x, **s: reference(x.half().float(), **s),
+    "overflow: -10,000 for what is dropped": lambda x, **s: reference(x, **s).clamp(min=-1e4),
+    "zeros: k of the equal ones": lambda x, *, top_k=50: x.masked_fill(
+        torch.ones_like(x, dtype=torch.bool).scatter(1, x.topk(min(top_k, x.shape[1]), -1).indices, False), -torch.inf
+    ),
+    "zeros: what isn't above 0 dropped": lambda x, **s: reference(x, **s).where(
+        x.amax(-1, keepdim=True) > 0, -torch.inf
+    ),
+    "NaN: rows less their maximum": lambda x, **s: (
+        reference(x, **s) - x.amax(-1, keepdim=True) + x.amax(-1, keepdim=True)
+    ),
     "mask: none": lambda x, **_: x.clone(),
     "mask: one too few": lambda x, *, top_k=50: kept(x, kth(x, max(1, top_k - 1))),
     "mask: one too many": lambda x, *, top_k=50: kept(x, kth(x, top_k + 1)),

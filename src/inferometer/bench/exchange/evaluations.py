@@ -25,7 +25,7 @@ _KINDS: tuple[tuple[str, Status], ...] = (
     (r"\w+: expected (shape|\d+ outputs)", "INCORRECT_SHAPE"),
 )
 _WRONG = re.compile(  # as bench/comparison.py words it
-    r"\w+: (the error is|row [\d,]+ is|number [\d,]+ of|expected \S+ where|[\d,]+ of [\d,]+ values|"
+    r"\w+: (the error is|row [\d,]+ is|number [\d,]+ of|\S+ in row [\d,]+, the|[\d,]+ of [\d,]+ values|"
     r"a value is|[\d.]+% of the values)"
 )
 _SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
@@ -49,7 +49,8 @@ def evaluate_result(run: Run, result: ShapeResult, operator: Operator, definitio
         performance, notes = _performance(run, result, timing)
     else:
         assert result.failure is not None
-        status, performance, notes = status_of(result.failure), None, [result.failure]
+        reason = result.failure.removeprefix(f"{result.hard_case}: ")
+        status, performance, notes = status_of(reason), None, [result.failure]
     shown = status in ("PASSED", "INCORRECT_NUMERICAL")
     hardware = f"{run.device} ({FUNCTIONAL_ONLY})" if run.functional_only else run.device
     return Evaluation(

@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from inferometer.bench.candidates import Candidate
-from inferometer.bench.isolation import CandidateFailed, CandidateProcess, ProcessLimits, Session
+from inferometer.bench.failures import CandidateFailed
+from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session
 from inferometer.errors import InputError
 from inferometer.operators.operator import Operator
 
@@ -54,7 +55,7 @@ class Reference:
         """
         try:
             if self._process is None or not self._process.is_alive:
-                session = Session(operator, (self._candidate,), self._device, limits=self._limits)
+                session = Session(operator, self._candidate, self._device, limits=self._limits)
                 self._process = CandidateProcess(session)
             return self._process.answer(tensors, args).outputs
         except CandidateFailed as failed:

@@ -5,19 +5,23 @@ There are as many heads of keys and values as of queries. In all published shape
 T tokens (queries of all sequences), S keys of all sequences, H heads, d head size, n sequences.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inferometer.operators import index_tensors
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws, offsets
+from inferometer.operators.catalogue.hard_attention import LEFT_OPEN, attention_cases
 from inferometer.operators.catalogue.pieces import pieces
+from inferometer.operators.hard_cases import HardCase, HardCases, at_most, no_tokens
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Product, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import Tensors
 
 
 def reference(
@@ -105,6 +109,15 @@ def _pairs(heads: int, query_lens: Sequence[int], key_lens: Sequence[int]) -> in
     return heads * sum(queries * keys for queries, keys in zip(query_lens, key_lens, strict=True))
 
 
+def _nan_value(tensors: "Tensors", _: Mapping[str, Any]) -> "Tensors":
+    """In the last key of the first sequence that has one."""
+    v_SHd = tensors["v"].clone()
+    if len(v_SHd):
+        last = next(end for end in tensors["cu_seqlens_k"].tolist() if end) - 1
+        v_SHd[last, v_SHd.shape[1] // 2, v_SHd.shape[2] // 2] = float("nan")
+    return {"v": v_SHd}
+
+
 OPERATOR = Operator(
     name="attention_forward",
     summary="Attention of packed sequences without a mask.",
@@ -132,6 +145,20 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            *attention_cases("q", "k", "v", _nan_value),
+            HardCase(
+                "masked",
+                "a sequence without tokens",
+                "the others as ever",
+                args={"seq_lens": [5, 0, 7], "key_lens": None},
+            ),
+            no_tokens(seq_lens=[], key_lens=None),
+        ),
+        few=at_most(seq_lens=48, key_lens=48),
+        left_out={"infinity": LEFT_OPEN},
+    ),
     tiny=(
         {"num_heads": 2, "head_dim": 72, "seq_lens": [1, 63, 129]},
         {"num_heads": 3, "head_dim": 16, "seq_lens": [33]},

@@ -8,18 +8,22 @@ The published inputs take the scale of a tile of b from its largest value, not f
 most negative weight is the longer one, it and others next to it saturate. Here it is the magnitude, so none does.
 """
 
-from math import ceil
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from math import ceil, nan
+from typing import TYPE_CHECKING, Any
 
 from inferometer.operators.axes import Axes, tiles
 from inferometer.operators.catalogue import per_token_group_quant_fp8
 from inferometer.operators.catalogue.draws import Draws, largest_of, torch_dtype
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import HardCase, HardCases, at_most, no_tokens, scaled, spoiled, zeroed
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Product, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import Tensors
 
 
 def reference(
@@ -105,6 +109,14 @@ def work(*, m: int, n: int, k: int, group_n: int = 128, group_k: int = 128, **_:
     )
 
 
+def _largest(tensors: "Tensors", _: Mapping[str, Any]) -> "Tensors":
+    """Every number of a is the type's largest, with the sign that it had."""
+    import torch
+
+    a = tensors["a"].float()
+    return {"a": torch.where(a < 0, -1.0, 1.0).mul(torch.finfo(tensors["a"].dtype).max).to(tensors["a"].dtype)}
+
+
 OPERATOR = Operator(
     name="block_scaled_mm",
     summary="FP8 matrix product with scales for groups of a row of a and for tiles of b.",
@@ -127,6 +139,18 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "rows of zeros", "zeros", zeroed("a")),
+            HardCase("large numbers", "the type's largest numbers", "their sums, which are float32", _largest),
+            HardCase("large numbers", "large scales", "as much larger outputs", scaled(2.0**60, "a_scales")),
+            HardCase("tiny numbers", "tiny scales", "as much smaller outputs", scaled(2.0**-60, "a_scales")),
+            HardCase("NaN", "NaN in one number", "NaN in all of its row and in no other", spoiled(nan, "a")),
+            no_tokens(m=0),
+        ),
+        few=at_most(m=8),
+        left_out={"infinity": "the type has none"},
+    ),
     settings=("group_n", "group_k"),
     # Hopper's matrix units keep about 14 bits of an FP8 product's sums (arXiv:2412.19437, section 3.3.2): about 2e-4 in
     # groups of 128. Operands scaled and rounded to bf16, or an output that was bf16, are about 2e-3 off: not fp32.

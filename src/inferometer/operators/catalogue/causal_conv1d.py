@@ -6,11 +6,24 @@ carried-in state: the W - 1 tokens before the first. Tokens of a channel lie sid
 D channels, T tokens, W width.
 """
 
+from math import nan
 from typing import TYPE_CHECKING
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import (
+    UNSAID_INFINITY,
+    HardCase,
+    HardCases,
+    at_most,
+    enlarged,
+    filled,
+    no_tokens,
+    shrunk,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
@@ -91,6 +104,28 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "channels of zeros", "SiLU of the bias", zeroed("x")),
+            HardCase(
+                "zeros",
+                "nothing before the first token",
+                "the convolution of zeros before it",
+                filled(0.0, "initial_state"),
+            ),
+            HardCase(
+                "large numbers",
+                "large numbers",
+                "the sum or 0 after SiLU: exp may overflow on the way",
+                enlarged("x", "initial_state", room=64.0, most=2.0**50),
+            ),
+            HardCase("tiny numbers", "tiny numbers", "SiLU of the bias", shrunk("x", "initial_state")),
+            HardCase("NaN", "NaN in one token", "NaN in its channel, there and as far as the width", spoiled(nan, "x")),
+            no_tokens(token_count=0),
+        ),
+        few=at_most(token_count=32),
+        left_out={"infinity": UNSAID_INFINITY},
+    ),
     settings=("activation",),
     tiny=(
         {"token_count": 1, "dim": 129, "width": 4, "activation": "silu"},

@@ -9,12 +9,22 @@ B sequences, T tokens of each, Hq query and key heads, Hv value heads, K key siz
 chunks (the last may be shorter).
 """
 
-from math import ceil
+from math import ceil, nan
 from typing import TYPE_CHECKING
 
 from inferometer.operators.axes import Axes, tiles
 from inferometer.operators.catalogue.delta_rule import draw_chunk_gates, draw_unit_rows, draw_values, for_value_heads
 from inferometer.operators.catalogue.draws import Draws
+from inferometer.operators.hard_cases import (
+    UNSAID_INFINITY,
+    HardCase,
+    HardCases,
+    at_most,
+    no_tokens,
+    scaled,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Product, Work
 
@@ -162,6 +172,32 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "keys of zeros", "what the states give", zeroed("k")),
+            HardCase("zeros", "queries of zeros", "zeros", zeroed("q")),
+            HardCase(
+                "offset",
+                "decay to nothing",
+                "the exp of differences, which are never above 0: exp of a negative g alone overflows",
+                scaled(64.0, "g"),
+            ),
+            HardCase("large numbers", "large values and states", "as much larger outputs", scaled(2.0**40, "v", "h")),
+            HardCase("tiny numbers", "tiny values and states", "as much smaller outputs", scaled(2.0**-40, "v", "h")),
+            HardCase(
+                "NaN",
+                "NaN in a value",
+                "NaN in its column of its head, to the end of the chunk",
+                spoiled(nan, "v", (0, 0, 0, 0)),
+            ),
+            no_tokens(batch_size=0),
+        ),
+        few=at_most(batch_size=2, token_count=80),
+        left_out={
+            "infinity": UNSAID_INFINITY,
+            "NaN in a later value": "a chunk's earlier tokens may get it: kernels multiply it by weights of 0",
+        },
+    ),
     settings=("chunk_size",),
     tiny=(
         {

@@ -10,7 +10,7 @@ B sequences, T tokens of each, Hk key heads, Hv value heads, K key size, V value
 last may be shorter), S states in the pool.
 """
 
-from math import ceil
+from math import ceil, nan
 from typing import TYPE_CHECKING
 
 from inferometer.operators import index_tensors
@@ -25,6 +25,16 @@ from inferometer.operators.catalogue.delta_rule import (
     tree_depth,
 )
 from inferometer.operators.catalogue.draws import Draws
+from inferometer.operators.hard_cases import (
+    UNSAID_INFINITY,
+    HardCase,
+    HardCases,
+    at_most,
+    no_tokens,
+    scaled,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Product, Work
 
@@ -196,6 +206,38 @@ OPERATOR = Operator(
     outputs=("h", "v_new", "final_state"),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "keys of zeros", "the decayed states", zeroed("k")),
+            HardCase(
+                "offset",
+                "decay to nothing",
+                "the exp of differences, which are never above 0: exp of a negative g alone overflows",
+                scaled(64.0, "g"),
+            ),
+            HardCase(
+                "large numbers",
+                "large changes and states",
+                "as much larger outputs",
+                scaled(2.0**40, "u", "initial_state"),
+            ),
+            HardCase(
+                "tiny numbers",
+                "tiny changes and states",
+                "as much smaller outputs",
+                scaled(2.0**-40, "u", "initial_state"),
+            ),
+            HardCase(
+                "NaN",
+                "NaN in a change",
+                "NaN there and in its column of its head from then on",
+                spoiled(nan, "u", (0, 0, 0, 0)),
+            ),
+            no_tokens(batch_size=0),
+        ),
+        few=at_most(batch_size=2, token_count=80),
+        left_out={"infinity": UNSAID_INFINITY},
+    ),
     settings=("chunk_size",),
     updates={"initial_state": "final_state"},
     tolerance={"final_state": 1e-2},  # fp32, but sums of bf16 products whose operands another kernel rounds elsewhere

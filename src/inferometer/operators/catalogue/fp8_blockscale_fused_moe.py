@@ -11,12 +11,15 @@ T tokens, H hidden size, I intermediate size, F = 2 I, E experts, k experts per 
 tiles; s = T k slots.
 """
 
+from math import nan
 from typing import TYPE_CHECKING
 
 from inferometer.operators import index_tensors
 from inferometer.operators.axes import Axes, tiles
 from inferometer.operators.catalogue.draws import SKEW, Draws, torch_dtype
 from inferometer.operators.catalogue.fused_moe import add_expert, evenly_used, expert_products, used_experts
+from inferometer.operators.catalogue.hard_routing import same_experts
+from inferometer.operators.hard_cases import HardCase, HardCases, at_most, no_tokens, spoiled, zeroed
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work, active_experts
 
@@ -197,6 +200,23 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "tokens of zeros", "zeros", zeroed("hidden_states")),
+            HardCase("masked", "tokens of weight 0", "zeros", zeroed("topk_weights")),
+            HardCase("one expert", "all tokens on the first experts", "as ever", same_experts(last=False)),
+            HardCase("one expert", "all tokens on the last experts", "as ever", same_experts(last=True)),
+            HardCase("NaN", "NaN in one token", "NaN in all of its row and in no other", spoiled(nan, "hidden_states")),
+            no_tokens(token_count=0),
+        ),
+        few=at_most(token_count=8),
+        left_out={
+            "large numbers": "beyond the type's range the published cast gives NaN, hardware its largest number",
+            "tiny numbers": "the result has no scale, and the type few bits for them",
+            "infinity": "the type has none",
+            "ids of nobody": "engines mark slots without an expert each in their own way: -1, E, or a map of experts",
+        },
+    ),
     tiny=(
         {"token_count": 1, "hidden_size": 128, "intermediate_size": 128, "num_experts": 4, "top_k": 2},
         {"token_count": 9, "hidden_size": 256, "intermediate_size": 384, "num_experts": 5, "top_k": 3},

@@ -5,16 +5,29 @@ T tokens, H hidden size. e4m3 comes as fnuz (AMD CDNA 3; largest 240, of which s
 NVIDIA's GPUs lack that type, so `fp8_dtype` chooses fn there, and `fp8_max` another largest value.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws, largest_of, torch_dtype
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import (
+    NAN_IN_MAXIMUM,
+    HardCase,
+    HardCases,
+    at_most,
+    enlarged,
+    filled,
+    no_tokens,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import Tensors
 
 LEAST = 1e-12
 """Magnitude that a row has at least, so that a row of zeros has a scale too: LEAST over the largest value."""
@@ -62,6 +75,16 @@ def work(*, token_count: int, hidden_size: int, **_: object) -> Work:
     return Work(vector_flops=T * (2 * H + 3), read_bytes=2 * T * H, written_bytes=T * H + 4 * T)
 
 
+def _any_scale_of_zeros(
+    found: "Tensors", wanted: "Tensors", tensors: "Tensors", args: Mapping[str, Any]
+) -> "dict[str, Tensor]":
+    """Where all are zeros, so is their product with any scale: kernels have a least scale, each another one."""
+    del tensors, args
+    scale = wanted["scale"]
+    zeros = wanted["q"].float().reshape(*scale.shape, -1).abs().amax(-1) == 0
+    return {**wanted, "scale": scale.where(~(zeros & found["scale"].isfinite()), found["scale"])}
+
+
 OPERATOR = Operator(
     name="fp8_dynamic_per_token_quant",
     summary="Each row to FP8, with a scale from its largest magnitude.",
@@ -78,6 +101,34 @@ OPERATOR = Operator(
     outputs=("q", "scale"),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase(
+                "zeros",
+                "rows of zeros",
+                "zeros, with any finite scale",
+                zeroed("x"),
+                left_open=_any_scale_of_zeros,
+            ),
+            HardCase(
+                "zeros",
+                "nothing but zeros",
+                "zeros, with any finite scale",
+                filled(0.0, "x"),
+                left_open=_any_scale_of_zeros,
+            ),
+            HardCase(
+                "large numbers", "numbers near the type's largest", "a scale as large as that asks for", enlarged("x")
+            ),
+            no_tokens(token_count=0),
+        ),
+        few=at_most(token_count=8),
+        left_out={
+            "tiny numbers": "production's kernels have a least scale, each another one",
+            "NaN": NAN_IN_MAXIMUM,
+            "infinity": NAN_IN_MAXIMUM,
+        },
+    ),
     settings=("fp8_dtype", "fp8_max"),
     quantised=frozenset({"q"}),
     tiny=(

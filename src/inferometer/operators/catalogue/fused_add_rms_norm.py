@@ -6,16 +6,21 @@ The norm is `rms_norm`'s, arXiv:1910.07467, equation 4. Production writes the no
 T tokens, H hidden size.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
+from inferometer.operators.catalogue.hard_norms import norm_cases
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import HardCase, HardCases, at_most, no_tokens
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import Tensors
 
 
 def reference(
@@ -60,6 +65,10 @@ def work(*, token_count: int, hidden_size: int, **_: object) -> Work:
     return Work(vector_flops=T * (5 * H + 2), special_ops=T, read_bytes=4 * T * H + 2 * H, written_bytes=4 * T * H)
 
 
+def _cancelling(tensors: "Tensors", _: Mapping[str, Any]) -> "Tensors":
+    return {"x": -tensors["residual"]}
+
+
 OPERATOR = Operator(
     name="fused_add_rms_norm",
     summary="Adds each row to the residual stream and gives the root-mean-square norm of the sum, times a weight.",
@@ -76,6 +85,14 @@ OPERATOR = Operator(
     outputs=("out", "residual"),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            *norm_cases("x", "residual"),
+            HardCase("zeros", "rows that cancel the residual", "zeros in both outputs", _cancelling),
+            no_tokens(token_count=0),
+        ),
+        few=at_most(token_count=8),
+    ),
     settings=("eps",),
     tiny=(
         {"token_count": 1, "hidden_size": 128, "eps": 1e-6},

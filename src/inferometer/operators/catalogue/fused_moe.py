@@ -10,12 +10,24 @@ expert; s = T k slots.
 """
 
 from collections.abc import Callable, Iterator
+from math import nan
 from typing import TYPE_CHECKING
 
 from inferometer.operators import index_tensors
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import SKEW, Draws
+from inferometer.operators.catalogue.hard_routing import same_experts
 from inferometer.operators.catalogue.pieces import pieces
+from inferometer.operators.hard_cases import (
+    UNSAID_INFINITY,
+    HardCase,
+    HardCases,
+    at_most,
+    no_tokens,
+    scaled,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Product, Work, active_experts
 
@@ -191,6 +203,28 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "tokens of zeros", "zeros", zeroed("hidden_states")),
+            HardCase("masked", "tokens of weight 0", "zeros", zeroed("topk_weights")),
+            HardCase("one expert", "all tokens on the first experts", "as ever", same_experts(last=False)),
+            HardCase("one expert", "all tokens on the last experts", "as ever", same_experts(last=True)),
+            HardCase(
+                "large numbers",
+                "gates wide open and shut",
+                "products of gate and up, or 0: exp may overflow on the way, fp16 does",
+                scaled(2.0**16, "hidden_states"),
+            ),
+            HardCase("tiny numbers", "tiny tokens", "half of gate times up", scaled(2.0**-30, "hidden_states")),
+            HardCase("NaN", "NaN in one token", "NaN in all of its row and in no other", spoiled(nan, "hidden_states")),
+            no_tokens(token_count=0),
+        ),
+        few=at_most(token_count=8),
+        left_out={
+            "infinity": UNSAID_INFINITY,
+            "ids of nobody": "engines mark slots without an expert each in their own way: -1, E, or a map of experts",
+        },
+    ),
     tolerance={"out": 1e-2},  # as for bf16: kernels round what goes into the second product to it, and often the result
     tiny=(
         {"token_count": 1, "hidden_size": 64, "intermediate_size": 32, "num_experts": 8, "top_k": 2},

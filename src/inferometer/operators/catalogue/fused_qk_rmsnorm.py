@@ -6,16 +6,32 @@ place, so it neither reads nor writes the values; the contract here returns a wh
 T tokens, Hq query heads, Hk key heads and as many value heads, d head size, S = (Hq + 2 Hk) d columns.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from math import inf, nan
+from typing import TYPE_CHECKING, Any
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import (
+    NORM_RANGE,
+    HardCase,
+    HardCases,
+    at_most,
+    enlarged,
+    nan_may_fill_rows,
+    no_tokens,
+    shrunk,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import Tensors
 
 
 def reference(
@@ -81,6 +97,16 @@ def work(*, num_tokens: int, head_num: int, kv_head_num: int, size_per_head: int
     )
 
 
+def _enlarged(tensors: "Tensors", args: Mapping[str, Any]) -> "Tensors":
+    """Queries and keys alone: next to large values, an error in them would not show."""
+    heads, kv_heads = args["head_num"], args["kv_head_num"]
+    row = tensors["hidden_states"]
+    normed = (heads + kv_heads) * (row.shape[1] // (heads + 2 * kv_heads))
+    found = row.clone()
+    found[:, :normed] = enlarged("qk", room=4.0, most=NORM_RANGE)({"qk": row[:, :normed]}, args)["qk"]
+    return {"hidden_states": found}
+
+
 OPERATOR = Operator(
     name="fused_qk_rmsnorm",
     summary="Root-mean-square norm, with a weight, of each query and key head of packed rows; values stay.",
@@ -103,6 +129,35 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "rows of zeros", "zeros: eps keeps the root from 0", zeroed("hidden_states")),
+            HardCase(
+                "large numbers",
+                "large queries and keys",
+                "what smaller ones would give: squares of fp16 overflow above 255, float32's don't",
+                _enlarged,
+            ),
+            HardCase(
+                "tiny numbers", "tiny numbers", "next to eps nothing is left of their squares", shrunk("hidden_states")
+            ),
+            HardCase(
+                "NaN",
+                "NaN in one number",
+                "NaN in all of its head and in no other",
+                spoiled(nan, "hidden_states", (0, 0)),
+            ),
+            HardCase(
+                "infinity",
+                "infinity in one number",
+                "NaN there, 0 or NaN in the rest of its head",
+                spoiled(inf, "hidden_states", (0, 0)),
+                left_open=nan_may_fill_rows,
+            ),
+            no_tokens(num_tokens=0),
+        ),
+        few=at_most(num_tokens=8),
+    ),
     settings=("head_num", "kv_head_num", "eps"),
     tiny=(
         {"num_tokens": 1, "head_num": 4, "kv_head_num": 2, "size_per_head": 128, "dtype": "fp16"},

@@ -6,12 +6,24 @@ style), by position * rope_base^(-2 i / rope_dim); the others stay.
 T tokens, Hq query heads, Hk key-value heads, d head size, r rope_dim, N = (Hq + 2 Hk) d columns of a packed row.
 """
 
+from math import nan
 from typing import TYPE_CHECKING
 
 from inferometer.operators import index_tensors
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import (
+    HardCase,
+    HardCases,
+    at_most,
+    enlarged,
+    filled,
+    no_tokens,
+    shrunk,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
@@ -171,6 +183,22 @@ OPERATOR = Operator(
     outputs=("q", "k", "v"),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "rows of zeros", "zeros, or the turned bias", zeroed("qkv")),
+            HardCase("zeros", "tokens at position 0", "heads that don't turn", filled(0, "positions")),
+            HardCase("large numbers", "large numbers", "turned as others", enlarged("qkv", room=4.0, most=2.0**100)),
+            HardCase("tiny numbers", "tiny numbers", "turned as others", shrunk("qkv", "qkv_bias")),
+            HardCase(
+                "NaN", "NaN in one number", "NaN there and in what it turns with, alone", spoiled(nan, "qkv", (0, 0))
+            ),
+            no_tokens(total_tokens=0),
+        ),
+        few=at_most(total_tokens=8),
+        left_out={
+            "infinity": "sine and cosine of an infinite number's pair may be rounded to 0, which makes NaN of it"
+        },
+    ),
     settings=("num_heads", "num_kv_heads", "head_dim", "rope_dim", "rope_base"),
     tiny=(
         {"total_tokens": 1, "num_heads": 4, "num_kv_heads": 1, "head_dim": 128, "rope_dim": 128, "dtype": "fp16"},

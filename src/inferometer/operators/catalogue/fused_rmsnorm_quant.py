@@ -5,16 +5,29 @@ NVIDIA's GPUs lack that type: `fp8_dtype` chooses e4m3fn, largest 448, and `fp8_
 arXiv:1910.07467, equation 4.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws, largest_of, torch_dtype
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import (
+    NAN_IN_MAXIMUM,
+    NORM_RANGE,
+    HardCase,
+    HardCases,
+    at_most,
+    enlarged,
+    no_tokens,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import Tensors
 
 
 def reference(
@@ -82,6 +95,10 @@ def work(*, token_count: int, hidden_size: int, **_: object) -> Work:
     )
 
 
+def _cancelling(tensors: "Tensors", _: Mapping[str, Any]) -> "Tensors":
+    return {"x": -tensors["residual"]}
+
+
 OPERATOR = Operator(
     name="fused_rmsnorm_quant",
     summary="Residual add, RMS norm times a weight, then each row to FP8 with a scale of its own.",
@@ -98,6 +115,25 @@ OPERATOR = Operator(
     outputs=("quantized", "scale", "residual"),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "rows of zeros", "zeros, and the scale 1", zeroed("x", "residual")),
+            HardCase("zeros", "rows that cancel the residual", "zeros, and the scale 1", _cancelling),
+            HardCase(
+                "large numbers",
+                "large numbers",
+                "what smaller ones would give, but for the residual: squares are summed in float32",
+                enlarged("x", "residual", room=4.0, most=NORM_RANGE),
+            ),
+            no_tokens(token_count=0),
+        ),
+        few=at_most(token_count=8),
+        left_out={
+            "tiny numbers": "production's kernels have a least scale, each another one",
+            "NaN": NAN_IN_MAXIMUM,
+            "infinity": NAN_IN_MAXIMUM,
+        },
+    ),
     settings=("eps", "fp8_dtype", "fp8_max"),
     # The maximum is a bf16 value: its neighbour is up to 2^-7 away, and with it the whole row, which flips so many FP8
     # values that right kernels reach 4.5e-2. Those that cut bits off come to 5.8e-2.

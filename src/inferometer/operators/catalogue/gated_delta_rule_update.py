@@ -7,6 +7,7 @@ arXiv:2412.06464, section 3.1.
 B sequences, T tokens of each, Hq query and key heads, Hv value heads, K key size, V value size, S states in the pool.
 """
 
+from math import nan
 from typing import TYPE_CHECKING
 
 from inferometer.operators import index_tensors
@@ -21,6 +22,18 @@ from inferometer.operators.catalogue.delta_rule import (
     tree_depth,
 )
 from inferometer.operators.catalogue.draws import Draws
+from inferometer.operators.hard_cases import (
+    UNSAID_INFINITY,
+    HardCase,
+    HardCases,
+    at_most,
+    both,
+    filled,
+    no_tokens,
+    scaled,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Product, Work
 
@@ -198,6 +211,40 @@ OPERATOR = Operator(
     outputs=("out", "final_state"),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "keys of zeros", "the decayed states: their length is eps at least", zeroed("k")),
+            HardCase("zeros", "queries of zeros", "zeros: their length is eps at least", zeroed("q")),
+            HardCase(
+                "large numbers",
+                "steps of 100",
+                "the softplus of 100 is 100: exp of it overflows",
+                both(filled(100.0, "a"), filled(-6.0, "A_log")),
+            ),
+            HardCase("large numbers", "gates wide open and shut", "betas of 1 and 0", scaled(64.0, "b")),
+            HardCase(
+                "large numbers",
+                "large values and states",
+                "as much larger outputs",
+                scaled(2.0**40, "v", "initial_state"),
+            ),
+            HardCase(
+                "tiny numbers",
+                "tiny values and states",
+                "as much smaller outputs",
+                scaled(2.0**-40, "v", "initial_state"),
+            ),
+            HardCase(
+                "NaN",
+                "NaN in a value",
+                "NaN in its column of its head, from its token on",
+                spoiled(nan, "v", (0, 0, 0, 0)),
+            ),
+            no_tokens(batch_size=0),
+        ),
+        few=at_most(batch_size=2, token_count=8),
+        left_out={"infinity": UNSAID_INFINITY},
+    ),
     settings=("softplus_beta", "softplus_threshold", "use_qk_l2norm"),
     updates={"initial_state": "final_state"},
     tolerance={"final_state": 1e-4},  # errors of a decay multiply over all tokens that a state remembers

@@ -6,12 +6,15 @@ Gated DeltaNet (arXiv:2412.06464), where a row is one head of one token.
 R rows (tokens times heads), H columns.
 """
 
+from math import nan
 from typing import TYPE_CHECKING
 
 from inferometer.errors import UnknownName
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
+from inferometer.operators.catalogue.hard_norms import norm_cases
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import HardCase, HardCases, at_most, filled, no_tokens, scaled, spoiled
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
@@ -102,6 +105,23 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            *norm_cases("x"),
+            HardCase("zeros", "gates of zero", "0 after SiLU, half of the norm after a sigmoid", filled(0.0, "z")),
+            HardCase(
+                "large numbers",
+                "gates wide open and shut",
+                "z or 0 after SiLU, 1 or 0 after a sigmoid: exp may overflow on the way",
+                scaled(64.0, "z"),
+            ),
+            HardCase(
+                "NaN", "NaN in one gate", "NaN there; in all of its row where the gate comes first", spoiled(nan, "z")
+            ),
+            no_tokens(rows=0),
+        ),
+        few=at_most(rows=8),
+    ),
     settings=("eps", "norm_before_gate", "activation"),
     tiny=(
         {"rows": 63, "hidden_size": 128, "eps": 1e-6, "norm_before_gate": True, "activation": "silu"},

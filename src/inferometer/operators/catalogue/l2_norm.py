@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
+from inferometer.operators.catalogue.hard_norms import norm_cases
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import HardCases, at_most, no_tokens
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
@@ -64,6 +66,10 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (*norm_cases("x"), no_tokens(num_tokens=0)),
+        few=at_most(num_tokens=8),
+    ),
     settings=("eps",),
     tiny=(
         {"num_tokens": 1, "hidden_size": 128},

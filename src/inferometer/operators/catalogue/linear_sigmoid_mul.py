@@ -4,11 +4,23 @@ T tokens, H hidden size, F output features. Qwen2-MoE gates its shared expert so
 the published shapes are a guess of their publisher.
 """
 
+from math import inf, nan
 from typing import TYPE_CHECKING
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import (
+    HardCase,
+    HardCases,
+    at_most,
+    both,
+    enlarged,
+    no_tokens,
+    shrunk,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Product, Work
 
@@ -81,6 +93,25 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "rows of zeros", "gates of the bias alone", zeroed("hidden_states")),
+            HardCase(
+                "large numbers",
+                "gates wide open and shut",
+                "the other matrix or 0: exp may overflow on the way",
+                both(enlarged("hidden_states", room=64.0, most=2.0**50), enlarged("post_mul_mat", room=2.0)),
+            ),
+            HardCase("tiny numbers", "tiny numbers", "gates of the bias alone", shrunk("hidden_states")),
+            HardCase(
+                "NaN", "NaN in one number", "NaN in all of its row and in no other", spoiled(nan, "hidden_states")
+            ),
+            HardCase("NaN", "NaN next to one gate", "NaN there alone", spoiled(nan, "post_mul_mat")),
+            HardCase("infinity", "infinity next to one gate", "infinity there alone", spoiled(inf, "post_mul_mat")),
+            no_tokens(token_count=0),
+        ),
+        few=at_most(token_count=8),
+    ),
     tiny=(
         {"token_count": 1, "hidden_size": 129, "out_features": 63},
         {"token_count": 63, "hidden_size": 72, "out_features": 1},

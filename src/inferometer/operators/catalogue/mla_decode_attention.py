@@ -8,18 +8,34 @@ absorption, 192^-0.5 for DeepSeek's: the queries make up for it.
 B sequences, n heads, R latent rank, p columns with positions, L keys of a sequence; kv_cache [sum of L, 1, R + p].
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from math import nan
+from typing import TYPE_CHECKING, Any
 
 from inferometer.operators import index_tensors
 from inferometer.operators.axes import Axes, repeated
 from inferometer.operators.catalogue.draws import Draws
+from inferometer.operators.catalogue.hard_attention import KEY, LEFT_OPEN, SCORE, nan_may_spread
 from inferometer.operators.catalogue.pieces import pieces
+from inferometer.operators.hard_cases import (
+    HardCase,
+    HardCases,
+    at_most,
+    both,
+    enlarged,
+    filled,
+    no_tokens,
+    shrunk,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Product, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import Change, Tensors
 
 
 def reference(q_BnD: "Tensor", kv_cache: "Tensor", seq_lens_B: "Tensor", *, kv_lora_rank: int) -> "Tensor":
@@ -123,6 +139,19 @@ def work(
     )
 
 
+def _equal_scores(sign: int) -> "Change":
+    """By the columns with positions alone: the others are values too."""
+
+    def change(tensors: "Tensors", args: Mapping[str, Any]) -> "Tensors":
+        q_BnD, rows_LD, rank = tensors["q"].clone(), tensors["kv_cache"].clone(), args["kv_lora_rank"]
+        width = q_BnD.shape[-1]
+        q_BnD[..., :rank], rows_LD[..., rank:] = 0.0, KEY
+        q_BnD[..., rank:] = sign * SCORE * width**0.5 / (KEY * (width - rank))
+        return {"q": q_BnD, "kv_cache": rows_LD}
+
+    return change
+
+
 OPERATOR = Operator(
     name="mla_decode_attention",
     summary="Latent attention of one new token a sequence: all heads share a row a key, values are part of it.",
@@ -160,6 +189,34 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "queries of zeros", "the mean of the values", zeroed("q")),
+            *(
+                HardCase(
+                    "offset",
+                    f"equal scores of {sign * SCORE:g}",
+                    "the mean of the values: scores are taken relative to their maximum",
+                    _equal_scores(sign),
+                )
+                for sign in (1, -1)
+            ),
+            HardCase(
+                "large numbers",
+                "large values",
+                "means of them: what is summed is float32",
+                both(filled(0.0, "q"), enlarged("kv_cache", most=2.0**100)),
+            ),
+            HardCase("tiny numbers", "tiny values", "means of them", shrunk("kv_cache")),
+            HardCase("NaN", "NaN in a query", "NaN in its own row of its own head alone", spoiled(nan, "q")),
+            HardCase(
+                "NaN", "NaN in a key", "NaN in all of its sequence", spoiled(nan, "kv_cache"), left_open=nan_may_spread
+            ),
+            no_tokens(batch_size=0, ctx_lens=None),
+        ),
+        few=at_most(batch_size=3, ctx_len=48, ctx_lens=48),
+        left_out={"infinity": LEFT_OPEN},
+    ),
     settings=("kv_lora_rank",),
     tiny=(
         {"batch_size": 1, "ctx_len": 1, "nhead": 3, "kv_lora_rank": 32, "qk_rope_head_dim": 8},

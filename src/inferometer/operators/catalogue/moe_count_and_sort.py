@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from inferometer.operators import index_tensors
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import SKEW, Draws
+from inferometer.operators.catalogue.hard_routing import same_experts
+from inferometer.operators.hard_cases import INTEGERS_ONLY, HardCase, HardCases, at_most, no_tokens
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
@@ -81,6 +83,28 @@ OPERATOR = Operator(
     outputs=("sorted_token_ids", "expert_token_counts", "cumsum"),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase(
+                "one expert",
+                "all tokens on the first experts",
+                "all slots there, none elsewhere",
+                same_experts(last=False),
+            ),
+            HardCase(
+                "one expert",
+                "all tokens on the last experts",
+                "all slots there, none elsewhere",
+                same_experts(last=True),
+            ),
+            no_tokens(token_count=0),
+        ),
+        few=at_most(token_count=64),
+        left_out={
+            **dict.fromkeys(("zeros", "large numbers", "tiny numbers", "NaN", "infinity"), INTEGERS_ONLY),
+            "ids of nobody": "engines mark slots without an expert each in their own way: -1, E, or a map of experts",
+        },
+    ),
     settings=("num_experts",),
     tiny=(
         {"token_count": 1, "num_experts": 128, "top_k": 8},

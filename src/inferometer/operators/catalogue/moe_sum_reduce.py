@@ -3,11 +3,13 @@
 T tokens, k experts per token, H hidden size.
 """
 
+from math import inf, nan
 from typing import TYPE_CHECKING
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import HardCase, HardCases, at_most, enlarged, no_tokens, shrunk, spoiled, zeroed
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
@@ -72,6 +74,19 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "tokens of zeros", "zeros", zeroed("expert_outputs")),
+            HardCase(
+                "large numbers", "large numbers", "their sum, which the type has", enlarged("expert_outputs", room=64.0)
+            ),
+            HardCase("tiny numbers", "tiny numbers", "their sum, which the type has", shrunk("expert_outputs")),
+            HardCase("NaN", "NaN of one expert", "NaN there alone", spoiled(nan, "expert_outputs")),
+            HardCase("infinity", "infinity of one expert", "infinity there alone", spoiled(inf, "expert_outputs")),
+            no_tokens(token_count=0),
+        ),
+        few=at_most(token_count=8),
+    ),
     settings=("routed_scaling_factor",),
     tiny=(
         {"token_count": 1, "top_k": 8, "hidden_size": 128, "routed_scaling_factor": 1.0},

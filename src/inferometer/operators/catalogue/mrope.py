@@ -9,11 +9,24 @@ T tokens, Hq query heads, Hk key-value heads, d head size, r rotary_dim, R = r /
 """
 
 from collections.abc import Sequence
+from math import nan
 from typing import TYPE_CHECKING
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import (
+    HardCase,
+    HardCases,
+    at_most,
+    both,
+    enlarged,
+    filled,
+    no_tokens,
+    shrunk,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
@@ -148,6 +161,24 @@ OPERATOR = Operator(
     outputs=("q", "k"),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "rows of zeros", "zeros", zeroed("q", "k")),
+            HardCase(
+                "zeros", "tokens at position 0", "heads that don't turn", both(filled(1.0, "cos"), filled(0.0, "sin"))
+            ),
+            HardCase("large numbers", "large numbers", "turned as others", enlarged("q", "k", room=4.0, most=2.0**100)),
+            HardCase("tiny numbers", "tiny numbers", "turned as others", shrunk("q", "k")),
+            HardCase(
+                "NaN", "NaN in one number", "NaN there and in what it turns with, alone", spoiled(nan, "q", (0, 0))
+            ),
+            no_tokens(token_count=0),
+        ),
+        few=at_most(token_count=8),
+        left_out={
+            "infinity": "sine and cosine of an infinite number's pair may be rounded to 0, which makes NaN of it"
+        },
+    ),
     settings=("head_size", "rotary_dim", "mrope_section", "mrope_interleaved", "is_neox_style"),
     updates={"q": "q", "k": "k"},
     tiny=(

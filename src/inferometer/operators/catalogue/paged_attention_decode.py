@@ -8,18 +8,22 @@ B sequences, Hq query heads, Hk key-value heads, d head size, L keys of a sequen
 tokens; k_cache [NB, Hk, d / x, bs, x], v_cache [NB, Hk, d, bs], block_tables [B, most blocks].
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inferometer.operators import index_tensors
 from inferometer.operators.axes import Axes, blocks, repeated, tiles
 from inferometer.operators.catalogue.draws import Draws
+from inferometer.operators.catalogue.hard_attention import BEYOND, LEFT_OPEN, attention_cases
+from inferometer.operators.hard_cases import HardCases, at_most, no_tokens
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Product, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import Tensors
 
 SPARE_BLOCKS = 16
 """Blocks of the pool that belong to no sequence; the published bytes count them."""
@@ -143,6 +147,16 @@ def work(
     )
 
 
+def _nan_value(tensors: "Tensors", _: Mapping[str, Any]) -> "Tensors":
+    """In the first key of the first sequence that has one."""
+    v_cache = tensors["v_cache"].clone()
+    sequence = next((at for at, keys in enumerate(tensors["seq_lens"].tolist()) if keys), None)
+    if sequence is not None:
+        block = int(tensors["block_tables"][sequence, 0])
+        v_cache[block, v_cache.shape[1] // 2, v_cache.shape[2] // 2, 0] = float("nan")
+    return {"v_cache": v_cache}
+
+
 OPERATOR = Operator(
     name="paged_attention_decode",
     summary="Attention of one new token a sequence over a paged cache, grouped query heads.",
@@ -192,6 +206,17 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            *attention_cases("query", "k_cache", "v_cache", _nan_value),
+            no_tokens(num_seqs=0, ctx_lens=None),
+        ),
+        few=at_most(num_seqs=3, ctx_len=48, ctx_lens=48),
+        left_out={
+            "infinity": LEFT_OPEN,
+            "NaN beyond the last key": BEYOND,
+        },
+    ),
     tiny=(
         {
             "num_seqs": 3,

@@ -5,16 +5,29 @@ largest value 448 on CUDA, and e4m3fnuz with 224 on ROCm, not the 240 that the t
 default, and `fp8_max` sets another largest value.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws, largest_of, torch_dtype
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import (
+    NAN_IN_MAXIMUM,
+    HardCase,
+    HardCases,
+    at_most,
+    enlarged,
+    filled,
+    no_tokens,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import Tensors
 
 LEAST_SCALE = 1e-10
 """The scale of a group of zeros."""
@@ -72,6 +85,16 @@ def work(*, token_count: int, hidden_size: int, group_size: int, **_: object) ->
     return Work(vector_flops=T * (2 * H + 3 * G), read_bytes=2 * T * H, written_bytes=T * H + 4 * T * G)
 
 
+def _any_scale_of_zeros(
+    found: "Tensors", wanted: "Tensors", tensors: "Tensors", args: Mapping[str, Any]
+) -> "dict[str, Tensor]":
+    """Where all are zeros, so is their product with any scale: kernels have a least scale, each another one."""
+    del tensors, args
+    scale = wanted["scales"]
+    zeros = wanted["quantized"].float().reshape(*scale.shape, -1).abs().amax(-1) == 0
+    return {**wanted, "scales": scale.where(~(zeros & found["scales"].isfinite()), found["scales"])}
+
+
 OPERATOR = Operator(
     name="per_token_group_quant_fp8",
     summary="Each group of columns of a row to FP8, with a scale from the group's largest magnitude.",
@@ -88,6 +111,34 @@ OPERATOR = Operator(
     outputs=("quantized", "scales"),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase(
+                "zeros",
+                "rows of zeros",
+                "zeros, with any finite scale",
+                zeroed("x"),
+                left_open=_any_scale_of_zeros,
+            ),
+            HardCase(
+                "zeros",
+                "nothing but zeros",
+                "zeros, with any finite scale",
+                filled(0.0, "x"),
+                left_open=_any_scale_of_zeros,
+            ),
+            HardCase(
+                "large numbers", "numbers near the type's largest", "a scale as large as that asks for", enlarged("x")
+            ),
+            no_tokens(token_count=0),
+        ),
+        few=at_most(token_count=8),
+        left_out={
+            "tiny numbers": "production's kernels have a least scale, each another one",
+            "NaN": NAN_IN_MAXIMUM,
+            "infinity": NAN_IN_MAXIMUM,
+        },
+    ),
     settings=("group_size", "fp8_dtype", "fp8_max"),
     quantised=frozenset({"quantized"}),
     tiny=(

@@ -7,12 +7,23 @@ T tokens, h key-value heads, d head size; the caches have NB blocks of bs tokens
 """
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, inf, nan
 from typing import TYPE_CHECKING
 
 from inferometer.operators import index_tensors
 from inferometer.operators.axes import Axes, Entry, tiles
 from inferometer.operators.catalogue.draws import Draws
+from inferometer.operators.hard_cases import (
+    HardCase,
+    HardCases,
+    enlarged,
+    few_rows,
+    filled,
+    no_tokens,
+    scaled,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
@@ -119,6 +130,20 @@ OPERATOR = Operator(
     outputs=("key_cache", "value_cache"),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("masked", "no token has a slot", "caches as they were", filled(-1, "slot_mapping")),
+            HardCase("zeros", "keys and values of zeros", "zeros in their slots", zeroed("key", "value")),
+            HardCase("large numbers", "numbers near the type's largest", "copied to the bit", enlarged("key", "value")),
+            HardCase(
+                "tiny numbers", "denormals", "copied to the bit: nothing is computed", scaled(2.0**-130, "key", "value")
+            ),
+            HardCase("NaN", "NaN in a key", "copied, and nowhere else", spoiled(nan, "key", (0, 0, 0))),
+            HardCase("infinity", "infinity in a value", "copied, and nowhere else", spoiled(inf, "value", (0, 0, 0))),
+            no_tokens("key", "value", "slot_mapping"),
+        ),
+        few=few_rows,
+    ),
     updates={"key_cache": "key_cache", "value_cache": "value_cache"},
     exact=frozenset({"key_cache", "value_cache"}),  # copies
     tiny=(

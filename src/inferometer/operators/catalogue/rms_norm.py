@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
+from inferometer.operators.catalogue.hard_norms import norm_cases
 from inferometer.operators.catalogue.pieces import by_rows, pieces
+from inferometer.operators.hard_cases import HardCases, at_most, no_tokens
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
@@ -67,6 +69,10 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (*norm_cases("x"), no_tokens(token_count=0)),
+        few=at_most(token_count=8),
+    ),
     settings=("eps",),
     tiny=(
         {"token_count": 1, "hidden_size": 128, "eps": 1e-6},

@@ -3,18 +3,31 @@
 T tokens, D columns of the result; a row of the input has 2 D, the gate before the up-projection.
 """
 
-from collections.abc import Sequence
-from math import prod
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from math import inf, nan, prod
+from typing import TYPE_CHECKING, Any
 
 from inferometer.operators.axes import Axes, Entry
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import (
+    HardCase,
+    HardCases,
+    enlarged,
+    few_rows,
+    no_tokens,
+    scaled,
+    shrunk,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import Change, Tensors
 
 
 def reference(x: "Tensor") -> "Tensor":
@@ -48,6 +61,19 @@ def work(*, shape: Sequence[int], **_: object) -> Work:
     return Work(vector_flops=4 * outputs, special_ops=outputs, read_bytes=4 * outputs, written_bytes=2 * outputs)
 
 
+def _of_half(change: "Change", half: int) -> "Change":
+    """Of the gates (0) or of what they multiply (1) alone."""
+
+    def changed(tensors: "Tensors", args: Mapping[str, Any]) -> "Tensors":
+        halves = list(tensors["x"].chunk(2, -1))
+        halves[half] = change({"x": halves[half]}, args)["x"]
+        return {"x": torch.cat(halves, -1)}
+
+    import torch
+
+    return changed
+
+
 OPERATOR = Operator(
     name="silu_and_mul",
     summary="SiLU of the first half of each row times its second half.",
@@ -64,6 +90,30 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "rows of zeros", "zeros", zeroed("x")),
+            HardCase(
+                "large numbers",
+                "gates wide open and shut",
+                "the product of gate and up, or 0: exp may overflow on the way",
+                _of_half(scaled(64.0, "x"), 0),
+            ),
+            HardCase(
+                "large numbers",
+                "large numbers next to the gates",
+                "their products, as long as the type has them",
+                _of_half(enlarged("x", room=16.0), 1),
+            ),
+            HardCase("tiny numbers", "tiny gates", "half of gate times up", _of_half(shrunk("x"), 0)),
+            HardCase("NaN", "NaN in one gate", "NaN there alone", _of_half(spoiled(nan, "x"), 0)),
+            HardCase("NaN", "NaN next to one gate", "NaN there alone", _of_half(spoiled(nan, "x"), 1)),
+            HardCase("infinity", "infinity in one gate", "infinity there alone", _of_half(spoiled(inf, "x"), 0)),
+            no_tokens("x"),
+        ),
+        few=few_rows,
+        left_out={"-infinity": "SiLU of it is 0 by its limit, and NaN by its formula"},
+    ),
     tiny=(
         {"shape": [1, 256]},
         {"shape": [63, 130]},

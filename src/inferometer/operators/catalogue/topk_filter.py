@@ -4,16 +4,31 @@ T rows, V vocabulary size; the published names of these are seq_len and hidden_s
 narrower than vocabularies are, and name no k: 50 is the default.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 from inferometer.operators.axes import Axes
 from inferometer.operators.catalogue.draws import Draws
 from inferometer.operators.catalogue.pieces import by_rows
+from inferometer.operators.hard_cases import (
+    HardCase,
+    HardCases,
+    at_most,
+    enlarged,
+    filled,
+    no_tokens,
+    shrunk,
+    spoiled,
+    zeroed,
+)
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import Tensors
 
 
 def reference(logits_TV: "Tensor", *, top_k: int = 50) -> "Tensor":
@@ -64,6 +79,12 @@ def work(*, seq_len: int, hidden_size: int, top_k: int = 50, **_: object) -> Wor
     )
 
 
+def _masked(tensors: "Tensors", _: Mapping[str, Any]) -> "Tensors":
+    logits = tensors["logits"].clone()
+    logits[::2] = float("-inf")
+    return {"logits": logits}
+
+
 OPERATOR = Operator(
     name="topk_filter",
     summary="Logits below the k-th largest of their row become -inf.",
@@ -80,6 +101,19 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            HardCase("zeros", "rows of zeros", "zeros: all equal the k-th", zeroed("logits")),
+            HardCase("ties", "equal logits", "all stay: they equal the k-th", filled(1.5, "logits")),
+            HardCase("masked", "rows of -infinity", "they stay as they are", _masked),
+            HardCase("large numbers", "numbers near the type's largest", "exact as ever", enlarged("logits")),
+            HardCase("tiny numbers", "tiny numbers", "exact as ever", shrunk("logits")),
+            HardCase("infinity", "infinity in one logit", "it stays, and is the largest", spoiled(inf, "logits")),
+            no_tokens(seq_len=0),
+        ),
+        few=at_most(seq_len=4),
+        left_out={"NaN": "whether what isn't below the k-th stays, or what is at least as large, decides about NaN"},
+    ),
     settings=("top_k",),
     exact=frozenset({"out"}),
     tiny=(

@@ -7,19 +7,23 @@ T tokens (queries of all sequences), Hq query heads, Hk key-value heads, d head 
 blocks of bs tokens; block_table [n, most blocks].
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from inferometer.operators import index_tensors
 from inferometer.operators.axes import Axes, blocks, tiles
 from inferometer.operators.catalogue.draws import Draws, offsets
+from inferometer.operators.catalogue.hard_attention import BEYOND, LEFT_OPEN, attention_cases
 from inferometer.operators.catalogue.pieces import pieces
+from inferometer.operators.hard_cases import HardCase, HardCases, at_most, no_tokens
 from inferometer.operators.operator import Operator
 from inferometer.operators.work import Cost, Product, Work
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from inferometer.operators.hard_cases import Tensors
 
 
 def reference(
@@ -140,6 +144,15 @@ def _summed_up_to(last: int, most: int) -> int:
     return low * (low + 1) // 2 + (last - low) * most
 
 
+def _nan_value(tensors: "Tensors", _: Mapping[str, Any]) -> "Tensors":
+    """In the first key of the first sequence, which all of its queries see."""
+    v_cache = tensors["v_cache"].clone()
+    if len(tensors["seqused_k"]):
+        block = int(tensors["block_table"][0, 0])
+        v_cache[block, 0, v_cache.shape[2] // 2, v_cache.shape[3] // 2] = float("nan")
+    return {"v_cache": v_cache}
+
+
 OPERATOR = Operator(
     name="unified_attention",
     summary="Causal attention over a paged cache, grouped query heads, sequences of any length.",
@@ -191,6 +204,24 @@ OPERATOR = Operator(
     outputs=("out",),
     cost=cost,
     work=work,
+    hard=HardCases(
+        (
+            *attention_cases("q", "k_cache", "v_cache", _nan_value),
+            HardCase(
+                "masked",
+                "a sequence without queries",
+                "the others as ever",
+                args={"seq_lens": [5, 3, 7], "query_lens": [5, 0, 2]},
+            ),
+            no_tokens(seq_lens=[], query_lens=None),
+        ),
+        few=at_most(seq_lens=48, query_lens=48),
+        left_out={
+            "infinity": LEFT_OPEN,
+            "NaN beyond the last key": BEYOND,
+            "NaN in a later value": "the same: a tile's masked keys have weights of 0",
+        },
+    ),
     tiny=(
         {"num_query_heads": 4, "num_kv_heads": 2, "head_size": 16, "block_size": 16, "seq_lens": [1, 63, 33]},
         {"num_query_heads": 3, "num_kv_heads": 1, "head_size": 72, "block_size": 4, "seq_lens": [5]},

@@ -1,12 +1,12 @@
 """What the evaluator found: one row per kernel and shape, and what makes it doubtful."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from inferometer.bench.comparison import ROW
 from inferometer.bench.evaluation import Evaluation
-from inferometer.bench.results import ShapeResult
+from inferometer.bench.results import REFUSED, ShapeResult
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
@@ -18,7 +18,8 @@ _CORRECT = (
     Field("cases", "Cases", "count", spare=3),
     Field("error", "Error", "share", spare=1),
     Field("row_error", "Worst row", "share", spare=1),
-    Field("strided", "Rows apart", "text", spare=2),
+    Field("hard", "Hard inputs", "text", spare=2),
+    Field("strided", "Rows apart", "text", spare=3),
     Field("failure", "Wrong", "text", spare=1),
     Field("shape", "Shape", "name"),
 )
@@ -71,7 +72,33 @@ def _remarks(found: Evaluation) -> Sequence[str]:
     if apart:
         words = f"{apart[0].contender} is wrong where rows lie apart, and doesn't refuse them"
         lines.append(f"{words} ({len(apart)} shapes): engines pass slices. --strided makes that a fault.")
+    lines += _hard(found.run.results)
     return (*lines, *_grouped(found.run.results), *found.run.conditions.remarks)
+
+
+def _hard(results: Sequence[ShapeResult]) -> Iterator[str]:
+    """What else than the first was wrong, and what was refused: by kernel, operator and cases."""
+    wrong: dict[tuple[str, str, str], int] = {}
+    refused: dict[tuple[str, str, str], int] = {}
+    for each in results:
+        if len(each.wrong_hard) > 1:
+            _count(wrong, each, ", ".join(each.wrong_hard))
+        for name, words in each.hard.items():
+            if words.startswith(REFUSED):
+                _count(refused, each, name)
+    for (who, operator, cases), shapes in wrong.items():
+        yield f"{who} is wrong on these hard inputs of {operator} ({_shapes(shapes)}): {cases}."
+    for (who, operator, case), shapes in refused.items():
+        yield f"{who} refuses a hard case of {operator} with an exception, and may ({_shapes(shapes)}): {case}."
+
+
+def _count(counts: dict[tuple[str, str, str], int], result: ShapeResult, cases: str) -> None:
+    key = (result.contender, result.operator, cases)
+    counts[key] = counts.get(key, 0) + 1
+
+
+def _shapes(count: int) -> str:
+    return "1 shape" if count == 1 else f"{count} shapes"
 
 
 def _interval(frame: pl.DataFrame) -> pl.Series:
