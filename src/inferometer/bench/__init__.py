@@ -11,10 +11,10 @@ tolerances are calibrated by (`bench/calibration.json`).
 which only this side computes. `fast.py` times what is right, with the base, in turns: `race.py` asks for rounds of
 calls, stops when medians stand still, and picks answers to compare; `lineup.py` makes rounds of the calls of all
 processes, times them on a CPU, and watches each process from outside (`outside.py`); `process/course.py` calls, on
-a GPU with one of `process/timers.py`. With CUPTI a round is a profile that the Kineto reader reads (`bench/profiles`),
-which also tells whose kernels ran. `conditions.py` watches the machine meanwhile, `samples.py` makes medians, intervals and
-verdicts. All of it is a `Run` (`results.py`); `bench/ranking` scores and ranks runs, `bench/exchange` speaks
-flashinfer-bench's form.
+a GPU with one of `process/timers.py`. With CUPTI a round is a profile that the Kineto reader reads
+(`bench/profiles`), which also tells whose kernels ran. `conditions.py` watches the machine meanwhile, `samples.py`
+makes medians, intervals and verdicts. All of it is a `Run` (`results.py`); `bench/ranking` scores and ranks runs,
+`bench/exchange` speaks flashinfer-bench's form.
 
 `bench/builds` calls a candidate under a pretended driver (`stub_driver.py`), compiles what it launches in a process
 for each architecture, and reads registers and instructions from what the compilers say (`machine_code.py`); `gate.py`

@@ -164,7 +164,7 @@ class CandidateProcess:
             *["-1"] * (4 - len(passed)),
         ]
         self._process = Supervised(
-            sandboxed(command, self.files, session.entrant.file, device=session.device) if session.sandbox else command,
+            sandboxed(command, self.files, device=session.device) if session.sandbox else command,
             cwd=work, env=_environment(interpret=session.interprets), log=self._log, stdin=subprocess.PIPE,
             pass_fds=passed,
         )  # fmt: skip

@@ -35,12 +35,11 @@ def require_sandbox() -> str:
     return found
 
 
-def sandboxed(command: Sequence[str], folder: Path, file: Path | None, *, device: str) -> list[str]:
-    """The command in bubblewrap, with `folder` as the only place that it can write to; `file`: the candidate's."""
+def sandboxed(command: Sequence[str], folder: Path, *, device: str) -> list[str]:
+    """The command in bubblewrap, with `folder` as the only place that it can write to."""
     devices = ["--dev", "/dev"] if device == "cpu" else ["--dev-bind", "/dev", "/dev"]
-    own = [] if file is None else ["--ro-bind", str(file.resolve()), str(file.resolve())]
     return [
-        require_sandbox(), "--ro-bind", "/", "/", *devices, "--proc", "/proc", "--tmpfs", "/tmp", *own,
+        require_sandbox(), "--ro-bind", "/", "/", *devices, "--proc", "/proc",
         "--bind", str(folder), str(folder), "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
         "--die-with-parent", "--setenv", "TMPDIR", str(folder / "work"), "--setenv", "HOME", str(folder / "work"),
         "--unsetenv", "TRITON_CACHE_DIR", "--unsetenv", "TORCHINDUCTOR_CACHE_DIR", "--unsetenv", "TORCH_EXTENSIONS_DIR",

@@ -84,7 +84,6 @@ def _answer(lane: ReadyCandidate, request: dict[str, Any], state: State) -> dict
     tensors = torch.load(request["inputs"], weights_only=True)
     with torch.no_grad():
         found = lane.call(tensors, request["args"])
-    state.refuse()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     outputs = lane.accept(found, tensors)
