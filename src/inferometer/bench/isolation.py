@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from inferometer.bench.answers import UnreadableAnswer, read_answer
+from inferometer.bench.answers import Answer, UnreadableAnswer, read_answer
 from inferometer.bench.candidates import Candidate
 from inferometer.bench.supervised import Supervised, last_lines
 from inferometer.errors import clean
@@ -58,14 +58,6 @@ class ProcessLimits:
         if self.memory_bytes is not None or device != "cpu":
             return self.memory_bytes
         return int(_FREE_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a call gave: outputs in their order, and the inputs after it."""
-
-    outputs: "tuple[Tensor, ...]"
-    inputs: "dict[str, Tensor]"
 
 
 @dataclass(frozen=True)
@@ -208,11 +200,7 @@ class CandidateProcess:
         inputs, outputs = self._fresh("inputs"), self._fresh("outputs")
         torch.save(dict(tensors), inputs)
         self._ask({"inputs": str(inputs), "outputs": str(outputs), "args": dict(args)}, self._limits.seconds)
-        found = self._read(outputs)
-        try:
-            return Answer(tuple(found["outputs"]), dict(found["inputs"]))
-        except (KeyError, TypeError, ValueError) as error:  # what it wrote may be anything
-            raise CandidateFailed(f"its outputs can't be read back: {clean(str(error))[:200]}") from error
+        return self._read(outputs)
 
     def time(self, request: Mapping[str, Any], *, expected_s: float, profile: bool = False) -> Round:
         """Calls of all candidates in turns, as `request` orders them.
@@ -235,7 +223,7 @@ class CandidateProcess:
         """The outputs of a call of the last round."""
         outputs = self._fresh("outputs")
         self._ask({"show": call, "outputs": str(outputs)}, self._limits.seconds)
-        return tuple(self._read(outputs))
+        return self._read(outputs).outputs
 
     def close(self) -> None:
         """End the process and all that it started; once is enough."""
@@ -264,7 +252,7 @@ class CandidateProcess:
             raise CandidateFailed("it removed or blocked the folder of its inputs and outputs") from error
         return path
 
-    def _read(self, outputs: Path) -> Any:
+    def _read(self, outputs: Path) -> Answer:
         try:
             return read_answer(outputs, self._limits.memory_on("cpu"))
         except UnreadableAnswer as problem:

@@ -67,7 +67,7 @@ class Course:
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Time a round of calls, or hand out the outputs of one of them."""
         if "show" in request:
-            self.torch.save(self._outputs[request["show"]], request["outputs"])
+            self.torch.save({"outputs": self._outputs[request["show"]], "inputs": {}}, request["outputs"])
             return {}
         try:
             return self._time(request)
