@@ -30,8 +30,8 @@ from inferometer.errors import InputError
 from inferometer.new_files import FileKind, NewFile
 from inferometer.operators import require_operator
 
-_KIND = FileKind("file of flashinfer-bench", lambda head: _JSON.match(head) is not None or head[8:].startswith(b'{"'))
 _JSON = re.compile(rb'\s*\{\s*"(name|definition)"')  # of safetensors, a length stands before it
+_KIND = FileKind("file of flashinfer-bench", lambda head: _JSON.match(head) is not None or head[8:].startswith(b'{"'))
 _NAMESPACE = uuid.UUID("0c9f3d5e-2f43-5c0e-9e35-6b1c7f3e8a52")
 
 
