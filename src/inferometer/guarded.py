@@ -27,7 +27,7 @@ from inferometer.errors import FormatError, InputError, Unavailable, clean
 
 MEMORY_BYTES = 2 << 30
 """Of address space. A tokenizer of 262,144 tokens and as many merges takes 0.3 GB of it while it is loaded."""
-SECONDS = 20.0
+SECONDS = 10.0
 """Of the processor, for a call. That tokenizer loads in 0.8 s; a template takes milliseconds."""
 
 _PATIENCE = 10  # times as long by the clock: on a machine that does other work

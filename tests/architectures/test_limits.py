@@ -33,8 +33,9 @@ def test_a_field_above_its_limit_is_named_wherever_it_stands(field: str, part: s
 
 
 def test_what_no_machine_prints_is_still_one_line() -> None:
-    with pytest.raises(FormatError, match=r"a: expected at most 4,294,967,296, found about 1e\+30"):
-        require_sizes({"a": 10**30}, "x")
+    for digits in (31, 401, 4_300):  # as many as msgspec and Python read
+        with pytest.raises(FormatError, match=f"a: expected at most 4,294,967,296, found a number of {digits} digits"):
+            require_sizes({"a": 10 ** (digits - 1)}, "x")
     assert most_of("a") == INTEGER
     deep: dict[str, object] = {"vocab_size": 10**9}
     for _ in range(100_000):

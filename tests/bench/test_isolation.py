@@ -6,6 +6,7 @@ import sys
 import uuid
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -149,10 +150,23 @@ def test_only_the_end_of_a_log_is_read(text: str, count: int, lines: str, tmp_pa
 
 def test_an_answer_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "outputs"
-    torch.save([torch.arange(3)], path)
-    assert [each.tolist() for each in read_answer(path, 1 << 20)] == [[0, 1, 2]]
+    torch.save({"outputs": [torch.arange(3)], "inputs": {"x": torch.ones(1)}}, path)
+    answer = read_answer(path, 1 << 20)
+    assert [each.tolist() for each in answer.outputs] == [[0, 1, 2]]
+    assert {name: each.tolist() for name, each in answer.inputs.items()} == {"x": [1.0]}
 
 
+def save_odd(kind: str, path: Path) -> None:
+    """A tensor that is no plain one: each takes little memory, and claims to have many numbers or no shape."""
+    made = {
+        "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+        "sparse": lambda: torch.sparse_coo_tensor(torch.tensor([[0]]), torch.ones(1), (2**40,)),
+        "meta": lambda: torch.empty(2**40, device="meta"),
+    }
+    torch.save({"outputs": [made[kind]()], "inputs": {}}, path)
+
+
+@pytest.mark.filterwarnings("ignore:.*(nested|[Ss]parse):UserWarning")
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -165,8 +179,30 @@ def test_an_answer_is_read_as_it_was_written(tmp_path: Path) -> None:
         (lambda path: path.write_bytes(b"nothing"), "File is not a zip file"),
         (lambda path: zipped(path, "data/0", zipfile.ZIP_DEFLATED), "the file claims to hold more than it does"),
         (lambda path: zipped(path, "data.pkl", zipfile.ZIP_STORED), "the list of them is too long"),
+        (lambda path: torch.save([torch.ones(1)], path), "its outputs can't be read back"),
+        (lambda path: torch.save({"outputs": [], "inputs": 3}, path), "its outputs can't be read back"),
+        (lambda path: torch.save({"outputs": "ab", "inputs": {}}, path), "expected tensors in its outputs, found str"),
+        (
+            lambda path: torch.save({"outputs": [], "inputs": {"x": 3}}, path),
+            "expected tensors in its outputs, found int",
+        ),
+        *((partial(save_odd, kind), "expected plain tensors") for kind in ("nested", "sparse", "meta")),
     ],
-    ids=["none", "folder", "large", "other", "packed", "pickle"],
+    ids=[
+        "none",
+        "folder",
+        "large",
+        "other",
+        "packed",
+        "pickle",
+        "list",
+        "no inputs",
+        "text",
+        "number",
+        "nested",
+        "sparse",
+        "meta",
+    ],
 )
 def test_what_is_no_answer_says_why(make: Callable[[Path], Any], words: str, tmp_path: Path) -> None:
     path = tmp_path / "outputs"

@@ -240,6 +240,24 @@ def test_a_bug_of_ours_is_told_without_a_traceback(
         main(["kernels", str(trace_file), "--debug"])
 
 
+@pytest.mark.parametrize("words", [("leaderboard", "x" * 300), ("leaderboard", "a/" * 3_000)], ids=["name", "path"])
+def test_a_path_that_the_system_refuses_is_bad_input(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(*words, capsys=capsys)
+    assert (code, out) == (3, "")
+    assert "File name too long\n  Check the path and its permissions." in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+@pytest.mark.parametrize("words", [["summary"], ["kernels", "--json"], ["export", "--to", "chrome", "-o", "-"]])
+def test_a_full_disk_behind_standard_output_is_one_line(trace_file: Path, words: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "inferometer", words[0], str(trace_file), *words[1:]]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (3, "error: standard output: No space left on device\n")
+
+
 def test_losses_of_a_cut_file_are_shown_beside_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "cut.json"
     path.write_bytes(write_file(EVENTS)[:-60])

@@ -151,8 +151,11 @@ def _work(pipe: Connection, seed: int, numbers: Sequence[int], log: Path, limits
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_BYTES, _ADDRESS_BYTES))
-    warnings.simplefilter("error")
     import scipy.stats  # noqa: F401  # what some questions load when they are first asked
+    from tests.fuzz.beside.models import load_engine
+
+    load_engine()
+    warnings.simplefilter("error")
     from tests.fuzz.case import make_case, run_case
 
     printed = log.stat().st_size

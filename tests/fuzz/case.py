@@ -108,7 +108,9 @@ def run_case(case: Case, rng: Random) -> Outcome:
     with TemporaryDirectory(prefix="fuzz-") as folder:
         path = write(case.files, Path(folder))
         for name, target in case.links.items():
-            (Path(folder) / name).symlink_to(target.decode())
+            link = Path(folder) / name
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(target.decode())
         kind: Kind = "answer"
         where = text = ""
         try:

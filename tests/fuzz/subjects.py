@@ -17,13 +17,15 @@ import msgspec
 import polars as pl
 from tests.conformance.samples import BESIDE, NAMES, SAMPLES
 from tests.formats.kernel_table.test_tables import LAYOUTS as TABLE_LAYOUTS
-from tests.fuzz import beside
+from tests.fuzz.beside import candidates, models, outputs, servers
 from tests.kineto_files import LAYOUTS, kernel, write_file
 from tools.make_serving import Options, make_result
 
 import inferometer
 from inferometer import Trace
+from inferometer.architectures.config import open_config
 from inferometer.architectures.known import bundled_models, read_model
+from inferometer.architectures.limits import require_sizes
 from inferometer.architectures.steps import count_parameters, step_calls
 from inferometer.formats.base import known_formats
 from inferometer.formats.serving_results import read_serving, read_serving_runs
@@ -53,6 +55,7 @@ _WEIGHTS = {
     "chat-template": 2,
     "tokenizer": 2,
     "output": 4,
+    "dataset": 1,
     "server": 2,
     "candidate": 1,
 }
@@ -97,12 +100,13 @@ def subjects() -> tuple[Subject, ...]:
         Subject("device-file", _devices, _open_device, is_packable=False),
         Subject("serving-result", _servings, _open_serving),
         Subject("kernel-names", _names, _open_names, never_refuses=True, is_packable=False),
-        Subject("model-folder", beside.model_folders, beside.open_model_folder, is_packable=False),
-        Subject("chat-template", beside.chat_templates, beside.open_tokenizer, is_packable=False),
-        Subject("tokenizer", beside.tokenizers, beside.open_tokenizer, is_packable=False),
-        Subject("output", beside.outputs, beside.open_output, is_packable=False),
-        Subject("server", beside.servers, beside.open_server, is_packable=False),
-        Subject("candidate", beside.candidates, beside.open_candidate, is_packable=False),
+        Subject("model-folder", models.model_folders, models.open_model_folder, is_packable=False),
+        Subject("chat-template", models.chat_templates, models.open_tokenizer, is_packable=False),
+        Subject("tokenizer", models.tokenizers, models.open_tokenizer, is_packable=False),
+        Subject("output", outputs.outputs, outputs.open_output, is_packable=False),
+        Subject("dataset", outputs.datasets, outputs.open_dataset, is_packable=False),
+        Subject("server", servers.servers, servers.open_server, is_packable=False),
+        Subject("candidate", candidates.candidates, candidates.open_candidate, is_packable=False),
     )
 
 
@@ -128,6 +132,7 @@ def _open_as(name: str | None) -> Callable[[Path, Random], Trace]:
 
 
 def _open_config(path: Path, rng: Random) -> None:
+    require_sizes(open_config(path).whole, "config.json")
     model = read_model(path)
     calls = step_calls(model, tokens=rng.choice((1, 7)), context=rng.choice((0, 4096)), batch=rng.choice((1, 64)))
     assert all(call.flops >= 0 and call.read_bytes >= 0 for call in calls)
@@ -286,4 +291,6 @@ _KERNELS = (
     "matmul:q_proj:L12",
     "_fused_moe_kernel_gptq_awq.kd [clone .kd]",
     "mul_mat_vec_q<(ggml_type)12, 4, false>(void const*, float*, int)",
+    "_Z1f1xMS_S_MS0_S0_MS1_S1_MS2_S2_MS3_S3_MS4_S4_MS5_S5_MS6_S6_MS7_S7_MS8_S8_MS9_S9_MSA_SA_MSB_SB_MSC_SC_MSD_SD_",
+    f"_Z1fN{('1000' + 'a' * 1_000) * 3}E1BIS1_S1_S1_ES3_IS4_S4_S4_ES3_IS5_S5_S5_ES3_IS6_S6_S6_ES3_IS7_S7_S7_E",
 )

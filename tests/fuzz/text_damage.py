@@ -75,10 +75,14 @@ def change_columns(rng: Random, data: bytes, _: bytes) -> bytes:
     width = max(line.count(delimiter) + 1 for line in lines)
     order = rng.sample(range(width), width) if rng.random() < 0.5 else [rng.randrange(width) for _each in range(width)]
     changed = 1 if rng.random() < 0.3 else len(lines)
-    return b"\n".join(
-        delimiter.join(cells[i] for i in order if i < len(cells))
-        for cells in (line.split(delimiter) for line in lines[:changed])
-    ) + b"\n".join([b"", *lines[changed:]])
+    places: dict[int, list[int]] = {}
+    for place, i in enumerate(order):
+        places.setdefault(i, []).append(place)
+    others = []
+    for line in lines[:changed]:  # by its cells: a row of many columns may stand among thousands of others
+        kept = sorted((place, cell) for i, cell in enumerate(line.split(delimiter)) for place in places.get(i, ()))
+        others.append(delimiter.join(cell for _place, cell in kept))
+    return b"\n".join(others) + b"\n".join([b"", *lines[changed:]])
 
 
 def change_delimiter(rng: Random, data: bytes, _: bytes) -> bytes:

@@ -5,6 +5,7 @@ A part of a name of each family is repeated. Processor time counts, so that a bu
 
 import random
 import re
+import resource
 import time
 
 import pytest
@@ -97,15 +98,29 @@ def test_a_name_of_any_length_is_known_by_its_beginning_or_not_at_all() -> None:
     assert decode("void k<" + "int, " * 9_000 + "int>(int)").family == "other"
 
 
-@pytest.mark.parametrize("doublings", [12, 16, 17, 24, 60])
+def _place(number: int) -> str:
+    """Of a reference to the text of this number."""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    return ["", *digits, *(f"{first}{last}" for first in digits[1:] for last in digits)][number]
+
+
+@pytest.mark.parametrize("doublings", [4, 8, 12, 16, 17, 24, 60])
 def test_references_that_double_a_mangled_name_take_no_more_than_a_limit(doublings: int) -> None:
     """Pointers to members: each is of all before it, twice."""
-    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    places = ["", *digits, *(f"{first}{last}" for first in digits[1:] for last in digits)]
-    mangled = "_Z1f1x" + "".join(f"MS{place}_S{place}_" for place in places[:doublings])
+    mangled = "_Z1f1x" + "".join(f"MS{_place(i)}_S{_place(i)}_" for i in range(doublings))
     readable = demangle(mangled)
-    assert readable == mangled or len(readable) <= 1 << 20
-    assert (readable == mangled) == (doublings > 16)
+    assert readable == mangled or len(readable) < 64 * len(mangled)
+    assert (readable == mangled) == (doublings > 8)
+
+
+@pytest.mark.parametrize("times", [5, 7, 10])
+def test_few_references_to_a_long_beginning_take_no_more_memory_either(times: int) -> None:
+    """Templates of three arguments that are all that stands before, and 30,000 characters to begin with."""
+    mangled = "_Z1fN" + f"1900{'a' * 1900}" * 16 + "E1BI" + "SE_" * 3 + "E"
+    mangled += "".join(f"SF_I{f'S{_place(17 + i)}_' * 3}E" for i in range(times - 1))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert demangle(mangled) == mangled
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 << 10
 
 
 def test_a_name_of_many_references_is_read_in_a_process_of_its_own() -> None:

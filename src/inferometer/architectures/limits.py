@@ -1,4 +1,4 @@
-"""How large a model's configuration may say that it is; no size of a file is counted to or made room for before that.
+"""How large a model's folder may say that it is; no size of a file is counted to or made room for before that.
 
 Each figure is far above every published model, so that what is refused is a mistake or malice. Below them a size may
 still be too much for a machine: weights are held against memory, and `config.json` against the tensors of its folder.
@@ -21,6 +21,8 @@ WIDTH = 1 << 22
 """Of hidden and feed-forward layers. Llama 3.1 405B has 53,248."""
 VOCABULARY = 1 << 24
 """Gemma 3 has 262,208."""
+TENSORS = 1 << 18
+"""Of a file of weights. DeepSeek V3 has some 91,000 in all: 59 layers of 256 experts, each three weights and scales."""
 INTEGER = 1 << 32
 """Of anything else, positions too: Llama 4 has 10 million."""
 
@@ -54,7 +56,7 @@ def require_sizes(config: Mapping[str, Any], where: str) -> None:
     for prefix, fields in _objects(config):
         for field, value in fields.items():
             if type(value) is int and value > most_of(field):
-                found = f"{value:,}" if value < 10**24 else f"about {float(value):.0e}"
+                found = f"{value:,}" if value < 10**24 else f"a number of {len(str(value))} digits"
                 raise FormatError(f"{where}: {prefix}{field}: expected at most {most_of(field):,}, found {found}")
         padding, vocabulary = fields.get("pad_token_id"), fields.get("vocab_size")
         if type(padding) is int and type(vocabulary) is int and padding >= vocabulary:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from inferometer.bench.answers import UnreadableAnswer, read_answer
+from inferometer.bench.answers import Answer, UnreadableAnswer, read_answer
 from inferometer.bench.arena import Arena
 from inferometer.bench.candidates import Candidate
 from inferometer.bench.failures import CandidateFailed
@@ -62,14 +62,6 @@ class ProcessLimits:
         if self.memory_bytes is not None or device != "cpu":
             return self.memory_bytes
         return int(_FREE_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a call gave: outputs in their order, and the inputs after it."""
-
-    outputs: "tuple[Tensor, ...]"
-    inputs: "dict[str, Tensor]"
 
 
 @dataclass(frozen=True)
@@ -221,17 +213,13 @@ class CandidateProcess:
         inputs, outputs = self._fresh("inputs"), self._fresh("outputs")
         torch.save(dict(tensors), inputs)
         self.ask({"inputs": str(inputs), "outputs": str(outputs), "args": dict(args)}, self._limits.seconds)
-        found = self._read(outputs)
-        try:
-            return Answer(tuple(found["outputs"]), dict(found["inputs"]))
-        except (KeyError, TypeError, ValueError) as error:  # what it wrote may be anything
-            raise CandidateFailed(f"its outputs can't be read back: {clean(str(error))[:200]}") from error
+        return self._read(outputs)
 
     def show(self, call: int) -> "tuple[Tensor, ...]":
         """The outputs of a call of the last round, on a GPU."""
         outputs = self._fresh("outputs")
         self.ask({"show": call, "outputs": str(outputs)}, self._limits.seconds)
-        return tuple(self._read(outputs))
+        return self._read(outputs).outputs
 
     def ask(self, request: Mapping[str, Any], limits_s: float) -> Reply:
         """What it replies.
@@ -284,7 +272,7 @@ class CandidateProcess:
             raise CandidateFailed("it removed or blocked the folder of its inputs and outputs") from error
         return path
 
-    def _read(self, outputs: Path) -> Any:
+    def _read(self, outputs: Path) -> Answer:
         try:
             return read_answer(outputs, self._limits.memory_on("cpu"))
         except UnreadableAnswer as problem:

@@ -7,19 +7,22 @@ import gc
 import io
 import os
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from inferometer import __version__
 from inferometer.commands.base import ReaderLeft
-from inferometer.errors import InferometerError, clean
+from inferometer.errors import InferometerError, InputError, clean, printable
+from inferometer.new_files import NO_ROOM
 from inferometer.registry import collect
 
 _USAGE = 2
 _BAD_INPUT = 3
 _BUG = 70
 _INTERRUPTED = 130
+_PACKAGE = Path(__file__).parents[1]
 _HELP = """Measure LLM inference, down to the single kernel.
 
 \b
@@ -76,7 +79,7 @@ def main(args: list[str] | None = None) -> NoReturn:
         result = cli.main(args=words, prog_name="inferometer", standalone_mode=False)
         sys.stdout.flush()
     except (BrokenPipeError, ReaderLeft):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing to say, nobody to hear
+        _leave_stdout()  # nothing to say, nobody to hear
         sys.exit(0)
     except click.ClickException as error:
         error.show()
@@ -94,9 +97,29 @@ def main(args: list[str] | None = None) -> NoReturn:
     except BaseException as error:  # a panic of Polars is no Exception
         if debug:
             raise
-        click.echo(_words_for(error), err=True)
-        sys.exit(_BAD_INPUT if _is_damaged_parquet(error) else _BUG)
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            _leave_stdout()
+        refused = _refusal_of_system(error)
+        click.echo(f"error: {refused}" if refused else _words_for(error), err=True)
+        sys.exit(_BAD_INPUT if refused or _is_damaged_parquet(error) else _BUG)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _leave_stdout() -> None:
+    """What is still to be written there would fail once more when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _refusal_of_system(error: BaseException) -> InputError | None:
+    """Of a path that isn't ours (a name that is too long, no permission), or of room to write; None of all else."""
+    if not isinstance(error, OSError) or error.errno is None:
+        return None
+    if error.filename is None:
+        return InputError(f"standard output: {error.strerror}") if error.errno in NO_ROOM else None
+    name = printable(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else ""
+    if not name or Path(name).is_relative_to(_PACKAGE):
+        return None
+    return InputError(f"{name}: {error.strerror}", hint="Check the path and its permissions.")
 
 
 def _words_for(error: BaseException) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from inferometer.architectures.limits import TENSORS
 from inferometer.errors import FormatError
 from inferometer.side_files import open_plain
 
@@ -57,13 +58,15 @@ def read_header(path: Path) -> dict[str, StoredTensor]:
     try:
         with open_plain(path) as file:
             size = os.fstat(file.fileno()).st_size
-            length = int.from_bytes(file.read(_LENGTH), "little")
+            length = int.from_bytes(file.read(_LENGTH) or b"", "little")  # a file of /proc may have nothing to give
             if not 0 < length <= min(_LARGEST_HEADER, size - _LENGTH):
                 raise FormatError(
                     f"{path}: expected a header of safetensors, found a length of {length} bytes in {size}"
                 )
             header = msgspec.json.decode(file.read(length), type=dict[str, msgspec.Raw])
         header.pop("__metadata__", None)
+        if len(header) > TENSORS:
+            raise FormatError(f"{path}: expected at most {TENSORS:,} tensors in a file, found {len(header):,}")
         entries = {name: msgspec.json.decode(raw, type=_Entry) for name, raw in header.items()}
     except (OSError, ValueError, RecursionError) as error:  # msgspec's and Unicode's are ValueErrors
         raise FormatError(f"{path}: expected a header of safetensors: {error!r}") from error

@@ -4,12 +4,4 @@ from collections.abc import Callable, Mapping
 
 from inferometer.names.demangle import decode_mangled
 
-_LONGEST = 1 << 20  # characters of a readable name
-
-
-def _demangle(name: str) -> str:
-    readable = decode_mangled(name)
-    return readable if len(readable) <= _LONGEST else name
-
-
-SERVED: Mapping[str, Callable[..., str]] = {"demangle": _demangle}
+SERVED: Mapping[str, Callable[..., str]] = {"demangle": decode_mangled}

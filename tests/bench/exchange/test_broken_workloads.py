@@ -8,6 +8,7 @@ import pytest
 from tests.bench.exchange.samples import NORM, read_lines, result, run_of
 
 from inferometer.bench.exchange import read_workloads, workloads, write_exchange
+from inferometer.bench.exchange.blobs import read_integers
 from inferometer.errors import FormatError, InputError
 
 
@@ -64,6 +65,15 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "definition.json").write_bytes(b'{"name": "x", "axes": {"T": {"type": "var"}}, "reference": "x"}')
     with pytest.raises(FormatError, match=r"definition\.json: axes"):
         read_workloads(tmp_path / "definition.json")
+
+
+def test_links_that_go_round_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "w.jsonl"
+    path.symlink_to("w.jsonl")
+    with pytest.raises(InputError, match="Too many levels of symbolic links"):
+        read_workloads(path)
+    with pytest.raises(InputError, match="Too many levels of symbolic links"):
+        read_integers(tmp_path, "w.jsonl", "x", where="w")
 
 
 def test_a_huge_file_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """What is written comes back as it was: all 30 operators, all their shapes."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,38 @@ def test_a_file_that_says_something_else_is_replaced_by_force_only(tmp_path: Pat
     write_exchange(other, tmp_path, force=True)
     (line,) = read_lines(tmp_path / "traces/torch/rmsnorm/rms_norm_H64.jsonl")
     assert line["evaluation"]["correctness"]["extra"]["error_of_allowed"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: path.write_text("my own notes\n"),
+        lambda path: path.symlink_to("notes"),
+        os.mkfifo,
+        lambda path: path.mkdir(),
+    ],
+    ids=["another file", "link", "pipe", "folder"],
+)
+@pytest.mark.parametrize("name", ["definitions/rmsnorm/rms_norm_H64.json", "traces/torch/rmsnorm/rms_norm_H64.jsonl"])
+def test_what_is_no_file_of_a_dataset_is_never_replaced_and_nothing_else_is_written(
+    tmp_path: Path, name: str, make: Callable[[Path], object]
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    (path.parent / "notes").write_text("my own notes\n")
+    make(path)
+    before = sorted(str(each) for each in tmp_path.rglob("*"))
+    with pytest.raises(InputError, match=r"not replaced|is a folder|there already"):
+        write_exchange(run_of(result()), tmp_path, force=True)
+    assert sorted(str(each) for each in tmp_path.rglob("*")) == before
+    assert (path.parent / "notes").read_text() == "my own notes\n"
+
+
+def test_what_says_the_same_stays_as_it_is(tmp_path: Path) -> None:
+    files = write_exchange(run_of(result()), tmp_path, force=False)
+    before = [path.stat().st_ino for path in files]
+    assert write_exchange(run_of(result()), tmp_path, force=True) == files
+    assert [path.stat().st_ino for path in files] == before
 
 
 def test_a_run_that_was_not_timed_has_nothing_to_write(tmp_path: Path) -> None:

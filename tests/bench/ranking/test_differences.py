@@ -175,7 +175,8 @@ def test_what_slows_the_base_as_much_is_drift_and_both_figures_are_told() -> Non
     (drift,), (whole,) = found.drifts, found.wholes
     assert (drift.base, drift.by, drift.base_shapes) == ("torch", "shape", 30)
     assert drift.base_change == pytest.approx(1.1)
-    assert (whole.verdict, whole.shapes, whole.speedup.value) == ("same", 30, pytest.approx(1))
+    assert (whole.verdict, whole.shapes) == ("same", 30)
+    assert whole.speedup.value == pytest.approx(1)
     assert "torch itself: 10.0 % longer, median of 30 shapes. That is taken for drift" in "\n".join(remarks_of(found))
     bases = [each for each in found.shapes if each.candidate.contender == "torch"]
     assert {(each.verdict, each.why) for each in bases} == {(None, "the base, which others are compared by")}

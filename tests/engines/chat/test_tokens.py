@@ -129,6 +129,13 @@ def test_without_the_library_a_file_says_what_to_install(tmp_path: Path, monkeyp
         read(tmp_path)
 
 
+@pytest.mark.parametrize("name", [["x"], {"a": 1}, 5, None])
+def test_a_template_whose_name_is_no_text_is_passed_over(tmp_path: Path, name: object) -> None:
+    write_tokenizer(tmp_path)
+    write_config(tmp_path, chat_template=[{"name": name, "template": "no"}, {"name": "default", "template": "hello"}])
+    assert read(tmp_path).chat(CHAT) == read(tmp_path).encode("hello")[1:]
+
+
 TAKES_ALL_MEMORY = (
     "{% set ns = namespace(x='aaaaaaaa') %}{% for i in range(40) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}"
 )

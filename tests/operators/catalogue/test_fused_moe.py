@@ -5,7 +5,7 @@ from math import ceil
 import pytest
 
 from inferometer.operators.catalogue.fused_moe import OPERATOR, expert_products, work
-from inferometer.operators.work import active_experts
+from inferometer.operators.work import Tile, active_experts
 
 
 def test_an_expert_named_twice_counts_with_both_weights_and_an_unknown_one_not_at_all() -> None:
@@ -25,7 +25,7 @@ def test_an_expert_named_twice_counts_with_both_weights_and_an_unknown_one_not_a
 def test_however_slots_fall_on_experts_no_fewer_tiles_are_needed(tile: int) -> None:
     for active in (1, 3, 8):
         for slots in range(active, 40 * active):
-            flops = sum(product.padded({"M": tile, "N": 1, "K": 1}) for product in expert_products(slots, active, 4, 2))
+            flops = sum(product.padded(Tile(M=tile)) for product in expert_products(slots, active, 4, 2))
             assert flops == 6 * 4 * 2 * tile * max(active, ceil(slots / tile)), (slots, active)
 
 

@@ -3,6 +3,7 @@
 Of what the contract allows, a log decay added up, both are the same to the bit; of anything else they aren't.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.operators.second import chunk_delta_rule_output, chunk_gated_delta_ru
 
 from inferometer.operators import require_operator
 
-HALVES = {
+HALVES: dict[str, Callable[..., Any]] = {
     "chunk_delta_rule_output": chunk_delta_rule_output.second,
     "chunk_gated_delta_rule_state": chunk_gated_delta_rule_state.second,
 }

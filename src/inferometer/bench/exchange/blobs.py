@@ -1,5 +1,6 @@
 """Integer tensors in safetensors files, as flashinfer-bench keeps lengths of sequences: each a row of I32 or I64."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,8 @@ def find_tensor(root: Path, path: str, key: str, *, where: str) -> tuple[Path, S
         FormatError: It lies outside of the dataset, is no safetensors file, or has no such tensor.
     """
     try:
-        file = (root / path).resolve()
-        if not file.is_relative_to(root.resolve()):
+        file = Path(os.path.realpath(root / path))  # of links that go round itself
+        if not file.is_relative_to(os.path.realpath(root)):
             raise FormatError(f'{where}.path: expected a file in the dataset, found "{clean(path):.200}"')
         file.stat()
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError

@@ -10,6 +10,7 @@ The author is the candidate. Integer inputs (offsets, lengths, tables of pages, 
 field `inferometer` too, so that `read_workloads` gives them back as they were.
 """
 
+import os
 import re
 import uuid
 from collections.abc import Mapping
@@ -26,9 +27,11 @@ from inferometer.bench.exchange.evaluations import evaluate_result
 from inferometer.bench.exchange.schema import Definition, Drawn, Random, Safetensors, Trace, Workload
 from inferometer.bench.results import Run, ShapeResult
 from inferometer.errors import InputError
-from inferometer.new_files import NewFile
+from inferometer.new_files import FileKind, NewFile
 from inferometer.operators import require_operator
 
+_JSON = re.compile(rb'\s*\{\s*"(name|definition)"')  # of safetensors, a length stands before it
+_KIND = FileKind("file of flashinfer-bench", lambda head: _JSON.match(head) is not None or head[8:].startswith(b'{"'))
 _NAMESPACE = uuid.UUID("0c9f3d5e-2f43-5c0e-9e35-6b1c7f3e8a52")
 
 
@@ -64,16 +67,23 @@ def write_exchange(run: Run, folder: Path, *, force: bool, sources: Mapping[str,
         raise InputError(f"{folder}: nothing of this run can be written for flashinfer-bench", hint=reasons)
     found = {folder / path: data for path, data in sorted(files.items())}
     try:
-        for path, data in found.items():
-            if not force and path.exists() and (not path.is_file() or path.read_bytes() != data):
-                raise InputError(f"{path} is there already", hint="Give --force, or a new folder for each run.")
-        for path, data in found.items():
+        others = {path: data for path, data in found.items() if not _says(path, data)}
+        for path in others:
+            if os.path.lexists(path):
+                if not force:
+                    raise InputError(f"{path} is there already", hint="Give --force, or a new folder for each run.")
+                NewFile(path, force=True, kind=_KIND)  # refuses before anything is written
+        for path, data in others.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with NewFile(path, force=True) as place:
+            with NewFile(path, force=True, kind=_KIND) as place:
                 place.write_bytes(data)
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror}") from error
     return list(found)
+
+
+def _says(path: Path, data: bytes) -> bool:
+    return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
 def left_out(run: Run, sources: Mapping[str, str] | None = None) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ of files only lengths are read. Ours say their arguments; where another tool has
 them, they come from the definition next to it, if its axes say all.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -88,9 +89,15 @@ def read_workloads(
     return [ChosenShapes(require_operator(name), tuple(shapes.values())) for name, shapes in found.items()]
 
 
+def _real(path: Path) -> Path:
+    """Behind its links; itself where they go round."""
+    return Path(os.path.realpath(path))
+
+
 def _read_places(path: Path, definitions: Path | None) -> Iterator[tuple[_Place, Workload]]:
-    above = path.resolve().parents if definitions is None else (definitions.resolve().parent,)
-    root = next((each for each in above if (each / "definitions").is_dir()), path.resolve().parent)
+    place = _real(path)
+    above = place.parents if definitions is None else (_real(definitions).parent,)
+    root = next((each for each in above if (each / "definitions").is_dir()), place.parent)
     for where, line in read_lines(path):
         workload, name = workload_of(where, line), line.definition or path.stem
         if not _NAME.fullmatch(name):

@@ -222,8 +222,8 @@ def _read_template(folder: Path) -> tuple[dict[str, str], str | None]:
             raise FormatError(f"{file}: expected text in UTF-8: {error}") from error
     template = fields.get("chat_template")
     if isinstance(template, list):  # several by name
-        named = {each.get("name"): each.get("template") for each in template if isinstance(each, dict)}
-        template = named.get("default")
+        named = [each for each in template if isinstance(each, dict) and each.get("name") == "default"]
+        template = named[-1].get("template") if named else None
     return special, template if isinstance(template, str) else None
 
 

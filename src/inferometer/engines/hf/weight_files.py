@@ -68,13 +68,13 @@ def find_weight_files(folder: Path) -> list[Path]:
     outside = next((name for name in names if not name or Path(name).name != name), None)
     if outside is not None:
         raise FormatError(f'{index}: expected names of files next to it, found "{outside}"')
-    files = [folder / name for name in names]
-    lacking = [path.name for path in files if not path.is_file()]
+    there = {path.name for path in folder.iterdir()}
+    lacking = [name for name in names if name not in there]
     if lacking:
         raise InputError(
-            f"{index}: names {len(files)} files, {len(lacking)} of them aren't there: {', '.join(lacking[:3])}"
+            f"{index}: names {len(names)} files, {len(lacking)} of them aren't there: {', '.join(lacking[:3])}"
         )
-    return files
+    return [folder / name for name in names]
 
 
 def _read_index(path: Path) -> dict[str, str]:

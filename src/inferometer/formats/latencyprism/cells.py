@@ -18,6 +18,7 @@ from inferometer.trace.losses import Losses
 
 _MOST_LINES = 64  # of one row: names with line breaks are short
 _MANY_LINES = 1_000_000
+_MOST_COLUMNS = 1_000  # a run's have 17; Polars takes 50 µs for each column that there is
 _BATCH_ROWS = 50_000
 _BOM = b"\xef\xbb\xbf"
 _REPLACED = "\ufffd"
@@ -44,11 +45,15 @@ def read_cells(data: bytes, name: str, losses: Losses) -> Cells:
     """The cells below the header.
 
     Raises:
-        FormatError: There is no header, or there are so many lines that they can't be rows.
+        FormatError: There is no header, or there are so many columns or lines that they can't be those of a run.
     """
     titles = titles_of(data[:HEAD_BYTES])
     if not titles:
         raise FormatError(f"{name}: expected the titles of columns, found nothing", hint="Export it again.")
+    if len(titles) > _MOST_COLUMNS:
+        raise FormatError(
+            f"{name}: expected at most {_MOST_COLUMNS:,} columns, found {len(titles):,}", hint="Export it again."
+        )
     lines = data.count(b"\n")
     if lines > _MANY_LINES and lines * len(titles) > len(data):  # even empty cells have a comma
         raise FormatError(

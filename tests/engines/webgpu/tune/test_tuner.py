@@ -196,6 +196,13 @@ def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path, content: bytes) ->
         tuned_choices(NumpyExecutor().adapter, file=file)
 
 
+def test_a_link_in_its_place_is_refused_before_the_work(tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    file.symlink_to("elsewhere")
+    with pytest.raises(InputError, match="is a link; it is not replaced"):
+        tune(open_checkpoint("tiny-llama"), FixedTimes({}), file=file)
+
+
 def test_a_file_of_another_form_is_begun_anew(tmp_path: Path) -> None:
     file = tmp_path / "t.json"
     file.write_bytes(msgspec.json.encode({"form": 99, "adapters": {}}))

@@ -1,6 +1,7 @@
 """Numbers of safetensors files: every BF16, ranges of rows, what float16 loses, and broken files."""
 
 import json
+import os
 import tracemalloc
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from tests.engines.webgpu.model_folders import bfloat16, header_of, write_safetensors
 
+from inferometer.engines import safetensors_header
 from inferometer.engines.hf.weight_files import INDEX, find_tensors
 from inferometer.engines.safetensors_header import read_header
 from inferometer.engines.webgpu.weights.safetensors_file import WeightReader
@@ -157,6 +159,7 @@ def test_tensors_of_several_files_are_found_by_name(tmp_path: Path) -> None:
         ({"first": "b.safetensors"}, FormatError, "says that first is in b.safetensors, found it not there"),
         ({"first": "../a.safetensors"}, FormatError, 'expected names of files next to it, found "../a.safetensors"'),
         ({"first": ""}, FormatError, 'expected names of files next to it, found ""'),
+        ({"first": "x" * 300}, InputError, "names 1 files, 1 of them aren't there: xxx"),
         ({"first": 3}, FormatError, "expected a JSON object with weight_map"),
     ],
 )
@@ -240,3 +243,24 @@ def test_every_way_to_cut_a_file_off_is_noticed(tmp_path: Path) -> None:
         path.write_bytes(whole[:end])
         with pytest.raises(FormatError):
             read_header(path)
+
+
+def test_tensors_without_end_are_refused_by_their_number(tmp_path: Path) -> None:
+    entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    header = json.dumps({f"t{i}": entry for i in range((1 << 18) + 1)}).encode()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(FormatError, match="expected at most 262,144 tensors in a file, found 262,145"):
+        read_header(path)
+
+
+def test_a_file_that_has_nothing_to_give_yet_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """/proc/kmsg looks like a plain file, and would be waited for; here a pipe stands for it."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    monkeypatch.setattr(safetensors_header, "open_plain", lambda _: os.fdopen(reading, "rb"))
+    with pytest.raises(FormatError, match="expected a header of safetensors, found a length of 0 bytes in 0"):
+        read_header(tmp_path / "model.safetensors")
+    os.close(writing)

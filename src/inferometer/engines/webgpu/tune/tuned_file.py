@@ -4,7 +4,6 @@ A kernel that was changed since, or is no candidate any more, isn't taken: it is
 """
 
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -15,11 +14,13 @@ from inferometer.engines.webgpu.caches import cache_folder
 from inferometer.engines.webgpu.plan.selection import Candidate, Tuned, TuneKey
 from inferometer.engines.webgpu.run.executor import Adapter
 from inferometer.errors import InputError
+from inferometer.new_files import NewFile, begins_with, check_place
 from inferometer.side_files import read_side_file
 
 LEAST_GAIN = 0.05
 """By which a candidate must be faster to take the place of the path's first."""
 _FORM = 1  # of the file
+_KIND = begins_with("file of what tuning found", b"{")
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -125,13 +126,18 @@ def read_findings(file: Path) -> Findings:
     return found if found.form == _FORM else Findings()
 
 
+def check_findings_place(file: Path) -> None:
+    """Raise `InputError` where `write_findings` would refuse what is there."""
+    if os.path.lexists(file):
+        check_place(file, force=True, kind=_KIND)
+
+
 def write_findings(file: Path, content: Findings) -> None:
     """In one step, so that a run in parallel with this one never reads half a file."""
     data: bytes = msgspec.json.format(msgspec.json.encode(content), indent=1)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as part:
-            part.write(data)
-        Path(part.name).replace(file)
+        with NewFile(file, force=True, kind=_KIND) as place:
+            place.write_bytes(data)
     except OSError as error:
         raise InputError(f"{file}: what tuning found can't be kept: {error.strerror or error}") from error

@@ -48,6 +48,7 @@ from inferometer.engines.webgpu.tune.tuned_file import (
     LEAST_GAIN,
     Choice,
     Measured,
+    check_findings_place,
     chooser_of,
     key_of,
     read_findings,
@@ -103,7 +104,8 @@ def tune(
             hint="Leave --tune out: the kernel path's first choices run.",
         )
     target = tuning_file() if file is None else file
-    kept = read_findings(target)  # before the work, so that a wrong file is reported first
+    check_findings_place(target)  # before the work, so that a wrong file is reported first
+    kept = read_findings(target)
     cut = _Cut(checkpoint)
     path = find_path(cut.spec.family) if path is None else path
     wanted = dict(tunable(path, cut.spec, executor.adapter, most_rows=_MOST_ROWS))
