@@ -65,11 +65,11 @@ def _of_half(change: "Change", half: int) -> "Change":
     """Of the gates (0) or of what they multiply (1) alone."""
 
     def changed(tensors: "Tensors", args: Mapping[str, Any]) -> "Tensors":
+        import torch
+
         halves = list(tensors["x"].chunk(2, -1))
         halves[half] = change({"x": halves[half]}, args)["x"]
         return {"x": torch.cat(halves, -1)}
-
-    import torch
 
     return changed
 
