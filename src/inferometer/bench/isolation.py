@@ -27,9 +27,9 @@ from inferometer.bench.candidates import Candidate
 from inferometer.bench.contracts import contract_of, made_of
 from inferometer.bench.failures import CandidateFailed
 from inferometer.bench.outside import descendants
+from inferometer.bench.results import Interpreted
 from inferometer.bench.sandbox import sandboxed
 from inferometer.bench.supervised import Supervised, last_lines
-from inferometer.bench.results import Interpreted
 from inferometer.errors import clean
 from inferometer.operators.operator import Operator
 
@@ -347,5 +347,7 @@ def _decode(line: bytearray) -> Reply:
 def _environment(*, interpret: bool) -> dict[str, str]:
     """No more of ours than a process needs."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    tools = str(Path(sys.executable).parent)  # ninja, with which PyTorch compiles extensions, lies next to Python
+    kept["PATH"] = os.pathsep.join((*filter(None, (kept.get("PATH"),)), tools))
     found = {**kept, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONHASHSEED": "random"}
     return {**found, "TRITON_INTERPRET": "1"} if interpret else found

@@ -56,8 +56,8 @@ class Course:
         """With all that is needed later: nothing of ours is imported once a candidate is loaded."""
         import torch.profiler
 
-        device, file = request["device"], request["lane"]["file"]
-        own = OwnTime.watch(frozenset() if file is None else frozenset({file}))
+        device = request["device"]
+        own = OwnTime.watch(frozenset(request["lane"]["files"]))
         if device == "cpu":
             return cls(torch, device, own, views=Views(torch, *arenas))
         from inferometer.bench.problems.jobs import inputs_for
