@@ -79,7 +79,7 @@ def test_what_is_returned_computes_nothing_as_it_is_read() -> None:
     for late in (Late(q=X, scale=W), LateTuple((X, W)), LateList([X, W])):
         assert QUANT.in_order(late, {}) == [X, W]
     with pytest.raises(BadAnswer, match="aren't texts"):
-        QUANT.in_order(dict([(LateName("q"), X), (LateName("scale"), W)]), {})
+        QUANT.in_order({LateName("q"): X, LateName("scale"): W}, {})
 
 
 def test_updates_in_place_may_be_returned_or_not() -> None:

@@ -49,12 +49,13 @@ class ReadyCandidate:
         odd = next((type(each).__name__ for each in outputs if type(each) is not torch.Tensor), None)
         if odd is not None:
             raise BadAnswer(f"expected plain tensors, found {odd}")
-        self._refuse_shared(outputs, {n: t for n, t in tensors.items() if n not in self._contract.updates})
+        self._refuse_shared(outputs, tensors)
         self._before = outputs
         return outputs
 
     def _refuse_shared(self, outputs: list[Any], tensors: Mapping[str, Any]) -> None:
-        inputs = {_memory(tensor): name for name, tensor in tensors.items() if _memory(tensor)}
+        updated = self._contract.updates
+        inputs = {_memory(each): name for name, each in tensors.items() if name not in updated and _memory(each)}
         before = {_memory(tensor) for tensor in self._before} - {0, *map(_memory, tensors.values())}
         for i, output in enumerate(outputs):
             if (name := inputs.get(_memory(output))) is not None:
