@@ -43,7 +43,7 @@ def published_form(operator: Operator) -> str:
     """A module: settings without a default where the reference has none."""
     formula = Path(kernels.__path__[0], f"{operator.name}.py").read_text()
     drawn = [operator.inputs(**args, seed=1) for args in operator.tiny]
-    names = list(max(drawn, key=len))
+    names = max((list(tensors) for tensors in drawn), key=len)
     always = {name for name in names if all(name in tensors for tensors in drawn)}
     found = inspect.signature(operator.reference).parameters
     defaults = [(name, found[name].default) for name in operator.settings]

@@ -11,7 +11,7 @@ from inferometer.bench.process.calling import BadCandidate, FunctionCall, ModelC
 from inferometer.bench.process.contract import BadAnswer, Contract
 from inferometer.operators import operators, require_operator
 
-torch = pytest.importorskip("torch", reason="torch isn't installed")
+torch: Any = pytest.importorskip("torch", reason="torch isn't installed")
 
 X, W = torch.ones(2, 4), torch.full((4,), 3.0)
 NORM = Contract("rms_norm", ("eps",), {}, ("out",))
@@ -126,7 +126,7 @@ def test_models_get_tensors_by_name_or_in_order() -> None:
         def forward(self, weight: Any, x: Any) -> Any:
             return {"out": x * weight}
 
-    class InOrder(torch.nn.Module):
+    class InOrder(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, eps: float) -> None:
             super().__init__()
             self.eps = eps
@@ -145,7 +145,7 @@ def test_models_get_tensors_by_name_or_in_order() -> None:
 
 
 def test_constructors_get_what_they_name() -> None:
-    class Bare(torch.nn.Module):
+    class Bare(torch.nn.Module):  # type: ignore[misc]
         def forward(self, x: Any, weight: Any) -> Any:
             return x
 
