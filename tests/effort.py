@@ -23,6 +23,8 @@ LONG: Final = {
     "tests/conformance/test_mutants.py::*[[]*fused_moe]": "try a hundred wrong kernels of slow operators",
     "tests/conformance/test_mutants.py::*[[]*delta_rule*]": "try a hundred wrong kernels of slow operators",
     "tests/conformance/test_mutants.py::test_the_page_*": "try three thousand wrong kernels",
+    "tests/bench/test_published_form.py::*": "run a module in the published form for every operator",
+    "tests/bench/test_candidates.py::test_sources_in_cpp_*": "compile an extension of PyTorch",
     "tests/fuzz/test_campaign.py::*": "damage files of every format",
     "*/test_damage.py::*": "damage files of one format, anywhere",
     "tests/commands/test_hostile.py::*": "open hostile files, some of gigabytes",

@@ -1,4 +1,4 @@
-"""Who takes part: backends by name, and a candidate's file."""
+"""Who takes part: backends by name, and a candidate's file with those that it imports."""
 
 import hashlib
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from inferometer.backends import backends, require_backend
+from inferometer.bench.candidate_files import files_of, name_of
 from inferometer.bench.profiles.own_kernels import own_kernels
 from inferometer.bench.results import Contender
 from inferometer.errors import Unavailable, clean
@@ -33,18 +34,31 @@ class Candidate:
         return self.file is not None or require_backend(self.name).interpreted
 
     @cached_property
+    def files(self) -> tuple[Path, ...]:
+        """Its file, and those next to it that it imports; none of a backend."""
+        return () if self.file is None else files_of(self.file.resolve())
+
+    @cached_property
     def source(self) -> bytes:
-        """Its file; nothing of a backend. InputError where it can't be read, or is above 16 MiB."""
-        return b"" if self.file is None else read_side_file(self.file)
+        """Its file, or all of several with their names; nothing of a backend.
+
+        Raises:
+            InputError: One can't be read, or is above 16 MiB.
+        """
+        if len(self.files) < 2:
+            return b"".join(map(read_side_file, self.files))
+        return b"".join(b"%s\0%s\0" % (each.name.encode(), read_side_file(each)) for each in self.files)
 
     @cached_property
     def own_kernels(self) -> frozenset[str]:
-        """Names of kernels that its file defines; none of a backend."""
-        return frozenset() if self.file is None else own_kernels(self.source.decode("utf-8", "replace"))
+        """Names of kernels that its files define; none of a backend."""
+        texts = (read_side_file(each).decode("utf-8", "replace") for each in self.files)
+        return frozenset(name for text in texts for name in own_kernels(text))
 
     def as_request(self) -> dict[str, Any]:
         """For the process that loads it."""
-        return {"name": self.name, "file": None if self.file is None else str(self.file.resolve())}
+        file = None if self.file is None else str(self.file.resolve())
+        return {"name": self.name, "file": file, "files": list(map(str, self.files))}
 
     def as_contender(self) -> Contender:
         """For the file of results."""
@@ -80,7 +94,7 @@ def choose_candidates(names: Sequence[str], candidate: Path | None, device: str)
         else:
             refused[name] = why
     if candidate is not None:
-        chosen.append(Candidate(clean(candidate.name), candidate))
+        chosen.append(Candidate(clean(name_of(candidate)), candidate))
     return Candidates(tuple(chosen), refused)
 
 

@@ -70,6 +70,7 @@ def check_operator(
                     label, args = left.pop(0)
                     on_progress(f"answers of {entrant.name} to {operator.name}, {label}")
                     found = {**_check_shape(process, operator, args, plan, hard), "concerns": process.concerns}
+                    found["interpreted"] = process.interpreted
                     if plan.strict and process.concerns and found["failure"] is None:
                         found["failure"] = f"with --strict: {process.concerns[0]}"
                     yield ShapeResult(

@@ -24,8 +24,10 @@ import msgspec
 from inferometer.bench.answers import Answer, UnreadableAnswer, read_answer
 from inferometer.bench.arena import Arena
 from inferometer.bench.candidates import Candidate
+from inferometer.bench.contracts import contract_of, made_of
 from inferometer.bench.failures import CandidateFailed
 from inferometer.bench.outside import descendants
+from inferometer.bench.results import Interpreted
 from inferometer.bench.sandbox import sandboxed
 from inferometer.bench.supervised import Supervised, last_lines
 from inferometer.errors import clean
@@ -94,8 +96,7 @@ class Session:
         return {
             "operator": self.operator.name,
             "job": None if self.operator.job is None else str(self.operator.job),
-            "settings": list(self.operator.settings),
-            "updates": list(self.operator.updates),
+            "contract": contract_of(self.operator),
             "lane": self.entrant.as_request(),
             "device": self.device,
             "timed": self.timed,
@@ -114,6 +115,7 @@ class Reply(msgspec.Struct, frozen=True):
         outputs: Of a call on a CPU: dtype, shape and strides of each, as `arena.tensors_of` takes them.
         odd: What it replaced or left on, in words.
         own_ns: In interpreted kernels of the candidate's file; None where nothing tells.
+        interpreted: What its interpreter did otherwise than Triton's own so far.
     """
 
     error: str | None = None
@@ -122,6 +124,7 @@ class Reply(msgspec.Struct, frozen=True):
     outputs: list[tuple[str, list[int], list[int]]] | None = None
     odd: list[str] = []
     own_ns: int | None = None
+    interpreted: list[Interpreted] = []
 
 
 _REPLY = msgspec.json.Decoder(Reply)
@@ -163,6 +166,7 @@ class CandidateProcess:
         os.close(writing)
         reporting.close()
         self._received, self._closed, self._concerns = bytearray(), False, dict[str, None]()
+        self._interpreted = set[Interpreted]()
         self.pid = self._process.pid
         self._loading_until = time.monotonic() + _START_S + session.limits.seconds
         try:
@@ -202,6 +206,11 @@ class CandidateProcess:
                 self._concerns[clean(line.decode("utf-8", "replace"))] = None
         return tuple(self._concerns)
 
+    @property
+    def interpreted(self) -> tuple[Interpreted, ...]:
+        """What its interpreter did otherwise than Triton's own so far."""
+        return tuple(sorted(self._interpreted))
+
     def answer(self, tensors: "Mapping[str, Tensor]", args: Mapping[str, Any]) -> Answer:
         """What the candidate makes of `tensors`.
 
@@ -212,7 +221,8 @@ class CandidateProcess:
 
         inputs, outputs = self._fresh("inputs"), self._fresh("outputs")
         torch.save(dict(tensors), inputs)
-        self.ask({"inputs": str(inputs), "outputs": str(outputs), "args": dict(args)}, self._limits.seconds)
+        about = {"args": dict(args), "made": made_of(self.session.operator, args)}
+        self.ask({"inputs": str(inputs), "outputs": str(outputs), **about}, self._limits.seconds)
         return self._read(outputs)
 
     def show(self, call: int) -> "tuple[Tensor, ...]":
@@ -239,7 +249,9 @@ class CandidateProcess:
             self._send(line, until)
         reply = self._next_line(until)
         end = time.perf_counter_ns()
-        return _decode(reply), begin, end
+        found = _decode(reply)
+        self._interpreted.update(found.interpreted)
+        return found, begin, end
 
     def close(self) -> None:
         """End the process and all that it started; once is enough."""
@@ -335,5 +347,7 @@ def _decode(line: bytearray) -> Reply:
 def _environment(*, interpret: bool) -> dict[str, str]:
     """No more of ours than a process needs."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    tools = str(Path(sys.executable).parent)  # ninja, with which PyTorch compiles extensions, lies next to Python
+    kept["PATH"] = os.pathsep.join((*filter(None, (kept.get("PATH"),)), tools))
     found = {**kept, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONHASHSEED": "random"}
     return {**found, "TRITON_INTERPRET": "1"} if interpret else found

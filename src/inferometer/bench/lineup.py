@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inferometer.bench.arena import ALIGNED, HALVES, Arena, Image, Kept, image_of, restore, size_of
+from inferometer.bench.contracts import made_of
 from inferometer.bench.failures import CandidateFailed
 from inferometer.bench.isolation import CandidateProcess, Reply, Session
 from inferometer.bench.outside import Clock, Standing, cpu_ns, look_at
@@ -150,6 +151,7 @@ class Lineup:
     ) -> dict[int, Path]:
         self._calls: list[tuple[int, int]] = []
         told = {name: request[name] for name in ("args", "shape", "mode", "timer")}
+        told["made"] = made_of(self._operator, request["args"])
         traces = {place: self.lanes[place].process.files / "trace.json.gz" for place in places if profile}
         for place in places:
             with _blamed(place):

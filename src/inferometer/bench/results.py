@@ -20,6 +20,7 @@ REFUSED = "refused: "
 
 Mode = Literal["cold", "warm"]
 Timer = Literal["cupti", "graph", "events", "host"]
+Interpreted = Literal["bf16 dot", "bf16 math", "first configuration"]
 Verdict = Literal["same", "faster", "slower", "unclear"]
 
 
@@ -99,7 +100,9 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
     refused, with the reason. `hard`: what it made of each hard case of the operator, by name; none ran where an earlier
     case was wrong or the weights are too large. `hard_case`: the first of them that made it wrong. `concerns`: what
     makes its times doubtful, in words. `own_share`: of the time, in kernels that the candidate's file defines; None
-    where it defines none, or nothing tells.
+    where it defines none, or nothing tells. `interpreted`: what was done otherwise than Triton's interpreter does where
+    it stands in for a GPU: products (bf16 dot) and other operations of bf16 (bf16 math) in float32; only the first of
+    the configurations of `@triton.autotune`.
     """
 
     operator: str
@@ -121,6 +124,7 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
     bound: Bound | None = None
     concerns: tuple[str, ...] = ()
     own_share: float | None = None
+    interpreted: tuple[Interpreted, ...] = ()
 
     @property
     def is_right(self) -> bool:

@@ -22,7 +22,8 @@ _TIMERS = ("cupti", "graph", "events", "host")
     "bench",
     help="Check a kernel for the catalogue's operators: does it build, is it right, is it fast.\n\n"
     "FILE of --candidate is a Python file with a function named as the operator, which takes its tensors in their "
-    "order and its settings as keywords, or with a class Model as Atrex-Bench has. It runs in a process of its own, "
+    "order and its settings as keywords, or with a class Model or ModelNew as Atrex-Bench and KernelBench have; or the "
+    "folder of a package that has these. It runs in a process of its own, "
     "several times on every shape with inputs that nobody can know before, and its answers are compared with the "
     "reference by norm, by row and, where values are rounded to fp8, by units of the last place. Backends are kernels "
     "that are there already: torch, compile, and vendors' libraries where they are installed. OPERATOR may be all. "

@@ -20,7 +20,10 @@ from inferometer.bench.builds.events import Ended, Events, Job, Lacking, Multipl
 from inferometer.bench.builds.interception import Recorder, describe
 from inferometer.bench.builds.limits import ARCHITECTURES, ArchitectureLimits
 from inferometer.bench.builds.stub_driver import StubDriver, pretend_cuda
-from inferometer.bench.process.candidate import MODULE, BadCandidate, Call, as_call, find_call, load_module
+from inferometer.bench.contracts import contract_of, made_of
+from inferometer.bench.process.calling import BadCandidate, Call, as_call
+from inferometer.bench.process.candidate import find_call, load_module
+from inferometer.bench.process.contract import Contract
 from inferometer.errors import clean
 from inferometer.operators import require_operator
 from inferometer.operators.operator import Operator
@@ -80,12 +83,12 @@ def _build(job: Job, events: Events) -> None:
     for recorder.case, args in enumerate(job.cases):
         tensors = operator.inputs(**args, seed=job.seed)
         multiplied.clear()
-        call(tensors, args)
+        call(tensors, args, made_of(operator, args))
         events.send(Multiplied(sorted(multiplied)))
 
 
 def _call_of(module: ModuleType, operator: Operator) -> Call:
-    call = find_call(module, operator.name, operator.settings)
+    call = find_call(module, Contract(**contract_of(operator)))
     if call is None:
         raise BadCandidate(f'expected a function "{operator.name}", found {_own_of(module)}')
     return call
@@ -125,7 +128,7 @@ def _own_of(module: ModuleType) -> str:
     """The names of what a candidate defines and could be called."""
     own = sorted(
         each for each, value in vars(module).items()
-        if callable(value) and getattr(value, "__module__", None) == MODULE and not each.startswith("_")
+        if callable(value) and getattr(value, "__module__", None) == module.__name__ and not each.startswith("_")
     )  # fmt: skip
     return ", ".join(own) or "none"
 

@@ -1,61 +1,58 @@
-"""A candidate: one Python file with a function named as the operator, or with a class `Model` as published ones have.
+"""A candidate: one Python file with a function named as the operator, or a class `Model` or `ModelNew` (`calling.py`).
 
-The function takes the operator's tensors in their order and its settings as keywords. `Model` takes those of the call's
-arguments that its constructor names, and its `forward` the tensors by name: the contract of Atrex-Bench.
-Runs in the candidate's own process only: loading runs its code.
+It may import files next to it. One with relative imports is loaded as a module of its package, and `__init__.py` as the
+package. Runs in the candidate's own process only: loading runs its code.
 """
 
+import ast
+import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+
+from inferometer.bench.process.calling import BadCandidate, Call, FunctionCall, ModelCall
+from inferometer.bench.process.contract import Contract
 
 MODULE = "candidate"
-_CLASS = "Model"
-
-Call = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
-"""Tensors by name, and the arguments of the call: what the candidate returns."""
+_CLASSES = ("ModelNew", "Model")
+_PACKAGE = "__init__.py"
 
 
-class BadCandidate(Exception):
-    """A file that can't be used; the message says why."""
-
-
-def load_candidate(path: Path, name: str, settings: Sequence[str]) -> Call:
-    """How to call the candidate for the operator `name`; of a call's arguments it gets those named in `settings`.
+def load_candidate(path: Path, contract: Contract) -> Call:
+    """How to call the candidate.
 
     Raises:
         BadCandidate: It has neither the function nor the class.
         Exception: Whatever its code raises.
     """
-    call = find_call(load_module(path), name, settings)
+    call = find_call(load_module(path), contract)
     if call is None:
-        raise BadCandidate(f"expected a function {name} or a class {_CLASS} in it, found neither")
+        classes = " or ".join(reversed(_CLASSES))
+        raise BadCandidate(f"expected a function {contract.name} or a class {classes} in it, found neither")
     return call
 
 
-def find_call(module: ModuleType, name: str, settings: Sequence[str]) -> Call | None:
+def find_call(module: ModuleType, contract: Contract) -> Call | None:
     """How to call the function or the class of a candidate; None where it has neither."""
-    function = getattr(module, name, None)
+    function = getattr(module, contract.name, None)
     if callable(function):
-        return as_call(function, settings)
-    model = getattr(module, _CLASS, None)
-    if inspect.isclass(model):
-        return lambda tensors, args: _construct(model, args).forward(**tensors)
-    return None
-
-
-def as_call(function: Callable[..., Any], settings: Sequence[str]) -> Call:
-    """A function that takes tensors in their order, and settings as keywords."""
-    return lambda tensors, args: function(*tensors.values(), **{each: args[each] for each in settings if each in args})
+        return FunctionCall(function, contract)
+    model = next((each for name in _CLASSES if inspect.isclass(each := getattr(module, name, None))), None)
+    return None if model is None else ModelCall(model, contract)
 
 
 def load_module(path: Path) -> ModuleType:
-    """Run a candidate's file, as a module called `MODULE`."""
-    spec = importlib.util.spec_from_file_location(MODULE, path)
+    """Run a candidate's file: as a module called `MODULE`, or as what it is in its package."""
+    root, names = path.parent, [] if path.name == _PACKAGE else [path.stem]
+    while (root / _PACKAGE).is_file() and root.name.isidentifier():
+        root, names = root.parent, [root.name, *names]
+    sys.path[:0] = dict.fromkeys((str(path.parent), str(root)))  # as Python does for a script, and for a package
+    if names and root != path.parent and (path.name == _PACKAGE or _is_relative(path)):
+        return importlib.import_module(".".join(names))
+    below = [str(path.parent)] if path.name == _PACKAGE else None
+    spec = importlib.util.spec_from_file_location(MODULE, path, submodule_search_locations=below)
     if spec is None or spec.loader is None:
         raise BadCandidate("expected a Python file, whose name ends in .py")
     module = importlib.util.module_from_spec(spec)
@@ -64,7 +61,10 @@ def load_module(path: Path) -> ModuleType:
     return module
 
 
-def _construct(model: Any, args: Mapping[str, Any]) -> Any:
-    named = inspect.signature(model).parameters
-    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in named.values())
-    return model(**{name: value for name, value in args.items() if takes_any or name in named})
+def _is_relative(path: Path) -> bool:
+    """Whether it imports from its own package; what isn't Python says so when it is run."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return any(isinstance(each, ast.ImportFrom) and each.level for each in ast.walk(tree))

@@ -56,8 +56,8 @@ class Course:
         """With all that is needed later: nothing of ours is imported once a candidate is loaded."""
         import torch.profiler
 
-        device, file = request["device"], request["lane"]["file"]
-        own = OwnTime.watch(frozenset() if file is None else frozenset({file}))
+        device = request["device"]
+        own = OwnTime.watch(frozenset(request["lane"]["files"]))
         if device == "cpu":
             return cls(torch, device, own, views=Views(torch, *arenas))
         from inferometer.bench.problems.jobs import inputs_for
@@ -112,7 +112,7 @@ class Course:
         tensors = self.views.take(place)
         with self.torch.no_grad():
             with self._mark():
-                found = self.lane.call(tensors, self._round["args"])
+                found = self.lane.call(tensors, self._round["args"], self._round["made"])
             return {"outputs": self.views.put(self.lane.accept(found, tensors))}
 
     def _time(self, seed: int) -> dict[str, Any]:
@@ -120,18 +120,19 @@ class Course:
         assert self.inputs is not None
         assert self.lane is not None
         assert self.caches is not None
-        lane, caches, args, mode = self.lane, self.caches, self._round["args"], self._round["mode"]
+        lane, caches, mode = self.lane, self.caches, self._round["mode"]
+        args, made = self._round["args"], self._round["made"]
         before = self._held  # stays until these have memory: no call gets that of the call before
         tensors = self.inputs(**args, seed=seed, device=self.device)
         self._held = list(tensors.values())
         del before
         call = Call(
-            0, lambda given: lane.call(given, args), tensors, lambda: caches.prepare(mode, tensors), self._mark()
+            0, lambda given: lane.call(given, args, made), tensors, lambda: caches.prepare(mode, tensors), self._mark()
         )
         try:
             with self.torch.no_grad():
                 found = self._timer()(call)
-                listed = list(found.found) if isinstance(found.found, tuple | list) else [found.found]
+                listed = lane.listed(found.found, tensors)
                 copies = [each.clone() for each in listed if type(each) is self.torch.Tensor]
         except CannotTime as error:
             return {"cannot": str(error)}

@@ -4,48 +4,58 @@ An answer is plain tensors in memory of its own. Another type could compute when
 changes with it, and memory of the answer before would change that one.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from inferometer.bench.process.candidate import Call, as_call, load_candidate
-
-
-class BadAnswer(Exception):
-    """What a kernel returned is no answer; the message says why."""
+from inferometer.bench.process.calling import Call, as_call
+from inferometer.bench.process.candidate import load_candidate
+from inferometer.bench.process.contract import BadAnswer, Contract, Made
 
 
 class ReadyCandidate:
     """One candidate, ready to be called.
 
     Args:
-        call: Tensors by name and arguments: its answer.
-        updates: Inputs that it may return, as production updates them in place.
+        call: Tensors by name and arguments: what it returns.
+        contract: Of the operator: it may return inputs that production updates in place.
     """
 
-    def __init__(self, call: Call, updates: Collection[str]) -> None:
-        self.call = call
-        self._updates = frozenset(updates)
+    def __init__(self, call: Call, contract: Contract) -> None:
+        self._call, self._contract = call, contract
         self._before: list[Any] = []
+
+    def call(self, tensors: Mapping[str, Any], args: Mapping[str, Any], made: Made = ()) -> Any:
+        """What it returns; `made`: outputs whose memory it may ask for."""
+        return self._call(tensors, args, made)
+
+    def listed(self, found: Any, tensors: Mapping[str, Any]) -> list[Any]:
+        """Outputs in the contract's order, as they are.
+
+        Raises:
+            BadAnswer: They can't be put in that order.
+        """
+        return self._contract.in_order(found, tensors)
 
     def accept(self, found: Any, tensors: Mapping[str, Any]) -> list[Any]:
         """The tensors of an answer; they are kept until the next one, so that its memory can't be the same by chance.
 
         Raises:
-            BadAnswer: They aren't plain tensors of their own.
+            BadAnswer: They aren't plain tensors of their own, in the contract's order.
         """
         import torch
 
-        outputs = list(found) if isinstance(found, tuple | list) else [found]
+        outputs = self.listed(found, tensors)
         odd = next((type(each).__name__ for each in outputs if type(each) is not torch.Tensor), None)
         if odd is not None:
             raise BadAnswer(f"expected plain tensors, found {odd}")
-        self._refuse_shared(outputs, {n: t for n, t in tensors.items() if n not in self._updates})
+        self._refuse_shared(outputs, tensors)
         self._before = outputs
         return outputs
 
     def _refuse_shared(self, outputs: list[Any], tensors: Mapping[str, Any]) -> None:
-        inputs = {_memory(tensor): name for name, tensor in tensors.items() if _memory(tensor)}
+        updated = self._contract.updates
+        inputs = {_memory(each): name for name, each in tensors.items() if name not in updated and _memory(each)}
         before = {_memory(tensor) for tensor in self._before} - {0, *map(_memory, tensors.values())}
         for i, output in enumerate(outputs):
             if (name := inputs.get(_memory(output))) is not None:
@@ -56,19 +66,18 @@ class ReadyCandidate:
                 )
 
 
-def load_lane(
-    request: Mapping[str, Any], operator: str, settings: Collection[str], updates: Collection[str]
-) -> ReadyCandidate:
+def load_lane(request: Mapping[str, Any], contract: Contract) -> ReadyCandidate:
     """The candidate that a request names.
 
     Raises:
         Exception: What its code raises.
     """
     if request["file"] is not None:
-        return ReadyCandidate(load_candidate(Path(request["file"]), operator, list(settings)), updates)
+        return ReadyCandidate(load_candidate(Path(request["file"]), contract), contract)
     from inferometer.backends import require_backend
 
-    return ReadyCandidate(as_call(require_backend(request["name"]).load(operator), list(settings)), updates)
+    kernel = require_backend(request["name"]).load(contract.name)
+    return ReadyCandidate(as_call(kernel, contract.settings), contract)
 
 
 def _memory(tensor: Any) -> int:

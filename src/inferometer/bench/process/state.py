@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass
 
-from inferometer.bench.process.lanes import BadAnswer
+from inferometer.bench.process.contract import BadAnswer
 from inferometer.bench.process.left_on import LeftOn
 from inferometer.bench.process.tampering import Seal, seal
 

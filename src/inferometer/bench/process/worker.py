@@ -16,10 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from inferometer.bench.process.candidate import BadCandidate
+from inferometer.bench.process.calling import BadCandidate
+from inferometer.bench.process.contract import BadAnswer, Contract
 from inferometer.bench.process.course import Course
 from inferometer.bench.process.guard import arm
-from inferometer.bench.process.lanes import BadAnswer, ReadyCandidate, load_lane
+from inferometer.bench.process.interpreter import mend_interpreter
+from inferometer.bench.process.lanes import ReadyCandidate, load_lane
 from inferometer.bench.process.poison import poison
 from inferometer.bench.process.state import State
 from inferometer.bench.process.views import TooLarge
@@ -65,14 +67,15 @@ def _open(request: dict[str, Any], reports: int, inputs: int, outputs: int) -> A
     course = Course.of(request, (inputs, outputs)) if request["timed"] else None
     if course is None:
         poison(torch)
-    state = State.now()
     file, write = request["lane"]["file"], os.write
+    noted = set[str]() if file is None else mend_interpreter()  # backends mind the interpreter themselves
+    state = State.now()
     if file is not None:
         arm(file, lambda line: write(reports, line))
-    lane = load_lane(request["lane"], request["operator"], request["settings"], request["updates"])
+    lane = load_lane(request["lane"], Contract(**request["contract"]))
     state.refuse()
     if course is None:
-        return lambda asked: _answer(lane, asked, state)
+        return lambda asked: _answer(lane, asked, state) | {"interpreted": sorted(noted)}
     course.begin(lane, state)
     return course.answer
 
@@ -83,7 +86,7 @@ def _answer(lane: ReadyCandidate, request: dict[str, Any], state: State) -> dict
 
     tensors = torch.load(request["inputs"], weights_only=True)
     with torch.no_grad():
-        found = lane.call(tensors, request["args"])
+        found = lane.call(tensors, request["args"], request["made"])
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     outputs = lane.accept(found, tensors)

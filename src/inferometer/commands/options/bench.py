@@ -158,12 +158,13 @@ class BenchOptions:
         if self.export is not None and traces is not None:
             written |= traces()
         elif self.export is not None:
+            from inferometer.bench.candidate_files import name_of
             from inferometer.bench.exchange import left_out, write_exchange
             from inferometer.side_files import read_side_file
 
             folder = Path(self.export_to or _TRACES)
             sources = (
-                {} if candidate is None else {candidate.name: read_side_file(candidate).decode("utf-8", "replace")}
+                {} if candidate is None else {name_of(candidate): read_side_file(candidate).decode("utf-8", "replace")}
             )
             files = write_exchange(found.run, folder, force=self.force, sources=sources)
             written["exported"] = f"{len(files)} files in {folder}"
@@ -187,14 +188,17 @@ _LEAST_MEMORY = 256 << 20
 
 
 def existing(path: str) -> Path:
-    """A candidate's file.
+    """A candidate's file; of a folder that is a package its `__init__.py`.
 
     Raises:
         InputError: It isn't there, or no Python file.
     """
+    from inferometer.bench.candidate_files import PACKAGE
     from inferometer.errors import InputError
 
     file = Path(path)
+    if file.is_dir() and (file / PACKAGE).is_file():
+        return file / PACKAGE
     if not file.is_file():
         what = "expected a file, found something else" if file.exists() else "no such file"
         raise InputError(f"{path}: {what}", hint="Give a Python file with a function named as the operator.")

@@ -107,8 +107,8 @@ OPERATOR = Operator(
     ),
     settings=("num_experts",),
     tiny=(
-        {"token_count": 1, "num_experts": 128, "top_k": 8},
+        {"token_count": 1, "num_experts": 128, "top_k": 8, "block_size": 128},
         {"token_count": 63, "num_experts": 9, "top_k": 2, "block_size": 128},
-        {"token_count": 129, "num_experts": 5, "top_k": 5},
+        {"token_count": 129, "num_experts": 5, "top_k": 5, "block_size": 128},
     ),
 )

@@ -1,16 +1,21 @@
 """What the evaluator found: one row per kernel and shape, and what makes it doubtful."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
 from inferometer.bench.comparison import ROW
 from inferometer.bench.evaluation import Evaluation
-from inferometer.bench.results import REFUSED, ShapeResult
+from inferometer.bench.results import REFUSED, Interpreted, ShapeResult
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
 _FUNCTIONAL = "functional only: a CPU's times show that kernels run, not how fast they are"
+_INTERPRETED: Mapping[Interpreted, str] = {
+    "bf16 dot": "tl.dot of bf16 in float32 (its own multiplies the bits)",
+    "bf16 math": "other operations of bf16 in float32, rounded to nearest",
+    "first configuration": "only the first configuration of @triton.autotune",
+}
 _CORRECT = (
     Field("operator", "Operator", "text"),
     Field("contender", "Kernel", "text"),
@@ -73,6 +78,7 @@ def _remarks(found: Evaluation) -> Sequence[str]:
         words = f"{apart[0].contender} is wrong where rows lie apart, and doesn't refuse them"
         lines.append(f"{words} ({len(apart)} shapes): engines pass slices. --strided makes that a fault.")
     lines += _hard(found.run.results)
+    lines += _interpreted(found.run.results)
     return (*lines, *_grouped(found.run.results), *found.run.conditions.remarks)
 
 
@@ -90,6 +96,17 @@ def _hard(results: Sequence[ShapeResult]) -> Iterator[str]:
         yield f"{who} is wrong on these hard inputs of {operator} ({_shapes(shapes)}): {cases}."
     for (who, operator, case), shapes in refused.items():
         yield f"{who} refuses a hard case of {operator} with an exception, and may ({_shapes(shapes)}): {case}."
+
+
+def _interpreted(results: Sequence[ShapeResult]) -> Iterator[str]:
+    """What Triton's interpreter was made to do, by kernel: its verdicts are the kernel's then."""
+    done: dict[str, dict[Interpreted, None]] = {}
+    for each in results:
+        done.setdefault(each.contender, {}).update(dict.fromkeys(each.interpreted))
+    for who, kinds in done.items():
+        if kinds:
+            words = ", and ".join(words for kind, words in _INTERPRETED.items() if kind in kinds)
+            yield f"{who} ran in Triton's interpreter, which was made to compute {words}."
 
 
 def _count(counts: dict[tuple[str, str, str], int], result: ShapeResult, cases: str) -> None:

@@ -1,0 +1,80 @@
+"""The published form for every operator: a class whose `forward` takes tensors by name and returns a dict.
+
+Its formula is that of our kernels in plain PyTorch, as text: a candidate can't import them.
+"""
+
+import inspect
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from inferometer.backends.torch import kernels
+from inferometer.bench.candidates import choose_candidates
+from inferometer.bench.correct import Plan
+from inferometer.bench.isolation import ProcessLimits
+from inferometer.bench.run import evaluate
+from inferometer.bench.shapes import choose_shapes
+from inferometer.operators import operators, require_operator
+from inferometer.operators.operator import Operator
+
+pytest.importorskip("torch", reason="torch isn't installed")
+
+_FORM = """
+import torch as _torch
+
+_formula = {name}
+del {name}
+
+
+class Model(_torch.nn.Module):
+    def __init__(self{constructor}):
+        super().__init__()
+        self.settings = dict({settings})
+
+    def forward(self, {tensors}):
+        found = _formula({given}, **self.settings)
+        found = found if isinstance(found, tuple) else (found,)
+        return dict(reversed(list(zip({outputs!r}, found))))
+"""
+
+
+def published_form(operator: Operator) -> str:
+    """A module: settings without a default where the reference has none."""
+    formula = Path(kernels.__path__[0], f"{operator.name}.py").read_text()
+    drawn = [operator.inputs(**args, seed=1) for args in operator.tiny]
+    names = max((list(tensors) for tensors in drawn), key=len)
+    always = {name for name in names if all(name in tensors for tensors in drawn)}
+    found = inspect.signature(operator.reference).parameters
+    defaults = [(name, found[name].default) for name in operator.settings]
+    constructor = [
+        f", {name}" + ("" if value is inspect.Parameter.empty else f"={value!r}") for name, value in defaults
+    ]
+    return formula + _FORM.format(
+        name=operator.name, constructor="".join(constructor), outputs=operator.outputs, given=", ".join(names),
+        settings=", ".join(f"{name}={name}" for name in operator.settings),
+        tensors=", ".join(name if name in always else f"{name}=None" for name in names),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", operators())
+def test_it_is_right_on_all_tiny_shapes(name: str, tmp_path: Path) -> None:
+    operator = require_operator(name)
+    file = tmp_path / "model.py"
+    file.write_text(published_form(operator))
+    asked = choose_shapes(operator, "tiny")
+    entries = choose_candidates((), file, "cpu")
+    results = evaluate([asked], entries, Plan(1, "cpu", ProcessLimits(threads=1))).run.results
+    assert len(results) == len(operator.tiny)
+    assert {each.shape: each.failure for each in results if not each.is_right} == {}
+
+
+def test_a_wrong_one_is_wrong(tmp_path: Path) -> None:
+    operator = require_operator("moe_topk_gating_softmax")
+    file = tmp_path / "model.py"
+    swapped = replace(operator, outputs=operator.outputs[::-1])
+    file.write_text(published_form(swapped))
+    asked = choose_shapes(operator, "tiny")
+    one = replace(asked, shapes=asked.shapes[:1])
+    (found,) = evaluate([one], choose_candidates((), file, "cpu"), Plan(1, "cpu", ProcessLimits(threads=1))).run.results
+    assert "expected dtype" in (found.failure or "")
