@@ -26,4 +26,4 @@ def test_what_a_backend_refuses_is_told_by_its_process() -> None:
             said.append(line)
 
     assert worker._attempt(refuse, {}, Replies()) is None  # type: ignore[arg-type]
-    assert said == ['{"error": "refused: heads of 72 columns aren\'t supported", "lane": null}\n']
+    assert said == ['{"error": "refused: heads of 72 columns aren\'t supported"}\n']
