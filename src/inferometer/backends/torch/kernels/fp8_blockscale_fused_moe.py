@@ -89,5 +89,6 @@ def _scaled(values: Tensor, scales: Tensor) -> Tensor:
     """A matrix in bf16, times the scale of each tile."""
     (rows, columns), (down, across) = values.shape, scales.shape
     out = values.to(torch.bfloat16, memory_format=torch.contiguous_format)
-    out.view(down, rows // down, across, columns // across).mul_(scales[:, None, :, None])
+    tile_rows = rows // down if down else 1  # there may be no rows
+    out.view(down, tile_rows, across, columns // across).mul_(scales[:, None, :, None])
     return out
