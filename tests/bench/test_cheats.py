@@ -170,7 +170,7 @@ CHEATS = {
         "    x, weight = first[0]\n" + RIGHT,
         "out: the error is",
     ),
-    "another thread": ("import threading, time\n" + LATER, "out: expected"),
+    "another thread": ("import threading, time\n" + LATER, "out: NaN in row"),  # what it writes comes too late
     "another thread, when it thinks that it's timed": (
         "import threading, time\ncalls = [0]\n"
         + LATER.replace("    out =", "    calls[0] += 1\n    if calls[0] < 9:\n    " + RIGHT + "    out =", 1),
@@ -231,9 +231,12 @@ def test_patching_the_clock_only_within_a_call_changes_nothing(tmp_path: Path) -
     assert timing.median_ns > 20e6
 
 
-def test_the_one_whose_call_fails_is_named_though_it_is_the_base() -> None:
-    sessions = [Session(require_operator("rms_norm"), Candidate(name), timed=True) for name in ("torch", "reference")]
-    asked = {"args": {"token_count": 4, "hidden_size": 64, "eps": "x"}, "shape": "x", "seeds": [1], "mode": "warm"}
+def test_the_one_whose_call_fails_is_named_though_it_is_the_base(tmp_path: Path) -> None:
+    file = tmp_path / "fails.py"
+    file.write_text(RMS + "    raise ValueError(eps)\n", "utf-8")
+    candidates = (Candidate("fails", file), Candidate("reference"))
+    sessions = [Session(require_operator("rms_norm"), each, timed=True) for each in candidates]
+    asked = {"args": {"token_count": 4, "hidden_size": 64, "eps": 1e-6}, "shape": "x", "seeds": [1], "mode": "warm"}
     with Lineup(sessions) as lineup, pytest.raises(CandidateFailed) as failed:
         lineup.time({**asked, "orders": [[0, 1]], "timer": "host"}, expected_s=1)
     assert failed.value.lane == 0

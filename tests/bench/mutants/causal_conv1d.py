@@ -68,4 +68,4 @@ RIGHT: dict[str, Kernel] = {
 HARMLESS = dict.fromkeys(
     (f"zeros: numbers below 1e-20 of {name}" for name in ("x", "initial_state")), "the bias is what is left"
 )
-INAPPLICABLE = {"expert": "no experts"}
+INAPPLICABLE = {"expert": "no experts", "zeros": "nothing is divided, and sums of products and SiLU are smooth at 0"}

@@ -66,4 +66,9 @@ HARMLESS = {
     "zeros: numbers below 1e-20 of hidden_states": "the bias is what is left",
     "rounding: bias in fp8": "what that changes is less than what bf16 does to the gate",
 }
-INAPPLICABLE = {"mask": "no mask", "expert": "no experts", "padding": "nothing is padded"}
+INAPPLICABLE = {
+    "mask": "no mask",
+    "expert": "no experts",
+    "padding": "nothing is padded",
+    "zeros": "nothing is divided, and products and a sigmoid are smooth at 0",
+}

@@ -57,4 +57,5 @@ INAPPLICABLE = {
     "mask": "no mask",
     "expert": "no experts",
     "padding": "element by element: nothing is padded",
+    "zeros": "nothing is divided, and SiLU and a product are smooth at 0",
 }
