@@ -238,6 +238,7 @@ def test_layouts_do_not_matter(tmp_path: Path, layout: str) -> None:
         (json.dumps(VLLM | {"model_id": 3}), "model_id: expected text, found 3"),
         (json.dumps(VLLM | {"itls": {"a": 1}}), "itls: expected a list"),
         (json.dumps(VLLM | {"itls": [["x"]]}), "itls: expected lists of numbers"),
+        (json.dumps(VLLM | {"itls": [[]]})[:-3] + "[" * 500 + "]" * 502 + "}", "itls: expected lists of numbers"),
         (json.dumps(VLLM | {"ttfts": [{}, 1]}), "ttfts: expected numbers"),
         (json.dumps(VLLM | {"itls": [[1e308]]}), "itls: expected numbers up to 9.22337e\\+18"),
         (

@@ -58,14 +58,23 @@ def read_requests(run: RunFields) -> Requests:
 
 
 def _series(run: RunFields, name: str, items: list[Any], dtype: pl.DataType) -> pl.Series:
+    wanted = "lists of numbers" if name == "itls" else "numbers"
+    if not all(map(_are_numbers, items) if name == "itls" else [_are_numbers(items)]):
+        run.refuse(name, wanted, items)  # Polars takes minutes for lists in lists in lists
     try:
         found = pl.Series(items, dtype=dtype, strict=True)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-        run.refuse(name, "lists of numbers" if name == "itls" else "numbers", items)
+        run.refuse(name, wanted, items)
     numbers = found.explode() if dtype == pl.List else found
     if numbers.dtype == pl.Float64 and not (numbers.abs() <= MOST).fill_null(value=True).all():
         run.refuse(name, f"numbers up to {MOST:g}", items)
     return found
+
+
+def _are_numbers(items: Any) -> bool:
+    return items is None or (
+        isinstance(items, list) and all(each is None or isinstance(each, int | float) for each in items)
+    )
 
 
 def fill_from_requests(serving: Serving, requests: Requests) -> Serving:
