@@ -132,4 +132,8 @@ def test_an_operator_that_declares_none_works(tmp_path: Path) -> None:
 
 def test_weights_that_are_too_large_leave_them_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inferometer.bench.hard_inputs.MOST_BYTES", 100)
-    assert result(check(tmp_path, RIGHT)).hard == {}
+    found = check(tmp_path, RIGHT)
+    assert result(found).hard == {}
+    assert result(found).hard_left_out
+    (said,) = (each for each in remarks_of(found) if "no hard inputs" in each)
+    assert said.startswith("candidate.py was given no hard inputs of rms_norm (1 shape): weights of more than ")

@@ -105,6 +105,7 @@ def _check_shape(
             return {"failure": words, "seed": case.seed, **_greatest(errors)}
     verdicts = hard.check(process, args)
     found: dict[str, Any] = {"failure": None, **_greatest(errors), "hard": {each.name: each.words for each in verdicts}}
+    found["hard_left_out"] = bool(operator.hard.cases) and not verdicts
     wrong = next((each for each in verdicts if not each.right), None)
     if wrong is not None:
         return found | {"failure": f"{wrong.name}: {wrong.words}", "hard_case": wrong.name, "seed": wrong.seed}

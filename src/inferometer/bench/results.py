@@ -98,11 +98,11 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
     `index`: of a published shape. `failure`: why it isn't right, None where it is. `error`, `row_error`: the greatest
     of all cases, as shares of what is allowed. `strided`: what it made of inputs that aren't dense: right, wrong, or
     refused, with the reason. `hard`: what it made of each hard case of the operator, by name; none ran where an earlier
-    case was wrong or the weights are too large. `hard_case`: the first of them that made it wrong. `concerns`: what
-    makes its times doubtful, in words. `own_share`: of the time, in kernels that the candidate's file defines; None
-    where it defines none, or nothing tells. `interpreted`: what was done otherwise than Triton's interpreter does where
-    it stands in for a GPU: products (bf16 dot) and other operations of bf16 (bf16 math) in float32; only the first of
-    the configurations of `@triton.autotune`.
+    case was wrong, or with `hard_left_out`, as the weights are too large. `hard_case`: the first of them that made it
+    wrong. `concerns`: what makes its times doubtful, in words. `own_share`: of the time, in kernels that the
+    candidate's file defines; None where it defines none, or nothing tells. `interpreted`: what was done otherwise than
+    Triton's interpreter does where it stands in for a GPU: products (bf16 dot) and other operations of bf16 (bf16 math)
+    in float32; only the first of the configurations of `@triton.autotune`.
     """
 
     operator: str
@@ -118,6 +118,7 @@ class ShapeResult(_Part, frozen=True, kw_only=True):
     strided: str | None = None
     hard: dict[str, str] = {}
     hard_case: str | None = None
+    hard_left_out: bool = False
     timings: tuple[Timing, ...] = ()
     versus: tuple[Versus, ...] = ()
     attribution: Attribution | None = None

@@ -92,14 +92,13 @@ def _row(each: Measurement, sheet: Quantity | None) -> tuple[Any, ...]:
 
 
 def _datasheet(measured: Measured, fact: str) -> Quantity | None:
-    """What is published of the fact; what others measured is none."""
+    """What the vendor publishes of the fact, which is never a time: those that are known were read from traces."""
     found = None if measured.known is None else measured.known.quantity(fact)
-    return None if found is None or found.kind == "measured" else found
+    return None if found is None or found.kind == "measured" or found.unit == "ns" else found
 
 
 def _part(each: Measurement, sheet: Quantity | None) -> float | None:
-    """Of the datasheet's value; no part of a time."""
-    return None if sheet is None or sheet.unit == "ns" else _rounded(each.quantity.value / sheet.value)
+    return None if sheet is None else _rounded(each.quantity.value / sheet.value)
 
 
 def _rounded(value: float) -> float:

@@ -6,6 +6,7 @@ import polars as pl
 
 from inferometer.bench.comparison import ROW
 from inferometer.bench.evaluation import Evaluation
+from inferometer.bench.hard_inputs import MOST_BYTES
 from inferometer.bench.results import REFUSED, Interpreted, ShapeResult
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
@@ -83,10 +84,13 @@ def _remarks(found: Evaluation) -> Sequence[str]:
 
 
 def _hard(results: Sequence[ShapeResult]) -> Iterator[str]:
-    """What else than the first was wrong, and what was refused: by kernel, operator and cases."""
+    """What else than the first was wrong, what was refused, and what didn't run: by kernel, operator and cases."""
+    unknown: dict[tuple[str, str, str], int] = {}
     wrong: dict[tuple[str, str, str], int] = {}
     refused: dict[tuple[str, str, str], int] = {}
     for each in results:
+        if each.hard_left_out:
+            _count(unknown, each, f"weights of more than {MOST_BYTES >> 30} GiB")
         if len(each.wrong_hard) > 1:
             _count(wrong, each, ", ".join(each.wrong_hard))
         for name, words in each.hard.items():
@@ -96,6 +100,8 @@ def _hard(results: Sequence[ShapeResult]) -> Iterator[str]:
         yield f"{who} is wrong on these hard inputs of {operator} ({_shapes(shapes)}): {cases}."
     for (who, operator, case), shapes in refused.items():
         yield f"{who} refuses a hard case of {operator} with an exception, and may ({_shapes(shapes)}): {case}."
+    for (who, operator, why), shapes in unknown.items():
+        yield f"{who} was given no hard inputs of {operator} ({_shapes(shapes)}): {why}."
 
 
 def _interpreted(results: Sequence[ShapeResult]) -> Iterator[str]:
