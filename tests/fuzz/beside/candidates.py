@@ -82,7 +82,7 @@ def open_candidate(path: Path, rng: Random) -> None:
     from inferometer.bench.failures import CandidateFailed
     from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session
 
-    session = Session(require_operator("rms_norm"), candidate, limits=ProcessLimits(seconds=5))
+    session = Session(require_operator("rms_norm"), candidate, limits=ProcessLimits(seconds=20))
     tensors = {"x": torch.ones(4, 64), "weight": torch.ones(64)}
     try:
         with CandidateProcess(session) as process:

@@ -266,7 +266,8 @@ def _times(changes: Changes) -> str:
 
 
 def _sentence(cause: Cause) -> str:
-    values = f"{format_sample(cause.base)} to {format_sample(cause.candidate)} {cause.unit or ''}".rstrip()
+    unit = "" if cause.unit == "fraction" else f" {cause.unit or ''}".rstrip()
+    values = f"{format_sample(cause.base)} to {format_sample(cause.candidate)}{unit}"
     device = "the program's GPU" if cause.device == OWN else cause.device
     return f"{cause.metric} on {device} went from {values}."
 

@@ -1,7 +1,7 @@
 """Where a server's traces will lie, and whether they can be seen from here.
 
-SGLang is given a folder with each request. vLLM has its own since it was started, and doesn't say which (only in its
-development mode). A server on another machine writes there: its files can be joined only through a shared folder.
+SGLang is given a folder with each request. vLLM has its own since it was started, which its process tells where that is
+on this machine. A server on another machine writes there: its files can be joined only through a shared folder.
 """
 
 import os
@@ -12,6 +12,8 @@ from pathlib import Path
 
 from inferometer.errors import InputError
 from inferometer.record.server.engines import Server
+from inferometer.record.server.http import Http
+from inferometer.record.server.started_with import find_profiler_folder
 
 
 @dataclass(frozen=True)
@@ -27,15 +29,15 @@ class TraceFolder:
     copy_hint: str = ""
 
 
-def find_place(server: Server, host: str, out: Path, traces: Path | None) -> TraceFolder:
+def find_place(server: Server, http: Http, out: Path, traces: Path | None) -> TraceFolder:
     """The place of the traces of a recording that becomes `out`; the folder of the user's, where there is one.
 
     Raises:
         InputError: That folder isn't there, and the server won't make it.
     """
-    is_here = is_this_machine(host)
+    host, is_here = http.host, is_this_machine(http.host)
     if server.engine == "vllm":
-        return _of_vllm(server, host, traces, is_here=is_here)
+        return _of_vllm(server, http, traces, is_here=is_here)
     if traces is not None:
         if traces.exists() and not traces.is_dir():
             raise InputError(f"{traces}: is no folder", hint="Name a folder with --traces.")
@@ -67,12 +69,13 @@ def is_this_machine(host: str) -> bool:
     return False
 
 
-def _of_vllm(server: Server, host: str, traces: Path | None, *, is_here: bool) -> TraceFolder:
+def _of_vllm(server: Server, http: Http, traces: Path | None, *, is_here: bool) -> TraceFolder:
+    host = http.host
     if traces is not None:
         if not traces.is_dir():
             raise InputError(f"{traces}: no such folder", hint="Name the folder that vLLM was started with.")
         return TraceFolder(traces, copy_hint=_look_in(str(traces), host, server, is_here=is_here))
-    known = Path(server.traces) if server.traces else None
+    known = Path(server.traces) if server.traces else find_profiler_folder(http.port) if is_here else None
     if known is not None and is_here and known.is_dir():
         return TraceFolder(known, copy_hint=_look_in(str(known), host, server, is_here=True))
     where = server.traces or "the folder that vLLM was started with (torch_profiler_dir, VLLM_TORCH_PROFILER_DIR)"

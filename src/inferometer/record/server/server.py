@@ -110,7 +110,7 @@ def record_server(
             "--steps: vLLM's profiler is stopped by time",
             hint="Use --seconds, or start vLLM with max_iterations in its --profiler-config.",
         )
-    place = find_place(server, http.host, out, traces)
+    place = find_place(server, http, out, traces)
     session = _Session(http, server, place, on_progress, waits, hz)
     body = profile_body(server, place.asked, steps, stacks=stacks, shapes=shapes)
     try:
