@@ -86,6 +86,6 @@ def open_candidate(path: Path, rng: Random) -> None:
     tensors = {"x": torch.ones(4, 64), "weight": torch.ones(64)}
     try:
         with CandidateProcess(session) as process:
-            process.answer(tensors, {"eps": 1e-6})
+            process.answer(tensors, {"token_count": 4, "hidden_size": 64, "eps": 1e-6})
     except CandidateFailed as error:
         raise InputError(f"mine.py: {error}") from error
