@@ -22,11 +22,11 @@ _CALLS = (
     *("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "glow_runtime", "mtia_runtime"),
     *("privateuse1_runtime", "privateuse1_driver", "xpu_runtime", "xpu_driver"),
 )
-_OPS = ("cpu_op", "operator")
+OPS = ("cpu_op", "operator")
 _FRAMES = ("python_function", "python")
 _HOST_SPANS = ("user_annotation", "trace", "overhead")
 _DEVICE_SPANS = ("gpu_user_annotation", "cuda_sync")
-_OF_HOST = frozenset({"", *_CALLS, *_OPS, *_FRAMES, *_HOST_SPANS})
+_OF_HOST = frozenset({"", *_CALLS, *OPS, *_FRAMES, *_HOST_SPANS})
 
 Tables = tuple[str, ...]
 Handler = Callable[[list[Event], str], None]
@@ -139,7 +139,7 @@ class Sorter:
             tables = ("launches", "collectives") if kind == "kernel" else ("launches",)
             handlers[category] = (tables, partial(columns.launches, kind=kind))
         handlers |= dict.fromkeys(_CALLS, (("calls",), columns.calls))
-        handlers |= dict.fromkeys(_OPS, (("ops",), columns.ops))
+        handlers |= dict.fromkeys(OPS, (("ops",), columns.ops))
         handlers |= dict.fromkeys(_FRAMES, (("frames",), columns.frames))
         for category in _HOST_SPANS:
             handlers[category] = (("spans",), partial(columns.spans, domain=category))

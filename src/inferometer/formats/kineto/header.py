@@ -55,6 +55,11 @@ class FileHeader:
         """Whether the fields met so far are those that the PyTorch profiler writes."""
         return not _SIGNS.isdisjoint(self.keys)
 
+    @property
+    def saw_no_device(self) -> bool:
+        """Whether the profiler says that the machine has none."""
+        return "deviceProperties" in self.keys and not self._devices
+
     def take(self, key: str, text: bytes | None) -> None:
         """One field; `text` is None when it was too large to keep. Any field is searched for secrets."""
         self.keys.add(key)

@@ -4,9 +4,12 @@ Source: the Trace Event Format (Chrome) and what PyTorch 1.8 to 2.10 write in it
 counted), async and object events (counted), counters' and spans' further arguments.
 """
 
+from msgspec.structs import replace
+
 from inferometer.errors import FormatError
 from inferometer.formats.kineto.ahead import is_scan
-from inferometer.formats.kineto.dispatch import Sorter
+from inferometer.formats.kineto.cpu_launches import NOTE, OP_COLUMNS, add_cpu_launches
+from inferometer.formats.kineto.dispatch import OPS, Sorter
 from inferometer.formats.kineto.events import EventReader
 from inferometer.formats.kineto.header import KEEP_BYTES, FileHeader
 from inferometer.formats.kineto.scan import LaunchScan, ScanFailed
@@ -14,7 +17,7 @@ from inferometer.formats.kineto.text import Text, Truncated
 from inferometer.formats.source import Source, Stream
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.checks import check_calls, check_launches, check_spans
-from inferometer.trace.facts import Facts
+from inferometer.trace.facts import Device, Facts
 
 NAME = "kineto"
 _LOOK_BYTES = 1 << 20
@@ -22,7 +25,24 @@ _RANKED = ("launches", "collectives", "calls", "ops", "frames", "spans", "counte
 
 
 def read(source: Source, out: TraceBuilder, tables: frozenset[str]) -> Facts:
-    """Read the tables asked for. For launches alone, a scan that decodes only their text is tried first."""
+    """Read the tables asked for. For launches alone, a scan that decodes only their text is tried first.
+
+    Where the profiler saw no device, ops that compute are launches of device `cpu`.
+    """
+    facts, header = _read_as_written(source, out, tables)
+    if not (header.saw_no_device and out.wants("launches")) or out.rows("launches"):
+        return facts
+    if not _add_cpu_launches(source, out):
+        return facts
+    return replace(facts, devices=(Device("cpu"),), notes=(*facts.notes, NOTE), other_events={})
+
+
+def read_as_written(source: Source, out: TraceBuilder, tables: frozenset[str]) -> Facts:
+    """As `read`, but for launches that the file doesn't have."""
+    return _read_as_written(source, out, tables)[0]
+
+
+def _read_as_written(source: Source, out: TraceBuilder, tables: frozenset[str]) -> tuple[Facts, FileHeader]:
     if is_scan(source, tables):
         try:
             return _read(source, out, scan=True)
@@ -33,7 +53,21 @@ def read(source: Source, out: TraceBuilder, tables: frozenset[str]) -> Facts:
     return _read(source, out, scan=False)
 
 
-def _read(source: Source, out: TraceBuilder, *, scan: bool) -> Facts:
+def _add_cpu_launches(source: Source, out: TraceBuilder) -> bool:
+    """Whether there are any: none where a device's driver was called, or the file can't be read again for its ops."""
+    host = out
+    if not (out.wants("ops") and out.wants("calls")):
+        if not source.rewindable:
+            return False
+        host = TraceBuilder({"ops": OP_COLUMNS, "calls": ("start_ns",)})
+        _read(source, host, scan=False)
+        for loss in host.losses:
+            if loss.category in OPS and not out.wants("ops"):
+                out.losses.count(loss.name, loss.count, category=loss.category, example=loss.example)
+    return not host.rows("calls") and add_cpu_launches(out, host)
+
+
+def _read(source: Source, out: TraceBuilder, *, scan: bool) -> tuple[Facts, FileHeader]:
     with source.open() as stream:
         document = _Document(source, stream, out, scan=scan)
         document.read()
@@ -44,7 +78,7 @@ def _read(source: Source, out: TraceBuilder, *, scan: bool) -> Facts:
     check_spans(out)
     out.names = document.header.names
     has_launches = not out.wants("launches") or out.rows("launches") > 0
-    return document.header.facts(source.name, NAME, has_launches=has_launches)
+    return document.header.facts(source.name, NAME, has_launches=has_launches), document.header
 
 
 class _Document:

@@ -21,8 +21,8 @@ from inferometer.errors import Unavailable
 from inferometer.record.clock import monotonic_ns
 from inferometer.record.interception.open_ops import OpenOps
 from inferometer.record.profiler.account import Account
-from inferometer.record.profiler.cpu_launches import OpKinds
 from inferometer.record.profiler.neighbours import OtherProfiles
+from inferometer.record.profiler.op_kinds import OpKinds
 from inferometer.record.profiler.runner import Runner, is_child_of_profiled
 from inferometer.record.profiler.session import Session
 from inferometer.record.profiler.window_tables import Joining

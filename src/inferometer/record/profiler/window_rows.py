@@ -4,7 +4,7 @@ Nothing is joined or moved here: times are the profiler's, ns since 1970.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import msgspec
 import polars as pl
 
 from inferometer.formats.kineto import FORMAT
+from inferometer.formats.kineto.reader import read_as_written
 from inferometer.formats.reading import read_source
 from inferometer.formats.source import Source
 from inferometer.trace.facts import Device
@@ -51,7 +52,7 @@ def read_window(path: Path) -> WindowRows:
     Raises:
         InputError: It can't be read at all.
     """
-    with read_source(Source(path), FORMAT, TABLES) as trace:
+    with read_source(Source(path), replace(FORMAT, read=read_as_written), TABLES) as trace:
         base = trace.facts.clock_base_ns or 0
         frames = {name: trace.tables[name].with_columns(pl.col("start_ns") + base).collect() for name in TABLES}
         losses = tuple(

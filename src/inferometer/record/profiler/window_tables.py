@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from inferometer.formats.kineto.cpu_launches import Kind, find_cpu_launches, is_dispatched
 from inferometer.record.interception.open_ops import NONE, OpenOps
 from inferometer.record.profiler.clock_marks import Alignment, Mark, align
-from inferometer.record.profiler.cpu_launches import Kind, find_cpu_launches, is_dispatched
 from inferometer.record.profiler.window_rows import WindowRows
 
 MARK = "inferometer.clock"
