@@ -51,6 +51,20 @@ def test_a_solution_says_which_definition_it_is_for(
     assert [(each["operator"], each["contender"]) for each in found["results"]] == [(GEMM["name"], "mine")]
 
 
+def test_a_suite_s_candidates_are_held_as_strictly_as_others(
+    dataset: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_solution(dataset, GEMM, solution(GEMM, "import os\nos.fork() or os._exit(0)\n" + RIGHT, "forking"))
+    options = ["--cases", 1, "--shapes", 0, "--strict", "--check"]
+    code, said, _ = run("bench", "gemm_*", "--suite", dataset, *options, capsys=capsys)
+    assert code == 1
+    assert "with --strict: it starts processes (os.fork)" in said
+    monkeypatch.setenv("PATH", "")
+    code, said, err = run("bench", "gemm_*", "--suite", dataset, "--sandbox", capsys=capsys)
+    assert (code, said) == (4, "")
+    assert "--sandbox needs bubblewrap" in err
+
+
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [

@@ -7,7 +7,13 @@ import click
 
 from inferometer.commands.base import FORMATS, Output, command, output_options
 from inferometer.commands.options.backends import CatalogueBackends
-from inferometer.commands.options.bench import BenchOptions, existing, parse_memory, require_device_apart
+from inferometer.commands.options.bench import (
+    BenchOptions,
+    existing,
+    parse_memory,
+    require_device_apart,
+    show_evaluation,
+)
 from inferometer.commands.options.selection import Number, hardware_file_option
 
 if TYPE_CHECKING:
@@ -92,42 +98,22 @@ def run(
     asked = asking.shapes_of(names, file)
     if stage == "builds":
         return _build(asked, file, asking.named_backends(), architectures or _ARCHITECTURES, check=check, out=out)
-    asking.check_places()
-    asking.check_sandbox()
+    asking.check_surroundings()
     found = _evaluate(asked, file, stage, asking)
-    written = asking.write(found, file)
-    if out.form == "json":
-        out.write_json({**found.as_json(), **written})
-    else:
-        out.show(found)
-        for line in written.pop("left_out", ()):
-            click.echo(f"left out of the export: {line}", err=True)
-        for what in written.values():
-            click.echo(f"written: {what}", err=True)
+    show_evaluation(found, asking.write(found, file), out)
     return 1 if check and not found.is_right else 0
 
 
 def _evaluate(asked: "list[ChosenShapes]", file: Path | None, stage: str, asking: BenchOptions) -> "Evaluation":
     from inferometer.bench.candidates import choose_candidates
-    from inferometer.bench.correct import Plan
-    from inferometer.bench.fast import device_times
-    from inferometer.bench.isolation import ProcessLimits
-    from inferometer.bench.race import Pace
     from inferometer.bench.run import evaluate
-    from inferometer.bench.timer_choice import choose_timer
     from inferometer.commands.options.progress import working
 
-    limits = ProcessLimits(seconds=asking.limit, memory_bytes=asking.memory)
-    plan = Plan(asking.cases, asking.on, limits, asking.strided, asking.strict, asking.sandbox)
-    entries = choose_candidates(asking.backends(file, stage), file, asking.on)
+    candidates = choose_candidates(asking.backends(file, stage), file, asking.on)
     bounds = asking.bounds()
     with working() as say:
-        if stage == "correct":
-            return evaluate(asked, entries, plan, bounds=bounds, on_progress=say)
-        say("a choice of the timer")
-        timer = choose_timer(asking.timer, asking.on, device_times, limits)
-        pace = Pace(timer.timer, asking.seconds_each())
-        return evaluate(asked, entries, plan, pace=pace, timer=timer, bounds=bounds, on_progress=say)
+        pace, timer = asking.timing(stage, say)
+        return evaluate(asked, candidates, asking.plan(), pace=pace, timer=timer, bounds=bounds, on_progress=say)
 
 
 def _build(

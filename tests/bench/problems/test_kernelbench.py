@@ -79,8 +79,8 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> SuiteOutcome:
     write(folder / "mine" / "2_weights.py", OTHER_WEIGHTS)
     write(folder / "mine" / "level_1_problem_10_sample_0_kernel.py", WRONG)
     write(folder / "mine" / "10_nameless.py", "class Kernel: pass\n")
-    preparation = Preparation(folder / "files", "cpu", LIMITS, candidate=folder / "mine")
-    return run_suite(find_problems(folder / "level1"), preparation, Plan(2, "cpu", LIMITS))
+    preparation = Preparation(folder / "files", Plan(2, "cpu", LIMITS), candidate=folder / "mine")
+    return run_suite(find_problems(folder / "level1"), preparation)
 
 
 def failure(outcome: SuiteOutcome, contender: str) -> str | None:

@@ -63,8 +63,8 @@ SOLUTIONS: Mapping[str, tuple[dict[str, Any], str | Mapping[str, str], dict[str,
 def suite(root: Path, folder: Path, names: tuple[str, ...], *, shapes: str | None = None, pace: Pace | None = None,
           candidate: Path | None = None, left_out: list[str] | None = None) -> SuiteOutcome:  # fmt: skip
     lines = [] if left_out is None else left_out
-    preparation = Preparation(folder, "cpu", LIMITS, shapes, candidate, lines.append)
-    return run_suite(find_problems(root, names), preparation, Plan(1, "cpu", LIMITS), pace=pace)
+    preparation = Preparation(folder, Plan(1, "cpu", LIMITS), shapes, candidate, lines.append)
+    return run_suite(find_problems(root, names), preparation, pace=pace)
 
 
 @pytest.fixture(scope="module")
@@ -154,14 +154,20 @@ def test_flashinfer_bench_reads_what_is_written(timed: tuple[SuiteOutcome, Path]
     assert {solution.name for solutions in found.solutions.values() for solution in solutions} == {"right", "drawing"}
 
 
-def test_other_results_are_replaced_by_force_only(timed: tuple[SuiteOutcome, Path]) -> None:
+def test_other_results_are_replaced_by_force_only_and_other_files_never(timed: tuple[SuiteOutcome, Path]) -> None:
     outcome, out = timed
     (path,) = out.glob("traces/tests/gemm/*.jsonl")
-    path.write_text("something else")
+    path.write_text('{"definition": "other"}')
     with pytest.raises(InputError, match="is there already"):
         write_traces(outcome.outcomes, out, force=False)
     write_traces(outcome.outcomes, out, force=True)
-    assert path.read_text() != "something else"
+    written = path.read_text()
+    assert written != '{"definition": "other"}'
+    path.write_text("my notes")
+    with pytest.raises(InputError, match="is no file of flashinfer-bench"):
+        write_traces(outcome.outcomes, out, force=True)
+    assert path.read_text() == "my notes"
+    path.write_text(written)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ The author is the candidate. Integer inputs (offsets, lengths, tables of pages, 
 field `inferometer` too, so that `read_workloads` gives them back as they were.
 """
 
-import os
 import re
 import uuid
 from collections.abc import Mapping
@@ -22,16 +21,14 @@ import msgspec
 
 from inferometer.bench.exchange.axes import axes_of, bind, values_of
 from inferometer.bench.exchange.blobs import encode_blob
+from inferometer.bench.exchange.dataset_files import pretty, write_dataset
 from inferometer.bench.exchange.definitions import define, solve
 from inferometer.bench.exchange.evaluations import evaluate_result
 from inferometer.bench.exchange.schema import Definition, Drawn, Random, Safetensors, Trace, Workload
 from inferometer.bench.results import Run, ShapeResult
 from inferometer.errors import InputError
-from inferometer.new_files import FileKind, NewFile
 from inferometer.operators import require_operator
 
-_JSON = re.compile(rb'\s*\{\s*"(name|definition)"')  # of safetensors, a length stands before it
-_KIND = FileKind("file of flashinfer-bench", lambda head: _JSON.match(head) is not None or head[8:].startswith(b'{"'))
 _NAMESPACE = uuid.UUID("0c9f3d5e-2f43-5c0e-9e35-6b1c7f3e8a52")
 
 
@@ -55,35 +52,13 @@ class _Plan:
 def write_exchange(run: Run, folder: Path, *, force: bool, sources: Mapping[str, str] | None = None) -> list[Path]:
     """The files of a run's dataset, in order; `sources`: texts of candidates that are files, by name.
 
-    What the format can't hold isn't written: `left_out` tells it. A file that is there and says the same stays.
+    What the format can't hold isn't written: `left_out` lists it. A file that is there and says the same stays.
 
     Raises:
         InputError: Nothing of the run can be written; or a file is there, says something else, and `force` is False.
     """
     plan = _plan(run, sources or {})
-    files = plan.whole()
-    if not any(path.startswith("traces/") for path in files):
-        reasons = "\n".join(plan.left_out) or "It has no results."
-        raise InputError(f"{folder}: nothing of this run can be written for flashinfer-bench", hint=reasons)
-    found = {folder / path: data for path, data in sorted(files.items())}
-    try:
-        others = {path: data for path, data in found.items() if not _says(path, data)}
-        for path in others:
-            if os.path.lexists(path):
-                if not force:
-                    raise InputError(f"{path} is there already", hint="Give --force, or a new folder for each run.")
-                NewFile(path, force=True, kind=_KIND)  # refuses before anything is written
-        for path, data in others.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with NewFile(path, force=True, kind=_KIND) as place:
-                place.write_bytes(data)
-    except OSError as error:
-        raise InputError(f"{error.filename or folder}: {error.strerror}") from error
-    return list(found)
-
-
-def _says(path: Path, data: bytes) -> bool:
-    return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+    return write_dataset(plan.whole(), folder, force=force, left_out=plan.left_out)
 
 
 def left_out(run: Run, sources: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -112,7 +87,7 @@ def _add_shape(plan: _Plan, result: ShapeResult) -> Definition:
     definition = define(operator, result.args)
     workload = make_workload(result.operator, result.shape, result.args, definition)
     place = f"{definition.op_type}/{definition.name}"
-    plan.files[f"definitions/{place}.json"] = _pretty(definition)
+    plan.files[f"definitions/{place}.json"] = pretty(definition)
     if any(isinstance(each, Safetensors) for each in workload.inputs.values()):
         plan.files[_blob(definition, workload.uuid)] = encode_blob(values_of(operator, result.args))
     plan.add_line(f"workloads/{place}.jsonl", workload.uuid, Trace(definition=definition.name, workload=workload))
@@ -156,7 +131,7 @@ def _add_solution(plan: _Plan, result: ShapeResult, definition: Definition, auth
         plan.left_out[error.message] = None
         return
     path = f"solutions/{author}/{definition.op_type}/{definition.name}/{solution.name}.json"
-    plan.files[path] = _pretty(solution)
+    plan.files[path] = pretty(solution)
 
 
 def _authors(run: Run) -> dict[str, str]:
@@ -171,7 +146,3 @@ def _authors(run: Run) -> dict[str, str]:
 
 def _blob(definition: Definition, name: str) -> str:
     return f"blob/workloads/{definition.op_type}/{definition.name}/{name}.safetensors"
-
-
-def _pretty(part: msgspec.Struct) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(part), indent=2) + b"\n"

@@ -7,8 +7,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from inferometer.bench.candidates import Candidate
+from inferometer.bench.correct import Plan
 from inferometer.bench.failures import CandidateFailed
-from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session
+from inferometer.bench.isolation import CandidateProcess, Session
 from inferometer.errors import InputError
 from inferometer.operators.operator import Operator
 
@@ -25,15 +26,14 @@ class Reference:
     Args:
         name: The operator's.
         file: With a function of that name.
-        device: Where it runs.
-        limits: Those of a candidate.
+        plan: Where, within which limits, and whether in a sandbox: as candidates are.
     """
 
-    def __init__(self, name: str, file: Path, device: str, limits: ProcessLimits) -> None:
+    def __init__(self, name: str, file: Path, plan: Plan) -> None:
         self.name = name
         self._candidate = Candidate("reference", file)
-        self._device = device
-        self._limits = replace(limits, seconds=_PATIENCE * limits.seconds)
+        self._plan = plan
+        self._limits = replace(plan.limits, seconds=_PATIENCE * plan.limits.seconds)
         self._process: CandidateProcess | None = None
 
     def __enter__(self) -> "Reference":
@@ -55,7 +55,9 @@ class Reference:
         """
         try:
             if self._process is None or not self._process.is_alive:
-                session = Session(operator, self._candidate, self._device, limits=self._limits)
+                session = Session(
+                    operator, self._candidate, self._plan.device, limits=self._limits, sandbox=self._plan.sandbox
+                )
                 self._process = CandidateProcess(session)
             return self._process.answer(tensors, args).outputs
         except CandidateFailed as failed:

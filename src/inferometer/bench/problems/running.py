@@ -37,7 +37,6 @@ class SuiteOutcome:
 def run_suite(
     found: Sequence[Found],
     preparation: Preparation,
-    plan: Plan,
     *,
     pace: Pace | None = None,
     timer: TimerChoice | None = None,
@@ -56,7 +55,7 @@ def run_suite(
     for number, each in enumerate(found):
         on_progress(f"{each.name}: its reference")
         try:
-            outcomes.append(_run(preparation.prepare(each, number), plan, pace, timer, on_progress))
+            outcomes.append(_run(preparation.prepare(each, number), preparation.plan, pace, timer, on_progress))
         except InputError as error:
             first = first or error
             refused[each.name] = error.message

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from inferometer.bench.correct import Plan
 from inferometer.bench.exchange.schema import Definition
 from inferometer.bench.exchange.workloads import read_lines, workload_of
-from inferometer.bench.isolation import ProcessLimits
 from inferometer.bench.problems import kernelbench
 from inferometer.bench.problems.definition_files import read_definition
 from inferometer.bench.problems.definition_operator import Given, make_operator, usual_workloads
@@ -110,16 +110,14 @@ class Preparation:
 
     Attributes:
         folder: Where files are written for the processes.
-        device: Where all runs.
-        limits: Of a candidate.
+        plan: How candidates are checked, and within which limits; of references the sandbox holds, too.
         shapes: Indices of workloads, such as `0,3-5`; None: all.
         candidate: A file or folder of candidates; None: the data set's solutions.
         on_left_out: Called with the reason of a candidate that can't be run.
     """
 
     folder: Path
-    device: str
-    limits: ProcessLimits
+    plan: Plan
     shapes: str | None = None
     candidate: Path | None = None
     on_left_out: Callable[[str], None] = lambda reason: None
@@ -138,9 +136,9 @@ class Preparation:
 
     def _definition(self, found: Found, definition: Definition, folder: Path) -> Problem:
         file = pack_reference(definition, folder / "reference")
-        reference = Reference(definition.name, file, self.device, self.limits)
+        reference = Reference(definition.name, file, self.plan)
         given = self._workloads(found, definition)
-        memory = self.limits.memory_on(self.device)
+        memory = self.plan.limits.memory_on(self.plan.device)
         most = None if memory is None else memory // _SHARE
         operator, shapes = make_operator(definition, given, found.root, folder / "job.json", reference, most)
         packed, solutions = self._solutions(found, definition, folder)
@@ -202,7 +200,7 @@ class Preparation:
     def _problem(self, found: Found, folder: Path) -> Problem:
         text = kernelbench.read_problem(found.path)
         file = kernelbench.pack_problem(text, found.path, found.name, folder / "reference")
-        reference = Reference(found.name, file, self.device, self.limits)
+        reference = Reference(found.name, file, self.plan)
         packed = tuple(
             kernelbench.pack_model(each, found.path, found.name, folder / f"candidate{place}")
             for place, each in enumerate(self._models_of(found))

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import msgspec
 
+from inferometer.bench.exchange.dataset_files import pretty, write_dataset
 from inferometer.bench.exchange.evaluations import evaluate_result
 from inferometer.bench.exchange.schema import Build, Definition, Solution, SolutionFile, Trace, Workload
 from inferometer.bench.problems.packages import Packaged
 from inferometer.bench.problems.running import Outcome
 from inferometer.bench.results import ShapeResult
-from inferometer.errors import InputError
-from inferometer.new_files import NewFile
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -39,7 +38,7 @@ def traces_of(outcomes: Sequence[Outcome]) -> Written:
             found.left_out.append(f"{outcome.problem.asked.operator.name}: it is no definition of flashinfer-bench")
             continue
         place = f"{definition.op_type}/{definition.name}"
-        found.files[f"definitions/{place}.json"] = _pretty(definition)
+        found.files[f"definitions/{place}.json"] = pretty(definition)
         workloads = {each.workload.uuid: each.workload for each in outcome.problem.given}
         lines = [_line(Trace(definition=definition.name, workload=each)) for each in workloads.values()]
         found.files[f"workloads/{place}.jsonl"] = b"".join(lines)
@@ -52,22 +51,10 @@ def write_traces(outcomes: Sequence[Outcome], folder: Path, *, force: bool) -> W
     """Written below `folder`; a file that is there and says the same stays.
 
     Raises:
-        InputError: Nothing can be written; or a file is there, says something else, and `force` is False.
+        InputError: Nothing can be written, or a file is in the way, as `write_dataset` has it.
     """
     found = traces_of(outcomes)
-    if not any(path.startswith("traces/") for path in found.files):
-        raise InputError(f"{folder}: no verdict can be written for flashinfer-bench", hint="\n".join(found.left_out))
-    try:
-        for path, data in found.files.items():
-            place = folder / path
-            if not force and place.exists() and (not place.is_file() or place.read_bytes() != data):
-                raise InputError(f"{place} is there already", hint="Give --force, or a new folder for each run.")
-        for path, data in found.files.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            with NewFile(folder / path, force=True) as file:
-                file.write_bytes(data)
-    except OSError as error:
-        raise InputError(f"{error.filename or folder}: {error.strerror}") from error
+    write_dataset(found.files, folder, force=force, left_out=found.left_out)
     return found
 
 
@@ -122,7 +109,7 @@ def _solution_of(outcome: Outcome, definition: Definition, candidate: Packaged) 
         ),
         sources=tuple(SolutionFile(path=path, content=text) for path, text in candidate.own.items()),
     )
-    return author, made.name, _pretty(made)
+    return author, made.name, pretty(made)
 
 
 def _safe(name: str) -> str:
@@ -131,7 +118,3 @@ def _safe(name: str) -> str:
 
 def _line(trace: Trace) -> bytes:
     return msgspec.json.encode(trace) + b"\n"
-
-
-def _pretty(part: msgspec.Struct) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(part), indent=2) + b"\n"

@@ -11,13 +11,15 @@ import click
 from inferometer.commands.options.devices import require_device_at
 
 if TYPE_CHECKING:
+    from inferometer.bench.correct import Plan
     from inferometer.bench.evaluation import Evaluation
+    from inferometer.bench.race import Pace
     from inferometer.bench.results import Timer
     from inferometer.bench.shapes import ChosenShapes
+    from inferometer.bench.timer_choice import TimerChoice
+    from inferometer.commands.base import Output
     from inferometer.hardware.device import Device
     from inferometer.operators.operator import Operator
-
-_TRACES = "flashinfer-trace"
 
 
 @dataclass
@@ -74,9 +76,30 @@ class BenchOptions:
         """What --backend names."""
         return tuple(part.strip() for word in self.backend_names for part in word.split(",") if part.strip())
 
-    def seconds_each(self) -> float:
-        """For a shape in one state of the caches."""
-        return self.seconds or (0.1 if self.on == "cpu" else 2.0)
+    def plan(self) -> "Plan":
+        """How candidates are checked, and within which limits."""
+        from inferometer.bench.correct import Plan
+        from inferometer.bench.isolation import ProcessLimits
+
+        limits = ProcessLimits(seconds=self.limit, memory_bytes=self.memory)
+        return Plan(self.cases, self.on, limits, strided=self.strided, strict=self.strict, sandbox=self.sandbox)
+
+    def timing(self, stage: str, say: Callable[[str], None]) -> "tuple[Pace, TimerChoice] | tuple[None, None]":
+        """How candidates are timed; None where `stage` only checks them.
+
+        Raises:
+            InputError: --timer is for another device.
+            Unavailable: No timer works here.
+        """
+        if stage == "correct":
+            return None, None
+        from inferometer.bench.fast import device_times
+        from inferometer.bench.race import Pace
+        from inferometer.bench.timer_choice import choose_timer
+
+        say("a choice of the timer")
+        chosen = choose_timer(self.timer, self.on, device_times, self.plan().limits)
+        return Pace(chosen.timer, self.seconds or (0.1 if self.on == "cpu" else 2.0)), chosen
 
     def shapes_of(self, names: tuple[str, ...], candidate: Path | None) -> "list[ChosenShapes]":
         """What to run.
@@ -118,30 +141,32 @@ class BenchOptions:
             raise InputError(f"{self.workload}: no workload of {', '.join(names)}", hint=f"It has: {has}.")
         return kept
 
+    @property
+    def export_folder(self) -> Path:
+        """Of --export-to."""
+        return Path(self.export_to or "flashinfer-trace")
+
     def bounds(self) -> "Device | None":
         """The device of --hardware-file."""
         from inferometer.hardware.device_file import read_device
 
         return None if self.hardware_file is None else read_device(self.hardware_file)
 
-    def check_sandbox(self) -> None:
-        """Refuse --sandbox where there is none.
+    def check_surroundings(self) -> None:
+        """Refuse an OUT that can't be written and a --sandbox that can't be made, before time is spent.
 
         Raises:
-            Unavailable: Why.
+            InputError: OUT is there already, or is of another kind.
+            Unavailable: Why there is no sandbox here.
         """
-        if self.sandbox:
-            from inferometer.bench.sandbox import require_sandbox
-
-            require_sandbox()
-
-    def check_places(self) -> None:
-        """Refuse what can't be written, before time is spent."""
         from inferometer.bench.results import RUN_FILE
+        from inferometer.bench.sandbox import require_sandbox
         from inferometer.new_files import check_place
 
         if self.output is not None:
             check_place(Path(self.output), force=self.force, kind=RUN_FILE)
+        if self.sandbox:
+            require_sandbox()
 
     def write(
         self, found: "Evaluation", candidate: Path | None, traces: Callable[[], dict[str, Any]] | None = None
@@ -162,7 +187,7 @@ class BenchOptions:
             from inferometer.bench.exchange import left_out, write_exchange
             from inferometer.side_files import read_side_file
 
-            folder = Path(self.export_to or _TRACES)
+            folder = self.export_folder
             sources = (
                 {} if candidate is None else {name_of(candidate): read_side_file(candidate).decode("utf-8", "replace")}
             )
@@ -170,6 +195,18 @@ class BenchOptions:
             written["exported"] = f"{len(files)} files in {folder}"
             written["left_out"] = list(left_out(found.run, sources))
         return written
+
+
+def show_evaluation(found: "Evaluation", written: dict[str, Any], out: "Output") -> None:
+    """A run's results, and the files that `BenchOptions.write` made of them."""
+    if out.form == "json":
+        out.write_json({**found.as_json(), **written})
+        return
+    out.show(found)
+    for line in written.pop("left_out", ()):
+        click.echo(f"left out of the export: {line}", err=True)
+    for what in written.values():
+        click.echo(f"written: {what}", err=True)
 
 
 def parse_memory(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
