@@ -1,13 +1,15 @@
 """Problems of KernelBench run as a suite: the same weights, inputs of the problem's own, numbers among them."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.bench.problems.datasets import write
 
 from inferometer.bench.correct import Plan
 from inferometer.bench.isolation import ProcessLimits
-from inferometer.bench.problems.kernelbench import read_problem
+from inferometer.bench.problems.kernelbench import make_operator, read_problem
 from inferometer.bench.problems.running import SuiteOutcome, run_suite
 from inferometer.bench.problems.suite import Preparation, find_problems
 from inferometer.errors import FormatError
@@ -109,6 +111,21 @@ def test_a_file_without_the_class_is_said(outcome: SuiteOutcome) -> None:
 def test_a_problem_whose_code_fails_is_left_out_with_the_reason(outcome: SuiteOutcome) -> None:
     assert list(outcome.evaluation.refused) == ["30_Broken"]
     assert "get_inputs gives a object: expected tensors and numbers" in outcome.evaluation.refused["30_Broken"]
+
+
+def test_memory_is_made_for_what_the_reference_gives(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch isn't installed")
+
+    class Asked:
+        """A reference: the outer product of its inputs."""
+
+        def ask(self, operator: Any, tensors: Mapping[str, Any], args: Mapping[str, Any]) -> tuple[Any, ...]:
+            if args["want"] == "inputs":
+                return torch.zeros(2, dtype=torch.int64), torch.ones(300, 1), torch.ones(1, 200)
+            return (tensors["input0"] @ tensors["input1"],)
+
+    operator, ((_, args),) = make_operator(tmp_path / "a.py", "a", tmp_path / "job", Asked(), "cpu")  # type: ignore[arg-type]
+    assert operator.work(**args).written_bytes == 4 * 300 * 200
 
 
 @pytest.mark.parametrize(

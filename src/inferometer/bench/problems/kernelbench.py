@@ -79,9 +79,9 @@ def pack_problem(text: str, path: Path, name: str, folder: Path) -> Path:
 
 
 def make_operator(
-    path: Path, name: str, job: Path, reference: Reference
+    path: Path, name: str, job: Path, reference: Reference, device: str
 ) -> tuple[ForeignOperator, tuple[tuple[str, Mapping[str, Any]], ...]]:
-    """The operator, and its only shape. The problem's `get_inputs` is called once, to see what it gives.
+    """The operator, and its only shape. The problem is asked once, as only its code tells what it takes and gives.
 
     Raises:
         InputError: Its code fails.
@@ -103,11 +103,12 @@ def make_operator(
 
     operator = ForeignOperator(
         name=name, summary=f"The problem {name} of KernelBench.", dims={}, inputs=inputs, reference=no_reference,
-        outputs=("output0",), cost=no_cost, work=only_written(lambda args: args["input_bytes"]), tiny=(),
+        outputs=("output0",), cost=no_cost, work=only_written(lambda args: args["output_bytes"]), tiny=(),
         settings=SETTINGS, job=job, ask=ask,
     )  # fmt: skip
     kinds, *tensors = draw(0)
     shape = "; ".join(f"{str(each.dtype).removeprefix('torch.')} {list(each.shape)}" for each in tensors)
-    size = sum(each.numel() * each.element_size() for each in tensors)
-    args = {"kinds": kinds.tolist(), "model_seed": seed, "want": "answer", "input_bytes": size}
-    return operator, ((f"its inputs: {shape}", args),)
+    args = {"kinds": kinds.tolist(), "model_seed": seed, "want": "answer"}
+    answers = ask(named_inputs(tensors, device), args).values()
+    size = sum(each.numel() * each.element_size() for each in answers)
+    return operator, ((f"its inputs: {shape}", {**args, "output_bytes": size}),)

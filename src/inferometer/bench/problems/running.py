@@ -70,7 +70,8 @@ def _run(
     problem: Problem, plan: Plan, pace: Pace | None, timer: TimerChoice | None, on_progress: Callable[[str], None]
 ) -> Outcome:
     with problem.reference:
-        _try_reference(problem, plan.device)
+        if problem.definition is not None:  # others were asked when they were read
+            _try_reference(problem, plan.device)
         entrants = problem.candidates
         if pace is not None or not entrants:
             entrants = (problem.base, *entrants)

@@ -206,7 +206,9 @@ class Preparation:
             for place, each in enumerate(self._models_of(found))
         )
         try:
-            operator, shapes = kernelbench.make_operator(found.path, found.name, folder / "job.json", reference)
+            operator, shapes = kernelbench.make_operator(
+                found.path, found.name, folder / "job.json", reference, self.plan.device
+            )
         except BaseException:
             reference.close()
             raise
