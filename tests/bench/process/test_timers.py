@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inferometer.bench.process.timers import Call, CannotTime, EventTimer, GraphTimer, make_timer, time_on_host
+from inferometer.bench.process.timers import Call, CannotTime, EventTimer, GraphTimer, make_timer
 
 torch = pytest.importorskip("torch", reason="torch isn't installed")
 
@@ -79,6 +79,8 @@ class Gpu:
 
 
 class Torch:
+    Tensor = torch.Tensor
+
     def __init__(self) -> None:
         self.cuda = Gpu()
 
@@ -88,13 +90,13 @@ def no_mark() -> Any:
     yield
 
 
-def timed(timer: Any, library: Torch, tensors: dict[str, Any] | None = None, lane: int = 0) -> Any:
-    def call(given: Mapping[str, Any]) -> Any:
+def timed(timer: Any, library: Torch, tensors: dict[str, Any] | None = None) -> Any:
+    def call(given: Mapping[str, Any]) -> list[Any]:
         library.cuda.kernel()
-        return given["x"] * 2
+        return [given["x"] * 2]
 
     ready = lambda: library.cuda.done.append("ready")  # noqa: E731
-    return timer(Call(lane, call, {"x": torch.ones(4)} if tensors is None else tensors, ready, no_mark()))
+    return timer(Call(call, {"x": torch.ones(4)} if tensors is None else tensors, ready, no_mark()))
 
 
 def test_events_stand_around_the_call_behind_a_wait() -> None:
@@ -104,7 +106,7 @@ def test_events_stand_around_the_call_behind_a_wait() -> None:
     assert library.cuda.done == around
     assert found.ns == pytest.approx(10_000)
     assert found.begin_ns <= found.end_ns
-    assert found.found.tolist() == [2.0] * 4
+    assert [each.tolist() for each in found.found] == [[2.0] * 4]
 
 
 def test_a_graph_s_time_is_that_of_one_of_its_calls() -> None:
@@ -127,7 +129,8 @@ def test_every_replay_has_one_set_of_fresh_inputs() -> None:
     timer = GraphTimer(library, cache_bytes=0, cold=False)
     for value in range(20):
         timed(timer, library, {"x": torch.full((4,), float(value))})
-    held = sorted(each["x"][0].item() for each in timer._captured[0].sets)
+    assert timer._captured is not None
+    held = sorted(each["x"][0].item() for each in timer._captured.sets)
     assert held == [12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 19.0]
 
 
@@ -135,7 +138,7 @@ def test_a_cold_graph_turns_over_more_than_three_caches_or_isn_t_timed() -> None
     library = Torch()
     timer = GraphTimer(library, cache_bytes=1024, cold=True)
     timed(timer, library, {"x": torch.ones(64)})
-    assert len(timer._captured[0].sets) == 12
+    assert sets_of(timer) == 12
     with pytest.raises(CannotTime, match="turned over"):
         timed(GraphTimer(library, cache_bytes=1 << 20, cold=True), library)
 
@@ -152,25 +155,34 @@ def test_another_shape_is_captured_anew() -> None:
     timer = GraphTimer(library, cache_bytes=1, cold=False)
     timed(timer, library)
     timed(timer, library, {"x": torch.ones(5)})
-    assert timer._captured[0].sets[0]["x"].shape == (5,)
+    assert held_by(timer)["x"].shape == (5,)
+    timed(timer, library, {"x": torch.ones(5, dtype=torch.int32)})
+    assert held_by(timer)["x"].dtype == torch.int32
     for size in (2, 3):
-        timed(timer, library, {"x": torch.ones(5), "y": torch.ones(size)}, lane=1)
-        assert timer._captured[1].sets[0]["y"].shape == (size,)
+        timed(timer, library, {"x": torch.ones(5), "y": torch.ones(size)})
+        assert held_by(timer)["y"].shape == (size,)
 
 
-@pytest.mark.parametrize("name", ["host", "cupti"])
-def test_timers_of_the_host_s_clock_wait_for_nothing_else(name: str) -> None:
+def held_by(timer: GraphTimer) -> dict[str, Any]:
+    assert timer._captured is not None
+    return timer._captured.sets[0]
+
+
+def sets_of(timer: GraphTimer) -> int:
+    assert timer._captured is not None
+    return len(timer._captured.sets)
+
+
+def test_under_the_profiler_each_call_ends_before_the_next_is_made_ready() -> None:
     library = Torch()
-    found = timed(make_timer(library, name, "warm", 1), library)
+    found = timed(make_timer(library, "cupti", "warm", 1), library)
     assert found.ns == found.end_ns - found.begin_ns
-    around = ["synchronize"] if name == "cupti" else []
-    assert library.cuda.done == ["ready", *around, "kernel", *around]
+    assert library.cuda.done == ["ready", "synchronize", "kernel", "synchronize"]
     assert found.late_ns == 0
 
 
 def test_a_timer_is_made_by_its_name_and_a_graph_for_its_caches() -> None:
     library = Torch()
-    assert make_timer(library, "host", "cold", 5) is time_on_host
     assert make_timer(library, "events", "cold", 5) == EventTimer(library)
     assert make_timer(library, "graph", "cold", 5) == GraphTimer(library, 5, cold=True)
     assert make_timer(library, "graph", "warm", 5) == GraphTimer(library, 5, cold=False)
@@ -184,7 +196,7 @@ def tick(monkeypatch: pytest.MonkeyPatch, ns: int) -> None:
 
 def test_the_host_s_clock_is_read_around_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     tick(monkeypatch, 7)
-    assert timed(time_on_host, Torch())[:4] == (7, 14, 7, 0)
+    assert timed(make_timer(library := Torch(), "cupti", "cold", 1), library)[:4] == (7, 14, 7, 0)
 
 
 def test_what_ends_after_the_second_event_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,15 +209,15 @@ def test_what_ends_after_the_second_event_is_late(monkeypatch: pytest.MonkeyPatc
     ("host_ns", "cycles"),
     [(1, 100_000), (25_000, 100_000), (25_001, 100_004), (1_000_000, 4_000_000), (10**8, 40_000_000)],
 )
-def test_the_wait_is_twice_what_the_host_took_for_the_lane_s_last_call(
+def test_the_wait_is_twice_what_the_host_took_for_the_last_call(
     monkeypatch: pytest.MonkeyPatch, host_ns: int, cycles: int
 ) -> None:
     """Two cycles a ns, from 50 µs to 20 ms."""
     tick(monkeypatch, host_ns)
     timer = EventTimer(library := Torch())
-    for lane in (0, 0, 1):
-        timed(timer, library, lane=lane)
-    assert library.cuda.slept == [100_000, cycles, 100_000]
+    for _ in range(2):
+        timed(timer, library)
+    assert library.cuda.slept == [100_000, cycles]
 
 
 def of_bytes(size: int) -> dict[str, Any]:
@@ -223,7 +235,7 @@ def test_a_warm_graph_has_eight_sets_or_what_16_gib_hold(size: int, sets: int) -
     timer = GraphTimer(library := Torch(), cache_bytes=10**12, cold=False)
     for _ in range(2):
         timed(timer, library, of_bytes(size))
-    assert len(timer._captured[0].sets) == sets
+    assert sets_of(timer) == sets
     assert library.cuda.done.count("kernel") == sets + min(sets, 2)  # captured once
 
 
@@ -241,31 +253,21 @@ def test_a_cold_graph_has_three_caches_in_at_most_64_sets_of_16_gib(cache: int, 
             timed(timer, library, of_bytes(size))
     else:
         timed(timer, library, of_bytes(size))
-        assert len(timer._captured[0].sets) == sets
+        assert sets_of(timer) == sets
 
 
-def test_another_type_or_lane_is_captured_anew() -> None:
-    timer = GraphTimer(library := Torch(), cache_bytes=1, cold=False)
-    timed(timer, library)
-    timed(timer, library, {"x": torch.ones(4, dtype=torch.int32)})
-    timed(timer, library, lane=1)
-    assert [timer._captured[lane].sets[0]["x"].dtype for lane in (0, 1)] == [torch.int32, torch.float32]
-
-
-@pytest.mark.parametrize("kind", [tuple, list])
-def test_a_graph_s_answers_are_copied_before_the_next_replay_writes_them(kind: type) -> None:
+def test_a_graph_s_answers_are_copied_before_the_next_replay_writes_them() -> None:
     timer = GraphTimer(Torch(), cache_bytes=1, cold=False)
-    call = Call(0, lambda given: kind([given["x"] * 2, given["x"] * 3]), {"x": torch.ones(2)}, lambda: None, no_mark())
+    call = Call(lambda given: [given["x"] * 2, given["x"] * 3], {"x": torch.ones(2)}, lambda: None, no_mark())
     found = timer(call).found
-    for held in timer._captured[0].found:
+    assert timer._captured is not None
+    for held in timer._captured.found:
         for each in held:
             each.zero_()
     assert [each.tolist() for each in found] == [[2.0, 2.0], [3.0, 3.0]]
 
 
-def test_a_graph_s_single_answer_is_copied_too() -> None:
-    timer = GraphTimer(library := Torch(), cache_bytes=1, cold=False)
-    found = timed(timer, library).found
-    for held in timer._captured[0].found:
-        held.zero_()
-    assert found.tolist() == [2.0] * 4
+def test_what_a_graph_s_kernel_gives_besides_tensors_is_left_for_whoever_judges_it() -> None:
+    timer = GraphTimer(Torch(), cache_bytes=1, cold=False)
+    found = timer(Call(lambda given: [None, 3], {"x": torch.ones(2)}, lambda: None, no_mark())).found
+    assert found == [None, 3]

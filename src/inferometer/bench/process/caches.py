@@ -1,4 +1,4 @@
-"""Caches before a timed call: cold, so that the call reads from memory, or warm, with its inputs just touched.
+"""A GPU's caches before a timed call: cold, so that it reads from memory, or warm, with its inputs just touched.
 
 Cold: twice the size of the last cache is written over, after lines that a kernel asked to persist are given up. Warm
 doesn't call the kernel before: one that remembers its answers would then be timed remembering.
@@ -25,10 +25,8 @@ class Caches:
     _runtime: Any = None
 
     @classmethod
-    def of(cls, torch: Any, device: str, host_bytes: int | None) -> "Caches":
-        """`host_bytes`: the last cache of the CPU, where that is the device."""
-        if device == "cpu":
-            return cls(torch, device, host_bytes or _UNKNOWN)
+    def of(cls, torch: Any, device: str) -> "Caches":
+        """As the driver has them."""
         own = getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0) or _UNKNOWN
         return cls(torch, device, max(own, INFINITY_CACHE) if torch.version.hip else own, _runtime=_open_runtime(torch))
 

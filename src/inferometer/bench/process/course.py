@@ -63,7 +63,7 @@ class Course:
         from inferometer.bench.problems.jobs import inputs_for
 
         inputs = inputs_for(request["operator"], request["job"])
-        return cls(torch, device, own, inputs=inputs, caches=Caches.of(torch, device, request["cache_bytes"]))
+        return cls(torch, device, own, inputs=inputs, caches=Caches.of(torch, device))
 
     def begin(self, lane: ReadyCandidate, state: State) -> None:
         """Once it is loaded."""
@@ -126,14 +126,15 @@ class Course:
         tensors = self.inputs(**args, seed=seed, device=self.device)
         self._held = list(tensors.values())
         del before
-        call = Call(
-            0, lambda given: lane.call(given, args, made), tensors, lambda: caches.prepare(mode, tensors), self._mark()
-        )
+
+        def run(given: Mapping[str, Any]) -> list[Any]:  # a graph's replays have inputs of their own
+            return lane.listed(lane.call(given, args, made), given)
+
+        call = Call(run, tensors, lambda: caches.prepare(mode, tensors), self._mark())
         try:
             with self.torch.no_grad():
                 found = self._timer()(call)
-                listed = lane.listed(found.found, tensors)
-                copies = [each.clone() for each in listed if type(each) is self.torch.Tensor]
+                copies = [each.clone() for each in found.found if type(each) is self.torch.Tensor]
         except CannotTime as error:
             return {"cannot": str(error)}
         lane.accept(found.found, tensors)

@@ -1,16 +1,15 @@
-"""In the candidate's process: the timers of one call. Which of them ran is recorded; none stands in for another.
+"""In the candidate's process on a GPU: timers of one call. Which of them ran is recorded; none stands in for another.
 
-- host: the host's clock around the call. On a CPU, where a call has ended when it returns.
 - events: two events in the device's queue. A wait is queued before them, so that the host has queued the whole call
   when the first is reached; work that the call left on other streams is found by how long the device still takes.
 - graph: replays of a captured graph of several calls, each with inputs of its own.
-- cupti: the host's clock too, and kernel times come from the profile that the calls are made under.
+- cupti: the host's clock, and kernel times come from the profile that the calls are made under.
 """
 
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -29,28 +28,26 @@ class Call(NamedTuple):
     """A call to be timed.
 
     Attributes:
-        lane: Whose, by place.
-        run: The kernel, of tensors by name.
+        run: The kernel, of tensors by name: its outputs in the contract's order.
         tensors: For this call.
         ready: Makes caches as they should be; comes right before the call.
         mark: Is entered around the call.
     """
 
-    lane: int
-    run: Callable[[Mapping[str, Any]], Any]
+    run: Callable[[Mapping[str, Any]], list[Any]]
     tensors: Mapping[str, Any]
     ready: Callable[[], None]
     mark: AbstractContextManager[Any]
 
 
 class Timed(NamedTuple):
-    """Host's clock at begin and end, ns of the call, ns of work that ended after it, and what the call returned."""
+    """Host's clock at begin and end, ns of the call, ns of work that ended after it, and the call's outputs."""
 
     begin_ns: int
     end_ns: int
     ns: float
     late_ns: int
-    found: Any
+    found: list[Any]
 
 
 Timer = Callable[[Call], Timed]
@@ -58,8 +55,6 @@ Timer = Callable[[Call], Timed]
 
 def make_timer(torch: Any, name: str, mode: str, cache_bytes: int) -> Timer:
     """The timer of this name."""
-    if name == "host":
-        return time_on_host
     if name == "events":
         return EventTimer(torch)
     if name == "graph":
@@ -67,23 +62,16 @@ def make_timer(torch: Any, name: str, mode: str, cache_bytes: int) -> Timer:
     return lambda call: _time_under_profiler(torch, call)
 
 
-def time_on_host(call: Call) -> Timed:
-    """By the host's clock alone."""
-    call.ready()
-    with call.mark:
-        begin = _clock()
-        found = call.run(call.tensors)
-        end = _clock()
-    return Timed(begin, end, end - begin, 0, found)
-
-
 def _time_under_profiler(torch: Any, call: Call) -> Timed:
     """Each call has ended on the device before the next is made ready."""
     call.ready()
     torch.cuda.synchronize()
-    found = time_on_host(call._replace(ready=lambda: None))
+    with call.mark:
+        begin = _clock()
+        found = call.run(call.tensors)
+        end = _clock()
     torch.cuda.synchronize()
-    return found
+    return Timed(begin, end, end - begin, 0, found)
 
 
 @dataclass
@@ -91,25 +79,25 @@ class EventTimer:
     """Events around the call on the current stream."""
 
     torch: Any
-    _host_ns: dict[int, int] = field(default_factory=dict)
+    _host_ns: int = 0  # of the call before
 
     def __call__(self, call: Call) -> Timed:
         """Time it."""
 
-        def run() -> Any:
+        def run() -> list[Any]:
             begin = _clock()
             found = call.run(call.tensors)
-            self._host_ns[call.lane] = _clock() - begin
+            self._host_ns = _clock() - begin
             return found
 
-        return _between_events(self.torch.cuda, 2 * self._host_ns.get(call.lane, 0), call.ready, run)
+        return _between_events(self.torch.cuda, 2 * self._host_ns, call.ready, run)
 
 
 @dataclass
 class _Captured:
     graph: Any
     sets: list[dict[str, Any]]
-    found: list[Any]
+    found: list[list[Any]]
     at: int = 0
 
 
@@ -123,7 +111,7 @@ class GraphTimer:
     torch: Any
     cache_bytes: int
     cold: bool
-    _captured: dict[int, _Captured] = field(default_factory=dict)
+    _captured: _Captured | None = None
 
     def __call__(self, call: Call) -> Timed:
         """Time it: a replay, over its calls.
@@ -131,15 +119,15 @@ class GraphTimer:
         Raises:
             CannotTime: It can't be captured, or caches can't be cold.
         """
-        held = self._captured.get(call.lane)
+        held = self._captured
         if held is None or not _same_kind(held.sets[0], call.tensors):
-            held = self._captured[call.lane] = self._capture(call)
+            held = self._captured = self._capture(call)
         held.at = (held.at + 1) % len(held.sets)
         for name, tensor in call.tensors.items():
             held.sets[held.at][name].copy_(tensor)
         timed = _between_events(self.torch.cuda, 0, lambda: None, held.graph.replay)
-        found = held.found[held.at]
-        copies = [each.clone() for each in found] if isinstance(found, tuple | list) else found.clone()
+        plain = self.torch.Tensor
+        copies = [each.clone() if type(each) is plain else each for each in held.found[held.at]]
         return timed._replace(ns=timed.ns / len(held.sets), found=copies)
 
     def _capture(self, call: Call) -> _Captured:
