@@ -49,18 +49,12 @@ RMS = "def rms_norm(x, weight, *, eps):\n"
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (RMS + "    return x.clone()", "out: the error is"),
-        (RMS + "    return x", "output 0 lies in the memory of the input x: expected a tensor of its own"),
-        (RMS + "    x.zero_(); return x.clone()", "x: this input was changed"),
-        (RMS + "    return torch.empty_like(x)", "NaN in row 0, the reference has"),
-        (RMS + "    return x.missing", "has no attribute 'missing' (line 3 of candidate.py)"),
-        (RMS + "    return torch.nn.Parameter(x.float())", "expected plain tensors, found Parameter"),
         (RMS + "    import os; os._exit(3)", "its process ended with 3"),
         (RMS + "    import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "its process ended with -11"),
         ("def rms_norm(x): return x", "got an unexpected keyword argument 'eps'"),
-        ("def other(): pass", "expected a function rms_norm or a class Model in it, found neither"),
+        ("def other(): pass", "expected a function rms_norm or a class Model or ModelNew in it, found other"),
         ("raise SystemExit(0)", "SystemExit: 0 (line 2 of candidate.py)"),
-        ("def rms_norm(", "SyntaxError"),
+        ("def rms_norm(", "SyntaxError: '(' was never closed (candidate.py, line 2)"),
         (
             "import os\n"
             + RMS
@@ -74,6 +68,26 @@ def test_what_is_wrong_is_a_reason_in_words(body: str, words: str, tmp_path: Pat
     found = check(written(tmp_path, body))
     assert not any(each.is_right for each in checks(found))
     assert words in (checks(found)[0].failure or ""), checks(found)[0].failure
+
+
+def test_each_shape_has_its_own_reason(tmp_path: Path) -> None:
+    """Of one process: how an answer is wrong depends on the number of tokens."""
+    bodies = {
+        1: ("x.clone()", "out: the error is"),
+        2: ("x", "output 0 lies in the memory of the input x: expected a tensor of its own"),
+        3: ("x.zero_() + 1", "x: this input was changed"),
+        4: ("torch.empty_like(x)", "NaN in row 0, the reference has"),
+        5: ("x.missing", "has no attribute 'missing' (line 7 of candidate.py)"),
+        6: ("torch.nn.Parameter(x.float())", "expected plain tensors, found Parameter"),
+    }
+    lines = "".join(f"    if len(x) == {tokens}: return {body}\n" for tokens, (body, _) in bodies.items())
+    operator = require_operator("rms_norm")
+    shapes = tuple((str(tokens), {"token_count": tokens, "hidden_size": 64, "eps": 1e-6}) for tokens in bodies)
+    plan = Plan(1, "cpu", ProcessLimits(threads=1))
+    candidate = choose_candidates((), written(tmp_path, RMS + lines), "cpu")
+    found = evaluate([ChosenShapes(operator, shapes)], candidate, plan)
+    for result, (_, words) in zip(checks(found), bodies.values(), strict=True):
+        assert words in (result.failure or "")
 
 
 def test_a_candidate_that_hangs_is_ended_and_the_next_shape_gets_a_new_process(tmp_path: Path) -> None:

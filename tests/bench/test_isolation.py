@@ -1,5 +1,6 @@
 """What a candidate's process may do to ours: nothing but fail, in time, and with nothing of it left."""
 
+import os
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from inferometer.bench.answers import UnreadableAnswer, read_answer
 from inferometer.bench.candidates import Candidate
 from inferometer.bench.failures import CandidateFailed
-from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session
+from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session, while_alive
 from inferometer.bench.supervised import Supervised, last_lines
 from inferometer.operators import require_operator
 
@@ -85,6 +86,41 @@ def test_it_fails_in_time_and_alone(name: str, tmp_path: Path) -> None:
     ):
         ask(process)
     assert len(str(failed.value)) < 300
+
+
+def test_the_end_of_the_channel_is_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be there before the supervisor knows that the process has ended."""
+
+    def explain(process: CandidateProcess) -> None:
+        raise CandidateFailed("its process ended with 3")
+
+    monkeypatch.setattr(CandidateProcess, "_explain_end", explain)
+    for written, words in ((b"", "its process ended with 3"), (b"{}", CHANNEL)):
+        reading, writing = os.pipe()
+        os.write(writing, written)
+        os.close(writing)
+        process = object.__new__(CandidateProcess)
+        process._received = bytearray()
+        with os.fdopen(reading, "rb", buffering=0) as process._replies, pytest.raises(CandidateFailed, match=words):
+            process._refuse_unasked()
+
+
+def test_each_start_of_a_process_is_worth_a_shape_at_least() -> None:
+    left, starts = [1, 2, 3], 0
+    while left:
+        starts += 1
+        for _ in while_alive(left, lambda: False):
+            pass
+    assert starts == 3
+    left = [1, 2, 3]
+    assert list(while_alive(left, lambda: True)) == [1, 2, 3]
+    assert left == []
+
+
+def test_what_is_cut_short_is_still_to_be_done() -> None:
+    left = [1, 2]
+    assert next(while_alive(left, lambda: True)) == 1
+    assert left == [1, 2]
 
 
 def test_what_it_started_ends_with_it_whatever_its_session(tmp_path: Path) -> None:

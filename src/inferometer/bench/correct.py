@@ -15,7 +15,7 @@ from inferometer.bench.candidates import Candidate
 from inferometer.bench.comparison import ROW, OutputCheck
 from inferometer.bench.failures import CandidateFailed
 from inferometer.bench.hard_inputs import HardChecks
-from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session
+from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session, while_alive
 from inferometer.bench.one_call import check_call, first_wrong
 from inferometer.bench.results import ShapeResult
 from inferometer.bench.shapes import ChosenShapes, index_of
@@ -66,8 +66,7 @@ def check_operator(
     while left:
         try:
             with CandidateProcess(session) as process:
-                while left and process.is_alive:
-                    label, args = left.pop(0)
+                for label, args in while_alive(left, lambda: process.is_alive):
                     on_progress(f"answers of {entrant.name} to {operator.name}, {label}")
                     found = {**_check_shape(process, operator, args, plan, hard), "concerns": process.concerns}
                     found["interpreted"] = process.interpreted

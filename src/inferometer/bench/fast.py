@@ -17,7 +17,7 @@ from inferometer.bench.candidates import Candidate
 from inferometer.bench.conditions import Watch, drop_throttled
 from inferometer.bench.correct import OnProgress, Plan
 from inferometer.bench.failures import CandidateFailed
-from inferometer.bench.isolation import Session
+from inferometer.bench.isolation import Session, while_alive
 from inferometer.bench.lineup import Lineup
 from inferometer.bench.profiles.attribution import attribute_device, attribute_host
 from inferometer.bench.profiles.kernel_times import kernel_times
@@ -82,18 +82,23 @@ def time_heat(
 ) -> Iterator[tuple[str, list[Measured]]]:
     """By shape, what came of each candidate; a new process after one ended."""
     sessions = [
-        Session(heat.operator, each, plan.device, timed=True, limits=plan.limits, cache_bytes=cache_bytes,
-                sandbox=plan.sandbox and each.file is not None)
+        Session(
+            heat.operator,
+            each,
+            plan.device,
+            timed=True,
+            limits=plan.limits,
+            sandbox=plan.sandbox and each.file is not None,
+        )
         for each in heat.entrants
-    ]  # fmt: skip
+    ]
     left = list(heat.shapes)
     while left:
         try:
-            with Lineup(sessions) as lineup:
+            with Lineup(sessions, cache_bytes) as lineup:
                 for pid in lineup.pids:
                     watch.add_own(pid)
-                while left and lineup.is_alive:
-                    label, args = left.pop(0)
+                for label, args in while_alive(left, lambda: lineup.is_alive):
                     on_progress(f"times of {heat.entrants[-1].name} for {heat.operator.name}, {label}")
                     yield label, _time_shape(heat, lineup, label, args, plan, pace, watch)
         except CandidateFailed as failed:  # it can't be loaded
@@ -203,7 +208,7 @@ def _decoy(found: Attribution) -> list[str]:
     if found.own is None or found.own >= MOSTLY_OWN:
         return []
     parts = ", ".join(f"{name} {share:.0%}" for name, share in list(found.by_name.items())[:_SHOWN])
-    return [f"its own kernels take {found.own:.0%} of its time; all of it by name: {parts}"]
+    return [f"its own kernels take {found.own:.0%} of its time; by name, the largest first: {parts}"]
 
 
 def _blame(heat: Heat, failed: Caught | CandidateFailed, reason: str) -> list[Measured]:

@@ -11,13 +11,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
 
@@ -36,6 +36,7 @@ from inferometer.operators.operator import Operator
 if TYPE_CHECKING:
     from torch import Tensor
 
+_T = TypeVar("_T")
 _START_S = 120.0  # torch takes seconds to import, on a busy machine many
 _KEPT = (
     "PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "HOME", "TMPDIR", "LANG", "CUDA_HOME",
@@ -43,6 +44,7 @@ _KEPT = (
 )  # fmt: skip
 _FREE_SHARE = 0.8
 _LONGEST_REPLY = 64 << 20  # bytes; the times of a million calls
+_LOOK_S = 0.01
 _ENDING_S = 2.0  # for a process that closed its replies
 _MOST_CONCERNS, _LONGEST_CONCERN = 64, 200
 _CHANNEL = "it wrote to the channel of its replies"
@@ -78,7 +80,6 @@ class Session:
     device: str = "cpu"
     timed: bool = False
     limits: ProcessLimits = field(default_factory=ProcessLimits)
-    cache_bytes: int | None = None
     sandbox: bool = False
 
     @property
@@ -102,8 +103,37 @@ class Session:
             "timed": self.timed,
             "threads": 1 if self.shares_memory else self.limits.threads,  # others would wait for each
             "memory_bytes": self.limits.memory_on(self.device),
-            "cache_bytes": self.cache_bytes,
         }
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """When a reply must be there, and how many seconds after it was asked for that is."""
+
+    seconds: float
+    until: float
+
+    @classmethod
+    def after(cls, seconds: float) -> "Deadline":
+        """From now on."""
+        return cls(seconds, time.monotonic() + seconds)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until then; 0 when it is over."""
+        return max(0.0, self.until - time.monotonic())
+
+
+def while_alive(left: list[_T], is_alive: Callable[[], bool]) -> Iterator[_T]:
+    """Each of `left`, taken from it when it is done, until a process has ended.
+
+    The first one always: a process that ends as soon as it is loaded must not be started again and again for nothing.
+    """
+    while left:
+        yield left[0]
+        left.pop(0)
+        if not is_alive():
+            return
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -168,8 +198,10 @@ class CandidateProcess:
         self._received, self._closed, self._concerns = bytearray(), False, dict[str, None]()
         self._interpreted = set[Interpreted]()
         self.pid = self._process.pid
-        self._loading_until = time.monotonic() + _START_S + session.limits.seconds
+        self._loading_until = Deadline.after(_START_S + session.limits.seconds)
         try:
+            if session.sandbox:
+                self.pid = self._find_in_sandbox(self._loading_until)
             self._send(json.dumps(session.as_request()).encode() + b"\n", self._loading_until)
             if waits:
                 self.wait_until_loaded()
@@ -184,8 +216,6 @@ class CandidateProcess:
             CandidateFailed: It can't be loaded.
         """
         _decode(self._next_line(self._loading_until))
-        if self.session.sandbox:
-            self.pid = (self.pid, *descendants(self.pid))[-1]
 
     def __enter__(self) -> "CandidateProcess":
         return self
@@ -222,28 +252,26 @@ class CandidateProcess:
         inputs, outputs = self._fresh("inputs"), self._fresh("outputs")
         torch.save(dict(tensors), inputs)
         about = {"args": dict(args), "made": made_of(self.session.operator, args)}
-        self.ask({"inputs": str(inputs), "outputs": str(outputs), **about}, self._limits.seconds)
+        self.ask({"inputs": str(inputs), "outputs": str(outputs), **about})
         return self._read(outputs)
 
     def show(self, call: int) -> "tuple[Tensor, ...]":
         """The outputs of a call of the last round, on a GPU."""
         outputs = self._fresh("outputs")
-        self.ask({"show": call, "outputs": str(outputs)}, self._limits.seconds)
+        self.ask({"show": call, "outputs": str(outputs)})
         return self._read(outputs).outputs
 
-    def ask(self, request: Mapping[str, Any], limits_s: float) -> Reply:
-        """What it replies.
+    def ask(self, request: Mapping[str, Any]) -> Reply:
+        """What it replies within the seconds of a call.
 
         Raises:
             CandidateFailed: That it went wrong, or nothing in time.
         """
-        line, until = json.dumps(request).encode() + b"\n", time.monotonic() + limits_s
-        return self.exchange(line, until)[0]
+        return self.exchange(json.dumps(request).encode() + b"\n", Deadline.after(self._limits.seconds))[0]
 
-    def exchange(self, line: bytes, until: float) -> tuple[Reply, int, int]:
+    def exchange(self, line: bytes, until: Deadline) -> tuple[Reply, int, int]:
         """As `ask`, with our clock right before the request was sent and right after the reply was there."""
-        if self._received or (select.select([self._replies], [], [], 0)[0] and self.is_alive):
-            raise CandidateFailed(_CHANNEL)  # nothing was asked yet
+        self._refuse_unasked()
         begin = time.perf_counter_ns()
         with suppress(BrokenPipeError):
             self._send(line, until)
@@ -252,6 +280,25 @@ class CandidateProcess:
         found = _decode(reply)
         self._interpreted.update(found.interpreted)
         return found, begin, end
+
+    def _refuse_unasked(self) -> None:
+        """Refuse a reply before there is a request; at the end of the channel, say why it is there."""
+        if not self._received and select.select([self._replies], [], [], 0)[0]:
+            part = self._replies.read(1 << 20)
+            if not part:
+                self._explain_end()
+            self._received += part
+        if self._received:
+            raise CandidateFailed(_CHANNEL)
+
+    def _find_in_sandbox(self, until: Deadline) -> int:
+        """The process below bubblewrap's two, before it loads a candidate, which may start more."""
+        while until.left_s and not self._process.has_ended:
+            below = descendants(self.pid)
+            if len(below) > 1:
+                return below[-1]
+            time.sleep(_LOOK_S)
+        return self.pid
 
     def close(self) -> None:
         """End the process and all that it started; once is enough."""
@@ -290,20 +337,20 @@ class CandidateProcess:
         except UnreadableAnswer as problem:
             raise CandidateFailed(str(problem)) from problem
 
-    def _send(self, data: bytes, until: float) -> None:
+    def _send(self, data: bytes, until: Deadline) -> None:
         """Write a request: a process that doesn't read must not block us."""
         assert self._process.stdin is not None
         stdin = self._process.stdin.fileno()
         os.set_blocking(stdin, False)
         while data:
-            if not select.select([], [stdin], [], max(0.0, until - time.monotonic()))[1]:
-                self._give_up()
+            if not select.select([], [stdin], [], until.left_s)[1]:
+                self._give_up(until)
             data = data[os.write(stdin, data) :]
 
-    def _next_line(self, until: float) -> bytearray:
+    def _next_line(self, until: Deadline) -> bytearray:
         while (end := self._received.find(b"\n")) < 0:
-            if not select.select([self._replies], [], [], max(0.0, until - time.monotonic()))[0]:
-                self._give_up()
+            if not select.select([self._replies], [], [], until.left_s)[0]:
+                self._give_up(until)
             part = self._replies.read(1 << 20)
             if not part:
                 self._explain_end()
@@ -314,9 +361,9 @@ class CandidateProcess:
         line, self._received = self._received[:end], self._received[end + 1 :]
         return line
 
-    def _give_up(self) -> NoReturn:
+    def _give_up(self, until: Deadline) -> NoReturn:
         self.close()
-        raise CandidateFailed(f"took longer than {self._limits.seconds:g} s")
+        raise CandidateFailed(f"took longer than {round(until.seconds, 1):g} s")
 
     def _explain_end(self) -> NoReturn:
         """There will be no reply: it ended, or closed the channel."""

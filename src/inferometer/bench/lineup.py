@@ -21,7 +21,7 @@ import numpy as np
 from inferometer.bench.arena import ALIGNED, HALVES, Arena, Image, Kept, image_of, restore, size_of
 from inferometer.bench.contracts import made_of
 from inferometer.bench.failures import CandidateFailed
-from inferometer.bench.isolation import CandidateProcess, Reply, Session
+from inferometer.bench.isolation import CandidateProcess, Deadline, Reply, Session
 from inferometer.bench.outside import Clock, Standing, cpu_ns, look_at
 
 if TYPE_CHECKING:
@@ -67,13 +67,17 @@ class Round:
 class Lineup:
     """The processes of a heat, a context manager; places are those of `sessions`.
 
+    Args:
+        sessions: One for each candidate.
+        cache_bytes: The last cache of a CPU; None: unknown, or a GPU.
+
     Raises:
         CandidateFailed: One can't be loaded; `lane` is its place.
     """
 
-    def __init__(self, sessions: Sequence[Session]) -> None:
+    def __init__(self, sessions: Sequence[Session], cache_bytes: int | None = None) -> None:
         self._operator, self._device = sessions[0].operator, sessions[0].device
-        self._cache_bytes = 2 * (sessions[0].cache_bytes or _UNKNOWN_CACHE)
+        self._cache_bytes = 2 * (cache_bytes or _UNKNOWN_CACHE)
         self._over: Any = None
         with ExitStack() as opened:
             processes = [opened.enter_context(CandidateProcess(each, waits=False)) for each in sessions]
@@ -114,8 +118,8 @@ class Lineup:
         Raises:
             CandidateFailed: One of them went wrong, or took too long.
         """
-        until = time.monotonic() + _PATIENCE * expected_s + self.lanes[0].process.session.limits.seconds
-        until += _PROFILER_S if profile else 0.0
+        seconds = _PATIENCE * expected_s + self.lanes[0].process.session.limits.seconds
+        until = Deadline.after(seconds + (_PROFILER_S if profile else 0.0))
         places = sorted({place for order in request["orders"] for place in order})
         began = time.perf_counter_ns()
         traces = self._begin(places, request, until, profile=profile)
@@ -147,7 +151,7 @@ class Lineup:
             return restore(*lane.kept[number])
 
     def _begin(
-        self, places: Sequence[int], request: Mapping[str, Any], until: float, *, profile: bool
+        self, places: Sequence[int], request: Mapping[str, Any], until: Deadline, *, profile: bool
     ) -> dict[int, Path]:
         self._calls: list[tuple[int, int]] = []
         told = {name: request[name] for name in ("args", "shape", "mode", "timer")}
@@ -158,7 +162,7 @@ class Lineup:
                 self.lanes[place].begin({**told, "trace": str(traces[place]) if profile else None}, until)
         return traces
 
-    def _end(self, places: Sequence[int], until: float) -> tuple[dict[int, Reply], list[tuple[int, str]]]:
+    def _end(self, places: Sequence[int], until: Deadline) -> tuple[dict[int, Reply], list[tuple[int, str]]]:
         """What each replies, and what it did beside its calls."""
         replies, busy = {}, []
         for place in places:
@@ -169,7 +173,7 @@ class Lineup:
         return replies, busy
 
     def _turn(
-        self, seed: int, order: Sequence[int], request: Mapping[str, Any], until: float
+        self, seed: int, order: Sequence[int], request: Mapping[str, Any], until: Deadline
     ) -> "Iterator[list[Any] | str]":
         """A row of each call; or why the timer can't time so."""
         image = None
@@ -212,7 +216,7 @@ class _Lane:
     call_ns: list[float] = field(default_factory=list)
     round_began: Standing = field(default_factory=Standing)
 
-    def begin(self, request: Mapping[str, Any], until: float) -> None:
+    def begin(self, request: Mapping[str, Any], until: Deadline) -> None:
         """A round."""
         self.number, self.kept, self.beside_ns, self.call_ns = 0, [], [], []
         self.process.exchange(json.dumps(request).encode() + b"\n", until)
@@ -227,10 +231,10 @@ class _Lane:
         if grew or (image.layout, half) != (self.layout, self.half):
             places = [half * i for i in range(HALVES)]
             told = {"layout": image.layout, "places": places, "size": inputs.size, "out": outputs.size}
-            self.process.ask(told, self.process.session.limits.seconds)
+            self.process.ask(told)
             self.layout, self.half, self.cpu = image.layout, half, None
 
-    def call(self, image: Image, until: float) -> list[Any]:
+    def call(self, image: Image, until: Deadline) -> list[Any]:
         """Begin, end, ns, and ns after it: one call by our clock, its outputs kept."""
         inputs, outputs = self._memory()
         place = self.number % HALVES
@@ -251,7 +255,7 @@ class _Lane:
         self.number += 1
         return [begin, end, ns, 0]
 
-    def call_on_gpu(self, seed: int, until: float) -> "list[Any] | str":
+    def call_on_gpu(self, seed: int, until: Deadline) -> "list[Any] | str":
         """One call as its process times it, within our clock; or why the timer can't."""
         reply, begin, end = self.process.exchange(b'{"seed": %d}\n' % seed, until)
         self.number += 1

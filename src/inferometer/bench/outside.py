@@ -89,11 +89,11 @@ class Standing:
         """
         found = []
         if (more := self.threads - before.threads) > 0:
-            found.append(f"{more} threads went on after its calls: work that isn't timed")
+            found.append(f"threads went on after its calls ({more} more than before): work that isn't timed")
         known = dict(began.children_ns)
         busy = [pid for pid, ns in self.children_ns if ns - known.get(pid, 0) > busy_ns]
         if busy:
-            found.append(f"{len(busy)} processes that it started worked beside its calls: work that isn't timed")
+            found.append(f"processes that it started worked between its calls ({len(busy)}): work that isn't timed")
         if handled := sorted(self.handled - before.handled):
             found.append(f"it handles {', '.join(handled)}: work between its calls")
         return found

@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -22,7 +21,7 @@ from inferometer.bench.builds.limits import ARCHITECTURES, ArchitectureLimits
 from inferometer.bench.builds.stub_driver import StubDriver, pretend_cuda
 from inferometer.bench.contracts import contract_of, made_of
 from inferometer.bench.process.calling import BadCandidate, Call, as_call
-from inferometer.bench.process.candidate import find_call, load_module
+from inferometer.bench.process.candidate import call_of, load_module
 from inferometer.bench.process.contract import Contract
 from inferometer.errors import clean
 from inferometer.operators import require_operator
@@ -77,7 +76,7 @@ def _build(job: Job, events: Events) -> None:
             for declared in getattr(module, DECLARED):
                 _compile_declared(declared, driver, recorder)
             return
-        call = _call_of(module, operator)
+        call = call_of(module, Contract(**contract_of(operator)))
     else:
         call = _call_of_backend(job.backend, operator)
     for recorder.case, args in enumerate(job.cases):
@@ -85,13 +84,6 @@ def _build(job: Job, events: Events) -> None:
         multiplied.clear()
         call(tensors, args, made_of(operator, args))
         events.send(Multiplied(sorted(multiplied)))
-
-
-def _call_of(module: ModuleType, operator: Operator) -> Call:
-    call = find_call(module, Contract(**contract_of(operator)))
-    if call is None:
-        raise BadCandidate(f'expected a function "{operator.name}", found {_own_of(module)}')
-    return call
 
 
 def _call_of_backend(name: str, operator: Operator) -> Call:
@@ -122,15 +114,6 @@ def _lacking(limits: ArchitectureLimits) -> Lacking | None:
             hint = f"Triton's wheel brings it: pip install triton, or set TRITON_{name.upper()}_PATH"
             return Lacking(f"{name.replace('_', '-')} is not installed", hint)
     return None
-
-
-def _own_of(module: ModuleType) -> str:
-    """The names of what a candidate defines and could be called."""
-    own = sorted(
-        each for each, value in vars(module).items()
-        if callable(value) and getattr(value, "__module__", None) == module.__name__ and not each.startswith("_")
-    )  # fmt: skip
-    return ", ".join(own) or "none"
 
 
 def _compile_declared(declared: Mapping[str, Any], driver: StubDriver, recorder: Recorder) -> None:

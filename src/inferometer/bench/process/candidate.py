@@ -14,10 +14,12 @@ from types import ModuleType
 
 from inferometer.bench.process.calling import BadCandidate, Call, FunctionCall, ModelCall
 from inferometer.bench.process.contract import Contract
+from inferometer.errors import clean
 
 MODULE = "candidate"
 _CLASSES = ("ModelNew", "Model")
 _PACKAGE = "__init__.py"
+_SHOWN = 8  # names
 
 
 def load_candidate(path: Path, contract: Contract) -> Call:
@@ -27,20 +29,23 @@ def load_candidate(path: Path, contract: Contract) -> Call:
         BadCandidate: It has neither the function nor the class.
         Exception: Whatever its code raises.
     """
-    call = find_call(load_module(path), contract)
-    if call is None:
-        classes = " or ".join(reversed(_CLASSES))
-        raise BadCandidate(f"expected a function {contract.name} or a class {classes} in it, found neither")
-    return call
+    return call_of(load_module(path), contract)
 
 
-def find_call(module: ModuleType, contract: Contract) -> Call | None:
-    """How to call the function or the class of a candidate; None where it has neither."""
+def call_of(module: ModuleType, contract: Contract) -> Call:
+    """How to call the function or the class of a candidate.
+
+    Raises:
+        BadCandidate: It has neither; the message lists what it defines.
+    """
     function = getattr(module, contract.name, None)
     if callable(function):
         return FunctionCall(function, contract)
     model = next((each for name in _CLASSES if inspect.isclass(each := getattr(module, name, None))), None)
-    return None if model is None else ModelCall(model, contract)
+    if model is None:
+        classes, found = " or ".join(reversed(_CLASSES)), _defined_by(module)
+        raise BadCandidate(f"expected a function {contract.name} or a class {classes} in it, found {found}")
+    return ModelCall(model, contract)
 
 
 def load_module(path: Path) -> ModuleType:
@@ -59,6 +64,15 @@ def load_module(path: Path) -> ModuleType:
     sys.modules[MODULE] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _defined_by(module: ModuleType) -> str:
+    """The names of what a candidate defines and could be called."""
+    own = sorted(
+        each for each, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", None) == module.__name__ and not each.startswith("_")
+    )  # fmt: skip
+    return clean(", ".join(own[:_SHOWN])) or "neither"
 
 
 def _is_relative(path: Path) -> bool:

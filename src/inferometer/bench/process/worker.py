@@ -29,6 +29,7 @@ from inferometer.bench.results import REFUSED
 from inferometer.errors import Unavailable
 
 _MESSAGE = 2_000  # characters of an error
+_PACKAGE = str(Path(__file__).parents[2]) + os.sep
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -114,7 +115,10 @@ def _reason(error: BaseException) -> str:
         return f"{REFUSED}{error.message}"
     if isinstance(error, BadCandidate | BadAnswer | TooLarge):
         return str(error)
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if "inferometer" not in frame.filename]
+    if isinstance(error, SyntaxError):  # its text has the place; the frames are those of the import
+        return f"SyntaxError: {error}"[:_MESSAGE]
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith((_PACKAGE, "<frozen "))]
     where = f" (line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
     return f"{type(error).__name__}: {error}{where}"[:_MESSAGE]
 
