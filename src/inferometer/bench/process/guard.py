@@ -9,11 +9,12 @@ user may, by native code too.
 
 import os
 import sys
-import sysconfig
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from inferometer.bench.process.libraries import Libraries
 
 _PACKAGE = "inferometer"
 _SENDS = frozenset({"socket.connect", "socket.bind", "socket.sendto"})
@@ -47,45 +48,35 @@ def arm(allowed: str, report: Report) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == _PACKAGE]:
         del sys.modules[name]  # what is loaded already would be found without being imported
     folder = str(Path(__file__).resolve().parents[2]) + os.sep
-    asked = _make_reporter(report, _Libraries(allowed, folder))
+    asked = _make_reporter(report, allowed, Libraries())
     sys.addaudithook(_make_hook(folder, allowed, asked))
 
 
-class _Libraries:
-    """Which code is whose, by its file."""
-
-    def __init__(self, allowed: str, ours: str) -> None:
-        paths = sysconfig.get_paths()
-        self._allowed = allowed
-        self._standard = tuple({paths["stdlib"] + os.sep, paths["platstdlib"] + os.sep})
-        installed = [path for path in sys.path if path.rstrip(os.sep).endswith(("site-packages", "dist-packages"))]
-        self._installed = tuple({path.rstrip(os.sep) + os.sep for path in (*installed, paths["purelib"], ours)})
-
-    def asks_candidate(self, frame: FrameType | None) -> bool:
-        """Whether the innermost frame outside of Python's own library is the candidate's, or of code without a file."""
-        while frame is not None:
-            file = frame.f_code.co_filename
-            if file == self._allowed:
-                return True
-            if file.startswith((*self._installed, "<frozen importlib")):  # what an import compiles is kept in a file
-                return False
-            if not file.startswith((*self._standard, "<frozen ")):
-                return not self._is_generated(frame)
-            frame = frame.f_back
-        return False
-
-    def _is_generated(self, frame: FrameType) -> bool:
-        """Code that a library has made and calls: its globals are of a module of its own."""
-        return str(frame.f_globals.get("__file__") or "").startswith(self._installed)
+def _asks_candidate(frame: FrameType | None, allowed: str, libraries: Libraries) -> bool:
+    """Whether the innermost frame outside of Python's own library is the candidate's, or of code without a file."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file == allowed:
+            return True
+        if libraries.is_installed(file) or file.startswith(
+            "<frozen importlib"
+        ):  # what imports compile is kept in files
+            return False
+        if not libraries.is_standard(file):
+            return not libraries.is_installed(
+                str(frame.f_globals.get("__file__") or "")
+            )  # made and called by a library
+        frame = frame.f_back
+    return False
 
 
-def _make_reporter(report: Report, libraries: _Libraries) -> Callable[[str, tuple[Any, ...]], None]:
+def _make_reporter(report: Report, allowed: str, libraries: Libraries) -> Callable[[str, tuple[Any, ...]], None]:
     known: set[str] = set()
     get_frame = sys._getframe
     words = dict(REPORTED)
 
     def asked(event: str, args: tuple[Any, ...]) -> None:
-        if event in known or not libraries.asks_candidate(get_frame(2)):
+        if event in known or not _asks_candidate(get_frame(2), allowed, libraries):
             return
         known.add(event)
         report(f"it {words[event]} ({event})".encode())

@@ -1,19 +1,19 @@
 """What a candidate left on in its process, by name: modes and hooks under which later work would be its own.
 
-Python's own library and installed ones may leave some: PyTorch has a mode for a default device, and handles signals
-where it starts workers. What may be either's is refused where its
-code is in no library.
+Libraries may leave some: PyTorch has a mode for a default device, and handles signals where it starts workers. What may
+be a library's is refused where its code is in none.
 """
 
 import gc
 import signal
 import sys
-import sysconfig
 import threading
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from inferometer.bench.process.libraries import Libraries
 
 _DEFAULT_DEVICE = "DeviceContext"
 _TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
@@ -25,15 +25,16 @@ class LeftOn:
 
     profile: Any
     trace: Any
+    libraries: Libraries
 
     @classmethod
     def of(cls) -> "LeftOn":
         """With what stands there now."""
-        return cls(sys.getprofile(), sys.gettrace())
+        return cls(sys.getprofile(), sys.gettrace(), Libraries())
 
     def found(self) -> list[str]:
         """All of it, in words."""
-        return [*self._modes(), *self._hooks(), *_timers(), *_finalisers()]
+        return [*self._modes(), *self._hooks(), *self._signals(), *self._finalisers()]
 
     def _modes(self) -> Iterator[str]:
         """Of torch: under them every operation is theirs, our copies too."""
@@ -54,29 +55,25 @@ class LeftOn:
         monitoring = getattr(sys, "monitoring", None)
         if monitoring is not None and any(monitoring.get_events(i) for i in range(6) if monitoring.get_tool(i)):
             yield "a tool of sys.monitoring"
-        if any(map(_is_nobodys, gc.callbacks)):
+        if any(map(self._is_candidates, gc.callbacks)):
             yield "a hook of the garbage collector (gc.callbacks)"
 
+    def _signals(self) -> Iterator[str]:
+        for name in _TIMERS:
+            if signal.getitimer(getattr(signal, name))[0]:
+                yield f"a timer (signal.{name})"
+        for number in signal.valid_signals():
+            if self._is_candidates(signal.getsignal(number)):
+                yield f"a handler of {signal.Signals(number).name}"
 
-def _timers() -> Iterator[str]:
-    for name in _TIMERS:
-        if signal.getitimer(getattr(signal, name))[0]:
-            yield f"a timer (signal.{name})"
-    for number in signal.valid_signals():
-        if _is_nobodys(signal.getsignal(number)):
-            yield f"a handler of {signal.Signals(number).name}"
+    def _finalisers(self) -> Iterator[str]:
+        registry = getattr(weakref.finalize, "_registry", {})
+        if any(self._is_candidates(info.func) for info in list(registry.values())):
+            yield "a finaliser (weakref.finalize)"
 
-
-def _finalisers() -> Iterator[str]:
-    registry = getattr(weakref.finalize, "_registry", {})
-    if any(_is_nobodys(info.func) for info in list(registry.values())):
-        yield "a finaliser (weakref.finalize)"
-
-
-def _is_nobodys(function: Any) -> bool:
-    """Whether it is a Python function whose file is in no library: the candidate's."""
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    if code is None:
-        return False
-    paths = sysconfig.get_paths()
-    return not code.co_filename.startswith((paths["stdlib"], paths["platstdlib"], paths["purelib"], "<frozen "))
+    def _is_candidates(self, function: Any) -> bool:
+        """Whether it is a Python function whose file is in no library."""
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        if code is None:
+            return False
+        return not (self.libraries.is_standard(code.co_filename) or self.libraries.is_installed(code.co_filename))
