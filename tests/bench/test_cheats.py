@@ -15,7 +15,7 @@ import inferometer
 from inferometer.bench.candidates import Candidate, choose_candidates
 from inferometer.bench.correct import Plan
 from inferometer.bench.failures import CandidateFailed
-from inferometer.bench.isolation import ProcessLimits, Session
+from inferometer.bench.isolation import CandidateProcess, ProcessLimits, Session
 from inferometer.bench.lineup import Lineup, Round
 from inferometer.bench.race import Caught, Pace, refuse_odd
 from inferometer.bench.results import ShapeResult
@@ -30,6 +30,7 @@ pytest.importorskip("torch", reason="torch isn't installed")
 HEAD = "import torch\n"
 RMS = "def rms_norm(x, weight, *, eps):\n"
 RIGHT = "    return torch.rms_norm(x, x.shape[-1:], weight, eps)\n"
+LEAST_TOKENS = 4
 
 
 def race(
@@ -99,33 +100,20 @@ REFUSED_BY_NAME = {
     "work between calls, by a timer's signal": "a handler of SIGVTALRM",
     "the worker's json, through a frame": "it replaced __main__.json",
 }
-CHEATS = {
-    "patched timer": (
-        "import time\ntime.perf_counter_ns = lambda: 0\n" + RMS + RIGHT,
-        "it replaced time.perf_counter_ns",
-    ),
-    "patched timer, by another clock": (
-        "import time\ntime.perf_counter_ns = time.process_time_ns\n" + RMS + RIGHT,
-        "it replaced time.perf_counter_ns",
-    ),
-    "patched timer while it runs": (
-        "import time\n" + CALLS + "    if calls[0] > 8: time.perf_counter_ns = lambda: 0\n" + RIGHT,
-        "it replaced time.perf_counter_ns",
-    ),
-    "patched statistics": (
-        "import statistics\nstatistics.median = min\n" + RMS + RIGHT,
-        "it replaced statistics.median",
-    ),
-    "patched events": (
+REPLACED = {
+    "what measures": (
+        "import time, statistics\ntime.perf_counter_ns = lambda: 0\nstatistics.median = min\n"
         "torch.cuda.Event.elapsed_time = lambda *_: 0.0\n" + RMS + RIGHT,
-        "it replaced torch.cuda.Event.elapsed_time",
+        ("time.perf_counter_ns", "statistics.median", "torch.cuda.Event.elapsed_time"),
     ),
-    "slowed base": (
-        "import time\nfast = torch.rms_norm\n"
+    "the clock by another one, and the base": (
+        "import time\ntime.perf_counter_ns = time.process_time_ns\nfast = torch.rms_norm\n"
         "def slow(*args):\n    time.sleep(0.1)\n    return fast(*args)\n"
         "torch.rms_norm = slow\n" + RMS + "    return fast(x, x.shape[-1:], weight, eps)\n",
-        "it replaced torch.rms_norm",
+        ("time.perf_counter_ns", "torch.rms_norm"),
     ),
+}
+ANSWERS = {
     "reading the reference, by import": (
         "from inferometer.operators.catalogue.rms_norm import reference as rms_norm\n",
         "a candidate can't import inferometer",
@@ -158,6 +146,25 @@ CHEATS = {
         "    return found.clone()\n",
         "out: the error is",
     ),
+    "replaying the first inputs": (
+        "first = []\n" + RMS + "    first.append((x, weight)) if not first else None\n"
+        "    x, weight = first[0]\n" + RIGHT,
+        "out: the error is",
+    ),
+    "another thread": ("import threading, time\n" + LATER, "out: NaN in row"),  # what it writes comes too late
+    "another dtype": (
+        RMS + "    return torch.rms_norm(x, x.shape[-1:], weight, eps).float()\n",
+        "expected dtype bfloat16",
+    ),
+    "another value for NaN": (RMS + "    return torch.empty_like(x)\n", "NaN in row"),
+}
+"""What each answers or does in a call, and why it is wrong: seen before anything is timed."""
+
+CHEATS = {
+    "patched timer while it runs": (
+        "import time\n" + CALLS + "    if calls[0] > 8: time.perf_counter_ns = lambda: 0\n" + RIGHT,
+        "it replaced time.perf_counter_ns",
+    ),
     "cached by address, when it thinks that it's timed": (
         "cache = {}\n" + CALLS + "    if calls[0] < 9:\n    " + RIGHT + "    key = x.data_ptr()\n"
         "    if len(cache) < 2: cache[key] = torch.rms_norm(x, x.shape[-1:], weight, eps)\n"
@@ -165,22 +172,11 @@ CHEATS = {
         "a timed call was wrong: out: the error is",
     ),
     "nothing at all, when it thinks that it's timed": (CALLS + LATE_IN_TURN + RIGHT, "a timed call was wrong"),
-    "replaying the first inputs": (
-        "first = []\n" + RMS + "    first.append((x, weight)) if not first else None\n"
-        "    x, weight = first[0]\n" + RIGHT,
-        "out: the error is",
-    ),
-    "another thread": ("import threading, time\n" + LATER, "out: NaN in row"),  # what it writes comes too late
     "another thread, when it thinks that it's timed": (
         "import threading, time\ncalls = [0]\n"
         + LATER.replace("    out =", "    calls[0] += 1\n    if calls[0] < 9:\n    " + RIGHT + "    out =", 1),
         "threads went on after its calls",
     ),
-    "another dtype": (
-        RMS + "    return torch.rms_norm(x, x.shape[-1:], weight, eps).float()\n",
-        "expected dtype bfloat16",
-    ),
-    "another value for NaN": (RMS + "    return torch.empty_like(x)\n", "NaN in row"),
     "forged replies": (
         "import os\n" + CALLS + "    if calls[0] > 8:\n"
         "        for n in range(3, 64):\n"
@@ -196,10 +192,40 @@ CHEATS = {
 @pytest.mark.parametrize("name", CHEATS)
 def test_a_cheat_is_caught(name: str, tmp_path: Path) -> None:
     body, words = CHEATS[name]
-    found = race(tmp_path, body, base=("torch",) if name == "slowed base" else ())
+    found = race(tmp_path, body)
     assert found.failure is not None
     assert words in found.failure
     assert not found.timings
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_what_was_replaced_is_named(name: str, tmp_path: Path) -> None:
+    body, names = REPLACED[name]
+    failure = race(tmp_path, body, base=("torch",)).failure or ""
+    assert failure.startswith("it replaced ")
+    assert all(each in failure for each in names)
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
+    """Why each of `ANSWERS` is wrong: one file whose kernel for as many tokens is one of them, in one process."""
+    path = tmp_path_factory.mktemp("answers") / "candidate.py"
+    texts = {LEAST_TOKENS + place: HEAD + body for place, (body, _) in enumerate(ANSWERS.values())}
+    path.write_text(
+        f"texts, known = {texts!r}, {{}}\n" + RMS + "    tokens = len(x)\n"
+        "    if tokens not in known:\n        known[tokens] = {}\n        exec(texts[tokens], known[tokens])\n"
+        "    return known[tokens]['rms_norm'](x, weight, eps=eps)\n"
+    )
+    shapes = tuple((str(tokens), {"token_count": tokens, "hidden_size": 64, "eps": 1e-6}) for tokens in texts)
+    asked = ChosenShapes(require_operator("rms_norm"), shapes)
+    plan = Plan(2, "cpu", ProcessLimits(seconds=60, threads=1))
+    found = evaluate([asked], choose_candidates((), path, "cpu"), plan).run.results
+    return {name: result.failure for name, result in zip(ANSWERS, found, strict=True)}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_cheating_answer_is_wrong(name: str, answered: dict[str, str | None]) -> None:
+    assert ANSWERS[name][1] in (answered[name] or "nothing")
 
 
 def test_a_kernel_that_never_runs_doesn_t_hide_the_library(tmp_path: Path) -> None:
@@ -242,11 +268,17 @@ def test_the_one_whose_call_fails_is_named_though_it_is_the_base(tmp_path: Path)
     assert failed.value.lane == 0
 
 
+def test_no_clock_no_seed_and_no_answer_is_in_a_candidate_s_process(tmp_path: Path) -> None:
+    mark = tmp_path / "looked"
+    found = race(tmp_path, f"MARK = {str(mark)!r}\n" + attacks.BODY + attacks.SEARCHES, base=("torch",), cases=1)
+    assert found.failure is None
+    assert mark.exists()
+
+
 @pytest.mark.parametrize("name", attacks.HIDES)
 def test_work_can_t_be_hidden(name: str, tmp_path: Path) -> None:
     """Refused, or timed with all of its work."""
-    base = ("torch",) if "base" in name else ()
-    found = race(tmp_path, attacks.BODY + attacks.HIDES[name], base=base, cases=1)
+    found = race(tmp_path, attacks.BODY + attacks.HIDES[name], cases=1)
     timing = found.timing("warm")
     if words := REFUSED_BY_NAME.get(name):
         assert words in (found.failure or "")
@@ -275,29 +307,22 @@ def test_tolerances_can_t_be_replaced(name: str, tmp_path: Path) -> None:
     assert all(words in each["failure"] for each in found["results"])
 
 
-@pytest.mark.parametrize("name", attacks.REPORTED)
-def test_what_no_kernel_needs_is_reported(name: str, tmp_path: Path) -> None:
-    body, words = attacks.REPORTED[name]
-    found = check(tmp_path, attacks.HEAD + body)
+def test_what_no_kernel_needs_is_reported(tmp_path: Path) -> None:
+    found = check(tmp_path, attacks.HEAD + attacks.REPORTED)
     assert found.is_right
-    assert found.concerns == (words,)
+    assert set(found.concerns) == attacks.CONCERNS
 
 
 def test_with_strict_it_is_refused(tmp_path: Path) -> None:
-    body, words = attacks.REPORTED["a program"]
-    assert check(tmp_path, attacks.HEAD + body, strict=True).failure == f"with --strict: {words}"
+    body = "import subprocess\nsubprocess.run(['true'])\n" + attacks.RMS + attacks.RIGHT
+    found = check(tmp_path, attacks.HEAD + body, strict=True)
+    assert found.failure == "with --strict: it starts processes (subprocess.Popen)"
 
 
-HONEST = {
-    "an import that is compiled": "import tabnanny\n" + RMS + RIGHT,
-    "a default device": 'torch.set_default_device("cpu")\n' + RMS + RIGHT,
-    "compiled by torch": "@torch.compile\n" + RMS + RIGHT,
-}
-
-
-@pytest.mark.parametrize("name", HONEST)
-def test_what_libraries_do_by_themselves_is_no_concern(name: str, tmp_path: Path) -> None:
-    found = check(tmp_path, HEAD + HONEST[name], strict=True, seconds=300)
+def test_what_libraries_do_by_themselves_is_no_concern(tmp_path: Path) -> None:
+    """An import that Python compiles and keeps, a default device, and what torch compiles."""
+    body = 'import tabnanny\ntorch.set_default_device("cpu")\n@torch.compile\n' + RMS + RIGHT
+    found = check(tmp_path, HEAD + body, strict=True, seconds=300)
     assert (found.failure, found.concerns) == (None, ())
 
 
@@ -325,6 +350,10 @@ def test_a_sandbox_lets_an_honest_candidate_be_timed_and_no_other_write(tmp_path
     found = race(tmp_path, RMS + RIGHT, sandbox=True, cases=1)
     assert found.failure is None
     assert found.timing("warm") is not None
+    path = tmp_path / "candidate.py"
+    path.write_text("import subprocess\nsubprocess.Popen(['sleep', '60'])\n" + HEAD + RMS + RIGHT)
+    with CandidateProcess(Session(require_operator("rms_norm"), Candidate("mine", path), sandbox=True)) as process:
+        assert b"bench.process.worker" in Path(f"/proc/{process.pid}/cmdline").read_bytes()  # watched, not its child
     refused = race(tmp_path, f"open({str(mark)!r}, 'w')\n" + RMS + RIGHT, sandbox=True)
     assert "Read-only file system" in (refused.failure or "")
     assert not mark.exists()

@@ -39,12 +39,42 @@ def result(found: Evaluation) -> ShapeResult:
     return one
 
 
-def test_a_right_kernel_gets_them_all_right_and_says_so(tmp_path: Path) -> None:
-    found = check(tmp_path, RIGHT)
+KERNELS = {
+    "right": RIGHT,
+    "large numbers": "    x = x.half().to(x.dtype)\n" + RIGHT,
+    "NaN in one number": RIGHT.rstrip() + ".nan_to_num(0.0)\n",
+    "tiny numbers": "    x = torch.where(x.abs() < 1e-20, 0, x)\n" + RIGHT,
+    "no tokens": "    if len(x) == 0: return x.new_zeros(1, x.shape[-1])\n" + RIGHT,
+    "refusing no tokens": "    assert len(x), 'nothing to launch'\n" + RIGHT,
+    "refusing NaN": "    assert x.isfinite().all()\n" + RIGHT,
+}
+"""Bodies of kernels: right, wrong on the hard inputs that their names have, or refusing some."""
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    """All of `KERNELS` in one process, each the kernel for a hidden size of its own: shapes are called as they are."""
+    path = tmp_path_factory.mktemp("hard") / "candidate.py"
+    sizes = {64 + place: body for place, body in enumerate(KERNELS.values())}
+    bodies = "".join(f"def kernel{size}(x, weight, eps):\n{body}\n" for size, body in sizes.items())
+    path.write_text(f"{bodies}\n{HEAD}    return globals()[f'kernel{{x.shape[-1]}}'](x, weight, eps)\n")
+    shapes = [
+        (name, {"token_count": 5, "hidden_size": size, "eps": 1e-6}) for name, size in zip(KERNELS, sizes, strict=True)
+    ]
+    asked = ChosenShapes(require_operator("rms_norm"), tuple(shapes))
+    return evaluate([asked], choose_candidates((), path, "cpu"), Plan(1, limits=ProcessLimits(threads=1)))
+
+
+def result_of(found: Evaluation, name: str) -> ShapeResult:
+    return next(each for each in found.run.results if each.shape == name)
+
+
+def test_a_right_kernel_gets_them_all_right_and_says_so(tried: Evaluation) -> None:
+    found = result_of(tried, "right")
     assert found.is_right
-    assert result(found).hard == dict.fromkeys(NAMES, "right")
-    assert result(found).hard_case is None
-    assert found.to_polars()["hard"].to_list() == ["6 of 6"]
+    assert found.hard == dict.fromkeys(NAMES, "right")
+    assert found.hard_case is None
+    assert tried.to_polars()["hard"].to_list()[0] == "6 of 6"
 
 
 def test_the_failure_names_the_case_and_the_others_are_reported_too(tmp_path: Path) -> None:
@@ -65,33 +95,24 @@ def test_the_failure_names_the_case_and_the_others_are_reported_too(tmp_path: Pa
     assert list(written["hard"]) == NAMES
 
 
-@pytest.mark.parametrize(
-    ("body", "case"),
-    [
-        ("    x = x.half().to(x.dtype)\n" + RIGHT, "large numbers"),
-        (RIGHT.rstrip() + ".nan_to_num(0.0)\n", "NaN in one number"),
-        ("    x = torch.where(x.abs() < 1e-20, 0, x)\n" + RIGHT, "tiny numbers"),
-        ("    if len(x) == 0: return x.new_zeros(1, 64)\n" + RIGHT, "no tokens"),
-    ],
-)
-def test_what_only_hard_inputs_find(body: str, case: str, tmp_path: Path) -> None:
-    one = result(check(tmp_path, body))
+@pytest.mark.parametrize("case", [name for name in KERNELS if name in NAMES])
+def test_what_only_hard_inputs_find(case: str, tried: Evaluation) -> None:
+    one = result_of(tried, case)
     assert one.hard_case == case
     assert (one.failure or "").startswith(f"{case}: out: ")
     assert status_of((one.failure or "").removeprefix(f"{case}: ")).startswith("INCORRECT")
 
 
-def test_no_tokens_may_be_refused_and_that_is_said(tmp_path: Path) -> None:
-    found = check(tmp_path, "    assert len(x), 'nothing to launch'\n" + RIGHT)
+def test_no_tokens_may_be_refused_and_that_is_said(tried: Evaluation) -> None:
+    found = result_of(tried, "refusing no tokens")
     assert found.is_right
-    assert result(found).hard["no tokens"].startswith("refused: AssertionError: nothing to launch")
-    assert result(found).wrong_hard == ()
-    assert any("may (1 shape): no tokens" in each for each in remarks_of(found))
+    assert found.hard["no tokens"].startswith("refused: AssertionError: nothing to launch")
+    assert found.wrong_hard == ()
+    assert any("may (1 shape): no tokens" in each for each in remarks_of(tried))
 
 
-def test_other_cases_may_not_be_refused(tmp_path: Path) -> None:
-    found = check(tmp_path, "    assert x.isfinite().all()\n" + RIGHT)
-    assert result(found).hard_case == "NaN in one number"
+def test_other_cases_may_not_be_refused(tried: Evaluation) -> None:
+    assert result_of(tried, "refusing NaN").hard_case == "NaN in one number"
 
 
 def test_a_process_that_ends_is_no_refusal(tmp_path: Path) -> None:
