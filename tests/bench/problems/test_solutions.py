@@ -99,6 +99,17 @@ def test_nothing_to_run_is_said(tmp_path: Path) -> None:
         find_problems(tmp_path)
 
 
+def test_a_broken_definition_stands_next_to_the_others_with_the_reason(tmp_path: Path) -> None:
+    root = write_dataset(tmp_path, (GEMM,))
+    write(root / "definitions" / "gemm" / "broken.json", "{}")
+    broken, found = find_problems(root)
+    assert (broken.name, found.name) == ("broken", GEMM["name"])
+    assert "broken.json" in str(broken.broken)
+    assert [each.name for each in find_problems(root, ("gemm_*",))] == [GEMM["name"]]
+    with pytest.raises(FormatError, match=r"broken\.json"):
+        find_problems(root, ("broken",))
+
+
 @pytest.mark.parametrize(
     ("file", "problem", "expected"),
     [

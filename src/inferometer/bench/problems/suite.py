@@ -28,12 +28,13 @@ _SHARE = 2  # of the memory, for the tensors of a call: the answer and a copy ne
 
 @dataclass(frozen=True)
 class Found:
-    """A problem by its file; `root` is the data set's folder."""
+    """A problem by its file; `root` is the data set's folder. `broken`: why it can't be read; None: it could be."""
 
     path: Path
     name: str
     root: Path
     definition: Definition | None = None
+    broken: InputError | None = None
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,7 @@ def find_problems(path: Path, patterns: Sequence[str] = ()) -> list[Found]:
     """The problems below a path whose names match a pattern, in the order of their names.
 
     Raises:
-        InputError: There are none, or a file of them can't be read.
-        FormatError: One isn't what it should be.
+        InputError: There are none, or none that can be read: the reason of the first.
     """
     if not path.exists():
         raise InputError(f"{clean(str(path))}: no such file or folder", hint=_HINT)
@@ -75,6 +75,8 @@ def find_problems(path: Path, patterns: Sequence[str] = ()) -> list[Found]:
     if not found:
         has = ", ".join(each.name for each in every[:20])
         raise InputError(f"{clean(str(path))}: no problem is called {', '.join(patterns)}", hint=f"It has {has}.")
+    if found[0].broken is not None and all(each.broken is not None for each in found):
+        raise found[0].broken
     return found
 
 
@@ -86,10 +88,18 @@ def _every(path: Path) -> Iterator[Found]:
         files = sorted((*folder.rglob("*.json"), *folder.glob("*.py")), key=_in_order)
     for file in files:
         if file.suffix == ".json":
-            definition = read_definition(file)
-            yield Found(file, definition.name, root_of(file), definition)
+            yield _find_definition(file)
         elif kernelbench.is_problem(file) or path.is_file():
             yield Found(file, kernelbench.name_of(file), file.parent)
+
+
+def _find_definition(file: Path) -> Found:
+    """Of a definition that can't be read the name is that of its file, as in the public data set."""
+    try:
+        definition = read_definition(file)
+    except InputError as error:
+        return Found(file, file.stem, root_of(file), broken=error)
+    return Found(file, definition.name, root_of(file), definition)
 
 
 def _in_order(file: Path) -> tuple[str, int, str]:
@@ -126,8 +136,10 @@ class Preparation:
         """A problem with its candidates.
 
         Raises:
-            InputError: It can't be run, or the candidate that was named.
+            InputError: It can't be read or run, or the candidate that was named.
         """
+        if found.broken is not None:
+            raise found.broken
         folder = self.folder / str(number)
         folder.mkdir(parents=True)
         if found.definition is None:
