@@ -26,17 +26,17 @@ def test_backends_come_in_their_order_and_the_candidate_last(tmp_path: Path) -> 
     file = tmp_path / "mine.py"
     file.write_text("x = 1")
     found = choose_candidates(("reference", "torch", "reference"), file, "cpu")
-    assert [each.name for each in found.entrants] == ["reference", "torch", "mine.py"]
-    contender = found.entrants[-1].as_contender()
+    assert [each.name for each in found.chosen] == ["reference", "torch", "mine.py"]
+    contender = found.chosen[-1].as_contender()
     assert (contender.kind, contender.sha256) == ("file", hashlib.sha256(b"x = 1").hexdigest())
 
 
 def test_all_are_those_that_can_run_here_and_the_others_say_why() -> None:
     found = choose_candidates(("all",), None, "cpu")
-    assert found.entrants[0].name == "torch"
-    assert "reference" not in {each.name for each in found.entrants}
+    assert found.chosen[0].name == "torch"
+    assert "reference" not in {each.name for each in found.chosen}
     assert found.refused["aiter"].startswith("aiter")
-    assert not set(found.refused) & {each.name for each in found.entrants}
+    assert not set(found.refused) & {each.name for each in found.chosen}
 
 
 def test_one_that_was_named_and_can_t_run_is_refused() -> None:
@@ -47,7 +47,7 @@ def test_one_that_was_named_and_can_t_run_is_refused() -> None:
 
 
 def test_a_backend_is_asked_only_for_what_it_has() -> None:
-    (torch,) = choose_candidates(("torch",), None, "cpu").entrants
+    (torch,) = choose_candidates(("torch",), None, "cpu").chosen
     assert torch.serves("rms_norm")
     assert not torch.serves("no_such_operator")
 
@@ -172,10 +172,10 @@ def test_files_next_to_it_may_be_imported(tmp_path: Path) -> None:
     )
     assert check(mine).failure is None
     assert [path.name for path in files_of(mine)] == ["mine.py", "helper.py"]
-    (before,) = choose_candidates((), mine, "cpu").entrants
+    (before,) = choose_candidates((), mine, "cpu").chosen
     digest = before.as_contender().sha256
     (tmp_path / "helper.py").write_text(RIGHT + "# other\n")
-    (after,) = choose_candidates((), mine, "cpu").entrants
+    (after,) = choose_candidates((), mine, "cpu").chosen
     assert after.as_contender().sha256 != digest
 
 
@@ -191,7 +191,7 @@ def test_packages_are_candidates(tmp_path: Path) -> None:
     for file in (init, package / "mine.py"):
         assert check(file).failure is None
         assert package / "inner" / "normed.py" in files_of(file)
-    assert choose_candidates((), init, "cpu").entrants[0].name == "kernels"
+    assert choose_candidates((), init, "cpu").chosen[0].name == "kernels"
 
 
 DOT = Path(__file__).parent / "candidates" / "triton_linear_sigmoid_mul.py"

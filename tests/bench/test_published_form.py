@@ -63,8 +63,8 @@ def test_it_is_right_on_all_tiny_shapes(name: str, tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     file.write_text(published_form(operator))
     asked = choose_shapes(operator, "tiny")
-    entries = choose_candidates((), file, "cpu")
-    results = evaluate([asked], entries, Plan(1, "cpu", ProcessLimits(threads=1))).run.results
+    candidates = choose_candidates((), file, "cpu")
+    results = evaluate([asked], candidates, Plan(1, "cpu", ProcessLimits(threads=1))).run.results
     assert len(results) == len(operator.tiny)
     assert {each.shape: each.failure for each in results if not each.is_right} == {}
 

@@ -4,7 +4,7 @@ A `BACKEND` (`backends/backend.py`) names its operators, says why it can't run h
 as the reference is. The backend `torch` has all of the catalogue in plain PyTorch: the base of timings, and what
 tolerances are calibrated by (`bench/calibration.json`).
 
-`bench/run.py` sends every entrant (`candidates.py`: backends, a candidate's file) through the stages.
+`bench/run.py` sends every candidate (`candidates.py`: backends, a candidate's file) through the stages.
 `isolation.py` runs each in a process of its own, whose code is `bench/process`: `worker.py` loads and calls,
 `guard.py` refuses and reports, `state.py` names what was replaced (`tampering.py`) or left on (`left_on.py`).
 `correct.py` draws cases, sends inputs and compares what comes back (`comparison.py`) with the operator's reference,

@@ -72,7 +72,7 @@ class Candidate:
 class Candidates:
     """Those who take part, the base that others are held against first; `refused`: why others can't, by name."""
 
-    entrants: tuple[Candidate, ...]
+    chosen: tuple[Candidate, ...]
     refused: dict[str, str]
 
 

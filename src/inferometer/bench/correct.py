@@ -56,18 +56,18 @@ class _Case:
 
 
 def check_operator(
-    asked: ChosenShapes, entrant: Candidate, plan: Plan, on_progress: OnProgress
+    asked: ChosenShapes, candidate: Candidate, plan: Plan, on_progress: OnProgress
 ) -> Iterator[ShapeResult]:
     """All shapes in one process; in a new one after it ended or was ended."""
     operator, left = asked.operator, list(asked.shapes)
-    sandbox = plan.sandbox and entrant.file is not None
-    session = Session(operator, entrant, plan.device, limits=plan.limits, sandbox=sandbox)
+    sandbox = plan.sandbox and candidate.file is not None
+    session = Session(operator, candidate, plan.device, limits=plan.limits, sandbox=sandbox)
     hard = HardChecks(session, _draw_seed)
     while left:
         try:
             with CandidateProcess(session) as process:
                 for label, args in while_alive(left, lambda: process.is_alive):
-                    on_progress(f"answers of {entrant.name} to {operator.name}, {label}")
+                    on_progress(f"answers of {candidate.name} to {operator.name}, {label}")
                     found = {**_check_shape(process, operator, args, plan, hard), "concerns": process.concerns}
                     found["interpreted"] = process.interpreted
                     if plan.strict and process.concerns and found["failure"] is None:
@@ -77,7 +77,7 @@ def check_operator(
                         shape=label,
                         index=index_of(label),
                         args=dict(args),
-                        contender=entrant.name,
+                        contender=candidate.name,
                         cases=plan.cases,
                         **found,
                     )
@@ -85,7 +85,7 @@ def check_operator(
             for label, args in left:
                 yield ShapeResult(
                     operator=operator.name, shape=label, index=index_of(label), args=dict(args),
-                    contender=entrant.name, cases=plan.cases, failure=str(failed),
+                    contender=candidate.name, cases=plan.cases, failure=str(failed),
                 )  # fmt: skip
             return
 

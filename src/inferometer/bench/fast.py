@@ -44,7 +44,7 @@ class Heat:
     """
 
     operator: Operator
-    entrants: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...]
     shapes: tuple[tuple[str, Mapping[str, Any]], ...]
 
 
@@ -90,7 +90,7 @@ def time_heat(
             limits=plan.limits,
             sandbox=plan.sandbox and each.file is not None,
         )
-        for each in heat.entrants
+        for each in heat.candidates
     ]
     left = list(heat.shapes)
     while left:
@@ -99,7 +99,7 @@ def time_heat(
                 for pid in lineup.pids:
                     watch.add_own(pid)
                 for label, args in while_alive(left, lambda: lineup.is_alive):
-                    on_progress(f"times of {heat.entrants[-1].name} for {heat.operator.name}, {label}")
+                    on_progress(f"times of {heat.candidates[-1].name} for {heat.operator.name}, {label}")
                     yield label, _time_shape(heat, lineup, label, args, plan, pace, watch)
         except CandidateFailed as failed:  # it can't be loaded
             for label, _args in left:
@@ -110,7 +110,7 @@ def time_heat(
 def _time_shape(
     heat: Heat, lineup: Lineup, label: str, args: Mapping[str, Any], plan: Plan, pace: Pace, watch: Watch
 ) -> list[Measured]:
-    found = [Measured() for _ in heat.entrants]
+    found = [Measured() for _ in heat.candidates]
     try:
         for kind, given in [(USUAL, args), *vary(heat.operator, args)]:
             race = _race(heat, lineup, f"{label} {kind}", given, plan, pace)
@@ -131,7 +131,7 @@ def _time_shape(
 def _race(heat: Heat, lineup: Lineup, shape: str, args: Mapping[str, Any], plan: Plan, pace: Pace) -> Race:
     operator = heat.operator
     written = operator.work(**args).written_bytes
-    return Race(lineup, operator, shape, args, len(heat.entrants), plan.device, pace, written, device_times)
+    return Race(lineup, operator, shape, args, len(heat.candidates), plan.device, pace, written, device_times)
 
 
 def device_times(path: Path) -> Sequence[float]:
@@ -170,7 +170,7 @@ def _add(times: Times, found: list[Measured], heat: Heat, mode: Mode, kind: str,
         if not timing.steady and kind == USUAL:
             each.concerns.append(f"{mode}: not steady when the time was over")
         if place and kind == USUAL:
-            each.versus.append(compare_times(heat.entrants[0].name, ns[0], ns[place], mode))
+            each.versus.append(compare_times(heat.candidates[0].name, ns[0], ns[place], mode))
 
 
 def _throttled(spans: Sequence[tuple[float, float]], watch: Watch) -> Any:
@@ -184,8 +184,8 @@ def _attribute(race: Race, found: list[Measured], heat: Heat, device: str) -> No
     Raises:
         Caught: None of the kernels that a candidate defines ran.
     """
-    for lane, (each, entrant) in enumerate(zip(found, heat.entrants, strict=True)):
-        own = entrant.own_kernels
+    for lane, (each, candidate) in enumerate(zip(found, heat.candidates, strict=True)):
+        own = candidate.own_kernels
         profiled = race.profile(lane, "host" if device == "cpu" else "cupti")
         trace = profiled.traces.get(lane)
         if trace is None:
@@ -213,5 +213,5 @@ def _decoy(found: Attribution) -> list[str]:
 
 def _blame(heat: Heat, failed: Caught | CandidateFailed, reason: str) -> list[Measured]:
     """One failed, the last where it isn't known which; of the others nothing is known."""
-    at = len(heat.entrants) - 1 if failed.lane is None else failed.lane
-    return [Measured(failure=reason if place == at else None) for place in range(len(heat.entrants))]
+    at = len(heat.candidates) - 1 if failed.lane is None else failed.lane
+    return [Measured(failure=reason if place == at else None) for place in range(len(heat.candidates))]

@@ -76,7 +76,7 @@ class Session:
     """
 
     operator: Operator
-    entrant: Candidate
+    candidate: Candidate
     device: str = "cpu"
     timed: bool = False
     limits: ProcessLimits = field(default_factory=ProcessLimits)
@@ -85,7 +85,7 @@ class Session:
     @property
     def interprets(self) -> bool:
         """Whether Triton's kernels are interpreted: on a CPU, those of a candidate and of backends made of them."""
-        return self.device == "cpu" and self.entrant.interpreted
+        return self.device == "cpu" and self.candidate.interpreted
 
     @property
     def shares_memory(self) -> bool:
@@ -98,7 +98,7 @@ class Session:
             "operator": self.operator.name,
             "job": None if self.operator.job is None else str(self.operator.job),
             "contract": contract_of(self.operator),
-            "lane": self.entrant.as_request(),
+            "lane": self.candidate.as_request(),
             "device": self.device,
             "timed": self.timed,
             "threads": 1 if self.shares_memory else self.limits.threads,  # others would wait for each
@@ -296,7 +296,7 @@ class CandidateProcess:
         while until.left_s and not self._process.has_ended:
             below = descendants(self.pid)
             if len(below) > 1:
-                return below[-1]
+                return next((pid for pid in below if not descendants(pid)), self.pid)
             time.sleep(_LOOK_S)
         return self.pid
 

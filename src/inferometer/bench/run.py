@@ -1,4 +1,4 @@
-"""Every entrant on every shape, right first, then fast, and all of it as one run that a file can hold."""
+"""Every candidate on every shape, right first, then fast, and all of it as one run that a file can hold."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -30,7 +30,7 @@ from inferometer.trace.tables import ALL_TABLES
 
 def evaluate(
     asked: Sequence[ChosenShapes],
-    entries: Candidates,
+    candidates: Candidates,
     plan: Plan,
     *,
     pace: Pace | None = None,
@@ -40,7 +40,7 @@ def evaluate(
 ) -> Evaluation:
     """All that was asked; `pace` None: no times. `bounds`: the device whose bounds times are held against."""
     packages = [
-        package for each in entries.entrants if each.file is None for package in require_backend(each.name).packages
+        package for each in candidates.chosen if each.file is None for package in require_backend(each.name).packages
     ]
     machine = describe_machine(plan.device, packages)
     results: dict[tuple[str, str, str], ShapeResult] = {}
@@ -50,25 +50,25 @@ def evaluate(
     watch = None if pace is None else Watch(machine.on)
     with watch or nullcontext():
         for one in asked:
-            for entrant in entries.entrants:
-                if entrant.serves(one.operator.name):
-                    results |= {_key(found): found for found in check_operator(one, entrant, plan, on_progress)}
+            for candidate in candidates.chosen:
+                if candidate.serves(one.operator.name):
+                    results |= {_key(found): found for found in check_operator(one, candidate, plan, on_progress)}
                     if changed := manifest.why_not():
                         break
             if pace is not None and watch is not None and not changed:
-                _time(one, entries.entrants, plan, pace, watch, machine, results, on_progress)
+                _time(one, candidates.chosen, plan, pace, watch, machine, results, on_progress)
                 changed = manifest.why_not()
             if changed:
-                results = {key: _untrusted(each, entries, changed) for key, each in results.items()}
+                results = {key: _untrusted(each, candidates, changed) for key, each in results.items()}
                 break
     found = tuple(_bounded(each, bounds or machine.device) for each in results.values())
-    run = _run(entries, plan, pace, timer, machine, found, Conditions() if watch is None else watch.conditions())
-    return Evaluation(run, entries.refused, Losses(ALL_TABLES))
+    run = _run(candidates, plan, pace, timer, machine, found, Conditions() if watch is None else watch.conditions())
+    return Evaluation(run, candidates.refused, Losses(ALL_TABLES))
 
 
 def _time(
     asked: ChosenShapes,
-    entrants: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     plan: Plan,
     pace: Pace,
     watch: Watch,
@@ -77,17 +77,17 @@ def _time(
     on_progress: OnProgress,
 ) -> None:
     """Times of the base with each of the others into `results`; of whoever is right alone, without the other."""
-    base, *others = entrants
+    base, *others = candidates
     timed: set[tuple[str, str, str]] = set()
 
-    def is_right(entrant: Candidate, label: str) -> bool:
-        found = results.get((asked.operator.name, entrant.name, label))
+    def is_right(candidate: Candidate, label: str) -> bool:
+        found = results.get((asked.operator.name, candidate.name, label))
         return found is not None and found.is_right
 
     def run(heat: Heat) -> None:
         for label, found in time_heat(heat, plan, pace, watch, machine.cache_bytes, on_progress) if heat.shapes else ():
-            for entrant, measured in zip(heat.entrants, found, strict=True):
-                key = (asked.operator.name, entrant.name, label)
+            for candidate, measured in zip(heat.candidates, found, strict=True):
+                key = (asked.operator.name, candidate.name, label)
                 if key not in timed and measured.says_something:
                     results[key] = measured.on(results[key])
                     timed.add(key)
@@ -100,9 +100,9 @@ def _time(
     run(Heat(asked.operator, (base,), tuple(each for each in alone if is_right(base, each[0]))))
 
 
-def _untrusted(result: ShapeResult, entries: Candidates, changed: str) -> ShapeResult:
+def _untrusted(result: ShapeResult, candidates: Candidates, changed: str) -> ShapeResult:
     """Files aren't what they were when the run began: the candidate's result is wrong, those of others unknown."""
-    is_file = any(each.name == result.contender and each.file is not None for each in entries.entrants)
+    is_file = any(each.name == result.contender and each.file is not None for each in candidates.chosen)
     words = changed if is_file else f"not known: {changed}"
     return msgspec.structs.replace(result, failure=words, timings=(), versus=(), attribution=None, own_share=None)
 
@@ -126,7 +126,7 @@ def _bounded(result: ShapeResult, device: Device | None) -> ShapeResult:
 
 
 def _run(
-    entries: Candidates,
+    candidates: Candidates,
     plan: Plan,
     pace: Pace | None,
     timer: TimerChoice | None,
@@ -137,7 +137,7 @@ def _run(
     settings: dict[str, Any] = {"cases": plan.cases, "limit_s": plan.limits.seconds, "strided": plan.strided}
     settings |= {"strict": plan.strict, "sandbox": plan.sandbox}
     if pace is not None:
-        settings |= {"base": entries.entrants[0].name, "timer": pace.timer, "seconds": pace.seconds}
+        settings |= {"base": candidates.chosen[0].name, "timer": pace.timer, "seconds": pace.seconds}
         settings |= {"modes": list(pace.modes), "timers_refused": dict(timer.refused) if timer else {}}
     return Run(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -148,7 +148,7 @@ def _run(
         stage="correct" if pace is None else "fast",
         versions=machine.versions,
         settings=settings,
-        contenders=tuple(each.as_contender() for each in entries.entrants),
+        contenders=tuple(each.as_contender() for each in candidates.chosen),
         results=results,
         conditions=conditions,
     )

@@ -72,11 +72,9 @@ def _run(
     with problem.reference:
         if problem.definition is not None:  # others were asked when they were read
             _try_reference(problem, plan.device)
-        entrants = problem.candidates
-        if pace is not None or not entrants:
-            entrants = (problem.base, *entrants)
-        entries = Candidates(entrants, {})
-        found = evaluate([problem.asked], entries, plan, pace=pace, timer=timer, on_progress=on_progress)
+        with_base = pace is not None or not problem.candidates
+        candidates = Candidates((problem.base, *problem.candidates) if with_base else problem.candidates, {})
+        found = evaluate([problem.asked], candidates, plan, pace=pace, timer=timer, on_progress=on_progress)
     return Outcome(problem, found.run)
 
 

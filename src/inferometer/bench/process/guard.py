@@ -58,14 +58,11 @@ def _asks_candidate(frame: FrameType | None, allowed: str, libraries: Libraries)
         file = frame.f_code.co_filename
         if file == allowed:
             return True
-        if libraries.is_installed(file) or file.startswith(
-            "<frozen importlib"
-        ):  # what imports compile is kept in files
+        if libraries.is_installed(file) or file.startswith("<frozen importlib"):  # what it compiles is kept in a file
             return False
         if not libraries.is_standard(file):
-            return not libraries.is_installed(
-                str(frame.f_globals.get("__file__") or "")
-            )  # made and called by a library
+            maker = str(frame.f_globals.get("__file__") or "")  # of code that a library has made and calls
+            return not libraries.is_installed(maker)
         frame = frame.f_back
     return False
 
