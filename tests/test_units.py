@@ -12,6 +12,7 @@ from inferometer.units import (
     format_bytes,
     format_count,
     format_duration,
+    format_ranges,
     format_share,
     parse_bytes,
     parse_duration,
@@ -189,3 +190,9 @@ def test_counts_and_shares() -> None:
     assert format_share(0.57) == "57.0 %"
     assert format_share(1.25) == "125.0 %"
     assert format_count(None) == format_share(None) == "-"
+
+
+def test_numbers_that_follow_each_other_are_joined() -> None:
+    assert format_ranges([27, 28, 29, 39]) == "27-29, 39"
+    assert format_ranges([0]) == "0"
+    assert format_ranges([]) == ""

@@ -6,7 +6,7 @@ never through a float. What is printed has three decimals, as Nsight Systems pri
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -114,6 +114,17 @@ def format_share(share: float | None) -> str:
 def format_list(texts: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+
+
+def format_ranges(numbers: Iterable[int]) -> str:
+    """`27-29, 39`: whole numbers in order, those that follow each other joined."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
 def format_sample(value: float) -> str:

@@ -30,7 +30,7 @@ def test_a_right_kernel_is_right_and_a_missing_one_is_not(capsys: pytest.Capture
     ("options", "code", "words"),
     [
         (["rms_nrm"], 3, 'unknown operator "rms_nrm"'),
-        (["rms_norm", "--shapes", "99"], 3, "rms_norm has no shape 99"),
+        (["rms_norm", "--shapes", "99"], 3, "rms_norm has no shape 99\n  It has 0-55; "),
         (["rms_norm", "--shapes", "soon"], 3, 'found "soon"'),
         (["rms_norm", "--candidate", "none.py"], 3, "none.py: no such file"),
         (["rms_norm", "--candidate", str(CANDIDATE.parent)], 3, "expected a file, found something else"),

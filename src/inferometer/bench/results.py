@@ -31,7 +31,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
 class Timing(_Part, frozen=True, kw_only=True):
     """How long one call takes, with caches cold or warm.
 
-    `timer`: cupti (kernel time as the profiler tells), graph (replays), events (of the stream), host (CPU only).
+    `timer`: cupti (kernel time, from a profile), graph (replays), events (of the stream), host (CPU only).
     `low_ns` to `high_ns` is the 95 % interval of the median. `dropped`: calls left out, since the device throttled.
     `checked`: how many of the timed calls had their outputs compared with the reference. `inputs`: usual, or what is
     unusual about them: skewed (one expert gets most tokens), mixed (sequences of unequal lengths).
@@ -52,7 +52,7 @@ class Timing(_Part, frozen=True, kw_only=True):
 
 
 class Versus(_Part, frozen=True, kw_only=True):
-    """Against another candidate, both timed in turns in one process.
+    """Against another candidate, both timed in turns, each in a process of its own.
 
     `speedup` is base over candidate: above 1, the candidate is faster; `low` to `high` its 95 % interval. Inputs are
     the usual ones.

@@ -8,6 +8,7 @@ from typing import Any
 
 from inferometer.errors import InputError
 from inferometer.operators.operator import Operator
+from inferometer.units import format_ranges
 
 _RANGE = re.compile(r"(?P<first>[0-9]{1,4})(?:-(?P<last>[0-9]{1,4}))?")
 
@@ -34,10 +35,9 @@ def choose_shapes(operator: Operator, words: str) -> ChosenShapes:
     wanted = sorted(known) if words == "all" else list(dict.fromkeys(_indices(words)))
     for index in wanted:
         if index not in known:
-            has = ", ".join(map(str, sorted(known)))
             raise InputError(
                 f"{operator.name} has no shape {index}",
-                hint=f"It has {has}; `inferometer operators {operator.name}` shows them.",
+                hint=f"It has {format_ranges(sorted(known))}; `inferometer operators {operator.name}` shows them.",
             )
     return ChosenShapes(operator, tuple((f"{index}: {known[index].label}", known[index].args) for index in wanted))
 

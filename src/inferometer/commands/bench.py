@@ -55,9 +55,9 @@ _TIMERS = ("cupti", "graph", "events", "host")
 @click.option("--shapes", metavar="WHICH", help=(
     "tiny, all, or indices of published shapes such as 0,3-5; see `inferometer operators NAME`.  "
     "[default: tiny on a CPU, all on a GPU]"))  # fmt: skip
-@click.option("--workload", metavar="FILE", help="Shapes from workloads of flashinfer-bench, in the place of --shapes.")
+@click.option("--workload", metavar="FILE", help="Shapes from workloads of flashinfer-bench, in place of --shapes.")
 @click.option("--suite", metavar="PATH", help=(
-    "Problems of other benchmarks in the place of operators: a data set or a definition of flashinfer-bench, a file or "
+    "Problems of other benchmarks in place of operators: a data set or a definition of flashinfer-bench, a file or "
     "a folder of KernelBench. OPERATOR is then a pattern of their names; --candidate a file or folder of solutions, "
     "--shapes indices of workloads."))  # fmt: skip
 @click.option("--cases", type=click.IntRange(1, 1000), default=3, show_default=True, help="Inputs drawn a shape.")

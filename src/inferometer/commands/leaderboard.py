@@ -107,16 +107,16 @@ def _check_options(
     out: Output,
 ) -> None:
     if results and names:
-        raise click.UsageError("--hardware goes without RESULTS: these name the device that they ran on.")
+        raise click.UsageError("--hardware can't be used with RESULTS, which name the device that they ran on.")
     if not results and out.form not in (None, "json"):
-        raise click.UsageError(f"--{out.form} goes with RESULTS.")
+        raise click.UsageError(f"--{out.form} needs RESULTS.")
     if not results and base is not None:
-        raise click.UsageError("--base goes with RESULTS.")
+        raise click.UsageError("--base needs RESULTS.")
     if check and len(results) != _TWO:
-        raise click.UsageError(f"--check wants two RESULTS, base and candidate; found {len(results)}.")
+        raise click.UsageError(f"--check needs two RESULTS, base and candidate; found {len(results)}.")
     if smallest is not None and len(results) != _TWO:
         found = f"found {len(results)}"
-        raise click.UsageError(f"--smallest-effect wants two RESULTS, base and candidate; {found}.")
+        raise click.UsageError(f"--smallest-effect needs two RESULTS, base and candidate; {found}.")
     if len(results) > _MOST_FILES:
         raise click.UsageError(f"at most {_MOST_FILES} RESULTS at a time, found {len(results)}.")
 

@@ -25,7 +25,6 @@ KINDS = ("zeros", "large numbers", "tiny numbers", "NaN", "infinity", "no tokens
 NORM_RANGE = 2.0**50
 """Numbers up to about this may be squared and added up in float32, in rows of any length."""
 
-FLUSHED = "numbers below the least normal one: a GPU may take them for 0"
 UNSAID_INFINITY = "whether an infinity stays one or becomes NaN depends on the order of right operations"
 NAN_IN_MAXIMUM = "a GPU's maximum passes over NaN, so the scale of its row and what it makes of NaN in fp8 differ"
 INTEGERS_ONLY = "integers only"

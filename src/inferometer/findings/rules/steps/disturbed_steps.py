@@ -6,13 +6,13 @@ printed rate), from 10 % `high`. Where no wall time is recorded, GPU time takes 
 phase isn't known: they may have had other work to do.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import polars as pl
 
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_duration, format_ranges, format_share
 
 _SCALE = Scale(low=0.001, medium=0.005, high=0.10)
 _LISTED = 8
@@ -36,7 +36,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"{hit.height:,} of {steps.height:,} steps took longer than their work explains: {ranges(numbers)}",
+        title=f"{hit.height:,} of {steps.height:,} steps took longer than their work explains: "
+        f"{format_ranges(numbers)}",
         evidence=(
             (
                 f"Beyond what a step of its kind takes, by step: {each}{more}; together {format_duration(lost_ns)}, "
@@ -55,17 +56,6 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 def _reasons(hit: pl.DataFrame) -> Iterator[str]:
     for step, why in hit.select("step", "why").drop_nulls().head(_EXPLAINED).iter_rows():
         yield f"Step {step}: {why.rstrip('.')}."
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """`27-29, 39`: numbers in order, runs joined."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
 RULE = Rule("disturbed_steps", _find)

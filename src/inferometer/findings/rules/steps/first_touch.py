@@ -11,8 +11,7 @@ import polars as pl
 
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
-from inferometer.findings.rules.steps.disturbed_steps import ranges
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_duration, format_ranges, format_share
 
 _COLD = 1.3
 _LEAST_LAYERS = 4
@@ -33,7 +32,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     severity = _SCALE.severity(lost_ns / whole_ns)
     if severity is None:
         return
-    layers = ranges(leading.to_list())
+    layers = format_ranges(leading.to_list())
     worst = cold.row(0, named=True)
     yield Finding(
         rule=RULE.name,
