@@ -46,7 +46,10 @@ def _rows_of(arm: str, repetition: int, root: Call) -> list[tuple[Any, ...]]:
         path = call.name if above is None else f"{above}.{call.name}"
         place = order.setdefault(path, len(order))
         ns = call.own_ns + sum(visit(each, path, depth + 1) for each in call.below)
-        rows.append((arm, repetition, path, call.name, above, place, depth, call.operator, call.backend, ns, None))
+        sums = (None, None) if call.operator is None else (1.0, 1.0)
+        rows.append(
+            (arm, repetition, path, call.name, above, place, depth, call.operator, call.backend, ns, None, *sums)
+        )
         return ns
 
     visit(root, None, 0)

@@ -106,7 +106,7 @@ def worst_errors(errors: pl.DataFrame, tree: PathTree) -> tuple[dict[str, dict[i
     unplaced = placed.filter(pl.col("node").is_null())["path"].unique(maintain_order=True).to_list()
     found: dict[str, dict[int, PathError]] = {}
     for row in placed.filter(pl.col("node").is_not_null()).iter_rows(named=True):
-        one = PathError(row["max_error"], row["normalised_error"], row["tolerance"], row["failure"])
+        one = PathError(row["max_error"], row["normalised_error"], row["tolerance"], row["call"], row["failure"])
         own = found.setdefault(row["arm"], {})
         node: int | None = row["node"]
         while node is not None:
@@ -122,6 +122,7 @@ def _worse(known: PathError | None, other: PathError) -> PathError:
         _larger(known.max_error, other.max_error),
         _larger(known.normalised_error, other.normalised_error),
         known.tolerance if known.tolerance == other.tolerance else None,  # several dtypes have no one tolerance
+        known.call if known.failure else other.call,
         known.failure or other.failure,
     )
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.ab.answers import AnswerFault, as_errors, find_faults
 from inferometer.analyses.ab.arms import Means, Summed, arm_paths, worst_errors
 from inferometer.analyses.ab.measurement import PathMeasurement
 from inferometer.analyses.ab.path_frame import path_frame
@@ -43,6 +44,7 @@ class PathComparison(Result):
         is_pooled: Whether layers are one path.
         level: Of all differences called one, at most this part is chance.
         unplaced: By candidate, checked paths that no arm called in the timed passes.
+        faults: By arm, also the base, where its answers of the timed passes are first wrong.
         disturbed: Arms whose repetitions took times so unlike that no path has a verdict.
     """
 
@@ -56,6 +58,7 @@ class PathComparison(Result):
     is_pooled: bool
     level: float
     unplaced: Sequence[str]
+    faults: Mapping[str, AnswerFault]
     disturbed: Sequence[str]
     losses: Losses
 
@@ -71,8 +74,8 @@ class PathComparison(Result):
 
     @property
     def is_good(self) -> bool:
-        """Whether no path of any candidate is slower than the base's, beyond chance, or wrong."""
-        return not any(
+        """Whether no path of any candidate is slower than the base's, beyond chance, and nothing is wrong."""
+        return not self.faults and not any(
             each.verdict == "slower" or each.error.failure is not None
             for row in self.rows
             for each in row.versus.values()
@@ -100,6 +103,7 @@ class PathComparison(Result):
             "layers": "pooled" if self.is_pooled else "apart",
             "facts": dict(self.measured.facts),
             "ended": self.measured.ended,
+            "faults": {arm: fault.as_json() for arm, fault in self.faults.items()},
             "disturbed": list(self.disturbed),
             "refused": {arm: list(why) for arm, why in self.measured.refused.items()},
             "stores": dict(self.measured.stores),
@@ -181,7 +185,9 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
         )
         for a, arm in enumerate(arms)
     ]
-    errors, unplaced = worst_errors(measurement.errors, tree)
+    faults = find_faults(measurement)
+    found = as_errors(faults, tree.nodes[0].key if tree.nodes else "")
+    errors, unplaced = worst_errors(pl.concat([found, measurement.errors]), tree)
     held = {
         each.name: hold_against(columns[0], each, tree, errors.get(each.name, dict[int, PathError]()), level)
         for each in columns[1:]
@@ -211,6 +217,7 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
         is_pooled=pool_layers,
         level=level,
         unplaced=unplaced,
+        faults=faults,
         disturbed=disturbed,
         losses=Losses(ALL_TABLES),
     )

@@ -32,9 +32,11 @@ _AGREEMENT_FIELDS = (
     Field("equal", "Equal tokens", "count"),
     Field("tokens", "Of", "count"),
     Field("share", "Share", "share", spare=1),
-    Field("mean_kl", "Mean KL (nats)", "ratio"),
-    Field("max_kl", "Max KL", "ratio", spare=2),
-    Field("max_logit_error", "Max logit error", "ratio", spare=3),
+    Field("not_finite", "Not finite", "count"),
+    Field("mean_kl", "Mean KL (nats)", "text"),
+    Field("max_kl", "Max KL", "text", spare=2),
+    Field("max_logit_error", "Max logit error", "text", spare=3),
+    Field("verdict", "Verdict", "text"),
 )
 _DIFFERENCE_FIELDS = (
     Field("difference_ns", "Difference", "ns"),
@@ -84,12 +86,23 @@ def _passes(found: PathComparison) -> Section:
 
 def _agreement(found: PathComparison) -> Section:
     rows = [
-        {"arm": arm, "share": each["equal"] / each["tokens"] if each["tokens"] else None, **each}
+        {
+            "arm": arm,
+            "share": each["equal"] / each["tokens"] if each["tokens"] else None,
+            **each,
+            **{name: _number(each[name]) for name in ("mean_kl", "max_kl", "max_logit_error")},
+            "verdict": "WRONG" if each["not_finite"] else None,
+        }
         for arm in found.candidates
         if (each := found.agreement(arm)) is not None
     ]
     title = f"Next tokens and probabilities against {found.arms[0]}"
     return Section(title, _AGREEMENT_FIELDS, frame_of_paths(rows, _AGREEMENT_FIELDS))
+
+
+def _number(value: float | None) -> str:
+    """As a ratio is written; what was compared and is no number is said to be none."""
+    return "no number" if value is None else f"{value:.4g}"
 
 
 def tree_section(found: PathComparison) -> Section:
@@ -167,10 +180,10 @@ def _tree_row(found: PathComparison, row: PathRow) -> dict[str, Any]:
 
 
 def _verdict(row: PathRow, versus: Versus, candidate: str) -> str | None:
-    """Nothing of speed where this path's own answers are wrong; of a path that one arm alone calls, which."""
+    """Nothing of speed where this path's own answers are wrong, or at the root any; of one arm's own path, whose."""
     if versus.absent is not None:
         return _NEW if candidate in row.arms else _GONE
-    is_wrong = row.operator is not None and versus.error.failure is not None
+    is_wrong = (row.operator is not None or row.parent is None) and versus.error.failure is not None
     return "WRONG" if is_wrong else versus.verdict
 
 
