@@ -135,6 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("part", choices=("faults", "differences"))
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--repetitions", type=int, default=10)
+    parser.add_argument("--new-tokens", type=int, default=8)
     parser.add_argument("--model", default="tiny-llama")
     parser.add_argument("--copies", action="store_true")
     parser.add_argument("--json", dest="out")
@@ -145,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     torch.set_num_threads(1)
     engine = load_model(options.model, device="cpu", dtype="float32", seed=0)
-    plan = Plan(prompt_tokens=16, new_tokens=8, repetitions=options.repetitions)
+    plan = Plan(prompt_tokens=16, new_tokens=options.new_tokens, repetitions=options.repetitions)
     rows = (
         measure_faults(engine, plan, options.runs)
         if options.part == "faults"
