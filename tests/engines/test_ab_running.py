@@ -95,7 +95,7 @@ def test_arms_take_turns_forward_and_backward_in_both_passes(monkeypatch: pytest
             passes.append("scopes" if line.endswith("with scopes") else "none")
 
     measure_ab(ToyEngine(), [noting("A"), noting("B"), noting("C")], PLAN, record=False, on_progress=said)
-    assert "".join(log[began[0] :: PLAN.new_tokens]) == "ABCABC" + "CBACBA"
+    assert "".join(log[began[0] :: PLAN.new_tokens]) == "ABCCBA" + "ABCCBA"
     assert passes == ["none"] * 3 + ["scopes"] * 6 + ["none"] * 3
 
 

@@ -522,3 +522,43 @@ def test_where_repetitions_are_too_unlike_no_path_has_a_verdict() -> None:
     assert noisy.is_good
     assert "No path has a verdict: repetitions of triton" in " ".join(remarks_of(noisy))
     assert noisy.as_json()["disturbed"] == ["triton"]
+
+
+def carried_run(draw: np.random.Generator, silu: Call, left_behind: float) -> Call:
+    """A planted operator, and one of the same code in both arms that takes longer after it."""
+
+    def ns(mean: float) -> int:
+        return int(mean * draw.lognormal(0, 0.02))
+
+    others = [op(f"linear_{n}", ns(20_000), "torch") for n in range(8)]
+    return Call("root", ns(1_000), [*others, silu, op("down", ns(20_000 * left_behind), "torch")])
+
+
+def test_what_another_path_leaves_behind_is_carried_over_and_no_difference() -> None:
+    draw = np.random.default_rng(5)
+    arms = {
+        "torch": [carried_run(draw, op("silu", 30_000 + 10 * i, "torch"), 1.0) for i in range(10)],
+        "late": [carried_run(draw, op("silu", 300_000 + 10 * i, "late"), 1.4) for i in range(10)],
+    }
+    found = compare_paths(measured(arms))
+    verdicts = {row.name: row.versus["late"].verdict for row in found.rows}
+    assert (verdicts["silu"], verdicts["root"], verdicts["down"]) == ("slower", "slower", "carried over")
+    assert {verdicts[f"linear_{n}"] for n in range(8)} <= {"same", "unclear"}
+    assert [each.path for each in found.differences["late"]] == ["root.silu"]
+    assert found.carried_ns["late"] == pytest.approx(8_000, abs=2_500)
+    page = render_terminal(found, is_terminal=False)
+    assert "carried over: both arms run the same code there" in page
+    assert found.as_json()["carried_over_ns"] == found.carried_ns
+
+
+def test_paths_of_the_same_code_are_neither_faster_nor_slower_however_long_they_take() -> None:
+    arms = {"torch": simple([10] * 6, [50] * 6, "torch"), "torch (2)": simple([20] * 6, [90] * 6, "torch")}
+    found = compare_paths(measured(arms))
+    assert {row.versus["torch (2)"].verdict for row in found.rows} == {"carried over"}
+    assert found.differences["torch (2)"] == ()
+    assert found.is_good
+    fell_back = {
+        "torch": simple([10] * 6, [50] * 6, "torch"),
+        "x": simple([20] * 6, [90] * 6, "torch (x: head size 80)"),
+    }
+    assert {row.versus["x"].verdict for row in compare_paths(measured(fell_back)).rows} == {"carried over"}

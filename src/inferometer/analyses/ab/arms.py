@@ -133,6 +133,16 @@ def _larger(one: float | None, other: float | None) -> float | None:
     return max(there, key=lambda each: math.inf if math.isnan(each) else each, default=None)
 
 
+def backends_of(placed: pl.DataFrame, arm: str, count: int) -> list[frozenset[str]]:
+    """Of each of `count` nodes, the backends that ran in an arm, whoever refused before: `torch` of `torch (…)`."""
+    ran = placed.filter(pl.col("arm") == arm, pl.col("backend").is_not_null())
+    names = ran.group_by("node").agg(pl.col("backend").str.split(" (").list.first().unique())
+    found = [frozenset[str]()] * count
+    for node, each in names.iter_rows():
+        found[node] = frozenset(each)
+    return found
+
+
 def _each_call(placed: pl.DataFrame, clock: Clock) -> Mapping[tuple[str, int], tuple[float, float]]:
     """Median and 95th percentile of the calls of each path."""
     ns = pl.col(COLUMNS[clock])

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.ab.answers import AnswerFault, as_errors, find_faults
-from inferometer.analyses.ab.arms import Means, Summed, arm_paths, worst_errors
+from inferometer.analyses.ab.arms import Means, Summed, arm_paths, backends_of, worst_errors
 from inferometer.analyses.ab.measurement import PathMeasurement
 from inferometer.analyses.ab.path_frame import path_frame
 from inferometer.analyses.ab.root import PhasePass, compare_passes
@@ -41,6 +41,7 @@ class PathComparison(Result):
         repetitions: That all arms have.
         passes: Without scopes: tokens per second, and what scopes cost.
         differences: By candidate, the paths that differ by themselves, the largest first.
+        carried_ns: By candidate, what it takes more in paths of the same code: see `versus`.
         is_pooled: Whether layers are one path.
         level: Of all differences called one, at most this part is chance.
         unplaced: By candidate, checked paths that no arm called in the timed passes.
@@ -55,6 +56,7 @@ class PathComparison(Result):
     repetitions: int
     passes: Sequence[PhasePass]
     differences: Mapping[str, Sequence[PathDifference]]
+    carried_ns: Mapping[str, int]
     is_pooled: bool
     level: float
     unplaced: Sequence[str]
@@ -97,6 +99,7 @@ class PathComparison(Result):
             "root": self._root_as_json(),
             "overhead": self._overhead_as_json(),
             "differences": {arm: [each.as_json() for each in found] for arm, found in self.differences.items()},
+            "carried_over_ns": dict(self.carried_ns),
             "compared": f"{self.clock}_ns",
             "repetitions": self.repetitions,
             "level": self.level,
@@ -149,8 +152,9 @@ class PathComparison(Result):
 def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, level: float = LEVEL) -> PathComparison:
     """Every path of every arm, each candidate held against the first arm.
 
-    Verdicts hold for all joined paths of a candidate together (Benjamini and Hochberg): `faster` or `slower`, else
-    `same` where the interval of the ratio is within 2 % of 1, else `unclear`; `too few` of fewer than 3 repetitions.
+    Verdicts hold for all joined paths of a candidate together (Benjamini and Hochberg): `faster` or `slower`, of the
+    same code in both arms `carried over` (see `versus`), else `same` where the interval of the ratio is within 2 % of
+    1, else `unclear`; `too few` of fewer than 3 repetitions.
     An interval is at 95 %, of its path alone.
 
     Args:
@@ -182,6 +186,7 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
             means.steady_totals[a],
             means.steady_owns[a],
             np.any(times.calls[a] > 0, axis=1),
+            backends_of(placed, arm, len(tree.nodes)),
         )
         for a, arm in enumerate(arms)
     ]
@@ -214,6 +219,7 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
         repetitions=len(repetitions),
         passes=compare_passes(measurement.passes, arms, measurement.facts, level),
         differences={arm: found.differences for arm, found in held.items()},
+        carried_ns={arm: found.carried_ns for arm, found in held.items()},
         is_pooled=pool_layers,
         level=level,
         unplaced=unplaced,

@@ -1,8 +1,8 @@
 """Runs an A/B: check, warm-up, repetitions in turns, recordings; what was measured is kept, whatever happens.
 
-In a repetition every arm runs without scopes (the time that users see) and with them (where it goes); the order of
-arms is reversed each time, and that of the two passes too. Logits are looked at in both, operators' answers with
-scopes. Where logits are wrong that no operator was seen to spoil, completions with scopes follow until one is.
+In a repetition every arm runs without scopes (the time that users see) and with them (where it goes), in the opposite
+order; that is reversed each time, as is the order of the two passes. Logits are looked at in both, operators' answers
+with scopes. Where logits are wrong that no operator was seen to spoil, completions with scopes follow until one is.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -172,14 +172,13 @@ class _Run:
     def repeat(self) -> None:
         """All repetitions; each counts when it is whole."""
         for number in range(self._plan.repetitions):
-            arms = [self._arms[n] for n in order_of(len(self._arms), number)]
             made = Repetition()
-            passes = (self._time, self._time_paths) if number % 2 == 0 else (self._time_paths, self._time)
+            passes = [(self._time, number), (self._time_paths, number + 1)]
             for watch in self._watches.values():
                 watch.begin(number)
-            for timed in passes:
-                for arm in arms:
-                    timed(arm, f"repetition {number + 1} of {self._plan.repetitions}", made)
+            for timed, turn in passes if number % 2 == 0 else passes[::-1]:
+                for n in order_of(len(self._arms), turn):
+                    timed(self._arms[n], f"repetition {number + 1} of {self._plan.repetitions}", made)
             self._kept.append(made)
 
     def search(self) -> None:

@@ -140,6 +140,11 @@ def _tree_notes(found: PathComparison) -> Iterator[str]:
         f"this path alone. faster, slower: beyond chance for all paths together, of such verdicts at most "
         f"{found.level * 100:.3g} % are chance; same: the interval is within {SAME * 100:g} % of 1."
     )
+    if any(each.verdict == "carried over" for row in found.rows for each in row.versus.values()):
+        yield (
+            "carried over: both arms run the same code there, and it takes another time: what other paths leave behind "
+            "(caches, the clock, threads that fell asleep)."
+        )
     if any(each.absent for row in found.rows for each in row.versus.values()):
         yield f"{_GONE}: not called by the candidate. {_NEW}: not called by {found.arms[0]}. Neither has a ratio."
     if any(row.versus[arm].error.normalised_error is not None for row in found.rows for arm in row.versus):
@@ -223,6 +228,8 @@ def _differences(found: PathComparison, arm: str) -> Section:
             f"Own time a repetition, without what is called: {arm} less {found.arms[0]}, where that is beyond chance.",
             "What one arm alone calls counts with its caller.",
         ]
+    if found.carried_ns[arm] and not found.disturbed:
+        notes.append(f"In paths of the same code, all together: {format_duration(found.carried_ns[arm])}.")
     if len(those) > _SHOWN:
         notes.insert(0, f"{len(those) - _SHOWN:,} more paths differ; --json has them all.")
     title = f"Where {arm} differs from {found.arms[0]}, the largest first"
