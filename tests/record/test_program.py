@@ -308,7 +308,7 @@ def test_a_disk_that_is_full_at_the_end_says_how_to_join_what_was_recorded(
         f"What was recorded is in {folder}. Where there is room: inferometer record --join '{folder}' -o '{store}'"
     )
     monkeypatch.undo()
-    assert program.join(folder, store).rows == {"counters": 1}
+    assert program.join(folder, store).rows["counters"] == 1
 
 
 def test_rows_that_a_full_disk_took_are_told_with_the_reason(tmp_path: Path) -> None:

@@ -396,7 +396,7 @@ def test_the_names_of_the_seed_are_likely_swapped(seed_review: PathTableReview) 
 
 def test_two_times_that_may_be_exchanged_are_possible_and_stay_as_printed() -> None:
     norm, head = "main.generate.forward.norm", "main.generate.forward.block.softmax"
-    near = MODEL | {norm: 40_000}  # by a third longer than the other
+    near = {**MODEL, norm: 40_000}  # by a third longer than the other
     other = scaled(near, 1.004)
     exchanged = other | {norm: other[head], head: other[norm]}
     review = review_path_table(table({"torch": near, "triton": exchanged}))
