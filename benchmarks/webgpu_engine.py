@@ -6,7 +6,8 @@
    the profiled form; medians over rounds in turns, the interval where 95 % of medians of rounds drawn again lie. Bar:
    one
    pass is at least 1.3 times as fast as a pass a kernel.
-2. What recording a dispatch costs Python in a single pass. Bar: 6 µs.
+2. Where the time of a dispatch in a single pass goes: recording by Python (bar: 6 µs), submitting, waiting for the
+   driver, reading back.
 3. What a position in the KV cache costs attention in one layer of Gemma 3 1B's form (4 heads on 1 kv head of 256),
    split over positions against one position after another; slopes of lines through medians. Bar: at most half of the
    serial form as a published engine has it. Beside it the least that the bytes of a position could take at the rate
@@ -63,6 +64,8 @@ SERIAL_THREADS = {"serial": 64, "serial, 8 threads": 8}
 """As the seed has it, and as it suits a CPU, where a barrier costs the more the more threads there are."""
 POSITIONS = (63, 127, 255, 511, 767, 1023, 1535, 2047)
 BATCH, POSITION = 4, 16
+PARTS = ("record_ns", "submit_ns", "wait_ns", "read_ns")
+"""Of a submit, one after the other: what Python records, what the driver takes over, the wait for it, reading back."""
 _UNCOUNTED = 3  # rounds in which what is made once is made
 _SEED = 14
 
@@ -82,7 +85,7 @@ def measure_forms(executor: Executor, rounds: int, tuning: Path | None, hidden: 
     draw = random.Random(_SEED)
     walls: dict[Timing, list[float]] = {timing: [] for timing in TIMINGS}
     busy: list[float] = []
-    record: list[float] = []
+    parts: dict[str, list[float]] = {part: [] for part in PARTS}
     dispatches = sum(len(loaded.program.phases[phase]) for phase in ("decode", "head"))
     passes = tuple(Pass(("decode", "head"), 1, POSITION + number) for number in range(BATCH))
     answers = set()
@@ -95,7 +98,8 @@ def measure_forms(executor: Executor, rounds: int, tuning: Path | None, hidden: 
                 continue
             walls[timing].append(one.wall_ns / BATCH)
             if timing == "single_pass":
-                record.append(one.record_ns / BATCH / dispatches)
+                for part, own in parts.items():
+                    own.append(getattr(one, part) / BATCH / dispatches)
             elif timing == "timestamps":
                 times = zip(one.begin_ns, one.end_ns, strict=True)
                 busy.append(sum(end - begin for begin, end in times if begin is not None and end is not None) / BATCH)
@@ -108,8 +112,10 @@ def measure_forms(executor: Executor, rounds: int, tuning: Path | None, hidden: 
         low, high = interval(ratios, draw)
         rows.append({"form": timing, "step_ns": statistics.median(walls[timing]), "least_step_ns": min(walls[timing]),
                      "ratio": statistics.median(ratios), "low": low, "high": high})  # fmt: skip
-    return {"dispatches": dispatches, "rows": rows, "record_ns": statistics.median(record),
-            "record_p95_ns": float(np.quantile(record, 0.95)), "kernels_ns": statistics.median(busy),
+    return {"dispatches": dispatches, "rows": rows,
+            "dispatch_ns": statistics.median(walls["single_pass"]) / dispatches,
+            **{part: statistics.median(own) for part, own in parts.items()},
+            "record_p95_ns": float(np.quantile(parts["record_ns"], 0.95)), "kernels_ns": statistics.median(busy),
             "kernels": sorted({one.kernel for one in loaded.selections if one.phase != "prefill"})}  # fmt: skip
 
 
@@ -203,7 +209,11 @@ def show(result: dict[str, Any]) -> None:
         form = "{form:18} {ms:8.2f} ms per step, {least:.2f} at least  x {ratio:.2f} ({low:.2f} to {high:.2f})\n"
         out.write(form.format(ms=row["step_ns"] / 1e6, least=row["least_step_ns"] / 1e6, **row))
     out.write(f"kernels of a step, by their own times: {forms['kernels_ns'] / 1e6:.2f} ms\n")
-    out.write(f"recording: {forms['record_ns'] / 1e3:.2f} µs per dispatch, p95 {forms['record_p95_ns'] / 1e3:.2f}\n")
+    out.write(f"single pass: {forms['dispatch_ns'] / 1e3:.2f} µs per dispatch, of which\n")
+    for part in PARTS:
+        name = part.removesuffix("_ns")
+        out.write(f"  {name:7} {forms[part] / 1e3:8.2f} µs, {forms[part] / forms['dispatch_ns']:.1%}\n")
+    out.write(f"recording: p95 {forms['record_p95_ns'] / 1e3:.2f} µs per dispatch\n")
     for name in ("split", *SERIAL_THREADS):
         one = attention[name]
         bound = f", bound {one['bound_ns']:.0f} ns" if "bound_ns" in one else ""

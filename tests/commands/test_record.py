@@ -121,3 +121,21 @@ def test_the_report_page_is_made(recorded: Path, tmp_path: Path, capsys: pytest.
     code, _, err = run("report", recorded, "-o", tmp_path / "page.html", capsys=capsys)
     assert code == 0, err
     assert "aten::linear" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(("files", "code"), [(((0, "rank0.json"),), 0), ((), 3)])
+def test_a_server_that_gave_no_trace_is_no_success(
+    files: tuple[tuple[int, str], ...],
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from inferometer.record.server import server
+
+    made = server.ServerRecording(str(tmp_path / "run.ifm"), "vllm", "0.13", "m", 1, 2, files, None, ())
+    monkeypatch.setattr(server, "record_server", lambda *args, **options: made)
+    words = ("record", "--server", "http://127.0.0.1:1", "-o", str(tmp_path / "run.ifm"))
+    exit_code, _, said = run(*words, capsys=capsys)
+    assert exit_code == code
+    assert f"{len(files)} traces of vllm" in said

@@ -75,7 +75,8 @@ def test_paths_begin_at_the_completion_and_every_call_says_what_ran() -> None:
     assert found.calls.filter(pl.col("operator").is_null())["backend"].null_count() > 0
 
 
-def test_arms_take_turns_forward_and_backward_in_both_passes() -> None:
+def test_arms_take_turns_forward_and_backward_in_both_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inferometer.engines.ab.watching.EVERY", 1e9)  # the base answers in its turns only
     log: list[str] = []
 
     def noting(name: str) -> Arm:
@@ -94,7 +95,7 @@ def test_arms_take_turns_forward_and_backward_in_both_passes() -> None:
             passes.append("scopes" if line.endswith("with scopes") else "none")
 
     measure_ab(ToyEngine(), [noting("A"), noting("B"), noting("C")], PLAN, record=False, on_progress=said)
-    assert "".join(log[began[0] :: PLAN.new_tokens]) == "ABCABC" + "CBACBA"
+    assert "".join(log[began[0] :: PLAN.new_tokens]) == "ABCCBA" + "ABCCBA"
     assert passes == ["none"] * 3 + ["scopes"] * 6 + ["none"] * 3
 
 
@@ -342,7 +343,9 @@ def test_times_outlive_a_check_that_runs_out_of_memory() -> None:
 
     found = measure_ab(ToyEngine(), [TORCH_ONLY, arm("big", ["silu_mul"], change)], PLAN, record=False)
     assert found.ended == f"big, check of the operators: in {PREFILL}.forward.layers.0.mlp.silu_mul: out of memory"
-    assert found.errors["path"].str.split(".").list.last().to_list() == ["input_norm", "gate", "up"]
+    checked = found.errors.filter(pl.col("calls") > 0)["path"].str.split(".").list.last().to_list()
+    assert checked[:3] == ["input_norm", "gate", "up"]  # what follows is of the sample of timed calls
+    assert "silu_mul" not in checked[:3]
     assert (found.facts["repetitions_done"], found.agreement.height) == (2, 1)
 
 

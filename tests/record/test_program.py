@@ -281,3 +281,47 @@ def test_a_full_disk_is_told_of_a_store_and_of_exported_tables(tmp_path: Path) -
         assert done.returncode == 3
         assert said in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_is_full_at_the_end_says_how_to_join_what_was_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    from inferometer.record import program
+    from inferometer.record.journal.journal import Journal
+    from inferometer.record.workers import parts as workers
+
+    folder, store = tmp_path / "my run.ifm.parts", tmp_path / "my run.ifm"
+    folder.mkdir()
+    with Journal(folder / "1.ifm") as journal:
+        journal.add("counters", 1, {"metric": "x", "time_ns": [1], "value": [1.0], "unit": "1"})
+
+    def full(*args: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(workers, "join_parts", full)
+    done = program._joined(store, folder, program.Launched(7, None, 1.0), force=False)
+    assert (done.code, done.store) == (7, None)
+    assert "The recording couldn't be kept: [Errno 28] No space left on device" in done.remarks
+    assert done.remarks[-1] == (
+        f"What was recorded is in {folder}. Where there is room: inferometer record --join '{folder}' -o '{store}'"
+    )
+    monkeypatch.undo()
+    assert program.join(folder, store).rows["counters"] == 1
+
+
+def test_rows_that_a_full_disk_took_are_told_with_the_reason(tmp_path: Path) -> None:
+    from inferometer.record import program
+    from inferometer.record.journal.journal import Journal
+
+    folder = tmp_path / "run.ifm.parts"
+    folder.mkdir()
+    with Journal(folder / "1.ifm") as journal:
+        journal.add("counters", 1, {"metric": "x", "time_ns": [1], "value": [1.0], "unit": "1"})
+        journal.lose("rows_not_written", 1_500, example="counters: No space left on device")
+    done = program._joined(tmp_path / "run.ifm", folder, program.Launched(0, None, 1.0), force=False)
+    assert done.store is not None
+    assert "1,500 rows couldn't be written: counters: No space left on device. The rest is in the store." in [
+        remark.replace("1.ifm: ", "") for remark in done.remarks
+    ]

@@ -85,7 +85,7 @@ def test_a_wrong_arm_has_no_ratio_in_its_verdict() -> None:
     from inferometer.analyses.ab.measurement import ERRORS
 
     row = {"arm": "triton", "path": f"completion.forward.layers.0.{NAME}", "calls": 1, "max_error": 3.0,
-           "normalised_error": 0.5, "tolerance": 1e-5, "failure": "off by 50 %"}  # fmt: skip
+           "normalised_error": 0.5, "tolerance": 1e-5, "call": 1, "failure": "off by 50 %"}  # fmt: skip
     arms = {"torch": [completion(100_000)] * 3, "triton": [completion(90_000)] * 3}
     found = compare_paths(measured(arms, errors=pl.DataFrame([row], schema=ERRORS)))
     text = render_text_of(found, None, command="c")

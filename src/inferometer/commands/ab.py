@@ -203,4 +203,4 @@ def _review(table: str, *, check: bool, out: Output) -> int:
     with TraceArgument(table).open(frozenset({"path_totals", "call_paths"})) as trace:
         found = review_path_table(trace)
     out.show(found)
-    return 1 if check and found.found else 0
+    return 1 if check and (found.found or found.contradicting_rows) else 0

@@ -12,6 +12,7 @@ from inferometer.commands.base import Output, command, output_options
 if TYPE_CHECKING:
     from inferometer.record.program import Launched
 
+_NO_TRACE = 3  # as for a file that can't be read: what was asked for isn't in the store
 _LISTED = ("ops", "launches", "spans", "frames", "calls", "counters")
 _PLAIN = {"spans": "step marks and ranges", "frames": "frames"}
 
@@ -111,7 +112,7 @@ def _record_server(store: Path, out: Output, options: dict[str, Any]) -> int:
     else:
         on_progress(f"{recorded.store}: {len(recorded.files)} traces of {recorded.engine}")
         on_progress(f"  inferometer summary {recorded.store}")
-    return 0
+    return 0 if recorded.files else _NO_TRACE
 
 
 def _write_line(launched: "Launched") -> None:

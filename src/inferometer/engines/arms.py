@@ -148,6 +148,7 @@ def call(operator: str, *args: Any, site: str | None = None, **settings: Any) ->
         if check is not None:
             return check(operator, args, settings)
         out, here.backend = run(_in_use.get(), operator, args, settings)
+        here.answered(operator, args, settings, out)
         return out
 
 

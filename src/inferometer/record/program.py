@@ -6,6 +6,7 @@ signals that a process sent to us are handed on. Its exit code is ours, 128 + n 
 """
 
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -20,6 +21,7 @@ from inferometer.errors import InferometerError, InputError, Unavailable
 from inferometer.record.clock import Clock
 from inferometer.record.parts import Makers, Options, make_counters, make_journal
 from inferometer.record.recorder import Recording
+from inferometer.trace.losses import Losses
 
 _SENT_BY_KERNEL = 0x80  # SI_KERNEL: the terminal's Ctrl-C, which the whole process group got
 _NO_PYTHON = "Only counters are recorded: the program is not Python, or a Python that ignores PYTHONPATH (-I, -E, -S)."
@@ -234,6 +236,8 @@ def _is_alive(part: Path) -> bool:
 
 def _joined(store: Path, parts: Path, launched: Launched, *, force: bool) -> Launched:
     """With the store of all parts, or what went wrong with it: then the parts stay."""
+    from polars.exceptions import PolarsError  # a full disk may be told by Polars, too
+
     from inferometer.record.workers.parts import drop_parts, find_parts, join_parts, read_remarks
 
     remarks = [*launched.remarks, *read_remarks(parts)]
@@ -243,11 +247,33 @@ def _joined(store: Path, parts: Path, launched: Launched, *, force: bool) -> Lau
     try:
         with join_parts(parts, store, force=force, notes=[*remarks, *ended]) as trace:
             rows, overhead = trace.count_rows(), _find_overhead(trace.facts.notes)
-    except (InferometerError, OSError) as error:
-        remarks += [f"The recording couldn't be kept: {error}", f"Its parts, if any, are in {parts}."]
+            remarks += _about_lost_rows(trace.losses)
+    except (InferometerError, OSError, PolarsError) as error:
+        remarks += [f"The recording couldn't be kept: {error}", *_about_kept(parts, store)]
         return replace(launched, remarks=tuple(remarks))
     drop_parts(parts)
     return replace(launched, store=store, rows=rows, bytes=_size(store), remarks=tuple(remarks), overhead=overhead)
+
+
+def _about_lost_rows(losses: Losses) -> list[str]:
+    """What a process couldn't write while it ran, and why: the first it met."""
+    lost = [loss for loss in losses if loss.name == "rows_not_written"]
+    if not lost:
+        return []
+    why = f": {lost[0].example}" if lost[0].example else ""
+    return [f"{sum(loss.count for loss in lost):,} rows couldn't be written{why}. The rest is in the store."]
+
+
+def _about_kept(parts: Path, store: Path) -> list[str]:
+    """How to go on with what the processes have written."""
+    from inferometer.record.workers.parts import find_parts
+
+    if not find_parts(parts):
+        return [f"No process has written anything into {parts}."]
+    folder, made = shlex.quote(str(parts)), shlex.quote(str(store))
+    return [
+        f"What was recorded is in {parts}. Where there is room: inferometer record --join {folder} -o {made}",
+    ]
 
 
 def _find_overhead(notes: Sequence[str]) -> tuple[str, ...]:

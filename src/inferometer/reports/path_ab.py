@@ -27,7 +27,7 @@ BOXES = 1_500
 
 _LEVEL_PX = 26
 _GAP = 0.02  # of the page's width, between two icicles
-_SIGNS = {"faster": "▼", "slower": "▲", "same": "=", "unclear": "?", "too few": "?", "wrong": "✗"}
+_SIGNS = {"faster": "▼", "slower": "▲", "same": "=", "unclear": "?", "too few": "?", "carried over": "~", "wrong": "✗"}
 _COLORS = {"faster": "var(--good)", "slower": "var(--bad)", "wrong": "var(--bad)"}
 _PLAIN = "var(--line)"
 _WORDS = (

@@ -57,6 +57,21 @@ class RankFile(msgspec.Struct, frozen=True, omit_defaults=True):
     collectives: int = 0
 
 
+class PrintedTotals(msgspec.Struct, frozen=True):
+    """What a source printed as totals of its tables next to what the rows of these make, each rounded by itself.
+
+    `rows_ns` and `totals_ns` are sums over all `reports`. `most_ns`: the most that rounding of all `rows` and totals
+    may come to; `alone_ns`: one standard deviation of what it comes to where each is rounded independently.
+    """
+
+    reports: int
+    rows: int
+    rows_ns: int
+    totals_ns: int
+    most_ns: float
+    alone_ns: float
+
+
 class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Facts of a trace.
 
@@ -65,7 +80,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     also whether they `finished`. `versions`: driver and runtime versions under the source's names. `settings`: what the
     program had set that its speed may hang on (`torch threads`). `rank_files`: of a folder of ranks, one per rank.
     `other_events`: of a file without launches, the number of events of each category
-    that is not the host's: what the profiler recorded of a device instead. `redacted`: of a copy to share, how many
+    that is not the host's: what the profiler recorded of a device instead. `printed_totals`: of a log whose reports
+    have totals that their rows make up, but for rounding. `redacted`: of a copy to share, how many
     different texts of each kind were blanked.
     """
 
@@ -89,6 +105,7 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
     rank_files: tuple[RankFile, ...] = ()
     other_events: dict[str, int] = {}
+    printed_totals: PrintedTotals | None = None
     redacted: dict[str, int] | None = None
 
 

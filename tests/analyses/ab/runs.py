@@ -21,7 +21,8 @@ class Call:
     operator: str | None = None
 
 
-def op(name: str, own_ns: int, backend: str = "torch") -> Call:
+def op(name: str, own_ns: int, backend: str | None = None) -> Call:
+    """Of a backend of the arm's name, where none is named."""
     return Call(name, own_ns, backend=backend, operator=name)
 
 
@@ -46,7 +47,9 @@ def _rows_of(arm: str, repetition: int, root: Call) -> list[tuple[Any, ...]]:
         path = call.name if above is None else f"{above}.{call.name}"
         place = order.setdefault(path, len(order))
         ns = call.own_ns + sum(visit(each, path, depth + 1) for each in call.below)
-        rows.append((arm, repetition, path, call.name, above, place, depth, call.operator, call.backend, ns, None))
+        backend = call.backend or (arm if call.operator is not None else None)
+        sums = (None, None) if call.operator is None else (1.0, 1.0)
+        rows.append((arm, repetition, path, call.name, above, place, depth, call.operator, backend, ns, None, *sums))
         return ns
 
     visit(root, None, 0)

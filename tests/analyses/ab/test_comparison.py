@@ -26,7 +26,7 @@ STYLE = re.compile(r"\x1b\[[0-9;]*m")
 FACTS = {"model": "tiny-llama", "device": "cpu", "dtype": "float32", "batch": 2, "prompt_tokens": 16, "new_tokens": 5}
 
 
-def simple(own: Sequence[int], leaf: Sequence[int], backend: str = "torch") -> list[Call]:
+def simple(own: Sequence[int], leaf: Sequence[int], backend: str | None = None) -> list[Call]:
     """A root that takes `own` by itself and calls `norm` once, for each repetition."""
     return [Call("root", mine, [op("norm", below, backend)]) for mine, below in zip(own, leaf, strict=True)]
 
@@ -301,10 +301,10 @@ def test_errors_are_the_worst_below_a_path_and_a_wrong_answer_is_said_before_any
 
     arms = {"torch": [run(i) for i in range(3)], "triton": [run(-i) for i in range(3)]}
     errors = [
-        ("triton", "root.layers.0.norm", 3, 1e-6, 1e-7, 1e-5, None),
-        ("triton", "root.layers.1.norm", 3, 0.5, 0.25, 1e-5, "the error is 0.25 of the answer, expected at most 1e-05"),
-        ("triton", "root.head", 3, 1.0, float("nan"), 1e-2, None),
-        ("triton", "root.elsewhere", 1, 9.0, 9.0, 1e-5, None),
+        ("triton", "root.layers.0.norm", 3, 1e-6, 1e-7, 1e-5, None, None),
+        ("triton", "root.layers.1.norm", 3, 0.5, 0.25, 1e-5, 2, "the error is 0.25, expected at most 1e-05"),
+        ("triton", "root.head", 3, 1.0, float("nan"), 1e-2, None, None),
+        ("triton", "root.elsewhere", 1, 9.0, 9.0, 1e-5, None, None),
     ]
     found = compare_paths(measured(arms, errors=pl.DataFrame(errors, ERRORS, orient="row")))
     of = {row.path: row.versus["triton"].error for row in found.rows}
@@ -313,13 +313,14 @@ def test_errors_are_the_worst_below_a_path_and_a_wrong_answer_is_said_before_any
     assert of["root"].max_error == 1.0
     assert np.isnan(of["root"].normalised_error or 0)  # no number is worse than any
     assert (of["root.layers.*"].tolerance, of["root"].tolerance) == (1e-5, None)
-    assert of["root"].failure == errors[1][6]
+    assert of["root"].failure == errors[1][7]
     assert not found.is_good
-    assert remarks_of(found)[0].startswith("triton is WRONG at root.layers.*.norm: the error is 0.25")
-    assert "WRONG answers at 1 path." in dict(facts_of(found))["Verdict"]
+    assert remarks_of(found)[0].startswith("triton is WRONG at root.layers.*.norm, call 2: the error is 0.25")
+    assert dict(facts_of(found))["Verdict"] == "triton: WRONG at the root; wrong answers at 1 path."
     assert "Checked, but not called in the timed passes: root.elsewhere." in remarks_of(found)
     page = render_terminal(found, is_terminal=False)
     assert re.search(r"WRONG .*· · norm", page)
+    assert re.search(r"WRONG .* root *$", page, re.MULTILINE)
     assert not re.search(r"WRONG .*· layers", page)
 
 
@@ -335,7 +336,7 @@ def whole_run() -> PathMeasurement:
         }
         for arm in slow
     }
-    agreement = [(arm, 32, 32 - i, 1e-9, 2e-8, 1e-5) for i, arm in enumerate(list(slow)[1:])]
+    agreement = [(arm, 32, 32 - i, 0, 1e-9, 2e-8, 1e-5) for i, arm in enumerate(list(slow)[1:])]
     return measured(
         arms,
         passes=passes_of(passes),
@@ -521,3 +522,43 @@ def test_where_repetitions_are_too_unlike_no_path_has_a_verdict() -> None:
     assert noisy.is_good
     assert "No path has a verdict: repetitions of triton" in " ".join(remarks_of(noisy))
     assert noisy.as_json()["disturbed"] == ["triton"]
+
+
+def carried_run(draw: np.random.Generator, silu: Call, left_behind: float) -> Call:
+    """A planted operator, and one of the same code in both arms that takes longer after it."""
+
+    def ns(mean: float) -> int:
+        return int(mean * draw.lognormal(0, 0.02))
+
+    others = [op(f"linear_{n}", ns(20_000), "torch") for n in range(8)]
+    return Call("root", ns(1_000), [*others, silu, op("down", ns(20_000 * left_behind), "torch")])
+
+
+def test_what_another_path_leaves_behind_is_carried_over_and_no_difference() -> None:
+    draw = np.random.default_rng(5)
+    arms = {
+        "torch": [carried_run(draw, op("silu", 30_000 + 10 * i, "torch"), 1.0) for i in range(10)],
+        "late": [carried_run(draw, op("silu", 300_000 + 10 * i, "late"), 1.4) for i in range(10)],
+    }
+    found = compare_paths(measured(arms))
+    verdicts = {row.name: row.versus["late"].verdict for row in found.rows}
+    assert (verdicts["silu"], verdicts["root"], verdicts["down"]) == ("slower", "slower", "carried over")
+    assert {verdicts[f"linear_{n}"] for n in range(8)} <= {"same", "unclear"}
+    assert [each.path for each in found.differences["late"]] == ["root.silu"]
+    assert found.carried_ns["late"] == pytest.approx(8_000, abs=2_500)
+    page = render_terminal(found, is_terminal=False)
+    assert "carried over: both arms run the same code there" in page
+    assert found.as_json()["carried_over_ns"] == found.carried_ns
+
+
+def test_paths_of_the_same_code_are_neither_faster_nor_slower_however_long_they_take() -> None:
+    arms = {"torch": simple([10] * 6, [50] * 6, "torch"), "torch (2)": simple([20] * 6, [90] * 6, "torch")}
+    found = compare_paths(measured(arms))
+    assert {row.versus["torch (2)"].verdict for row in found.rows} == {"carried over"}
+    assert list(found.differences["torch (2)"]) == []
+    assert found.is_good
+    fell_back = {
+        "torch": simple([10] * 6, [50] * 6, "torch"),
+        "x": simple([20] * 6, [90] * 6, "torch (x: head size 80)"),
+    }
+    assert {row.versus["x"].verdict for row in compare_paths(measured(fell_back)).rows} == {"carried over"}

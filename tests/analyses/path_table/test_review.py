@@ -392,3 +392,27 @@ def test_the_names_of_the_seed_are_likely_swapped(seed_review: PathTableReview) 
     assert seed_review.found[-1].numbers["lacks"] == "non_triton"
     printed = [each.numbers["printed_ns"] for each in seed_review.found if each.kind == "implausible_difference"]
     assert printed == [-8_656_225_666, -491_123_849, -15_717_949_626]
+
+
+def test_two_times_that_may_be_exchanged_are_possible_and_stay_as_printed() -> None:
+    norm, head = "main.generate.forward.norm", "main.generate.forward.block.softmax"
+    near = {**MODEL, norm: 40_000}  # by a third longer than the other
+    other = scaled(near, 1.004)
+    exchanged = other | {norm: other[head], head: other[norm]}
+    review = review_path_table(table({"torch": near, "triton": exchanged}))
+    assert kinds(review) == ["possible_swap"]
+    assert review.found[0].numbers["paths"] == [norm, head]
+    assert "Possible, not sure" in review.found[0].words
+    assert dict(facts_of(review))["Wrong"] == "1 possible swap"
+    assert {row["path"]: row["arms"]["triton"] for row in review.as_json()["corrected"]} == exchanged
+    one_slower = other | {norm: (other[norm] or 0) * 14 // 10}
+    assert kinds(review_path_table(table({"torch": near, "triton": one_slower}))) == []
+
+
+def test_rows_that_contradict_themselves_are_wrong_though_nothing_else_is() -> None:
+    trace = table({"torch": MODEL, "triton": scaled(MODEL, 1.03)})
+    trace.losses.count("contradicting_rows", 14, example="line 4")
+    review = review_path_table(trace)
+    assert review.found == []
+    assert dict(facts_of(review))["Wrong"] == "14 rows that contradict themselves or others"
+    assert review.as_json()["contradicting_rows"] == 14

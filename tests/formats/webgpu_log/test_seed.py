@@ -1,5 +1,6 @@
 """The log that a user sent, 65 reports of one run: every number against an independent, slow reading of its text."""
 
+import math
 import re
 from decimal import Decimal
 from itertools import pairwise
@@ -11,9 +12,10 @@ import pytest
 from tests.traces import counted, rows
 
 import inferometer
-from inferometer import Trace
+from inferometer import Trace, kernel_table
 from inferometer.formats.base import find_format
 from inferometer.formats.source import Source
+from inferometer.reports.views.view import remarks_of
 
 SEED = "004_b259a8c8aedd2a44.txt"
 _ROW = re.compile(r"(\S+) +(\d+\.\d\d) +\d+\.\d")
@@ -72,6 +74,30 @@ def test_totals_are_the_printed_ones_and_the_rows_make_them_up(
     assert (sum(busy), sum(busy[1:])) == (37_206_470_000, 37_092_200_000)
     sums = trace.totals.group_by("step").agg(pl.col("total_ns").sum()).sort("step").collect()["total_ns"].to_list()
     assert max(abs(a - b) for a, b in zip(sums, busy, strict=True)) <= 190_000
+
+
+def test_rounding_explains_that_rows_and_totals_differ_if_alike_rows_are_rounded_alike(
+    trace: Trace, reports: list[list[tuple[str, int]]]
+) -> None:
+    printed = trace.facts.printed_totals
+    assert printed is not None
+    assert (printed.rows_ns, printed.totals_ns) == (37_201_590_000, 37_206_470_000)
+    values = [value for report in reports for value in report]
+    assert (printed.reports, printed.rows) == (65, len(values) - 65)
+    assert printed.most_ns == len(values) * 5_000  # half of 0.01 ms each
+    assert printed.alone_ns == pytest.approx(math.sqrt(len(values) / 12) * 10_000)
+    off = [report[-1][1] - sum(ns for _, ns in report[:-1]) for report in reports]
+    assert sum(off) == 4_880_000
+    assert printed.alone_ns * 17 < sum(off) < printed.most_ns / 9
+    assert sum(each > 0 for each in off) == 60  # nearly always to the same side, so not each by itself
+    assert all(abs(each) <= len(report) * 5_000 for each, report in zip(off, reports, strict=True))
+    said = [line for line in remarks_of(kernel_table(trace)) if "rounded" in line]
+    words = (
+        "The rows add up to 37,201.59 ms and the totals that the source printed to 37,206.47 ms: each of 9,149 rows "
+        "and 65 totals is rounded, which may come to 46.07 ms; were they rounded independently, 277.098 μs would be "
+        "usual, but much the same rows come in every report and are rounded alike."
+    )
+    assert said == [words]
 
 
 def test_attention_grows_as_printed(trace: Trace) -> None:

@@ -106,7 +106,7 @@ def worst_errors(errors: pl.DataFrame, tree: PathTree) -> tuple[dict[str, dict[i
     unplaced = placed.filter(pl.col("node").is_null())["path"].unique(maintain_order=True).to_list()
     found: dict[str, dict[int, PathError]] = {}
     for row in placed.filter(pl.col("node").is_not_null()).iter_rows(named=True):
-        one = PathError(row["max_error"], row["normalised_error"], row["tolerance"], row["failure"])
+        one = PathError(row["max_error"], row["normalised_error"], row["tolerance"], row["call"], row["failure"])
         own = found.setdefault(row["arm"], {})
         node: int | None = row["node"]
         while node is not None:
@@ -122,6 +122,7 @@ def _worse(known: PathError | None, other: PathError) -> PathError:
         _larger(known.max_error, other.max_error),
         _larger(known.normalised_error, other.normalised_error),
         known.tolerance if known.tolerance == other.tolerance else None,  # several dtypes have no one tolerance
+        known.call if known.failure else other.call,
         known.failure or other.failure,
     )
 
@@ -130,6 +131,16 @@ def _larger(one: float | None, other: float | None) -> float | None:
     """Not a number is the largest error of all: nothing is known for the answer."""
     there = [each for each in (one, other) if each is not None]
     return max(there, key=lambda each: math.inf if math.isnan(each) else each, default=None)
+
+
+def backends_of(placed: pl.DataFrame, arm: str, count: int) -> list[frozenset[str]]:
+    """Of each of `count` nodes, the backends that ran in an arm, whoever refused before: `torch` of `torch (…)`."""
+    ran = placed.filter(pl.col("arm") == arm, pl.col("backend").is_not_null())
+    names = ran.group_by("node").agg(pl.col("backend").str.split(" (").list.first().unique())
+    found = [frozenset[str]()] * count
+    for node, each in names.iter_rows():
+        found[node] = frozenset(each)
+    return found
 
 
 def _each_call(placed: pl.DataFrame, clock: Clock) -> Mapping[tuple[str, int], tuple[float, float]]:

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from inferometer.analyses.ab.arms import Means, Summed, arm_paths, worst_errors
+from inferometer.analyses.ab.answers import AnswerFault, as_errors, find_faults
+from inferometer.analyses.ab.arms import Means, Summed, arm_paths, backends_of, worst_errors
 from inferometer.analyses.ab.measurement import PathMeasurement
 from inferometer.analyses.ab.path_frame import path_frame
 from inferometer.analyses.ab.root import PhasePass, compare_passes
@@ -40,9 +41,11 @@ class PathComparison(Result):
         repetitions: That all arms have.
         passes: Without scopes: tokens per second, and what scopes cost.
         differences: By candidate, the paths that differ by themselves, the largest first.
+        carried_ns: By candidate, what it takes more in paths of the same code: see `versus`.
         is_pooled: Whether layers are one path.
         level: Of all differences called one, at most this part is chance.
         unplaced: By candidate, checked paths that no arm called in the timed passes.
+        faults: By arm, also the base, where its answers of the timed passes are first wrong.
         disturbed: Arms whose repetitions took times so unlike that no path has a verdict.
     """
 
@@ -53,9 +56,11 @@ class PathComparison(Result):
     repetitions: int
     passes: Sequence[PhasePass]
     differences: Mapping[str, Sequence[PathDifference]]
+    carried_ns: Mapping[str, int]
     is_pooled: bool
     level: float
     unplaced: Sequence[str]
+    faults: Mapping[str, AnswerFault]
     disturbed: Sequence[str]
     losses: Losses
 
@@ -71,8 +76,8 @@ class PathComparison(Result):
 
     @property
     def is_good(self) -> bool:
-        """Whether no path of any candidate is slower than the base's, beyond chance, or wrong."""
-        return not any(
+        """Whether no path of any candidate is slower than the base's, beyond chance, and nothing is wrong."""
+        return not self.faults and not any(
             each.verdict == "slower" or each.error.failure is not None
             for row in self.rows
             for each in row.versus.values()
@@ -94,12 +99,14 @@ class PathComparison(Result):
             "root": self._root_as_json(),
             "overhead": self._overhead_as_json(),
             "differences": {arm: [each.as_json() for each in found] for arm, found in self.differences.items()},
+            "carried_over_ns": dict(self.carried_ns),
             "compared": f"{self.clock}_ns",
             "repetitions": self.repetitions,
             "level": self.level,
             "layers": "pooled" if self.is_pooled else "apart",
             "facts": dict(self.measured.facts),
             "ended": self.measured.ended,
+            "faults": {arm: fault.as_json() for arm, fault in self.faults.items()},
             "disturbed": list(self.disturbed),
             "refused": {arm: list(why) for arm, why in self.measured.refused.items()},
             "stores": dict(self.measured.stores),
@@ -145,8 +152,9 @@ class PathComparison(Result):
 def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, level: float = LEVEL) -> PathComparison:
     """Every path of every arm, each candidate held against the first arm.
 
-    Verdicts hold for all joined paths of a candidate together (Benjamini and Hochberg): `faster` or `slower`, else
-    `same` where the interval of the ratio is within 2 % of 1, else `unclear`; `too few` of fewer than 3 repetitions.
+    Verdicts hold for all joined paths of a candidate together (Benjamini and Hochberg): `faster` or `slower`, of the
+    same code in both arms `carried over` (see `versus`), else `same` where the interval of the ratio is within 2 % of
+    1, else `unclear`; `too few` of fewer than 3 repetitions.
     An interval is at 95 %, of its path alone.
 
     Args:
@@ -178,10 +186,13 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
             means.steady_totals[a],
             means.steady_owns[a],
             np.any(times.calls[a] > 0, axis=1),
+            backends_of(placed, arm, len(tree.nodes)),
         )
         for a, arm in enumerate(arms)
     ]
-    errors, unplaced = worst_errors(measurement.errors, tree)
+    faults = find_faults(measurement)
+    found = as_errors(faults, tree.nodes[0].key if tree.nodes else "")
+    errors, unplaced = worst_errors(pl.concat([found, measurement.errors]), tree)
     held = {
         each.name: hold_against(columns[0], each, tree, errors.get(each.name, dict[int, PathError]()), level)
         for each in columns[1:]
@@ -208,9 +219,11 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
         repetitions=len(repetitions),
         passes=compare_passes(measurement.passes, arms, measurement.facts, level),
         differences={arm: found.differences for arm, found in held.items()},
+        carried_ns={arm: found.carried_ns for arm, found in held.items()},
         is_pooled=pool_layers,
         level=level,
         unplaced=unplaced,
+        faults=faults,
         disturbed=disturbed,
         losses=Losses(ALL_TABLES),
     )

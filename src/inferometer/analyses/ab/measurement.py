@@ -21,8 +21,20 @@ CALLS = {
     "backend": pl.String,  # what ran: triton, torch (triton: head size 80); null where no operator
     "dur_ns": pl.Int64,  # on the host
     "span_ns": pl.Int64,  # between events on the device's stream; null on a CPU
+    "sum": pl.Float64,  # of the answer's values; NaN or infinite where one of them is; null where no operator
+    "abs_sum": pl.Float64,  # of their sizes; null where they are integers
 }
-"""One call of a path, in the pass with scopes (and events on a GPU)."""
+"""One call of a path, in the pass with scopes (and events on a GPU). In the order in which calls ended."""
+
+LOGITS = {
+    "arm": pl.String,
+    "repetition": pl.Int64,
+    "scoped": pl.Boolean,  # of which of its two passes
+    "step": pl.Int64,  # 0: the prefill
+    "sum": pl.Float64,
+    "abs_sum": pl.Float64,
+}
+"""What the logits of each step come to, in both passes of a repetition."""
 
 BUSY = {
     "arm": pl.String,
@@ -45,14 +57,17 @@ ERRORS = {
     "max_error": pl.Float64,  # largest difference to the first arm's answer on the same inputs
     "normalised_error": pl.Float64,  # norm of the difference over that of the answer, the worst call
     "tolerance": pl.Float64,  # for normalised_error, by dtype; null for integers, which must be equal
-    "failure": pl.String,  # in words where the answer is wrong; null where right
+    "call": pl.Int64,  # the first of the path whose answer is wrong, from 1; null where all are right, or in a sample
+    "failure": pl.String,  # in words where the answer is wrong, of the first such call; null where right
 }
-"""Operators of each arm but the first on the inputs that the first arm's run gave them."""
+"""Operators of each arm but the first: all calls of one completion on the inputs that the first arm's run gave them,
+and a sample of the timed ones on the arm's own. Of the first arm itself the paths where it contradicts itself."""
 
 AGREEMENT = {
     "arm": pl.String,
     "tokens": pl.Int64,  # positions compared, over all sequences
     "equal": pl.Int64,  # whose most probable token is the first arm's
+    "not_finite": pl.Int64,  # of whose logits some are NaN or infinite where the first arm's aren't
     "mean_kl": pl.Float64,  # of the first arm's next-token distribution to this arm's, nats
     "max_kl": pl.Float64,
     "max_logit_error": pl.Float64,
@@ -64,6 +79,8 @@ class PathMeasurement:
     """One A/B. `arms` are in the order of the user, the base first.
 
     Attributes:
+        logits: Of both passes of each repetition, as `LOGITS`.
+        searched: Calls of completions after the repetitions, where only logits were seen to be wrong; numbered anew.
         facts: Of the run: model, device, dtype, batch, prompt_tokens, new_tokens, seed, versions, parameters, order.
         ended: Why it ended early, in words; None where it is whole. Only whole repetitions of all arms are in it.
         refused: By arm, what its backend lacks, in words, each once.
@@ -77,6 +94,8 @@ class PathMeasurement:
     busy: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=BUSY))
     errors: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=ERRORS))
     agreement: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=AGREEMENT))
+    logits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LOGITS))
+    searched: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CALLS))
     facts: Mapping[str, Any] = field(default_factory=dict)
     ended: str | None = None
     refused: Mapping[str, Sequence[str]] = field(default_factory=dict)

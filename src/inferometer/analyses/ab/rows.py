@@ -108,12 +108,13 @@ class ArmPath:
 class PathError:
     """How far an operator's answers are from the base's on the same inputs: of a path or, worst, of those below it.
 
-    `failure`: why one is wrong, in words; None where all are right.
+    `failure`: why one is wrong, in words; None where all are right. `call`: the first such, of its path, from 1.
     """
 
     max_error: float | None = None
     normalised_error: float | None = None
     tolerance: float | None = None
+    call: int | None = None
     failure: str | None = None
 
 
@@ -167,6 +168,7 @@ class Versus:
             "max_error": self.error.max_error,
             "normalised_error": self.error.normalised_error,
             "tolerance": self.error.tolerance,
+            "failing_call": self.error.call,
             "failure": self.error.failure,
         }
 

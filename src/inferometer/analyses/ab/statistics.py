@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Verdict = Literal["faster", "slower", "same", "unclear", "too few"]
+Verdict = Literal["faster", "slower", "same", "unclear", "too few", "carried over"]
 
 LEVEL = 0.05
 """Of all differences that are called one, at most this part is chance; intervals hold with one less this."""
@@ -86,10 +86,22 @@ def discoveries(p: Floats, *, level: float = LEVEL) -> NDArray[np.bool_]:
     return np.asarray(p <= passing[-1]) if len(passing) else np.zeros(len(p), bool)
 
 
-def judge(ratio: float, interval: tuple[float, float] | None, *, pairs: int, is_discovery: bool) -> Verdict:
-    """What a path's ratio of candidate over base comes to; `interval` is None of a single pair."""
+def judge(
+    ratio: float,
+    interval: tuple[float, float] | None,
+    *,
+    pairs: int,
+    is_discovery: bool,
+    is_same_code: bool = False,
+) -> Verdict:
+    """What a path's ratio of candidate over base comes to; `interval` is None of a single pair.
+
+    Where both arms run the same code, a difference is what others leave behind, whichever its sign.
+    """
     if pairs < LEAST or interval is None:
         return "too few"
+    if is_discovery and is_same_code:
+        return "carried over"
     if is_discovery:
         return "slower" if ratio > 1 else "faster"
     return "same" if interval[0] >= 1 - SAME and interval[1] <= 1 + SAME else "unclear"

@@ -3,6 +3,11 @@
 P paths, R repetitions. A path that one arm alone calls has no ratio: it stands for something that the other does
 elsewhere, in other paths or in the caller itself. So its time counts with the own time of the nearest caller that
 both have, and the two together are tested as one.
+
+A path below which both arms ran the same backends of the same operators is the same code: it is no faster and no
+slower, whatever it takes. What it takes differently is carried over from other paths (caches, clocks, threads that
+fell asleep). It is tested apart from the others, so that one large difference, and what it leaves behind, makes
+no discoveries of unrelated paths.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +24,10 @@ from inferometer.analyses.ab.tree import PathTree
 
 @dataclass(frozen=True)
 class ArmColumns:
-    """What one arm took: sums by repetition, shape (P, R), and their whole means, shape (P,) (see `whole_means`)."""
+    """What one arm took: sums by repetition, shape (P, R), and their whole means, shape (P,) (see `whole_means`).
+
+    `backends`: of each path what ran itself, empty of what is no operator.
+    """
 
     name: str
     totals: Integers
@@ -27,14 +35,19 @@ class ArmColumns:
     mean_totals: Integers
     mean_owns: Integers
     is_called: NDArray[np.bool_]
+    backends: Sequence[frozenset[str]]
 
 
 @dataclass(frozen=True)
 class Held:
-    """A candidate against the base: a `Versus` a path, and the places that differ, the largest first."""
+    """A candidate against the base: a `Versus` a path, and the places that differ, the largest first.
+
+    `carried_ns`: what places of the same code take more, all together.
+    """
 
     paths: Sequence[Versus]
     differences: Sequence[PathDifference]
+    carried_ns: int
 
 
 def hold_against(
@@ -44,13 +57,15 @@ def hold_against(
     both_P = base.is_called & candidate.is_called
     logs_PR = np.where(both_P[:, None], log_ratios(base.totals, candidate.totals), np.nan)
     p_P = t_test(logs_PR)
-    believed_P = discoveries(p_P, level=level)
+    same_P = _is_same_code(base, candidate, tree)
+    believed_P = _of_both(p_P, same_P, level)
     log_P, low_P, high_P = t_interval(logs_PR)
     totals = _Paired.of(base.totals, candidate.totals)
     owns = _Paired.of(base.owns, candidate.owns)
     owners = owners_of(tree, both_P)
     grouped = _Paired.of(_grouped(base.owns, owners), _grouped(candidate.owns, owners))
-    own_P = _differing(tree, owners, p_P, grouped, both_P, level)
+    own_same_P = _is_own_code_same(base, candidate, owners)
+    own_P = _differing(tree, owners, p_P, grouped, both_P, own_same_P, level)
     paths = []
     for i in range(len(tree.nodes)):
         joined = bool(both_P[i])
@@ -59,7 +74,13 @@ def hold_against(
         pairs = int((~np.isnan(logs_PR[i])).sum())
         verdict = None
         if joined:
-            verdict = judge(ratio or 1.0, interval, pairs=pairs, is_discovery=bool(believed_P[i]))
+            verdict = judge(
+                ratio or 1.0,
+                interval,
+                pairs=pairs,
+                is_discovery=bool(believed_P[i]),
+                is_same_code=bool(same_P[i]),
+            )
         paths.append(
             Versus(
                 ratio=ratio,
@@ -76,7 +97,30 @@ def hold_against(
                 error=errors.get(i, PathError()),
             )
         )
-    return Held(paths, _differences(base, candidate, tree, owners, grouped, own_P))
+    carried_ns = int((candidate.mean_owns - base.mean_owns)[own_same_P].sum())
+    return Held(paths, _differences(base, candidate, tree, owners, grouped, own_P), carried_ns)
+
+
+def _of_both(p_P: Floats, same_P: NDArray[np.bool_], level: float) -> NDArray[np.bool_]:
+    """Discoveries among paths of other code, and among those of the same."""
+    other_P, alike_P = np.where(same_P, np.nan, p_P), np.where(same_P, p_P, np.nan)
+    return np.asarray(discoveries(other_P, level=level) | discoveries(alike_P, level=level))
+
+
+def _is_own_code_same(base: ArmColumns, candidate: ArmColumns, owners: Sequence[int]) -> NDArray[np.bool_]:
+    """Of each path, whether both arms call it, ran the same in it, and call nothing alone that counts with it."""
+    same_P = base.is_called & candidate.is_called
+    same_P &= np.array([one == other for one, other in zip(base.backends, candidate.backends, strict=True)], bool)
+    for i, owner in enumerate(owners):
+        if owner != i:
+            same_P[[i, owner]] = False
+    return same_P
+
+
+def _is_same_code(base: ArmColumns, candidate: ArmColumns, tree: PathTree) -> NDArray[np.bool_]:
+    """Of each path, whether that holds of it and of all below it."""
+    own_P = _is_own_code_same(base, candidate, owners_of(tree, base.is_called & candidate.is_called))
+    return np.array([bool(own_P[i:end].all()) for i, end in enumerate(tree.ends)], bool)
 
 
 def without_verdicts(held: Held) -> Held:
@@ -85,7 +129,7 @@ def without_verdicts(held: Held) -> Held:
         replace(each, verdict=each.verdict if each.verdict in (None, "too few") else "unclear", is_own=False)
         for each in held.paths
     ]
-    return Held(paths, ())
+    return Held(paths, (), held.carried_ns)
 
 
 def owners_of(tree: PathTree, both_P: NDArray[np.bool_]) -> list[int]:
@@ -126,16 +170,23 @@ def _grouped(self_PR: Integers, owners: Sequence[int]) -> Integers:
 
 
 def _differing(
-    tree: PathTree, owners: Sequence[int], p_P: Floats, grouped: _Paired, both_P: NDArray[np.bool_], level: float
+    tree: PathTree,
+    owners: Sequence[int],
+    p_P: Floats,
+    grouped: _Paired,
+    both_P: NDArray[np.bool_],
+    own_same_P: NDArray[np.bool_],
+    level: float,
 ) -> NDArray[np.bool_]:
     """Which paths differ by themselves. A path that calls nothing is tested by its ratio, as its verdict is.
 
-    Own times of others may be 0, so that their differences are tested. What has no caller in both arms differs.
+    Own times of others may be 0, so that their differences are tested. What has no caller in both arms differs, and
+    what is the same code doesn't.
     """
     own_p_P = t_test(grouped.values)
     for i in range(len(tree.nodes)):
-        if owners[i] != i:
-            own_p_P[i] = np.nan  # counts with its owner
+        if owners[i] != i or own_same_P[i]:  # counts with its owner, or is carried over
+            own_p_P[i] = np.nan
         elif tree.ends[i] == i + 1 and both_P[i]:
             own_p_P[i] = p_P[i]
     alone_P = np.array([owners[i] == i and not both_P[i] for i in range(len(tree.nodes))], bool)

@@ -3,7 +3,7 @@
 Source of the kinds of fault: a table that the profiler of a Llama port printed, whose second column stands one row off
 from the path that its run lacks. Modules: `rows` is the table, `fit` says how well times fit
 their paths, `orders` and `shift` look for times that stand at other paths, `found`
-says what is wrong.
+says what is wrong, `swaps` what may be.
 
 Leaves out what share of a caller its callees explain: the table has means per call and no counts of calls, and a
 callee may run once or 64 times in a call. Counts taken from a model's config would be a guess about the run.
@@ -18,6 +18,7 @@ import polars as pl
 from inferometer.analyses.path_table.found import Found, find_wrong
 from inferometer.analyses.path_table.rows import PathRows, Times, find_rows
 from inferometer.analyses.path_table.shift import Explained, explain
+from inferometer.analyses.path_table.swaps import find_possible_swaps
 from inferometer.analyses.result import Result
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
@@ -48,6 +49,11 @@ class PathTableReview(Result):
         """Whether `times` differ from what is printed."""
         return self.explained is not None and self.explained.is_sure
 
+    @property
+    def contradicting_rows(self) -> int:
+        """Rows that contradict themselves or each other as they were read: see `losses`."""
+        return self.losses.total("contradicting_rows")
+
     def to_polars(self) -> pl.DataFrame:
         """One row per path, with what is `found` wrong there. Columns of a run end in its number, as `host_ns_0`.
 
@@ -77,6 +83,7 @@ class PathTableReview(Result):
             "source": self.source.source,
             "arms": list(self.table.arms),
             "found": [each.as_json() for each in self.found],
+            "contradicting_rows": self.contradicting_rows,
             "is_corrected": self.is_corrected,
             "corrected": self.rows(),
         }
@@ -123,7 +130,10 @@ def review_path_table(trace: Trace) -> PathTableReview:
     explained = explain(rows)
     is_sure = explained is not None and explained.is_sure
     times = explained.shift.apply(rows.times) if explained and is_sure else rows.times
-    return PathTableReview(trace.facts, rows, times, find_wrong(rows, times, explained), explained, trace.losses)
+    found = find_wrong(rows, times, explained)
+    if explained is None or is_sure:
+        found += find_possible_swaps(rows, times)
+    return PathTableReview(trace.facts, rows, times, found, explained, trace.losses)
 
 
 def _less(first: int | None, second: int | None) -> int | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import polars as pl
+from msgspec import to_builtins
 
 from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.labels import By, label_names, relabel
@@ -28,6 +29,7 @@ from inferometer.analyses.rows import (
 )
 from inferometer.analyses.selection import Selection
 from inferometer.errors import InputError, UnknownName
+from inferometer.trace.facts import PrintedTotals
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
@@ -44,7 +46,7 @@ class KernelTable(Result):
     `notes` are the trace's and `why_none` a sentence, for a table without rows. `steps`: how many steps a section was
     printed in, 0 for one sum.
     From totals, a statistic that was not printed is null, `frame` has `resolution_ns` too, and `others` are
-    the tables of the other sections.
+    the tables of the other sections. `printed`: what the source's own totals of all rows come to; None: unknown.
     """
 
     view: ClassVar[str] = "kernels"
@@ -63,6 +65,7 @@ class KernelTable(Result):
     whole_graphs_ns: int = 0
     notes: tuple[str, ...] = ()
     steps: int = 0
+    printed: PrintedTotals | None = None
     why_none: str = "No kernels in the file."
 
     def to_polars(self) -> pl.DataFrame:
@@ -76,6 +79,7 @@ class KernelTable(Result):
             "by": self.by,
             "whole_graphs": {"count": self.whole_graphs, "total_ns": self.whole_graphs_ns},
             **self._table_as_json(),
+            **({} if self.printed is None else {"printed_totals": to_builtins(self.printed)}),
             "other_sections": [table._table_as_json() for table in self.others],
             "losses": self.losses.as_dict(),
         }
@@ -223,7 +227,13 @@ def _from_totals(trace: Trace, show: _Show, section: int | None, *, rank: int | 
         for number in numbers
         if section in (None, number)
     ] or [_section_table(trace, rows, None, show)]
-    return replace(tables[0], others=tuple(tables[1:]))
+    return replace(tables[0], others=tuple(tables[1:]), printed=_printed(trace, tables[0]))
+
+
+def _printed(trace: Trace, table: KernelTable) -> PrintedTotals | None:
+    """Where it is of the same rows."""
+    printed = trace.facts.printed_totals
+    return printed if printed is not None and printed.rows_ns == table.total_ns else None
 
 
 def _section_table(trace: Trace, rows: pl.DataFrame, section: int | None, show: _Show) -> KernelTable:

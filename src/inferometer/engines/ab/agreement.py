@@ -19,6 +19,7 @@ from inferometer.engines.generation import Sampler, generate, take_first
 class _Sums:
     tokens: int = 0
     equal: int = 0
+    not_finite: int = 0
     kl: float = 0.0
     max_kl: float = 0.0
     max_logit_error: float = 0.0
@@ -49,7 +50,13 @@ def agreement(work: Work, arms: Sequence[Arm], begins: Callable[[Arm], None] = l
                 else:
                     _add(sums[arm.name], base_BV, logits_BV.double(), int((chosen[n] == chosen[0]).sum()))
     rows = [
-        (name, each.tokens, each.equal, *map(_known, (each.kl / each.tokens, each.max_kl, each.max_logit_error)))
+        (
+            name,
+            each.tokens,
+            each.equal,
+            each.not_finite,
+            *map(_known, (each.kl / each.tokens, each.max_kl, each.max_logit_error)),
+        )
         for name, each in sums.items()
     ]
     return pl.DataFrame(rows, schema=AGREEMENT, orient="row")
@@ -73,6 +80,7 @@ def _add(sums: _Sums, base_BV: Any, logits_BV: Any, equal: int) -> None:
     off = (logits_BV - base_BV).where(logits_BV != base_BV, 0.0).abs()  # of masked tokens, both may be infinite
     sums.tokens += kl_B.numel()
     sums.equal += equal
+    sums.not_finite += int((~logits_BV.isfinite() & base_BV.isfinite()).any(-1).sum())
     sums.kl += float(kl_B.sum())
     sums.max_kl = _largest(sums.max_kl, float(kl_B.max()))
     sums.max_logit_error = _largest(sums.max_logit_error, float(off.max()))

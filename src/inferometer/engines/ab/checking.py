@@ -25,33 +25,61 @@ _LONGEST = 200
 
 @dataclass
 class _Seen:
-    """What the calls of one path by one arm have come to."""
+    """What the checked calls of one path by one arm have come to. `call`: the first wrong one, from 1."""
 
     calls: int = 0
+    call: int | None = None
     max_error: float | None = None
     normalised_error: float | None = None
     tolerance: float | None = None
     failure: str | None = None
 
-    def add(self, found: CallDifference) -> None:
+    def add(self, found: CallDifference, *, is_sample: bool) -> None:
         self.calls += 1
         self.max_error = worst((self.max_error, found.max_error))
         self.normalised_error = worst((self.normalised_error, found.normalised_error))
         self.tolerance = worst((self.tolerance, found.tolerance))
-        self.failure = self.failure or found.failure
+        if self.failure is None and found.failure is not None:
+            self.failure, self.call = found.failure, None if is_sample else self.calls
+
+
+class OperatorErrors:
+    """Of one arm, by path in the order of first checks."""
+
+    def __init__(self, arm: str) -> None:
+        self._arm = arm
+        self._seen: dict[str, _Seen] = {}
+
+    def add(self, path: str, found: CallDifference, *, is_sample: bool = False) -> None:
+        """One more call; one of a sample has no number among those of its path."""
+        self._seen.setdefault(path, _Seen()).add(found, is_sample=is_sample)
+
+    def frame(self) -> pl.DataFrame:
+        """Rows of the table `ERRORS`."""
+        rows = [
+            (self._arm, path, one.calls, one.max_error, one.normalised_error, one.tolerance, one.call, one.failure)
+            for path, one in self._seen.items()
+        ]
+        return pl.DataFrame(rows, schema=ERRORS, orient="row")
 
 
 class OperatorCheck(Check):
     """Hands every call of an operator to `base`, whose answer is the answer, and to `other`.
 
-    `remarks` says what `base` did that it must not. The other's mistakes, also errors that it raises, are in
-    `errors()`. What raises in `base`, and memory that runs out, ends the run. `begins` is called with each arm before
-    each of its calls.
+    `remarks` says what `base` did that it must not. The other's mistakes, also errors that it raises, are in `errors`.
+    What raises in `base`, and memory that runs out, ends the run. `begins` is called with each arm before each of its
+    calls.
     """
 
-    def __init__(self, base: Arm, other: Arm, begins: Callable[[Arm], None] = lambda arm: None) -> None:
+    def __init__(
+        self,
+        base: Arm,
+        other: Arm,
+        begins: Callable[[Arm], None] = lambda arm: None,
+        errors: OperatorErrors | None = None,
+    ) -> None:
         self._base, self._other, self._begins = base, other, begins
-        self._seen: dict[str, _Seen] = {}
+        self.errors = OperatorErrors(other.name) if errors is None else errors
         self._damages: dict[str, None] = {}
 
     def __call__(self, operator: str, args: tuple[Any, ...], settings: Mapping[str, Any]) -> Any:
@@ -62,23 +90,14 @@ class OperatorCheck(Check):
         answer, _ = run(self._base, operator, own_args, own_settings)
         if damage := _damage((args, settings), (own_args, own_settings)):
             self._damages[f"{self._base.name} {damage}: {path}"] = None
-        asked = OperatorCallCase(operator, args, settings, lambda: _own_errors(operator, args, settings, answer))
-        difference = self._look(asked, answer)
-        self._seen.setdefault(path, _Seen()).add(difference)
+        asked = OperatorCallCase(operator, args, settings, lambda: own_errors(operator, args, settings, answer))
+        self.errors.add(path, self._look(asked, answer))
         return answer
 
     @property
     def remarks(self) -> list[str]:
         """A line each."""
         return list(self._damages)
-
-    def errors(self) -> pl.DataFrame:
-        """Rows of the table `ERRORS`, in the order in which paths were first called."""
-        rows = [
-            (self._other.name, path, seen.calls, seen.max_error, seen.normalised_error, seen.tolerance, seen.failure)
-            for path, seen in self._seen.items()
-        ]
-        return pl.DataFrame(rows, schema=ERRORS, orient="row")
 
     def _look(self, asked: OperatorCallCase, answer: Any) -> CallDifference:
         self._begins(self._other)
@@ -141,7 +160,7 @@ def _is_same(old: Any, new: Any) -> bool:
     return all(bool(((a == b) | ((a != a) & (b != b))).all()) for a, b in pairs)  # NaN
 
 
-def _own_errors(operator: str, args: Sequence[Any], settings: Mapping[str, Any], answer: Any) -> list[float | None]:
+def own_errors(operator: str, args: Sequence[Any], settings: Mapping[str, Any], answer: Any) -> list[float | None]:
     """Of each tensor of the first arm's answer, against plain PyTorch on the inputs in float64; None: it can't."""
     answers = tensors_of(answer)
     try:

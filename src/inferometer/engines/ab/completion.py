@@ -2,14 +2,15 @@
 
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from inferometer.engines.ab.marks import Mark, mark_of, read_marks
 from inferometer.engines.engine import Engine
 from inferometer.engines.generation import Sampler, forced, generate, take_first
-from inferometer.engines.paths import scope
+from inferometer.engines.paths import aside_ns, scope
 
 ROOT = "completion"
 PREFILL, DECODE = "prefill", "decode"
@@ -18,10 +19,15 @@ _clock = time.perf_counter_ns
 
 @dataclass(frozen=True)
 class Completed:
-    """`wall_ns`: of each phase, waited for. `tokens`: the sampler's, int64 [B, M] on the host."""
+    """`wall_ns`: of each phase, waited for. `tokens`: the sampler's, int64 [B, M] on the host. `logits`: of each pass.
+
+    On a CPU the clock stands still while the logits of a pass are marked. A GPU isn't waited for then: it reads them
+    once more in its time, whatever the arm.
+    """
 
     wall_ns: dict[str, int]
     tokens: Any
+    logits: Sequence[Mark]
 
 
 @dataclass(frozen=True)
@@ -57,30 +63,42 @@ def complete(engine: Engine, prompt_BT: Any, new_tokens: int, sampler: Sampler) 
     with torch.no_grad(), on_device(engine.device), scope(ROOT):
         prompt = prompt_BT.to(engine.device)
         wall_ns: dict[str, int] = {}
-        chosen = []
+        chosen, marks = [], []
         with scope("generate"):
             passes = generate(engine, prompt, new_tokens, sampler)
             for phase, count in ((PREFILL, 1), (DECODE, new_tokens - 1)):
-                start_ns = _clock()
-                chosen += [next(passes)[1] for _ in range(count)]
+                start_ns = _clock() - aside_ns()
+                marking_ns = 0
+                for _ in range(count):
+                    logits_BV, tokens_B = next(passes)
+                    chosen.append(tokens_B)
+                    marked_ns = _clock()
+                    marks.append(mark_of(logits_BV))
+                    marking_ns += _clock() - marked_ns
                 wait(engine.device)
                 if count:
-                    wall_ns[phase] = _clock() - start_ns
-        return Completed(wall_ns, torch.stack(chosen, 1).cpu())
+                    spent_ns = 0 if on_gpu(engine.device) else marking_ns
+                    wall_ns[phase] = _clock() - aside_ns() - start_ns - spent_ns
+        return Completed(wall_ns, torch.stack(chosen, 1).cpu(), read_marks(marks))
 
 
 def wait(device: str) -> None:
     """Until a GPU has done all that was asked of it, as a call of the path `wait`; a CPU has already."""
-    if device.startswith("cuda"):
+    if on_gpu(device):
         import torch
 
         with scope("wait"):
             torch.cuda.synchronize(device)
 
 
+def on_gpu(device: str) -> bool:
+    """Whether work there is queued, and runs later."""
+    return device.startswith("cuda")
+
+
 def on_device(device: str) -> AbstractContextManager[Any]:
     """Events and launches without a device of their own go to this one."""
-    if not device.startswith("cuda"):
+    if not on_gpu(device):
         return nullcontext()
     import torch
 

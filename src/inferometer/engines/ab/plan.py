@@ -39,7 +39,11 @@ class Plan:
 
 
 def order_of(count: int, repetition: int) -> list[int]:
-    """The arms' turns in a repetition: forward, then backward (A B, B A), so that a drift meets all alike."""
+    """The arms' turns in a repetition: forward, then backward (A B, B A), so that a drift meets all alike.
+
+    Passes with scopes go the other way round. So each arm follows itself as often as it follows the other, and neither
+    always finds what the other leaves behind.
+    """
     forward = list(range(count))
     return forward if repetition % 2 == 0 else forward[::-1]
 

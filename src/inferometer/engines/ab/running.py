@@ -1,10 +1,11 @@
 """Runs an A/B: check, warm-up, repetitions in turns, recordings; what was measured is kept, whatever happens.
 
-In a repetition every arm runs without scopes (the time that users see) and with them (where it goes); the order of
-arms is reversed each time, and that of the two passes too.
+In a repetition every arm runs without scopes (the time that users see) and with them (where it goes), in the opposite
+order; that is reversed each time, as is the order of the two passes. Logits are looked at in both, operators' answers
+with scopes. Where logits are wrong that no operator was seen to spoil, completions with scopes follow until one is.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,21 +13,32 @@ from typing import Any
 
 import polars as pl
 
-from inferometer.analyses.ab.measurement import AGREEMENT, BUSY, ERRORS, PathMeasurement
+from inferometer.analyses.ab.answers import find_faults
+from inferometer.analyses.ab.measurement import AGREEMENT, BUSY, CALLS, PathMeasurement
 from inferometer.engines.ab.agreement import agreement
-from inferometer.engines.ab.checking import OperatorCheck, check_operators
+from inferometer.engines.ab.checking import OperatorCheck, OperatorErrors, check_operators
 from inferometer.engines.ab.completion import Work, choose_tokens, collector_set_aside, without_collector
 from inferometer.engines.ab.facts import cost_of_scopes, describe, end_of, load_notes, run_notes
 from inferometer.engines.ab.failures import as_error, in_words
 from inferometer.engines.ab.plan import Plan, make_prompt, named_apart, order_of
 from inferometer.engines.ab.recording import allocations, plan_stores, record_arm
-from inferometer.engines.ab.rows import Repetition, calls_frame, passes_frame, take_calls
+from inferometer.engines.ab.rows import (
+    Repetition,
+    calls_frame,
+    calls_of,
+    logits_frame,
+    passes_frame,
+    paths_of,
+    take_calls,
+)
+from inferometer.engines.ab.watching import AnswerWatch
 from inferometer.engines.arms import BASE, Arm, using
 from inferometer.engines.engine import Engine
 from inferometer.engines.paths import PathRecorder
 
 Say = Callable[[str], None]
 _CHECK, _LOGITS = "check of the operators", "comparison of logits"
+_SEARCHES = 20
 
 
 def measure_ab(
@@ -76,6 +88,7 @@ def measure_ab(
         run.attempt(run.compare_models)
         run.attempt(run.warm_up, is_vital=True)
         run.attempt(run.repeat, is_vital=True)
+        run.attempt(run.search)
         if record:
             run.attempt(lambda: run.record(places))
     return run.measured()
@@ -94,11 +107,15 @@ class _Run:
         )
         self._notes = load_notes()
         self._facts = describe(engine, plan, prompt_BT.shape[1]) | cost_of_scopes(engine.device)
-        self._recorders = {arm.name: PathRecorder(engine.device) for arm in arms}
+        self._errors = {arm.name: OperatorErrors(arm.name) for arm in arms}
+        self._watches = {
+            arm.name: AnswerWatch(arms[0], self._errors[arm.name], engine.device, plan.seed) for arm in arms
+        }
+        self._recorders = {name: PathRecorder(engine.device, watch=watch) for name, watch in self._watches.items()}
         self._kept: list[Repetition] = []
         self._busy = [pl.DataFrame(schema=BUSY)]
-        self._errors = [pl.DataFrame(schema=ERRORS)]
         self._agreement = pl.DataFrame(schema=AGREEMENT)
+        self._searched = [pl.DataFrame(schema=CALLS)]
         self._stores: dict[str, str] = {}
         self._ended: str | None = None
         self._is_over = False
@@ -130,12 +147,11 @@ class _Run:
     def check(self, arm: Arm) -> None:
         """The operators of this arm next to the first one's."""
         recorder = PathRecorder()
-        check = OperatorCheck(self._arms[0], arm, lambda each: self._mark(each, _CHECK))
+        check = OperatorCheck(self._arms[0], arm, lambda each: self._mark(each, _CHECK), self._errors[arm.name])
         self._begin(arm, _CHECK, recorder)
         try:
             check_operators(self._work, arm, check, recorder)
         finally:
-            self._errors.append(check.errors())
             self._notes += [remark for remark in check.remarks if remark not in self._notes]
 
     def compare_models(self) -> None:
@@ -156,13 +172,27 @@ class _Run:
     def repeat(self) -> None:
         """All repetitions; each counts when it is whole."""
         for number in range(self._plan.repetitions):
-            arms = [self._arms[n] for n in order_of(len(self._arms), number)]
             made = Repetition()
-            passes = (self._time, self._time_paths) if number % 2 == 0 else (self._time_paths, self._time)
-            for timed in passes:
-                for arm in arms:
-                    timed(arm, f"repetition {number + 1} of {self._plan.repetitions}", made)
+            passes = [(self._time, number), (self._time_paths, number + 1)]
+            for watch in self._watches.values():
+                watch.begin(number)
+            for timed, turn in passes if number % 2 == 0 else passes[::-1]:
+                for n in order_of(len(self._arms), turn):
+                    timed(self._arms[n], f"repetition {number + 1} of {self._plan.repetitions}", made)
             self._kept.append(made)
+
+    def search(self) -> None:
+        """Completions with scopes by arms whose logits were wrong, until an operator is seen to be."""
+        for arm in self._arms:
+            recorder = self._recorders[arm.name]
+            for number in range(_SEARCHES):
+                fault = find_faults(self.measured()).get(arm.name)
+                if fault is None or fault.path is not None:
+                    break
+                self._begin(arm, f"search {number + 1} of {_SEARCHES} for a wrong answer", recorder)
+                with using(arm), recorder.entered():
+                    self._work.run()
+                self._searched.append(calls_of(arm.name, number, take_calls(recorder), paths_of(recorder)))
 
     def record(self, places: Mapping[str, Path] | None) -> None:
         """One completion of each arm. Without places only a GPU's, for its device time."""
@@ -190,8 +220,10 @@ class _Run:
             calls=calls,
             passes=passes_frame(self._kept),
             busy=pl.concat(self._busy),
-            errors=pl.concat(self._errors),
+            errors=pl.concat(self._checked()),
             agreement=self._agreement,
+            logits=logits_frame(self._kept),
+            searched=pl.concat(self._searched),
             facts={**self._facts, **end_of(orders)},
             ended=self._ended,
             refused={arm.name: _refused(arm, calls) for arm in self._arms},
@@ -199,16 +231,22 @@ class _Run:
             notes=(*self._notes, *run_notes(self._engine, backends)),
         )
 
+    def _checked(self) -> Iterator[pl.DataFrame]:
+        """Rows of `ERRORS`; of the base only what it contradicts itself in."""
+        for n, errors in enumerate(self._errors.values()):
+            found = errors.frame()
+            yield found.filter(pl.col("failure").is_not_null()) if n == 0 else found
+
     def _time(self, arm: Arm, when: str, made: Repetition) -> None:
         self._begin(arm, when)
         with using(arm), without_collector():
-            made.wall_ns[arm.name] = self._work.run().wall_ns
+            made.plain[arm.name] = self._work.run()
 
     def _time_paths(self, arm: Arm, when: str, made: Repetition) -> None:
         recorder = self._recorders[arm.name]
         self._begin(arm, f"{when} with scopes", recorder)
         with using(arm), without_collector(), recorder.entered():
-            made.scoped_ns[arm.name] = self._work.run().wall_ns
+            made.scoped[arm.name] = self._work.run()
         made.calls[arm.name] = take_calls(recorder)
 
     def _begin(self, arm: Arm, what: str, recorder: PathRecorder | None = None) -> None:

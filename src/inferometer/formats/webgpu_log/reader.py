@@ -13,6 +13,7 @@ from inferometer.formats.webgpu_log.messages import read_message
 from inferometer.formats.webgpu_log.quantities import whole_fields
 from inferometer.formats.webgpu_log.reports import (
     TOTAL,
+    CheckedTotals,
     Report,
     Tables,
     Title,
@@ -68,6 +69,7 @@ class _Reader:
         self._open: list[tuple[Run, Report]] = []
         self._log = LogColumns(out)
         self._totals = TotalsColumns(out)
+        self._checked = CheckedTotals()
         self._selections = 0
         self._prompt: tuple[Run, int] | None = None
 
@@ -159,6 +161,7 @@ class _Reader:
             devices=(Device(device=DEVICE, name=device),),
             engine_metrics=metrics,
             notes=tuple(notes),
+            printed_totals=self._checked.summed() if len(runs) == 1 else None,
         )
 
     def _blank(self) -> None:
@@ -267,6 +270,7 @@ class _Reader:
         run.last_report = report
         title = report.title
         self._totals.add(self.runs.number(run), len(run.steps), report)
+        self._checked.add(report)
         place = (len(run.perfs), title.context, title.wall_ns)
         run.steps.append(LoggedStep(title.phase, title.tokens, title.time_ns, report.busy_ns, *place))
 

@@ -4,6 +4,7 @@ A report is open from its first line to its total. What the total says is checke
 half of its last digit at most, and so may their sum be off by as many halves.
 """
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from inferometer.formats.webgpu_log.tables import (
     find_header,
     is_ruler,
 )
+from inferometer.trace.facts import PrintedTotals
 
 if TYPE_CHECKING:
     from inferometer.trace.losses import Losses
@@ -139,6 +141,11 @@ class Report:
             and self.column("total_ns") == other.column("total_ns")
         )
 
+    def has_checked_total(self) -> bool:
+        """Whether all rows were read and a total that they make up, but for rounding."""
+        is_checked = self.total_ns is not None and self.is_whole and None not in self.column("total_ns")
+        return is_checked and self.disagreement() is None
+
     def disagreement(self) -> str | None:
         """In words, by how much the printed total is not the sum of the rows."""
         totals = self.column("total_ns")
@@ -166,6 +173,33 @@ class Tables:
                 self._known.clear()
             self._known[header] = ReportTable(header)
         return self._known[header]
+
+
+class CheckedTotals:
+    """Sums over reports whose totals their rows make up."""
+
+    def __init__(self) -> None:
+        self._reports = self._rows = self._rows_ns = self._totals_ns = 0
+        self._halves = self._squares = 0.0
+
+    def add(self, report: Report) -> None:
+        """One more that is closed."""
+        if report.total_ns is None or not report.has_checked_total():
+            return
+        halves = [*filter(None, report.resolutions()), report.total_step_ns]
+        self._reports += 1
+        self._rows += len(report.labels)
+        self._rows_ns += sum(report.column("total_ns"))
+        self._totals_ns += report.total_ns
+        self._halves += sum(halves)
+        self._squares += sum(half * half for half in halves)
+
+    def summed(self) -> PrintedTotals | None:
+        """None where there is no such report. What rounding takes is uniform: variance a third of the half's square."""
+        if not self._reports:
+            return None
+        sums = self._reports, self._rows, self._rows_ns, self._totals_ns
+        return PrintedTotals(*sums, most_ns=self._halves, alone_ns=math.sqrt(self._squares / 3))
 
 
 Taken = str

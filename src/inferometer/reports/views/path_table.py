@@ -25,8 +25,24 @@ def _facts(review: PathTableReview) -> Sequence[tuple[str, str]]:
         ("File", review.source.source),
         ("Runs", ", ".join(review.table.arms)),
         ("Paths", f"{len(review.table.paths):,}"),
-        ("Wrong", f"{len(review.found):,} findings" if review.found else "nothing was found"),
+        ("Wrong", _wrong(review)),
     ]
+
+
+def _wrong(review: PathTableReview) -> str:
+    """Also what its rows say of themselves: a difference that isn't that of the two times next to it."""
+    sure = sum(each.kind != "possible_swap" for each in review.found)
+    possible, rows = len(review.found) - sure, review.contradicting_rows
+    counted = ((sure, "finding"), (possible, "possible swap"), (rows, "row that contradicts itself or others"))
+    stated = [_counted(count, what) for count, what in counted if count]
+    return "; ".join(stated) or "nothing was found"
+
+
+def _counted(count: int, what: str) -> str:
+    if count == 1:
+        return f"1 {what}"
+    noun, that, rest = what.partition(" that ")
+    return f"{count:,} {noun}s{that}{rest.replace('contradicts itself', 'contradict themselves')}"
 
 
 def _remarks(review: PathTableReview) -> Sequence[str]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+import polars as pl
+
 from inferometer.analyses.ab.comparison import PathComparison
 from inferometer.analyses.ab.rows import Interval, PathDifference, PathRow
 from inferometer.analyses.ab.statistics import LEAST
@@ -37,6 +39,11 @@ def ab_remarks(found: PathComparison) -> Iterator[str]:
     measured = found.measured
     if measured.ended is not None:
         yield f"Ended early: {measured.ended}. What follows is of {found.repetitions} whole repetitions."
+    base = found.arms[0] if found.arms else ""
+    if base in found.faults:
+        yield f"{base}, the base, is WRONG itself: {found.faults[base].failure}."
+    for path, failure in measured.errors.filter(pl.col("arm") == base).select("path", "failure").iter_rows():
+        yield f"{base}, the base, contradicts itself on the same inputs at {path}: {failure}."
     for arm in found.candidates:
         yield from _wrong(found, arm)
     if found.disturbed:
@@ -106,16 +113,21 @@ def _verdicts(found: PathComparison) -> Iterator[str]:
             yield f"{arm}: nothing to compare."
             continue
         within = f" ({interval_in_words(root.interval)})" if root.interval else ""
+        if root.error.failure is not None:
+            yield f"{arm}: WRONG at the root; {_wrong_paths(found, arm)}."
+            continue
         stated: list[str] = ["too few repetitions to tell" if root.verdict == "too few" else root.verdict]
         if root.ratio:
             stated[0] += f", {root.ratio:.4g} times the time of {found.arms[0]}{within}"
         if found.differences[arm]:
             first = found.differences[arm][0]
             stated.append(f"largest difference: {place_of(first, trunk)}, {_signed(first.difference_ns)}")
-        wrong = sum(row.operator is not None and row.versus[arm].error.failure is not None for row in found.rows)
-        if wrong:
-            stated.append(f"WRONG answers at {wrong} path{'s' if wrong > 1 else ''}")
         yield f"{arm}: {'; '.join(stated)}."
+
+
+def _wrong_paths(found: PathComparison, arm: str) -> str:
+    wrong = sum(row.operator is not None and row.versus[arm].error.failure is not None for row in found.rows)
+    return f"wrong answers at {wrong} path{'' if wrong == 1 else 's'}" if wrong else "no operator was seen to be wrong"
 
 
 def _signed(ns: int) -> str:
@@ -125,11 +137,17 @@ def _signed(ns: int) -> str:
 def _wrong(found: PathComparison, arm: str) -> Iterator[str]:
     failing = [i for i, row in enumerate(found.rows) if row.versus[arm].error.failure is not None]
     callers = {found.rows[i].parent for i in failing}  # that have the fault from a path below
-    wrong = [(found.rows[i].path, found.rows[i].versus[arm].error.failure) for i in failing if i not in callers]
+    wrong = [(found.rows[i].path, found.rows[i].versus[arm].error) for i in failing if i not in callers]
     if wrong:
         more = f" (and {len(wrong) - 1} more paths)" if len(wrong) > 1 else ""
-        yield f"{arm} is WRONG at {wrong[0][0]}{more}: {wrong[0][1]}."
+        path, error = wrong[0]
+        at = "" if error.call is None else f", call {error.call:,}"
+        yield f"{arm} is WRONG at {path}{at}{more}: {error.failure}."
+    if arm in found.faults:
+        yield f"{arm} in the timed passes: {found.faults[arm].failure}."
     agreement = found.agreement(arm)
+    if agreement is not None and agreement["not_finite"]:
+        yield f"{arm} has NaN or infinite logits at {agreement['not_finite']:,} of {agreement['tokens']:,} positions."
     if agreement is not None and agreement["equal"] < agreement["tokens"]:
         unlike, tokens = agreement["tokens"] - agreement["equal"], agreement["tokens"]
         yield f"{arm} finds another next token most probable at {unlike:,} of {tokens:,} positions."

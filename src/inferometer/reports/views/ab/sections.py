@@ -32,9 +32,11 @@ _AGREEMENT_FIELDS = (
     Field("equal", "Equal tokens", "count"),
     Field("tokens", "Of", "count"),
     Field("share", "Share", "share", spare=1),
-    Field("mean_kl", "Mean KL (nats)", "ratio"),
-    Field("max_kl", "Max KL", "ratio", spare=2),
-    Field("max_logit_error", "Max logit error", "ratio", spare=3),
+    Field("not_finite", "Not finite", "count"),
+    Field("mean_kl", "Mean KL (nats)", "text"),
+    Field("max_kl", "Max KL", "text", spare=2),
+    Field("max_logit_error", "Max logit error", "text", spare=3),
+    Field("verdict", "Verdict", "text"),
 )
 _DIFFERENCE_FIELDS = (
     Field("difference_ns", "Difference", "ns"),
@@ -84,12 +86,23 @@ def _passes(found: PathComparison) -> Section:
 
 def _agreement(found: PathComparison) -> Section:
     rows = [
-        {"arm": arm, "share": each["equal"] / each["tokens"] if each["tokens"] else None, **each}
+        {
+            "arm": arm,
+            "share": each["equal"] / each["tokens"] if each["tokens"] else None,
+            **each,
+            **{name: _number(each[name]) for name in ("mean_kl", "max_kl", "max_logit_error")},
+            "verdict": "WRONG" if each["not_finite"] else None,
+        }
         for arm in found.candidates
         if (each := found.agreement(arm)) is not None
     ]
     title = f"Next tokens and probabilities against {found.arms[0]}"
     return Section(title, _AGREEMENT_FIELDS, frame_of_paths(rows, _AGREEMENT_FIELDS))
+
+
+def _number(value: float | None) -> str:
+    """As a ratio is written; what was compared and is no number is said to be none."""
+    return "no number" if value is None else f"{value:.4g}"
 
 
 def tree_section(found: PathComparison) -> Section:
@@ -127,6 +140,11 @@ def _tree_notes(found: PathComparison) -> Iterator[str]:
         f"this path alone. faster, slower: beyond chance for all paths together, of such verdicts at most "
         f"{found.level * 100:.3g} % are chance; same: the interval is within {SAME * 100:g} % of 1."
     )
+    if any(each.verdict == "carried over" for row in found.rows for each in row.versus.values()):
+        yield (
+            "carried over: both arms run the same code there, and it takes another time: what other paths leave behind "
+            "(caches, the clock, threads that fell asleep)."
+        )
     if any(each.absent for row in found.rows for each in row.versus.values()):
         yield f"{_GONE}: not called by the candidate. {_NEW}: not called by {found.arms[0]}. Neither has a ratio."
     if any(row.versus[arm].error.normalised_error is not None for row in found.rows for arm in row.versus):
@@ -167,10 +185,10 @@ def _tree_row(found: PathComparison, row: PathRow) -> dict[str, Any]:
 
 
 def _verdict(row: PathRow, versus: Versus, candidate: str) -> str | None:
-    """Nothing of speed where this path's own answers are wrong; of a path that one arm alone calls, which."""
+    """Nothing of speed where this path's own answers are wrong, or at the root any; of one arm's own path, whose."""
     if versus.absent is not None:
         return _NEW if candidate in row.arms else _GONE
-    is_wrong = row.operator is not None and versus.error.failure is not None
+    is_wrong = (row.operator is not None or row.parent is None) and versus.error.failure is not None
     return "WRONG" if is_wrong else versus.verdict
 
 
@@ -210,6 +228,8 @@ def _differences(found: PathComparison, arm: str) -> Section:
             f"Own time a repetition, without what is called: {arm} less {found.arms[0]}, where that is beyond chance.",
             "What one arm alone calls counts with its caller.",
         ]
+    if found.carried_ns[arm] and not found.disturbed:
+        notes.append(f"In paths of the same code, all together: {format_duration(found.carried_ns[arm])}.")
     if len(those) > _SHOWN:
         notes.insert(0, f"{len(those) - _SHOWN:,} more paths differ; --json has them all.")
     title = f"Where {arm} differs from {found.arms[0]}, the largest first"

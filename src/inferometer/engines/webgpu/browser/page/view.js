@@ -1,7 +1,6 @@
 // What the reader sees. All text of models and devices is put in as text, never as HTML.
 
 const MOST_LINES = 400;
-const MOST_IDS = 400;
 const EVERY_MS = 200; // tables are drawn between two submits, and not between any two
 
 const digits = (number, most = 1) => number.toLocaleString("en", { maximumFractionDigits: most, minimumFractionDigits: most });
@@ -52,13 +51,8 @@ export class View {
 
   event({ kind, text }) {
     const answer = this.at("answer");
-    if (kind === "prompt") {
-      const ids = answer.querySelector(".ids"); // of an answer that began before these words came
-      answer.replaceChildren(this.make("span", text, "prompt"), ...(ids ? [ids] : []));
-    }
+    if (kind === "prompt") answer.replaceChildren(this.make("span", text, "prompt"));
     if (kind === "text") {
-      if (!this.spoken) answer.querySelector(".ids")?.remove();
-      this.spoken = true;
       answer.append(text);
       answer.scrollTop = answer.scrollHeight;
     }
@@ -68,7 +62,6 @@ export class View {
   begin(request, phases) {
     this.phases = phases;
     this.made = 0;
-    this.spoken = false;
     this.asked = performance.now();
     this.firstAt = null;
     this.busy = null;
@@ -76,7 +69,7 @@ export class View {
     this.timed = new Map();
     for (const id of ["tokens", "first", "rate", "busy"]) this.at(id).textContent = "–";
     const prompt = this.at("answer").querySelector(".prompt");
-    this.at("answer").replaceChildren(...(prompt ? [prompt] : []), this.make("span", "", "ids"));
+    this.at("answer").replaceChildren(...(prompt ? [prompt] : []));
     this.state(request.timing === "timestamps" ? "Running, each dispatch timed" : "Running");
     this.draw();
   }
@@ -88,8 +81,6 @@ export class View {
       this.firstAt = this.lastAt;
       this.before = this.made;
     }
-    const ids = this.at("answer").querySelector(".ids");
-    if (ids && !this.spoken && this.made <= MOST_IDS) ids.textContent += tokens.map((id) => `${id} `).join("");
     this.untimed += untimed;
     let [number, summed] = [0, 0];
     for (const label of passes.flatMap(({ phases }) => phases.flatMap((phase) => this.phases[phase].map((d) => d.label)))) {

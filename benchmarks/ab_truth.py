@@ -1,0 +1,166 @@
+"""What `ab` finds in arms whose faults are known: wrong answers now and then, and one operator that is slow.
+
+    python -m benchmarks.ab_truth faults --runs 20
+    python -m benchmarks.ab_truth differences --runs 12
+
+1. `faults`: of every Nth call of `silu_mul` the answer is NaN, or half as much again. Counted are runs in which the arm
+   is wrong at the root, those that name the operator, and honest runs that are called wrong. Bar: all, and none.
+2. `differences`: `silu_mul` of one arm waits, of the candidate (slower) or of the base (faster). Counted are paths
+   without it, in which both arms run the same code, that are called faster or slower. `--copies`: each operator of the
+   slow arm is a backend of its own, so that nobody knows that it is the same code.
+
+The model is a bundled small one with random weights, on one thread of a CPU. Needs torch; not part of CI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import describe_machine
+
+from inferometer.analyses.ab.comparison import PathComparison, compare_paths
+from inferometer.backends.backend import Backend, DecoderKernel, DecoderKernels
+from inferometer.engines.ab import Plan, measure_ab
+from inferometer.engines.arms import TORCH_ONLY, Arm, decoder_of, known_backends
+from inferometer.operators.decoder.contracts import CONTRACTS
+
+OPERATOR = "silu_mul"
+EVERY = (2, 7, 37, 101)
+KINDS: dict[str, Callable[[Any], Any]] = {"NaN": lambda right: right * float("nan"), "1.5 x": lambda right: right * 1.5}
+DELAY_S = 3e-4
+
+Change = Callable[..., Any]
+
+
+def make_arm(name: str, operators: Sequence[str], change: Change) -> Arm:
+    """Answers as plain PyTorch does; those of `OPERATOR` are `change(call, *args)`."""
+    plain = decoder_of(known_backends()["torch"])
+
+    def load(operator: str) -> DecoderKernel:
+        call = plain.load(operator).call
+        changed = (lambda *args, **settings: change(call, *args, **settings)) if operator == OPERATOR else call
+        return DecoderKernel(changed, lambda *args, **settings: None)
+
+    kernels = DecoderKernels(tuple(operators), load, lambda device: None, lambda device: None)
+    backend = Backend(name, "made for a benchmark", lambda device: None, decoder=kernels)
+    return Arm(name, dict.fromkeys(operators, backend))
+
+
+def faulty(every: int, spoil: Callable[[Any], Any], begin: int) -> Change:
+    """Wrong on every Nth call, counted over all of them; `begin` calls went before."""
+    calls = begin
+
+    def change(call: Change, *args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        right = call(*args)
+        return spoil(right) if calls % every == 0 else right
+
+    return change
+
+
+def late(call: Change, *args: Any) -> Any:
+    """Right, and late: the processor is busy meanwhile."""
+    until = time.perf_counter() + DELAY_S
+    while time.perf_counter() < until:
+        pass
+    return call(*args)
+
+
+def measure_faults(engine: Any, plan: Plan, runs: int) -> Iterator[dict[str, Any]]:
+    """A row per kind of fault and how often, and of honest arms."""
+    for kind, spoil in KINDS.items():
+        for every in EVERY:
+            arms = [make_arm("faulty", [OPERATOR], faulty(every, spoil, run)) for run in range(runs)]
+            yield {"fault": kind, "every": every, **_counted([_compare(engine, TORCH_ONLY, arm, plan) for arm in arms])}
+    honest = make_arm("honest", [OPERATOR], lambda call, *args: call(*args))
+    yield {
+        "fault": "none",
+        "every": None,
+        **_counted([_compare(engine, TORCH_ONLY, honest, plan) for _ in range(runs)]),
+    }
+
+
+def measure_differences(engine: Any, plan: Plan, runs: int, *, copies: bool) -> Iterator[dict[str, Any]]:
+    """A row per run: which arm is slow, whether that is found, and what else is called different."""
+    slow = make_arm("slow", list(CONTRACTS) if copies else [OPERATOR], late)
+    for run in range(runs):
+        arms = (TORCH_ONLY, slow) if run % 2 == 0 else (slow, TORCH_ONLY)
+        found = _compare(engine, *arms, plan)
+        (candidate,) = found.candidates
+        verdicts = {row.path: row.versus[candidate].verdict for row in found.rows}
+        right = "slower" if run % 2 == 0 else "faster"
+        planted = [path for path in verdicts if path.endswith(f".{OPERATOR}")]
+        related = {path for path in verdicts if any(f"{each}.".startswith(f"{path}.") for each in planted)}
+        yield {
+            "slow": "candidate" if run % 2 == 0 else "base",
+            "disturbed": list(found.disturbed),
+            "found": sum(verdicts[path] == right for path in planted),
+            "planted": len(planted),
+            "unrelated": len(verdicts) - len(related),
+            "false": [path for path, word in verdicts.items() if word in ("faster", "slower") and path not in related],
+            "places": [each.path for each in found.differences[candidate]],
+        }
+
+
+def _compare(engine: Any, base: Arm, candidate: Arm, plan: Plan) -> PathComparison:
+    return compare_paths(measure_ab(engine, [base, candidate], plan, record=False))
+
+
+def _counted(found: Sequence[PathComparison]) -> dict[str, int]:
+    versus = [next(iter(one.rows[0].versus.values())) for one in found]
+    return {
+        "runs": len(found),
+        "wrong": sum(each.error.failure is not None for each in versus),
+        "named": sum(_is_named(one) for one in found),
+        "check_fails": sum(not one.is_good for one in found),
+    }
+
+
+def _is_named(found: PathComparison) -> bool:
+    """Whether the operator, and no other, is called wrong by itself."""
+    wrong = {row.operator for row in found.rows for each in row.versus.values() if each.error.failure is not None}
+    return wrong - {None} == {OPERATOR}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and write JSON where asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=("faults", "differences"))
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--repetitions", type=int, default=10)
+    parser.add_argument("--new-tokens", type=int, default=8)
+    parser.add_argument("--model", default="tiny-llama")
+    parser.add_argument("--copies", action="store_true")
+    parser.add_argument("--json", dest="out")
+    options = parser.parse_args(arguments)
+    import torch
+
+    from inferometer.engines.hf.model import load_model
+
+    torch.set_num_threads(1)
+    engine = load_model(options.model, device="cpu", dtype="float32", seed=0)
+    plan = Plan(prompt_tokens=16, new_tokens=options.new_tokens, repetitions=options.repetitions)
+    rows = (
+        measure_faults(engine, plan, options.runs)
+        if options.part == "faults"
+        else measure_differences(engine, plan, options.runs, copies=options.copies)
+    )
+    made = []
+    for row in rows:
+        made.append(row)
+        print(json.dumps(row), flush=True)
+    if options.out is not None:
+        about = {"machine": describe_machine(cores_used=1), "model": options.model, "repetitions": options.repetitions}
+        Path(options.out).write_text(json.dumps({**about, "part": options.part, "rows": made}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
