@@ -1,6 +1,6 @@
 """Ops of a file that knows no GPU are launches of the processor; of any other file they are not."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +71,19 @@ def test_what_ops_do_is_known_without_pytorch() -> None:
     assert {kind_of_torch_op(name) for name in ("aten::mm", "aten::add.Tensor", "vllm::t", "odd")} == {"compute"}
 
 
-def event(name: str, start_us: float, dur_us: float, cat: str = "cpu_op", **args: Any) -> dict[str, Any]:
-    return {"ph": "X", "cat": cat, "name": name, "pid": 10, "tid": 1, "ts": start_us, "dur": dur_us, "args": args}
+def event(
+    name: str, start_us: float, dur_us: float, cat: str = "cpu_op", args: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    where = {"pid": 10, "tid": 1, "ts": start_us, "dur": dur_us}
+    return {"ph": "X", "cat": cat, "name": name, **where, "args": args or {}}
 
 
 HOST = [
-    event("aten::linear", 0, 100, **{"External id": 1}),
-    event("aten::t", 5, 10, **{"External id": 2}),
-    event("aten::addmm", 20, 70, **{"External id": 3}),
-    event("vllm::attention", 200, 50, **{"External id": 4}),
-    event("aten::copy_", 210, 5, **{"External id": 5}),
+    event("aten::linear", 0, 100, args={"External id": 1}),
+    event("aten::t", 5, 10, args={"External id": 2}),
+    event("aten::addmm", 20, 70, args={"External id": 3}),
+    event("vllm::attention", 200, 50, args={"External id": 4}),
+    event("aten::copy_", 210, 5, args={"External id": 5}),
 ]
 
 
@@ -118,7 +121,7 @@ def test_a_file_without_a_gpu_has_launches_of_its_ops(tables: set[str] | None, t
     [
         (HOST, [{"id": 0, "name": "NVIDIA H100"}]),
         (HOST, None),
-        ([*HOST, event("cudaLaunchKernel", 30, 5, "cuda_runtime", correlation=1)], []),
+        ([*HOST, event("cudaLaunchKernel", 30, 5, "cuda_runtime", {"correlation": 1})], []),
         ([event("aten::linear", 0, 100), event("aten::t", 5, 10)], []),
     ],
     ids=["a GPU that was not recorded", "nothing said of devices", "calls to a driver", "nothing computed"],
@@ -134,7 +137,7 @@ def test_no_other_file_has(
 
 
 def test_work_of_a_device_is_never_joined_by_ops(tmp_path: Path) -> None:
-    kernel = event("gemm", 40, 30, "kernel", device=0, stream=7, correlation=1)
+    kernel = event("gemm", 40, 30, "kernel", {"device": 0, "stream": 7, "correlation": 1})
     with open_trace(written(tmp_path, [*HOST, kernel])) as trace:
         assert [name for name, *_ in launches(trace)] == ["gemm"]
 

@@ -75,8 +75,9 @@ def _of_vllm(server: Server, http: Http, traces: Path | None, *, is_here: bool) 
         if not traces.is_dir():
             raise InputError(f"{traces}: no such folder", hint="Name the folder that vLLM was started with.")
         return TraceFolder(traces, copy_hint=_look_in(str(traces), host, server, is_here=is_here))
-    known = Path(server.traces) if server.traces else find_profiler_folder(http.port) if is_here else None
-    if known is not None and is_here and known.is_dir():
+    known = Path(server.traces) if server.traces and Path(server.traces).is_dir() else None
+    known = known or (find_profiler_folder(http.port) if is_here else None)  # which vLLM makes as it first writes
+    if known is not None and is_here:
         return TraceFolder(known, copy_hint=_look_in(str(known), host, server, is_here=True))
     where = server.traces or "the folder that vLLM was started with (torch_profiler_dir, VLLM_TORCH_PROFILER_DIR)"
     return TraceFolder(
