@@ -124,6 +124,7 @@ def test_biases_of_paired_heads_go_with_their_rows(tmp_path: Path) -> None:
         ({"llama.attention.key_length": 15}, FormatError, "key_length: expected an even number"),
         ({"llama.attention.value_length": 8}, InputError, "value_length: expected the 16 numbers of a key, found 8"),
         ({"llama.rope.dimension_count": 8}, InputError, "dimension_count: expected the 16 numbers of a key, found 8"),
+        ({"llama.attention.sliding_window": 4_096}, InputError, "sliding_window: expected none, found 4096"),
         ({"llama.rope.scaling.type": "yarn"}, InputError, "scaling.type: expected none or linear, found yarn"),
         ({"llama.rope.scaling.original_context_length": 100}, InputError, "expected the factors of Llama 3.1's rope"),
     ],

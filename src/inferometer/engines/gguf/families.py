@@ -191,6 +191,10 @@ def _llama3_scaling(metadata: Metadata, name: str, head_dim: int, factors: Any) 
 
 
 def _plain(metadata: Metadata, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    key = f"{metadata.text('general.architecture')}.attention.sliding_window"
+    window = metadata.integer(key, 0)
+    if window:
+        raise InputError(f"{metadata.path}: {key}: expected none, found {window}", hint=_OTHER_FORM)
     return {"hidden_act": "silu"}
 
 
