@@ -136,6 +136,12 @@ def test_metadata_that_is_wrong_names_its_key(
         saved(tmp_path, "tiny-llama", more=more)
 
 
+@pytest.mark.parametrize("factors", [[1.0] * 7, [0.0] * 8, [float("nan")] * 8, [float("inf")] * 8, [2.0] * 8])
+def test_factors_of_another_rope_are_refused(tmp_path: Path, factors: list[float]) -> None:
+    with pytest.raises(InputError, match=r"expected the factors of Llama 3\.1's rope, found others"):
+        with_tensors(tmp_path, "tiny-llama", {"rope_freqs.weight": np.array(factors, np.float32)})
+
+
 def test_no_table_of_tokens_is_told(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"token_embd\.weight: expected the table of tokens, found nothing"):
         with_tensors(tmp_path, "tiny-llama", {"token_embd.weight": None})

@@ -174,10 +174,10 @@ def _llama3_scaling(metadata: Metadata, name: str, head_dim: int, factors: Any) 
     factor = float(factors.max())
     theta = metadata.number(f"{name}.rope.freq_base", 10_000.0)
     positions = metadata.integer(f"{name}.rope.scaling.original_context_length", _LLAMA3_POSITIONS)
-    waves = 2 * np.pi * theta ** (np.arange(0, head_dim, 2) / head_dim)
+    waves = 2 * np.pi * theta ** (2 * np.arange(len(factors)) / head_dim)
     blend = np.clip((positions / waves - _LLAMA3_LOW) / (_LLAMA3_HIGH - _LLAMA3_LOW), 0, 1)
-    wanted = 1 / ((1 - blend) / factor + blend)
-    if factors.shape != wanted.shape or not np.allclose(factors, wanted, rtol=1e-4):
+    is_scaling = len(factors) == head_dim // 2 and 1 <= factor < np.inf
+    if not is_scaling or not np.allclose(factors, 1 / ((1 - blend) / factor + blend), rtol=1e-4):
         raise InputError(
             f"{metadata.path}: {ROPE_FACTORS}: expected the factors of Llama 3.1's rope, found others", hint=_OTHER_FORM
         )
