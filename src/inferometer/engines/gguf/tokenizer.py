@@ -69,10 +69,9 @@ def tokenizer_fields(metadata: Metadata) -> dict[str, Any]:
     kind = metadata.text(KIND)
     tokens = metadata.texts("tokenizer.ggml.tokens")
     types = metadata.numbers("tokenizer.ggml.token_type", len(tokens)).tolist()
-    vocabulary = {token: i for i, token in enumerate(tokens)}
-    if len(vocabulary) < len(tokens):
+    if len(set(tokens)) < len(tokens):
         metadata.refuse("tokenizer.ggml.tokens", "each token once", tokens)
-    made = _byte_level(metadata, vocabulary) if kind == "gpt2" else _sentence_piece(metadata, vocabulary, types)
+    made = _byte_level(metadata, tokens) if kind == "gpt2" else _sentence_piece(metadata, tokens, types)
     return {
         "version": "1.0",
         "truncation": None,
@@ -113,40 +112,40 @@ def special_tokens(metadata: Metadata) -> dict[str, str]:
 def ends_of_answers(metadata: Metadata) -> frozenset[int]:
     """Tokens that end an answer: those that the file names, and those whose text is known to."""
     tokens = metadata.texts("tokenizer.ggml.tokens")
-    named = {_token(metadata, key, tokens) for key in ("eos", "eot", "eom")} - {None}
+    named = [_token(metadata, key, tokens) for key in ("eos", "eot", "eom")]
     types = metadata.numbers("tokenizer.ggml.token_type", len(tokens)).tolist()
     known = {i for i, token in enumerate(tokens) if types[i] == _CONTROL and token in _ENDS}
-    return frozenset(known.union(each for each in named if each is not None))
+    return frozenset(known.union(i for i in named if i is not None))
 
 
-def _byte_level(metadata: Metadata, vocabulary: Mapping[str, int]) -> dict[str, Any]:
+def _byte_level(metadata: Metadata, tokens: Sequence[str]) -> dict[str, Any]:
     splitting = _SPLITTINGS[metadata.text("tokenizer.ggml.pre")]
     merges = [_pair(merge) for merge in metadata.texts("tokenizer.ggml.merges")]
     return {
         "normalizer": splitting.normalizer,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": list(splitting.steps)},
-        "model": _bpe(vocabulary, merges, ignore_merges=splitting.ignores_merges),
+        "model": _bpe(tokens, merges, ignore_merges=splitting.ignores_merges),
         "decoder": {**_BYTE_LEVEL, "use_regex": True},
     }
 
 
-def _sentence_piece(metadata: Metadata, vocabulary: Mapping[str, int], types: Sequence[int]) -> dict[str, Any]:
+def _sentence_piece(metadata: Metadata, tokens: Sequence[str], types: Sequence[int]) -> dict[str, Any]:
     """Blanks become `▁`, one is put in front where the file says so, and unknown characters are spelled in bytes."""
-    scores = metadata.numbers("tokenizer.ggml.scores", len(vocabulary)).tolist()
-    parts = {token: score for (token, i), score in zip(vocabulary.items(), scores, strict=True) if types[i] == _NORMAL}
+    scores = metadata.numbers("tokenizer.ggml.scores", len(tokens)).tolist()
+    parts = {token: scores[i] for i, token in enumerate(tokens) if types[i] == _NORMAL}
     prefixed = metadata.flag("tokenizer.ggml.add_space_prefix", default=True)
     blank = {"type": "Replace", "pattern": {"String": " "}, "content": _SPACE}
     back = {"type": "Replace", "pattern": {"String": _SPACE}, "content": " "}
     front = [{"type": "Prepend", "prepend": _SPACE}] if prefixed else []
     strip = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] if prefixed else []
-    unknown = _token(metadata, "unknown", list(vocabulary))
+    unknown = _token(metadata, "unknown", tokens)
     return {
         "normalizer": {"type": "Sequence", "normalizers": [*front, blank]},
         "pre_tokenizer": None,
         "model": _bpe(
-            vocabulary,
+            tokens,
             merges_of(parts),
-            unk_token=None if unknown is None else list(vocabulary)[unknown],
+            unk_token=None if unknown is None else tokens[unknown],
             fuse_unk=True,
             byte_fallback=_BYTE in types,
         ),
@@ -177,9 +176,10 @@ def _pair(merge: str) -> tuple[str, str]:
     return (merge[:at], merge[at + 1 :]) if at > 0 else (merge, "")
 
 
-def _bpe(vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], **more: Any) -> dict[str, Any]:
+def _bpe(tokens: Sequence[str], merges: Sequence[tuple[str, str]], **more: Any) -> dict[str, Any]:
     plain = {"dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None}
     flags = {"fuse_unk": False, "byte_fallback": False, "ignore_merges": False}
+    vocabulary = {token: i for i, token in enumerate(tokens)}
     return {"type": "BPE", **plain, **flags, **more, "vocab": vocabulary, "merges": merges}
 
 
