@@ -2,12 +2,12 @@
 
     python -m benchmarks.gguf_models --json benchmarks/results/gguf_models-2026-11-26.json
 
-transformers reads each file with its own reader, names and permutations (`from_pretrained(gguf_file=...)`), widens the
-weights to float32, and makes the most probable tokens with its own model class. Each engine reads the same file and
-prompts. Where an answer parts from transformers', the logits at that place are told: how much transformers prefers its
-own token (`gap`), and how far the engine's logits are from transformers' (`error`); it is rounding where twice the
-error is above the gap. The WebGPU engine holds matrices in float16, so transformers is asked a second time with
-matrices rounded to float16, for the error that isn't of the weights.
+transformers reads each file in its own way (what `from_pretrained(gguf_file=...)` calls: the gguf library's reader, its
+own names and permutations), widens the weights to float32, and makes the most probable tokens with its own model class.
+Each engine reads the same file and prompts. Where an answer parts from transformers', the logits at that place are
+told: how much transformers prefers its own token (`gap`), and how far the engine's logits are from transformers'
+(`error`); it is rounding where twice the error is above the gap. The WebGPU engine holds matrices in float16, so
+transformers is asked a second time with matrices rounded to float16, for the error that isn't of the weights.
 
 Bars: 64 tokens, three prompts, two models, both engines; the same tokens, or parted by rounding.
 Needs the extras torch and webgpu, an adapter, and the packages of `tests/models.txt`; not part of CI.
@@ -122,10 +122,17 @@ class _Transformers:
     def __init__(self, path: Path) -> None:
         import torch
         import transformers
+        from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
-        self._model = transformers.AutoModelForCausalLM.from_pretrained(
-            path.parent, gguf_file=path.name, dtype=torch.float32, attn_implementation="eager"
+        config = transformers.AutoConfig.for_model(**load_gguf_checkpoint(path)["config"])
+        self._model = transformers.AutoModelForCausalLM.from_config(
+            config, dtype=torch.float32, attn_implementation="eager"
         ).eval()
+        tensors = load_gguf_checkpoint(path, return_tensors=True, model_to_load=self._model)["tensors"]
+        left = self._model.load_state_dict(tensors, strict=False)
+        if left.unexpected_keys or set(left.missing_keys) - {"lm_head.weight"}:  # it is tied
+            raise SystemExit(f"transformers reads {path.name} in part: {left}")
+        self._model.tie_weights()
         self._exact = {name: weight.detach().clone() for name, weight in self._matrices().items()}
 
     def answer(self, prompt: Sequence[int], tokens: int) -> list[int]:
