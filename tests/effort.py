@@ -30,6 +30,7 @@ LONG: Final = {
     "tests/commands/test_hostile.py::*": "open hostile files, some of gigabytes",
     "tests/commands/test_killed.py::*": "kill commands at every change of the disk",
     "tests/commands/test_surroundings.py::*": "run commands in odd surroundings",
+    "tests/engines/gguf/test_real_models.py::*": "load real models of hundreds of megabytes",
     "tests/commands/options/test_chat_webgpu.py::*": "chat with small models, in a browser too",
     "tests/record/test_program.py::*": "record programs that end in every way",
     "tests/record/test_journal_processes.py::*": "kill programs that are recorded",

@@ -27,12 +27,13 @@ _MEASURING = ("model", "backends", "arms", "output", "traces")
 @command(
     "ab",
     help="Compare kernel backends inside one model, by call path.\n\n"
-    "MODEL is a bundled name (tiny-llama, tiny-qwen3, llama_3_1_8b, …: random weights) or a folder with config.json, "
-    "safetensors and a tokenizer; nothing is downloaded. All arms do the same work: the first one's tokens, one step "
-    "each, in turns (A B, B A, …) after a warm-up. Prefill and decode stand apart; each path has its time, its share, "
-    "the ratio to the first arm with an interval, a verdict that holds for all paths together, and the error of its "
-    "operators on the first arm's inputs. Tokens per second come from runs without any instrument. Needs the extra "
-    "torch. On a CPU Triton's kernels are interpreted: they show right or wrong, not fast or slow.\n\n"
+    "MODEL is a bundled name (tiny-llama, tiny-qwen3, llama_3_1_8b, …: random weights), a folder with config.json, "
+    "safetensors and a tokenizer, or a GGUF file; nothing is downloaded. All arms do the same work: the first one's "
+    "tokens, one step each, in turns (A B, B A, …) after a warm-up. Prefill and decode stand apart; each path has "
+    "its time, its share, the ratio to the first arm with an interval, a verdict that holds for all paths together, "
+    "and the error of its operators on the first arm's inputs. Tokens per second come from runs without any "
+    "instrument. Needs the extra torch. On a CPU Triton's kernels are interpreted: they show right or wrong, "
+    "not fast or slow.\n\n"
     "--read TABLE looks over a table of this kind that another tool printed: which values stand in a wrong row, which "
     "key is missing, and the table put right.",
     example="inferometer ab tiny-llama --backends torch,triton --prompt-tokens 16 --new-tokens 4",

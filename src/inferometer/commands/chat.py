@@ -16,11 +16,11 @@ from inferometer.commands.options.selection import Number
 @command(
     "chat",
     help="Let a model answer, and tell what the answer took.\n\n"
-    "MODEL is a bundled name (tiny-llama, tiny-qwen3, …: random weights, so the text is noise) or a folder with "
-    "config.json, safetensors and a tokenizer; nothing is downloaded. With --prompt, or with a prompt on standard "
-    "input, it answers once; else it asks for one line after the other. Text goes to stdout as it comes, all else to "
-    "stderr: time to first token, time of each further token, tokens per second, memory, and the backend or kernel "
-    "that really ran each operator. A warm-up of the same prompt comes first and isn't counted.\n\n"
+    "MODEL is a bundled name (tiny-llama, tiny-qwen3, …: random weights, so the text is noise), a folder with "
+    "config.json, safetensors and a tokenizer, or a GGUF file; nothing is downloaded. With --prompt, or with a prompt "
+    "on standard input, it answers once; else it asks for one line after the other. Text goes to stdout as it comes, "
+    "all else to stderr: time to first token, time of each further token, tokens per second, memory, and the backend "
+    "or kernel that really ran each operator. A warm-up of the same prompt comes first and isn't counted.\n\n"
     "The engine hf is transformers and torch (extra torch). The engine webgpu is our own, with WGSL kernels on any "
     "GPU, in a browser, or as NumPy (extra webgpu; NumPy with a bundled model needs none).",
     example='inferometer chat tiny-llama --prompt "Hello"\n'

@@ -9,8 +9,8 @@ One that raises isn't replaced.
 `hf/feed_forward.py` are our own pass over its weights, whose every operator goes through `arms.call`, and which
 refuses a model with a parameter that it doesn't read. So transformers is the reference of the tests on the same
 weights. `hf/key_values.py` is the cache, `random_weights.py` makes weights from a hash of seed, name and place, equal
-on every device, `memory.py` holds an estimate against what is free, `chat/tokens.py` has tokenizers. `generation.py`
-is the loop.
+on every device, `memory.py` holds an estimate against what is free, `chat/tokens.py` has tokenizers, `gguf` is a model
+in one file for both engines. `generation.py` is the loop.
 
 `paths.py` keeps the stack of call paths in the context, and on a GPU an event at both ends of each call. `engines/ab`
 runs the same work by every arm: operators checked on the base's inputs, logits in lockstep, warm-up, repetitions in

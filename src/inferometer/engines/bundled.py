@@ -51,13 +51,15 @@ def require_config(name: str, families: Collection[str] = FAMILIES) -> NamedConf
 
     Raises:
         UnknownName: No such model; those of the families are listed.
-        InputError: It is a path, which leads nowhere or to a file.
+        InputError: It is a path, which leads nowhere or to another file than a model's.
     """
     named = None if "/" in name else find_config(name)  # an organisation's name means its weights, not its shape
     if named is not None:
         return named
     if _is_there(name):
-        raise InputError(f"{name}: expected a folder with config.json and safetensors, found a file")
+        raise InputError(
+            f"{name}: expected a folder with config.json and safetensors, or a GGUF file, found another file"
+        )
     if "/" in name or "\\" in name:
         raise InputError(
             f"{name}: there is no such folder",

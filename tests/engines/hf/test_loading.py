@@ -234,5 +234,7 @@ def test_code_in_a_folder_is_not_run(folder: Path) -> None:
 
 
 def test_a_file_is_no_folder(saved: Path) -> None:
-    with pytest.raises(InputError, match=r"expected a folder with config\.json and safetensors, found a file"):
+    with pytest.raises(
+        InputError, match=r"expected a folder with config\.json and safetensors, or a GGUF file, found another file"
+    ):
         load_model(str(saved / "config.json"))

@@ -1,9 +1,15 @@
-"""What runs in the guarded process of a folder's texts: its `tokenizer.json` and its chat template."""
+"""What runs in the guarded process of a model's texts: its tokenizer and its chat template."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from inferometer.engines.chat.chat_template import ChatTemplate
+from inferometer.engines.gguf.header import read_header
+from inferometer.engines.gguf.metadata import Metadata
+from inferometer.engines.gguf.tokenizer import tokenizer_fields
 from inferometer.errors import FormatError, Unavailable
 from inferometer.side_files import read_side_file
 
@@ -13,20 +19,30 @@ _held: dict[str, Any] = {}
 
 
 def _load(path: str) -> dict[str, int]:
+    return _hold(
+        path,
+        read_side_file(path, most=_LARGEST),
+        hint="With the model's own library: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER).",
+    )
+
+
+def _load_gguf(path: str) -> dict[str, int]:
+    fields = tokenizer_fields(Metadata(Path(path), read_header(Path(path)).metadata))
+    return _hold(path, msgspec.json.encode(fields), hint="Take another file of the model.")
+
+
+def _hold(path: str, data: bytes, hint: str) -> dict[str, int]:
+    """Use the tokenizer of this `tokenizer.json`; how many tokens it has, without and with those that were added."""
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
         raise Unavailable(
             f"{path}: tokenizers is not installed: {error}", hint="Install it with: pip install 'inferometer[webgpu]'"
         ) from error
-    data = read_side_file(path, most=_LARGEST)
     try:
         reader = Tokenizer.from_buffer(data)
     except Exception as error:  # the library raises nothing narrower
-        raise FormatError(
-            f"{path}: expected a tokenizer of the tokenizers library: {error}",
-            hint="With the model's own library: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER).",
-        ) from error
+        raise FormatError(f"{path}: expected a tokenizer of the tokenizers library: {error}", hint=hint) from error
     _held["reader"] = reader
     reader.decode(reader.encode("a b").ids)  # what only its use shows is an error of loading it
     return {"own": reader.get_vocab_size(with_added_tokens=False), "all": reader.get_vocab_size()}
@@ -61,6 +77,7 @@ def _render(text: str, special: Mapping[str, str], where: str, messages: Sequenc
 
 SERVED: Mapping[str, Callable[..., Any]] = {
     "load": _load,
+    "load_gguf": _load_gguf,
     "encode": _encode,
     "decode": _decode,
     "token_to_id": _token_to_id,

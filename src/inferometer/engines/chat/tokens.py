@@ -1,4 +1,4 @@
-"""Text to tokens and back: a folder's `tokenizer.json`, or bytes for models that have none.
+"""Text to tokens and back: a folder's `tokenizer.json`, a GGUF file's metadata, or bytes for models that have none.
 
 Left out: tokenizers that exist only as a SentencePiece model or as Python code.
 """
@@ -7,10 +7,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import msgspec
 
+from inferometer.engines.gguf.metadata import Metadata
+from inferometer.engines.gguf.tokenizer import KIND, ends_of_answers, special_tokens, unknown_kind
 from inferometer.errors import FormatError, InputError
 from inferometer.guarded import Guarded, GuardedError
 from inferometer.side_files import read_side_file
@@ -22,6 +24,7 @@ _BOS, _EOS, _PAD = 256, 257, 258
 BYTES_VOCABULARY = 259
 _LARGEST_BYTES_VOCABULARY = 512  # a model of bytes rounds its table up; one with more has tokens of its own
 _TEMPLATE = "--no-chat-template puts the text to the model as it is."
+_OTHER_FILE = "Take the model's safetensors with its tokenizer.json, or another GGUF file of it."
 _SAVE = "With the model's own library: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)."
 
 
@@ -98,18 +101,38 @@ class NoTokenizer:
         raise InputError(self._why, hint=self._hint)
 
 
-class FileTokenizer:
-    """A `tokenizer.json`, with the chat template that lies next to it.
+class ChatForm(NamedTuple):
+    """How a conversation becomes text.
 
-    Both come with a model and from anybody. A tokenizers library that panics or aborts, and a template that never ends,
-    do so in a process of their own (`text_worker.py`).
+    Attributes:
+        where: What begins the message of an error.
+        special: The special tokens that the template may name.
+        template: None: there is none, and the conversation is put as plain text.
     """
 
-    def __init__(self, path: Path, limit: int, eos: frozenset[int]) -> None:
+    where: str
+    special: Mapping[str, str]
+    template: str | None
+
+
+class FileTokenizer:
+    """A `tokenizer.json`, with the chat template that lies next to it, or both from the metadata of a GGUF file.
+
+    They come with a model and from anybody. A tokenizers library that panics or aborts, and a template that never ends,
+    do so in a process of their own (`text_worker.py`).
+
+    Args:
+        path: The file.
+        limit: The model's number of tokens.
+        eos: Those that end an answer, besides the form's `eos_token`.
+        form: Of conversations.
+        load: What the process calls to read the file.
+    """
+
+    def __init__(self, path: Path, limit: int, eos: frozenset[int], form: ChatForm, *, load: str = "load") -> None:
         self.name = path.name
-        self._path, self._limit = path, limit
+        self._path, self._limit, self._form, self._load_function = path, limit, form, load
         self._worker = Guarded("inferometer.engines.chat.text_worker")
-        self._special, self._template = _read_template(path.parent)
         read = self._load()
         if read["own"] > limit:  # added tokens may lie above: Gemma 3's text models have one for images
             raise InputError(
@@ -117,7 +140,7 @@ class FileTokenizer:
                 hint="The tokenizer is another model's: take the files of one model.",
             )
         self.vocabulary: int = read["all"]
-        named = self._call("token_to_id", self._special.get("eos_token", ""))
+        named = self._call("token_to_id", form.special.get("eos_token", ""))
         self.eos = eos if named is None else eos | {named}
 
     def encode(self, text: str) -> list[int]:
@@ -130,11 +153,11 @@ class FileTokenizer:
 
     def chat(self, messages: Sequence[Message]) -> list[int]:
         """As the protocol says; a template that refuses the messages is an InputError."""
-        if self._template is None:
+        where, special, template = self._form
+        if template is None:
             return self.encode(_plain(messages))
-        folder = self._path.parent
-        with _refusals(f"{folder}: its chat template can't be used", _TEMPLATE):
-            text: str = self._worker.call("render", self._template, self._special, str(folder), [*map(dict, messages)])
+        with _refusals(f"{where}: its chat template can't be used", _TEMPLATE):
+            text: str = self._worker.call("render", template, dict(special), where, [*map(dict, messages)])
         return self._ids(text, add_special_tokens=False)  # it writes those that begin
 
     def _ids(self, text: str, *, add_special_tokens: bool) -> list[int]:
@@ -153,7 +176,7 @@ class FileTokenizer:
 
     def _load(self) -> dict[str, int]:
         with _refusals(f"{self._path}: expected a tokenizer of the tokenizers library", _SAVE):
-            read: dict[str, int] = self._worker.call("load", str(self._path))
+            read: dict[str, int] = self._worker.call(self._load_function, str(self._path))
             return read
 
 
@@ -186,18 +209,47 @@ def read_tokenizer(folder: Path, vocabulary: int, config: Mapping[str, Any]) -> 
         config.get("eos_token_id")
     )
     if os.path.lexists(path):
-        return FileTokenizer(path, vocabulary, eos)
-    if BYTES_VOCABULARY <= vocabulary <= _LARGEST_BYTES_VOCABULARY:
-        return BytesTokenizer()
-    return NoTokenizer(vocabulary, eos, f"{folder}: expected a tokenizer.json to read text with, found none", _SAVE)
+        return FileTokenizer(path, vocabulary, eos, ChatForm(str(folder), *_read_template(folder)))
+    return _without(vocabulary, eos, f"{folder}: expected a tokenizer.json to read text with, found none", _SAVE)
 
 
-def tokenizer_notes(folder: Path, tokenizer: Tokenizer) -> tuple[str, ...]:
-    """What a reader must know of a folder without a `tokenizer.json`; nothing of one that has it."""
+def read_gguf_tokenizer(metadata: Metadata, vocabulary: int) -> Tokenizer:
+    """The tokenizer of a GGUF file. Without one: bytes where the model can be one of bytes.
+
+    Args:
+        metadata: Of the file.
+        vocabulary: The model's.
+
+    Returns:
+        One whose methods raise InputError where there is none, or it is of a kind that isn't known here.
+
+    Raises:
+        FormatError: A key is missing or wrong.
+        InputError: It has more tokens than the model.
+    """
+    if KIND not in metadata:
+        lacking = f"{metadata.path}: {KIND}: expected a tokenizer to read text with, found none"
+        return _without(vocabulary, frozenset(), lacking, _OTHER_FILE)
+    why = unknown_kind(metadata)
+    if why is not None:
+        return NoTokenizer(vocabulary, frozenset(), why, _OTHER_FILE)
+    form = ChatForm(str(metadata.path), special_tokens(metadata), metadata.optional_text("tokenizer.chat_template"))
+    return FileTokenizer(metadata.path, vocabulary, ends_of_answers(metadata), form, load="load_gguf")
+
+
+def tokenizer_notes(where: Path, tokenizer: Tokenizer) -> tuple[str, ...]:
+    """What a reader must know of a folder or file without a tokenizer; nothing of one that has it."""
     if isinstance(tokenizer, FileTokenizer):
         return ()
     instead = "text goes in as bytes" if isinstance(tokenizer, BytesTokenizer) else "only tokens can be run, no text"
-    return (f"{folder} has no tokenizer.json: {instead}",)
+    lacking = "tokenizer.json" if where.is_dir() else "tokenizer of a known kind"
+    return (f"{where} has no {lacking}: {instead}",)
+
+
+def _without(vocabulary: int, eos: frozenset[int], why: str, hint: str) -> Tokenizer:
+    if BYTES_VOCABULARY <= vocabulary <= _LARGEST_BYTES_VOCABULARY:
+        return BytesTokenizer()
+    return NoTokenizer(vocabulary, eos, why, hint)
 
 
 def _plain(messages: Sequence[Message]) -> str:

@@ -21,7 +21,7 @@ from inferometer.engines.safetensors_header import read_header
 from inferometer.errors import FormatError, InferometerError, InputError, Unavailable, UnknownName
 
 DTYPES = ("float32", "bfloat16", "float16")
-_ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 _LAYER = re.compile(r"(?:^|\.)layers\.(?P<layer>[0-9]{1,9})\.")
 _MOST_LACKING = 4  # times as many weights or layers as there are; with fewer, those that lack are listed by name
 _EXPERT = re.compile(r"(?P<layer>.*\.experts)\.(?P<expert>[0-9]{1,9})\.(?P<weight>.*)")
@@ -35,12 +35,12 @@ def build_random(name: str, fields: Mapping[str, Any], seed: int, *, device: str
         InputError: transformers refuses the configuration.
         Unavailable: transformers isn't there, or too little memory.
     """
-    model = _build(name, fields, device, dtype)
-    weight_bytes = sum(weight.numel() for weight in model.parameters()) * _ITEM_BYTES[dtype]
+    model = build_blank(name, fields, device, dtype)
+    weight_bytes = sum(weight.numel() for weight in model.parameters()) * ITEM_BYTES[dtype]
     what = f"{name}: weights in {dtype}"
     require_memory(what, weight_bytes, device)
     with memory_for(what, weight_bytes, device):
-        _materialise(model, device)
+        materialise(model, device)
         model.tie_weights()
         fill_model(model, seed)
     return model
@@ -61,18 +61,18 @@ def load_folder(folder: Path, *, device: str, dtype: str) -> tuple[Any, dict[str
     require_sizes(whole, config.where)
     require_plain(folder, whole, fields)
     tensors = {name: tensor for path in find_weight_files(folder) for name, tensor in read_header(path).items()}
-    _require_layers(config.where, whole, tensors)
+    require_layers(config.where, whole, tensors)
     _require_experts(folder, tensors)
     count = sum(math.prod(tensor.shape) for tensor in tensors.values())
     what = f"{folder.name}: weights in {dtype}"
-    weight_bytes = count * _ITEM_BYTES[dtype]
+    weight_bytes = count * ITEM_BYTES[dtype]
     for place in {"cpu", device}:  # it passes through the host
         require_memory(what, weight_bytes, place)
     with memory_for(what, weight_bytes, device):
         return _from_pretrained(folder, whole, dtype, count).to(device), fields
 
 
-def _build(name: str, fields: Mapping[str, Any], device: str, dtype: str) -> Any:
+def build_blank(name: str, fields: Mapping[str, Any], device: str, dtype: str) -> Any:
     """The modules, with tables where they belong and weights that have no memory yet."""
     auto = _transformers()
     config = _config(name, fields)
@@ -104,7 +104,7 @@ def _without_weights(device: str) -> Iterator[None]:
         yield
 
 
-def _materialise(model: Any, device: str) -> None:
+def materialise(model: Any, device: str) -> None:
     """Memory for every weight; one that two modules share stays shared."""
     import torch
 
@@ -180,7 +180,7 @@ def _require_experts(folder: Path, names: Collection[str]) -> None:
             )
 
 
-def _require_layers(where: str, config: Mapping[str, Any], names: Collection[str]) -> None:
+def require_layers(where: str, config: Mapping[str, Any], names: Collection[str]) -> None:
     """Not many times the layers of the files: modules take time and memory before their weights are missed."""
     held = {int(found["layer"]) for name in names if (found := _LAYER.search(name))}
     for part, fields in (("", config), *((f"{key}.", inner) for key, inner in config.items())):

@@ -1,4 +1,4 @@
-"""A Hugging Face model whose operators any backend can run: from a local folder, or from a seed without any file."""
+"""A Hugging Face model whose operators any backend can run: from a local folder or GGUF file, or from a seed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,8 +6,16 @@ from typing import Any
 
 from inferometer.backends.torch.catalogue import torch_unavailable
 from inferometer.engines.bundled import bundled_names, is_folder, require_config
-from inferometer.engines.chat.tokens import BytesTokenizer, Tokenizer, read_tokenizer, tokenizer_notes
+from inferometer.engines.chat.tokens import (
+    BytesTokenizer,
+    Tokenizer,
+    read_gguf_tokenizer,
+    read_tokenizer,
+    tokenizer_notes,
+)
+from inferometer.engines.gguf.model import find_gguf, open_gguf
 from inferometer.engines.hf.decoder import Decoder
+from inferometer.engines.hf.gguf_loading import load_gguf
 from inferometer.engines.hf.key_values import KeyValues
 from inferometer.engines.hf.loading import DTYPES, build_random, load_folder, refusals
 from inferometer.engines.memory import memory_for, require_memory
@@ -20,11 +28,11 @@ class HfEngine:
     """A model that runs; an `Engine`.
 
     Attributes:
-        name: The bundled name, or the folder's.
+        name: The bundled name, or the folder's or file's.
         device: `cpu`, `cuda:0`.
         dtype: Of weights and activations.
         vocabulary: Rows of its table of tokens.
-        source: `random weights, seed 0`, or the folder.
+        source: `random weights, seed 0`, or the folder or file.
         config: Fields of its `config.json`.
         tokenizer: Text to tokens and back.
         parameters: Numbers that it has; a table that is used twice counts once.
@@ -109,8 +117,9 @@ def load_model(model: str, *, device: str = "cpu", dtype: str = "float32", seed:
     """A model with its weights, ready to run.
 
     Args:
-        model: A folder with `config.json` and safetensors; or the name of a bundled one (`bundled_names`) or of a
-            published one's dimensions (`llama_3_1_8b`), which get random weights. A folder goes first.
+        model: A folder with `config.json` and safetensors, a GGUF file or a folder with one; or the name of a bundled
+            one (`bundled_names`) or of a published one's dimensions (`llama_3_1_8b`), which get random weights. What
+            is there goes first.
         device: `cpu`, `cuda`, `cuda:1`.
         dtype: `float32`, `bfloat16` or `float16`.
         seed: Of random weights: the same seed gives the same weights, on every device.
@@ -126,6 +135,9 @@ def load_model(model: str, *, device: str = "cpu", dtype: str = "float32", seed:
     why = torch_unavailable(device)
     if why is not None:
         raise Unavailable(why)
+    gguf = find_gguf(model)
+    if gguf is not None:
+        return _from_gguf(gguf, device, dtype)
     if is_folder(model):
         return _from_folder(Path(model), device, dtype)
     named = require_config(model)
@@ -141,3 +153,11 @@ def _from_folder(folder: Path, device: str, dtype: str) -> HfEngine:
     name, notes = folder.resolve().name, tokenizer_notes(folder, tokenizer)
     with refusals(f"{folder}: its modules can't be read"):
         return HfEngine(built, fields, tokenizer, name=name, source=str(folder), notes=notes)
+
+
+def _from_gguf(path: Path, device: str, dtype: str) -> HfEngine:
+    opened = open_gguf(path)
+    built = load_gguf(opened, device=device, dtype=dtype)
+    tokenizer = read_gguf_tokenizer(opened.metadata, int(built.get_input_embeddings().weight.shape[0]))
+    notes = tokenizer_notes(path, tokenizer)
+    return HfEngine(built, opened.fields, tokenizer, name=path.stem, source=str(path), notes=notes)

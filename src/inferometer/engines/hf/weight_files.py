@@ -14,6 +14,7 @@ from inferometer.errors import FormatError, InputError
 from inferometer.side_files import read_side_file
 
 INDEX = "model.safetensors.index.json"
+WHOLE_FILE = "The file must be of one model, and whole: copy it again, or take another one of it."
 ONE_MODEL = "config.json and the weights must be of one model, and whole; transformers 4.51 to 5 read them."
 _RECOMPUTED = "rotary_emb.inv_freq"  # old checkpoints hold it; it follows from the configuration
 _LARGEST_INDEX = 64 << 20  # bytes; that of DeepSeek V3 is 9 MB
@@ -93,12 +94,12 @@ def require_plain(folder: Path, *configs: Mapping[str, object]) -> None:
 
 
 def require_fit(
-    folder: Path, *, missing: Collection[str], unexpected: Iterable[str], of_another_shape: Collection[str]
+    place: Path, *, missing: Collection[str], unexpected: Iterable[str], of_another_shape: Collection[str]
 ) -> None:
     """InputError that lists what doesn't fit the configuration; none where all does.
 
     Args:
-        folder: Of the model.
+        place: The model's folder, or the one file with all of it.
         missing: Names that the model has and the files lack.
         unexpected: Names that only the files have; those that follow from the configuration don't count.
         of_another_shape: Each with both shapes, in words.
@@ -110,6 +111,8 @@ def require_fit(
         if names
     ]
     if problems:
+        is_file = place.is_file()
+        described, hint = ("its metadata", WHOLE_FILE) if is_file else ("config.json", ONE_MODEL)
         raise InputError(
-            f"{folder}: expected the weights that config.json describes, found {'; '.join(problems)}", hint=ONE_MODEL
+            f"{place}: expected the weights that {described} describes, found {'; '.join(problems)}", hint=hint
         )

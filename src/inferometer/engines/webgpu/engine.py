@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from inferometer.engines.bundled import is_folder
 from inferometer.engines.chat.dialogue import Dialogue
 from inferometer.engines.chat.tokens import Tokenizer
+from inferometer.engines.gguf.model import find_gguf
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
 from inferometer.engines.webgpu.plan.kernel_path import KernelPath, find_path, read_path
 from inferometer.engines.webgpu.plan.planner import plan_model
@@ -140,7 +141,8 @@ def load_webgpu(
     """Open a model, plan its program for an adapter and load it there.
 
     Args:
-        model: A folder with `config.json` and safetensors, or a bundled or published name (random weights).
+        model: A folder with `config.json` and safetensors, a GGUF file or a folder with one, or a bundled or published
+            name (random weights).
         seed: Of random weights.
         on: `wgpu` for the machine's best adapter, `wgpu:TEXT` for one whose name has this in it, `numpy`, `browser`
             for a headless Chromium, `browser-url` for a browser that the user opens.
@@ -335,11 +337,13 @@ def _open_browser(on: str, model: str, seed: int, cache: Path | None, on_text: O
 
 
 def _mark_of(model: str, seed: int) -> str:
-    """What tells a model's weights from others': times and sizes of a folder's files, or name and seed."""
-    if not is_folder(model):
+    """What tells a model's weights from others': times and sizes of its files, or name and seed."""
+    gguf = find_gguf(model)
+    if gguf is None and not is_folder(model):
         return f"{model} seed {seed}"
-    folder = Path(model)
-    files = sorted((path.name, path.stat()) for path in folder.glob("*.safetensors"))
+    folder = Path(model) if gguf is None else gguf.parent
+    paths = folder.glob("*.safetensors") if gguf is None else [gguf]
+    files = sorted((path.name, path.stat()) for path in paths)
     return " ".join([str(folder.resolve()), *(f"{name} {stat.st_size} {stat.st_mtime_ns}" for name, stat in files)])
 
 

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from tests.engines.webgpu.model_folders import bfloat16, random_tensors, save_model, write_safetensors
 
-from inferometer.engines.webgpu.weights.checkpoint import FolderCheckpoint, open_checkpoint
+from inferometer.engines.webgpu.weights.checkpoint import FileCheckpoint, open_checkpoint
 from inferometer.engines.webgpu.weights.slots import weight_slots
 from inferometer.errors import FormatError, InferometerError, InputError, UnknownName
 
 NAMES = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3")
 
 
-def opened(folder: Path) -> FolderCheckpoint:
+def opened(folder: Path) -> FileCheckpoint:
     found = open_checkpoint(str(folder))
-    assert isinstance(found, FolderCheckpoint)
+    assert isinstance(found, FileCheckpoint)
     return found
 
 
@@ -230,7 +230,11 @@ def test_old_files_may_hold_what_follows_from_the_configuration(saved: Path, tmp
         ("x" * 5000, UnknownName, "Known, nearest first: "),
         ("meta-llama/Llama-3.2-1B", InputError, "there is no such folder\n  Nothing is downloaded"),
         ("tiny-mixtral", UnknownName, 'unknown architecture (model_type) "mixtral"\n  Known'),
-        (__file__, InputError, "expected a folder with config.json and safetensors, found a file"),
+        (
+            __file__,
+            InputError,
+            "expected a folder with config.json and safetensors, or a GGUF file, found another file",
+        ),
     ],
 )
 def test_a_name_that_stands_for_nothing_is_refused(name: str, kind: type[InferometerError], words: str) -> None:

@@ -14,15 +14,20 @@ from tests.engines.webgpu.model_folders import bfloat16, header_of, write_safete
 from inferometer.engines import safetensors_header
 from inferometer.engines.hf.weight_files import INDEX, find_tensors
 from inferometer.engines.safetensors_header import read_header
-from inferometer.engines.webgpu.weights.safetensors_file import WeightReader
+from inferometer.engines.webgpu.weights.safetensors_file import MappedFiles
+from inferometer.engines.webgpu.weights.weight_reader import WeightReader
 from inferometer.errors import FormatError, InferometerError, InputError
 
 ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)
 
 
+def new_reader() -> WeightReader:
+    return WeightReader(MappedFiles().rows)
+
+
 def read(folder: Path, name: str, first: int = 0, last: int | None = None, reader: WeightReader | None = None) -> Any:
     tensor = find_tensors(folder)[name]
-    return (reader or WeightReader()).halves(name, tensor, first, tensor.shape[0] if last is None else last)
+    return (reader or new_reader()).halves(name, tensor, first, tensor.shape[0] if last is None else last)
 
 
 def write(folder: Path, **tensors: Any) -> Path:
@@ -59,7 +64,7 @@ def test_rows_are_those_of_the_whole_wherever_the_data_begins(tmp_path: Path, ar
     assert read(tmp_path, "w").tolist() == ROWS.tolist()
     assert read(tmp_path, "w", 1, 3).tolist() == ROWS[1:3].tolist()
     assert read(tmp_path, "w", 2, 2).shape == (0, 3)
-    floats = WeightReader().floats("w", find_tensors(tmp_path)["w"], 3)
+    floats = new_reader().floats("w", find_tensors(tmp_path)["w"], 3)
     assert (floats.dtype, floats.tolist()) == (np.float32, ROWS[3:].tolist())
 
 
@@ -73,7 +78,10 @@ def test_more_rows_than_a_block_are_joined(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_bfloat16", [False, True])
 def test_what_float16_loses_is_counted_once_a_row(tmp_path: Path, is_bfloat16: bool) -> None:
     rows = [[2.0**-26, 1.5 * 2.0**-24, 1.0], [2.0**-24, 0.0, -(2.0**-30)]]  # to 0, coarse; held; held, held, to 0
-    folder, reader = write(tmp_path, w=bfloat16(rows) if is_bfloat16 else np.array(rows, np.float32)), WeightReader()
+    folder, reader = (
+        write(tmp_path, w=bfloat16(rows) if is_bfloat16 else np.array(rows, np.float32)),
+        new_reader(),
+    )
     assert reader.notes() == ()
     read(folder, "w", 1, 2, reader)
     read(folder, "w", 1, 2, reader)
@@ -110,9 +118,9 @@ def test_numbers_that_float16_cant_hold_are_named(tmp_path: Path, values: Any, w
 def test_a_vector_may_be_larger_than_float16_but_must_be_finite(tmp_path: Path) -> None:
     folder = write(tmp_path, a=np.array([1e30], np.float32), b=bfloat16([np.nan]))
     tensors = find_tensors(folder)
-    assert WeightReader().floats("a", tensors["a"]).tolist() == [np.float32(1e30)]
+    assert new_reader().floats("a", tensors["a"]).tolist() == [np.float32(1e30)]
     with pytest.raises(InputError, match="b: expected finite numbers, found nan"):
-        WeightReader().floats("b", tensors["b"])
+        new_reader().floats("b", tensors["b"])
 
 
 def test_a_dtype_that_is_unknown_stands_beside_others(tmp_path: Path) -> None:
@@ -129,7 +137,7 @@ def test_names_are_unicode_and_metadata_is_no_tensor(tmp_path: Path) -> None:
 
 
 def test_memory_stays_near_the_size_of_the_answer(tmp_path: Path) -> None:
-    folder, reader = write(tmp_path, w=np.full((4000, 1000), 0x3C00, np.uint16)), WeightReader()
+    folder, reader = write(tmp_path, w=np.full((4000, 1000), 0x3C00, np.uint16)), new_reader()
     read(folder, "w", 0, 1, reader)  # the table of small numbers
     tracemalloc.start()
     found = read(folder, "w", reader=reader)

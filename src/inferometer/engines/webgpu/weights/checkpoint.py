@@ -1,24 +1,27 @@
-"""A model's weights for the WebGPU engine: from a folder's safetensors, or random ones for a name. No torch.
+"""A model's weights for the WebGPU engine: from a folder's safetensors, a GGUF file, or random for a name. No torch.
 
-A folder has `config.json` and the weights as safetensors, in one file or several with an index; that every weight is
-there in its shape is checked before any is read. Nothing is downloaded, no code is run. Left out: quantized weights.
+A folder has `config.json` and the weights as safetensors, in one file or several with an index; a GGUF file has all.
+That every weight is there in its shape is checked before any is read. Nothing is downloaded, no code is run. Left out:
+quantized weights in safetensors.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from inferometer.architectures.config import config_of, open_config
+from inferometer.architectures.limits import require_sizes
 from inferometer.engines.bundled import is_folder, require_config
-from inferometer.engines.chat.tokens import Tokenizer, read_tokenizer, tokenizer_notes
+from inferometer.engines.chat.tokens import Tokenizer, read_gguf_tokenizer, read_tokenizer, tokenizer_notes
+from inferometer.engines.gguf.model import find_gguf, open_gguf
 from inferometer.engines.hf.weight_files import find_tensors, require_fit, require_plain
 from inferometer.engines.safetensors_header import StoredTensor
 from inferometer.engines.webgpu.model_spec import ModelSpec
 from inferometer.engines.webgpu.weights.config import FAMILIES, read_spec
-from inferometer.engines.webgpu.weights.safetensors_file import WeightReader
+from inferometer.engines.webgpu.weights.safetensors_file import MappedFiles
 from inferometer.engines.webgpu.weights.seeded import RandomCheckpoint
 from inferometer.engines.webgpu.weights.slots import (
     Slot,
@@ -28,59 +31,95 @@ from inferometer.engines.webgpu.weights.slots import (
     stored_name,
     weight_slots,
 )
+from inferometer.engines.webgpu.weights.weight_reader import WeightReader
 from inferometer.errors import InputError
 
 _ROWS_COMPARED = 64
 _HEAD = "lm_head.weight"
 
 
-def open_checkpoint(model: str, *, seed: int = 0) -> "FolderCheckpoint | RandomCheckpoint":
+def open_checkpoint(model: str, *, seed: int = 0) -> "FileCheckpoint | RandomCheckpoint":
     """A model's plain numbers and where its weights come from; nothing large is read yet.
 
     Args:
-        model: A folder with `config.json` and safetensors; or the name of a bundled model (`bundled_names`) or of a
-            published one's dimensions (`Llama-3.2-1B`), which get random weights. A folder goes first.
+        model: A folder with `config.json` and safetensors, a GGUF file or a folder with one; or the name of a bundled
+            model (`bundled_names`) or of a published one's dimensions (`Llama-3.2-1B`), which get random weights. What
+            is there goes first.
         seed: Of random weights: the numbers that `hf.load_model` gives the same name and seed.
 
     Raises:
         InputError: The folder lacks something, its files don't fit each other, or the engine can't run the model.
         FormatError: A file isn't what it should be: cut off, no JSON.
         UnknownName: No such model, or another family.
-        Unavailable: The folder has a `tokenizer.json`, and the tokenizers library isn't installed.
+        Unavailable: The model has a tokenizer, and the tokenizers library isn't installed.
     """
+    gguf = find_gguf(model)
+    if gguf is not None:
+        return _of_gguf(gguf)
     if is_folder(model):
-        return FolderCheckpoint(Path(model))
+        return _of_folder(Path(model))
     named = require_config(model, FAMILIES)
     spec = read_spec(config_of(named.config, where=named.name, name=named.name))
     return RandomCheckpoint(spec, dict(named.config), seed)
 
 
-class FolderCheckpoint:
-    """A folder's weights; a `Checkpoint`.
+def _of_folder(folder: Path) -> "FileCheckpoint":
+    config = open_config(folder)
+    require_plain(folder, config.whole, config.fields)
+    spec, fields = read_spec(config), dict(config.fields)
+    reader = WeightReader(MappedFiles().rows)
+    return FileCheckpoint(
+        spec, folder, fields, find_tensors(folder), reader, lambda: read_tokenizer(folder, spec.vocab, fields)
+    )
+
+
+def _of_gguf(path: Path) -> "FileCheckpoint":
+    model = open_gguf(path)
+    require_sizes(model.fields, str(path))
+    spec = read_spec(config_of(model.fields, where=str(path), name=path.stem))
+    reader = WeightReader(lambda name, _, first, last: model.stored(name, first, last))
+    return FileCheckpoint(
+        spec, path, model.fields, model.tensors, reader, lambda: read_gguf_tokenizer(model.metadata, spec.vocab)
+    )
+
+
+class FileCheckpoint:
+    """Weights of a folder, or of a GGUF file; a `Checkpoint`.
+
+    Args:
+        spec: The model.
+        place: The folder or file.
+        config: Fields of its `config.json`.
+        found: Where its tensors lie.
+        reader: Of their numbers.
+        read_tokenizer: Reads its tokenizer, once weights and configuration are known to fit.
 
     Attributes:
         spec: The model.
-        source: The folder.
+        source: The folder or file.
         parameters: How many numbers; a tied table counts once, what isn't the language model's doesn't.
         config: Fields of its `config.json`; of a model that sees, those of the text.
-        tokenizer: The folder's.
+        tokenizer: Its own.
     """
 
-    def __init__(self, folder: Path) -> None:
-        config = open_config(folder)
-        require_plain(folder, config.whole, config.fields)
-        self.spec = read_spec(config)
-        self.source = str(folder)
-        self.config = dict(config.fields)
-        self._slots = weight_slots(self.spec)
+    def __init__(
+        self,
+        spec: ModelSpec,
+        place: Path,
+        config: dict[str, Any],
+        found: Mapping[str, StoredTensor],
+        reader: WeightReader,
+        read_tokenizer: Callable[[], Tokenizer],
+    ) -> None:
+        self.spec, self.source, self.config = spec, str(place), config
+        self._slots = weight_slots(spec)
         self.parameters = sum(math.prod(slot.shape) for slot in self._slots.values())
-        found = find_tensors(folder)
-        self._files = WeightReader()
-        self._stored, ignored = _place(folder, self.spec, self._slots, found)
-        if self.spec.tied and stored_name(_HEAD, found) in found:
+        self._files = reader
+        self._stored, ignored = _place(place, spec, self._slots, found)
+        if spec.tied and stored_name(_HEAD, found) in found:
             ignored.append(self._require_same_head(found))
-        self.tokenizer: Tokenizer = read_tokenizer(folder, self.spec.vocab, self.config)
-        self._notes = (*ignored, *tokenizer_notes(folder, self.tokenizer))
+        self.tokenizer = read_tokenizer()
+        self._notes = (*ignored, *tokenizer_notes(place, self.tokenizer))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -125,7 +164,7 @@ class FolderCheckpoint:
 
 
 def _place(
-    folder: Path, spec: ModelSpec, slots: Mapping[str, Slot], found: Mapping[str, StoredTensor]
+    place: Path, spec: ModelSpec, slots: Mapping[str, Slot], found: Mapping[str, StoredTensor]
 ) -> tuple[dict[str, StoredTensor], list[str]]:
     """Where each tensor of the text model lies, and notes of what is left aside.
 
@@ -141,9 +180,9 @@ def _place(
     spare = set(found) - set(names.values()) - ({stored_name(_HEAD, found)} if spec.tied else set())
     seeing = {name for name in spare if spec.family == "gemma3" and is_of_seeing(name)}
     missing = [name for name in names.values() if name not in found]
-    require_fit(folder, missing=missing, unexpected=sorted(spare - seeing), of_another_shape=shapes)
+    require_fit(place, missing=missing, unexpected=sorted(spare - seeing), of_another_shape=shapes)
     notes = []
     if seeing:
         count = sum(math.prod(found[name].shape) for name in seeing)
-        notes.append(f"{folder}: only its text part is run: {len(seeing)} tensors ({count:,} numbers) aren't read")
+        notes.append(f"{place}: only its text part is run: {len(seeing)} tensors ({count:,} numbers) aren't read")
     return {tensor: found[name] for tensor, name in names.items()}, notes

@@ -1,75 +1,32 @@
-"""Numbers of safetensors files, BF16 among them, by rows: mapped files, decoded in blocks that stay in a core's cache.
+"""Numbers of safetensors files by rows, BF16 among them: files are mapped, and read when they are asked for.
 
-The safetensors library's NumPy side can't read BF16, and this engine needs no torch. BF16 is a float32's high half.
-Rounding to float16 is to nearest, ties to even; of BF16 it is exact from 2^-17 up. Left out: F64, integers, 8-bit
+The safetensors library's NumPy side can't read BF16, and this engine needs no torch. Left out: F64, integers, 8-bit
 floats.
 """
 
-from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from inferometer.engines.safetensors_header import StoredTensor
 from inferometer.errors import InputError
 
-_BLOCK = 2**17  # numbers decoded at once
-_SIGN, _MAGNITUDE = 0x8000, 0x7FFF
-_SMALLEST_NORMAL = 113 << 7  # 2^-14 as BF16: from here up float16 has all its bits
-_TOO_LARGE = 143 << 7  # 2^16 as BF16; the one below it is 65280, which float16 holds
-_REBIAS = (127 - 15) << 7  # float16 counts exponents from 15
-_INFINITY = 0x7C00  # as float16
-_LARGEST = 65504
-_BROKEN = "Copy the file again, or ask for it where it comes from."
+_STORED = {"F16": "<f2", "BF16": "<u2", "F32": "<f4"}
 
 
-class WeightReader:
-    """Tensors of any number of files. A file is mapped when one is first read, and must not change while this lives."""
+class MappedFiles:
+    """Any number of files. One is mapped when it is first read, and must not change while this lives."""
 
     def __init__(self) -> None:
         self._maps: dict[Path, Any] = {}
-        self._counts: dict[str, Any] = {}  # [rows, 3] of a tensor: numbers read, made zero, made coarse
 
-    def halves(self, name: str, tensor: StoredTensor, first: int, last: int) -> Any:
-        """Rows `first` to `last` of a matrix as float16 [rows, K], new and C-contiguous.
-
-        Raises:
-            InputError: Another dtype; or a number above 65504, or one that isn't finite.
-        """
-        stored_RK = self._rows(name, tensor, first, last)
-        decode = _DECODERS[tensor.dtype]
-        out_RK = np.empty(stored_RK.shape, np.float16)
-        counts = self._counts.setdefault(name, np.zeros((tensor.shape[0], 3), np.int64))
-        counts[first:last] = tensor.shape[1], 0, 0
-        step = max(1, _BLOCK // max(1, tensor.shape[1]))
-        for at in range(0, last - first, step):
-            block_RK, into_RK = stored_RK[at : at + step], out_RK[at : at + step]
-            if not decode(block_RK, into_RK, counts[first + at : first + at + len(into_RK)]):
-                self._refuse_largest(name, tensor, widen(block_RK))
-        return out_RK
-
-    def floats(self, name: str, tensor: StoredTensor, first: int = 0, last: int | None = None) -> Any:
-        """Rows, or the numbers of a vector, as float32: exact.
+    def rows(self, name: str, tensor: StoredTensor, first: int, last: int) -> Any:
+        """Rows `first` to `last`, or numbers of a vector, as they are stored; BF16 as uint16.
 
         Raises:
-            InputError: Another dtype, or a number that isn't finite.
+            InputError: Another dtype.
         """
-        found = widen(self._rows(name, tensor, first, tensor.shape[0] if last is None else last))
-        if not np.isfinite(found).all():
-            self._refuse_largest(name, tensor, found)
-        return found
-
-    def notes(self) -> tuple[str, ...]:
-        """What float16 can't hold well of the matrices read so far; none where it holds all."""
-        read, zeroed, coarse = (sum(int(each[:, i].sum()) for each in self._counts.values()) for i in range(3))
-        if not zeroed and not coarse:
-            return ()
-        lost = f"{zeroed:,} that become 0 and {coarse:,} that lose digits, all below 6.1e-05"
-        return (f"float16 holds {read:,} numbers of matrices but for {lost}",)
-
-    def _rows(self, name: str, tensor: StoredTensor, first: int, last: int) -> Any:
         if tensor.dtype not in _STORED:
             raise InputError(
                 f"{tensor.path}: {name}: expected a dtype of {', '.join(_STORED)}, found {tensor.dtype}",
@@ -80,72 +37,3 @@ class WeightReader:
         row_bytes = (tensor.end - tensor.start) // max(1, tensor.shape[0])
         data = self._maps[tensor.path][tensor.start + first * row_bytes : tensor.start + last * row_bytes]
         return data.view(_STORED[tensor.dtype]).reshape(last - first, *tensor.shape[1:])
-
-    def _refuse_largest(self, name: str, tensor: StoredTensor, found: Any) -> NoReturn:
-        bad = found[~(np.abs(found) <= _LARGEST)]
-        wanted = f"numbers up to {_LARGEST}, which float16 holds" if np.isfinite(bad).all() else "finite numbers"
-        hint = "The WebGPU engine keeps weights as float16." if np.isfinite(bad).all() else _BROKEN
-        worst = bad[0] if np.isfinite(bad).all() else bad[~np.isfinite(bad)][0]
-        raise InputError(f"{tensor.path}: {name}: expected {wanted}, found {worst:g}", hint=hint)
-
-
-def widen(stored: Any) -> Any:
-    """float32 of what is stored: BF16 as uint16, or a float type; the same shape, new."""
-    if stored.dtype.kind == "f":
-        return stored.astype(np.float32)
-    wide = stored.astype(np.uint32)
-    wide <<= 16
-    return wide.view(np.float32)
-
-
-def _copy(stored: Any, into: Any, counts: Any) -> bool:
-    into[:] = stored
-    return not into.size or bool((into.view(np.uint16) & _MAGNITUDE).max() < _INFINITY)
-
-
-def _round_float32(stored: Any, into: Any, counts: Any) -> bool:
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        into[:] = stored
-    places = np.flatnonzero(np.abs(stored) < 2.0**-14)
-    _count_losses(stored.reshape(-1)[places], into.reshape(-1)[places], places, counts)
-    return bool(np.isfinite(into).all())
-
-
-def _round_bfloat16(stored: Any, into: Any, counts: Any) -> bool:
-    """Shifts the bits of normal numbers into place; the few below float16's normal range go through a table."""
-    flat, out = stored.reshape(-1), into.reshape(-1).view(np.uint16)
-    magnitude = flat & _MAGNITUDE
-    if flat.size and magnitude.max() >= _TOO_LARGE:
-        return False
-    places = np.flatnonzero(magnitude < _SMALLEST_NORMAL)
-    np.bitwise_and(flat, _SIGN, out=out)
-    magnitude -= np.uint16(_REBIAS)
-    magnitude <<= 3
-    out |= magnitude
-    small = flat[places]
-    out[places] = _table()[small]
-    _count_losses(widen(small), out[places].view(np.float16), places, counts)
-    return True
-
-
-def _count_losses(exact: Any, found: Any, places: Any, counts: Any) -> None:
-    """Add to `counts` [rows, 3], by row, what became zero and what changed otherwise; `places` are flat."""
-    changed = exact != found.astype(np.float32)
-    width = int(counts[0, 0]) if len(counts) else 1
-    for column, chosen in ((1, changed & (found == 0)), (2, changed & (found != 0))):
-        counts[:, column] += np.bincount(places[chosen] // max(1, width), minlength=len(counts))
-
-
-@cache
-def _table() -> Any:
-    """float16's bits for each of BF16's."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return widen(np.arange(2**16, dtype=np.uint16)).astype(np.float16).view(np.uint16)
-
-
-_STORED = {"F16": "<f2", "BF16": "<u2", "F32": "<f4"}
-_DECODERS: Mapping[str, Callable[[Any, Any, Any], bool]] = {
-    "F16": _copy,
-    "BF16": _round_bfloat16,
-    "F32": _round_float32,
-}
