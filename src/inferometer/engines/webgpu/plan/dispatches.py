@@ -7,6 +7,7 @@ differ in what they bind. T rows of a pass, N and K rows and columns of a matrix
 from collections.abc import Callable, Iterator, Mapping
 
 from inferometer.backends.wgsl.source import read_kernel
+from inferometer.engines.webgpu.model_spec import ModelSpec
 from inferometer.engines.webgpu.plan import costs
 from inferometer.engines.webgpu.plan.layout import (
     ALIGNMENT,
@@ -21,7 +22,7 @@ from inferometer.errors import FormatError, InferometerError
 
 MOST_GROUPS = 65_535
 """Workgroups along one axis: what WebGPU promises."""
-_COLUMNS_OF: Mapping[str, tuple[str, ...]] = {  # whose product is the columns that a workgroup makes
+_COLUMNS_OF: Mapping[str, tuple[str | int, ...]] = {  # whose product is the columns that a workgroup makes
     "linear_thread": ("THREADS", "COLUMNS"),
     "norm_linear_thread": ("THREADS", "COLUMNS"),
     "linear_split": ("THREADS", "COLUMNS"),
@@ -31,13 +32,28 @@ _COLUMNS_OF: Mapping[str, tuple[str, ...]] = {  # whose product is the columns t
     "linear_f16": ("COLUMNS",),
     "matmul_tile": ("TILE_N",),
     "matmul_f16": ("TILE_N",),
+    "matmul_subgroups": ("THREADS", 8),
+    "matmul_workgroup": (32,),
     "gate_up_thread": ("THREADS", "COLUMNS"),
     "norm_gate_up_thread": ("THREADS", "COLUMNS"),
     "gate_up_workgroup": ("COLUMNS",),
     "gate_up_subgroups": ("COLUMNS",),
     "gate_up_f16": ("COLUMNS",),
     "matmul_gate_up": ("TILE_N",),
+    "matmul_gate_up_subgroups": ("THREADS", 4),
+    "matmul_gate_up_workgroup": (16,),
 }
+_ROWS_OF: Mapping[str, str | int] = {  # rows that a workgroup makes, of kernels of many
+    "matmul_tile": "TILE_M",
+    "matmul_f16": "TILE_M",
+    "matmul_subgroups": 16,
+    "matmul_workgroup": 64,
+    "matmul_gate_up": "TILE_M",
+    "matmul_gate_up_subgroups": 16,
+    "matmul_gate_up_workgroup": 64,
+}
+_TILED_ATTENTION = ("attention_tiled", "attention_tiled_subgroups")
+_QUERIES_OF_A_TILE = 16
 _ACTIVATIONS = {"silu": 0, "gelu_tanh": 1}
 
 
@@ -46,7 +62,7 @@ def _gather(c: StepContext) -> Iterator[Dispatch]:
     table = c.layout.matrix(c.weights())
     arrays = {"tokens": c.layout.words("tokens"), "seen": c.layout.words("seen"), "out": c.write(0, table.k)}
     for part in table.parts:
-        constants = {"D": table.k, "ROW0": part.first, "ROWS": part.rows, "SCALE": spec.embed_scale}
+        constants = {"K": table.k, "ROW0": part.first, "ROWS": part.rows, "SCALE": spec.embed_scale}
         yield c.dispatch(
             c.chosen.choice.kernel,
             {**arrays, "table": part.binding},
@@ -196,7 +212,7 @@ def _attention(c: StepContext) -> Iterator[Dispatch]:
     rows = "1" if c.phase == "decode" else "T"
     shapes = f"[{rows},{spec.heads},{spec.head_dim}] x 2 [{seen},{spec.kv_heads},{spec.head_dim}]"
     if c.chosen.choice.then is None:
-        grid: Grid = (spec.heads, c.many_rows(), 1)
+        grid: Grid = _tile_grid(spec) if kernel in _TILED_ATTENTION else (spec.heads, c.many_rows(), 1)
         yield c.dispatch(kernel, arrays, constants, grid, costs.attention(spec, window), shapes)
         return
     chunk = c.chosen.constant(kernel, "CHUNK")
@@ -209,6 +225,13 @@ def _attention(c: StepContext) -> Iterator[Dispatch]:
     cost, op = costs.merge(spec, window, chunk), read_kernel(then).op
     shapes = f"[{spec.heads},{seen}/{chunk},{spec.head_dim + 2}]"
     yield c.dispatch(then, arrays, constants, (spec.heads, 1, 1), cost, shapes, op=op)
+
+
+def _tile_grid(spec: ModelSpec) -> Grid:
+    """A workgroup has the tokens whose heads on one kv head fill a tile; of more heads than that, one token a block."""
+    of_group = spec.heads // spec.kv_heads
+    heads = min(of_group, _QUERIES_OF_A_TILE)
+    return (spec.kv_heads * -(-of_group // heads), Extent("tokens", per=_QUERIES_OF_A_TILE // heads), 1)
 
 
 def _argmax(c: StepContext) -> Iterator[Dispatch]:
@@ -267,13 +290,13 @@ def _columns(c: StepContext, kernel: str) -> int:
     """Columns that a workgroup makes."""
     columns = 1
     for name in _COLUMNS_OF[kernel]:
-        columns *= c.chosen.constant(kernel, name)
+        columns *= name if isinstance(name, int) else c.chosen.constant(kernel, name)
     return columns
 
 
 def _has_own_y(kernel: str) -> bool:
     """Whether y of its grid means something else than more columns: tiles of rows, or splits of K."""
-    return not {"TILE_M", "SPLITS"}.isdisjoint(read_kernel(kernel).constants)
+    return kernel in _ROWS_OF or "SPLITS" in read_kernel(kernel).constants
 
 
 def _most_columns(c: StepContext, kernel: str) -> int:
@@ -285,8 +308,10 @@ def _most_columns(c: StepContext, kernel: str) -> int:
 def _matrix_grid(c: StepContext, kernel: str, n: int) -> Grid:
     """Columns along x, and over y where there are too many; of many rows, tiles of them along y."""
     groups = -(-n // _columns(c, kernel))
-    if "TILE_M" in read_kernel(kernel).constants:
-        return (groups, Extent("tokens", per=c.chosen.constant(kernel, "TILE_M")), 1)
+    if kernel in _ROWS_OF:
+        rows = _ROWS_OF[kernel]
+        per = rows if isinstance(rows, int) else c.chosen.constant(kernel, rows)
+        return (groups, Extent("tokens", per=per), 1)
     y = -(-groups // MOST_GROUPS)
     return (-(-groups // y), y, 1)
 
