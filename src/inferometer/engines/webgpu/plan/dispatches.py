@@ -11,9 +11,9 @@ from inferometer.engines.webgpu.model_spec import ModelSpec
 from inferometer.engines.webgpu.plan import costs
 from inferometer.engines.webgpu.plan.layout import (
     ALIGNMENT,
-    F16_BYTES,
     F32_BYTES,
     ROWS_OF_A_CUT,
+    Matrix,
     MatrixPart,
 )
 from inferometer.engines.webgpu.plan.step_context import StepContext
@@ -62,13 +62,19 @@ def _gather(c: StepContext) -> Iterator[Dispatch]:
     table = c.layout.matrix(c.weights())
     arrays = {"tokens": c.layout.words("tokens"), "seen": c.layout.words("seen"), "out": c.write(0, table.k)}
     for part in table.parts:
-        constants = {"K": table.k, "ROW0": part.first, "ROWS": part.rows, "SCALE": spec.embed_scale}
+        constants = {
+            "K": table.k,
+            "WEIGHTS": c.layout.weights.code,
+            "ROW0": part.first,
+            "ROWS": part.rows,
+            "SCALE": spec.embed_scale,
+        }
         yield c.dispatch(
             c.chosen.choice.kernel,
             {**arrays, "table": part.binding},
             constants,
             (c.many_rows(), 1, 1),
-            costs.gather(spec, part.first, part.rows),
+            costs.gather(spec, part.first, part.rows, table.row_bytes),
             f"[T] of [{part.rows},{table.k}]",
         )
 
@@ -103,7 +109,7 @@ def _linear(c: StepContext) -> Iterator[Dispatch]:
     is_last_row = c.phase == "head"
     one_row = op != "matmul"
     rows = "T" if not one_row else "1"
-    for part in _cut(matrix.parts, matrix.k, _most_columns(c, kernel)):
+    for part in _cut(matrix.parts, matrix.row_bytes, _most_columns(c, kernel)):
         here = c.layout.unused() if bias is None else _rows_of_bias(bias, part)
         arrays = {"x": x, "weight": part.binding, "bias": here, "out": out}
         if normed:
@@ -114,6 +120,7 @@ def _linear(c: StepContext) -> Iterator[Dispatch]:
             "ADD": adds,
             "K": matrix.k,
             "N": part.rows,
+            "WEIGHTS": c.layout.weights.code,
             "HAS_BIAS": bias is not None,
             "OUT0": part.first,
             "STRIDE": matrix.n,
@@ -121,21 +128,23 @@ def _linear(c: StepContext) -> Iterator[Dispatch]:
         }
         shapes = f"[{rows},{matrix.k}] x [{part.rows},{matrix.k}]"
         if c.chosen.choice.then is not None:
-            yield from _split_linear(c, arrays, constants, part.rows, matrix.k, shapes)
+            yield from _split_linear(c, arrays, constants, part.rows, matrix, shapes)
             continue
-        cost = costs.linear(part.rows, matrix.k, bias=bias is not None, one_row=one_row, add=adds, norm=normed)
+        cost = costs.linear(
+            part.rows, matrix.k, matrix.row_bytes, bias=bias is not None, one_row=one_row, add=adds, norm=normed
+        )
         yield c.dispatch(kernel, arrays, constants, _matrix_grid(c, kernel, part.rows), cost, shapes)
 
 
 def _split_linear(
-    c: StepContext, arrays: Mapping[str, Binding], constants: Mapping[str, float], n: int, k: int, shapes: str
+    c: StepContext, arrays: Mapping[str, Binding], constants: Mapping[str, float], n: int, matrix: Matrix, shapes: str
 ) -> Iterator[Dispatch]:
     """Columns in parts of K, then their sums."""
     kernel, then = c.chosen.choice.kernels
     splits = c.chosen.constant(kernel, "SPLITS")
     arrays = {**arrays, "partials": c.layout.activation("linear_parts", splits * n)}
     grid = (-(-n // _columns(c, kernel)), splits, 1)
-    yield c.dispatch(kernel, arrays, constants, grid, costs.split_linear(n, k, splits), shapes)
+    yield c.dispatch(kernel, arrays, constants, grid, costs.split_linear(n, matrix.k, matrix.row_bytes, splits), shapes)
     cost = costs.sum_splits(n, splits, bias=bool(constants["HAS_BIAS"]), add=bool(constants["ADD"]))
     op = read_kernel(then).op
     grid = (-(-n // _columns(c, then)), 1, 1)
@@ -150,7 +159,7 @@ def _gate_up(c: StepContext) -> Iterator[Dispatch]:
     x, out = c.read(0, gate.k), c.write(0, gate.n)
     most = _most_columns(c, kernel)
     rows = "1" if c.phase == "decode" else "T"
-    for of_gate, of_up in zip(_cut(gate.parts, gate.k, most), _cut(up.parts, up.k, most), strict=True):
+    for of_gate, of_up in zip(_cut(gate.parts, gate.row_bytes, most), _cut(up.parts, up.row_bytes, most), strict=True):
         n = of_gate.rows
         arrays = {"x": x, "gate": of_gate.binding, "up": of_up.binding, "out": out}
         if normed:
@@ -160,9 +169,9 @@ def _gate_up(c: StepContext) -> Iterator[Dispatch]:
         yield c.dispatch(
             kernel,
             arrays,
-            {**shape, **of_norm, "ACTIVATION": _ACTIVATIONS[spec.activation]},
+            {**shape, **of_norm, "ACTIVATION": _ACTIVATIONS[spec.activation], "WEIGHTS": c.layout.weights.code},
             _matrix_grid(c, kernel, n),
-            costs.gate_up(spec, n, gate.k, norm=normed),
+            costs.gate_up(spec, n, gate.k, gate.row_bytes, norm=normed),
             f"[{rows},{gate.k}] x 2 [{n},{gate.k}]",
         )
 
@@ -316,13 +325,13 @@ def _matrix_grid(c: StepContext, kernel: str, n: int) -> Grid:
     return (-(-groups // y), y, 1)
 
 
-def _cut(parts: tuple[MatrixPart, ...], k: int, most: int) -> Iterator[MatrixPart]:
+def _cut(parts: tuple[MatrixPart, ...], row_bytes: int, most: int) -> Iterator[MatrixPart]:
     """Parts of at most so many rows, within the same buffers."""
     for part in parts:
         for start in range(0, part.rows, most):
             rows = min(most, part.rows - start)
-            at = part.binding.offset + start * k * F16_BYTES
-            yield MatrixPart(Binding(part.binding.buffer, at, rows * k * F16_BYTES), part.first + start, rows)
+            at = part.binding.offset + start * row_bytes
+            yield MatrixPart(Binding(part.binding.buffer, at, rows * row_bytes), part.first + start, rows)
 
 
 def _rows_of_bias(bias: Binding, part: MatrixPart) -> Binding:
