@@ -241,9 +241,26 @@ def test_a_cpu_has_first_choices_of_its_own() -> None:
     assert (of_cpu.kernel, of_cpu.constants) == ("linear_thread", {"THREADS": 16, "COLUMNS": 8})
     assert of_cpu.reason == "first of the path for adapters of kind CPU"
     assert of_gpu.kernel == "linear_subgroups"
-    assert cpu.program.requires == ("subgroups",)  # of many rows
+    assert not cpu.program.requires
     planned = {each.role: each.kernel for each in cpu.planned if each.phase == "decode" and each.op == "linear"}
     assert planned["o_proj"] == "linear_thread"  # so that nothing is reported to differ
+
+
+def test_a_cpu_shares_loads_of_many_rows_where_matrices_are_worth_compiling_for() -> None:
+    spec = msgspec.structs.replace(
+        open_checkpoint("tiny-llama").spec, hidden=256, intermediate=512, heads=16, head_dim=32
+    )
+    small = plan_model(open_checkpoint("tiny-llama"), adapter("subgroups", kind="CPU"), capacity=64)
+    large = plan_model(RandomCheckpoint(spec, {}, 0), adapter("subgroups", kind="CPU"), capacity=64)
+
+    kernels = [
+        {each.kernel for each in one.selections if each.phase == "prefill" and each.op in ("matmul", "attention")}
+        for one in (small, large)
+    ]
+    planned = {each.kernel for each in small.planned if each.phase == "prefill" and each.op == "matmul"}
+
+    assert kernels == [{"matmul_tile", "attention_streaming"}, {"matmul_subgroups", "attention_tiled_subgroups"}]
+    assert planned == {"matmul_tile"}  # the path itself has it for such shapes: nothing is reported to differ
 
 
 def test_what_a_tuner_measured_is_taken() -> None:

@@ -33,6 +33,7 @@ from inferometer.engines.webgpu.plan.selection import (
     Tuned,
     check_constants,
     choose,
+    fits_shape,
     form_key,
     meant,
     rows_of,
@@ -204,7 +205,8 @@ def _asked(planning: _Planning, phase: Phase, step: PathStep) -> tuple[Sequence[
 
 def _note_planned(planning: _Planning, phase: Phase, place: Place, step: PathStep) -> None:
     """What the path wants, in the form that it has without a tuner."""
-    choices = meant(*_asked(planning, phase, step))
+    asked, situation = _asked(planning, phase, step)
+    choices = [each for each in meant(asked, situation) if fits_shape(each, situation)]
     roles = _roles(step, planning.spec.layers if place == "layer" else None)
     for kernel in choices[0].kernels if choices else ():
         op = step.op if kernel == choices[0].kernel else read_kernel(kernel).op

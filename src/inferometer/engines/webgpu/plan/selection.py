@@ -163,6 +163,15 @@ def _refusal(choice: KernelChoice, situation: Situation) -> str | None:
     has_matrix = key.k and key.op != "attention"
     if has_matrix and situation.weights is not F16 and "WEIGHTS" not in read_kernel(choice.kernel).constants:
         return f"it reads float16, the weights are {situation.weights.name}"
+    return _shape_refusal(choice, key)
+
+
+def fits_shape(choice: KernelChoice, situation: Situation) -> bool:
+    """Whether the path has a candidate for such a matrix and so many rows."""
+    return _shape_refusal(choice, situation.key) is None
+
+
+def _shape_refusal(choice: KernelChoice, key: TuneKey) -> str | None:
     for name, value in (("n", key.n), ("k", key.k), ("rows", key.rows)):
         least, most = getattr(choice, f"least_{name}"), getattr(choice, f"most_{name}")
         label = name if name == "rows" else name.upper()
