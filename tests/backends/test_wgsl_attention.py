@@ -10,6 +10,7 @@ CAPACITY = 200
 # query heads, kv heads, head size, window: groups of 1, 4, 10 and 12; sizes that no workgroup divides
 MODELS = [(4, 1, 256, 0), (8, 2, 64, 70), (3, 3, 16, 4), (20, 2, 24, 0), (12, 1, 80, 100)]
 SMALL = (6, 2, 16, 0)
+TILED = ("attention_tiled", "attention_tiled_subgroups")
 # (cached before, rows): nothing cached, a chunk exactly, one more; windows that begin inside a chunk
 PASSES = [(0, 1), (63, 1), (64, 1), (150, 1), (0, 5), (60, 9)]
 Case = tuple[dict[str, float], dict[str, Any]]
@@ -59,6 +60,18 @@ def _whole(run: Any, kernel: str, case: Case, **settings: float) -> Any:
     return out[:rows]
 
 
+def _tiled(run: Any, kernel: str, case: Case, **settings: float) -> Any:
+    """The answer of a kernel whose workgroups have 16 queries: tokens by heads. Rows beyond the pass stay NaN."""
+    constants, arrays = case
+    arrays = arrays | {"out": np.full(arrays["q"].shape, np.nan, np.float32)}
+    rows, group = int(arrays["state"][1]), int(constants["HEADS"] / constants["KV_HEADS"])
+    tokens, blocks = max(1, 16 // group), -(-group // 16)
+    grid = (int(constants["KV_HEADS"]) * blocks, -(-rows // tokens) + 1, 1)
+    out = run(kernel, constants | settings, arrays, grid)["out"]
+    assert np.isnan(out[rows:]).all()
+    return out[:rows]
+
+
 def _split(run: Any, case: Case, *, chunk: int = 64, beyond: int = 0, **settings: float) -> Any:
     """The answer of `attention_split` and `attention_merge`. `beyond`: workgroups that find no position."""
     constants, arrays = case
@@ -82,6 +95,7 @@ def test_numpy_counterparts_are_the_definition(model: Any) -> None:
         case = _case(model, position, rows)
         wanted = _attended(*case)
         np.testing.assert_allclose(_whole(run_on_numpy, "attention_streaming", case), wanted, atol=2e-5)
+        np.testing.assert_allclose(_tiled(run_on_numpy, "attention_tiled", case), wanted, atol=2e-5)
         if rows == 1:
             np.testing.assert_allclose(_split(run_on_numpy, case), wanted, atol=2e-5)
 
@@ -111,6 +125,16 @@ def test_any_power_of_two_of_threads_gives_the_same(threads: int) -> None:
     for kernel in ("attention_streaming", "attention_serial"):
         np.testing.assert_allclose(_whole(run_on_device, kernel, case, THREADS=threads), wanted, atol=2e-5)
     np.testing.assert_allclose(_split(run_on_device, case, THREADS=threads), wanted, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "kernel"), [((20, 1, 16, 30), TILED[0]), ((20, 1, 16, 30), TILED[1]), ((3, 3, 24, 0), TILED[1])]
+)  # few: a driver compiles them for seconds
+def test_tiles_on_the_device_are_the_definition(model: Any, kernel: str) -> None:
+    """A kv head with more heads than a tile, and one with one; more tokens than a tile, several tiles of positions."""
+    for position, rows in ((0, 1), (60, 9), (150, 21)):
+        case = _case(model, position, rows)
+        np.testing.assert_allclose(_tiled(run_on_device, kernel, case, THREADS=8), _attended(*case), atol=2e-5)
 
 
 @pytest.mark.parametrize(("chunk", "threads"), [(8, 64), (128, 16), (256, 32)])
@@ -152,5 +176,6 @@ def _every(run: Any, case: Case) -> list[Any]:
     return [
         _whole(run, "attention_streaming", case),
         _whole(run, "attention_serial", case),
+        *(_tiled(run, kernel, case, THREADS=8) for kernel in TILED),
         _split(run, case),
     ]

@@ -8,6 +8,7 @@ import pytest
 from tests.backends.wgsl_running import run_on_device, run_on_numpy
 
 from inferometer.backends.wgsl.source import read_kernel
+from inferometer.backends.wgsl.weight_formats import F16, F32, Q4, Q8, WeightFormat, decode, encode, format_of
 
 TOLERANCE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}  # sums of float32 in another order; results are about 1
 GATE_TOLERANCE = {
@@ -15,6 +16,13 @@ GATE_TOLERANCE = {
     "atol": 1e-5,
 }  # and exp and tanh, which WGSL lets be off by some units in the last place
 EPS = 1e-6
+TILES = {
+    "matmul_subgroups": (8, 16),
+    "matmul_workgroup": (32, 64),
+    "matmul_gate_up_subgroups": (4, 16),
+    "matmul_gate_up_workgroup": (16, 64),
+}
+"""Columns and rows of a workgroup, the columns of subgroups for each thread."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,14 @@ class Case:
         )
 
     @property
+    def has_many_rows(self) -> bool:
+        return self.kernel.startswith("matmul_")
+
+    @property
+    def form(self) -> WeightFormat:
+        return format_of(self.constants.get("WEIGHTS", F16.code))
+
+    @property
     def every(self) -> dict[str, float]:
         given = {"K": self.K, "N": self.N, "STRIDE": self.N, **self.constants}
         return {k: v for k, v in given.items() if k in read_kernel(self.kernel).constants}
@@ -40,8 +56,9 @@ class Case:
     @property
     def grid(self) -> tuple[int, int, int]:
         every = {**read_kernel(self.kernel).defaults, **self.every}
-        if "TILE_M" in every:
-            return _pieces(self.N, every["TILE_N"]), _pieces(self.tokens, every["TILE_M"]), 1
+        if self.has_many_rows:
+            columns, rows = TILES.get(self.kernel) or (every["TILE_N"], every["TILE_M"])
+            return _pieces(self.N, columns * every.get("THREADS", 1)), _pieces(self.tokens, rows), 1
         if "SPLITS" in every and self.kernel == "linear_split":
             return _pieces(self.N, every["THREADS"]), int(every["SPLITS"]), 1
         one_each = self.kernel.endswith("_thread") or self.kernel == "linear_sum"
@@ -64,19 +81,24 @@ class Case:
             first = int(self.constants.get("OUT0", 0))
             every["out"][0, first : first + self.N] = rng.standard_normal(self.N, np.float32)
         for name in ("weight", "gate", "up"):
-            every[name] = (rng.standard_normal((self.N, self.K), np.float32) / self.K**0.5).astype(np.float16)
+            weight = (rng.standard_normal((self.N, self.K), np.float32) / self.K**0.5).astype(np.float16)
+            every[name] = weight if self.form is F16 else encode(weight, self.form)
         if self.kernel == "linear_split":
             every["partials"] = np.full((splits + 1, self.N), np.nan, np.float32)
         return {binding.name: every[binding.name] for binding in read_kernel(self.kernel).bindings}
 
     def expected(self) -> dict[str, Any]:
         """What is written, by the formulas in float64."""
-        arrays = {name: array.astype(np.float64) for name, array in self.arrays().items()}
+        arrays = {
+            name: decode(array, self.N, self.K, self.form) if name in ("weight", "gate", "up") else array
+            for name, array in self.arrays().items()
+        }
+        arrays = {name: array.astype(np.float64) for name, array in arrays.items()}
         c = {**read_kernel(self.kernel).defaults, **self.every}
         if self.kernel == "linear_sum":
             y = arrays["partials"].sum(0, keepdims=True)
         else:
-            y = _product(arrays, c, last=self.tokens - 1)
+            y = _product(arrays, c, last=self.tokens - 1, all_rows=self.has_many_rows)
         if self.kernel == "linear_split":
             return {"partials": np.vstack([y, arrays["partials"][:-1]])}
         if c.get("HAS_BIAS"):
@@ -87,9 +109,9 @@ class Case:
         return {"out": arrays["out"]}
 
 
-def _product(arrays: dict[str, Any], c: dict[str, float], last: int) -> Any:
+def _product(arrays: dict[str, Any], c: dict[str, float], last: int, *, all_rows: bool) -> Any:
     row = last if c.get("LAST_ROW") else 0
-    x = arrays["x"] if "TILE_M" in c else arrays["x"][row : row + 1]
+    x = arrays["x"] if all_rows else arrays["x"][row : row + 1]
     if "norm" in arrays:
         x = x / np.sqrt((x**2).mean(-1, keepdims=True) + c["EPS"]) * (c["OFFSET"] + arrays["norm"])
     if "gate" in arrays:
@@ -145,6 +167,10 @@ MANY_ROWS = [
     Case("matmul_tile", 64, 63, 63),
     Case("matmul_tile", 136, 129, 5, {"TILE_M": 4, "TILE_N": 16, "HAS_BIAS": 1}),
     Case("matmul_tile", 24, 17, 129, {"TILE_M": 64, "TILE_N": 64, "OUT0": 3, "STRIDE": 40}),
+    Case("matmul_subgroups", 136, 129, 63, {"HAS_BIAS": 1}),
+    Case("matmul_workgroup", 8, 1),
+    Case("matmul_workgroup", 136, 129, 63, {"HAS_BIAS": 1}),
+    Case("matmul_workgroup", 24, 17, 129, {"OUT0": 3, "STRIDE": 40}),
     Case("matmul_f16", 8, 1),
     Case("matmul_f16", 136, 129, 63, {"HAS_BIAS": 1}),
     Case("matmul_f16", 64, 63, 5, {"TILE_M": 8, "TILE_N": 256, "OUT0": 3, "STRIDE": 70}),
@@ -166,11 +192,27 @@ GATES = [
     Case("norm_gate_up_thread", 8, 1, 1, {"ACTIVATION": 0, "EPS": EPS}),
     Case("norm_gate_up_thread", 136, 129, 2, {"ACTIVATION": 1, "EPS": EPS, "OFFSET": 1, "THREADS": 8, "COLUMNS": 2}),
     Case("norm_gate_up_thread", 64, 63, 1, {"ACTIVATION": 0, "EPS": EPS, "COLUMNS": 8, "OUT0": 3, "STRIDE": 70}),
+    Case("matmul_gate_up_subgroups", 24, 63, 129, {"ACTIVATION": 0, "OUT0": 3, "STRIDE": 70}),
+    Case("matmul_gate_up_workgroup", 8, 1, 1, {"ACTIVATION": 0}),
+    Case("matmul_gate_up_workgroup", 136, 129, 63, {"ACTIVATION": 1}),
     Case("matmul_gate_up", 8, 1, 1, {"ACTIVATION": 0}),
     Case("matmul_gate_up", 136, 129, 63, {"ACTIVATION": 1}),
     Case("matmul_gate_up", 24, 63, 129, {"ACTIVATION": 0, "TILE_M": 8, "TILE_N": 64, "OUT0": 3, "STRIDE": 70}),
 ]
-CASES = [*ONE_ROW, *MANY_ROWS, *GATES]
+FORMATS_OF_WEIGHTS = [
+    *(
+        Case("linear_thread", 160, 129, 1, {"WEIGHTS": form.code, "THREADS": 16, "COLUMNS": 8, "HAS_BIAS": 1})
+        for form in (F32, Q8, Q4)
+    ),
+    Case("linear_thread", 32, 63, 3, {"WEIGHTS": Q4.code, "COLUMNS": 2, "LAST_ROW": 1}),
+    Case("matmul_subgroups", 160, 70, 19, {"WEIGHTS": Q4.code}),
+    Case("matmul_workgroup", 160, 70, 67, {"WEIGHTS": Q8.code}),
+    Case("matmul_workgroup", 32, 33, 5, {"WEIGHTS": F32.code, "HAS_BIAS": 1}),
+    Case("gate_up_thread", 160, 129, 1, {"WEIGHTS": Q4.code, "ACTIVATION": 1, "THREADS": 16, "COLUMNS": 4}),
+    Case("matmul_gate_up_subgroups", 160, 70, 19, {"WEIGHTS": Q8.code, "ACTIVATION": 1}),
+    Case("matmul_gate_up_workgroup", 160, 70, 67, {"WEIGHTS": Q4.code, "ACTIVATION": 0}),
+]
+CASES = [*ONE_ROW, *MANY_ROWS, *GATES, *FORMATS_OF_WEIGHTS]
 
 
 def _tolerance(case: Case) -> dict[str, Any]:

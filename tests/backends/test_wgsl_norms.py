@@ -116,7 +116,7 @@ def test_gather_takes_rows_from_the_position_on_and_marks_their_tokens(
     arrays = _gathering(tokens, width)
     ids = arrays["tokens"][2 : 2 + tokens]
 
-    after = run({"D": width, "ROWS": 11, "SCALE": 1.5, "THREADS": threads}, arrays, (tokens, 1, 1))
+    after = run({"K": width, "ROWS": 11, "SCALE": 1.5, "THREADS": threads}, arrays, (tokens, 1, 1))
 
     np.testing.assert_array_equal(after["out"][:tokens], arrays["table"][ids].astype(np.float32) * np.float32(1.5))
     assert np.isnan(after["out"][tokens:]).all()
@@ -130,7 +130,7 @@ def test_gather_of_a_chunk_leaves_the_tokens_of_other_chunks_alone(run: Any) -> 
     here = (ids >= 3) & (ids < 7)
     chunk = {**arrays, "table": arrays["table"][3:7]}
 
-    after = run({"D": 16, "ROW0": 3, "ROWS": 4, "SCALE": 1}, chunk, (63, 1, 1))
+    after = run({"K": 16, "ROW0": 3, "ROWS": 4, "SCALE": 1}, chunk, (63, 1, 1))
 
     np.testing.assert_array_equal(after["out"][:63][here], arrays["table"][ids[here]].astype(np.float32))
     assert np.isnan(after["out"][:63][~here]).all()

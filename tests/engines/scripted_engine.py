@@ -53,13 +53,19 @@ class ScriptedEngine:
     def start(self, batch: int, length: int) -> Any:
         assert self.context_limit is None or length <= self.context_limit
         self.lengths.append(length)
-        return SimpleNamespace(passes=0)
+        return SimpleNamespace(passes=0, tokens=[])
+
+    def resume(self, cache: Any, kept: int, length: int) -> Any:
+        resumed = self.start(1, length)
+        resumed.tokens = cache.tokens[:kept]
+        return resumed
 
     def forward(self, cache: Any, tokens_BT: Any) -> Any:
         import torch
 
+        cache.tokens += tokens_BT[0].tolist()
         if not cache.passes:
-            self.prompts.append(self.tokenizer.decode(tokens_BT[0].tolist()))
+            self.prompts.append(self.tokenizer.decode(cache.tokens))
         self.at_pass(cache.passes, tokens_BT.shape[1])
         wanted = torch.tensor([[float(self.script[cache.passes % len(self.script)])]])
         cache.passes += 1

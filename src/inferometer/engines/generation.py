@@ -14,16 +14,26 @@ Sampler = Callable[[Any, int], Any]
 """`sampler(logits[B, V], position)`: tokens int64 [B]; `position` counts new tokens from 0."""
 
 
-def generate(engine: Engine, prompt_BT: Any, new_tokens: int, sampler: Sampler) -> Iterator[tuple[Any, Any]]:
+def generate(
+    engine: Engine, prompt_BT: Any, new_tokens: int, sampler: Sampler, *, cache: Any = None, kept: int = 0
+) -> Iterator[tuple[Any, Any]]:
     """The logits [B, V] that each token was chosen from, and the tokens int64 [B], one pass at a time.
 
     Nothing runs but when the next is asked for, so that a caller may stop, or time each.
+
+    Args:
+        engine: What runs.
+        prompt_BT: The whole prompt.
+        new_tokens: At most.
+        sampler: Chooses.
+        cache: One with room for all, which holds the prompt's first `kept` tokens; None: an empty one is made.
+        kept: Of the prompt, what isn't read again.
     """
     from inferometer.record.start import step
 
     batch, length = prompt_BT.shape
-    cache = engine.start(batch, length + new_tokens)
-    tokens_BT = prompt_BT
+    cache = engine.start(batch, length + new_tokens) if cache is None else cache
+    tokens_BT = prompt_BT[:, kept:]
     for position in range(new_tokens):
         phase = "prefill" if position == 0 else "decode"
         context = length + position

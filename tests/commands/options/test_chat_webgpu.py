@@ -71,6 +71,14 @@ def test_text_goes_to_stdout_and_all_else_to_stderr(chat: Chat) -> None:
     assert "positions" in err
 
 
+def test_weights_of_four_bits_are_what_lies_on_the_device(chat: Chat) -> None:
+    code, out, err = chat("--prompt", "Hello", "--new-tokens", 3, "--weights", "q4", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["dtype"] == "4 bits, in blocks of 32"
+    assert 5 / 8 < found["weight_bytes"] / found["parameters"] < 1  # 5 bits, filled up to whole words, norms in float32
+
+
 def test_json_has_what_every_engine_says_and_what_this_one_can(chat: Chat) -> None:
     code, out, err = chat("--prompt", "Hello", "--new-tokens", 6, "--batch", 2, "--json")
     assert (code, err) == (0, "")
@@ -256,6 +264,7 @@ def test_a_lost_device_leaves_what_there_is(chat: Chat, monkeypatch: pytest.Monk
         ),
         (("--prompt", "x", "--tune", "--browser"), 2, "--tune measures on an adapter of wgpu"),
         (("--prompt", "x", "--log", "engine", "--json"), 2, "--log and --json are mutually exclusive"),
+        (("--prompt", "x", "--weights", "q4", "--tune"), 2, "--tune measures float16 weights"),
         (("--prompt", "x", "--log", "other"), 2, "--log"),
         (("--log", "engine"), 2, "--log needs a --prompt"),
         (("--record", "{there}/run.ifm"), 2, "--record needs a --prompt"),

@@ -46,7 +46,7 @@ ADAPTER = Adapter(
 def small_program(layers: int = 2, name: str = "toy") -> Program:
     """A decoder of few dispatches: norm, product and attention a layer, and a head."""
     pipelines = (
-        Pipeline("gather", {"D": HIDDEN}),
+        Pipeline("gather", {"K": HIDDEN}),
         Pipeline("rms_norm", {"D": HIDDEN}),
         Pipeline("linear_workgroup", {"K": HIDDEN, "N": FFN}),
         Pipeline("matmul_tile", {"K": HIDDEN, "N": FFN}),

@@ -56,7 +56,7 @@ def a_program(capacity: int = 100) -> Program:
         most_rows=64,
         vocabulary=EOS + 1,
         buffers=tuple(Buffer(name, 1024, purpose, 1000) for name, purpose in zip(names, purposes, strict=True)),  # type: ignore[arg-type]
-        pipelines=(Pipeline("gather", {"D": 8}), Pipeline("linear_thread", {"K": 8}), Pipeline("matmul_tile", {})),
+        pipelines=(Pipeline("gather", {"K": 8}), Pipeline("linear_thread", {"K": 8}), Pipeline("matmul_tile", {})),
         phases={
             "prefill": (dispatch("gather", None, 0), dispatch("linear", "qkv_proj", 2, 0)),
             "decode": (dispatch("gather", None, 0), *layers),

@@ -3,12 +3,13 @@
 // out = act(x · gate) * (x · up) of one row; ACTIVATION 0: silu, 1: gelu (tanh). Two products in one launch, and x read
 // once for both. COLUMNS columns a thread, four at a time, each of gate and up: why: linear_thread.wgsl.
 // Grid (ceil(N / (THREADS * COLUMNS))), also over y: the workgroup's number is y * (width of the grid) + x.
-// Memory: 2 * N * K f16 and K f32 read, N f32 written; K is a multiple of 8.
+// Memory: 2 * N * K weights and K f32 read, N f32 written; K is a multiple of 8, of 32 where weights aren't f16.
 override K: u32;
 override N: u32;
 override OUT0: u32 = 0u;
 override STRIDE: u32;
 override ACTIVATION: u32;
+override WEIGHTS: u32 = 0u; // how they lie: weight_formats.wgsl
 override THREADS: u32 = 64u;
 override COLUMNS: u32 = 1u;
 
@@ -19,7 +20,22 @@ override COLUMNS: u32 = 1u;
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 
 //! include: gate_up_products
+//! include: block_products
 //! include: activate
+
+fn words(is_second: bool, at: u32) -> vec4<u32> {
+    if (is_second) {
+        return up[at];
+    }
+    return gate[at];
+}
+
+fn scale_word(is_second: bool, at: u32, component: u32) -> u32 {
+    if (is_second) {
+        return up[at][component];
+    }
+    return gate[at][component];
+}
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -30,19 +46,24 @@ fn main(
     if (state[1] == 0u) {
         return;
     }
-    let words = K / 8u;
+    let eights = K / 8u;
     let first = (group.y * groups.x + group.x) * THREADS * COLUMNS + thread;
     for (var block = 0u; block < COLUMNS; block += 4u) {
         let column = first + (block + vec4(0u, 1u, 2u, 3u)) * THREADS;
-        let at = min(column, vec4(N - 1u)) * words;
+        let at = min(column, vec4(N - 1u)) * eights;
         var of_gate = vec4(0.0);
         var of_up = vec4(0.0);
-        for (var i = 0u; i < words; i += 2u) {
+        for (var b = 0u; WEIGHTS != F16 && b < K / 32u; b++) {
+            let inputs = read_inputs(8u * b);
+            of_gate += block_products(false, column, b, inputs);
+            of_up += block_products(true, column, b, inputs);
+        }
+        for (var i = 0u; WEIGHTS == F16 && i < eights; i += 2u) {
             let low = x[2u * i];
             let high = x[2u * i + 1u];
             of_gate += gate_products(at + i, low, high);
             of_up += up_products(at + i, low, high);
-            if (K % 16u == 0u || i + 1u < words) {
+            if (K % 16u == 0u || i + 1u < eights) {
                 let next_low = x[2u * i + 2u];
                 let next_high = x[2u * i + 3u];
                 of_gate += gate_products(at + i + 1u, next_low, next_high);

@@ -1,5 +1,5 @@
 //! op: gate_up
-//! reference: gate_up
+//! reference: matmul_gate_up
 // out = act(x · gate) * (x · up) for the rows of the pass; ACTIVATION 0: silu, 1: gelu (tanh). The register tile of
 // matmul_tile, a thread's eight columns being four of gate and the same four of up.
 // Grid (ceil(N / TILE_N), ceil(T / TILE_M)): a workgroup has TILE_N / 4 x TILE_M / 4 threads, 256 at most; both tiles

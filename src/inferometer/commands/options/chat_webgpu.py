@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inferometer.engines.webgpu.browser.session import BrowserSession
     from inferometer.engines.webgpu.chat.answer import DeviceSetup
     from inferometer.engines.webgpu.chat.conversation import DeviceAnswer, DeviceConversation, DeviceSampling
-    from inferometer.engines.webgpu.engine import WebGpuEngine
+    from inferometer.engines.webgpu.engine import Tuner, WebGpuEngine
     from inferometer.engines.webgpu.profile.profiled_run import ProfiledRun
 
 
@@ -40,6 +40,7 @@ class WebGpuAsked(NamedTuple):
     chat_template: bool
     cold: bool
     kernel_path: str | None
+    weights: str
     tune: bool | None
     profile: bool
     log: str | None
@@ -64,6 +65,8 @@ class WebGpuAsked(NamedTuple):
             raise click.UsageError("--browser-cache and --no-browser-cache are mutually exclusive.")
         if self.tune and (self.browser or self.browser_url):
             raise click.UsageError("--tune measures on an adapter of wgpu, or NumPy: it can't go with a browser.")
+        if self.tune and self.weights != "f16":
+            raise click.UsageError(f"--tune measures float16 weights: it can't go with --weights {self.weights}.")
         if self.log and out.form:
             raise click.UsageError("--log and --json are mutually exclusive: stdout gets one of them.")
 
@@ -118,6 +121,7 @@ def chat_with_webgpu(asked: WebGpuAsked, text: str | None, out: Output) -> int:
 
 
 def _load(asked: WebGpuAsked, text: str | None, *, greedy: bool) -> "WebGpuEngine":
+    from inferometer.backends.wgsl.weight_formats import FORMATS
     from inferometer.commands.options.progress import working
     from inferometer.engines.webgpu.engine import (
         context_for,
@@ -139,12 +143,20 @@ def _load(asked: WebGpuAsked, text: str | None, *, greedy: bool) -> "WebGpuEngin
             on=asked.place(),
             capacity_tokens=capacity,
             kernel_path=None if asked.kernel_path is None else Path(asked.kernel_path),
-            tuner={None: known_choices, True: measured_choices, False: None}[asked.tune],
+            tuner=_tuner(asked, known_choices, measured_choices),
+            weights=FORMATS[asked.weights],
             greedy=greedy,
             browser_cache=asked.kept(),
             measures_rates=asked.profile or asked.recording is not None,
             on_text=lambda what: _relay(what) if what.startswith("[browser") else say(what),
         )
+
+
+def _tuner(asked: WebGpuAsked, known: "Tuner", measured: "Tuner") -> "Tuner | None":
+    """What chooses among kernels: only float16 weights are measured."""
+    if asked.tune is False or asked.weights != "f16":
+        return None
+    return measured if asked.tune else known
 
 
 def _relay(line: str) -> None:

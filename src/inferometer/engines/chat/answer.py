@@ -80,7 +80,8 @@ class Answer:
     Attributes:
         text: Of its tokens, without the one that ended it.
         tokens: All that the model made, the one that ended it too.
-        prompt_tokens: What the model read for it: the whole conversation so far, in the form of its template.
+        prompt_tokens: The whole conversation so far, in the form of its template.
+        kept_tokens: Of these, what the KV cache had from the answer before: they weren't read again.
         ended: Why there are no more tokens.
         ttft_ns: Time to first token: from the question, a text, to the first token's number on the host. The question
             is made into tokens, the prompt read, the token chosen. None: there is none.
@@ -105,11 +106,17 @@ class Answer:
     peak_rss_bytes: int | None = None
     peak_device_bytes: int | None = None
     failure: InferometerError | None = None
+    kept_tokens: int = 0
+
+    @property
+    def read_tokens(self) -> int:
+        """Tokens of the prompt that were read."""
+        return self.prompt_tokens - self.kept_tokens
 
     @property
     def prefill_tokens_per_s(self) -> float | None:
-        """Tokens of the prompt over the time of its pass."""
-        return _rate(self.prompt_tokens, self.prefill_ns)
+        """Tokens of the prompt that were read, over the time of their pass."""
+        return _rate(self.read_tokens, self.prefill_ns)
 
     @property
     def decode_tokens_per_s(self) -> float | None:
@@ -154,6 +161,7 @@ class ChatAnswer(Result):
             "text": answer.text,
             "tokens": list(answer.tokens),
             "prompt_tokens": answer.prompt_tokens,
+            "kept_tokens": answer.kept_tokens,
             "new_tokens": len(answer.tokens),
             "ended": answer.ended,
             "error": None if answer.failure is None else str(answer.failure),

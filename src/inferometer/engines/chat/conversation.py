@@ -15,6 +15,7 @@ from inferometer.engines.chat.dialogue import Dialogue, OnText, failure_in_words
 from inferometer.engines.chat.tokens import Tokenizer
 from inferometer.engines.engine import Engine
 from inferometer.engines.generation import Sampler, generate
+from inferometer.engines.kept_prefix import kept_prefix
 from inferometer.engines.peak_memory import begin_device_peak, device_peak_bytes, peak_rss_bytes
 from inferometer.engines.sampling import Sampling
 from inferometer.errors import InferometerError
@@ -35,6 +36,9 @@ class ChatEngine(Engine, Protocol):
     def tokenizer(self) -> Tokenizer:
         """The model's own, or bytes."""
 
+    def resume(self, cache: Any, kept: int, length: int) -> Any:
+        """As `Engine.start`, for one sequence whose first `kept` positions are those of `cache`, which is used up."""
+
 
 @dataclass
 class Conversation:
@@ -45,6 +49,7 @@ class Conversation:
         stop_at_eos: Whether the model may end an answer.
         uses_template: Whether a conversation is put as the model was trained to read it; else its text is only
             continued.
+        keeps_cache: Whether an answer after the first reads only what the one before didn't.
     """
 
     engine: ChatEngine
@@ -53,6 +58,7 @@ class Conversation:
     new_tokens: int = 64
     stop_at_eos: bool = True
     uses_template: bool = True
+    keeps_cache: bool = True
 
     def __post_init__(self) -> None:
         self._dialogue = Dialogue(
@@ -63,6 +69,7 @@ class Conversation:
     def reset(self) -> None:
         """Forget everything: the same questions with the same seed get the same answers again."""
         self._dialogue.reset()
+        self._held: _Held | None = None
         self._sampler = self.sampling.sampler()
 
     def warm_up(self, text: str) -> WarmUp:
@@ -97,7 +104,8 @@ class Conversation:
         """
         began_ns = _clock()
         prompt = self._dialogue.prompt_with(text)
-        passes = _Run(self.engine, self.arm, prompt, self._dialogue.room_after(prompt), began_ns)
+        passes = _Run(self.engine, self.arm, prompt, self._dialogue.room_after(prompt), began_ns, self._held)
+        self._held = None
         begin_device_peak(self.engine.device)
         ended = self._dialogue.full(passes.room)
         speech = self._dialogue.speech(on_text)
@@ -115,6 +123,7 @@ class Conversation:
         answer = self._answer(passes, ended)
         if answer.failure is None:
             self._dialogue.remember(text, answer.text)
+            self._held = passes.held() if self.keeps_cache else None
         return answer
 
     def _answer(self, passes: "_Run", ended: Ended) -> Answer:
@@ -122,6 +131,7 @@ class Conversation:
             text=self._dialogue.text_of(passes.new, ended),
             tokens=tuple(passes.new),
             prompt_tokens=len(passes.prompt),
+            kept_tokens=passes.kept,
             ended=ended,
             ttft_ns=passes.ttft_ns,
             prefill_ns=passes.pass_ns[0] if passes.pass_ns else None,
@@ -164,11 +174,32 @@ class _Watch(Check):
         return f"{self._arm.backend_of(self.running)}, asked for {self.running},"
 
 
-class _Run:
-    """The passes of one answer and their times. `room`: tokens it may have, for which the cache is made."""
+@dataclass(frozen=True)
+class _Held:
+    """A cache and the tokens whose keys and values it holds, by position."""
 
-    def __init__(self, engine: ChatEngine, arm: Arm, prompt: Sequence[int], room: int, began_ns: int) -> None:
+    cache: Any
+    tokens: Sequence[int]
+
+
+class _Run:
+    """The passes of one answer and their times. `room`: tokens it may have, for which the cache is made.
+
+    `held`: what the answer before left; `kept`: tokens of the prompt that needn't be read thanks to it.
+    """
+
+    def __init__(
+        self,
+        engine: ChatEngine,
+        arm: Arm,
+        prompt: Sequence[int],
+        room: int,
+        began_ns: int,
+        held: _Held | None = None,
+    ) -> None:
         self.prompt, self.room = prompt, room
+        self.kept = 0 if held is None else kept_prefix(held.tokens, prompt)
+        self._cache: Any = None if held is None or not self.kept else held.cache
         self.watch = _Watch(arm)
         self.new: list[int] = []
         self.pass_ns: list[int] = []
@@ -195,11 +226,20 @@ class _Run:
         """No more tokens come. An answer without any took the time until here."""
         self.total_ns = self.total_ns or _clock() - self._began_ns
 
+    def held(self) -> _Held | None:
+        """What it leaves to the next answer: the last token was chosen and not read. None: nothing was read whole."""
+        return _Held(self._cache, (*self.prompt, *self.new[:-1])) if self.new else None
+
     def _passes(self, sampler: Sampler) -> Iterator[tuple[Any, Any]]:
         import torch
 
+        length = len(self.prompt) + self.room
+        if self._cache is None:
+            self._cache = self._engine.start(1, length)
+        else:
+            self._cache = self._engine.resume(self._cache, self.kept, length)
         prompt_BT = torch.tensor([list(self.prompt)], dtype=torch.int64, device=self._engine.device)
-        return generate(self._engine, prompt_BT, self.room, sampler)
+        return generate(self._engine, prompt_BT, self.room, sampler, cache=self._cache, kept=self.kept)
 
     def _next_of(self, passes: Iterator[tuple[Any, Any]]) -> int:
         """One pass; its token's number makes the host wait for the device."""

@@ -1,8 +1,4 @@
-"""What conversations of every engine share: the prompt of a question, the room for its answer, what is remembered.
-
-Every answer reads the whole conversation again, so that its time to first token doesn't depend on what a cache happens
-to hold.
-"""
+"""What conversations of every engine share: the prompt of a question, the room for its answer, what is remembered."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

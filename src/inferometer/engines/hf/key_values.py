@@ -38,6 +38,11 @@ class KeyValues:
                 hint="Start it with the length that prompt and new tokens need together.",
             )
 
+    def take(self, other: "KeyValues", kept: int) -> None:
+        """The first `kept` positions of another cache of this model; they are then filled here."""
+        self._all[..., :kept, :] = other._all[..., :kept, :]
+        self.filled = kept
+
     def update(self, layer: int, k_BHkTD: Any, v_BHkTD: Any, window: int | None) -> tuple[Any, Any]:
         """Keys and values [B, Hk, S, D] up to the new ones, which are its last T; from the first that any of them sees.
 

@@ -97,6 +97,19 @@ class HfEngine:
                 device=self.device,
             )
 
+    def resume(self, cache: KeyValues, kept: int, length: int) -> KeyValues:
+        """A cache of at most `length` positions that holds the first `kept` of another one, which is used up.
+
+        Raises:
+            InputError, Unavailable: As `start`.
+        """
+        if cache.capacity >= length:
+            cache.filled = kept
+            return cache
+        larger = self.start(cache.batch, length)
+        larger.take(cache, kept)
+        return larger
+
     def forward(self, cache: KeyValues, tokens_BT: Any) -> Any:
         """Logits [B, V] of the last position, in the model's dtype.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inferometer.backends.wgsl.weight_formats import F16, WeightFormat
 from inferometer.engines.bundled import is_folder
 from inferometer.engines.chat.dialogue import Dialogue
 from inferometer.engines.chat.tokens import Tokenizer
@@ -42,6 +43,7 @@ LARGEST_DEFAULT_CONTEXT = 4096
 """Positions of the cache where neither a prompt nor a user says how many, and the model has as many."""
 NUMPY, WGPU, BROWSER, BROWSER_URL = "numpy", "wgpu", "browser", "browser-url"
 
+_DTYPES = {"f16": "float16", "f32": "float32", "q8": "8 bits, in blocks of 32", "q4": "4 bits, in blocks of 32"}
 _clock = time.perf_counter_ns
 OnText = Callable[[str], object]
 Capacity = int | Callable[[Checkpoint], int]
@@ -134,6 +136,7 @@ def load_webgpu(
     kernel_path: Path | None = None,
     tuner: Tuner | None = None,
     greedy: bool = False,
+    weights: WeightFormat = F16,
     browser_cache: Path | None = None,
     measures_rates: bool = False,
     on_text: OnText = lambda what: None,
@@ -150,6 +153,7 @@ def load_webgpu(
         kernel_path: A file with a plan; None: the one of the model's family.
         tuner: Asked once the device is open for what chooses among kernels; None: the first that can run.
         greedy: No answer ever draws a token, so kernels that can't draw will do.
+        weights: How matrices lie on the device: as float16, or made of the checkpoint's float32.
         browser_cache: Where a headless browser keeps weights for its next load; None: it keeps none.
         measures_rates: Measure first what the adapter reaches, for a profile; notes say why that couldn't be done.
         on_text: Called with what is being made, and each line of a browser's log, which begins with `[browser`.
@@ -166,7 +170,7 @@ def load_webgpu(
         capacity = _capacity(checkpoint, capacity_tokens)
         tokenizer: Tokenizer = checkpoint.tokenizer
     with phases.timed("adapter"):
-        browser = _open_browser(on, model, seed, browser_cache, on_text)
+        browser = _open_browser(on, f"{_mark_of(model, seed)} {weights.name}", browser_cache, on_text)
         runner = _open_local(on, on_text) if browser is None else browser
     try:
         rates, rate_notes = None, list[str]()
@@ -183,7 +187,9 @@ def load_webgpu(
             with phases.timed("tune"):
                 tuned = tuner(path or find_path(checkpoint.spec.family), checkpoint, runner, on_text)
         with phases.timed("plan"):
-            loaded = plan_model(checkpoint, runner.adapter, capacity=capacity, path=path, tuned=tuned, greedy=greedy)
+            loaded = plan_model(
+                checkpoint, runner.adapter, capacity=capacity, path=path, tuned=tuned, greedy=greedy, weights=weights
+            )
         reading = _Reading()
         phases.found += runner.load(loaded.program, reading.watched(loaded.contents), on_text)
     except BaseException:
@@ -195,7 +201,7 @@ def load_webgpu(
         source=checkpoint.source,
         device=words_for(runner.adapter),
         place="browser" if browser is not None else on.partition(":")[0],
-        dtype="float16",
+        dtype=_DTYPES[weights.name],
         vocabulary=checkpoint.spec.vocab,
         context_limit=capacity,
         tokenizer=tokenizer,
@@ -327,13 +333,13 @@ def _like(runner: LocalRunner) -> Executor:
     return open_wgpu(runner.adapter.name)
 
 
-def _open_browser(on: str, model: str, seed: int, cache: Path | None, on_text: OnText) -> "BrowserSession | None":
+def _open_browser(on: str, source: str, cache: Path | None, on_text: OnText) -> "BrowserSession | None":
     if on not in (BROWSER, BROWSER_URL):
         return None
     from inferometer.engines.webgpu.browser.session import open_browser
 
     on_text("a browser")
-    return open_browser(on_text=on_text, url_only=on == BROWSER_URL, cache=cache, source=_mark_of(model, seed))
+    return open_browser(on_text=on_text, url_only=on == BROWSER_URL, cache=cache, source=source)
 
 
 def _mark_of(model: str, seed: int) -> str:

@@ -87,6 +87,9 @@ class Checkpoint(Protocol):
     def matrix(self, name: str, first: int = 0, last: int | None = None) -> Any:
         """Rows `first` to `last` as float16 [rows, K], C-contiguous. `lm_head` of a tied model gives `embed`."""
 
+    def floats(self, name: str, first: int = 0, last: int | None = None) -> Any:
+        """As `matrix`, in float32."""
+
     def vector(self, name: str) -> Any:
         """A norm or bias as float32 [n]."""
 

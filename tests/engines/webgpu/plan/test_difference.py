@@ -64,7 +64,7 @@ def test_a_matrix_in_parts_is_told_by_its_count() -> None:
 
 
 def test_a_phase_that_did_not_run_has_no_row() -> None:
-    found = diff_plan(plan(), [Pass(("prefill",), 16, 0)])
+    found = diff_plan(plan(binding_bytes=20_480), [Pass(("prefill",), 16, 0)])
 
     assert {row.phase for row in found.rows} == {"prefill"}
 

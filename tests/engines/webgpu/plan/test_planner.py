@@ -9,6 +9,7 @@ import pytest
 from tests.engines.webgpu.plan_cases import adapter, answer
 
 from inferometer.backends.wgsl.source import read_kernel
+from inferometer.backends.wgsl.weight_formats import F32, Q4, Q8, WeightFormat
 from inferometer.engines.webgpu.plan.kernel_path import find_path, parse_path
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.plan.selection import FUSED, Candidate, TuneKey, tunable
@@ -72,6 +73,44 @@ def test_a_decode_step_reads_every_matrix_once(model: str) -> None:
     assert sum(each.bytes_read.at(1, 20) for each in dispatches) == 2 * matrices + 4 * biases + rows
     activations = sum(9 if spec.activation == "gelu_tanh" else 3 for _ in range(spec.layers)) * spec.intermediate
     assert sum(each.flops.at(1, 20) for each in dispatches) == 2 * matrices + biases + activations
+
+
+@pytest.mark.parametrize("form", [F32, Q8, Q4], ids=lambda form: form.name)
+def test_weights_of_another_format_are_planned_for_kernels_that_read_it_and_counted_by_their_bytes(
+    form: WeightFormat,
+) -> None:
+    checkpoint = open_checkpoint("tiny-qwen2")
+    halves, loaded = plan("tiny-qwen2", "subgroups"), plan("tiny-qwen2", "subgroups", weights=form)
+
+    check_fit(loaded.program, loaded.contents, adapter("subgroups"), read_kernel)
+
+    reason = selection(loaded, "decode", "linear", "o_proj").reason
+    assert f"linear_subgroups refused: it reads float16, the weights are {form.name}" in reason
+    down = next(each for each in loaded.program.phases["decode"] if each.role == "ffn_down")
+    before = next(each for each in halves.program.phases["decode"] if each.role == "ffn_down")
+    n, k = checkpoint.spec.hidden, checkpoint.spec.intermediate
+    assert before.bytes_read.at(1, 0) - down.bytes_read.at(1, 0) == n * (2 * k - form.row_bytes(k))
+    assert loaded.contents["layers.0.down"].read().nbytes == n * form.row_bytes(k)
+    logits, _ = answer(loaded)
+    exact, _ = answer(plan_model(checkpoint, adapter(), capacity=64, most_rows=16, weights=F32))
+    assert np.corrcoef(logits, exact)[0, 1] >= {"f32": 0.999999, "q8": 0.9995, "q4": 0.95}[form.name]
+
+
+def test_quantized_weights_in_parts_give_the_same_answer() -> None:
+    checkpoint, small = wider("tiny-llama"), adapter(binding_bytes=20_480)
+
+    whole = plan_model(checkpoint, adapter(), capacity=64, most_rows=16, weights=Q4)
+    parts = plan_model(checkpoint, small, capacity=64, most_rows=16, weights=Q4)
+
+    check_fit(parts.program, parts.contents, small, read_kernel)
+    assert len(parts.program.phases["decode"]) > len(whole.program.phases["decode"])
+    np.testing.assert_allclose(answer(parts)[0], answer(whole)[0], atol=1e-5)
+
+
+def test_rows_that_blocks_do_not_divide_are_refused() -> None:
+    spec = msgspec.structs.replace(open_checkpoint("tiny-llama").spec, intermediate=104)
+    with pytest.raises(InputError, match="down: expected rows of a multiple of 32 numbers for q4, found 104"):
+        plan_model(RandomCheckpoint(spec, {}, 0), adapter(), capacity=8, weights=Q4)
 
 
 def wider(model: str) -> RandomCheckpoint:
@@ -205,6 +244,23 @@ def test_a_cpu_has_first_choices_of_its_own() -> None:
     assert not cpu.program.requires
     planned = {each.role: each.kernel for each in cpu.planned if each.phase == "decode" and each.op == "linear"}
     assert planned["o_proj"] == "linear_thread"  # so that nothing is reported to differ
+
+
+def test_a_cpu_shares_loads_of_many_rows_where_matrices_are_worth_compiling_for() -> None:
+    spec = msgspec.structs.replace(
+        open_checkpoint("tiny-llama").spec, hidden=256, intermediate=512, heads=16, head_dim=32
+    )
+    small = plan_model(open_checkpoint("tiny-llama"), adapter("subgroups", kind="CPU"), capacity=64)
+    large = plan_model(RandomCheckpoint(spec, {}, 0), adapter("subgroups", kind="CPU"), capacity=64)
+
+    kernels = [
+        {each.kernel for each in one.selections if each.phase == "prefill" and each.op in ("matmul", "attention")}
+        for one in (small, large)
+    ]
+    planned = {each.kernel for each in small.planned if each.phase == "prefill" and each.op == "matmul"}
+
+    assert kernels == [{"matmul_tile", "attention_streaming"}, {"matmul_subgroups", "attention_tiled_subgroups"}]
+    assert planned == {"matmul_tile"}  # the path itself has it for such shapes: nothing is reported to differ
 
 
 def test_what_a_tuner_measured_is_taken() -> None:

@@ -146,3 +146,42 @@ def test_a_runner_without_a_program_says_so() -> None:
     runner.close()
     with pytest.raises(InferometerError, match="before it had a program"):
         _answer(REQUEST, runner)
+
+
+def test_a_request_that_keeps_the_cache_reads_only_what_is_new_and_gets_the_same_answer() -> None:
+    runner = _a_runner()
+    stop = frozenset({ANSWER[2]})
+    first = _answer(replace(REQUEST, stop=stop), runner)
+    again = replace(REQUEST, prompt=(*PROMPT, *first[:2], 5, 6), new_tokens=4)
+
+    kept = runner.run(replace(again, keeps_cache=True), lambda submission: None)
+
+    assert kept[0].passes == (Pass(("prefill", "head"), 2, len(PROMPT) + 2),)
+    anew = _a_runner().run(again, lambda submission: None)
+    assert answer_tokens(kept, frozenset()) == answer_tokens(anew, frozenset())
+
+
+def test_what_a_failed_request_wrote_is_not_kept() -> None:
+    runner = _a_runner()
+    _answer(REQUEST, runner)
+
+    def stops(submission: Submission) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):  # behind the first piece of another prompt
+        runner.run(replace(REQUEST, prompt=(1, 1, 1, 1, 1, 1)), stops)
+    kept = runner.run(replace(REQUEST, keeps_cache=True), lambda submission: None)
+
+    assert kept[0].passes[0].position == 0
+    kept = runner.run(replace(REQUEST, keeps_cache=True), lambda submission: None)
+    assert kept[0].passes[0].position == len(PROMPT) - 1
+
+
+def test_tokens_that_are_not_read_again_count_for_the_repetition_penalty() -> None:
+    runner = _a_runner()
+    _answer(REQUEST, runner)
+    runner.run(replace(REQUEST, new_tokens=1, keeps_cache=True), lambda submission: None)
+
+    seen = runner.executor.read("seen").view("<u4")
+
+    assert set(PROMPT[:-1]) <= set(seen.nonzero()[0])

@@ -1,4 +1,4 @@
-"""The first half of a gated feed-forward layer, of one row or many. T tokens, K hidden size, N feed-forward size."""
+"""The first half of a gated feed-forward layer, of one row. T tokens, K hidden size, N feed-forward size."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,9 +9,13 @@ from inferometer.backends.wgsl.numpy_kernels.linear import matrix, put
 
 
 def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[int, int, int]) -> None:
-    """`out[:, OUT0 : OUT0 + N] = act(x @ gate.T) * (x @ up.T)`; kernels of many rows have TILE_M."""
-    K, T = int(constants["K"]), int(arrays["state"][1])
-    x_TK = arrays["x"].reshape(-1, K)[: T if "TILE_M" in constants else min(T, 1)]
+    """`out[OUT0 : OUT0 + N] = act(x @ gate.T) * (x @ up.T)`."""
+    put_gated(arrays, constants, min(int(arrays["state"][1]), 1))
+
+
+def put_gated(arrays: Mapping[str, Any], constants: Mapping[str, float], T: int) -> None:
+    """As `run`, of the first T rows."""
+    x_TK = arrays["x"].reshape(-1, int(constants["K"]))[:T]
     gate_TN = x_TK @ matrix(arrays["gate"], constants).T
     up_TN = x_TK @ matrix(arrays["up"], constants).T
     put(_activate(gate_TN, int(constants["ACTIVATION"])) * up_TN, arrays["out"], constants)

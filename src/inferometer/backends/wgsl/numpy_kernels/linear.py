@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from inferometer.backends.wgsl.weight_formats import F16, decode, format_of
+
 
 def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[int, int, int]) -> None:
     """`out[:, OUT0 : OUT0 + N] = x @ weight.T + bias`, with ADD `+=`; only kernels of one row have LAST_ROW."""
@@ -25,9 +27,8 @@ def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[i
 
 
 def matrix(weight: Any, constants: Mapping[str, float]) -> Any:
-    """The [N, K] float32 numbers of a binding that holds float16, packed in uint32 or not."""
-    N, K = int(constants["N"]), int(constants["K"])
-    return weight.view(np.float16)[: N * K].reshape(N, K).astype(np.float32)
+    """The [N, K] float32 numbers of a binding in the format that WEIGHTS names; kernels without it read float16."""
+    return decode(weight, int(constants["N"]), int(constants["K"]), format_of(constants.get("WEIGHTS", F16.code)))
 
 
 def put(y_TN: Any, out: Any, constants: Mapping[str, float]) -> None:

@@ -82,6 +82,7 @@ class DeviceConversation:
         stop_at_eos: Whether the model may end an answer.
         uses_template: Whether a conversation is put as the model was trained to read it; else its text is only
             continued.
+        keeps_cache: Whether an answer after the first reads only what the one before didn't.
     """
 
     engine: DeviceEngine
@@ -91,6 +92,7 @@ class DeviceConversation:
     timing: Timing = "single_pass"
     stop_at_eos: bool = True
     uses_template: bool = True
+    keeps_cache: bool = True
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -167,6 +169,7 @@ class DeviceConversation:
             top_p=sampling.top_p,
             seed=_seed_of(sampling.seed, self._answers),
             repetition_penalty=sampling.repetition_penalty,
+            keeps_cache=self.keeps_cache and self._answers > 0,
         )
 
     def _answer(self, run: "_Run", ended: Ended, prompt: str) -> DeviceAnswer:
@@ -174,6 +177,7 @@ class DeviceConversation:
             text=self._dialogue.text_of(run.new, ended),
             tokens=tuple(run.new),
             prompt_tokens=len(run.request.prompt),
+            kept_tokens=run.submissions[0].passes[0].position if run.submissions else 0,
             ended=ended,
             ttft_ns=run.ttft_ns,
             prefill_ns=run.prefill_ns,

@@ -1,6 +1,7 @@
 """Least work and traffic of each dispatch, as formulas over the pass. All modelled, none measured.
 
-Each operand counts once, at the size it lies in memory: weights 2 bytes a number, activations and KV cache 4. What the
+Each operand counts once, at the size it lies in memory: weights with their scales, activations and KV cache 4
+bytes a number. What the
 host's words (`state`, `sampling`) cost isn't counted. FLOPs: a multiply and an add are two; exponentials, roots and
 divisions aren't counted. N, K rows and columns of a matrix, D hidden size, H heads.
 """
@@ -8,7 +9,7 @@ divisions aren't counted. N, K rows and columns of a matrix, D hidden size, H he
 from dataclasses import dataclass
 
 from inferometer.engines.webgpu.model_spec import ModelSpec
-from inferometer.engines.webgpu.plan.layout import F16_BYTES, F32_BYTES
+from inferometer.engines.webgpu.plan.layout import F32_BYTES
 from inferometer.engines.webgpu.program import Amount
 
 _NORM_FLOPS = 4  # a number: a square and its sum, two multiplies
@@ -31,14 +32,17 @@ def _of_rows(number: int, *, one_row: bool) -> Amount:
     return Amount(fixed=number) if one_row else Amount(per_token=number)
 
 
-def gather(spec: ModelSpec, first: int, rows: int) -> Cost:
-    """Of a part of the table: the share of its rows in what all tokens read and write; ids are read in each part."""
+def gather(spec: ModelSpec, first: int, rows: int, row_bytes: int) -> Cost:
+    """Of a part of the table: the share of its rows in what all tokens read and write; ids are read in each part.
+
+    `row_bytes`: of a row of the table.
+    """
 
     def share(number: int) -> int:
         return (first + rows) * number // spec.vocab - first * number // spec.vocab
 
     scaled = share(spec.hidden) if spec.embed_scale != 1 else 0
-    read, written = share(spec.hidden * F16_BYTES), share((spec.hidden + 1) * F32_BYTES)
+    read, written = share(row_bytes), share((spec.hidden + 1) * F32_BYTES)
     return Cost(Amount(per_token=scaled), Amount(per_token=read + F32_BYTES), Amount(per_token=written))
 
 
@@ -52,13 +56,13 @@ def norm(width: int, *, residual: bool, post: bool) -> Cost:
     )
 
 
-def linear(n: int, k: int, *, bias: bool, one_row: bool, add: bool = False, norm: bool = False) -> Cost:
-    """Rows times a matrix [n, k]; `one_row`: of however many, only the last.
+def linear(n: int, k: int, row_bytes: int, *, bias: bool, one_row: bool, add: bool = False, norm: bool = False) -> Cost:
+    """Rows times a matrix [n, k], whose rows have `row_bytes`; `one_row`: of however many, only the last.
 
     `add`: the products are added to what is there; `norm`: the row passes a norm before.
     """
     row = _of_rows(k * F32_BYTES, one_row=one_row)
-    weights = n * k * F16_BYTES + (bias + add) * n * F32_BYTES + norm * k * F32_BYTES
+    weights = n * row_bytes + (bias + add) * n * F32_BYTES + norm * k * F32_BYTES
     return Cost(
         _of_rows(2 * n * k + (bias + add) * n + norm * k * _NORM_FLOPS, one_row=one_row),
         Amount(fixed=weights + row.fixed, per_token=row.per_token),
@@ -66,9 +70,9 @@ def linear(n: int, k: int, *, bias: bool, one_row: bool, add: bool = False, norm
     )
 
 
-def split_linear(n: int, k: int, splits: int) -> Cost:
+def split_linear(n: int, k: int, row_bytes: int, splits: int) -> Cost:
     """The same, its columns in parts that `sum_splits` adds."""
-    whole = linear(n, k, bias=False, one_row=True)
+    whole = linear(n, k, row_bytes, bias=False, one_row=True)
     return Cost(whole.flops, whole.bytes_read, Amount(fixed=splits * n * F32_BYTES))
 
 
@@ -79,14 +83,14 @@ def sum_splits(n: int, splits: int, *, bias: bool, add: bool = False) -> Cost:
     return Cost(Amount(fixed=(splits - 1 + more) * n), Amount(fixed=read), Amount(fixed=n * F32_BYTES))
 
 
-def gate_up(spec: ModelSpec, n: int, k: int, *, norm: bool = False) -> Cost:
+def gate_up(spec: ModelSpec, n: int, k: int, row_bytes: int, *, norm: bool = False) -> Cost:
     """Two matrices [n, k] on the same rows, and the activation of the first's times the second's.
 
     `norm`: the rows pass a norm before.
     """
     return Cost(
         Amount(per_token=4 * n * k + n * _ACTIVATION_FLOPS[spec.activation] + norm * k * _NORM_FLOPS),
-        Amount(fixed=2 * n * k * F16_BYTES + norm * k * F32_BYTES, per_token=k * F32_BYTES),
+        Amount(fixed=2 * n * row_bytes + norm * k * F32_BYTES, per_token=k * F32_BYTES),
         Amount(per_token=n * F32_BYTES),
     )
 

@@ -7,12 +7,13 @@ differ in what they bind. T rows of a pass, N and K rows and columns of a matrix
 from collections.abc import Callable, Iterator, Mapping
 
 from inferometer.backends.wgsl.source import read_kernel
+from inferometer.engines.webgpu.model_spec import ModelSpec
 from inferometer.engines.webgpu.plan import costs
 from inferometer.engines.webgpu.plan.layout import (
     ALIGNMENT,
-    F16_BYTES,
     F32_BYTES,
     ROWS_OF_A_CUT,
+    Matrix,
     MatrixPart,
 )
 from inferometer.engines.webgpu.plan.step_context import StepContext
@@ -21,7 +22,7 @@ from inferometer.errors import FormatError, InferometerError
 
 MOST_GROUPS = 65_535
 """Workgroups along one axis: what WebGPU promises."""
-_COLUMNS_OF: Mapping[str, tuple[str, ...]] = {  # whose product is the columns that a workgroup makes
+_COLUMNS_OF: Mapping[str, tuple[str | int, ...]] = {  # whose product is the columns that a workgroup makes
     "linear_thread": ("THREADS", "COLUMNS"),
     "norm_linear_thread": ("THREADS", "COLUMNS"),
     "linear_split": ("THREADS", "COLUMNS"),
@@ -31,13 +32,28 @@ _COLUMNS_OF: Mapping[str, tuple[str, ...]] = {  # whose product is the columns t
     "linear_f16": ("COLUMNS",),
     "matmul_tile": ("TILE_N",),
     "matmul_f16": ("TILE_N",),
+    "matmul_subgroups": ("THREADS", 8),
+    "matmul_workgroup": (32,),
     "gate_up_thread": ("THREADS", "COLUMNS"),
     "norm_gate_up_thread": ("THREADS", "COLUMNS"),
     "gate_up_workgroup": ("COLUMNS",),
     "gate_up_subgroups": ("COLUMNS",),
     "gate_up_f16": ("COLUMNS",),
     "matmul_gate_up": ("TILE_N",),
+    "matmul_gate_up_subgroups": ("THREADS", 4),
+    "matmul_gate_up_workgroup": (16,),
 }
+_ROWS_OF: Mapping[str, str | int] = {  # rows that a workgroup makes, of kernels of many
+    "matmul_tile": "TILE_M",
+    "matmul_f16": "TILE_M",
+    "matmul_subgroups": 16,
+    "matmul_workgroup": 64,
+    "matmul_gate_up": "TILE_M",
+    "matmul_gate_up_subgroups": 16,
+    "matmul_gate_up_workgroup": 64,
+}
+_TILED_ATTENTION = ("attention_tiled", "attention_tiled_subgroups")
+_QUERIES_OF_A_TILE = 16
 _ACTIVATIONS = {"silu": 0, "gelu_tanh": 1}
 
 
@@ -46,13 +62,19 @@ def _gather(c: StepContext) -> Iterator[Dispatch]:
     table = c.layout.matrix(c.weights())
     arrays = {"tokens": c.layout.words("tokens"), "seen": c.layout.words("seen"), "out": c.write(0, table.k)}
     for part in table.parts:
-        constants = {"D": table.k, "ROW0": part.first, "ROWS": part.rows, "SCALE": spec.embed_scale}
+        constants = {
+            "K": table.k,
+            "WEIGHTS": c.layout.weights.code,
+            "ROW0": part.first,
+            "ROWS": part.rows,
+            "SCALE": spec.embed_scale,
+        }
         yield c.dispatch(
             c.chosen.choice.kernel,
             {**arrays, "table": part.binding},
             constants,
             (c.many_rows(), 1, 1),
-            costs.gather(spec, part.first, part.rows),
+            costs.gather(spec, part.first, part.rows, table.row_bytes),
             f"[T] of [{part.rows},{table.k}]",
         )
 
@@ -87,7 +109,7 @@ def _linear(c: StepContext) -> Iterator[Dispatch]:
     is_last_row = c.phase == "head"
     one_row = op != "matmul"
     rows = "T" if not one_row else "1"
-    for part in _cut(matrix.parts, matrix.k, _most_columns(c, kernel)):
+    for part in _cut(matrix.parts, matrix.row_bytes, _most_columns(c, kernel)):
         here = c.layout.unused() if bias is None else _rows_of_bias(bias, part)
         arrays = {"x": x, "weight": part.binding, "bias": here, "out": out}
         if normed:
@@ -98,6 +120,7 @@ def _linear(c: StepContext) -> Iterator[Dispatch]:
             "ADD": adds,
             "K": matrix.k,
             "N": part.rows,
+            "WEIGHTS": c.layout.weights.code,
             "HAS_BIAS": bias is not None,
             "OUT0": part.first,
             "STRIDE": matrix.n,
@@ -105,21 +128,23 @@ def _linear(c: StepContext) -> Iterator[Dispatch]:
         }
         shapes = f"[{rows},{matrix.k}] x [{part.rows},{matrix.k}]"
         if c.chosen.choice.then is not None:
-            yield from _split_linear(c, arrays, constants, part.rows, matrix.k, shapes)
+            yield from _split_linear(c, arrays, constants, part.rows, matrix, shapes)
             continue
-        cost = costs.linear(part.rows, matrix.k, bias=bias is not None, one_row=one_row, add=adds, norm=normed)
+        cost = costs.linear(
+            part.rows, matrix.k, matrix.row_bytes, bias=bias is not None, one_row=one_row, add=adds, norm=normed
+        )
         yield c.dispatch(kernel, arrays, constants, _matrix_grid(c, kernel, part.rows), cost, shapes)
 
 
 def _split_linear(
-    c: StepContext, arrays: Mapping[str, Binding], constants: Mapping[str, float], n: int, k: int, shapes: str
+    c: StepContext, arrays: Mapping[str, Binding], constants: Mapping[str, float], n: int, matrix: Matrix, shapes: str
 ) -> Iterator[Dispatch]:
     """Columns in parts of K, then their sums."""
     kernel, then = c.chosen.choice.kernels
     splits = c.chosen.constant(kernel, "SPLITS")
     arrays = {**arrays, "partials": c.layout.activation("linear_parts", splits * n)}
     grid = (-(-n // _columns(c, kernel)), splits, 1)
-    yield c.dispatch(kernel, arrays, constants, grid, costs.split_linear(n, k, splits), shapes)
+    yield c.dispatch(kernel, arrays, constants, grid, costs.split_linear(n, matrix.k, matrix.row_bytes, splits), shapes)
     cost = costs.sum_splits(n, splits, bias=bool(constants["HAS_BIAS"]), add=bool(constants["ADD"]))
     op = read_kernel(then).op
     grid = (-(-n // _columns(c, then)), 1, 1)
@@ -134,7 +159,7 @@ def _gate_up(c: StepContext) -> Iterator[Dispatch]:
     x, out = c.read(0, gate.k), c.write(0, gate.n)
     most = _most_columns(c, kernel)
     rows = "1" if c.phase == "decode" else "T"
-    for of_gate, of_up in zip(_cut(gate.parts, gate.k, most), _cut(up.parts, up.k, most), strict=True):
+    for of_gate, of_up in zip(_cut(gate.parts, gate.row_bytes, most), _cut(up.parts, up.row_bytes, most), strict=True):
         n = of_gate.rows
         arrays = {"x": x, "gate": of_gate.binding, "up": of_up.binding, "out": out}
         if normed:
@@ -144,9 +169,9 @@ def _gate_up(c: StepContext) -> Iterator[Dispatch]:
         yield c.dispatch(
             kernel,
             arrays,
-            {**shape, **of_norm, "ACTIVATION": _ACTIVATIONS[spec.activation]},
+            {**shape, **of_norm, "ACTIVATION": _ACTIVATIONS[spec.activation], "WEIGHTS": c.layout.weights.code},
             _matrix_grid(c, kernel, n),
-            costs.gate_up(spec, n, gate.k, norm=normed),
+            costs.gate_up(spec, n, gate.k, gate.row_bytes, norm=normed),
             f"[{rows},{gate.k}] x 2 [{n},{gate.k}]",
         )
 
@@ -196,7 +221,7 @@ def _attention(c: StepContext) -> Iterator[Dispatch]:
     rows = "1" if c.phase == "decode" else "T"
     shapes = f"[{rows},{spec.heads},{spec.head_dim}] x 2 [{seen},{spec.kv_heads},{spec.head_dim}]"
     if c.chosen.choice.then is None:
-        grid: Grid = (spec.heads, c.many_rows(), 1)
+        grid: Grid = _tile_grid(spec) if kernel in _TILED_ATTENTION else (spec.heads, c.many_rows(), 1)
         yield c.dispatch(kernel, arrays, constants, grid, costs.attention(spec, window), shapes)
         return
     chunk = c.chosen.constant(kernel, "CHUNK")
@@ -209,6 +234,13 @@ def _attention(c: StepContext) -> Iterator[Dispatch]:
     cost, op = costs.merge(spec, window, chunk), read_kernel(then).op
     shapes = f"[{spec.heads},{seen}/{chunk},{spec.head_dim + 2}]"
     yield c.dispatch(then, arrays, constants, (spec.heads, 1, 1), cost, shapes, op=op)
+
+
+def _tile_grid(spec: ModelSpec) -> Grid:
+    """A workgroup has the tokens whose heads on one kv head fill a tile; of more heads than that, one token a block."""
+    of_group = spec.heads // spec.kv_heads
+    heads = min(of_group, _QUERIES_OF_A_TILE)
+    return (spec.kv_heads * -(-of_group // heads), Extent("tokens", per=_QUERIES_OF_A_TILE // heads), 1)
 
 
 def _argmax(c: StepContext) -> Iterator[Dispatch]:
@@ -267,13 +299,13 @@ def _columns(c: StepContext, kernel: str) -> int:
     """Columns that a workgroup makes."""
     columns = 1
     for name in _COLUMNS_OF[kernel]:
-        columns *= c.chosen.constant(kernel, name)
+        columns *= name if isinstance(name, int) else c.chosen.constant(kernel, name)
     return columns
 
 
 def _has_own_y(kernel: str) -> bool:
     """Whether y of its grid means something else than more columns: tiles of rows, or splits of K."""
-    return not {"TILE_M", "SPLITS"}.isdisjoint(read_kernel(kernel).constants)
+    return kernel in _ROWS_OF or "SPLITS" in read_kernel(kernel).constants
 
 
 def _most_columns(c: StepContext, kernel: str) -> int:
@@ -285,19 +317,21 @@ def _most_columns(c: StepContext, kernel: str) -> int:
 def _matrix_grid(c: StepContext, kernel: str, n: int) -> Grid:
     """Columns along x, and over y where there are too many; of many rows, tiles of them along y."""
     groups = -(-n // _columns(c, kernel))
-    if "TILE_M" in read_kernel(kernel).constants:
-        return (groups, Extent("tokens", per=c.chosen.constant(kernel, "TILE_M")), 1)
+    if kernel in _ROWS_OF:
+        rows = _ROWS_OF[kernel]
+        per = rows if isinstance(rows, int) else c.chosen.constant(kernel, rows)
+        return (groups, Extent("tokens", per=per), 1)
     y = -(-groups // MOST_GROUPS)
     return (-(-groups // y), y, 1)
 
 
-def _cut(parts: tuple[MatrixPart, ...], k: int, most: int) -> Iterator[MatrixPart]:
+def _cut(parts: tuple[MatrixPart, ...], row_bytes: int, most: int) -> Iterator[MatrixPart]:
     """Parts of at most so many rows, within the same buffers."""
     for part in parts:
         for start in range(0, part.rows, most):
             rows = min(most, part.rows - start)
-            at = part.binding.offset + start * k * F16_BYTES
-            yield MatrixPart(Binding(part.binding.buffer, at, rows * k * F16_BYTES), part.first + start, rows)
+            at = part.binding.offset + start * row_bytes
+            yield MatrixPart(Binding(part.binding.buffer, at, rows * row_bytes), part.first + start, rows)
 
 
 def _rows_of_bias(bias: Binding, part: MatrixPart) -> Binding:

@@ -1,9 +1,10 @@
 """Where a program's numbers lie: buffers, what they begin with, and the parts of them that dispatches bind.
 
-Weights are float16 behind each other, row after row as the checkpoint has them; a kernel reads them as u32 or as f16,
-the bytes are the same. Matrices that one product takes (queries, keys, values) are one, rows behind rows. A matrix
-above the adapter's limit is cut by rows into buffers of a multiple of 64 rows, so that parts of outputs and biases
-begin at a multiple of 256 bytes. Norms and biases of a layer share a buffer. Activations are reused by all layers.
+Weights are behind each other, row after row, in the format of the whole layout (`weight_formats`): float16 as the
+checkpoint has them, or made of its float32. Matrices that one product takes (queries, keys, values) are one, rows
+behind rows. A matrix above the adapter's limit is cut by rows into buffers of a multiple of 64 rows, so that parts of
+outputs and biases begin at a multiple of 256 bytes. Norms and biases of a layer share a buffer. Activations are reused
+by all layers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from inferometer.backends.wgsl.weight_formats import F16, WeightFormat, encode
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
 from inferometer.engines.webgpu.program import SAMPLING_WORDS, STATE_WORDS, Binding, Buffer, Purpose
 from inferometer.engines.webgpu.run.executor import Adapter, Content
@@ -21,8 +23,6 @@ from inferometer.errors import FormatError, InputError, UnknownName
 
 ALIGNMENT = 256
 ROWS_OF_A_CUT = 64
-K_MULTIPLE = 8
-"""Numbers of a row that kernels load at once: four u32 of two halves."""
 F32_BYTES, F16_BYTES = 4, 2
 
 
@@ -37,10 +37,11 @@ class MatrixPart:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix [n, k] of float16, in one part or more."""
+    """A matrix [n, k] in one part or more; `row_bytes`: of each row, with its scales."""
 
     n: int
     k: int
+    row_bytes: int
     parts: tuple[MatrixPart, ...]
 
 
@@ -90,17 +91,11 @@ def matrix_shape(spec: ModelSpec, names: Sequence[str]) -> tuple[int, int]:
     Raises:
         UnknownName: The model has no such matrix.
         FormatError: One is no matrix, or their rows are of several lengths.
-        InputError: Rows that the kernels can't read.
     """
     shapes = [weight_shape(spec, name) for name in names]
     for name, shape in zip(names, shapes, strict=True):
         if len(shape) != 2:
             raise FormatError(f"{spec.name}: {name}: expected a matrix, found a vector of {shape[0]} numbers")
-        if shape[1] % K_MULTIPLE:
-            raise InputError(
-                f"{spec.name}: {name}: expected rows of a multiple of {K_MULTIPLE} numbers, found {shape[1]}",
-                hint=f"Kernels of this engine load {K_MULTIPLE} numbers at once; --engine hf runs any size.",
-            )
     if len({shape[1] for shape in shapes}) > 1:
         raise FormatError(f"{' and '.join(names)}: expected rows of one length, found {[shape[1] for shape in shapes]}")
     return sum(shape[0] for shape in shapes), shapes[0][1]
@@ -118,7 +113,10 @@ def vector_size(spec: ModelSpec, names: Sequence[str]) -> int:
 class Layout:
     """Grows as the planner asks for places; `buffers()` and `contents` are whole when it is done."""
 
-    def __init__(self, checkpoint: Checkpoint, adapter: Adapter, *, capacity: int, most_rows: int) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, adapter: Adapter, *, capacity: int, most_rows: int, weights: WeightFormat = F16
+    ) -> None:
+        self.weights = weights
         self.checkpoint = checkpoint
         self.spec = checkpoint.spec
         self.adapter = adapter
@@ -204,7 +202,8 @@ class Layout:
 
     def _place_matrix(self, label: str, names: tuple[str, ...]) -> Matrix:
         n, k = matrix_shape(self.spec, names)
-        row_bytes = k * F16_BYTES
+        self._require_multiple(label, k)
+        row_bytes = self.weights.row_bytes(k)
         rows = self.most_binding_bytes // row_bytes
         if rows < n:
             rows = rows // ROWS_OF_A_CUT * ROWS_OF_A_CUT
@@ -219,10 +218,23 @@ class Layout:
             name = label if rows >= n else f"{label}.{index}"
             pieces = _pieces(self.spec, names, first, last)
             source_bytes = sum(self.checkpoint.source_bytes(each, start, end) for each, start, end in pieces)
-            self.contents[name] = Content(_part(names[0]), source_bytes, _matrix_reader(self.checkpoint, pieces))
+            self.contents[name] = Content(
+                _part(names[0]), source_bytes, _matrix_reader(self.checkpoint, pieces, self.weights)
+            )
             self._need(name, (last - first) * row_bytes, "weights")
             parts.append(MatrixPart(Binding(name, 0, (last - first) * row_bytes), first, last - first))
-        return Matrix(n, k, tuple(parts))
+        return Matrix(n, k, row_bytes, tuple(parts))
+
+    def _require_multiple(self, label: str, k: int) -> None:
+        multiple, name = self.weights.multiple, self.weights.name
+        if k % multiple:
+            hint = "--weights f16 takes multiples of 8." if self.weights.is_quantized else "--engine hf runs any size."
+            where = f"{self.spec.name}: {short_name(label)}"
+            wanted = f"a multiple of {multiple} numbers" + (f" for {name}" if self.weights.is_quantized else "")
+            raise InputError(
+                f"{where}: expected rows of {wanted}, found {k}",
+                hint=f"Kernels of this engine load {multiple} numbers at once; {hint}",
+            )
 
     def vector(self, names: Sequence[str]) -> Binding:
         """Vectors behind each other, float32."""
@@ -288,9 +300,14 @@ def _pieces(spec: ModelSpec, names: Sequence[str], first: int, last: int) -> lis
     return pieces
 
 
-def _matrix_reader(checkpoint: Checkpoint, pieces: Sequence[tuple[str, int, int]]) -> Callable[[], Any]:
+def _matrix_reader(
+    checkpoint: Checkpoint, pieces: Sequence[tuple[str, int, int]], weights: WeightFormat
+) -> Callable[[], Any]:
     def read() -> Any:
-        rows = [checkpoint.matrix(name, first, last) for name, first, last in pieces]
+        if weights is F16:
+            rows = [checkpoint.matrix(name, first, last) for name, first, last in pieces]
+        else:
+            rows = [encode(checkpoint.floats(name, first, last), weights) for name, first, last in pieces]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     return read

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from inferometer.backends.wgsl.source import read_kernel
+from inferometer.backends.wgsl.weight_formats import F16, WeightFormat
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
 from inferometer.engines.webgpu.plan.dispatches import DISPATCHES
 from inferometer.engines.webgpu.plan.kernel_path import (
@@ -32,6 +33,7 @@ from inferometer.engines.webgpu.plan.selection import (
     Tuned,
     check_constants,
     choose,
+    fits_shape,
     form_key,
     meant,
     rows_of,
@@ -77,6 +79,7 @@ def plan_model(
     path: KernelPath | None = None,
     tuned: Tuned | None = None,
     greedy: bool = False,
+    weights: WeightFormat = F16,
 ) -> LoadedModel:
     """A program for a model on an adapter.
 
@@ -88,6 +91,7 @@ def plan_model(
         path: None: the bundled one of the model's family.
         tuned: What was measured on this adapter.
         greedy: The program never has to draw: a kernel that can't may sample.
+        weights: How matrices lie on the device; what was tuned was measured with float16.
 
     Raises:
         InputError: The model's sizes are none that kernels take, or don't fit the adapter's limits.
@@ -97,7 +101,7 @@ def plan_model(
     path = find_path(spec.family) if path is None else path
     _check_sizes(spec, path, capacity, most_rows)
     most_rows = min(most_rows, capacity)
-    layout = Layout(checkpoint, adapter, capacity=capacity, most_rows=most_rows)
+    layout = Layout(checkpoint, adapter, capacity=capacity, most_rows=most_rows, weights=weights)
     planning = _Planning(path, layout, adapter, tuned, greedy, _why_fused(path, spec, tuned))
     phases = {phase: tuple(_plan_phase(planning, phase)) for phase in PHASES}
     program = Program(
@@ -193,13 +197,16 @@ def _choose(planning: _Planning, phase: Phase, place: Place, step: PathStep) -> 
 
 def _asked(planning: _Planning, phase: Phase, step: PathStep) -> tuple[Sequence[KernelChoice], Situation]:
     rows = rows_of(phase, planning.layout.most_rows)
-    situation = situation_of(step, planning.spec, planning.adapter, rows, greedy=planning.greedy)
+    situation = situation_of(
+        step, planning.spec, planning.adapter, rows, greedy=planning.greedy, weights=planning.layout.weights
+    )
     return planning.path.candidates(step), situation
 
 
 def _note_planned(planning: _Planning, phase: Phase, place: Place, step: PathStep) -> None:
     """What the path wants, in the form that it has without a tuner."""
-    choices = meant(*_asked(planning, phase, step))
+    asked, situation = _asked(planning, phase, step)
+    choices = [each for each in meant(asked, situation) if fits_shape(each, situation)]
     roles = _roles(step, planning.spec.layers if place == "layer" else None)
     for kernel in choices[0].kernels if choices else ():
         op = step.op if kernel == choices[0].kernel else read_kernel(kernel).op

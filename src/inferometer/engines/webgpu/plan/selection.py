@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from inferometer.backends.wgsl.source import read_kernel
+from inferometer.backends.wgsl.weight_formats import F16, WeightFormat
 from inferometer.engines.webgpu.model_spec import ModelSpec
 from inferometer.engines.webgpu.plan.kernel_path import KernelChoice, KernelPath, PathStep, PhaseSteps, holds
 from inferometer.engines.webgpu.plan.layout import matrix_shape
@@ -54,19 +55,22 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Situation:
-    """What conditions of candidates are asked about: the model, the adapter, and the step's matrix and rows."""
+    """What conditions of candidates are asked about: the model, the adapter, the step's matrix, its rows and format."""
 
     spec: ModelSpec
     adapter: Adapter
     key: TuneKey
     greedy: bool = False
+    weights: WeightFormat = F16
 
 
-def situation_of(step: PathStep, spec: ModelSpec, adapter: Adapter, rows: int, *, greedy: bool = False) -> Situation:
+def situation_of(
+    step: PathStep, spec: ModelSpec, adapter: Adapter, rows: int, *, greedy: bool = False, weights: WeightFormat = F16
+) -> Situation:
     """Of a step: its matrices are one; without any, N and K are 0."""
     n, k = _shape_of(step, spec)
     op = "linear" if step.op == "linear_add" else step.op
-    return Situation(spec, adapter, TuneKey(op, n, k, rows), greedy)
+    return Situation(spec, adapter, TuneKey(op, n, k, rows), greedy, weights)
 
 
 def _shape_of(step: PathStep, spec: ModelSpec) -> tuple[int, int]:
@@ -156,6 +160,18 @@ def _refusal(choice: KernelChoice, situation: Situation) -> str | None:
     bindings = max(len(read_kernel(name).bindings) for name in choice.kernels)
     if bindings > adapter.most_storage_buffers:
         return f"{bindings} bindings, the adapter has {adapter.most_storage_buffers}"
+    has_matrix = key.k and key.op != "attention"
+    if has_matrix and situation.weights is not F16 and "WEIGHTS" not in read_kernel(choice.kernel).constants:
+        return f"it reads float16, the weights are {situation.weights.name}"
+    return _shape_refusal(choice, key)
+
+
+def fits_shape(choice: KernelChoice, situation: Situation) -> bool:
+    """Whether the path has a candidate for such a matrix and so many rows."""
+    return _shape_refusal(choice, situation.key) is None
+
+
+def _shape_refusal(choice: KernelChoice, key: TuneKey) -> str | None:
     for name, value in (("n", key.n), ("k", key.k), ("rows", key.rows)):
         least, most = getattr(choice, f"least_{name}"), getattr(choice, f"most_{name}")
         label = name if name == "rows" else name.upper()

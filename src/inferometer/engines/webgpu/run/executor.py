@@ -118,6 +118,8 @@ class Request:
         batch: Decode steps of one submit.
         stop: Tokens that end it; empty: none does.
         temperature, top_k, top_p, seed, repetition_penalty: As in `SAMPLING_WORDS`.
+        keeps_cache: Tokens at the prompt's beginning that the KV cache holds from the answer before aren't read again:
+            the first pass begins behind them.
     """
 
     prompt: tuple[int, ...]
@@ -130,6 +132,7 @@ class Request:
     top_p: float = 1.0
     seed: int = 0
     repetition_penalty: float = 1.0
+    keeps_cache: bool = False
 
 
 OnText = Callable[[str], object]

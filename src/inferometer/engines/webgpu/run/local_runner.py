@@ -3,6 +3,9 @@
 The buffer `state` holds the position of one pass, so each piece of a prompt is a submit of its own. A decode step
 finds position and token on the device, so that `batch` of them are one submit. Whether a stop token came is seen when
 the tokens of a submit are read; steps behind it in the same batch ran for nothing (`answer_tokens` counts them).
+
+The cache keeps an answer's keys and values until the next one. A request that `keeps_cache` reads only what follows the
+tokens that both have in common; the buffer `seen` gets those from the host.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +13,7 @@ from math import isfinite
 
 import numpy as np
 
+from inferometer.engines.kept_prefix import kept_prefix
 from inferometer.engines.webgpu.program import MOST_STOP_TOKENS, Pass, Program
 from inferometer.engines.webgpu.run.executor import (
     TIMINGS,
@@ -33,10 +37,11 @@ class LocalRunner:
         self.executor = executor
         self.adapter = executor.adapter
         self._program: Program | None = None
+        self._held: tuple[int, ...] = ()  # tokens whose keys and values are in the cache
 
     def load(self, program: Program, contents: Mapping[str, Content], on_text: OnText) -> Sequence[LoadPhase]:
         """As `Runner.load`."""
-        self._program = None
+        self._program, self._held = None, ()
         phases = self.executor.load(program, contents, on_text)
         self._program = program
         return phases
@@ -55,27 +60,32 @@ class LocalRunner:
         if program is None:
             raise InferometerError("a runner was asked to run before it had a program")
         check_request(program, request)
-        self._begin(program, request)
+        kept = kept_prefix(self._held, request.prompt) if request.keeps_cache else 0
+        self._held = request.prompt[:kept]
+        self._begin(program, request, kept)
         done: list[Submission] = []
-        for passes in _submits(program, request):
+        for passes in _submits(program, request, kept):
             if "prefill" in passes[0].phases:
                 self.executor.write("state", state_words(passes[0].position, passes[0].tokens))
             with interrupts_held_back():
                 submission = self.executor.submit(passes, request.timing)
                 done.append(submission)
+                self._held = _held_after(request, done)
                 on_submission(submission)
             if request.stop.intersection(submission.tokens):
                 break
         return done
 
-    def _begin(self, program: Program, request: Request) -> None:
+    def _begin(self, program: Program, request: Request, kept: int) -> None:
+        seen = np.zeros(program.vocabulary, np.uint32)
+        seen[list(request.prompt[:kept])] = 1
         self.executor.write("tokens", np.array(request.prompt, np.uint32))
         self.executor.write("sampling", sampling_words(request))
-        self.executor.write("seen", np.zeros(program.vocabulary, np.uint32))
+        self.executor.write("seen", seen)
 
     def close(self) -> None:
         """Close the executor."""
-        self._program = None
+        self._program, self._held = None, ()
         self.executor.close()
 
 
@@ -123,9 +133,16 @@ def answer_tokens(submissions: Sequence[Submission], stop: frozenset[int]) -> tu
     return made[:kept], len(made) - kept
 
 
-def _submits(program: Program, request: Request) -> Iterator[tuple[Pass, ...]]:
+def _held_after(request: Request, done: Sequence[Submission]) -> tuple[int, ...]:
+    """The tokens that were read by the end of these submits: steps behind a stop token read theirs too."""
+    made = tuple(token for submission in done for token in submission.tokens)
+    last = done[-1].passes[-1]
+    return (*request.prompt, *made)[: last.position + last.tokens]
+
+
+def _submits(program: Program, request: Request, kept: int) -> Iterator[tuple[Pass, ...]]:
     length, rows = len(request.prompt), program.most_rows
-    for first in range(0, length, rows):
+    for first in range(kept, length, rows):
         last = first + rows >= length
         yield (Pass(("prefill", "head") if last else ("prefill",), min(rows, length - first), first),)
     end = length + request.new_tokens - 1

@@ -137,7 +137,8 @@ class _Cut:
         )
         self.source, self.parameters = checkpoint.source, checkpoint.parameters
         self.notes, self.config = checkpoint.notes, checkpoint.config
-        self.matrix, self.vector, self.source_bytes = checkpoint.matrix, checkpoint.vector, checkpoint.source_bytes
+        self.matrix, self.floats, self.vector = checkpoint.matrix, checkpoint.floats, checkpoint.vector
+        self.source_bytes = checkpoint.source_bytes
 
 
 _Wanted = Mapping[TuneKey, tuple[Candidate, ...]]

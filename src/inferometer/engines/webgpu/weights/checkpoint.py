@@ -132,6 +132,12 @@ class FileCheckpoint:
         first, last = require_span(name, slot, first, last)
         return self._files.halves(slot.tensor, self._stored[slot.tensor], first, last)
 
+    def floats(self, name: str, first: int = 0, last: int | None = None) -> Any:
+        """As the protocol says; numbers that aren't finite are an InputError."""
+        slot = require_slot(self._slots, name, matrix=True)
+        first, last = require_span(name, slot, first, last)
+        return self._files.floats(slot.tensor, self._stored[slot.tensor], first, last)
+
     def vector(self, name: str) -> Any:
         """As the protocol says; numbers that aren't finite are an InputError."""
         slot = require_slot(self._slots, name, matrix=False)

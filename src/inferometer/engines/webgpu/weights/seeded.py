@@ -37,10 +37,11 @@ class RandomCheckpoint:
 
     def matrix(self, name: str, first: int = 0, last: int | None = None) -> Any:
         """As the protocol says."""
-        slot = require_slot(self._slots, name, matrix=True)
-        first, last = require_span(name, slot, first, last)
-        width = slot.shape[1]
-        return self._numbers(name, first * width, last * width, np.float16).reshape(last - first, width)
+        return self._rows(name, first, last, np.float16)
+
+    def floats(self, name: str, first: int = 0, last: int | None = None) -> Any:
+        """As the protocol says."""
+        return self._rows(name, first, last, np.float32)
 
     def vector(self, name: str) -> Any:
         """As the protocol says."""
@@ -50,6 +51,12 @@ class RandomCheckpoint:
     def source_bytes(self, name: str, first: int = 0, last: int | None = None) -> int:
         """0: nothing is read."""
         return 0
+
+    def _rows(self, name: str, first: int, last: int | None, dtype: Any) -> Any:
+        slot = require_slot(self._slots, name, matrix=True)
+        first, last = require_span(name, slot, first, last)
+        width = slot.shape[1]
+        return self._numbers(name, first * width, last * width, dtype).reshape(last - first, width)
 
     def _numbers(self, name: str, first: int, last: int, dtype: Any) -> Any:
         slot = require_slot(self._slots, name)

@@ -59,7 +59,10 @@ def what_it_took(found: ChatAnswer) -> list[tuple[str, str]]:
     memory = f"peak {format_bytes(answer.peak_rss_bytes)} of the process"
     if answer.peak_device_bytes is not None:
         memory += f", {format_bytes(answer.peak_device_bytes)} of the device"
-    tokens = f"{format_count(answer.prompt_tokens)} of the prompt, {format_count(len(answer.tokens))} new"
+    prompt = f"{format_count(answer.prompt_tokens)} of the prompt"
+    if answer.kept_tokens:
+        prompt += f" ({format_count(answer.read_tokens)} read, {format_count(answer.kept_tokens)} kept from before)"
+    tokens = f"{prompt}, {format_count(len(answer.tokens))} new"
     return [
         ("Tokens", f"{tokens}: {_IN_WORDS[answer.ended]}"),
         ("TTFT", f"{format_duration(answer.ttft_ns)}{_coldness(found)}"),

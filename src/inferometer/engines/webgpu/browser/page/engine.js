@@ -74,6 +74,7 @@ export class Engine {
     this.readback?.destroy();
     this.readback = null;
     this.trouble = null;
+    this.held = []; // tokens whose keys and values are in the cache
     this.program = program;
     await mark("buffers", () => this.makeBuffers());
     await mark("pipelines", () => this.makePipelines());
@@ -174,13 +175,20 @@ export class Engine {
     await this.device.queue.onSubmittedWorkDone();
   }
 
-  // The prompt, how to choose, and nothing seen yet.
-  begin(request) {
+  // The prompt, how to choose, and seen what isn't read again.
+  begin(request, kept = 0) {
     this.write("sampling", new Uint32Array(request.sampling));
     this.write("tokens", new Uint32Array(request.prompt));
-    const encoder = this.device.createCommandEncoder();
-    encoder.clearBuffer(this.buffers.get("seen"));
-    this.device.queue.submit([encoder.finish()]);
+    const seen = new Uint32Array(this.buffers.get("seen").size / 4);
+    for (const token of request.prompt.slice(0, kept)) seen[token] = 1;
+    this.write("seen", seen);
+  }
+
+  // Of the prompt, what the cache holds already, as `kept_prefix` in Python: one token at least is read.
+  kept({ prompt, keeps_cache: keeps }) {
+    const most = keeps ? Math.min(this.held.length, prompt.length - 1) : 0;
+    for (let at = 0; at < most; at += 1) if (this.held[at] !== prompt[at]) return at;
+    return most;
   }
 
   // A whole answer: `tell` is given every submit as it ends; `stopped` says whether the reader has had enough.
@@ -188,22 +196,28 @@ export class Engine {
     const { prompt, new_tokens: wanted, batch, timing } = request;
     const { most_rows: mostRows } = this.program;
     const stop = new Set(request.stop);
-    this.begin(request);
+    const kept = this.kept(request);
+    this.held = prompt.slice(0, kept);
+    this.begin(request, kept);
     await this.device.queue.onSubmittedWorkDone(); // what is queued until here is no part of the first submit
-    let [position, made] = [0, 0];
+    let [position, made] = [kept, 0];
+    const tokens = [...prompt];
     const pass = async (passes) => {
       const submission = await this.submit(passes, timing);
       made += submission.tokens.length;
+      tokens.push(...submission.tokens);
+      const last = passes[passes.length - 1];
+      this.held = tokens.slice(0, last.position + last.tokens);
       tell(submission);
       return submission.tokens.some((token) => stop.has(token)) || stopped();
     };
     let over = wanted < 1;
     while (position < prompt.length && !over) {
-      const tokens = Math.min(mostRows, prompt.length - position);
-      const phases = position + tokens === prompt.length ? ["prefill", "head"] : ["prefill"];
-      this.write("state", new Uint32Array([position, tokens, 0, 0]));
-      over = await pass([{ phases, tokens, position }]);
-      position += tokens;
+      const rows = Math.min(mostRows, prompt.length - position);
+      const phases = position + rows === prompt.length ? ["prefill", "head"] : ["prefill"];
+      this.write("state", new Uint32Array([position, rows, 0, 0]));
+      over = await pass([{ phases, tokens: rows, position }]);
+      position += rows;
     }
     while (made < wanted && !over) {
       const steps = Math.min(batch, wanted - made);
