@@ -25,6 +25,9 @@ from inferometer.record.sink import Sink
 MOST_ROWS = 1 << 18  # of one thread and kind, before they are handed over: 6 MiB
 _OWN_COST = "0.3 µs"
 _LEAF, _ON_CPU, _SHARES_MEMORY = 1, 2, 4  # flags of lane.h
+# `reshape` without a copy calls the first, and under a dispatch mode the second, which does the same without strides. One
+# name for both, so that recordings by either way can be compared.
+_RESHAPED, _AS_VIEW = "aten::_reshape_alias", "aten::view"
 _OPS = np.dtype([("start", np.int64), ("end", np.int64), ("call", np.uint32), ("flags", np.uint32)])
 _RANGES = np.dtype([("start", np.int64), ("end", np.int64), ("name", np.int64)])
 
@@ -138,7 +141,10 @@ class ByObserver:
     ) -> None:
         calls = self._calls.setdefault(lane, {})
         for number, op, overload, arguments in fresh:
-            calls[number] = Signature.observed(self._overload(op, overload), arguments)
+            if op == _RESHAPED and arguments is not None:
+                calls[number] = Signature.observed(self._overload(_AS_VIEW, ""), arguments[:2])
+            else:
+                calls[number] = Signature.observed(self._overload(op, overload), arguments)
         ops, frames, modules = (np.frombuffer(rows, of) for rows, of in _typed(op_rows, frame_rows, module_rows))
         if len(ops):
             self._add_ops(thread, ops, calls)
