@@ -1,16 +1,16 @@
 """Does the observer see what the dispatch mode sees: the same ops of tiny models, called alike, from the same places?
 
     python -m benchmarks.ops_seen
-    python -m benchmarks.ops_seen --models tiny-llama,gpt2 --passes train
+    python -m benchmarks.ops_seen --models tiny-llama,gpt2 --passes no_grad
 
 Each model runs the same pass twice, once recorded by either way, after one that isn't recorded. Compared are, in order:
 each op with its shapes, types, strides and scalars; each launch with its module and the user's innermost function; each
 call of a module. Exit 1 where anything differs. The models are those of `inferometer/engines/models` and small forms of
 other families of transformers, with random weights.
 
-With autograd on, a dispatch mode makes PyTorch detach what it saves for backward by an op, `aten::detach`, which it
-doesn't otherwise: there these are left out on both sides, and their number is printed. Needs the extra `torch`; not
-part of CI, which compares fewer models (tests/benchmarks/test_ops_seen.py).
+Passes are forward. In backward the two can't be equal: a dispatch mode changes what PyTorch runs there (what is saved
+is detached by an op, gradients aren't summed in place, some formulas are others). Needs the extra `torch`; not part of
+CI, which compares fewer models (tests/benchmarks/test_ops_seen.py).
 """
 
 from __future__ import annotations
@@ -47,21 +47,20 @@ OTHERS: dict[str, dict[str, Any]] = {  # of transformers: sizes by the names tha
     "mamba": {"hidden_size": 64, "num_hidden_layers": 2, "state_size": 8, "vocab_size": 320},
     "vit": {**SIZES, "image_size": 32, "patch_size": 8},
 }
-PASSES = ("inference", "no_grad", "train")
-MADE_BY_MODES = "aten::detach"
+PASSES = ("inference", "no_grad")
 COLUMNS = ("op", "input_dims", "input_dtypes", "input_strides", "scalars")
 
 OpsBy = Literal["observer", "mode"]
+WAYS: tuple[OpsBy, OpsBy] = ("mode", "observer")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What one way saw of a pass, in order. `detached`: ops that were left out."""
+    """What one way saw of a pass, in order."""
 
     ops: list[tuple[Any, ...]]
     launches: list[tuple[Any, ...]]
     modules: list[str | None]
-    detached: int
 
 
 def model_names() -> list[str]:
@@ -94,21 +93,18 @@ def make_pass(name: str, kind: str) -> Callable[[], None]:
     import torch
 
     model, given = make_model(name)
-    modes = {"inference": torch.inference_mode, "no_grad": torch.no_grad, "train": torch.enable_grad}
+    modes = {"inference": torch.inference_mode, "no_grad": torch.no_grad}
 
     def run() -> None:
-        model.zero_grad(set_to_none=True)
         with modes[kind]():
-            out = model(**given)[0]
-            if kind == "train":
-                out.float().square().mean().backward()
+            model(**given)
 
     run()
     return run
 
 
-def see(run: Callable[[], None], ops_by: OpsBy, folder: Path, *, without: str = "") -> Seen:
-    """Record `run` in one way. `without`: ops of this name are left out."""
+def see(run: Callable[[], None], ops_by: OpsBy, folder: Path) -> Seen:
+    """Record `run` in one way."""
     store = folder / "run.ifm"
     asked = {"counters": False, "profile": False, "workers": False, "force": True}
     with inferometer.record(store, **asked, ops_by=ops_by) as recording:
@@ -116,12 +112,11 @@ def see(run: Callable[[], None], ops_by: OpsBy, folder: Path, *, without: str = 
     if recording.remarks:
         raise SystemExit(f"not recorded as asked: {recording.remarks}")
     with read_store(store) as trace:
-        rows = trace.ops.sort("start_ns").select(COLUMNS).collect()
-        ops = rows.filter(pl.col("op") != without)
+        ops = trace.ops.sort("start_ns").select(COLUMNS).collect()
         launches = attribute(trace).each().select("kernel", "module", "user_frame")
         spans = trace.spans.filter(pl.col("domain") == "modules").sort("start_ns").select("span").collect()
         modules = [module_of_range(span) for span in spans["span"]]
-    return Seen(ops.rows(), launches.rows(), modules, rows.height - ops.height)
+    return Seen(ops.rows(), launches.rows(), modules)
 
 
 def differences(mode: Seen, observer: Seen) -> Iterator[str]:
@@ -143,15 +138,13 @@ def main() -> int:
     failed = 0
     for name in given.models.split(","):
         for kind in given.passes.split(","):
-            without = MADE_BY_MODES if kind == "train" else ""
             run = make_pass(name, kind)
             with tempfile.TemporaryDirectory() as folder:
-                mode, observer = (see(run, way, Path(folder), without=without) for way in ("mode", "observer"))
+                mode, observer = (see(run, way, Path(folder)) for way in WAYS)
             found = list(differences(mode, observer))
             failed += bool(found)
             counts = f"{len(mode.ops):5,} ops, {len(mode.launches):5,} launches, {len(mode.modules):4,} modules"
-            left_out = f", {mode.detached} and {observer.detached} detached" if without else ""
-            print(f"{name:18} {kind:10} {counts}{left_out}: {'; '.join(found) or 'equal'}", flush=True)
+            print(f"{name:18} {kind:10} {counts}: {'; '.join(found) or 'equal'}", flush=True)
     return 1 if failed else 0
 
 

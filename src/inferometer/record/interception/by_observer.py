@@ -1,4 +1,4 @@
-"""Ops as PyTorch itself reports them to an observer in C++, which costs well below a microsecond each.
+"""Ops as PyTorch itself reports them to an observer in C++: no Python runs for each of them.
 
 Seen are the ops that a dispatch mode would see, on all threads: also on those that began before, or outside Python. Of
 an op that the program defines in Python, what it calls inside isn't seen, the op stands for it. Not seen are
@@ -23,10 +23,10 @@ from inferometer.record.interception.signatures import Signature
 from inferometer.record.sink import Sink
 
 MOST_ROWS = 1 << 18  # of one thread and kind, before they are handed over: 6 MiB
-_OWN_COST = "0.3 µs"
+_OWN_COST = "1 µs"
 _LEAF, _ON_CPU, _SHARES_MEMORY = 1, 2, 4  # flags of lane.h
-# `reshape` without a copy calls the first, and under a dispatch mode the second, which does the same without strides. One
-# name for both, so that recordings by either way can be compared.
+# `reshape` without a copy calls the first, and under a dispatch mode the second, which does the same without strides.
+# One name for both, so that recordings by either way can be compared.
 _RESHAPED, _AS_VIEW = "aten::_reshape_alias", "aten::view"
 _OPS = np.dtype([("start", np.int64), ("end", np.int64), ("call", np.uint32), ("flags", np.uint32)])
 _RANGES = np.dtype([("start", np.int64), ("end", np.int64), ("name", np.int64)])
