@@ -7,13 +7,15 @@ same steps once, in an order that is drawn anew, so that what the machine does m
 way is the median over rounds of its time over that of the unrecorded steps of the same round; the interval is
 where the middle 95 % of medians of rounds drawn again (bootstrap) lie. Time of starting and ending a recording isn't
 in it: a run has it once. `empty mode` is a dispatch mode of PyTorch that does nothing: the least that any interception
-by one can cost. Needs torch; not part of CI.
+by one can cost. Next to the time stands the time on a CPU, of all threads of the process: on a machine that others use,
+it depends less on them. Needs torch; not part of CI.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import statistics
 import sys
@@ -33,8 +35,10 @@ WAYS: dict[str, dict[str, Any] | None] = {
     "unrecorded again": None,  # how far apart two equal things are
     EMPTY_MODE: None,
     "counters": {**OFF, "counters": True},
-    "intercepted": {**OFF, "ops": True, "stacks": False},
-    "with stacks": {**OFF, "ops": True},
+    "observer": {**OFF, "ops": True, "stacks": False, "ops_by": "observer"},
+    "observer with stacks": {**OFF, "ops": True, "ops_by": "observer"},
+    "mode": {**OFF, "ops": True, "stacks": False, "ops_by": "mode"},
+    "mode with stacks": {**OFF, "ops": True, "ops_by": "mode"},
     "profiled": {**OFF, "profile": True, "stacks": False},
     "default on a CPU": {**OFF, "counters": True, "ops": True},
     "everything": {**OFF, "counters": True, "ops": True, "profile": True},
@@ -97,8 +101,8 @@ def _empty_mode() -> Any:
     return Empty()
 
 
-def time_steps(step: Callable[[], None], steps: int, name: str, folder: Path) -> float:
-    """Mean ms of a step, after one that isn't counted."""
+def time_steps(step: Callable[[], None], steps: int, name: str, folder: Path) -> tuple[float, float]:
+    """Mean ms of a step, and ms on a CPU, after one that isn't counted."""
     options = WAYS[name]
     if options is None:
         with _empty_mode() if name == EMPTY_MODE else nullcontext():
@@ -110,13 +114,14 @@ def time_steps(step: Callable[[], None], steps: int, name: str, folder: Path) ->
     return took
 
 
-def _mean_ms(step: Callable[[], None], steps: int) -> float:
+def _mean_ms(step: Callable[[], None], steps: int) -> tuple[float, float]:
     step()
-    began = time.perf_counter_ns()
+    began, began_cpu = time.perf_counter_ns(), time.process_time_ns()
     for _ in range(steps):
         with inferometer.step(phase="decode"):
             step()
-    return (time.perf_counter_ns() - began) / steps / 1e6
+    took, took_cpu = time.perf_counter_ns() - began, time.process_time_ns() - began_cpu
+    return took / steps / 1e6, took_cpu / steps / 1e6
 
 
 def interval(ratios: list[float], draw: random.Random) -> tuple[float, float]:
@@ -133,38 +138,49 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--steps", type=int, default=40, help="in each way of a round")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, help="of PyTorch; by default as many as it takes")
     parser.add_argument("--ways", default=",".join(WAYS), help="those to run, by name")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     ways = list(dict.fromkeys(("unrecorded", *given.ways.split(","))))
     import torch
 
+    if given.threads:
+        torch.set_num_threads(given.threads)
     step = make_work(given.on, given.hidden, given.layers, given.tokens)
     for _ in range(3):
         step()
     ops = count_ops(step)
     draw = random.Random(_SEED)
-    times: dict[str, list[float]] = {name: [] for name in ways}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    load = os.getloadavg()
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(given.rounds):
             for name in draw.sample(ways, len(ways)):
                 times[name].append(time_steps(step, given.steps, name, Path(folder)))
     rows: list[dict[str, Any]] = []
     for name, own in times.items():
-        ratios = [each / base for each, base in zip(own, times["unrecorded"], strict=True)]
-        low, high = interval(ratios, draw)
-        rows.append({"way": name, "step_ms": statistics.median(own), "ratio": statistics.median(ratios),
-                     "low": low, "high": high})  # fmt: skip
+        row: dict[str, Any] = {"way": name}
+        for i, kind in enumerate(("", "cpu_")):
+            ratios = [each[i] / base[i] for each, base in zip(own, times["unrecorded"], strict=True)]
+            low, high = interval(ratios, draw)
+            row |= {f"{kind}step_ms": statistics.median(each[i] for each in own),
+                    f"{kind}ratio": statistics.median(ratios), f"{kind}low": low, f"{kind}high": high}  # fmt: skip
+        rows.append(row)
     about = (
         f"{given.layers} layers of width {given.hidden}, {given.tokens} tokens: {ops} ops a step; "
-        f"{given.rounds} rounds of {given.steps} steps, torch {torch.__version__}, {torch.get_num_threads()} threads"
+        f"{given.rounds} rounds of {given.steps} steps, torch {torch.__version__}, {torch.get_num_threads()} threads; "
+        f"load average {load[0]:.1f} before, {os.getloadavg()[0]:.1f} after"
     )
     if given.json:
         json.dump({"about": about, "ops": ops, "rows": rows}, sys.stdout)
         return
     print(about)
     for row in rows:
-        print("{way:20} {step_ms:8.3f} ms  x {ratio:.3f}  ({low:.3f} to {high:.3f})".format(**row))
+        print(
+            "{way:20} {step_ms:8.3f} ms  x {ratio:.3f}  ({low:.3f} to {high:.3f})   on a CPU {cpu_step_ms:8.3f} ms  "
+            "x {cpu_ratio:.3f}  ({cpu_low:.3f} to {cpu_high:.3f})".format(**row)
+        )
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ LONG: Final = {
     "tests/commands/test_surroundings.py::*": "run commands in odd surroundings",
     "tests/engines/gguf/test_real_models.py::*": "load real models of hundreds of megabytes",
     "tests/commands/options/test_chat_webgpu.py::*": "chat with small models, in a browser too",
+    "tests/record/interception/*[[]observer*": "compile the observer of ops",
+    "tests/record/interception/observer/*": "compile the observer of ops",
     "tests/record/test_program.py::*": "record programs that end in every way",
     "tests/record/test_journal_processes.py::*": "kill programs that are recorded",
     "tests/record/server/test_server.py::*": "record servers, of which each fails in its own way",

@@ -34,6 +34,13 @@ _PLAIN = {"spans": "step marks and ranges", "frames": "frames"}
 @click.option(
     "--ops/--no-ops", default=True, show_default=True, help="Intercept PyTorch's ops, with shapes and modules."
 )
+@click.option(
+    "--ops-by",
+    type=click.Choice(["observer", "mode"]),
+    envvar="INFEROMETER_OPS_BY",
+    help="What sees ops: an observer in C++, built once (about 40 s), or a dispatch mode, which costs more. "
+    "Without it: the observer where there is a C++ compiler.",
+)
 @click.option("--stacks/--no-stacks", default=True, show_default=True, help="Record the lines that called them.")
 @click.option(
     "--profile/--no-profile", default=None, help="Record kernels by torch.profiler; by default where there is a GPU."
@@ -78,7 +85,8 @@ def _record_command(words: tuple[str, ...], store: Path, out: Output, options: d
     if options["parts"]:
         launched = join(Path(options["parts"]), store, force=options["force"])
     else:
-        wanted = Options(*(options[name] for name in ("counters", "ops", "profile", "stacks", "hz")))
+        names = ("counters", "ops", "profile", "stacks", "hz", "ops_by")
+        wanted = Options(**{name: options[name] for name in names})
         launched = launch(words, store, wanted, seconds=options["seconds"], force=options["force"])
     if out.form == "json":
         _write_line(launched)

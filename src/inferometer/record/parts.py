@@ -3,10 +3,11 @@
 `OPS` and `PROFILE` exist once in a process, whatever records (see `sharing`).
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from inferometer.record.clock import Clock
 from inferometer.record.sharing import Recorder, Shared
@@ -17,11 +18,17 @@ if TYPE_CHECKING:
 
 OLDEST_TORCH = (2, 6)  # what the extra `torch` asks for, and what the interception is tested with
 OPS, PROFILE = Shared(), Shared()
+OPS_BY = "INFEROMETER_OPS_BY"  # the environment's variable for `Options.ops_by`
+OpsBy = Literal["observer", "mode"]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to record. `profile`: None for where there is a GPU. `workers`: also of processes started meanwhile."""
+    """What to record. `profile`: None for where there is a GPU. `workers`: also of processes started meanwhile.
+
+    `ops_by`: the observer in C++, or a dispatch mode of PyTorch's; None: what the environment says, else the observer
+    where it can be built.
+    """
 
     counters: bool = True
     ops: bool = True
@@ -29,6 +36,7 @@ class Options:
     stacks: bool = True
     hz: float = 10
     workers: bool = True
+    ops_by: OpsBy | None = None
 
 
 def make_journal(
@@ -49,8 +57,15 @@ def make_counters(sink: "Sink", options: Options, processes: tuple[int, ...] | N
 
 def _make_ops(sink: "Sink", options: Options) -> Recorder:
     from inferometer.record.interception import Interception
+    from inferometer.record.interception.observer.build import find_observer
 
-    return Interception(sink, stacks=options.stacks)
+    if (options.ops_by or os.environ.get(OPS_BY)) == "mode":
+        return Interception(sink, stacks=options.stacks)
+    found = find_observer()
+    made = Interception(sink, stacks=options.stacks, observer=found.module)
+    if found.why is not None:
+        made.remark = f"Ops are seen by a dispatch mode, at a higher cost: the observer can't be built: {found.why}"
+    return made
 
 
 def _make_profile(sink: "Sink", options: Options) -> Recorder:

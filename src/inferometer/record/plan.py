@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from inferometer.record.clock import Clock
+from inferometer.record.parts import OpsBy, Options
 
 VARIABLE = "INFEROMETER_RECORD"
 HOOK = Path(__file__).parent / "hook"
@@ -30,6 +31,13 @@ class Plan(msgspec.Struct, frozen=True):
     profile: bool | None = None
     stacks: bool = True
     until_ns: int | None = None
+    ops_by: OpsBy | None = None
+
+    @classmethod
+    def of(cls, folder: str, clock: Clock, options: Options, until_ns: int | None = None) -> "Plan":
+        """For what a recording with these options has its processes do."""
+        wanted = (options.ops, options.profile, options.stacks)
+        return cls(folder, clock.origin_ns, clock.base_ns, *wanted, until_ns, options.ops_by)
 
     @property
     def clock(self) -> Clock:

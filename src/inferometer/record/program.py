@@ -134,7 +134,7 @@ def _plan(parts: Path, options: Options, seconds: float | None) -> tuple[dict[st
 
     clock = Clock.start()
     until_ns = None if seconds is None else round(seconds * 1e9)
-    plan = Plan(str(parts), clock.origin_ns, clock.base_ns, options.ops, options.profile, options.stacks, until_ns)
+    plan = Plan.of(str(parts), clock, options, until_ns)
     records_itself = options.ops or options.profile
     return (plan.environment(os.environ) if records_itself else {}), clock
 

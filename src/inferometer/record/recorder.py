@@ -185,6 +185,8 @@ class Recording:
         if options.ops:
             self._try("Ops' cost", self._estimate_cost)
             self._try("Ops", lambda: self._join(OPS, lambda fan: makers.ops(fan, options)))
+            if (remark := getattr(OPS.recorder, "remark", None)) is not None:
+                self.remark(remark)
         if options.profile or (options.profile is None and options.ops and has_gpu(sys.modules["torch"])):
             self._try("Kernels", lambda: self._join(PROFILE, lambda fan: makers.profile(fan, options)))
         if OPS in self._joined and self._steps is not None:

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from inferometer.record.parts import Options
+from inferometer.record.parts import OpsBy, Options
 from inferometer.record.recorder import Recording, mark_step
 from inferometer.record.running import RUNNING
 
@@ -20,6 +20,7 @@ def record(
     hz: float = 10,
     workers: bool = True,
     force: bool = False,
+    ops_by: OpsBy | None = None,
 ) -> Recording:
     """A recording of this process into the store `path`: `with` it, or call its `start` and `stop`.
 
@@ -32,6 +33,8 @@ def record(
         hz: Samples of the counters a second, 0.1 to 100.
         workers: Also record processes that are started meanwhile. It sets environment variables until the end.
         force: Replace a store at `path`.
+        ops_by: What sees ops: the `observer` in C++, built once (some 40 s, said on stderr) and cheap, or a dispatch
+            `mode`. None: `INFEROMETER_OPS_BY`, else the observer where there is a C++ compiler.
 
     Raises:
         InputError: Something is at `path`, or `hz` makes no sense.
@@ -40,7 +43,7 @@ def record(
 
     if not 0.1 <= hz <= 100:
         raise InputError(f"hz: expected 0.1 to 100 samples per second, found {hz}")
-    return Recording(Path(path), Options(counters, ops, profile, stacks, hz, workers), force=force)
+    return Recording(Path(path), Options(counters, ops, profile, stacks, hz, workers, ops_by), force=force)
 
 
 def step(phase: str | None = None, **facts: Any) -> AbstractContextManager[Any]:

@@ -82,6 +82,12 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("not_recorded", "warning", "Something that was asked for but couldn't be recorded; the rest was."),
         Kind("counter_unavailable", "info", "A counter that this machine, driver or user's rights don't give."),
+        Kind(
+            "buffer_full",
+            "error",
+            "Rows of a recording for which a thread's buffer had no room: they came faster than they were written.",
+            dropped=True,
+        ),
         Kind("rows_not_written", "error", "Rows that couldn't be written: a full disk, a lost folder.", dropped=True),
         # A log of an engine.
         Kind("unknown_line", "info", "A line of a log that is like none of its format: kept as text."),

@@ -15,6 +15,7 @@ from inferometer.names.module_paths import module_of_range
 from inferometer.record.interception import Interception, step
 
 torch = pytest.importorskip("torch", reason="torch isn't installed")
+pytestmark = pytest.mark.usefixtures("way")
 
 
 class Block(torch.nn.Module):  # type: ignore[misc,name-defined]

@@ -86,7 +86,7 @@ class WebGpuAsked(NamedTuple):
 
     def kept(self) -> Path | None:
         """Where a browser of ours keeps weights; None: nowhere."""
-        from inferometer.engines.webgpu.caches import cache_folder
+        from inferometer.caches import cache_folder
 
         if self.no_browser_cache:
             return None

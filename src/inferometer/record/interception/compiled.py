@@ -12,17 +12,17 @@ from functools import wraps
 from typing import Any
 
 from inferometer.record.interception.overloads import ALWAYS, Overload
-from inferometer.record.interception.recording import Recording
 from inferometer.record.interception.signatures import Signature, add_any
+from inferometer.record.interception.way import Way
 
 _MODULE = "torch._inductor.output_code"
 _clock = time.perf_counter_ns
 
-_recordings: list[Recording] = []
+_recordings: list[Way] = []
 _original: list[Callable[..., Any]] = []  # while the call is wrapped
 
 
-def watch(recording: Recording) -> None:
+def watch(recording: Way) -> None:
     """Show regions in this recording from now on."""
     _recordings.append(recording)
     install()
@@ -48,12 +48,12 @@ def install() -> None:
             return original(region, inputs)
         finally:
             for recording, (signature, start_ns) in marks:
-                _end(recording, signature, start_ns, is_on_cpu=is_on_cpu)
+                recording.end_region(signature, start_ns, is_on_cpu=is_on_cpu)
 
     graph.__call__ = call
 
 
-def unwatch(recording: Recording) -> None:
+def unwatch(recording: Way) -> None:
     """No longer; the last one puts back what was there."""
     _recordings[:] = [each for each in _recordings if each is not recording]
     if not _recordings and _original:
@@ -71,14 +71,6 @@ def _begin(region: Any, inputs: Any) -> tuple[Signature, int]:
     except Exception:  # noqa: BLE001  # a tensor without strides
         signature = Signature(overload, None)
     return signature, _clock()
-
-
-def _end(recording: Recording, signature: Signature, start_ns: int, *, is_on_cpu: bool) -> None:
-    """A region in which no op ran is itself the device work, on a CPU."""
-    lane = recording.lane()
-    is_leaf = lane.last_ns < start_ns
-    lane.last_ns = end_ns = _clock()
-    lane.ops += (start_ns, end_ns, signature, is_leaf and is_on_cpu and recording.cpu_launches)
 
 
 def _name(region: Any) -> str:

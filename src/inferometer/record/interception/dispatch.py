@@ -179,10 +179,9 @@ def _ask_subclass(mode: Any, lane: ThreadRows, func: Any, args: Any, kwargs: Any
 
 def _works_on_cpu(overload: Overload, out: Any, args: Any) -> bool:
     """Whether this call computed something on the CPU: by its result, or its inputs where it returns no tensor."""
-    if not hasattr(out, "is_cpu"):
-        of_out = first_tensor(out)
-        out = first_tensor(args) if of_out is None else of_out
-    if out is not None and not out.is_cpu:
+    out = first_tensor(out)
+    where = first_tensor(args) if out is None else out
+    if where is not None and not where.is_cpu:
         return False
     if not overload.is_tried:
         overload.is_tried = True

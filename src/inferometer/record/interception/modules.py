@@ -1,6 +1,6 @@
 """Hooks around each call of a module, on any thread: its range, and the level below which user frames are looked for.
 
-A thread that ran already when the interception began has no dispatch mode: it gets one for the time of each outermost
+With a dispatch mode, a thread that ran already when the interception began gets one for the time of each outermost
 module call. Hooks do nothing while torch.compile traces them.
 """
 
@@ -23,9 +23,9 @@ _WARNING = "Using `torch.compile\\(module\\)` when there are global hooks"  # th
 class ModuleHooks:
     """The two global hooks of one interception; `remove` takes them away."""
 
-    def __init__(self, recording: "Recording") -> None:
-        self._recording = recording
-        self._paths = ModulePaths()
+    def __init__(self, before: Any, after: Any) -> None:
+        self._before = before
+        self._after = after
         self._handles: list[Any] = []
         self._filter: Any = None
 
@@ -33,13 +33,12 @@ class ModuleHooks:
         """Register them with PyTorch."""
         from torch.nn.modules import module
 
-        before, after = self._hooks()
-        leave_alone((before, after, ModulePaths))
+        leave_alone((self._before, self._after, ModulePaths))
         warnings.filterwarnings("ignore", message=_WARNING)
         self._filter = warnings.filters[0]
         self._handles = [
-            module.register_module_forward_pre_hook(before),
-            module.register_module_forward_hook(after, always_call=True),
+            module.register_module_forward_pre_hook(self._before),
+            module.register_module_forward_hook(self._after, always_call=True),
         ]
 
     def remove(self) -> None:
@@ -51,41 +50,60 @@ class ModuleHooks:
             warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
         self._filter = None
 
-    def _hooks(self) -> tuple[Any, Any]:
-        from torch.compiler import is_compiling
 
-        recording, text_of, clock, getframe = self._recording, self._paths.text, time.perf_counter_ns, sys._getframe
-        lane_here, with_stacks, mode = recording.lane, recording.stacks, recording.mode
+def hooks_of_observer(observer: Any) -> tuple[Any, Any]:
+    """Hooks that leave all to the observer. They are Python's, since torch.compile looks into them."""
+    from torch.compiler import is_compiling
 
-        def before(module: Any, args: Any) -> None:
-            if is_compiling() or not recording.is_active:
-                return
-            lane = lane_here()
-            frame = getframe(1)
-            if with_stacks:
-                follow(lane, frame.f_back)
-            levels = lane.levels
-            text = text_of(module, levels[0][0] if levels else module)
-            has_mode = not levels and not lane.is_under_mode and mode.push_unless_there()
-            start_ns = clock()
-            levels.append((module, text, start_ns, lane.chain, lane.open, lane.boundary, has_mode))
-            lane.chain, lane.open, lane.boundary = (), [], id(frame) if with_stacks else 0
+    enter, leave = observer.enter, observer.leave
 
-        def after(module: Any, args: Any, output: Any) -> None:
-            if is_compiling():
-                return
-            end_ns = clock()
-            lane = lane_here()
-            levels = lane.levels
-            if not levels or (levels[-1][0] is not module and not any(level[0] is module for level in levels)):
-                return  # its call began before the recording
-            is_left = False
-            while not is_left:
-                level = lane.leave(end_ns)
-                is_left = level[0] is module
-                if level[-1]:
-                    mode.pop()
-            if not levels and end_ns > lane.split_ns:
-                recording.at_rest(lane, end_ns)
+    def before(module: Any, args: Any) -> None:
+        if not is_compiling():
+            enter(module)
 
-        return before, after
+    def after(module: Any, args: Any, output: Any) -> None:
+        if not is_compiling():
+            leave(module)
+
+    return before, after
+
+
+def hooks_of_mode(recording: "Recording") -> tuple[Any, Any]:
+    """Hooks that keep what they see on the lanes of a recording."""
+    from torch.compiler import is_compiling
+
+    text_of, clock, getframe = ModulePaths().text, time.perf_counter_ns, sys._getframe
+    lane_here, with_stacks, mode = recording.lane, recording.stacks, recording.mode
+
+    def before(module: Any, args: Any) -> None:
+        if is_compiling() or not recording.is_active:
+            return
+        lane = lane_here()
+        frame = getframe(1)
+        if with_stacks:
+            follow(lane, frame.f_back)
+        levels = lane.levels
+        text = text_of(module, levels[0][0] if levels else module)
+        has_mode = not levels and not lane.is_under_mode and mode.push_unless_there()
+        start_ns = clock()
+        levels.append((module, text, start_ns, lane.chain, lane.open, lane.boundary, has_mode))
+        lane.chain, lane.open, lane.boundary = (), [], id(frame) if with_stacks else 0
+
+    def after(module: Any, args: Any, output: Any) -> None:
+        if is_compiling():
+            return
+        end_ns = clock()
+        lane = lane_here()
+        levels = lane.levels
+        if not levels or (levels[-1][0] is not module and not any(level[0] is module for level in levels)):
+            return  # its call began before the recording
+        is_left = False
+        while not is_left:
+            level = lane.leave(end_ns)
+            is_left = level[0] is module
+            if level[-1]:
+                mode.pop()
+        if not levels and end_ns > lane.split_ns:
+            recording.at_rest(lane, end_ns)
+
+    return before, after

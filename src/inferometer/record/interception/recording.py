@@ -4,29 +4,20 @@ A lane's rows are handed over by its own thread about twice a second, between tw
 to rest by a thread of ours, so that what a killed process has lost is half a second's.
 """
 
-import os
-import socket
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import numpy as np
-import polars as pl
 
+from inferometer.record.interception.handover import Handover
 from inferometer.record.interception.lanes import OP_FIELDS, RANGE_FIELDS, ThreadRows, take
-from inferometer.record.interception.signatures import Texts
+from inferometer.record.interception.signatures import Signature
 from inferometer.record.sink import Sink
-from inferometer.trace.facts import Facts
 
 FLUSH_NS = 500_000_000
 FLUSH_ROWS = 4_096
-DOMAIN = "modules"
-CPU_NOTE = (
-    "Ops that compute on the CPU count as launches of the device `cpu`: no kernel below them was recorded, and their "
-    "times are those of the op, with about 2 µs of the interception in each."
-)
+_OWN_COST = "2 µs"
 _clock = time.perf_counter_ns
 
 
@@ -43,9 +34,7 @@ class Recording:
         self.local = threading.local()
         self._lanes: list[ThreadRows] = []
         self._lock = threading.RLock()
-        self._next_id = 1
-        self._host = socket.gethostname()
-        self._is_noted = False
+        self._rows = Handover(sink, _OWN_COST)
 
     def lane(self) -> ThreadRows:
         """This thread's."""
@@ -68,6 +57,13 @@ class Recording:
         lane: ThreadRows | None = getattr(self.local, "lane", None)
         if lane is not None and not lane.levels:
             lane.close_frames()
+
+    def end_region(self, signature: Signature, start_ns: int, *, is_on_cpu: bool) -> None:
+        """What ran on this thread from `start_ns` on, which is no op: device work where no op ran in it, on a CPU."""
+        lane = self.lane()
+        is_leaf = lane.last_ns < start_ns
+        lane.last_ns = end_ns = _clock()
+        lane.ops += (start_ns, end_ns, signature, is_leaf and is_on_cpu and self.cpu_launches)
 
     def flush(self, lane: ThreadRows) -> None:
         """Hand over what a lane has."""
@@ -116,65 +112,15 @@ class Recording:
         self.local = threading.local()
         self._lock = threading.RLock()
         self._lanes = []
+        self._rows.forget_lock()
 
     def _hand_over(self, lane: ThreadRows) -> None:
-        where = {"process": os.getpid(), "thread": lane.thread}
-        ops, frames, modules = (
-            take(lane.ops, OP_FIELDS),
-            take(lane.frames, RANGE_FIELDS),
-            take(lane.modules, RANGE_FIELDS),
-        )
-        if ops[0]:
-            self._hand_over_ops(ops, where)
-        for table, name, of, (texts, starts, ends) in (
-            ("frames", "frame", {}, frames),
-            ("spans", "span", {"domain": DOMAIN}, modules),
-        ):
-            if texts:
-                columns = {name: pl.Series(texts, dtype=pl.String), **of, **where, **self._times(starts, ends)}
-                self.sink.add(table, len(texts), columns)
-
-    def _hand_over_ops(self, ops: list[list[Any]], where: dict[str, int]) -> None:
-        starts, ends, signatures, works = ops
-        place: dict[Any, int] = {}
-        rows = pl.Series([place.setdefault(each, len(place)) for each in signatures], dtype=pl.UInt32)
-        names = pl.Series([each.overload.op for each in place], dtype=pl.String).gather(rows)
-        texts = zip(*(each.texts for each in place), strict=True)
-        arguments = {
-            column: pl.Series(of, dtype=pl.String).gather(rows) for column, of in zip(Texts._fields, texts, strict=True)
-        }
-        with self._lock:
-            first, self._next_id = self._next_id, self._next_id + len(starts)
-        ids = np.arange(first, first + len(starts), dtype=np.int64)
-        times = self._times(starts, ends)
-        self.sink.add("ops", len(starts), {"op": names, **where, **times, "external_id": ids, **arguments})
-        if any(works):
-            self._launch(np.flatnonzero(np.array(works, dtype=np.bool_)), names, ids, where, times)
-
-    def _launch(self, rows: Any, names: pl.Series, ids: Any, where: dict[str, int], times: dict[str, Any]) -> None:
-        self.sink.add(
-            "launches",
-            len(rows),
-            {
-                "kind": "kernel",
-                "kernel": names.gather(rows),
-                "device": "cpu",
-                "stream": where["thread"],
-                "host": self._host,
-                "process": where["process"],
-                "external_id": ids[rows],
-                **{name: of[rows] for name, of in times.items()},
-            },
-        )
-        if not self._is_noted:
-            self._is_noted = True
-            self.sink.tell(with_note(CPU_NOTE))
-
-    def _times(self, starts: list[int], ends: list[int]) -> dict[str, Any]:
-        start_ns, end_ns = np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
-        return {"start_ns": start_ns - self.sink.clock.origin_ns, "dur_ns": end_ns - start_ns}
-
-
-def with_note(note: str) -> Callable[[Facts], Facts]:
-    """A change of facts: this note, where it isn't there yet."""
-    return lambda facts: facts if note in facts.notes else msgspec.structs.replace(facts, notes=(*facts.notes, note))
+        starts, ends, signatures, works = take(lane.ops, OP_FIELDS)
+        if starts:
+            place: dict[Any, int] = {}
+            rows = [place.setdefault(each, len(place)) for each in signatures]
+            self._rows.add_ops(lane.thread, (starts, ends), list(place), rows, np.array(works, dtype=np.bool_))
+        names, *times = take(lane.frames, RANGE_FIELDS)
+        self._rows.add_frames(lane.thread, names, (times[0], times[1]))
+        texts, *times = take(lane.modules, RANGE_FIELDS)
+        self._rows.add_modules(lane.thread, texts, (times[0], times[1]))

@@ -60,18 +60,29 @@ _NOTHING = _Input([], "", [], "")
 class Signature:
     """An op with the shapes, types, strides and scalars of its inputs. `key` is None where they couldn't be read."""
 
-    __slots__ = ("_key", "_texts", "overload")
+    __slots__ = ("_key", "_parse", "_texts", "overload")
 
-    def __init__(self, overload: Overload, key: tuple[Any, ...] | None) -> None:
+    def __init__(self, overload: Overload, key: Sequence[Any] | None) -> None:
         self.overload = overload
         self._key = key
+        self._parse = _parse_key
         self._texts: Texts | None = None
+
+    @classmethod
+    def observed(cls, overload: Overload, arguments: Sequence[Any] | None) -> "Signature":
+        """Of all its arguments in the schema's order, as the observer has them; None where they couldn't be read.
+
+        A tensor is a tuple of sizes, strides and the type's name, what is neither tensor nor number is None.
+        """
+        made = cls(overload, arguments)
+        made._parse = _parse_observed
+        return made
 
     @property
     def texts(self) -> Texts:
         """The JSON texts; made at the first use, not when the op ran."""
         if self._texts is None:
-            self._texts = UNREAD if self._key is None else _render(self.overload, self._key)
+            self._texts = UNREAD if self._key is None else _render(self.overload, *self._parse(self._key))
             self._key = None
         return self._texts
 
@@ -107,8 +118,7 @@ def add_named(key: list[Any], kwargs: Mapping[str, Any]) -> None:
     key += (dict, tuple(named))
 
 
-def _render(overload: Overload, key: tuple[Any, ...]) -> Texts:
-    given, named = _parse(key[1:])
+def _render(overload: Overload, given: list[_Input], named: dict[str, _Input]) -> Texts:
     inputs = list(given)
     for i, argument in enumerate(overload.arguments):
         if i >= len(given):
@@ -122,6 +132,23 @@ def _render(overload: Overload, key: tuple[Any, ...]) -> Texts:
         json.dumps([each.strides for each in inputs]),
         json.dumps([each.scalar for each in inputs]),
     )
+
+
+def _parse_observed(arguments: Sequence[Any]) -> tuple[list[_Input], dict[str, _Input]]:
+    return [_observed_input(each) for each in arguments], {}
+
+
+def _observed_input(value: Any) -> _Input:
+    if isinstance(value, tuple):
+        sizes, strides, dtype = value
+        return _Input(list(sizes), dtype, list(strides), "")
+    if isinstance(value, list):
+        return _list_input([_observed_input(each) for each in value])
+    return _scalar_input(value)
+
+
+def _parse_key(key: Sequence[Any]) -> tuple[list[_Input], dict[str, _Input]]:
+    return _parse(key[1:])
 
 
 def _parse(key: Sequence[Any]) -> tuple[list[_Input], dict[str, _Input]]:

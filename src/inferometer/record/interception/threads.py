@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
+OURS = "inferometer"  # how threads of the recording itself are called: they run no ops
+
 
 class Joined(Protocol):
     """What wants to see a thread's beginning and end, on that thread."""
@@ -43,7 +45,7 @@ def unwatch(joined: Joined) -> None:
 
 def _run_watched(thread: threading.Thread) -> None:
     run = _original[0] if _original else threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
-    joined = list(_watching)
+    joined = [] if thread.name.startswith(OURS) else list(_watching)
     for each in joined:
         each.begin_thread()
     try:

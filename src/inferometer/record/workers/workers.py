@@ -33,7 +33,7 @@ def watched(recording: Running) -> Iterator[None]:
     folder.mkdir(exist_ok=True)
     _hook_once()
     clock, process = recording.clock, os.getpid()
-    plan = Plan(str(folder.absolute()), clock.origin_ns, clock.base_ns, options.ops, options.profile, options.stacks)
+    plan = Plan.of(str(folder.absolute()), clock, options)
     try:
         with _in_environment(plan), _quiet_about_threads():
             yield

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from inferometer.backends.wgsl.source import kernel_names, read_kernel
-from inferometer.engines.webgpu.caches import cache_folder
+from inferometer.caches import cache_folder
 from inferometer.engines.webgpu.plan.selection import Candidate, Tuned, TuneKey
 from inferometer.engines.webgpu.run.executor import Adapter
 from inferometer.errors import InputError

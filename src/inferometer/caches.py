@@ -1,4 +1,4 @@
-"""Where the engine keeps what is only there to be fast again: in the user's folder of caches. It may be deleted."""
+"""Where we keep what is only there to be fast again: in the user's folder of caches. It may be deleted."""
 
 import os
 import sys

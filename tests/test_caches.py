@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from inferometer.engines.webgpu.caches import cache_folder
+from inferometer.caches import cache_folder
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has LOCALAPPDATA")
