@@ -37,6 +37,8 @@ Rows = NDArray[np.void]
 class ByObserver:
     """See `Way`. `observer`: the module that `observer.build` makes; one recording at a time can have it."""
 
+    _regions: list[tuple[int, int, int, Signature, bool]]
+
     def __init__(self, sink: Sink, observer: Any, *, stacks: bool, modules: bool, cpu_launches: bool) -> None:
         self._sink = sink
         self._observer = observer
@@ -113,7 +115,7 @@ class ByObserver:
         self._paths = ModulePaths()
         self._texts: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._regions: list[tuple[int, int, int, Signature, bool]] = []
+        self._regions = []
 
     def _detach(self) -> None:
         if self._hooks is not None:

@@ -9,7 +9,7 @@ value. Text, devices and generators are empty, as there.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from inferometer.record.interception.overloads import Overload, dtype_numbers, scalar_types
@@ -65,7 +65,7 @@ class Signature:
     def __init__(self, overload: Overload, key: Sequence[Any] | None) -> None:
         self.overload = overload
         self._key = key
-        self._parse = _parse_key
+        self._parse: Callable[[Sequence[Any]], tuple[list[_Input], dict[str, _Input]]] = _parse_key
         self._texts: Texts | None = None
 
     @classmethod

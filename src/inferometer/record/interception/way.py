@@ -8,7 +8,9 @@ from inferometer.record.interception.signatures import Signature
 class Way(Protocol):
     """Sees ops, modules and the user's functions of this process, between `start` and `stop`."""
 
-    is_active: bool
+    @property
+    def is_active(self) -> bool:
+        """Whether ops are seen."""
 
     def start(self) -> None:
         """Begin; raises when it can't."""

@@ -76,7 +76,7 @@ def test_without_a_compiler_or_a_place_it_says_so(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(BuildError, match="Not a directory"):
         build()
-    monkeypatch.setattr(building.shutil, "which", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(BuildError, match=r"there is no C\+\+ compiler"):
         build()
 
