@@ -18,7 +18,7 @@ from inferometer.trace.facts import Facts
 DOMAIN = "modules"
 _CPU_NOTE = (
     "Ops that compute on the CPU count as launches of the device `cpu`: no kernel below them was recorded, and their "
-    "times are those of the op, with about {cost} of the interception in each."
+    "times are those of the op, with {cost} of the interception in each."
 )
 
 
