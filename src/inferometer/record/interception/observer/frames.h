@@ -1,13 +1,13 @@
 // Python's frames as the interpreter keeps them: the public functions need the GIL, which PyTorch has released when an
 // op begins. A thread's own frames don't change while it is in a call, so it may read them without the GIL.
 //
-// Source: CPython's Include/internal/pycore_frame.h (3.11 to 3.13) and pycore_interpframe_structs.h (3.14).
+// Source: CPython's Include/internal/pycore_frame.h, 3.11 to 3.13; walked with each of them beside sys._getframe.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030F0000
+#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
 #error "frames of this version of Python aren't known"
 #endif
 #ifdef Py_GIL_DISABLED
@@ -16,11 +16,7 @@
 
 #define Py_BUILD_CORE
 #undef _PyGC_FINALIZED // 3.12 declares it twice: https://github.com/python/cpython/issues/105268
-#if PY_VERSION_HEX >= 0x030E0000
-#include <internal/pycore_interpframe_structs.h>
-#else
 #include <internal/pycore_frame.h>
-#endif
 #undef Py_BUILD_CORE
 
 namespace frames {
@@ -29,11 +25,7 @@ using Frame = _PyInterpreterFrame;
 
 // The code object that a frame runs; null for the interpreter's own entries on the stack.
 inline PyCodeObject* code_of(const Frame* frame) {
-#if PY_VERSION_HEX >= 0x030E0000
-  constexpr uintptr_t TAGS = 3; // of a _PyStackRef, whose functions are not for C++
-  auto* code = reinterpret_cast<PyObject*>(frame->f_executable.bits & ~TAGS);
-  return code != nullptr && PyCode_Check(code) ? reinterpret_cast<PyCodeObject*>(code) : nullptr;
-#elif PY_VERSION_HEX >= 0x030D0000
+#if PY_VERSION_HEX >= 0x030D0000
   PyObject* code = frame->f_executable;
   return code != nullptr && PyCode_Check(code) ? reinterpret_cast<PyCodeObject*>(code) : nullptr;
 #elif PY_VERSION_HEX >= 0x030C0000
