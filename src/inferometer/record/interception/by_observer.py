@@ -87,9 +87,10 @@ class ByObserver:
                 self._rows.add_ops(thread, ([start_ns], [end_ns]), [signature], [0], np.array([works]))
 
     def abandon(self) -> None:
-        """As `Way.abandon`; the observer has forgotten the parent by itself."""
+        """As `Way.abandon`; in a forked child the observer has forgotten the parent by itself."""
         self.is_active = False
         self._detach()
+        self._observer.stop()
         self._lock = threading.RLock()
         self._rows.forget_lock()
         self._forget()
