@@ -7,11 +7,13 @@ import shutil
 import socket
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
+from inferometer.engines.bundled import require_config
 from inferometer.engines.hf.model import load_model
 from inferometer.errors import FormatError, InferometerError, InputError, UnknownName
 
@@ -60,6 +62,12 @@ def change_weights(folder: Path, change: Callable[[dict[str, Any]], dict[str, An
 
 def without(word: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda weights: {name: weight for name, weight in weights.items() if word not in name}
+
+
+def test_a_bundled_configuration_stays_as_it_is() -> None:
+    before = deepcopy(require_config("tiny-llama").config)
+    load_model("tiny-llama")
+    assert require_config("tiny-llama").config == before
 
 
 @pytest.mark.parametrize("name", ["tiny-gemma2", "tiny-mixtral", "tiny-qwen-moe"])

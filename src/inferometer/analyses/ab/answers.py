@@ -32,6 +32,7 @@ _NOT_FINITE = _KIND.is_not_null() & ~_KIND.is_finite()
 _EXACT = 1e-12
 _COMPLETION = ("arm", "searched", "repetition")
 _CALL = ("path", "nth")
+_SAME_WORK = (*_CALL, "operator")  # an arm may fuse what is before an operator into it: then it answers something else
 _SUMS = ("sum", "abs_sum")
 _KINDS = {1: "an infinite value", 2: "NaN"}
 
@@ -74,7 +75,7 @@ def find_faults(measured: PathMeasurement) -> dict[str, AnswerFault]:
         return {}
     base, (steady, alike) = measured.arms[0], _LIMITS.get(str(measured.facts.get("dtype")), _OTHER_LIMITS)
     answers = _answers(measured)
-    of_base = _usual(answers.filter(pl.col("arm") == base), _CALL).drop("times")
+    of_base = _usual(answers.filter(pl.col("arm") == base), _SAME_WORK).drop("times")
     faults = {}
     for arm in measured.arms:
         rows, logits = (each.filter(pl.col("arm") == arm) for each in (answers, measured.logits))
@@ -128,7 +129,7 @@ def _not_finite(rows: pl.DataFrame) -> AnswerFault | None:
 def _unsteady(rows: pl.DataFrame, of_base: pl.DataFrame, limit: float) -> AnswerFault | None:
     """Usual is of this arm's answers that which is the nearest to the base's, and where that has none, the median."""
     off = pl.sum_horizontal((pl.col(name) - pl.col(f"usual_{name}")).abs() for name in _SUMS)
-    nearest = rows.filter(_KIND.is_finite()).join(of_base, _CALL).sort(off, "repetition").group_by(_CALL)
+    nearest = rows.filter(_KIND.is_finite()).join(of_base, _SAME_WORK).sort(off, "repetition").group_by(_CALL)
     own = nearest.agg(pl.col(_SUMS).first().name.prefix("near_"))
     usual = _usual(rows, _CALL).filter(pl.col("times") >= LEAST).join(own, _CALL, "left")
     usual = usual.with_columns(pl.coalesce(f"near_{name}", f"usual_{name}").alias(f"usual_{name}") for name in _SUMS)
@@ -137,7 +138,7 @@ def _unsteady(rows: pl.DataFrame, of_base: pl.DataFrame, limit: float) -> Answer
 
 
 def _unlike(rows: pl.DataFrame, usual: pl.DataFrame, base: str, limit: float) -> AnswerFault | None:
-    far = _far(rows.join(usual, _CALL), limit)
+    far = _far(rows.join(usual, _SAME_WORK), limit)
     return _first(rows, far, "unlike", lambda row: f"{_distance(row)} {base}'s in the timed passes")
 
 

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +198,7 @@ def _config(where: str, fields: Mapping[str, Any]) -> Any:
     auto = _transformers()
     inner = {key: value for key, value in fields.items() if key not in ("model_type", "auto_map")}
     with refusals(f"{where}: transformers refuses the configuration"), _quiet():
-        return auto.AutoConfig.for_model(kind, **inner)
+        return auto.AutoConfig.for_model(kind, **deepcopy(inner))  # it writes into what is nested
 
 
 def _require_family(where: str, fields: Mapping[str, Any]) -> str:
