@@ -20,7 +20,6 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 SHARED_SEEDS = ROOT.parent / "shared" / "seeds"
 GOLDEN = Path(__file__).parent / "golden"
 
-os.environ.setdefault("INFEROMETER_OPS_BY", "mode")  # the observer has tests of its own: nothing else waits for it
 os.environ.setdefault("TRITON_INTERPRET", "1")  # read as Triton is imported, whichever test does; 0 on a GPU
 
 settings.register_profile("dev", deadline=None, print_blob=True)

@@ -8,8 +8,8 @@ The sink is a `Journal`: a store whose `facts.json` is replaced every second, af
 are on disk, so that it can be read whenever, and a kill loses a second. Small parts are merged as they pile up; the
 end sorts each table and says `finished`.
 
-`record/interception` sees ops by an observer in C++ (`interception/observer`), or by a dispatch mode of torch where
-that can't be built, and modules by global hooks; it keeps rows in buffers of each thread until they are handed over.
+`record/interception` sees ops by a dispatch mode of torch, or by an observer in C++ (`interception/observer`) where
+that is asked for, and modules by global hooks; it keeps rows in buffers of each thread until they are handed over.
 Steps are rows of `steps` and ranges. `profiler/profiler.py` runs torch.profiler in windows whose files the Kineto
 reader reads in another process; `profiler/clock_marks.py` ties their times to the recording's by marks,
 `profiler/window_tables.py` gives each launch the intercepted op that was open when it was called for.

@@ -26,8 +26,7 @@ OpsBy = Literal["observer", "mode"]
 class Options:
     """What to record. `profile`: None for where there is a GPU. `workers`: also of processes started meanwhile.
 
-    `ops_by`: the observer in C++, or a dispatch mode of PyTorch's; None: what the environment says, else the observer
-    where it can be built.
+    `ops_by`: the observer in C++, or a dispatch mode of PyTorch's; None: what the environment says, else the mode.
     """
 
     counters: bool = True
@@ -59,7 +58,7 @@ def _make_ops(sink: "Sink", options: Options) -> Recorder:
     from inferometer.record.interception import Interception
     from inferometer.record.interception.observer.build import find_observer
 
-    if (options.ops_by or os.environ.get(OPS_BY)) == "mode":
+    if (options.ops_by or os.environ.get(OPS_BY)) != "observer":
         return Interception(sink, stacks=options.stacks)
     found = find_observer()
     made = Interception(sink, stacks=options.stacks, observer=found.module)

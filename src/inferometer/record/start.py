@@ -33,8 +33,8 @@ def record(
         hz: Samples of the counters a second, 0.1 to 100.
         workers: Also record processes that are started meanwhile. It sets environment variables until the end.
         force: Replace a store at `path`.
-        ops_by: What sees ops: the `observer` in C++, built once (some 40 s, said on stderr) and cheap, or a dispatch
-            `mode`. None: `INFEROMETER_OPS_BY`, else the observer where there is a C++ compiler.
+        ops_by: What sees ops: a dispatch `mode`, or the `observer` in C++, built once (some 40 s, said on stderr) and
+            cheaper. None: `INFEROMETER_OPS_BY`, else the mode.
 
     Raises:
         InputError: Something is at `path`, or `hz` makes no sense.

@@ -105,6 +105,8 @@ class Interception:
         """Hand over what nobody else does; runs on a thread of its own."""
         while not stopping.is_set():
             self._way.wait(FLUSH_NS / 1e9)
+            if not self._way.is_active:  # dropped: what waits now is another's
+                return
             compiled.install()
             self._way.flush(idle=True)
             self._marks.flush()
