@@ -1,5 +1,6 @@
 """Which folder vLLM was started with: from a /proc made by hand."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,8 @@ def made(root: Path, command: list[str], *environ: str, port: int = 8000) -> Pat
     (process / "fd" / "3").symlink_to("socket:[71]")
     (process / "cwd").symlink_to("/work")
     (process / "stat").write_text("10 (python) S 1 0")
-    (process / "cmdline").write_bytes("\0".join([*command, ""]).encode())
-    (process / "environ").write_bytes("\0".join([*environ, ""]).encode())
+    (process / "cmdline").write_bytes(os.fsencode("\0".join([*command, ""])))
+    (process / "environ").write_bytes(os.fsencode("\0".join([*environ, ""])))
     return root
 
 
@@ -40,6 +41,8 @@ def made(root: Path, command: list[str], *environ: str, port: int = 8000) -> Pat
         ([*SERVE, "--profiler-config", "{torch"], [], None),
         ([*SERVE, "--profiler-config", "[1]"], [], None),
         ([*SERVE, "--profiler-config", '{"torch_profiler_dir": 3}'], [], None),
+        ([*SERVE, "--profiler-config", "[" * 100_000], [], None),
+        (SERVE, ["VLLM_TORCH_PROFILER_DIR=/caf\udce9"], "/caf\udce9"),
     ],
 )
 def test_the_process_tells_its_folder(

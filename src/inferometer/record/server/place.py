@@ -75,9 +75,8 @@ def _of_vllm(server: Server, http: Http, traces: Path | None, *, is_here: bool) 
         if not traces.is_dir():
             raise InputError(f"{traces}: no such folder", hint="Name the folder that vLLM was started with.")
         return TraceFolder(traces, copy_hint=_look_in(str(traces), host, server, is_here=is_here))
-    known = Path(server.traces) if server.traces and Path(server.traces).is_dir() else None
-    known = known or (find_profiler_folder(http.port) if is_here else None)  # which vLLM makes as it first writes
-    if known is not None and is_here:
+    known = _own_folder(server, http.port) if is_here else None
+    if known is not None:
         return TraceFolder(known, copy_hint=_look_in(str(known), host, server, is_here=True))
     where = server.traces or "the folder that vLLM was started with (torch_profiler_dir, VLLM_TORCH_PROFILER_DIR)"
     return TraceFolder(
@@ -85,6 +84,15 @@ def _of_vllm(server: Server, http: Http, traces: Path | None, *, is_here: bool) 
         copy_hint=f"The traces (*.pt.trace.json.gz) are on {host} in {where}. Name that folder with --traces DIR, "
         "or copy the files and open their folder.",
     )
+
+
+def _own_folder(server: Server, port: int) -> Path | None:
+    """The folder of a vLLM on this machine: as it says itself, if that is seen from here, or as it was started.
+
+    The latter needn't be there: vLLM makes it as it first writes.
+    """
+    told = Path(server.traces) if server.traces else None
+    return told if told is not None and told.is_dir() else find_profiler_folder(port)
 
 
 def _look_in(folder: str, host: str, server: Server, *, is_here: bool) -> str:

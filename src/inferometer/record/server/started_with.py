@@ -6,6 +6,7 @@ kept.
 """
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from inferometer.record.server.process import find_processes
 
 _OPTION = "--profiler-config"
 _FIELD = "torch_profiler_dir"
-_VARIABLE = b"VLLM_TORCH_PROFILER_DIR="
+_VARIABLE = "VLLM_TORCH_PROFILER_DIR="
 _PROC = Path("/proc")
 
 
@@ -31,12 +32,11 @@ def find_profiler_folder(port: int, proc: Path = _PROC) -> Path | None:
     return Path(folder) if Path(folder).is_absolute() else None
 
 
-def _of_command(words: list[bytes]) -> str | None:
+def _of_command(words: list[str]) -> str | None:
     """The last counts, as for vLLM's own parser."""
     found = None
-    texts = [word.decode("utf-8", "replace") for word in words]
-    for text, following in zip(texts, [*texts[1:], ""], strict=True):
-        option, equals, value = text.partition("=")
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option, equals, value = word.partition("=")
         value = value if equals else following
         option, _, name = option.replace("_", "-").partition(".")
         if option != _OPTION:
@@ -44,18 +44,19 @@ def _of_command(words: list[bytes]) -> str | None:
         if name == _FIELD.replace("_", "-"):
             found = value or found
         elif not name:
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 fields = json.loads(value)
                 found = fields.get(_FIELD, found) if isinstance(fields, dict) else found
     return found if isinstance(found, str) else None
 
 
-def _of_environment(words: list[bytes]) -> str | None:
-    return next((word.removeprefix(_VARIABLE).decode() for word in words if word.startswith(_VARIABLE)), None) or None
+def _of_environment(words: list[str]) -> str | None:
+    return next((word.removeprefix(_VARIABLE) for word in words if word.startswith(_VARIABLE)), None) or None
 
 
-def _words(path: Path) -> list[bytes]:
+def _words(path: Path) -> list[str]:
+    """Separated by NUL, as Python has file names: what isn't UTF-8 is kept."""
     try:
-        return path.read_bytes().split(b"\0")
+        return [os.fsdecode(word) for word in path.read_bytes().split(b"\0")]
     except OSError:
         return []
