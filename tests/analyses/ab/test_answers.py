@@ -84,6 +84,15 @@ def test_answers_that_are_always_as_large_again_are_unlike_the_bases() -> None:
     assert faults_of([with_(2, (2.5, 9.5))] * 3, dtype="bfloat16") == {}
 
 
+def test_answers_of_another_operator_at_the_same_path_are_not_held_against_the_bases() -> None:
+    """As where an arm adds the residual within the norm."""
+    calls, made = run_of([[(30.0, 80.0), *RIGHT[1:]]] * 4)
+    assert find_faults(replace(made, calls=calls, facts={"dtype": "float32"}))["triton"].kind == "unlike"
+    fused = (pl.col("arm") == "triton") & (pl.col("operator") == "norm")
+    calls = calls.with_columns(pl.when(fused).then(pl.lit("add_norm")).otherwise("operator").alias("operator"))
+    assert find_faults(replace(made, calls=calls, facts={"dtype": "float32"})) == {}
+
+
 def test_after_other_experts_answers_may_differ_and_an_index_counts_where_all_before_it_was_exact() -> None:
     rounded, routed = (1.0 + 1e-7, 8.0), (4.0, None)
     tied = [rounded, routed, (7.0, 9.0), (7.0, 7.0)]
