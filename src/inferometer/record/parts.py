@@ -56,10 +56,11 @@ def make_counters(sink: "Sink", options: Options, processes: tuple[int, ...] | N
 
 def _make_ops(sink: "Sink", options: Options) -> Recorder:
     from inferometer.record.interception import Interception
-    from inferometer.record.interception.observer.build import find_observer
 
     if (options.ops_by or os.environ.get(OPS_BY)) != "observer":
         return Interception(sink, stacks=options.stacks)
+    from inferometer.record.interception.observer.build import find_observer
+
     found = find_observer()
     made = Interception(sink, stacks=options.stacks, observer=found.module)
     if found.why is not None:
