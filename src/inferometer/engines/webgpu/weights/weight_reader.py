@@ -81,7 +81,7 @@ class WeightReader:
 def _refuse_largest(name: str, tensor: StoredTensor, found: Any) -> NoReturn:
     bad = found[~(np.abs(found) <= _LARGEST)]
     wanted = f"numbers up to {_LARGEST}, which float16 holds" if np.isfinite(bad).all() else "finite numbers"
-    hint = "The WebGPU engine keeps weights as float16." if np.isfinite(bad).all() else _BROKEN
+    hint = "--weights f32 keeps them as they are." if np.isfinite(bad).all() else _BROKEN
     worst = bad[0] if np.isfinite(bad).all() else bad[~np.isfinite(bad)][0]
     raise InputError(f"{tensor.path}: {name}: expected {wanted}, found {worst:g}", hint=hint)
 
