@@ -51,6 +51,9 @@ cuts while the first imports and decodes. The scan gives up, and the file is rea
 - a launch is no complete event (`X`), any event was dropped, or no launch was found at all;
 - the second process failed, or the compressed data is damaged.
 
+Without a GPU (`cpu_launches.py`). Where PyTorch says that it saw no device, ops that compute are launches of the device
+`cpu`; a question for launches alone then reads the file once more, for its ops.
+
 Checks (`trace/checks.py`) look over the tables just read and count what can't be right or what an analysis must know:
 work that overlaps on one stream (`trace/overlaps.py` tells branches of a graph and early starts from wrong ends),
 work of 0 ns, work whose call is not in the file, ids shared by processes. They change no row.

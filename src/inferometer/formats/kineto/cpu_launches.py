@@ -60,7 +60,7 @@ def add_cpu_launches(out: TraceBuilder, host: TraceBuilder) -> bool:
     """Launches of the ops that `host` holds, into `out`; whether there are any."""
     ops = host.frame("ops").select(OP_COLUMNS).collect()
     found = find_cpu_launches(ops, kind_of_torch_op)
-    out.add("launches", found.height, dict(found.to_dict()))
+    out.add("launches", found.height, found.to_dict())
     return found.height > 0
 
 
