@@ -52,6 +52,9 @@ class Watch:
             del loader.exec_module
             execute(module)
             if self.leave():
+                # It is whole, though its import hasn't returned. Threads that `begin` waits for import it, too, and
+                # PyTorch does so for every range; while this is set, they would wait for the import.
+                module.__spec__._initializing = False
                 self.begin()
 
         try:

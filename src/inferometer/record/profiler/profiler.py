@@ -109,7 +109,8 @@ class Profiling:
             target=self._run, args=(session, self._requests, begun), name="inferometer-profiler", daemon=True
         )
         self._thread.start()
-        begun.wait(_WAIT_S)
+        if not begun.wait(_WAIT_S):
+            self._say_no(f"it hadn't begun after {_WAIT_S:g} s: what comes first may lack")
 
     def stop(self) -> None:
         """Ends the last window and returns when everything is written. Twice is no error."""
