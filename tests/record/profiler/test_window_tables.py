@@ -81,6 +81,16 @@ def test_launches_carry_the_intercepted_op_that_was_open(tmp_path: Path) -> None
     assert joined.duplicates == 2
 
 
+def test_calls_whose_thread_has_another_number_are_those_of_the_thread(tmp_path: Path) -> None:
+    ops = OpenOps()
+    ops.add(1, [40_000], [90_000], [77])
+    how = Joining(10, "here", 0, intercepted=True, open_ops=ops)
+    file, marks = write_window(tmp_path / "w.json", _launch(50_000, 7, thread=923_359_552))
+    joined = join_window(read_window(file), 1, marks, how, threads={923_359_552: 1, 5: 6})
+    assert joined.tables["calls"]["thread"].to_list() == [1]
+    assert joined.tables["launches"]["external_id"].to_list() == [77]
+
+
 def test_a_launch_without_its_call_is_found_by_the_profilers_op(tmp_path: Path) -> None:
     ops = OpenOps()
     ops.add(1, [49_900], [52_100], [78])

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from inferometer.record.cupti_threads import remember_thread
 from inferometer.record.interception.handover import Handover
 from inferometer.record.interception.lanes import OP_FIELDS, RANGE_FIELDS, ThreadRows, take
 from inferometer.record.interception.signatures import Signature
@@ -41,7 +42,7 @@ class Recording:
         try:
             return self.local.lane  # type: ignore[no-any-return]
         except AttributeError:
-            lane = self.local.lane = ThreadRows(threading.get_native_id())
+            lane = self.local.lane = ThreadRows(remember_thread())
             lane.due_ns = lane.split_ns = _clock() + FLUSH_NS
             with self._lock:
                 self._lanes.append(lane)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from inferometer.record.clock import monotonic_ns
+from inferometer.record.cupti_threads import system_threads
 from inferometer.record.profiler.account import Account
 from inferometer.record.profiler.clock_marks import Mark
 from inferometer.record.profiler.kineto_stderr import kept_quiet
@@ -31,6 +32,7 @@ class Runner:
         self._number = 0
         self._paused = 0
         self._marks: list[Mark] = []
+        self._threads: dict[int, int] = {}  # of the program so far: one may have ended with its window
         self._began: tuple[int, int] = (0, 0)  # before and after the profile's begin
         self._quiet_since: int | None = None  # when a profile ended without the next beginning
         self.begun_ns = 0
@@ -90,10 +92,14 @@ class Runner:
         self._begun((before, after))
 
     def _turn(self) -> None:
+        if self._session.has_device:  # its times must be written before the next profile begins
+            self._end(but_not_captures=True)
+            if not self.is_recording:
+                self.begin()
+            return
         with self._captures.lock:
             if self._captures.open:
                 return
-            self._session.settle()
             marks = [*self._marks, *self._mark("end")]
             with kept_quiet(self._account.stderr_lines):
                 before = monotonic_ns()
@@ -104,11 +110,13 @@ class Runner:
         self._begun((before, after))
         self._ended(result, marks, last, (before, after), before - begun_ns)
 
-    def _end(self) -> None:
-        """End the profile, and begin none; also during a capture, since someone wants it now."""
+    def _end(self, *, but_not_captures: bool = False) -> None:
+        """End the profile, and begin none; during a capture, too, where someone wants it now."""
         if not self.is_recording:
             return
         with self._captures.lock:
+            if self._captures.open and but_not_captures:
+                return
             if not self._captures.open:
                 self._session.settle()
             marks = [*self._marks, *self._mark("end")]
@@ -126,6 +134,7 @@ class Runner:
         self._quiet_since = None
         self._began, self.begun_ns, self.is_recording = between, between[1], True
         self._marks = self._mark("begin")
+        self._threads |= system_threads()
 
     def _mark(self, where: str) -> list[Mark]:
         group = 0 if where == "begin" else 1
@@ -141,9 +150,9 @@ class Runner:
         save(result, path)
         pause_ns = monotonic_ns() - ended[0]
         self._account.ended(self._clock.at(ended[0]), pause_ns, recorded_ns)
-        self._windows.take(
-            Window(number, path, [*marks, Mark(WINDOW_RANGE, 0, *began, *ended)], threading.get_native_id())
-        )
+        self._threads |= system_threads()
+        whole = Mark(WINDOW_RANGE, 0, *began, *ended)
+        self._windows.take(Window(number, path, [*marks, whole], threading.get_native_id(), dict(self._threads)))
 
 
 def is_child_of_profiled() -> bool:

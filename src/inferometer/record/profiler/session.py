@@ -4,6 +4,9 @@
 later) records all, so a thread of ours can own the profile: it must begin and end there. Ending one profile and
 beginning the next is one call for Python: no other thread gets the interpreter's lock in between, unless PyTorch itself
 gives it up.
+
+Times of device work are made when a profile is written, by what PyTorch measured when it ended: once the next one has
+begun, they all are 0 (seen with PyTorch 2.11 and CUDA 13). A profile of a device must be written before that.
 """
 
 from collections.abc import Callable, Iterable

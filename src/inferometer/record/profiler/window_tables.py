@@ -5,7 +5,7 @@ out, and launches and calls carry the `external_id` of the intercepted op that w
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -54,9 +54,21 @@ class Joined:
 
 
 def join_window(
-    window: WindowRows, number: int, marks: Sequence[Mark], how: Joining, *, marking: int | None = None
+    window: WindowRows,
+    number: int,
+    marks: Sequence[Mark],
+    how: Joining,
+    *,
+    marking: int | None = None,
+    threads: Mapping[int, int] | None = None,
 ) -> Joined:
-    """The rows of window `number`, which counts from 1. `marking`: the thread that made the marks."""
+    """The rows of window `number`, which counts from 1.
+
+    `marking`: the thread that made the marks. `threads`: the system's number of a thread by one that calls may have.
+    """
+    if threads and "calls" in window.frames:
+        calls = window.frames["calls"].with_columns(pl.col("thread").replace(dict(threads)))
+        window = replace(window, frames={**window.frames, "calls": calls})
     alignment = _align(window, marks, marking)
     if alignment is None:
         return Joined({}, None)

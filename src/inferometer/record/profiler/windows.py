@@ -3,8 +3,8 @@
 import queue
 import shutil
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -25,12 +25,16 @@ _WAIT_S = 120.0  # for the rest at the end; then it is given up, and reported
 
 @dataclass(frozen=True)
 class Window:
-    """One ended window: its number from 1, its file, and the marks of its clock, made by the thread `marking`."""
+    """One ended window: its number from 1, its file, and the marks of its clock, made by the thread `marking`.
+
+    `threads`: the system's number of a thread by CUPTI's.
+    """
 
     number: int
     path: Path
     marks: Sequence[Mark]
     marking: int | None = None
+    threads: Mapping[int, int] = field(default_factory=dict)
 
 
 class Windows:
@@ -93,9 +97,13 @@ class Windows:
 
     def _write(self, window: Window) -> None:
         rows = self._reader.read(window.path)
-        joined = join_window(rows, window.number, window.marks, self._how, marking=window.marking)
+        how = self._how
+        joined = join_window(rows, window.number, window.marks, how, marking=window.marking, threads=window.threads)
         if joined.alignment is None:
             self._account.lose_window("nothing in it tells its clock")
+            return
+        if _has_no_times(joined.tables.get("launches")):
+            self._account.lose_window("PyTorch gave its device work no times")
             return
         for name, frame in joined.tables.items():
             write_rows(self._sink, name, frame)
@@ -107,6 +115,14 @@ class Windows:
             if loss.name in KINDS:
                 self._sink.lose(loss.name, loss.count, example=loss.example)
         self._account.found(rows.about)
+
+
+def _has_no_times(launches: pl.DataFrame | None) -> bool:
+    """Whether all take no time, as PyTorch writes them where it has lost its clock; an op of the CPU may take none."""
+    if launches is None:
+        return False
+    taken = launches.filter(pl.col("device") != "cpu")["dur_ns"]
+    return taken.len() > 0 and taken.max() == 0
 
 
 def write_rows(sink: Sink, table: str, frame: pl.DataFrame) -> None:
