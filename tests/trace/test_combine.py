@@ -323,6 +323,17 @@ def test_a_device_stands_once_a_rank_only_where_ranks_differ(
     assert list(facts_of(*({"devices": each} for each in described)).devices) == known
 
 
+def test_a_device_that_files_of_one_machine_tell_of_is_one_device() -> None:
+    """NVML has all of its memory, PyTorch what programs may have, and more of the rest."""
+    nvml = Device("gpu:0", "NVIDIA H200", memory_bytes=150_754_820_096)
+    torch = Device("gpu:0", "NVIDIA H200", memory_bytes=150_109_880_320, multiprocessors=132)
+    about = [{"devices": (each,), "ranks": ()} for each in (nvml, torch, Device("gpu:0", warp_size=32))]
+    parts = [TracePart(trace_of(facts=facts), "a.ifm", ()) for facts in about]
+    assert combine_facts(parts, align_clocks(parts), (), "run.ifm", []).devices == (
+        Device("gpu:0", "NVIDIA H200", 150_109_880_320, 132, warp_size=32),
+    )
+
+
 def test_notes_say_whose_they_are_unless_all_say_the_same() -> None:
     about = facts_of({"notes": ("same", "mine")}, {"notes": ("same",)})
     assert about.notes == ("same", "rank0.json: mine")

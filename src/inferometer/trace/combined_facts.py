@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from inferometer.trace.combine import Clock, TracePart
 from inferometer.trace.facts import Device, Facts, NamedId, RankFile
@@ -124,15 +124,15 @@ def _in_all(dicts: Sequence[dict[str, T]]) -> list[dict[str, T]]:
 
 
 def _devices(parts: Sequence[TracePart]) -> tuple[Device, ...]:
-    """Each device once where all files that name it describe it alike; else once a rank, with its rank."""
+    """Each device once where all files that name it mean the same; else once a rank, with its rank."""
     described: dict[str, dict[Device, list[TracePart]]] = {}
     for part in parts:
         for device in part.trace.facts.devices:
             described.setdefault(device.device, {}).setdefault(device, []).append(part)
     devices: list[Device] = []
     for versions in described.values():
-        if len(versions) == 1:
-            devices.extend(versions)
+        if (same := _as_one(versions, parts)) is not None:
+            devices.append(same)
             continue
         devices += [
             replace(device, rank=rank)
@@ -141,6 +141,23 @@ def _devices(parts: Sequence[TracePart]) -> tuple[Device, ...]:
             for rank in ([device.rank] if device.rank is not None else owner.ranks)
         ]
     return tuple(devices)
+
+
+def _as_one(versions: Mapping[Device, Sequence[TracePart]], parts: Sequence[TracePart]) -> Device | None:
+    """The one device that these describe; None where they may be several.
+
+    Files of ranks may each have a device of their own under one text. Where some aren't of a rank, they are of the same
+    machine, and tools tell more or less of a device, also of how much memory it has: the file that tells most leads.
+    """
+    if len(versions) == 1:
+        return next(iter(versions))
+    if len({device.name for device in versions if device.name}) > 1 or all(part.ranks for part in parts):
+        return None
+    fields: dict[str, Any] = dict.fromkeys(Device.__struct_fields__)
+    told = sorted(versions, key=lambda device: -sum(value is not None for value in asdict(device).values()))
+    for device in told:
+        fields |= {name: value for name, value in asdict(device).items() if fields[name] is None}
+    return Device(**fields)
 
 
 def _of_rank(named: NamedId, part: TracePart) -> NamedId:

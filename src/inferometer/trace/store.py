@@ -14,6 +14,7 @@ import msgspec
 import polars as pl
 
 from inferometer.errors import FormatError, InputError
+from inferometer.trace.cpu_launches import drop_beside_gpu
 from inferometer.trace.losses import Losses
 from inferometer.trace.parquet_pages import ImpossibleParquet, check_parquet
 from inferometer.trace.store_writer import MANIFEST, MARK, SCHEMA, Manifest, StoredTable, check_name, checksum_of
@@ -73,7 +74,10 @@ def _open(path: Path, manifest: Manifest, tables: Iterable[str] | None) -> Trace
         for name, table in manifest.tables.items()
         if name in TABLES and name in wanted and table.files
     }
-    return Trace(manifest.facts, frames, losses, scope=wanted)
+    facts = manifest.facts
+    if "launches" in frames:
+        facts, frames["launches"] = drop_beside_gpu(facts, frames["launches"])
+    return Trace(facts, frames, losses, scope=wanted)
 
 
 def _read_manifest(path: Path) -> Manifest:

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from inferometer.record.interception.signatures import Signature, Texts
 from inferometer.record.sink import Sink
+from inferometer.trace.cpu_launches import NOTE_OF_CPU_LAUNCHES
 from inferometer.trace.facts import Facts
 
 DOMAIN = "modules"
 _CPU_NOTE = (
-    "Ops that compute on the CPU count as launches of the device `cpu`: no kernel below them was recorded, and their "
-    "times are those of the op, with {cost} of the interception in each."
+    NOTE_OF_CPU_LAUNCHES + "no kernel below them was recorded, and their times are those of the op, with {cost} of the "
+    "interception in each."
 )
 
 
