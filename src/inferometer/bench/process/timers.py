@@ -2,12 +2,13 @@
 
 - events: two events in the device's queue. A wait is queued before them, so that the host has queued the whole call
   when the first is reached; work that the call left on other streams is found by how long the device still takes.
-- graph: replays of a captured graph of several calls, each with inputs of its own.
+- graph: replays of a captured graph of several calls: for cold caches with more inputs than they hold, for warm ones
+  again and again with those that half of them hold.
 - cupti: the host's clock, and kernel times come from the profile that the calls are made under.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import ceil
@@ -76,28 +77,38 @@ def _time_under_profiler(torch: Any, call: Call) -> Timed:
 
 @dataclass
 class EventTimer:
-    """Events around the call on the current stream."""
+    """Events around the call on the current stream.
+
+    The wait before them is twice what the host took for the call before, and doubled as long as it is too short.
+    """
 
     torch: Any
-    _host_ns: int = 0  # of the call before
+    _wait_ns: int = 0
 
     def __call__(self, call: Call) -> Timed:
         """Time it."""
+        host_ns = 0
 
         def run() -> list[Any]:
+            nonlocal host_ns
             begin = _clock()
             found = call.run(call.tensors)
-            self._host_ns = _clock() - begin
+            host_ns = _clock() - begin
             return found
 
-        return _between_events(self.torch.cuda, 2 * self._host_ns, call.ready, run)
+        timed, was_short = _between_events(self.torch.cuda, self._wait_ns, call.ready, run)
+        self._wait_ns = max(2 * host_ns, 2 * self._wait_ns if was_short else 0)
+        return timed
 
 
 @dataclass
 class _Captured:
+    """A graph of `calls` calls, on one set of inputs after the other; `found`: the outputs of the first on each."""
+
     graph: Any
     sets: list[dict[str, Any]]
     found: list[list[Any]]
+    calls: int
     at: int = 0
 
 
@@ -105,7 +116,9 @@ class _Captured:
 class GraphTimer:
     """A graph of several calls, each on a set of inputs; every replay one of the sets is fresh.
 
-    Cold means that the sets are more than three times the last cache; where they can't be, it doesn't time so.
+    Cold means that the sets are more than three times the last cache; where they can't be, it doesn't time so. Warm
+    means that they, and outputs of their size, take half of it at most, and each has its turn again until there are
+    eight calls; of larger inputs there is one set. A kernel that writes into its inputs can't have another turn.
     """
 
     torch: Any
@@ -117,7 +130,7 @@ class GraphTimer:
         """Time it: a replay, over its calls.
 
         Raises:
-            CannotTime: It can't be captured, or caches can't be cold.
+            CannotTime: It can't be captured, or caches can't be as they should.
         """
         held = self._captured
         if held is None or not _same_kind(held.sets[0], call.tensors):
@@ -125,10 +138,10 @@ class GraphTimer:
         held.at = (held.at + 1) % len(held.sets)
         for name, tensor in call.tensors.items():
             held.sets[held.at][name].copy_(tensor)
-        timed = _between_events(self.torch.cuda, 0, lambda: None, held.graph.replay)
+        timed, _ = _between_events(self.torch.cuda, 0, lambda: None, held.graph.replay)
         plain = self.torch.Tensor
         copies = [each.clone() if type(each) is plain else each for each in held.found[held.at]]
-        return timed._replace(ns=timed.ns / len(held.sets), found=copies)
+        return timed._replace(ns=timed.ns / held.calls, found=copies)
 
     def _capture(self, call: Call) -> _Captured:
         torch = self.torch
@@ -139,39 +152,47 @@ class GraphTimer:
             for each in sets[:2]:
                 call.run(each)
         torch.cuda.current_stream().wait_stream(aside)
-        graph = torch.cuda.CUDAGraph()
+        graph, calls = torch.cuda.CUDAGraph(), max(_FEW, len(sets))
         try:
             with torch.cuda.graph(graph):
-                found = [call.run(each) for each in sets]
+                found = [call.run(sets[i % len(sets)]) for i in range(calls)]
         except RuntimeError as error:
             raise CannotTime(f"its call can't be captured as a graph: {str(error).splitlines()[0]}") from error
-        return _Captured(graph, sets, found)
+        if calls > len(sets) and _shares_memory(found[0], sets[0].values()):
+            raise CannotTime("it writes into its inputs, and caches don't hold as many as a graph needs")
+        return _Captured(graph, sets, found[: len(sets)], calls)
 
     def _sets(self, call: Call) -> int:
         size: int = max(1, sum(tensor.numel() * tensor.element_size() for tensor in call.tensors.values()))
-        wanted = max(_FEW, ceil(3 * self.cache_bytes / size)) if self.cold else _FEW
-        if wanted <= _MANY and wanted * size <= _GRAPH_BYTES:
-            return wanted
-        if self.cold:
+        if not self.cold:
+            return max(1, min(_FEW, self.cache_bytes // (4 * size)))
+        wanted = max(_FEW, ceil(3 * self.cache_bytes / size))
+        if wanted > _MANY or wanted * size > _GRAPH_BYTES:
             raise CannotTime("its inputs can't be turned over in a graph so that caches are cold")
-        return max(1, int(_GRAPH_BYTES // size))
+        return wanted
 
 
-def _between_events(cuda: Any, wait_ns: int, ready: Callable[[], None], run: Callable[[], Any]) -> Timed:
-    """Time between two events around `run`, both queued behind a wait on the device."""
+def _shares_memory(outputs: Iterable[Any], inputs: Iterable[Any]) -> bool:
+    held = {each.untyped_storage().data_ptr() for each in inputs} - {0}  # of no memory
+    return any(each.untyped_storage().data_ptr() in held for each in outputs if hasattr(each, "untyped_storage"))
+
+
+def _between_events(cuda: Any, wait_ns: int, ready: Callable[[], None], run: Callable[[], Any]) -> tuple[Timed, bool]:
+    """Time between two events around `run`, both queued behind a wait on the device; and whether that was too short."""
     first, last = (cuda.Event(enable_timing=True) for _ in range(2))
     cuda.synchronize()
-    cuda._sleep(ceil(min(max(wait_ns, _LEAST_WAIT_NS), _MOST_WAIT_NS) * _CYCLES_A_NS))
     ready()
+    cuda._sleep(ceil(min(max(wait_ns, _LEAST_WAIT_NS), _MOST_WAIT_NS) * _CYCLES_A_NS))
     begin = _clock()
     first.record()
     found = run()
     last.record()
+    was_short = first.query()
     last.synchronize()
     own = _clock()
     cuda.synchronize()
     end = _clock()
-    return Timed(begin, end, first.elapsed_time(last) * 1e6, end - own, found)
+    return Timed(begin, end, first.elapsed_time(last) * 1e6, end - own, found), was_short
 
 
 def _same_kind(held: Mapping[str, Any], tensors: Mapping[str, Any]) -> bool:
