@@ -1,6 +1,8 @@
 """Conditions of a machine that is pretended: its clock moves only when it is looked at, so nothing sleeps."""
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -155,6 +157,15 @@ def test_other_processes_on_the_gpu_are_told_where_ids_can_be_compared() -> None
     assert watch([STATE] * 3, seen=frozenset({901, 902}), own=(7,)).conditions().remarks == ()
     (unknown,) = watch([STATE] * 3, seen=frozenset({901, 902, 903}), own=(7,)).conditions().remarks
     assert "at least 1 of them" in unknown
+
+
+def test_what_this_process_started_is_no_other_process_on_the_gpu() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        seen = frozenset({7, child.pid})
+        assert watch([STATE] * 3, seen=seen, own=(7,)).conditions().remarks == ()
+        child.communicate()
+    (remark,) = watch([STATE] * 3, seen=seen, own=(7,)).conditions().remarks
+    assert remark == f"Other processes had the GPU too: {child.pid}. Repeat it alone."
 
 
 def test_who_has_the_gpu_is_asked_once_a_second() -> None:

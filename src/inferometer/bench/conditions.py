@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from inferometer.bench.outside import descendants
 from inferometer.bench.results import Conditions
 from inferometer.bench.sample_remarks import Sample, find_remarks
 from inferometer.hardware.measure.load import HostLoad
@@ -143,7 +144,10 @@ class Watch:
         if self._gpu is None or (self._asked_ns is not None and now_ns - self._asked_ns < _PROCESSES_NS):
             return frozenset()
         self._asked_ns = now_ns
-        return self._gpu.processes() or frozenset()
+        ours = set(descendants(os.getpid()))  # before and after: candidates come and go, also while they are checked
+        running = self._gpu.processes() or frozenset()
+        self._own |= running & {*ours, *descendants(os.getpid())}
+        return running
 
 
 def drop_throttled(starts_ns: ArrayLike, ends_ns: ArrayLike, spans: Sequence[Span]) -> NDArray[np.bool_]:

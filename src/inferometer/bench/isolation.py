@@ -397,4 +397,5 @@ def _environment(*, interpret: bool) -> dict[str, str]:
     tools = str(Path(sys.executable).parent)  # ninja, with which PyTorch compiles extensions, lies next to Python
     kept["PATH"] = os.pathsep.join((*filter(None, (kept.get("PATH"),)), tools))
     found = {**kept, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONHASHSEED": "random"}
+    found["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # else torch.compile leaves processes, which look like untimed work
     return {**found, "TRITON_INTERPRET": "1"} if interpret else found

@@ -51,9 +51,20 @@ def compile_kernel(name: str, kernel: Kernel, kind: str) -> Kernel:
     # The older names, which newer versions keep as aliases: torch 2.6 has only these.
     config.cache_size_limit = max(config.cache_size_limit, SHAPES)
     config.accumulated_cache_size_limit = max(config.accumulated_cache_size_limit, SHAPES)
+    if kind == "cuda":
+        _keep_tables_off_stderr()
     how: dict[str, Any] = {"mode": GPU_MODE} if kind == "cuda" else {"options": {"cpp.cxx": (None, _find_compiler())}}
     compiled: Kernel = torch.compile(kernel, dynamic=False, fullgraph=name not in IN_PARTS, **how)
     return compiled
+
+
+def _keep_tables_off_stderr() -> None:
+    """Autotuning prints what it tried, some twenty lines a product."""
+    from torch._inductor import config, select_algorithm
+
+    select_algorithm.PRINT_AUTOTUNE = False
+    if hasattr(config, "max_autotune_report_choices_stats"):
+        config.max_autotune_report_choices_stats = False
 
 
 def _find_compiler() -> str | None:
