@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from inferometer.engines.device_hold import STRETCH
 from inferometer.engines.paths import PathRecorder, current_key, is_recording, scope
 
 
@@ -90,13 +91,33 @@ def test_on_a_gpu_every_call_has_two_events_that_are_read_after_one_wait(monkeyp
             now[0] += 1.5
             self.at = now[0]
 
+        def query(self) -> bool:
+            return is_ahead[0]
+
         def elapsed_time(self, other: "Event") -> float:
             assert waits == ["cuda:0"]
             return other.at - self.at
 
+    def sleep(cycles: int) -> None:
+        now[0] += cycles / 2e6
+
+    is_ahead = [False]
     monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "_sleep", sleep)
     monkeypatch.setattr(torch.cuda, "synchronize", waits.append)
     recorder = PathRecorder("cuda:0")
     with recorder.entered(), scope("outer"), scope("inner"):
         pass
     assert recorder.span_ns == [1_500_000, 4_500_000]  # 1.5 ms apart: outer, inner, inner, outer
+    assert recorder.short_waits == 0.0
+    recorder.clear()
+    waits.clear()
+    with recorder.entered(), scope("outer"):
+        for _ in range(STRETCH):  # the last of them waits, within outer, which doesn't count it
+            with scope("inner"):
+                pass
+        is_ahead[0] = True
+    inner, outer = recorder.span_ns[:-1], recorder.span_ns[-1]
+    assert inner == [1_500_000] * STRETCH
+    assert outer == pytest.approx(1_500_000 * (2 * STRETCH + 1 + 2), rel=0.02)
+    assert recorder.short_waits == 0.5

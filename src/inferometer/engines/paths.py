@@ -4,7 +4,8 @@ The stack lives in the context (`contextvars`): threads and tasks have their own
 recorder was entered in. Without a recorder a scope costs one look-up.
 
 On a GPU each call also has an event at its entry and its exit on the current stream; `finish` waits for the device
-once and reads them. Nothing waits in between, so host times are times of launching.
+once and reads them. The host waits for nothing in between, so host times are times of launching. The device waits for
+the host (`device_hold`), so spans are the device's own; these waits are taken out of them.
 
 Who looks at answers meanwhile does so `aside`: the clock of all open calls stands still, and what the device does for
 it is taken out of their spans.
@@ -18,6 +19,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from types import TracebackType
 from typing import Any, Self
+
+from inferometer.engines.device_hold import DeviceHold
 
 SEPARATOR = "."
 Watch = Callable[[str, Sequence[Any], Mapping[str, Any], Any], Any]
@@ -66,10 +69,14 @@ class PathRecorder:
         self._events: list[tuple[Any, Any, int, int]] = []
         self._asides: list[tuple[Any, Any]] = []
         self._makes_events = self.device is not None and self.device.startswith("cuda")
+        self._last: Any = None  # event
+        self._hold: DeviceHold | None = None
 
     @contextmanager
     def entered(self) -> Iterator[Self]:
         """Record scopes of this context. At the end the device is waited for and its events are read."""
+        if self._makes_events:
+            self._begin_hold()
         token = _here.set((self, None))
         try:
             yield self
@@ -77,8 +84,32 @@ class PathRecorder:
             _here.reset(token)
             self.finish()
 
+    @property
+    def short_waits(self) -> float | None:
+        """Share of the stretches of the last pass in which the device waited for the host; None: nothing held it."""
+        return None if self._hold is None or not self._hold.waits else self._hold.short / self._hold.waits
+
+    def hold(self) -> None:
+        """A call begins: a GPU waits until the host has queued what comes, which is in the time of no call."""
+        if self._hold is None or not self._hold.is_due():
+            return
+        last = self._last
+        first = self.event()
+        self._hold.wait(last)
+        self._asides.append((first, self.event()))
+
+    def _begin_hold(self) -> None:
+        import torch
+
+        if self._hold is None:
+            self._hold = DeviceHold(torch.cuda)
+        self._hold.begin()
+
     def finish(self) -> None:
         """Read the events: afterwards `span_ns` has a number for every call on a GPU, None on a CPU."""
+        if self._hold is not None:
+            self._hold.end_stretch(self._last)
+            self._last = None
         if self._events:
             import torch
 
@@ -103,7 +134,7 @@ class PathRecorder:
             return None
         import torch
 
-        event = torch.cuda.Event(enable_timing=True)
+        event = self._last = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
 
@@ -168,6 +199,7 @@ class scope:  # noqa: N801  # used as a function: `with scope("decode"):`
             self._recorder, parent = here
             self.node = self._recorder.node(parent, self._name, self._operator)
             self._token: Token[Any] = _here.set((self._recorder, self.node))
+            self._recorder.hold()
             self.begun_bytes = 0 if self._recorder.allocated is None else self._recorder.allocated()
             self.begun_asides = self._recorder.asides()
             self.event = self._recorder.event()

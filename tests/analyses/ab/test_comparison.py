@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -112,6 +113,30 @@ def test_on_a_gpu_spans_are_compared_and_on_a_cpu_all_clocks_are_the_hosts() -> 
     assert "times of launching" in " ".join(remarks_of(gpu))
     assert "are the same" in " ".join(remarks_of(cpu))
     assert ("Compared", "device span, 5 repetitions") in facts_of(gpu)
+
+
+def test_where_the_device_was_held_whole_runs_are_told_beside_its_own_time() -> None:
+    """Spans without the gaps of launching, and what users see, which has them."""
+    arms = {"torch": simple([10] * 5, [90] * 5), "triton": simple([10] * 5, [45] * 5)}
+    phases = [("torch", 5_000_000, 5_500_000), ("triton", 7_500_000, 9_000_000)]
+    passes = pl.DataFrame(
+        [(arm, n, "decode", plain + n, scoped) for arm, plain, scoped in phases for n in range(5)],
+        PASSES,
+        orient="row",
+    )
+    facts = {**FACTS, "short_waits": {"torch": 0.0, "triton": 0.027}}
+    found = compare_paths(replace(measured(arms, on_gpu=True), passes=passes, facts=facts))
+    (verdict,) = [text for name, text in facts_of(found) if name == "Verdict"]
+    assert verdict.startswith("triton: faster, 0.")
+    assert "; run as it is, launches included, 1.5 times (1.500 to 1.500), slower; " in verdict
+    said = " ".join(remarks_of(found))
+    assert "spans have no gaps that launching makes. Whole runs have them." in said
+    assert "triton: the host was late in 2.7 % of the stretches" in said
+    assert "torch: the host was late" not in said
+    assert [each.overhead for each in found.passes] == [None, None]  # the waits are in it
+    found = compare_paths(replace(measured(arms, on_gpu=True), passes=passes))
+    assert "A span has gaps between kernels in it." in " ".join(remarks_of(found))
+    assert "launches included" not in dict(facts_of(found))["Verdict"]
 
 
 def test_spans_of_some_calls_alone_are_not_compared() -> None:

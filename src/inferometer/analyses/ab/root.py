@@ -29,7 +29,7 @@ class PhasePass:
         tokens_per_s: Of all sequences: read in prefill, made in decode and in the whole. None where the run doesn't
             say how many there were.
         ratio: Candidate over base, from pairs of repetitions; None of the base.
-        overhead: Time with scopes over time without, the same.
+        overhead: Time with scopes over time without, the same. None where the device waited for the host with scopes.
     """
 
     arm: str
@@ -75,7 +75,8 @@ def compare_passes(
     logs = log_ratios(wall[base], wall)
     p = np.where([arm == arms[0] for arm, _ in keys], np.nan, t_test(logs))
     believed = discoveries(p, level=level)
-    ratios, costs = _intervals(logs), _intervals(log_ratios(wall, scoped))
+    cost_logs = log_ratios(wall, scoped)
+    ratios, costs = _intervals(logs), _intervals(cost_logs * np.nan if facts.get("short_waits") else cost_logs)
     found = []
     for i, (arm, phase) in sorted(enumerate(keys), key=lambda each: arms.index(each[1][0])):
         (log, log_within), (cost, cost_within) = ratios[i], costs[i]

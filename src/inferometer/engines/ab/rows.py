@@ -25,11 +25,15 @@ _WAITING = {
 
 @dataclass
 class Repetition:
-    """One repetition: by arm, the calls of its pass with scopes, and both passes, without and with them."""
+    """One repetition: by arm, the calls of its pass with scopes, and both passes, without and with them.
+
+    `short_waits`: as `PathRecorder` says, by arm.
+    """
 
     calls: dict[str, pl.DataFrame] = field(default_factory=dict)
     plain: dict[str, Completed] = field(default_factory=dict)
     scoped: dict[str, Completed] = field(default_factory=dict)
+    short_waits: dict[str, float] = field(default_factory=dict)
 
 
 def take_calls(recorder: PathRecorder) -> pl.DataFrame:
@@ -94,6 +98,12 @@ def passes_frame(kept: Sequence[Repetition]) -> pl.DataFrame:
         for phase, wall_ns in completed.wall_ns.items()
     ]
     return pl.DataFrame(rows, schema=PASSES, orient="row")
+
+
+def short_waits(kept: Sequence[Repetition]) -> dict[str, float]:
+    """By arm, the share of waits of the device that were too short, mean of the repetitions; none on a CPU."""
+    arms = kept[0].short_waits if kept else {}
+    return {arm: sum(each.short_waits[arm] for each in kept) / len(kept) for arm in arms}
 
 
 def logits_frame(kept: Sequence[Repetition]) -> pl.DataFrame:

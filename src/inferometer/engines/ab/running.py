@@ -1,7 +1,8 @@
 """Runs an A/B: check, warm-up, repetitions in turns, recordings; what was measured is kept, whatever happens.
 
-In a repetition every arm runs without scopes (the time that users see) and with them (where it goes), in the opposite
-order; that is reversed each time, as is the order of the two passes. Logits are looked at in both, operators' answers
+In a repetition every arm runs without scopes (the time that users see) and with them (where it goes; a GPU is then held
+until the host has queued what it does, see `device_hold`), in the opposite order; that is reversed each time, as is the
+order of the two passes. Logits are looked at in both, operators' answers
 with scopes. Where logits are wrong that no operator was seen to spoil, completions with scopes follow until one is.
 """
 
@@ -29,6 +30,7 @@ from inferometer.engines.ab.rows import (
     logits_frame,
     passes_frame,
     paths_of,
+    short_waits,
     take_calls,
 )
 from inferometer.engines.ab.watching import AnswerWatch
@@ -224,7 +226,7 @@ class _Run:
             agreement=self._agreement,
             logits=logits_frame(self._kept),
             searched=pl.concat(self._searched),
-            facts={**self._facts, **end_of(orders)},
+            facts={**self._facts, **end_of(orders), "short_waits": short_waits(self._kept)},
             ended=self._ended,
             refused={arm.name: _refused(arm, calls) for arm in self._arms},
             stores=self._stores,
@@ -248,6 +250,8 @@ class _Run:
         with using(arm), without_collector(), recorder.entered():
             made.scoped[arm.name] = self._work.run()
         made.calls[arm.name] = take_calls(recorder)
+        if recorder.short_waits is not None:
+            made.short_waits[arm.name] = recorder.short_waits
 
     def _begin(self, arm: Arm, what: str, recorder: PathRecorder | None = None) -> None:
         self._recorder = recorder

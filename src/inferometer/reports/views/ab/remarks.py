@@ -1,6 +1,6 @@
 """Remarks on an A/B by call path: verdicts, what ran where, and what to doubt; words that its tables share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -59,7 +59,8 @@ def ab_remarks(found: PathComparison) -> Iterator[str]:
         yield f"{found.repetitions} repetitions are too few to tell a difference from chance: expected {LEAST} or more."
     spans = measured.calls["span_ns"]
     if not spans.null_count() and spans.len():
-        yield "Host times are times of launching: device spans are compared. A span has gaps between kernels in it."
+        yield "Host times are times of launching: device spans are compared."
+        yield from _held(measured.facts.get("short_waits") or {})
     elif spans.null_count() < spans.len():
         yield f"{spans.null_count():,} calls have no device span: host times are compared, those of launching."
     elif spans.len():
@@ -119,10 +120,35 @@ def _verdicts(found: PathComparison) -> Iterator[str]:
         stated: list[str] = ["too few repetitions to tell" if root.verdict == "too few" else root.verdict]
         if root.ratio:
             stated[0] += f", {root.ratio:.4g} times the time of {found.arms[0]}{within}"
+            stated += _as_it_runs(found, arm)
         if found.differences[arm]:
             first = found.differences[arm][0]
             stated.append(f"largest difference: {place_of(first, trunk)}, {_signed(first.difference_ns)}")
         yield f"{arm}: {'; '.join(stated)}."
+
+
+def _as_it_runs(found: PathComparison, arm: str) -> Iterator[str]:
+    """Where paths have the device's own time: what a user sees, with what the host takes to launch."""
+    if not found.measured.facts.get("short_waits"):
+        return
+    passes = [each for each in found.passes if each.arm == arm]
+    if passes and passes[-1].ratio is not None:
+        within = f" ({interval_in_words(passes[-1].interval)})" if passes[-1].interval else ""
+        yield f"run as it is, launches included, {passes[-1].ratio:.4g} times{within}, {passes[-1].verdict}"
+
+
+def _held(short_waits: Mapping[str, float]) -> Iterator[str]:
+    """What the device's spans hold besides its work."""
+    if not short_waits:
+        yield "A span has gaps between kernels in it."
+        return
+    yield (
+        "With scopes the device waits until the host has queued what comes: spans have no gaps that launching makes. "
+        "Whole runs have them."
+    )
+    for arm, share in short_waits.items():
+        if share > 0:
+            yield f"{arm}: the host was late in {format_share(share)} of the stretches; spans in these have gaps."
 
 
 def _wrong_paths(found: PathComparison, arm: str) -> str:
