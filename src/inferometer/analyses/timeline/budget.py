@@ -31,6 +31,7 @@ _CAUSES: Final = {
     "launch_gap": "idle: between queued launches",
     "graph": "idle: between the launches of one call",
     "unknown": "idle: no host call recorded",
+    "recorder": "idle: the recording was cut",
 }
 SCHEMA: Final = {
     "rank": pl.Int64,

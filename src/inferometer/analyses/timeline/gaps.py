@@ -12,6 +12,7 @@ from the host call that queued the next work, never guessed:
 - `dependency`: it was queued and began later than that. What it waited for, a trace doesn't tell: an event of another
   stream, another rank, the device's own front end, or work that the file doesn't hold.
 - `unknown`: no call is recorded for it, or a window begins before the first or ends after the last work.
+- `recorder`: the recording itself was cut there (`recorder_pauses`), whatever else was going on.
 
 A gap may be several rows, one after the other, so that each cause has its own time: where the host took longer than
 `LAUNCH_GAP_NS` from the end of its wait to the call, the rest is `host_late`; where the work then waited for more than
@@ -26,6 +27,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from inferometer.analyses.correlation import CALL_KEY, NO_CALL, Rows, find_calls, gather_known
+from inferometer.analyses.timeline.recorder_pauses import part_pauses, recorder_pauses
 from inferometer.analyses.timeline.waits import waiting_calls
 from inferometer.analyses.timeline.work import PLACE, Work
 from inferometer.names.apis import canonical_api
@@ -38,7 +40,7 @@ BEGIN_NS = 50_000
 """From the end of a late call to its work: 1 to 4 μs in captures from A100 and H100, 5 to 25 μs in most from MI250 and
 MI300, where one in twenty of a run takes 55 μs."""
 
-CAUSES = ("host_late", "sync", "dependency", "launch_gap", "graph", "unknown")
+CAUSES = ("host_late", "sync", "dependency", "launch_gap", "graph", "unknown", "recorder")
 COLUMNS = (
     *("place", *PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "stream", "after"),
     *("api", "called_ns", "call_end_ns", "waited_in", "wait_end_ns"),
@@ -58,6 +60,7 @@ def find_gaps(trace: Trace, work: Work, columns: Sequence[str] = COLUMNS) -> pl.
     """
     gaps = _with_waits(trace, _with_calls(trace, _between_launches(work)))
     gaps = _part_late(_part_waits(gaps.with_columns(_cause().cast(pl.Enum(CAUSES)).alias("cause"))))
+    gaps = part_pauses(gaps, recorder_pauses(trace), "recorder")
     gaps = gaps.rename({"dry_ns": "gap_start_ns", "start_ns": "gap_end_ns"}).drop(CALL_KEY)
     if work.window_ns is not None:
         cut = pl.col("gap_start_ns", "gap_end_ns").clip(*work.window_ns)

@@ -9,6 +9,7 @@
 - `queued`: the work had been queued and did not begin.
 - `graph`: between launches that one call queued together.
 - `unknown`: the call that queued the work isn't in the file.
+- `recorder`: the recording itself was cut there.
 """
 
 from typing import Final, Literal
@@ -19,8 +20,8 @@ import polars as pl
 from inferometer.analyses.timeline.work import PLACE
 from inferometer.findings.finding import Scale
 
-IdleKind = Literal["launching", "host", "queued", "graph", "unknown"]
-KINDS: Final[tuple[IdleKind, ...]] = ("launching", "host", "queued", "graph", "unknown")
+IdleKind = Literal["launching", "host", "queued", "graph", "unknown", "recorder"]
+KINDS: Final[tuple[IdleKind, ...]] = ("launching", "host", "queued", "graph", "unknown", "recorder")
 LONG_GAP_NS: Final = 50_000
 """Eager launches follow each other within 5 to 30 μs in captures of PyTorch; a gap of more is no launch's cost."""
 
@@ -39,6 +40,7 @@ _OF_CAUSE: Final = {
     "launch_gap": "queued",
     "graph": "graph",
     "unknown": "unknown",
+    "recorder": "recorder",
 }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from inferometer.analyses.timeline.recorder_pauses import GAP, PAUSE
 from inferometer.record.profiler.kineto_stderr import StderrLines
 from inferometer.record.profiler.window_rows import About
 from inferometer.record.profiler.window_tables import Joined
@@ -13,7 +14,6 @@ from inferometer.record.sink import Sink
 from inferometer.trace.builder import Values
 from inferometer.trace.facts import Device, Facts
 
-GAP, PAUSE = "profiler_gap", "profiler_pause"  # metrics of `counters`, ns, at the gap's begin
 _WINDOWS, _CLOCK, _LOST, _KINETO = "torch.profiler: ", "torch.profiler's clock: ", "torch.profiler lost ", "Kineto "
 _NO_RIGHT = "INSUFFICIENT_PRIVILEGES"
 

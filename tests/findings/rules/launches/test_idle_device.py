@@ -229,3 +229,16 @@ def test_work_below_one_op_is_one_place_whatever_the_op_calls() -> None:
     inner = [op(f"aten::{'copy_' if i % 2 else 'sort'}", 1000 * i - 0.5, 1000 * i + 9) for i in range(10)]
     finding = only(trace_with(rows, ops=[*ops, *inner]), RULE)
     assert "The work that ended the gaps is launched by aten::index_put_ (4.500 ms)." in finding.evidence
+
+
+def test_a_recording_that_was_cut_is_told_as_the_recorder_s_doing_and_not_the_host_s() -> None:
+    cut = {"metric": "profiler_gap", "process": 1, "value": 380_000.0, "unit": "ns"}
+    cuts = [{**cut, "time_ns": (1000 * i + 600) * 1000} for i in range(1, 9)]
+    trace = trace_with(LATE, frames=FRAMES, counters=cuts, facts={"format": "recording"})
+    host, recorder = sorted(findings(trace, RULE), key=lambda each: each.parts)
+    assert recorder.title == (
+        "gpu:0 stands still for 32.0 % of its time while the recording is cut: that is the recorder's doing"
+    )
+    assert recorder.size_ns == 8 * 380_000
+    assert host.size_ns == 9 * 500_000 - 8 * 380_000
+    assert recorder.parts == ("idle.recorder",)

@@ -14,6 +14,7 @@ from inferometer.analyses.compare.activity.activity import OWNER
 from inferometer.analyses.comparison_limits import MOST, RELIABLE_STEPS
 from inferometer.analyses.steps.found.finding import FoundSteps
 from inferometer.analyses.steps.sources import every_step, recorded_steps
+from inferometer.analyses.timeline.recorder_pauses import meet_pauses, recorder_pauses
 from inferometer.trace.trace import Trace
 
 TOKENS = ("batch", "prefill_tokens", "decode_tokens")
@@ -35,7 +36,7 @@ class Marks:
     """Steps of a trace with launches.
 
     `steps`: columns of `STEPS`; `device` is null where a step is of all devices of its process; `left_out` steps were
-    cut by the recording or warmed up. `anchor`: what delimits them; None without steps. `confidence`: of steps that
+    cut by the recording, at its ends or within, or warmed up. `anchor`: what delimits them; None without steps. `confidence`: of steps that
     were found, the least of all devices; None where they are marked, or where none were found.
     `looked_for`: nothing marks steps, so they were looked for. `notes`: what to say of that.
     """
@@ -71,12 +72,12 @@ class Marks:
 def find_marks(trace: Trace) -> Marks:
     """The steps of a trace; those that were found only where they are reliable."""
     every, found = every_step(trace)
-    return _recorded(every) if found is None else _found(found)
+    return _recorded(every, recorder_pauses(trace)) if found is None else _found(found)
 
 
 def find_recorded_marks(trace: Trace) -> Marks:
     """The steps that the trace itself marks; none are looked for."""
-    return _recorded(recorded_steps(trace))
+    return _recorded(recorded_steps(trace), recorder_pauses(trace))
 
 
 def are_marked_alike(marks: tuple[Marks, Marks]) -> bool:
@@ -92,11 +93,18 @@ def shared_marks(base: Trace, candidate: Trace) -> tuple[Marks, Marks]:
     return first, second
 
 
-def _recorded(every: pl.DataFrame) -> Marks:
+def _recorded(every: pl.DataFrame, pauses: pl.DataFrame) -> Marks:
     if every.is_empty():
         return Marks()
     anchors: list[str] = every["anchor"].drop_nulls().head(1).to_list()
-    return Marks(_marked(every), anchors[0] if anchors else None)
+    steps = _marked(every)
+    before = pl.col("end_ns").shift(1).over(OWNER)  # a recording is best cut between steps: that time is the later one's
+    paused = meet_pauses(steps.with_columns(pl.min_horizontal("start_ns", before).alias("start_ns")), pauses)
+    cut = int(paused.sum())
+    if cut in (0, steps.height):
+        return Marks(steps, anchors[0] if anchors else None)
+    note = f"The recording was cut in {cut:,} of {steps.height:,} steps, and the program stood still: left out."
+    return Marks(steps.with_columns(left_out=paused), anchors[0] if anchors else None, notes=(note,))
 
 
 def _marked(every: pl.DataFrame) -> pl.DataFrame:

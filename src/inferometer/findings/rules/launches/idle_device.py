@@ -34,7 +34,7 @@ from inferometer.findings.rules.launches.launch_bound import launch_bound_places
 from inferometer.units import format_duration, format_share
 
 _SCALE = Scale(low=0.12, medium=0.20, high=0.40)
-_KINDS: Final[tuple[IdleKind, ...]] = ("host", "queued", "graph", "unknown")
+_KINDS: Final[tuple[IdleKind, ...]] = ("host", "queued", "graph", "unknown", "recorder")
 _OF_KIND: Final = {
     "launching": "late launches one by one",
     "host": "the host was late",
@@ -42,6 +42,7 @@ _OF_KIND: Final = {
     "pauses": "pauses between queued launches",
     "graph": "between the launches of one call",
     "unknown": "the call isn't in the file",
+    "recorder": "the recording was cut",
 }
 
 
@@ -124,6 +125,8 @@ def _describe(
         return describe_queued(evidence, launches, worst.place, gaps, inside_call=kind == "graph")
     if kind == "unknown":
         return _unrecorded(evidence, worst, gaps)
+    if kind == "recorder":
+        return _of_recorder(worst, gaps)
     return _together(worst, gaps, beside_launching="launching" not in kinds)
 
 
@@ -147,6 +150,17 @@ def _unrecorded(evidence: Evidence, worst: _Idle, gaps: pl.DataFrame) -> Words:
         "is idle {share} of its time, and the file doesn't tell why",
         (f"It is idle for {describe_size(worst.place, gaps)}: {why}.",),
         step,
+    )
+
+
+def _of_recorder(worst: _Idle, gaps: pl.DataFrame) -> Words:
+    return Words(
+        "stands still for {share} of its time while the recording is cut: that is the recorder's doing",
+        (
+            f"Idle for {describe_size(worst.place, gaps)}: the profiler ended a window and began the next, which takes "
+            "longer the more kernels a window has. Without the recorder this time isn't there; no other figure has it.",
+        ),
+        "Look at the time between: steps in which the recording was cut are left out of medians. Record fewer seconds.",
     )
 
 

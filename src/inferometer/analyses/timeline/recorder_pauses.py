@@ -1,0 +1,84 @@
+"""When a recording of ours wasn't recording: its profiler ended one window and began the next.
+
+The program stands still for most of that, and device work in it is not in the file: neither is the program's doing.
+"""
+
+import polars as pl
+
+from inferometer.trace.trace import Trace
+
+GAP, PAUSE = "profiler_gap", "profiler_pause"
+"""Metrics of `counters`, ns, at its begin: for how long nothing was recorded, and for how long the program may have stood
+still."""
+
+SCHEMA = {"process": pl.Int64, "from_ns": pl.Int64, "to_ns": pl.Int64}
+
+
+def recorder_pauses(trace: Trace) -> pl.DataFrame:
+    """Rows of `SCHEMA` in order of time, none of which touches another of its process; none of other tools' files."""
+    if trace.facts.format != "recording" or "counters" not in trace.scope:
+        return pl.DataFrame(schema=SCHEMA)
+    begun = pl.col("time_ns").alias("from_ns")
+    found = (
+        trace.counters.filter(pl.col("metric").is_in([GAP, PAUSE]))
+        .select("process", begun, (pl.col("time_ns") + pl.col("value").cast(pl.Int64)).alias("to_ns"))
+        .collect()
+        .sort("process", "from_ns")
+    )
+    until = pl.col("to_ns").cum_max().over("process")
+    starts = (pl.col("from_ns") > until.shift(1).over("process")).fill_null(value=True)
+    return (
+        found.with_columns(starts.cum_sum().alias("pause"))
+        .group_by("process", "pause")
+        .agg(pl.col("from_ns").min(), pl.col("to_ns").max())
+        .select(pl.col(name).cast(dtype) for name, dtype in SCHEMA.items())
+        .sort("from_ns")
+    )
+
+
+def meet_pauses(ranges: pl.DataFrame, pauses: pl.DataFrame) -> pl.Series:
+    """Whether each of `ranges` (`start_ns`, `end_ns`, `process`) has a part in a pause. Booleans, in their order."""
+    numbered = ranges.with_row_index("range").select("range", "start_ns", "end_ns", pl.col("process").alias("owner"))
+    met = numbered.join_where(
+        pauses, pl.col("start_ns") < pl.col("to_ns"), pl.col("end_ns") > pl.col("from_ns")
+    ).filter((pl.col("owner") == pl.col("process")).fill_null(value=True))
+    return numbered["range"].is_in(met["range"].unique().implode())
+
+
+def part_pauses(gaps: pl.DataFrame, pauses: pl.DataFrame, cause: str) -> pl.DataFrame:
+    """`gaps` with what of them lies in a pause as rows of their own, whose cause is `cause`; the rest keeps its own.
+
+    Args:
+        gaps: `dry_ns`, `start_ns`, `process`, `cause` and any others. Without a process, every pause counts.
+        pauses: As `recorder_pauses` has them.
+        cause: A category of `cause`.
+    """
+    if pauses.is_empty():
+        return gaps
+    numbered = gaps.with_row_index("gap")
+    meets = numbered.select("gap", "dry_ns", "start_ns", pl.col("process").alias("owner")).join_where(
+        pauses, pl.col("dry_ns") < pl.col("to_ns"), pl.col("start_ns") > pl.col("from_ns")
+    )
+    meets = meets.filter((pl.col("owner") == pl.col("process")).fill_null(value=True)).sort("gap", "from_ns")
+    if meets.is_empty():
+        return gaps
+    within = meets.select(
+        "gap", pl.max_horizontal("dry_ns", "from_ns").alias("begin"), pl.min_horizontal("start_ns", "to_ns").alias("end")
+    )
+    ended = pl.col("to_ns").cum_max().over("gap").shift(1).over("gap")
+    before = meets.select("gap", pl.max_horizontal(ended, "dry_ns").alias("begin"), pl.col("from_ns").alias("end"))
+    after = meets.group_by("gap").agg(pl.col("to_ns").max().alias("begin"), pl.col("start_ns").first().alias("end"))
+    rest = pl.concat([before, after]).filter(pl.col("end") > pl.col("begin"))
+    paused = pl.lit(cause).cast(gaps.schema["cause"])
+    parts = pl.concat([within.with_columns(is_pause=True), rest.with_columns(is_pause=False)])
+    parted = (
+        parts.join(numbered, on="gap", maintain_order="left")
+        .with_columns(
+            pl.col("begin").alias("dry_ns"),
+            pl.col("end").alias("start_ns"),
+            pl.when("is_pause").then(paused).otherwise("cause").alias("cause"),
+        )
+        .select(gaps.columns)
+    )
+    whole = numbered.join(meets.select("gap").unique(), on="gap", how="anti", maintain_order="left").select(gaps.columns)
+    return pl.concat([whole, parted])
