@@ -1,0 +1,47 @@
+"""What is said of recordings that were really made on a GPU: sums and sentences against the rows themselves."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import inferometer
+from inferometer.analyses.compare.comparison import compare
+from inferometer.analyses.timeline.recorder_pauses import recorder_pauses
+from inferometer.analyses.timeline.timeline import find_timeline
+
+SAMPLES = Path(__file__).parents[2] / "samples" / "h200"
+
+
+@pytest.mark.parametrize(
+    ("fault", "metric", "low", "high"),
+    [("gpu_contention", "others_gpu_usage", 1.9, 2.1), ("pcie_traffic", "gpu_pcie_transmit", 1.15, 1.35)],
+)
+def test_a_fault_that_was_really_made_is_named(fault: str, metric: str, low: float, high: float) -> None:
+    with inferometer.open(SAMPLES / "normal.ifm") as base, inferometer.open(SAMPLES / f"{fault}.ifm") as other:
+        found = compare(base, other)
+    assert found.verdict == "cause named"
+    assert found.judged.claimed is not None
+    assert (found.judged.claimed.metric, found.judged.claimed.device) == (metric, "gpu:0")
+    assert low < found.changes.candidate_step_ns / found.changes.base_step_ns < high
+
+
+def test_idle_time_is_parted_as_the_rows_have_it() -> None:
+    with inferometer.open(SAMPLES / "normal.ifm") as trace:
+        launches = trace.launches.select("start_ns", (pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")).collect()
+        pauses = recorder_pauses(trace).select("from_ns", "to_ns").rows()
+        causes = dict(find_timeline(trace).causes.select("cause", "idle_ns").iter_rows())
+    ordered = launches.sort("start_ns")
+    until = ordered["end_ns"].cum_max().shift(1)
+    idle = ordered.with_columns(until.alias("until")).filter(pl.col("start_ns") > pl.col("until"))
+    gaps = idle.select("until", "start_ns").rows()
+    paused = sum(max(0, min(end, to) - max(begin, at)) for begin, end in gaps for at, to in pauses)
+    assert sum(causes.values()) == sum(end - begin for begin, end in gaps)
+    assert causes["recorder"] == paused > 4_000_000_000
+
+
+def test_every_kernel_has_its_time_and_its_device_its_name() -> None:
+    with inferometer.open(SAMPLES / "normal.ifm") as trace:
+        assert trace.launches.filter(pl.col("dur_ns") <= 0).collect().is_empty()
+        assert [device.name for device in trace.facts.devices if device.device == "gpu:0"] == ["NVIDIA H200"]
+        assert trace.launches.select(pl.col("device").unique()).collect()["device"].to_list() == ["gpu:0"]
