@@ -1,9 +1,9 @@
 """Idle time while a recording was cut is the recorder's, to the nanosecond, and a step with it is none to compare."""
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.record.sinks import MemorySink
 from tests.traces import trace_of
 
 from inferometer.analyses.compare.activity.step_marks import find_recorded_marks
@@ -17,6 +17,7 @@ from inferometer.analyses.timeline.recorder_pauses import (
     recorder_pauses,
 )
 from inferometer.analyses.timeline.timeline import find_timeline
+from inferometer.record.profiler.account import Account
 from inferometer.trace.trace import Trace
 
 
@@ -95,8 +96,9 @@ def test_parts_are_what_a_look_at_every_nanosecond_says(
     assert meets == ["recorder" in {slow[n, at] for at in range(b, b + ns)} for n, (b, ns) in enumerate(gaps)]
 
 
-@pytest.mark.parametrize("metric", [GAP, PAUSE])
-def test_the_recorder_writes_these_metrics(metric: str) -> None:
-    from inferometer.record.profiler import account
-
-    assert metric in (account.GAP, account.PAUSE)
+def test_the_recorder_writes_these_metrics() -> None:
+    sink = MemorySink()
+    account = Account(sink, 1, 1.0)
+    account.ended(10, 5, 100)
+    account.gap(20, 7)
+    assert sink.rows("counters")["metric"].to_list() == [PAUSE, GAP]

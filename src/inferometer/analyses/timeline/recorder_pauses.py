@@ -8,8 +8,7 @@ import polars as pl
 from inferometer.trace.trace import Trace
 
 GAP, PAUSE = "profiler_gap", "profiler_pause"
-"""Metrics of `counters`, ns, at its begin: for how long nothing was recorded, and for how long the program may have stood
-still."""
+"""Metrics of `counters`, ns, at the begin: how long nothing was recorded, how long the program may have stood still."""
 
 SCHEMA = {"process": pl.Int64, "from_ns": pl.Int64, "to_ns": pl.Int64}
 
@@ -63,7 +62,9 @@ def part_pauses(gaps: pl.DataFrame, pauses: pl.DataFrame, cause: str) -> pl.Data
     if meets.is_empty():
         return gaps
     within = meets.select(
-        "gap", pl.max_horizontal("dry_ns", "from_ns").alias("begin"), pl.min_horizontal("start_ns", "to_ns").alias("end")
+        "gap",
+        pl.max_horizontal("dry_ns", "from_ns").alias("begin"),
+        pl.min_horizontal("start_ns", "to_ns").alias("end"),
     )
     ended = pl.col("to_ns").cum_max().over("gap").shift(1).over("gap")
     before = meets.select("gap", pl.max_horizontal(ended, "dry_ns").alias("begin"), pl.col("from_ns").alias("end"))
@@ -80,5 +81,7 @@ def part_pauses(gaps: pl.DataFrame, pauses: pl.DataFrame, cause: str) -> pl.Data
         )
         .select(gaps.columns)
     )
-    whole = numbered.join(meets.select("gap").unique(), on="gap", how="anti", maintain_order="left").select(gaps.columns)
+    whole = numbered.join(meets.select("gap").unique(), on="gap", how="anti", maintain_order="left").select(
+        gaps.columns
+    )
     return pl.concat([whole, parted])

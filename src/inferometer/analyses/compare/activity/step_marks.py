@@ -36,9 +36,9 @@ class Marks:
     """Steps of a trace with launches.
 
     `steps`: columns of `STEPS`; `device` is null where a step is of all devices of its process; `left_out` steps were
-    cut by the recording, at its ends or within, or warmed up. `anchor`: what delimits them; None without steps. `confidence`: of steps that
-    were found, the least of all devices; None where they are marked, or where none were found.
-    `looked_for`: nothing marks steps, so they were looked for. `notes`: what to say of that.
+    cut by the recording, at its ends or within, or warmed up. `anchor`: what delimits them; None without steps.
+    `confidence`: of steps that were found, the least of all devices; None where they are marked, or where none were
+    found. `looked_for`: nothing marks steps, so they were looked for. `notes`: what to say of that.
     """
 
     steps: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=STEPS))
@@ -98,7 +98,9 @@ def _recorded(every: pl.DataFrame, pauses: pl.DataFrame) -> Marks:
         return Marks()
     anchors: list[str] = every["anchor"].drop_nulls().head(1).to_list()
     steps = _marked(every)
-    before = pl.col("end_ns").shift(1).over(OWNER)  # a recording is best cut between steps: that time is the later one's
+    before = (
+        pl.col("end_ns").shift(1).over(OWNER)
+    )  # a recording is best cut between steps: that time is the later one's
     paused = meet_pauses(steps.with_columns(pl.min_horizontal("start_ns", before).alias("start_ns")), pauses)
     cut = int(paused.sum())
     if cut in (0, steps.height):

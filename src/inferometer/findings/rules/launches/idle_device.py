@@ -154,13 +154,12 @@ def _unrecorded(evidence: Evidence, worst: _Idle, gaps: pl.DataFrame) -> Words:
 
 
 def _of_recorder(worst: _Idle, gaps: pl.DataFrame) -> Words:
+    why = "the profiler ended a window and began the next, which takes longer the more kernels a window has"
+    size = f"Idle for {describe_size(worst.place, gaps)}: {why}. Without the recorder this time isn't there."
     return Words(
         "stands still for {share} of its time while the recording is cut: that is the recorder's doing",
-        (
-            f"Idle for {describe_size(worst.place, gaps)}: the profiler ended a window and began the next, which takes "
-            "longer the more kernels a window has. Without the recorder this time isn't there; no other figure has it.",
-        ),
-        "Look at the time between: steps in which the recording was cut are left out of medians. Record fewer seconds.",
+        (size,),
+        "Leave it out where you add up times; compare leaves out steps with it. A shorter recording has less of it.",
     )
 
 
