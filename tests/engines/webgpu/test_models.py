@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.engines.webgpu.model_folders import save_model
 
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.plan.selection import FUSED, Candidate, Tuned, TuneKey
@@ -123,6 +125,24 @@ def test_numpy_says_what_transformers_says(name: str) -> None:
 
     assert_right(told, name)
     assert len(set(told.penalised)) > NEW_TOKENS // 2  # an answer that could be another
+
+
+def test_a_context_stretched_by_yarn_says_what_transformers_says(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="the reference needs torch: pip install 'inferometer[torch]'")
+    transformers = pytest.importorskip("transformers", reason="the reference needs transformers")
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
+    folder = save_model(tmp_path / "yarn", "tiny-llama", rope_scaling=yarn)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() > 1:
+                weight.copy_(weight.half().float())
+        wanted = model(torch.tensor([PROMPT])).logits[0, -1].numpy()
+
+    told = ask(NumpyExecutor(), str(folder))
+
+    np.testing.assert_allclose(told.first, wanted, atol=TOLERANCE, rtol=0)
+    assert np.abs(in_numpy("tiny-llama").first - wanted).max() > 20 * TOLERANCE  # it makes a difference
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -19,6 +19,9 @@ LLAMA3 = {
 }
 
 
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}
+
+
 def fields_of(name: str, **changes: object) -> dict[str, Any]:
     """A bundled configuration with changes; one to `...` is left out."""
     fields = {**require_config(name).config, **changes}
@@ -107,6 +110,10 @@ GEMMA_5 = {
         ("tiny-llama", {"rope_scaling": None}),
         ("tiny-llama", {"rope_scaling": {"type": "linear", "factor": 2.5}}),
         ("tiny-llama", {"rope_scaling": {"rope_type": "default"}}),
+        ("tiny-llama", {"rope_scaling": YARN}),
+        ("tiny-llama", {"rope_scaling": {**YARN, "truncate": False, "beta_fast": 16, "beta_slow": 2}, "head_dim": 64}),
+        ("tiny-llama", {"rope_scaling": {**YARN, "mscale": 1.0, "mscale_all_dim": 0.7}, "head_dim": 128}),
+        ("tiny-qwen3", {"rope_scaling": {**YARN, "attention_factor": 1.25}}),
         ("tiny-llama", {"rope_scaling": ..., "rope_theta": ..., "rope_parameters": {**LLAMA3, "rope_theta": 3e5}}),
         ("tiny-llama", {"rope_scaling": {**LLAMA3, "factor": 32.0}, "head_dim": 128}),
         ("tiny-qwen2", {}),
@@ -129,6 +136,9 @@ def test_frequencies_are_those_of_transformers(name: str, changes: dict[str, Any
     modules = [model.rotary_emb, getattr(model, "rotary_emb_local", None)]
     buffers = {key: value for each in modules if each is not None for key, value in each.named_buffers(key_of(each))}
     found = [value for key, value in sorted(buffers.items()) if "original" not in key]
+    plain = spec_of(name, **{**changes, "rope_scaling": None}) if changes.get("rope_scaling") else spec
+    factor = getattr(model.rotary_emb, "attention_scaling", 1.0)
+    assert spec.attention_scale == pytest.approx(plain.attention_scale * factor**2)
     assert len(found) == len(spec.inverse_frequencies)
     for wanted, ours in zip(found, spec.inverse_frequencies, strict=True):
         error = (wanted / torch.tensor(ours) - 1).abs().max()
@@ -196,11 +206,13 @@ def _require_transformers_5() -> None:
         ("tiny-llama", {"rope_theta": -1}, FormatError, "rope_theta: expected a number above 0, found -1"),
         (
             "tiny-llama",
-            {"rope_scaling": {"rope_type": "yarn", "factor": 4}},
+            {"rope_scaling": {"rope_type": "longrope", "factor": 4}},
             InputError,
             "expected one of default, linear",
         ),
-        ("tiny-llama", {"rope_scaling": {"type": "dynamic", "factor": 2}}, InputError, "llama3, found dynamic"),
+        ("tiny-llama", {"rope_scaling": {**YARN, "factor": 0}}, FormatError, "rope: factor: expected a number above 0"),
+        ("tiny-gemma3", {"rope_scaling": YARN}, InputError, "rope_scaling: expected none that scales attention"),
+        ("tiny-llama", {"rope_scaling": {"type": "dynamic", "factor": 2}}, InputError, "yarn, found dynamic"),
         ("tiny-llama", {"rope_scaling": {"type": "linear"}}, FormatError, "rope: factor: expected a number above 0"),
         ("tiny-llama", {"rope_scaling": "yes"}, FormatError, 'rope_scaling: expected an object, found "yes"'),
         (
