@@ -214,6 +214,7 @@ SPEC = ModelSpec(
     sandwich=False,
     head_norms=False,
     qkv_bias=False,
+    o_bias=False,
     activation="silu",
     embed_scale=1.0,
     attention_scale=0.25,

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.engines.webgpu.model_folders import save_model
+from tests.engines.webgpu.model_folders import random_tensors, save_model
 
+from inferometer.engines.bundled import require_config
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.plan.selection import FUSED, Candidate, Tuned, TuneKey
 from inferometer.engines.webgpu.run.executor import Executor, Request
@@ -128,21 +129,42 @@ def test_numpy_says_what_transformers_says(name: str) -> None:
 
 
 def test_a_context_stretched_by_yarn_says_what_transformers_says(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason="the reference needs torch: pip install 'inferometer[torch]'")
-    transformers = pytest.importorskip("transformers", reason="the reference needs transformers")
     yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
     folder = save_model(tmp_path / "yarn", "tiny-llama", rope_scaling=yarn)
+    wanted = logits_of_folder(folder)
+
+    np.testing.assert_allclose(ask(NumpyExecutor(), str(folder)).first, wanted, atol=TOLERANCE, rtol=0)
+    assert np.abs(in_numpy("tiny-llama").first - wanted).max() > 20 * TOLERANCE  # it makes a difference
+
+
+@pytest.mark.parametrize("name", ["tiny-llama", "tiny-qwen3"])
+def test_biases_of_attention_are_added(name: str, tmp_path: Path, device: Executor) -> None:
+    config, tensors = require_config(name).config, random_tensors(name)
+    for layer in range(config["num_hidden_layers"]):
+        for each in "qkvo":
+            module = f"model.layers.{layer}.self_attn.{each}_proj"
+            rows = tensors[f"{module}.weight"].shape[0]
+            tensors[f"{module}.bias"] = (
+                np.random.default_rng([layer, rows, ord(each)]).normal(0, 0.3, rows).astype("f4")
+            )
+    folder = save_model(tmp_path / "biased", name, tensors, attention_bias=True)
+    wanted = logits_of_folder(folder)
+
+    for executor in (NumpyExecutor(), device):
+        np.testing.assert_allclose(ask(executor, str(folder)).first, wanted, atol=TOLERANCE, rtol=0)
+    assert np.abs(in_numpy(name).first - wanted).max() > 20 * TOLERANCE
+
+
+def logits_of_folder(folder: Path) -> Any:
+    """What transformers says behind the prompt, in float32 on matrices rounded to float16."""
+    torch = pytest.importorskip("torch", reason="the reference needs torch: pip install 'inferometer[torch]'")
+    transformers = pytest.importorskip("transformers", reason="the reference needs transformers")
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     with torch.no_grad():
         for weight in model.parameters():
             if weight.dim() > 1:
                 weight.copy_(weight.half().float())
-        wanted = model(torch.tensor([PROMPT])).logits[0, -1].numpy()
-
-    told = ask(NumpyExecutor(), str(folder))
-
-    np.testing.assert_allclose(told.first, wanted, atol=TOLERANCE, rtol=0)
-    assert np.abs(in_numpy("tiny-llama").first - wanted).max() > 20 * TOLERANCE  # it makes a difference
+        return model(torch.tensor([PROMPT])).logits[0, -1].numpy()
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -5,6 +5,7 @@ Weights have names by what they do, the same in every family:
     embed [V, D]   lm_head [V, D] (the same numbers where tied)   final_norm [D]
     layers.N.q [Hq*Dh, D]  k, v [Hkv*Dh, D]  o [D, Hq*Dh]  gate, up [F, D]  down [D, F]
     layers.N.q_bias, k_bias, v_bias    of Qwen 2.5
+    layers.N.o_bias                    where `attention_bias` is set, with the three
     layers.N.q_norm, k_norm [Dh]       of Gemma 3 and Qwen 3, over each head
     layers.N.attention_norm, ffn_norm [D]            in front of both halves
     layers.N.attention_post_norm, ffn_post_norm [D]  behind them, before the residual: Gemma 3's sandwich
@@ -30,6 +31,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
         sandwich: Each half has a norm behind it too.
         head_norms: Queries and keys pass a norm over the head before rope.
         qkv_bias: Query, key and value projections add a bias.
+        o_bias: The output projection of attention does.
         activation: `silu` or `gelu_tanh`, of the gate.
         embed_scale: The embedding's row is multiplied by this.
         attention_scale: Scores are multiplied by this.
@@ -54,6 +56,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
     sandwich: bool
     head_norms: bool
     qkv_bias: bool
+    o_bias: bool
     activation: Literal["silu", "gelu_tanh"]
     embed_scale: float
     attention_scale: float

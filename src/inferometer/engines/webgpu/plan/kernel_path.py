@@ -46,6 +46,7 @@ CONDITIONS = {
     "sandwich": lambda spec: spec.sandwich,
     "head_norms": lambda spec: spec.head_norms,
     "qkv_bias": lambda spec: spec.qkv_bias,
+    "o_bias": lambda spec: spec.o_bias,
     "tied": lambda spec: spec.tied,
 }
 """What `when` may say of a model; `not` in front turns it round. Candidates may say `greedy` too: of the program."""

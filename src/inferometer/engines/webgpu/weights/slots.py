@@ -54,6 +54,8 @@ def _layer(spec: ModelSpec) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         yield "q_norm", "self_attn.q_norm.weight", (spec.head_dim,)
         yield "k_norm", "self_attn.k_norm.weight", (spec.head_dim,)
     yield "o", "self_attn.o_proj.weight", (hidden, queries)
+    if spec.o_bias:
+        yield "o_bias", "self_attn.o_proj.bias", (hidden,)
     if spec.sandwich:
         yield "attention_post_norm", "post_attention_layernorm.weight", (hidden,)
         yield "ffn_norm", "pre_feedforward_layernorm.weight", (hidden,)
