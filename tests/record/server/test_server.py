@@ -1,5 +1,6 @@
 """`record_server` against a small server that speaks both engines' protocols, with each of its faults."""
 
+import gzip
 import os
 import socket
 import sys
@@ -800,3 +801,24 @@ def raw_server(answer: bytes, *, drips: bool = False) -> Iterator[str]:
         finally:
             over.set()
             thread.join(5)
+
+
+def test_what_is_waited_for_is_told(tmp_path: Path) -> None:
+    """Files that are whole aren't waited for: a server may take minutes for its answer after that."""
+    now, said = 0.0, list[str]()
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    files = NewFiles(tmp_path, 1, Pace(clock=lambda: now, sleep=sleep))
+    trace = tmp_path / "rank0.json.gz"
+
+    def is_over() -> bool:
+        if now > 25 and not trace.exists():
+            trace.write_bytes(gzip.compress(b'{"traceEvents": []}'))
+        return now > 60
+
+    assert files.wait(is_over, lambda: False, said.append).ranks == [trace]
+    assert said[0].startswith("waiting for traces to be written: 0 of 1 files whole, 0 MB, ")
+    assert said[-1].startswith("waiting for the server to say that it has stopped: 1 of 1 files whole, 0 MB, ")

@@ -117,7 +117,7 @@ class NewFiles:
                 break
             if now - last_report >= _REPORT_S:
                 last_report = now
-                on_progress(f"waiting for traces to be written: {self._progress()}, {now - began:.0f} s so far")
+                on_progress(f"{self._progress()}, {now - began:.0f} s so far")
             pace.sleep(pace.poll_s)
         return self.found()
 
@@ -139,8 +139,11 @@ class NewFiles:
         return quiet_s >= (pace.settle_s if is_gone else pace.stall_s if self._stamps else pace.none_s)
 
     def _progress(self) -> str:
+        """What is waited for, and how much is there."""
         size = sum(size for size, _ in self._stamps.values())
-        return f"{len(self._whole)} of {self._expected or len(self._stamps)} files whole, {size / 1e6:.0f} MB"
+        there = f"{len(self._whole)} of {self._expected or len(self._stamps)} files whole, {size / 1e6:.0f} MB"
+        waits_for = "the server to say that it has stopped" if self.are_complete else "traces to be written"
+        return f"waiting for {waits_for}: {there}"
 
 
 def is_whole(path: Path) -> bool:
