@@ -1,6 +1,5 @@
 """`inferometer findings` as users and CI meet it, and what `summary` shows of it."""
 
-import io
 import json
 import re
 from dataclasses import replace
@@ -8,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from tests.commands.test_command_line import run
+from tests.generated_traces import generated_trace
 from tests.webgpu_log_files import write_log
-from tools.kineto_maker import Options, write_trace
+from tools.kineto_maker import Options
 from tools.kineto_maker.faults import Fault
 
 SMALL = Options(steps=6, layers=2, prefill_every=0, mode="graph", lean=True)
@@ -17,9 +17,7 @@ LATE = Options(steps=6, layers=2, prefill_every=0, lean=True, fault="host-late")
 
 
 def write(path: Path, options: Options) -> Path:
-    out = io.BytesIO()
-    write_trace(options, out)
-    path.write_bytes(out.getvalue())
+    path.write_bytes(generated_trace(options)[0])
     return path
 
 

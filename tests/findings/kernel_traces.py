@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.generated_traces import generated_trace
 from tests.traces import trace_of
-from tools.kineto_maker import Options, write_trace
+from tools.kineto_maker import Options
 
 import inferometer
 from inferometer.findings.finding import Finding
@@ -75,10 +76,9 @@ def ask(rule: Rule, trace: Trace) -> list[Finding]:
 
 def generated(folder: Path, **options: Any) -> Trace:
     """A trace of a small model of the generator: lean, 4 layers unless reported."""
-    chosen = Options(**{"steps": 12, "layers": 4, "batch": 32, "mode": "graph", "lean": True, **options})
     path = folder / "trace.json"
-    with path.open("wb") as file:
-        write_trace(chosen, file)
+    chosen = Options(**{"steps": 12, "layers": 4, "batch": 32, "mode": "graph", "lean": True, **options})
+    path.write_bytes(generated_trace(chosen)[0])
     return inferometer.open(path)
 
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tests.generated_traces import generated_trace
 from tests.traces import trace_of
-from tools.kineto_maker import Options, write_trace
+from tools.kineto_maker import Options
 
 import inferometer
 from inferometer.findings.engine import known_rules
@@ -63,8 +64,7 @@ def generated(folder: Path, **changes: Any) -> Trace:
     """A trace of `SMALL` so changed; of a `world`, all its ranks."""
     options = replace(SMALL, **changes)
     for rank in range(options.world):
-        with (folder / f"rank{rank}.json").open("wb") as file:
-            write_trace(replace(options, rank=rank), file)
+        (folder / f"rank{rank}.json").write_bytes(generated_trace(replace(options, rank=rank))[0])
     return inferometer.open(folder if options.world > 1 else folder / "rank0.json", NEEDED)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 from tests.analyses.compare.run_traces import LAYER, kernel_run, some
+from tests.generated_traces import generated_trace
 from tests.traces import trace_of
-from tools.kineto_maker import Options, Truth, write_trace
+from tools.kineto_maker import Options, Truth
 
 import inferometer
 from inferometer import Trace
@@ -30,8 +31,8 @@ OF_PREFILL = ("nvjet_tst_320x128", 2.0)  # a matrix product that only prefill st
 
 def made(folder: Path, options: Options, name: str) -> tuple[Trace, Truth]:
     path = folder / f"{name}.json"
-    with path.open("wb") as file:
-        truth = write_trace(options, file, launches=True)
+    text, truth = generated_trace(options)
+    path.write_bytes(text)
     return inferometer.open(path), truth
 
 
@@ -275,8 +276,7 @@ def test_marks_with_numbers_that_come_again_are_counted_anew() -> None:
 
 def test_all_tables_that_compare_needs_are_enough_for_its_steps(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    with path.open("wb") as file:
-        write_trace(BARE, file)
+    path.write_bytes(generated_trace(BARE)[0])
     found = compare(inferometer.open(path, NEEDED), inferometer.open(path, NEEDED))
     assert {one.pair.phase for one in found.phases} == {"prefill", "decode"}
     assert all(one.changes.step_delta_ns == 0 and not one.changes.changed for one in found.phases)
