@@ -220,11 +220,15 @@ def test_wrong_products_of_bf16_are_wrong_without_a_gpu(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not all(map(shutil.which, ("c++", "ninja"))), reason="there is no C++ compiler, or no ninja")
 def test_sources_in_cpp_are_compiled(tmp_path: Path) -> None:
-    source = "torch::Tensor twice(torch::Tensor x) { return x.to(torch::kFloat); }"
+    source = """
+#include <torch/csrc/utils/pybind.h>
+at::Tensor twice(const at::Tensor& x) { return x.to(at::kFloat); }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) { module.def("twice", &twice); }
+"""  # with the headers that load_inline puts in by itself it takes four times as long
     text = f"""
 import torch
 from torch.utils.cpp_extension import load_inline
-wide = load_inline("inferometer_test_wide", cpp_sources="{source}", functions=["twice"])
+wide = load_inline("inferometer_test_wide", cpp_sources={source!r}, no_implicit_headers=True)
 def rms_norm(x, weight, *, eps):
     return torch.rms_norm(wide.twice(x), x.shape[-1:], weight.float(), eps).to(x.dtype)
 """
