@@ -163,10 +163,15 @@ HIDES: dict[str, str] = {
 }
 """Each is right, and hides `work` where it succeeds."""
 
+REFUSED = ("os.rename(mine, path)", "os.chdir('/'), os.replace(mine, path)", "os.remove(path), os.symlink(mine, path)")
+"""Ways to replace the tolerances that the process of a candidate refuses."""
+
 WRONG: dict[str, str] = {
-    "tolerances replaced by os.rename": CALIBRATION + "os.rename(mine, path)\n" + ZEROS,
-    "tolerances replaced by os.replace, from a folder": CALIBRATION + "os.chdir('/')\nos.replace(mine, path)\n" + ZEROS,
-    "tolerances replaced by a link": CALIBRATION + "os.remove(path)\nos.symlink(mine, path)\n" + ZEROS,
+    "tolerances replaced in ways that are refused": CALIBRATION
+    + "refused = []\n"
+    + "".join(f"try: {way}\nexcept OSError as error: refused.append(str(error))\n" for way in REFUSED)
+    + "if refused: raise OSError('; '.join(refused))\n"
+    + ZEROS,
     "tolerances replaced by a program": CALIBRATION
     + "import subprocess\nsubprocess.run(['cp', '-f', mine, path], check=True)\n"
     + ZEROS,
