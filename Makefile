@@ -14,6 +14,10 @@ PIP := -m pip --quiet --disable-pip-version-check
 REQUIREMENTS := pyproject.toml constraints.txt
 MODELS := tests/models.txt
 
+unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes: each would compile our modules anew
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 LP_NUM_THREADS=1
+# Each core has a worker of pytest: further threads of a library would wait for one another, and spin as they do.
+
 .PHONY: help run test test-all check format benchmark fuzz mutants docs webgpu-deps clean
 
 help: ## Show this list
@@ -25,10 +29,10 @@ run: $(VENV)/.base ## Install, summarize the bundled sample trace, write report.
 	$(VENV)/bin/inferometer compare samples/recorded/cpu_quota/normal.ifm samples/recorded/cpu_quota/fault.ifm
 
 test: $(VENV)/.dev ## Run the quick tests on the base installation; tests that need an extra skip
-	$(VENV)/bin/python -m pytest --numprocesses auto --quick $(if $(PASSED),--note-passed=$(PASSED))
+	$(ONE_THREAD) $(VENV)/bin/python -m pytest --numprocesses auto --quick $(if $(PASSED),--note-passed=$(PASSED))
 
 test-all: $(VENV_ALL)/.all ## Run all tests with every extra and two small real models installed
-	$(VENV_ALL)/bin/python -m pytest --numprocesses auto $(if $(PASSED),--leave-out=$(PASSED))
+	$(ONE_THREAD) $(VENV_ALL)/bin/python -m pytest --numprocesses auto $(if $(PASSED),--leave-out=$(PASSED))
 
 check: $(VENV)/.dev ## Lint, formatting, types and the order of imports
 	$(VENV)/bin/ruff check
