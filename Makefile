@@ -29,7 +29,7 @@ run: $(VENV)/.base ## Install, summarize the bundled sample trace, write report.
 	$(VENV)/bin/inferometer compare samples/recorded/cpu_quota/normal.ifm samples/recorded/cpu_quota/fault.ifm
 
 test: $(VENV)/.dev ## Run the quick tests on the base installation; tests that need an extra skip
-	$(ONE_THREAD) $(VENV)/bin/python -m pytest --numprocesses auto --quick $(if $(PASSED),--note-passed=$(PASSED))
+	$(ONE_THREAD) $(VENV)/bin/python -m pytest --numprocesses auto --quick $(if $(PASSED),--leave-out=$(PASSED) --note-passed=$(PASSED))
 
 test-all: $(VENV_ALL)/.all ## Run all tests with every extra and two small real models installed
 	$(ONE_THREAD) $(VENV_ALL)/bin/python -m pytest --numprocesses auto $(if $(PASSED),--leave-out=$(PASSED))
@@ -38,7 +38,7 @@ check: $(VENV)/.dev ## Lint, formatting, types and the order of imports
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy --strict
-	$(VENV)/bin/python -m pytest --quiet tests/test_import_order.py
+	$(VENV)/bin/python -m pytest --quiet tests/test_import_order.py $(if $(PASSED),--note-passed=$(PASSED))
 
 format: $(VENV)/.dev ## Format the code and apply lint fixes
 	$(VENV)/bin/ruff format

@@ -48,10 +48,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--quick"):
-        config.hook.pytest_deselected(items=[item for item in items if is_long(item.nodeid)])
-        items[:] = [item for item in items if not is_long(item.nodeid)]
+        deselect(config, items, lambda item: is_long(item.nodeid))
     if (noted := config.getoption("--leave-out")) is not None:
         config.hook.pytest_deselected(items=leave_out(items, noted))
+
+
+def deselect(config: pytest.Config, items: list[pytest.Item], is_left_out: Callable[[pytest.Item], bool]) -> None:
+    """Take from `items` what is left out, and tell pytest's summary."""
+    left_out = [item for item in items if is_left_out(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not is_left_out(item)]
 
 
 @pytest.hookimpl(optionalhook=True)

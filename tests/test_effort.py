@@ -30,11 +30,13 @@ def test_only_what_passed_and_asks_for_no_extra_is_left_out(tmp_path: Path) -> N
         ("tests/names/test_a.py::test_left_a_mess", "teardown", "failed"),
         ("tests/bench/test_a.py::test_of_torch", "call", "passed"),
     ]
+    (tmp_path / "passed.txt").write_text("'tests/of_an_earlier_run.py::test_a'\n")
     noted = Passed(tmp_path / "passed.txt")
     for test, when, outcome in outcomes:
         noted.pytest_runtest_logreport(_report(test, when, outcome))
     noted.pytest_sessionfinish()
 
+    assert "'tests/of_an_earlier_run.py::test_a'" in (tmp_path / "passed.txt").read_text().splitlines()
     items: list[Any] = [SimpleNamespace(nodeid=test) for test in dict.fromkeys(test for test, _, _ in outcomes)]
     assert [item.nodeid for item in leave_out(items, tmp_path / "passed.txt")] == ["tests/names/test_a.py::test_b[\n]"]
     assert len(items) == 4
