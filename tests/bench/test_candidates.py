@@ -20,6 +20,7 @@ from inferometer.errors import InputError, Unavailable, UnknownName
 from inferometer.operators import require_operator
 
 pytest.importorskip("torch", reason="torch isn't installed")
+pytestmark = pytest.mark.usefixtures("warm")
 
 
 def test_backends_come_in_their_order_and_the_candidate_last(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from inferometer.operators import require_operator
 from inferometer.reports.views.view import remarks_of
 
 pytest.importorskip("torch", reason="torch isn't installed")
+pytestmark = pytest.mark.usefixtures("warm")
 CANDIDATES = Path(__file__).parent / "candidates"
 
 

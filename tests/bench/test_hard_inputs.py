@@ -20,6 +20,7 @@ from inferometer.operators.operator import Operator
 from inferometer.reports.views.view import remarks_of
 
 pytest.importorskip("torch", reason="torch isn't installed")
+pytestmark = pytest.mark.usefixtures("warm")
 
 HEAD = "import torch\n\n\ndef rms_norm(x, weight, *, eps):\n"
 RIGHT = "    return torch.rms_norm(x, x.shape[-1:], weight, eps)\n"

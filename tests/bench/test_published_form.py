@@ -13,12 +13,14 @@ from inferometer.backends.torch import kernels
 from inferometer.bench.candidates import choose_candidates
 from inferometer.bench.correct import Plan
 from inferometer.bench.isolation import ProcessLimits
+from inferometer.bench.results import ShapeResult
 from inferometer.bench.run import evaluate
 from inferometer.bench.shapes import choose_shapes
 from inferometer.operators import operators, require_operator
 from inferometer.operators.operator import Operator
 
 pytest.importorskip("torch", reason="torch isn't installed")
+pytestmark = pytest.mark.usefixtures("warm")
 
 _FORM = """
 import torch as _torch
@@ -57,14 +59,17 @@ def published_form(operator: Operator) -> str:
     )  # fmt: skip
 
 
+def check(operator: Operator, file: Path, shapes: int) -> tuple[ShapeResult, ...]:
+    asked = choose_shapes(operator, "tiny")
+    some = replace(asked, shapes=asked.shapes[:shapes])
+    return evaluate([some], choose_candidates((), file, "cpu"), Plan(1, "cpu", ProcessLimits(threads=1))).run.results
+
+
 @pytest.mark.parametrize("name", operators())
 def test_it_is_right_on_all_tiny_shapes(name: str, tmp_path: Path) -> None:
-    operator = require_operator(name)
-    file = tmp_path / "model.py"
+    operator, file = require_operator(name), tmp_path / "model.py"
     file.write_text(published_form(operator))
-    asked = choose_shapes(operator, "tiny")
-    candidates = choose_candidates((), file, "cpu")
-    results = evaluate([asked], candidates, Plan(1, "cpu", ProcessLimits(threads=1))).run.results
+    results = check(operator, file, len(operator.tiny))
     assert len(results) == len(operator.tiny)
     assert {each.shape: each.failure for each in results if not each.is_right} == {}
 
@@ -74,7 +79,5 @@ def test_a_wrong_one_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     swapped = replace(operator, outputs=operator.outputs[::-1])
     file.write_text(published_form(swapped))
-    asked = choose_shapes(operator, "tiny")
-    one = replace(asked, shapes=asked.shapes[:1])
-    (found,) = evaluate([one], choose_candidates((), file, "cpu"), Plan(1, "cpu", ProcessLimits(threads=1))).run.results
+    (found,) = check(operator, file, 1)
     assert "expected dtype" in (found.failure or "")

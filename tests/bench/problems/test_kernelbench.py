@@ -71,7 +71,7 @@ WRONG = REDUCED.replace("class Model(", "class ModelNew(").replace("x.mean(dim)"
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> SuiteOutcome:
+def outcome(warm: None, tmp_path_factory: pytest.TempPathFactory) -> SuiteOutcome:
     pytest.importorskip("torch", reason="torch isn't installed")
     folder = tmp_path_factory.mktemp("kernelbench")
     write(folder / "level1" / "10_Reduced.py", REDUCED)

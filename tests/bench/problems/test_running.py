@@ -26,6 +26,7 @@ from inferometer.bench.race import Pace
 from inferometer.errors import InputError
 
 pytest.importorskip("torch", reason="torch isn't installed")
+pytestmark = pytest.mark.usefixtures("warm")
 
 LIMITS = ProcessLimits(seconds=120)
 RIGHT = "def run(A, B):\n    return (A.float() @ B.float().T).half()\n"
