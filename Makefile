@@ -53,8 +53,9 @@ fuzz: $(VENV)/.dev ## Damage 100,000 inputs of all formats, then run the propert
 	$(VENV)/bin/python -m tests.fuzz
 	$(VENV)/bin/python -m pytest -m hypothesis --hypothesis-profile=fuzz
 
-mutants: $(VENV_ALL)/.all ## Change thirteen modules in small ways, and list the changes that their tests don't notice
+mutants: $(VENV_ALL)/.all ## Change thirteen modules in small ways and list what their tests miss, run what CI samples
 	$(VENV_ALL)/bin/python -m tests.mutants
+	$(ONE_THREAD) $(VENV_ALL)/bin/python -m pytest --numprocesses auto --exhaustive
 
 docs: $(VENV)/.docs ## Write the generated pages, and build all as a site: build/site/index.html
 	$(VENV)/bin/python docs/generate.py

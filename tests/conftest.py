@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.effort import Passed, is_long, leave_out
+from tests.effort import Passed, is_exhaustive, is_long, leave_out
 
 import inferometer
 from inferometer import Trace
@@ -34,6 +34,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="Rewrite the golden files with today's output.")
     parser.addoption("--quick", action="store_true", help="Leave out what tests/effort.py lists, search less.")
+    parser.addoption("--exhaustive", action="store_true", help="Run only what CI samples: tests/effort.py lists it.")
     parser.addoption("--note-passed", type=Path, metavar="FILE", help="Note what passed and asks for no extra.")
     parser.addoption("--leave-out", type=Path, metavar="FILE", help="Leave out what another run noted so.")
 
@@ -47,6 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--exhaustive"):
+        deselect(config, items, lambda item: not is_exhaustive(item.nodeid))
+    elif os.environ.get("CI"):
+        deselect(config, items, lambda item: is_exhaustive(item.nodeid))
     if config.getoption("--quick"):
         deselect(config, items, lambda item: is_long(item.nodeid))
     if (noted := config.getoption("--leave-out")) is not None:

@@ -62,6 +62,10 @@ LONG: Final = {
 """Tests that `make test` leaves out, by pattern, and what they do: `make test-all` and CI run them, with all extras."""
 
 
+EXHAUSTIVE: Final = {"tests/fuzz/test_campaign.py::test_a_slice_has_no_defect[[][23]]": "the same of other damage"}
+"""Tests that CI leaves out, by pattern, and what it runs in their place. `make mutants` runs them, and `make test-all`
+does outside CI."""
+
 ASK_FOR_EXTRAS: Final = (
     *("tests/backends/*", "tests/bench/*", "tests/conformance/*", "tests/docs/*", "tests/engines/*", "tests/record/*"),
     *("tests/hardware/measure/*", "tests/operators/catalogue/*", "tests/test_plugins.py::*"),
@@ -107,6 +111,11 @@ def _line(test: str) -> str:
 def is_long(test: str) -> bool:
     """Whether `make test` leaves out the test of this node id."""
     return _matches(test, LONG)
+
+
+def is_exhaustive(test: str) -> bool:
+    """Whether CI leaves out the test of this node id, since it runs others like it."""
+    return _matches(test, EXHAUSTIVE)
 
 
 def _matches(test: str, patterns: Iterable[str]) -> bool:

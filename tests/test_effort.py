@@ -1,12 +1,13 @@
 """What `make test` leaves out is there, and what CI doesn't run twice has passed and asks for no extra."""
 
+import os
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.effort import ASK_FOR_EXTRAS, LONG, Passed, leave_out
+from tests.effort import ASK_FOR_EXTRAS, EXHAUSTIVE, LONG, Passed, is_exhaustive, leave_out
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +18,13 @@ def tests(request: pytest.FixtureRequest) -> list[str]:
 def test_each_pattern_stands_for_tests(tests: list[str], pytestconfig: pytest.Config) -> None:
     if pytestconfig.getoption("--quick") or pytestconfig.args != pytestconfig.getini("testpaths"):
         pytest.skip("needs all tests to be collected")
-    patterns = (*LONG, *ASK_FOR_EXTRAS)
+    patterns = (*LONG, *ASK_FOR_EXTRAS, *(() if os.environ.get("CI") else EXHAUSTIVE))
     assert [pattern for pattern in patterns if not any(fnmatchcase(test, pattern) for test in tests)] == []
+
+
+def test_what_ci_leaves_out_is_a_part_of_what_it_runs() -> None:
+    test = "tests/fuzz/test_campaign.py::test_a_slice_has_no_defect[{}]".format
+    assert [part for part in range(4) if is_exhaustive(test(part))] == [2, 3]
 
 
 def test_only_what_passed_and_asks_for_no_extra_is_left_out(tmp_path: Path) -> None:
