@@ -56,6 +56,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         deselect(config, items, lambda item: is_long(item.nodeid))
     if (noted := config.getoption("--leave-out")) is not None:
         config.hook.pytest_deselected(items=leave_out(items, noted))
+    if hasattr(config, "workerinput"):
+        from tests.scheduling import sort_longest_first
+
+        sort_longest_first(items)
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item], is_left_out: Callable[[pytest.Item], bool]) -> None:
