@@ -1,7 +1,8 @@
 """What every test may use: the shared captures, files from text, goldens, and how hard property tests search."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import inferometer
 from inferometer import Trace
 
 if TYPE_CHECKING:
+    from tests.bench.warm_python import WarmPython
     from tests.scheduling import ByFileOrCapture
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -91,6 +93,25 @@ def seeds() -> Path:
     if not SHARED_SEEDS.is_dir():
         pytest.skip("needs the files in shared/seeds next to the repository")
     return SHARED_SEEDS
+
+
+@pytest.fixture(scope="session")
+def warm_python() -> "Iterator[WarmPython]":
+    """A Python that has loaded torch."""
+    if find_spec("torch") is None:
+        pytest.skip("torch isn't installed")
+    from tests.bench.warm_python import WarmPython
+
+    with WarmPython() as python:
+        yield python
+
+
+@pytest.fixture(scope="module")
+def warm(warm_python: "WarmPython") -> Iterator[None]:
+    """Processes of candidates are forked of one that has loaded torch, in all tests of the file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("inferometer.bench.isolation.Supervised", warm_python.start)
+        yield
 
 
 @pytest.fixture

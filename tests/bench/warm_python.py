@@ -1,13 +1,15 @@
-"""A Python that has loaded torch already, and of which the processes of candidates are forked.
+"""A Python that has loaded torch already, and of which processes of candidates are forked: to answer, or to compile.
 
-To load torch takes three seconds of each. From there on all is as in a process of its own: `process/worker.py` runs
-with its files, folder and environment. What lacks is what stands around it, so tests of what a candidate starts, of how
-it ends and of what it sees of its process take none of these.
+To load torch takes three seconds of each. From there on all is as in a process of its own: the same module runs with
+its arguments, files, folder and environment. What lacks is what stands around it, so tests of what a candidate starts,
+of how it ends and of what it sees of its process take none of these.
 
-`python warm_python.py CHANNEL`: the number of a socket. A message to it has a command's folder, environment and log,
-with its files; the answer is the id of its process. An id as a message is answered with the status that it ended with.
+`python warm_python.py CHANNEL`: the number of a socket. A message to it has a module with its arguments, a folder and
+an environment, with files: standard input, output, and others in the place of the first arguments. The answer is the
+id of its process. An id as a message is answered with the status that it ended with.
 """
 
+import importlib
 import json
 import os
 import select
@@ -15,27 +17,28 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from inferometer.bench.process import worker
 from inferometer.bench.supervised import Supervised
 
+MODULES = ("inferometer.bench.process.worker", "inferometer.bench.builds.worker")
 _LONGEST, _MOST_FILES = 1 << 18, 8
 _END_S = 30.0
-_WORKER = ["-m", worker.__name__]
 
 
 class WarmPython:
     """The running process, a context manager; `start` stands in the place of `Supervised`."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
+                [sys.executable, "-P", __file__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -49,28 +52,42 @@ class WarmPython:
         self._process.wait(_END_S)
 
     def start(self, command: Sequence[str], **given: Any) -> "Forked | Supervised":
-        """A forked process, where the command is that of a candidate."""
-        if list(command[1:3]) != _WORKER:
-            return Supervised(command, **given)
-        return Forked(self, **given)
+        """A forked process, where the command is one of `MODULES`."""
+        _, *words = (word for word in command if word != "-P")
+        if words[:1] == ["-m"] and words[1] in MODULES:
+            return Forked(self, words[1:], **given)
+        return Supervised(command, **given)
 
     def ask(self, message: Any, files: Sequence[int] = ()) -> int:
         """What is answered."""
-        socket.send_fds(self._channel, [json.dumps(message).encode()], files)
-        return int(self._channel.recv(_LONGEST))
+        with self._lock:
+            socket.send_fds(self._channel, [json.dumps(message).encode()], files)
+            return int(self._channel.recv(_LONGEST))
 
 
 class Forked:
     """As `Supervised`: a running process, without anything around it."""
 
     def __init__(
-        self, python: WarmPython, *, cwd: Path, env: Mapping[str, str], log: Path, stdin: int, pass_fds: Sequence[int]
+        self,
+        python: WarmPython,
+        words: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        log: Path | None = None,
+        output: IO[Any] | None = None,
+        stdin: int | None = None,
+        pass_fds: Sequence[int] = (),
     ) -> None:
-        assert stdin == subprocess.PIPE
         reading, writing = os.pipe()
-        self.stdin: IO[bytes] = os.fdopen(writing, "wb")
-        message = {"cwd": str(cwd), "env": dict(env), "log": str(log)}
-        self.pid, self._python = python.ask(message, [reading, *pass_fds]), python
+        self.stdin = os.fdopen(writing, "wb")
+        if stdin is None:
+            self.stdin.close()
+        self._python = python
+        with output or Path(log or os.devnull).open("wb") as printed:
+            message = {"words": list(words), "cwd": str(cwd), "env": dict(env)}
+            self.pid = python.ask(message, [reading, printed.fileno(), *pass_fds])
         os.close(reading)
         self._handle = os.pidfd_open(self.pid)
         self._status: int | None = None
@@ -82,7 +99,7 @@ class Forked:
     def wait(self, timeout_s: float | None = None) -> int:
         if self._status is None:
             if not select.select([self._handle], [], [], timeout_s)[0]:
-                raise subprocess.TimeoutExpired(_WORKER, timeout_s or 0.0)
+                raise subprocess.TimeoutExpired(MODULES[0], timeout_s or 0.0)
             self._status = os.waitstatus_to_exitcode(self._python.ask(self.pid))
             os.close(self._handle)
         return self._status
@@ -96,8 +113,8 @@ class Forked:
 
 def serve(channel: socket.socket) -> None:
     """Fork and wait as it is asked to, until the other end is closed."""
-    import torch  # noqa: F401  what takes its time
-
+    for name in ("torch", *MODULES):
+        importlib.import_module(name)
     while True:
         data, files, _, _ = socket.recv_fds(channel, _LONGEST, _MOST_FILES)
         if not data:
@@ -114,20 +131,21 @@ def serve(channel: socket.socket) -> None:
 
 
 def _become(asked: Mapping[str, Any], files: Sequence[int]) -> None:
-    """In the child: the worker, and nothing after it."""
+    """In the child: the module, and nothing after it."""
     code = 1
     try:
         os.setsid()
         os.chdir(asked["cwd"])
         os.environ.clear()
         os.environ.update(asked["env"])
-        log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        for number, file in enumerate((files[0], log, log)):
+        stdin, printed, *others = files
+        for number, file in enumerate((stdin, printed, printed)):
             os.dup2(file, number)
-        os.close(files[0])
-        os.close(log)
-        sys.argv[1:] = [*map(str, files[1:]), *["-1"] * (5 - len(files))]
-        code = worker.main()
+        os.close(stdin)
+        os.close(printed)
+        name, *words = asked["words"]
+        sys.argv[1:] = [*map(str, others), *words[len(others) :]]
+        code = sys.modules[name].main() or 0
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.bench.warm_python import WarmPython
 from tests.commands.test_command_line import run
 
 CANDIDATE = Path(__file__).parents[1] / "bench" / "candidates" / "right.py"
@@ -12,6 +13,13 @@ CANDIDATE = Path(__file__).parents[1] / "bench" / "candidates" / "right.py"
 @pytest.fixture
 def torch() -> None:
     pytest.importorskip("torch", reason="torch isn't installed")
+
+
+@pytest.fixture
+def forked(warm_python: WarmPython, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates' processes are forked; those of other tests here are started as a user's are."""
+    for module in ("isolation", "builds.processes"):
+        monkeypatch.setattr(f"inferometer.bench.{module}.Supervised", warm_python.start)
 
 
 @pytest.mark.usefixtures("torch")
@@ -75,7 +83,7 @@ def test_what_cannot_be_done_is_said(
     assert words in err
 
 
-@pytest.mark.usefixtures("torch")
+@pytest.mark.usefixtures("torch", "forked")
 def test_times_are_kept_ranked_exported_and_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results, traces = tmp_path / "results.json", tmp_path / "traces"
     options = ["--candidate", CANDIDATE, "--stage", "fast", "--seconds", 0.05, "--cases", 1, "-o", results]
@@ -101,7 +109,7 @@ def test_times_are_kept_ranked_exported_and_run_again(tmp_path: Path, capsys: py
     assert again in [each["args"] for each in found["results"]]
 
 
-@pytest.mark.usefixtures("torch")
+@pytest.mark.usefixtures("torch", "forked")
 def test_results_of_a_run_are_read_back_as_they_were(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from inferometer.bench.results import encode_run, read_run
 
@@ -113,7 +121,7 @@ def test_results_of_a_run_are_read_back_as_they_were(tmp_path: Path, capsys: pyt
     assert {each.contender for each in found.results} == {"torch"}
 
 
-@pytest.mark.usefixtures("torch")
+@pytest.mark.usefixtures("torch", "forked")
 def test_bounds_of_a_device_file_stand_beside_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said, _ = run("hardware", "H100 SXM", "--json", capsys=capsys)
     device = tmp_path / "device.json"
@@ -135,7 +143,7 @@ def test_a_triton_kernel_is_built_for_the_architectures_asked_for(capsys: pytest
     assert all(kernel["registers"] > 0 for each in found["architectures"] for kernel in each["kernels"])
 
 
-@pytest.mark.usefixtures("torch")
+@pytest.mark.usefixtures("torch", "forked")
 def test_our_own_kernels_are_built_without_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("triton", reason="triton isn't installed")
     options = ["--backend", "triton", "--stage", "builds", "--arch", "gfx950", "--arch", "sm_120", "--json", "--check"]

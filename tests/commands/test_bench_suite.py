@@ -11,8 +11,7 @@ RIGHT = "def run(A, B):\n    return (A.float() @ B.float().T).half()\n"
 
 
 @pytest.fixture
-def dataset(tmp_path: Path) -> Path:
-    pytest.importorskip("torch", reason="torch isn't installed")
+def dataset(warm: None, tmp_path: Path) -> Path:
     return write_dataset(tmp_path / "dataset", (GEMM, NORM))
 
 

@@ -1,4 +1,4 @@
-"""Every sample is compiled once for all tests: a process takes seconds to load PyTorch, so they run side by side."""
+"""Every sample is compiled once for all tests, side by side, in processes that needn't load PyTorch."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 from tests.bench.builds import samples
+from tests.bench.warm_python import WarmPython
 
 from inferometer.bench.builds.building import build_candidate
 from inferometer.bench.builds.result import Builds
@@ -38,10 +39,10 @@ SAMPLES: Mapping[str, tuple[str, Operator, tuple[str, ...]]] = {
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Builds]:
+def built(warm_python: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Builds]:
     """The builds of a sample by its name."""
-    if find_spec("torch") is None or find_spec("triton") is None:
-        pytest.skip("needs torch and triton")
+    if find_spec("triton") is None:
+        pytest.skip("triton isn't installed")
     folder = tmp_path_factory.mktemp("candidates")
 
     def build(name: str) -> Builds:
@@ -53,6 +54,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Builds]:
         return build_candidate(path, operator, cases, architectures, time_limit_s=limit_s)
 
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(os.cpu_count()) as pool:
+        patch.setattr("inferometer.bench.builds.processes.Supervised", warm_python.start)
         patch.setenv("TRITON_INTERPRET", "1")  # must not reach the processes that compile
         running: dict[str, Future[Builds]] = {name: pool.submit(build, name) for name in SAMPLES}
     return lambda name: running[name].result()
