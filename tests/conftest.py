@@ -1,6 +1,7 @@
 """What every test may use: the shared captures, files from text, goldens, and how hard property tests search."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -97,9 +98,11 @@ def seeds() -> Path:
 
 @pytest.fixture(scope="session")
 def warm_python() -> "Iterator[WarmPython]":
-    """A Python that has loaded torch."""
+    """A Python that has loaded torch, of which processes are forked."""
     if find_spec("torch") is None:
         pytest.skip("torch isn't installed")
+    if sys.platform != "linux":
+        pytest.skip("forks are watched as Linux has them")
     from tests.bench.warm_python import WarmPython
 
     with WarmPython() as python:

@@ -31,7 +31,7 @@ _END_S = 30.0
 
 
 class WarmPython:
-    """The running process, a context manager; `start` stands in the place of `Supervised`."""
+    """The running process, a context manager; `start` stands in the place of `Supervised`. Linux only."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -106,8 +106,9 @@ class Forked:
 
     def end(self) -> int:
         if self._status is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
+            for kill in (os.killpg, os.kill):  # it may have no group of its own yet
+                with suppress(ProcessLookupError):
+                    kill(self.pid, signal.SIGKILL)
         return self.wait(_END_S)
 
 
