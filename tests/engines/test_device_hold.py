@@ -60,6 +60,23 @@ def test_a_wait_that_was_too_short_is_twice_as_long_from_then_on_and_counted() -
     assert cuda.slept_ns == [10 * MS, 2 * MS, 4 * MS]
 
 
+def test_after_the_host_has_waited_for_the_device_the_next_scope_is_held() -> None:
+    """And that the device is done by then says nothing of the host."""
+    hold = DeviceHold(cuda := Cuda())
+    run(hold, STRETCH)
+    hold.begin()
+    assert hold.is_due()
+    hold.wait(None)
+    assert not hold.is_due()
+    hold.end_stretch(Event(is_done=False))  # then the host waits
+    hold.end_stretch(Event(is_done=True))
+    assert hold.is_due()
+    hold.wait(Event(is_done=True))
+    assert (hold.waits, hold.short) == (2, 0)
+    assert not hold.is_due()
+    assert len(cuda.slept_ns) == 3
+
+
 def test_a_wait_has_a_least_and_a_most(monkeypatch: pytest.MonkeyPatch) -> None:
     for tick_ns, wait_ns in ((10, 50_000), (10**9, 20 * MS)):
         ticks = count()

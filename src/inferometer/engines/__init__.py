@@ -12,9 +12,10 @@ weights. `hf/key_values.py` is the cache, `random_weights.py` makes weights from
 on every device, `memory.py` holds an estimate against what is free, `chat/tokens.py` has tokenizers, `gguf` is a model
 in one file for both engines. `generation.py` is the loop.
 
-`paths.py` keeps the stack of call paths in the context, and on a GPU an event at both ends of each call. `engines/ab`
-runs the same work by every arm: operators checked on the base's inputs, logits in lockstep, warm-up, repetitions in
-turns with and without scopes, a recording each. What it measured is plain tables (`analyses/ab/measurement.py`);
+`paths.py` keeps the stack of call paths in the context, and on a GPU an event at both ends of each call; it holds the
+device until the host has queued what comes (`device_hold.py`), so that spans are the device's own. `engines/ab` runs
+the same work by every arm: operators checked on the base's inputs, logits in lockstep, warm-up, repetitions in turns
+with and without scopes, a recording each. What it measured is plain tables (`analyses/ab/measurement.py`);
 `analyses/ab` joins paths by name (`tree.py`), sums them so that they add up (`times.py`), takes interruptions out
 (`steady.py`), and judges (`statistics.py`, `versus.py`). `chat` holds what is behind the command.
 """

@@ -37,6 +37,7 @@ class DeviceHold:
         self.waits = self.short = 0
         self._scopes = 0
         self._since_ns = 0
+        self._is_open = False
 
     def is_due(self) -> bool:
         """Whether a wait belongs before the scope that begins now."""
@@ -46,6 +47,7 @@ class DeviceHold:
     def wait(self, last: Any) -> None:
         """Queue a wait for what comes next. `last`: the event that was recorded last, if any."""
         self.end_stretch(last)
+        self._scopes = 1
         at = self.waits
         self.waits += 1
         if at == len(self._host_ns):
@@ -54,11 +56,18 @@ class DeviceHold:
         wait_ns = min(max(2 * self._host_ns[at] * self._factors[at], _LEAST_NS), _MOST_NS)
         self._cuda._sleep(ceil(wait_ns * _CYCLES_A_NS))
         self._since_ns = _clock()
+        self._is_open = True
 
     def end_stretch(self, last: Any) -> None:
-        """The host has queued a stretch. Where the device has done all of it, its wait is twice as long from now on."""
-        if not self.waits:
+        """The host has queued a stretch, and the next scope begins one.
+
+        Where the device has done all of it, the host was late: its wait is twice as long from now on. To be called
+        before the host waits for the device, after which it would always seem so.
+        """
+        if not self._is_open:
             return
+        self._is_open = False
+        self._scopes = 0
         at = self.waits - 1
         self._host_ns[at] = _clock() - self._since_ns
         if last is not None and last.query():

@@ -98,6 +98,11 @@ class PathRecorder:
         self._hold.wait(last)
         self._asides.append((first, self.event()))
 
+    def will_wait(self) -> None:
+        """The host is about to wait for the device: what it queues after that is held anew."""
+        if self._hold is not None:
+            self._hold.end_stretch(self._last)
+
     def _begin_hold(self) -> None:
         import torch
 
@@ -107,9 +112,8 @@ class PathRecorder:
 
     def finish(self) -> None:
         """Read the events: afterwards `span_ns` has a number for every call on a GPU, None on a CPU."""
-        if self._hold is not None:
-            self._hold.end_stretch(self._last)
-            self._last = None
+        self.will_wait()
+        self._last = None
         if self._events:
             import torch
 
@@ -228,6 +232,13 @@ def aside_ns() -> int:
     """How long the clock of the recorder that is entered in this context has stood still so far."""
     here = _here.get()
     return 0 if here is None else here[0].aside_ns
+
+
+def will_wait() -> None:
+    """The host is about to wait for the device: the recorder that is entered in this context may want to know."""
+    here = _here.get()
+    if here is not None:
+        here[0].will_wait()
 
 
 def is_recording() -> bool:

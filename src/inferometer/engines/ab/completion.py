@@ -10,7 +10,7 @@ from typing import Any
 from inferometer.engines.ab.marks import Mark, mark_of, read_marks
 from inferometer.engines.engine import Engine
 from inferometer.engines.generation import Sampler, forced, generate, take_first
-from inferometer.engines.paths import aside_ns, scope
+from inferometer.engines.paths import aside_ns, scope, will_wait
 
 ROOT = "completion"
 PREFILL, DECODE = "prefill", "decode"
@@ -88,6 +88,7 @@ def wait(device: str) -> None:
         import torch
 
         with scope("wait"):
+            will_wait()
             torch.cuda.synchronize(device)
 
 
