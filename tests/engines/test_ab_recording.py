@@ -181,6 +181,9 @@ class FakeEvent:
         FakeEvent.now_us += 3
         self.at_us = FakeEvent.now_us
 
+    def query(self) -> bool:
+        return False
+
     def elapsed_time(self, last: "FakeEvent") -> float:
         return (last.at_us - self.at_us) / 1e3  # ms
 
@@ -194,6 +197,7 @@ def test_on_a_gpu_each_call_has_its_span_and_the_device_is_waited_for_once(monke
 
     waits: list[str] = []
     monkeypatch.setattr(torch.cuda, "Event", FakeEvent)
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: None)
     monkeypatch.setattr(torch.cuda, "synchronize", waits.append)
     recorder = PathRecorder("cuda")
     with recorder.entered():
