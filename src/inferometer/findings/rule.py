@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WARNINGS = ("warning", "warn")
 NEEDED = frozenset(  # the tables that rules read
     {
-        *("totals", "steps", "log", "selections", "counters"),
+        *("totals", "steps", "log", "selections"),
         *("launches", "calls", "ops", "frames", "spans", "call_paths", "graph_nodes", "collectives"),
     }
 )

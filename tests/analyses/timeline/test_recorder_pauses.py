@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.record.sinks import MemorySink
 from tests.traces import trace_of
 
-from inferometer.analyses.compare.activity.step_marks import find_recorded_marks
+from inferometer.analyses.compare.activity.step_marks import STEPS, Marks, find_recorded_marks, leave_out_cut
 from inferometer.analyses.timeline.gaps import CAUSES
 from inferometer.analyses.timeline.recorder_pauses import (
     GAP,
@@ -59,6 +59,23 @@ def test_a_step_behind_a_cut_is_left_out_unless_all_are() -> None:
     every = find_recorded_marks(recorded([(GAP, 1, -10, 400)]))
     assert (every.steps["left_out"].any(), every.notes) == (False, ())
     assert find_recorded_marks(recorded([])).notes == ()
+
+
+def test_steps_that_were_found_on_a_device_are_left_out_as_those_that_are_marked() -> None:
+    """Each device by itself, besides those that are left out anyway."""
+    rows = [("gpu:0", 0, 20, True), ("gpu:0", 100, 120, False), ("gpu:0", 200, 220, False), ("gpu:1", 0, 20, False)]
+    steps = pl.DataFrame(
+        [
+            {"process": 1, "device": device, "start_ns": at, "end_ns": end, "left_out": out}
+            for device, at, end, out in rows
+        ],
+        schema=STEPS,
+    )
+    pauses = pl.DataFrame([(1, 30, 70)], SCHEMA, orient="row")
+    found = leave_out_cut(Marks(steps, "attention", 0.9, looked_for=True, notes=("found",)), pauses)
+    assert found.steps["left_out"].to_list() == [True, True, False, False]
+    assert found.notes[0] == "found"
+    assert "cut in 1 of 4 steps" in found.notes[1]
 
 
 RANGES = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 20)), max_size=8)

@@ -14,7 +14,10 @@ SCHEMA = {"process": pl.Int64, "from_ns": pl.Int64, "to_ns": pl.Int64}
 
 
 def recorder_pauses(trace: Trace) -> pl.DataFrame:
-    """Rows of `SCHEMA` in order of time, none of which touches another of its process; none of other tools' files."""
+    """Rows of `SCHEMA` in order of time, none of which touches another of its process.
+
+    None of other tools' files, nor where counters weren't read.
+    """
     if trace.facts.format != "recording" or "counters" not in trace.scope:
         return pl.DataFrame(schema=SCHEMA)
     begun = pl.col("time_ns").alias("from_ns")
@@ -37,11 +40,19 @@ def recorder_pauses(trace: Trace) -> pl.DataFrame:
 
 def meet_pauses(ranges: pl.DataFrame, pauses: pl.DataFrame) -> pl.Series:
     """Whether each of `ranges` (`start_ns`, `end_ns`, `process`) has a part in a pause. Booleans, in their order."""
-    numbered = ranges.with_row_index("range").select("range", "start_ns", "end_ns", pl.col("process").alias("owner"))
-    met = numbered.join_where(
-        pauses, pl.col("start_ns") < pl.col("to_ns"), pl.col("end_ns") > pl.col("from_ns")
-    ).filter((pl.col("owner") == pl.col("process")).fill_null(value=True))
-    return numbered["range"].is_in(met["range"].unique().implode())
+    numbered = ranges.with_row_index("range")
+    return numbered["range"].is_in(
+        _meets(numbered, "range", ("start_ns", "end_ns"), pauses)["range"].unique().implode()
+    )
+
+
+def _meets(ranges: pl.DataFrame, number: str, ends: tuple[str, str], pauses: pl.DataFrame) -> pl.DataFrame:
+    """A row for each pause that a range has a part in: its `number`, its two `ends`, `from_ns`, `to_ns`."""
+    begin, end = ends
+    met = ranges.select(number, *ends, pl.col("process").alias("owner")).join_where(
+        pauses, pl.col(begin) < pl.col("to_ns"), pl.col(end) > pl.col("from_ns")
+    )
+    return met.filter((pl.col("owner") == pl.col("process")).fill_null(value=True))
 
 
 def part_pauses(gaps: pl.DataFrame, pauses: pl.DataFrame, cause: str) -> pl.DataFrame:
@@ -55,10 +66,7 @@ def part_pauses(gaps: pl.DataFrame, pauses: pl.DataFrame, cause: str) -> pl.Data
     if pauses.is_empty():
         return gaps
     numbered = gaps.with_row_index("gap")
-    meets = numbered.select("gap", "dry_ns", "start_ns", pl.col("process").alias("owner")).join_where(
-        pauses, pl.col("dry_ns") < pl.col("to_ns"), pl.col("start_ns") > pl.col("from_ns")
-    )
-    meets = meets.filter((pl.col("owner") == pl.col("process")).fill_null(value=True)).sort("gap", "from_ns")
+    meets = _meets(numbered, "gap", ("dry_ns", "start_ns"), pauses).sort("gap", "from_ns")
     if meets.is_empty():
         return gaps
     within = meets.select(

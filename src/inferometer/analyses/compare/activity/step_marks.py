@@ -72,12 +72,12 @@ class Marks:
 def find_marks(trace: Trace) -> Marks:
     """The steps of a trace; those that were found only where they are reliable."""
     every, found = every_step(trace)
-    return _recorded(every, recorder_pauses(trace)) if found is None else _found(found)
+    return leave_out_cut(_recorded(every) if found is None else _found(found), recorder_pauses(trace))
 
 
 def find_recorded_marks(trace: Trace) -> Marks:
     """The steps that the trace itself marks; none are looked for."""
-    return _recorded(recorded_steps(trace), recorder_pauses(trace))
+    return leave_out_cut(_recorded(recorded_steps(trace)), recorder_pauses(trace))
 
 
 def are_marked_alike(marks: tuple[Marks, Marks]) -> bool:
@@ -93,20 +93,24 @@ def shared_marks(base: Trace, candidate: Trace) -> tuple[Marks, Marks]:
     return first, second
 
 
-def _recorded(every: pl.DataFrame, pauses: pl.DataFrame) -> Marks:
+def _recorded(every: pl.DataFrame) -> Marks:
     if every.is_empty():
         return Marks()
     anchors: list[str] = every["anchor"].drop_nulls().head(1).to_list()
-    steps = _marked(every)
-    before = (
-        pl.col("end_ns").shift(1).over(OWNER)
-    )  # a recording is best cut between steps: that time is the later one's
-    paused = meet_pauses(steps.with_columns(pl.min_horizontal("start_ns", before).alias("start_ns")), pauses)
-    cut = int(paused.sum())
-    if cut in (0, steps.height):
-        return Marks(steps, anchors[0] if anchors else None)
-    note = f"The recording was cut in {cut:,} of {steps.height:,} steps, and the program stood still: left out."
-    return Marks(steps.with_columns(left_out=paused), anchors[0] if anchors else None, notes=(note,))
+    return Marks(_marked(every), anchors[0] if anchors else None)
+
+
+def leave_out_cut(marks: Marks, pauses: pl.DataFrame) -> Marks:
+    """Without steps in which the recording was cut, or right before which; with all where none would be left."""
+    before = pl.col("end_ns").shift(1).over(*OWNER, "device")  # time between two steps is the later one's
+    reach = marks.steps.with_columns(pl.min_horizontal("start_ns", before).alias("start_ns"))
+    is_cut = meet_pauses(reach, pauses) & ~marks.steps["left_out"]
+    cut, held = int(is_cut.sum()), int((~marks.steps["left_out"]).sum())
+    if cut in (0, held):
+        return marks
+    note = f"The recording was cut in {cut:,} of {marks.steps.height:,} steps, and the program stood still: left out."
+    steps = marks.steps.with_columns(left_out=marks.steps["left_out"] | is_cut)
+    return replace(marks, steps=steps, notes=(*marks.notes, note))
 
 
 def _marked(every: pl.DataFrame) -> pl.DataFrame:
