@@ -37,6 +37,12 @@ def test_beside_a_gpu_s_launches_they_are_gone_and_so_is_the_device(tmp_path: Pa
     )
 
 
+def test_a_launch_whose_device_is_not_known_is_none_of_the_cpu(tmp_path: Path) -> None:
+    launches = [{"device": device, "start_ns": i} for i, device in enumerate(("cpu", None, "gpu:0"))]
+    trace = inferometer.open(trace_of(launches, facts={"notes": (NOTE,)}).save(tmp_path / "a.ifm"))
+    assert rows(trace, "launches", "device") == [None, "gpu:0"]
+
+
 def test_a_note_keeps_whose_it_is_and_a_store_of_stores_says_the_same(tmp_path: Path) -> None:
     first = recorded(tmp_path, "cpu", "gpu:0", notes=(f"7.ifm: {NOTE}",))
     first.facts = replace(first.facts, devices=(CPU, GPU))

@@ -19,7 +19,7 @@ _DROPPED = "Ops that compute on the CPU are in no table of launches: a GPU did t
 
 def drop_beside_gpu(facts: Facts, launches: pl.LazyFrame) -> tuple[Facts, pl.LazyFrame]:
     """Both without launches of the CPU, where a recording has some of another device; else as they are."""
-    of_gpu = pl.col("device") != CPU
+    of_gpu = pl.col("device").ne_missing(CPU)
     were_dropped = any(_DROPPED in note for note in facts.notes)
     if not were_dropped:
         if not any(NOTE_OF_CPU_LAUNCHES in note for note in facts.notes):

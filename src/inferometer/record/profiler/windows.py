@@ -17,6 +17,7 @@ from inferometer.record.profiler.window_reader import WindowReader
 from inferometer.record.profiler.window_rows import WindowRows
 from inferometer.record.profiler.window_tables import Joining, join_window
 from inferometer.record.sink import Sink
+from inferometer.trace.cpu_launches import CPU
 from inferometer.trace.losses import KINDS
 from inferometer.trace.tables import TABLES
 
@@ -97,8 +98,9 @@ class Windows:
 
     def _write(self, window: Window) -> None:
         rows = self._reader.read(window.path)
-        how = self._how
-        joined = join_window(rows, window.number, window.marks, how, marking=window.marking, threads=window.threads)
+        joined = join_window(
+            rows, window.number, window.marks, self._how, marking=window.marking, threads=window.threads
+        )
         if joined.alignment is None:
             self._account.lose_window("nothing in it tells its clock")
             return
@@ -121,7 +123,7 @@ def _has_no_times(launches: pl.DataFrame | None) -> bool:
     """Whether all take no time, as PyTorch writes them where it has lost its clock; an op of the CPU may take none."""
     if launches is None:
         return False
-    taken = launches.filter(pl.col("device") != "cpu")["dur_ns"]
+    taken = launches.filter(pl.col("device").ne_missing(CPU))["dur_ns"]
     return taken.len() > 0 and taken.max() == 0
 
 
