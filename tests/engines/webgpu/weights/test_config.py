@@ -210,6 +210,12 @@ def _require_transformers_5() -> None:
             "expected one of default, linear",
         ),
         ("tiny-llama", {"rope_scaling": {**YARN, "factor": 0}}, FormatError, "rope: factor: expected a number above 0"),
+        (
+            "tiny-llama",
+            {"rope_scaling": YARN, "rope_theta": 1.0},
+            FormatError,
+            "rope: rope_theta: expected a number ab",
+        ),
         ("tiny-gemma3", {"rope_scaling": YARN}, InputError, "rope_scaling: expected none that scales attention"),
         ("tiny-llama", {"rope_scaling": {"type": "dynamic", "factor": 2}}, InputError, "yarn, found dynamic"),
         ("tiny-llama", {"rope_scaling": {"type": "linear"}}, FormatError, "rope: factor: expected a number above 0"),

@@ -116,6 +116,8 @@ def _yarn(rope: Config, frequencies: Any, context_limit: int | None) -> tuple[An
     else:
         factor = number(rope, "factor", None)
     theta, dims = number(rope, "rope_theta", _THETA), 2 * len(frequencies)
+    if theta <= 1:
+        rope.refuse("rope_theta", "expected a number above 1", theta)
 
     def dimension(turns: float) -> float:
         return dims * math.log(context / (turns * 2 * math.pi)) / (2 * math.log(theta))
