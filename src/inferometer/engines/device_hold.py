@@ -30,24 +30,24 @@ class DeviceHold:
         self._cuda = cuda
         self._host_ns: list[int] = []  # of each stretch, in the pass before
         self._factors: list[int] = []  # of the wait over that
+        self._since_ns = 0
         self.begin()
 
     def begin(self) -> None:
         """A pass begins."""
         self.waits = self.short = 0
-        self._scopes = 0
-        self._since_ns = 0
-        self._is_open = False
+        self._scopes = 0  # of the stretch that is open; none is at 0
 
     def is_due(self) -> bool:
         """Whether a wait belongs before the scope that begins now."""
+        if self._scopes % STRETCH == 0:
+            return True
         self._scopes += 1
-        return self._scopes % STRETCH == 1
+        return False
 
     def wait(self, last: Any) -> None:
         """Queue a wait for what comes next. `last`: the event that was recorded last, if any."""
         self.end_stretch(last)
-        self._scopes = 1
         at = self.waits
         self.waits += 1
         if at == len(self._host_ns):
@@ -56,7 +56,7 @@ class DeviceHold:
         wait_ns = min(max(2 * self._host_ns[at] * self._factors[at], _LEAST_NS), _MOST_NS)
         self._cuda._sleep(ceil(wait_ns * _CYCLES_A_NS))
         self._since_ns = _clock()
-        self._is_open = True
+        self._scopes = 1
 
     def end_stretch(self, last: Any) -> None:
         """The host has queued a stretch, and the next scope begins one.
@@ -64,9 +64,8 @@ class DeviceHold:
         Where the device has done all of it, the host was late: its wait is twice as long from now on. To be called
         before the host waits for the device, after which it would always seem so.
         """
-        if not self._is_open:
+        if not self._scopes:
             return
-        self._is_open = False
         self._scopes = 0
         at = self.waits - 1
         self._host_ns[at] = _clock() - self._since_ns

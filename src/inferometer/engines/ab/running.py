@@ -2,8 +2,8 @@
 
 In a repetition every arm runs without scopes (the time that users see) and with them (where it goes; a GPU is then held
 until the host has queued what it does, see `device_hold`), in the opposite order; that is reversed each time, as is the
-order of the two passes. Logits are looked at in both, operators' answers
-with scopes. Where logits are wrong that no operator was seen to spoil, completions with scopes follow until one is.
+order of the two passes. Logits are looked at in both, operators' answers with scopes. Where logits are wrong that no
+operator was seen to spoil, completions with scopes follow until one is.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
