@@ -224,7 +224,7 @@ class BrowserSession:
         self._server.show({"kind": "prompt", "text": text})
 
     def show_text(self, text: str) -> None:
-        """Add text to the answer on the page. Without any, the page shows the tokens' numbers."""
+        """Add text to the answer on the page."""
         self._server.show({"kind": "text", "text": text})
 
     def load(self, program: Program, contents: Mapping[str, Content], on_text: OnText) -> Sequence[LoadPhase]:
