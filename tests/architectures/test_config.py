@@ -77,11 +77,13 @@ def test_the_language_model_of_a_multimodal_configuration_is_read() -> None:
         ({"model_type": "qwen2", "sliding_window": 8, "use_sliding_window": False}, None, ()),
         ({"model_type": "qwen2", "sliding_window": 8, "use_sliding_window": True, "max_window_layers": 1}, 8, (1,)),
         ({"model_type": "gemma2", "sliding_window": 8}, 8, (0,)),
+        ({"model_type": "gemma2"}, 4096, (0,)),
+        ({"model_type": "gemma2", "sliding_window": None}, None, ()),
         ({"model_type": "gemma3_text", "sliding_window": 8, "sliding_window_pattern": 2}, 8, (0,)),
         ({"model_type": "gemma3_text", "sliding_window": 8, "_sliding_window_pattern": 2}, 8, (0,)),
         ({"model_type": "gemma3_text", "sliding_window": 8}, 8, (0, 1)),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_windows_are_where_the_family_has_them(
     fields: dict[str, Any], window: int | None, layers: tuple[int, ...]

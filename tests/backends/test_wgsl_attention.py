@@ -44,6 +44,8 @@ def _attended(constants: dict[str, float], arrays: dict[str, Any]) -> Any:
         end = position + row + 1
         begin = max(0, end - int(constants["WINDOW"])) if constants["WINDOW"] else 0
         score_HP = (arrays["q"][row].astype(np.float64) * k_PHD[begin:end]).sum(-1).T * constants["SCALE"]
+        if cap := constants.get("SOFTCAP"):
+            score_HP = cap * np.tanh(score_HP / cap)
         weight_HP = np.exp(score_HP - score_HP.max(-1, keepdims=True))
         weight_HP /= weight_HP.sum(-1, keepdims=True)
         answer.append(np.matmul(weight_HP[:, None], v_PHD[begin:end].transpose(1, 0, 2))[:, 0])
@@ -128,13 +130,37 @@ def test_any_power_of_two_of_threads_gives_the_same(threads: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "kernel"), [((20, 1, 16, 30), TILED[0]), ((20, 1, 16, 30), TILED[1]), ((3, 3, 24, 0), TILED[1])]
+    ("model", "kernel", "softcap"),
+    [((20, 1, 16, 30), TILED[0], 0), ((20, 1, 16, 30), TILED[1], 0), ((3, 3, 24, 0), TILED[1], 0.5)],
 )  # few: a driver compiles them for seconds
-def test_tiles_on_the_device_are_the_definition(model: Any, kernel: str) -> None:
+def test_tiles_on_the_device_are_the_definition(model: Any, kernel: str, softcap: float) -> None:
     """A kv head with more heads than a tile, and one with one; more tokens than a tile, several tiles of positions."""
     for position, rows in ((0, 1), (60, 9), (150, 21)):
-        case = _case(model, position, rows)
+        constants, arrays = _case(model, position, rows)
+        case = constants | {"SOFTCAP": softcap}, arrays
         np.testing.assert_allclose(_tiled(run_on_device, kernel, case, THREADS=8), _attended(*case), atol=2e-5)
+
+
+@pytest.mark.parametrize("run", [run_on_numpy, run_on_device])
+def test_scores_pass_a_soft_cap(run: Any) -> None:
+    constants, arrays = _case(SMALL, 60, 9)
+    case = constants | {"SOFTCAP": 0.5}, arrays
+    wanted = _attended(*case)
+    assert np.abs(wanted - _attended(constants, arrays)).max() > 0.1
+    for kernel in ("attention_streaming", "attention_serial"):
+        np.testing.assert_allclose(_whole(run, kernel, case), wanted, atol=2e-5)
+    single = _case(SMALL, 150)[0] | {"SOFTCAP": 0.5}, _case(SMALL, 150)[1]
+    np.testing.assert_allclose(_split(run, single), _attended(*single), atol=2e-5)
+
+
+@pytest.mark.parametrize("run", [run_on_numpy, run_on_device])
+def test_a_soft_cap_squeezes_numbers_of_any_size_in_place(run: Any) -> None:
+    numbers = np.array([0.0, 1.0, -30.0, 1e4, -1e30, np.nan, 7.0], np.float32)
+    arrays = {"state": np.array([0, 1, 0, 0], np.uint32), "x": numbers}
+    found = run("soft_cap", {"N": 6, "SOFTCAP": 30.0, "THREADS": 4}, arrays, (1, 1, 1))["x"]
+    np.testing.assert_allclose(found[:5], 30 * np.tanh(numbers[:5].astype(np.float64) / 30), rtol=1e-6)
+    assert np.isnan(found[5]) or run is run_on_device  # which NaN a device's clamp gives is its own matter
+    assert found[6] == 7.0
 
 
 @pytest.mark.parametrize(("chunk", "threads"), [(8, 64), (128, 16), (256, 32)])

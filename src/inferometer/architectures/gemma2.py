@@ -13,6 +13,8 @@ from inferometer.architectures.calls import ModelStep, OperatorCall
 from inferometer.architectures.config import Config, read_decoder, with_window
 from inferometer.architectures.model import Model
 
+_WINDOW = 4096
+
 
 def _read(config: Config) -> Model:
     model = msgspec.structs.replace(
@@ -22,7 +24,8 @@ def _read(config: Config) -> Model:
     )
     sliding = config.sliding_layers(model.layers)
     layers = range(0, model.layers, 2) if sliding is None else sliding
-    return with_window(model, config.optional_integer("sliding_window"), layers)
+    window = config.optional_integer("sliding_window") if "sliding_window" in config.fields else _WINDOW
+    return with_window(model, window, layers)
 
 
 def _calls(model: Model, step: ModelStep) -> Iterator[OperatorCall]:

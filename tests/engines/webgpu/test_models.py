@@ -19,7 +19,7 @@ from inferometer.engines.webgpu.run.numpy_executor import NumpyExecutor
 from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
 from inferometer.errors import Unavailable
 
-MODELS = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3", "tiny-gemma3-26l")
+MODELS = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma2", "tiny-gemma3", "tiny-gemma3-26l")
 PROMPT = tuple(int(token) for token in np.random.default_rng(14).integers(0, 256, 71))
 """Longer than two prefill passes, than the sliding windows of 16, than what a workgroup of attention takes."""
 ROWS, NEW_TOKENS, BATCH, CAPACITY = 32, 10, 4, 96

@@ -9,6 +9,7 @@ override KV_HEADS: u32;
 override DH: u32;
 override SCALE: f32;
 override WINDOW: u32;
+override SOFTCAP: f32 = 0.0; // of scores, before the softmax
 override THREADS: u32 = 64u;
 
 const LOWEST = -1e38; // WGSL has no infinity
@@ -23,6 +24,8 @@ const MOST_COLUMNS = 64u; // DH is 256 at most
 @group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
 
 var<workgroup> products: array<f32, THREADS>;
+
+//! include: soft_cap
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -59,7 +62,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             score += products[i];
         }
         workgroupBarrier();
-        score = max(score, MASKED);
+        score = max(capped(score), MASKED);
         let now = max(largest, score);
         let fade = exp(largest - now);
         let weight = exp(score - now);

@@ -18,6 +18,7 @@ override KV_HEADS: u32;
 override DH: u32;
 override SCALE: f32;
 override WINDOW: u32;
+override SOFTCAP: f32 = 0.0; // of scores, before the softmax
 override CHUNK: u32 = 64u;
 override MAX_CHUNKS: u32;
 override THREADS: u32 = 64u;
@@ -40,6 +41,8 @@ var<workgroup> weights: array<array<f32, BLOCK>, ROOM>;
 var<workgroup> largest: array<array<f32, PARTS>, BLOCK>;
 var<workgroup> parts: array<vec4<f32>, THREADS>;
 var<workgroup> part_totals: array<f32, THREADS>;
+
+//! include: soft_cap
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -101,7 +104,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 for (var lane = 0u; lane < lanes; lane++) {
                     score += weights[i * lanes + lane][h];
                 }
-                score = max(score * SCALE, MASKED);
+                score = max(capped(score * SCALE), MASKED);
                 weights[i * lanes][h] = score;
                 most = max(most, score);
             }

@@ -13,6 +13,7 @@ override KV_HEADS: u32;
 override DH: u32;
 override SCALE: f32;
 override WINDOW: u32;
+override SOFTCAP: f32 = 0.0; // of scores, before the softmax
 override THREADS: u32 = 64u;
 
 const LOWEST = -1e38; // WGSL has no infinity
@@ -30,6 +31,8 @@ var<workgroup> query: array<vec4<f32>, MOST_COLUMNS>;
 var<workgroup> scores: array<f32, THREADS>;
 var<workgroup> weights: array<f32, THREADS>;
 var<workgroup> parts: array<vec4<f32>, THREADS>;
+
+//! include: soft_cap
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -65,7 +68,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             for (var i = 0u; i < columns; i++) {
                 dots += query[i] * k[at + i];
             }
-            score = max(dot(dots, vec4(1.0)), MASKED);
+            score = max(capped(dot(dots, vec4(1.0))), MASKED);
         }
         scores[thread] = score;
         workgroupBarrier();

@@ -13,6 +13,7 @@ override KV_HEADS: u32;
 override DH: u32;
 override SCALE: f32;
 override WINDOW: u32;
+override SOFTCAP: f32 = 0.0; // of scores, before the softmax
 override THREADS: u32 = 32u;
 
 @group(0) @binding(0) var<storage, read> state: array<u32>;

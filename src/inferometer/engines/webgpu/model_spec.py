@@ -1,5 +1,6 @@
-"""What the planner must know of a model, and where it gets weights from. Families: Gemma 3, Llama 3, Qwen 2.5, Qwen 3.
+"""What the planner must know of a model, and where it gets weights from.
 
+Families: Gemma 2 and 3, Llama 3, Qwen 2.5 and 3.
 Weights have names by what they do, the same in every family:
 
     embed [V, D]   lm_head [V, D] (the same numbers where tied)   final_norm [D]
@@ -8,7 +9,7 @@ Weights have names by what they do, the same in every family:
     layers.N.o_bias                    where `attention_bias` is set, with the three
     layers.N.q_norm, k_norm [Dh]       of Gemma 3 and Qwen 3, over each head
     layers.N.attention_norm, ffn_norm [D]            in front of both halves
-    layers.N.attention_post_norm, ffn_post_norm [D]  behind them, before the residual: Gemma 3's sandwich
+    layers.N.attention_post_norm, ffn_post_norm [D]  behind them, before the residual: Gemma's sandwich
 
 V vocabulary, D hidden size, Hq and Hkv query and key heads, Dh head size, F feed-forward size.
 """
@@ -17,7 +18,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-Family = Literal["gemma3", "llama", "qwen2", "qwen3"]
+Family = Literal["gemma2", "gemma3", "llama", "qwen2", "qwen3"]
 
 
 class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +36,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
         activation: `silu` or `gelu_tanh`, of the gate.
         embed_scale: The embedding's row is multiplied by this.
         attention_scale: Scores are multiplied by this.
+        attention_softcap: Then they become `cap * tanh(score / cap)`, before the softmax; None: they don't.
+        logit_softcap: The same of logits.
         tied: `lm_head` is `embed`.
         windows: For each layer the positions that a token sees, itself included; None: all before it.
         rope_of: For each layer an index in `inverse_frequencies`.
@@ -60,6 +63,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
     activation: Literal["silu", "gelu_tanh"]
     embed_scale: float
     attention_scale: float
+    attention_softcap: float | None = None
+    logit_softcap: float | None = None
     tied: bool
     windows: tuple[int | None, ...]
     rope_of: tuple[int, ...]

@@ -40,6 +40,7 @@ _OPS: dict[str, tuple[Family, str, tuple[str, ...]]] = {
     "layernorm": ("norm", "layer_norm", ()),
     "rope": ("rope", "rope", ()),
     "gather": ("gather_scatter", "gather (embedding)", ()),
+    "soft_cap": ("elementwise", "soft cap", ()),
     "scale": ("elementwise", "scale", ()),
     "add": ("elementwise", "add", ()),
     "residual_add": ("elementwise", "residual add", ()),

@@ -22,7 +22,7 @@ from inferometer.engines.webgpu.weights.seeded import RandomCheckpoint
 from inferometer.engines.webgpu.weights.slots import weight_slots
 from inferometer.errors import InputError
 
-MODELS = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3", "tiny-gemma3-26l")
+MODELS = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma2", "tiny-gemma3", "tiny-gemma3-26l")
 PATH_WITH_SPLIT = parse_path(
     """
     name = "split"

@@ -46,6 +46,22 @@ def test_gemma_3_is_read_whole() -> None:
     assert sliding[1] == pytest.approx(1e4 ** (-1 / 16), rel=1e-6)
 
 
+def test_gemma_2_is_read_whole() -> None:
+    spec = spec_of("tiny-gemma2")
+    assert (spec.family, spec.norm_offset, spec.sandwich, spec.head_norms) == ("gemma2", 1.0, True, False)
+    assert (spec.activation, spec.embed_scale, spec.tied) == ("gelu_tanh", 8.0, True)
+    assert (spec.attention_scale, spec.attention_softcap, spec.logit_softcap) == (32**-0.5, 5.0, 10.0)
+    assert (spec.windows, spec.rope_of, len(spec.inverse_frequencies)) == ((16, None, 16), (0, 0, 0), 1)
+    left = ("attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar", "sliding_window")
+    plain = spec_of("tiny-gemma2", **dict.fromkeys(left, ...))
+    assert (plain.attention_scale, plain.attention_softcap, plain.logit_softcap) == (256**-0.5, 50.0, 30.0)
+    assert plain.windows == (4096, None, 4096)
+    none = spec_of("tiny-gemma2", attn_logit_softcapping=None, final_logit_softcapping=None)
+    assert (none.attention_softcap, none.logit_softcap) == (None, None)
+    yarn = spec_of("tiny-gemma2", rope_scaling=YARN)
+    assert yarn.attention_scale > plain.attention_scale  # of every layer, as it has one rope
+
+
 @pytest.mark.parametrize(
     ("name", "plain"),
     [
@@ -116,6 +132,8 @@ GEMMA_5 = {
         ("tiny-qwen3", {"rope_scaling": {**YARN, "attention_factor": 1.25}}),
         ("tiny-llama", {"rope_scaling": ..., "rope_theta": ..., "rope_parameters": {**LLAMA3, "rope_theta": 3e5}}),
         ("tiny-llama", {"rope_scaling": {**LLAMA3, "factor": 32.0}, "head_dim": 128}),
+        ("tiny-gemma2", {}),
+        ("tiny-gemma2", {"rope_scaling": YARN}),
         ("tiny-qwen2", {}),
         ("tiny-qwen3", {"rope_theta": ..., "rope_parameters": {"rope_type": "default", "rope_theta": 1e5}}),
         ("tiny-gemma3", {}),
@@ -183,6 +201,9 @@ def _require_transformers_5() -> None:
             InputError,
             "use_bidirectional_attention: expected none",
         ),
+        ("tiny-gemma2", {"attention_bias": True}, InputError, "here: attention_bias: expected none, found True"),
+        ("tiny-gemma2", {"sliding_window": None}, FormatError, "sliding_window: expected a whole number from 1"),
+        ("tiny-gemma2", {"attn_logit_softcapping": -1}, FormatError, "attn_logit_softcapping: expected a number above"),
         ("tiny-gemma3", {"sliding_window": None}, FormatError, "sliding_window: expected a whole number from 1"),
         ("tiny-gemma3", {"layer_types": ["chunked"] * 3}, FormatError, "layer_types[0]: expected "),
         ("tiny-llama", {"quantization_config": {"bits": 4}}, InputError, "quantization_config: expected no quantized"),

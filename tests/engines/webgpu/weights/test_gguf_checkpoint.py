@@ -18,7 +18,7 @@ def opened(path: Path) -> FileCheckpoint:
     return found
 
 
-@pytest.mark.parametrize("name", ["tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3"])
+@pytest.mark.parametrize("name", ["tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma2", "tiny-gemma3"])
 def test_a_file_is_the_model_that_it_was_made_of(tmp_path: Path, name: str) -> None:
     found, wanted = opened(save_gguf(tmp_path / f"{name}.gguf", name)), open_checkpoint(name)
     assert found.spec == wanted.spec

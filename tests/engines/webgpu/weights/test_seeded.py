@@ -10,7 +10,7 @@ from inferometer.engines.random_weights import numbers
 from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
 from inferometer.engines.webgpu.weights.slots import weight_slots
 
-NAMES = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3", "tiny-gemma3-26l")
+NAMES = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma2", "tiny-gemma3", "tiny-gemma3-26l")
 
 
 @pytest.mark.parametrize("name", NAMES)

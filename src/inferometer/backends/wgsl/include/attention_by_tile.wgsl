@@ -1,9 +1,11 @@
 // Attention of a tile of queries: a running softmax over tiles of 4 * THREADS positions. Uses the kernel's HEADS, KV_HEADS,
-// DH, SCALE, WINDOW, THREADS, state, v and out; and two functions that differ in how threads share what they load:
+// DH, SCALE, WINDOW, SOFTCAP, THREADS, state, v and out; and two functions that differ in how threads share what they load:
 // score_tile, of the tile's 16 rows the products with the thread's four keys, and weights_of_position.
 // A row is a query head of a token: all heads of a kv head are in one tile, so that what is cached is read once for them.
 // A thread has four positions in the scores, then columns of four dims. Its columns' sums lie in out between tiles of
 // positions: registers hold those of one column for 16 rows.
+
+//! include: soft_cap
 
 const LOWEST = -1e38; // WGSL has no infinity
 const MASKED = -2e38; // a score of -inf: its exp is 0 even where nothing is larger
@@ -46,7 +48,9 @@ fn place_of(tile: Tile, row: u32) -> u32 {
 fn masked(scores: vec4<f32>, position: vec4<u32>, end: u32) -> vec4<f32> {
     let begin = select(0u, end - min(end, WINDOW), WINDOW != 0u);
     let seen = (position >= vec4(begin)) & (position < vec4(end));
-    return select(vec4(MASKED), max(scores * SCALE, vec4(MASKED)), seen);
+    let scaled = scores * SCALE;
+    let own = vec4(capped(scaled.x), capped(scaled.y), capped(scaled.z), capped(scaled.w));
+    return select(vec4(MASKED), max(own, vec4(MASKED)), seen);
 }
 
 // Four rows of the tile, from `row` on. `first_end`: behind the position of the tile's first token.

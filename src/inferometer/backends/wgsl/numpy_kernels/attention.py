@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from inferometer.backends.wgsl.numpy_kernels.soft_cap import capped
+
 LOWEST = np.float32(-1e38)
 """Where the search for the largest score begins: finite, as WGSL has no infinity."""
 LEAST = np.float32(1e-37)
@@ -23,6 +25,7 @@ def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[i
     for row in range(T):
         here = slice(*visible(position + row, window))
         score_GRP = np.einsum("grd,pgd->grp", q_TGRD[row], k_PGD[here]) * np.float32(constants["SCALE"])
+        score_GRP = capped(score_GRP, constants["SOFTCAP"])
         weight_GRP = np.exp(score_GRP - np.maximum(score_GRP.max(-1, keepdims=True), LOWEST))
         sum_GR1 = np.maximum(weight_GRP.sum(-1, keepdims=True), LEAST)
         out_TGRD[row] = np.einsum("grp,pgd->grd", weight_GRP, v_PGD[here]) / sum_GR1

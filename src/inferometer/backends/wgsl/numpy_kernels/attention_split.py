@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from inferometer.backends.wgsl.numpy_kernels.attention import LOWEST, visible
+from inferometer.backends.wgsl.numpy_kernels.soft_cap import capped
 
 
 def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[int, int, int]) -> None:
@@ -18,6 +19,7 @@ def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[i
     for number, first in enumerate(range(begin, end, chunk)):
         here = slice(first, min(first + chunk, end))
         score_GRP = np.einsum("grd,pgd->grp", q_GRD, k_PGD[here]) * np.float32(constants["SCALE"])
+        score_GRP = capped(score_GRP, constants["SOFTCAP"])
         largest_GR1 = np.maximum(score_GRP.max(-1, keepdims=True), LOWEST)
         weight_GRP = np.exp(score_GRP - largest_GR1)
         sum_GRD = np.einsum("grp,pgd->grd", weight_GRP, v_PGD[here])

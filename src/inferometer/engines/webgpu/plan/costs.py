@@ -119,7 +119,7 @@ def attention(spec: ModelSpec, window: int | None, *, chunk: int | None = None) 
     if chunk is not None:
         written = Amount(per_kv=_parts_bytes(spec) // chunk, window=window)
     return Cost(
-        Amount(per_pair=4 * width, window=window),
+        Amount(per_pair=4 * width + (spec.attention_softcap is not None) * spec.heads, window=window),
         Amount(per_token=width * F32_BYTES, per_kv=position, window=window),
         written,
     )
@@ -138,6 +138,11 @@ def merge(spec: ModelSpec, window: int | None, chunk: int) -> Cost:
 def _parts_bytes(spec: ModelSpec) -> int:
     """A part's numbers: a head's sum, its largest score, the sum of weights."""
     return spec.heads * (spec.head_dim + 2) * F32_BYTES
+
+
+def soft_cap(n: int) -> Cost:
+    """Numbers squeezed in place: a multiply each."""
+    return Cost(Amount(fixed=n), Amount(fixed=n * F32_BYTES), Amount(fixed=n * F32_BYTES))
 
 
 def argmax(spec: ModelSpec, groups: int) -> Cost:

@@ -216,6 +216,7 @@ def _attention(c: StepContext) -> Iterator[Dispatch]:
         "DH": spec.head_dim,
         "SCALE": spec.attention_scale,
         "WINDOW": window or 0,
+        "SOFTCAP": spec.attention_softcap or 0.0,
     }
     seen = "KV" if window is None else f"min(KV,{window})"
     rows = "1" if c.phase == "decode" else "T"
@@ -241,6 +242,14 @@ def _tile_grid(spec: ModelSpec) -> Grid:
     of_group = spec.heads // spec.kv_heads
     heads = min(of_group, _QUERIES_OF_A_TILE)
     return (spec.kv_heads * -(-of_group // heads), Extent("tokens", per=_QUERIES_OF_A_TILE // heads), 1)
+
+
+def _soft_cap(c: StepContext) -> Iterator[Dispatch]:
+    spec, kernel = c.layout.spec, c.chosen.choice.kernel
+    width = c.widths[c.step.inputs[0]]
+    groups = min(-(-width // c.chosen.constant(kernel, "THREADS")), MOST_GROUPS)
+    constants = {"N": width, "SOFTCAP": spec.logit_softcap or 0.0}
+    yield c.dispatch(kernel, {"x": c.read(0)}, constants, (groups, 1, 1), costs.soft_cap(width), f"[{width}]")
 
 
 def _argmax(c: StepContext) -> Iterator[Dispatch]:
@@ -284,6 +293,7 @@ DISPATCHES: Mapping[str, Callable[[StepContext], Iterator[Dispatch]]] = {
     "norm_gate_up": _gate_up,
     "rope": _rope,
     "attention": _attention,
+    "soft_cap": _soft_cap,
     "argmax": _argmax,
     "sample": _sample,
 }

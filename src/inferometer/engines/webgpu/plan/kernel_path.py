@@ -20,7 +20,7 @@ does.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -42,12 +42,13 @@ PLACES: tuple[Place, ...] = get_args(Place)
 PHASES: tuple[Phase, ...] = ("prefill", "decode", "head")
 NEXT_NORM = "next_norm"
 
-CONDITIONS = {
+CONDITIONS: Mapping[str, Callable[[ModelSpec], bool]] = {
     "sandwich": lambda spec: spec.sandwich,
     "head_norms": lambda spec: spec.head_norms,
     "qkv_bias": lambda spec: spec.qkv_bias,
     "o_bias": lambda spec: spec.o_bias,
     "tied": lambda spec: spec.tied,
+    "logit_softcap": lambda spec: spec.logit_softcap is not None,
 }
 """What `when` may say of a model; `not` in front turns it round. Candidates may say `greedy` too: of the program."""
 GREEDY = "greedy"
@@ -86,6 +87,7 @@ FORMS: Mapping[str, StepForm] = {
     "norm_gate_up": StepForm(1, 1, 3),
     "rope": StepForm(1, 1, 0, extra=2),
     "attention": StepForm(1, 1, 0),
+    "soft_cap": StepForm(1, 1, 0, in_place=1),
     "argmax": StepForm(1, 1, 0),
     "sample": StepForm(2, 0, 0),
 }
@@ -215,7 +217,7 @@ def holds(condition: str | None, spec: ModelSpec, *, greedy: bool = False) -> bo
     if condition is None:
         return True
     word = condition.removeprefix("not ")
-    value = greedy if word == GREEDY else bool(CONDITIONS[word](spec))
+    value = greedy if word == GREEDY else CONDITIONS[word](spec)
     return value != condition.startswith("not ")
 
 

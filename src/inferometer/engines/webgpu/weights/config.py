@@ -1,7 +1,7 @@
 """A `config.json` as a `ModelSpec`: what decides numbers, besides the dimensions that `architectures` reads.
 
 Source: transformers 5, `configuration_*.py`, for defaults. What the engine can't compute exactly is refused.
-Left out: Mistral, mixtures of experts, soft caps, biases of the feed-forward. Rope is in `rope.py`.
+Left out: Mistral, mixtures of experts, biases of the feed-forward. Rope is in `rope.py`.
 """
 
 from collections.abc import Mapping
@@ -19,13 +19,16 @@ FAMILIES: Mapping[str, Family] = {
     "llama": "llama",
     "qwen2": "qwen2",
     "qwen3": "qwen3",
+    "gemma2": "gemma2",
     "gemma3_text": "gemma3",
     "gemma3": "gemma3",
 }
 """The `model_type`s that the engine runs."""
 
-_EPS = 1e-6  # of all four classes
+_EPS = 1e-6  # of all classes
+_GEMMAS = ("gemma2", "gemma3")
 _GEMMA_QUERY_SCALAR = 256
+_SOFTCAPS = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}  # of Gemma 2, where left out
 _ACTIVATIONS: Mapping[str, Literal["silu", "gelu_tanh"]] = {
     "silu": "silu",
     "swish": "silu",
@@ -46,11 +49,11 @@ def read_spec(config: Config) -> ModelSpec:
         raise UnknownName("architecture (model_type)", kind, FAMILIES)
     family = FAMILIES[kind]
     model = find_architecture(kind).read(config)
-    is_gemma = family == "gemma3"
+    is_gemma = family in _GEMMAS
     _require_computable(config, model)
     kinds = tuple("sliding_attention" if model.window(i) else "full_attention" for i in range(model.layers))
-    ropes = read_ropes(config, model.head_dim, is_gemma=is_gemma)
-    names = [name for name in ropes if not is_gemma or name in kinds]
+    ropes = read_ropes(config, model.head_dim, by_kind=family == "gemma3")
+    names = [name for name in ropes if len(ropes) == 1 or name in kinds]
     factor = ropes[names[0]].factor  # one for all: Gemma 3 has none
     scalar = number(config, "query_pre_attn_scalar", _GEMMA_QUERY_SCALAR) if is_gemma else model.head_dim
     return ModelSpec(
@@ -72,21 +75,29 @@ def read_spec(config: Config) -> ModelSpec:
         activation=_activation(config, is_gemma=is_gemma),
         embed_scale=model.hidden**0.5 if is_gemma else 1.0,  # transformers rounds it to the weights' dtype
         attention_scale=float(scalar**-0.5) * factor**2,  # of queries, and of keys
+        attention_softcap=_softcap(config, "attn_logit_softcapping", is_set=model.attention_softcap),
+        logit_softcap=_softcap(config, "final_logit_softcapping", is_set=model.logit_softcap),
         tied=model.tied_embeddings,
         windows=tuple(model.window(layer) for layer in range(model.layers)),
-        rope_of=tuple(names.index(kind) if is_gemma else 0 for kind in kinds),
+        rope_of=tuple(names.index(kind) if len(ropes) > 1 else 0 for kind in kinds),
         inverse_frequencies=tuple(ropes[name].inverse_frequencies for name in names),
         context_limit=config.optional_integer("max_position_embeddings"),
     )
 
 
+def _softcap(config: Config, field: str, *, is_set: bool) -> float | None:
+    return number(config, field, _SOFTCAPS[field]) if is_set else None
+
+
 def _require_computable(config: Config, model: Model) -> None:
+    family = FAMILIES[model.architecture]
+    has_caps = family == "gemma2"  # transformers' Gemma 3 has the fields too, and doesn't cap its scores
     if config.fields.get("quantization_config") is not None:
         refuse(config, "quantization_config", "no quantized weights", "them")
     for field, is_set in (
-        ("attn_logit_softcapping", model.attention_softcap),
-        ("final_logit_softcapping", model.logit_softcap),
-        ("attention_bias", model.o_bias and FAMILIES[model.architecture] == "gemma3"),
+        ("attn_logit_softcapping", model.attention_softcap and not has_caps),
+        ("final_logit_softcapping", model.logit_softcap and not has_caps),
+        ("attention_bias", model.o_bias and family in _GEMMAS),
         ("mlp_bias", model.ffn_bias),
         ("use_bidirectional_attention", config.flag("use_bidirectional_attention", default=False)),
     ):
@@ -96,7 +107,7 @@ def _require_computable(config: Config, model: Model) -> None:
         refuse(config, "head_dim", "an even number, for rope", model.head_dim)
     if number(config, "partial_rotary_factor", 1.0) != 1.0:
         refuse(config, "partial_rotary_factor", "1", config.fields.get("partial_rotary_factor"))
-    slides_nowhere = FAMILIES[model.architecture] == "gemma3" and not model.sliding_layers
+    slides_nowhere = family in _GEMMAS and not model.sliding_layers
     if slides_nowhere and config.sliding_layers(model.layers) != ():
         config.refuse("sliding_window", "expected a whole number from 1, for layers that slide", None)
     if model.intermediate is None:

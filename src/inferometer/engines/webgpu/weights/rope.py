@@ -27,16 +27,16 @@ class Rope:
     factor: float
 
 
-def read_ropes(config: Config, head_dim: int, *, is_gemma: bool) -> dict[str, Rope]:
+def read_ropes(config: Config, head_dim: int, *, by_kind: bool) -> dict[str, Rope]:
     """By kind of layer: Gemma 3 has one for full and one for sliding ones, the others `full_attention` alone.
 
     Raises:
         FormatError: A field is missing or wrong; the message names it.
         InputError: The engine can't compute what a field asks for.
     """
-    given = _gemma_ropes(config) if is_gemma else {"full_attention": _flat_rope(config)}
+    given = _gemma_ropes(config) if by_kind else {"full_attention": _flat_rope(config)}
     ropes = {kind: _read(config, fields, head_dim) for kind, fields in given.items()}
-    if is_gemma and any(rope.factor != 1.0 for rope in ropes.values()):
+    if by_kind and any(rope.factor != 1.0 for rope in ropes.values()):
         refuse(config, "rope_scaling", "none that scales attention, which not all layers would have", "yarn")
     return ropes
 

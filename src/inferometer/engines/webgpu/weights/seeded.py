@@ -61,7 +61,5 @@ class RandomCheckpoint:
     def _numbers(self, name: str, first: int, last: int, dtype: Any) -> Any:
         slot = require_slot(self._slots, name)
         is_head = slot is require_slot(self._slots, "lm_head")
-        mean, deviation = spread(
-            slot.tensor, slot.shape[-1], is_head=is_head, is_gemma=self.spec.family.startswith("gemma")
-        )
+        mean, deviation = spread(slot.tensor, slot.shape[-1], is_head=is_head, is_gemma=self.spec.sandwich)
         return numbers(f"{self._seed} {slot.tensor}", mean, deviation, first, last, dtype)

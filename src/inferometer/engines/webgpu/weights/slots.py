@@ -1,7 +1,7 @@
 """The weights of a `ModelSpec`: the engine's names for them, transformers' names, and their shapes.
 
 Source of names: modules of transformers' `LlamaForCausalLM`, `Qwen2ForCausalLM`, `Qwen3ForCausalLM`,
-`Gemma3ForCausalLM` and `Gemma3ForConditionalGeneration`.
+`Gemma2ForCausalLM`, `Gemma3ForCausalLM` and `Gemma3ForConditionalGeneration`.
 """
 
 from collections.abc import Iterator, Mapping
