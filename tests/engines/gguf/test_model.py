@@ -125,7 +125,9 @@ def test_biases_of_paired_heads_go_with_their_rows(tmp_path: Path) -> None:
         ({"llama.attention.value_length": 8}, InputError, "value_length: expected the 16 numbers of a key, found 8"),
         ({"llama.rope.dimension_count": 8}, InputError, "dimension_count: expected the 16 numbers of a key, found 8"),
         ({"llama.attention.sliding_window": 4_096}, InputError, "sliding_window: expected none, found 4096"),
-        ({"llama.rope.scaling.type": "yarn"}, InputError, "scaling.type: expected none or linear, found yarn"),
+        ({"llama.rope.scaling.type": "yarn"}, InputError,
+         r"scaling.type: expected none next to rope_freqs\.weight, found yarn"),
+        ({"llama.rope.scaling.factor": 2.0}, InputError, r"expected none next to rope_freqs\.weight, found linear"),
         ({"llama.rope.scaling.original_context_length": 100}, InputError, "expected the factors of Llama 3.1's rope"),
     ],
 )  # fmt: skip
@@ -150,6 +152,43 @@ def test_no_table_of_tokens_is_told(tmp_path: Path) -> None:
 def test_rope_of_one_factor_is_linear(tmp_path: Path) -> None:
     more = {"qwen3.rope.scaling.type": "linear", "qwen3.rope.scaling.factor": 4.0}
     assert saved(tmp_path, "tiny-qwen3", more=more).fields["rope_scaling"] == {"rope_type": "linear", "factor": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        ({"factor": 2.0}, {"rope_type": "linear", "factor": 2.0}),
+        ({"type": "none", "factor": 2.0}, None),
+        ({"type": "yarn", "factor": 4.0, "original_context_length": 1024},
+         {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1024}),
+        ({"type": "yarn", "factor": 4.0, "yarn_beta_fast": 16.0, "yarn_beta_slow": 2.0, "yarn_ext_factor": 1.0},
+         {"rope_type": "yarn", "factor": 4.0, "beta_fast": 16.0, "beta_slow": 2.0}),
+        ({"type": "yarn", "factor": 4.0, "attn_factor": 0.5},
+         {"rope_type": "yarn", "factor": 4.0, "attention_factor": pytest.approx(0.5 + 0.05 * np.log(4))}),
+        ({"type": "yarn", "factor": 0.5, "yarn_attn_factor": 0.75, "attn_factor": 2.0},
+         {"rope_type": "yarn", "factor": 0.5, "attention_factor": 1.5}),
+        ({"factor": 2.0, "attn_factor": 1.0}, {"rope_type": "linear", "factor": 2.0}),
+    ],
+)  # fmt: skip
+def test_a_stretched_rope_is_that_of_the_keys(tmp_path: Path, more: dict[str, Any], wanted: object) -> None:
+    model = saved(tmp_path, "tiny-qwen3", more={f"qwen3.rope.scaling.{key}": value for key, value in more.items()})
+    assert model.fields["rope_scaling"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"type": "longrope"}, "scaling.type: expected none, linear, yarn, found longrope"),
+        ({"type": "yarn", "factor": 4.0, "yarn_ext_factor": 0.5}, "yarn_ext_factor: expected 1, found 0.5"),
+        ({"type": "yarn", "factor": 4.0, "yarn_log_multiplier": 0.1}, "yarn_log_multiplier: expected none, found 0.1"),
+        ({"factor": 4.0, "attn_factor": 0.5}, "attn_factor: expected none without YaRN"),
+        ({"type": "yarn"}, "scaling.factor: expected a number above 0, found nothing"),
+        ({"type": "yarn", "factor": 4.0, "yarn_beta_fast": -1.0}, "yarn_beta_fast: expected a number above 0"),
+    ],
+)
+def test_a_rope_that_transformers_has_not_is_refused(tmp_path: Path, more: dict[str, Any], words: str) -> None:
+    with pytest.raises(InferometerError, match=words):
+        saved(tmp_path, "tiny-qwen3", more={f"qwen3.rope.scaling.{key}": value for key, value in more.items()})
 
 
 def test_the_largest_gemmas_scale_by_hidden_size_and_heads(tmp_path: Path) -> None:

@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.engines.gguf.model_files import gguf_bytes, save_gguf, tiny_model
+from tests.engines.webgpu.model_folders import save_model
 
 from inferometer.engines.hf.model import load_model
+from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
 from inferometer.errors import FormatError, InputError
 
 torch: Any = pytest.importorskip("torch")
@@ -28,6 +31,20 @@ def test_a_file_gives_the_logits_of_its_model(tmp_path: Path, name: str) -> None
     exact = "gemma" not in name  # 1 was added to norms and taken away again
     assert torch.allclose(logits_of(found), logits_of(wanted), rtol=0, atol=0 if exact else 2e-5)
     assert (found.name, found.parameters, found.source) == ("a", wanted.parameters, str(tmp_path / "a.gguf"))
+
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 8.0}
+OF_YARN = {"type": "yarn", "factor": 4.0, "original_context_length": 32, "yarn_beta_fast": 8.0}
+
+
+def test_a_context_stretched_by_yarn_is_that_of_safetensors_on_both_engines(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "yarn", "tiny-qwen3", rope_scaling=YARN)
+    more = {f"qwen3.rope.scaling.{key}": value for key, value in OF_YARN.items()}
+    file = save_gguf(tmp_path / "a.gguf", "tiny-qwen3", more=more)
+    wanted = logits_of(load_model(str(folder)), 80)
+    assert torch.equal(logits_of(load_model(str(file)), 80), wanted)
+    assert (wanted - logits_of(load_model("tiny-qwen3"), 80)).abs().max() > 0.02  # it makes a difference
+    assert open_checkpoint(str(file)).spec == replace(open_checkpoint(str(folder)).spec, name="a")
 
 
 def test_a_folder_with_a_file_is_a_model(tmp_path: Path) -> None:

@@ -1,17 +1,18 @@
 """A GGUF file's names for a configuration and for weights, in transformers' words, and what it keeps in another form.
 
 Source: `gguf-py/gguf/constants.py` and `convert_hf_to_gguf.py` of llama.cpp, read 2026-11-26, for keys, names and what
-a conversion changes; `llama-model.cpp` for what follows from no key: Gemma's scales and windows. What a conversion
-changes is changed back:
+a conversion changes; `llama-model.cpp` for what follows from no key: Gemma's scales and windows, a factor of rope
+without its type; ggml's `rope_yarn` for YaRN. What a conversion changes is changed back:
 
 - rows of Llama's queries and keys lie in the order of rope in pairs, not in halves (`Family.pairs`)
 - Gemma's norms have 1 added to their weights (`Family.norm_offset`)
 - Llama 3.1's rope is a tensor of factors, one per frequency, not four numbers (`_llama3_scaling`)
 - a head that is tied to the table isn't there
 
-Left out: mixtures of experts, Gemma 1, rope that depends on the length (YaRN, LongRoPE).
+Left out: mixtures of experts, Gemma 1, LongRoPE, YaRN with settings that transformers hasn't.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ _FOUR_NORMS = {
     "post_ffw_norm": "post_feedforward_layernorm",
 }
 _LLAMA3_POSITIONS = 8_192  # what Llama 3.1's scaling stretches; no file tells
+_ATTENTION_FACTORS = ("attn_factor", "yarn_attn_factor")
 _LLAMA3_LOW, _LLAMA3_HIGH = 1.0, 4.0
 _GEMMA_LOCAL_BASE, _GEMMA3_PATTERN, _GEMMA2_WINDOW = 10_000.0, 6, 4_096
 _GEMMA2_CAPS = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}
@@ -155,15 +157,47 @@ def _require_form(metadata: Metadata, name: str, head_dim: int) -> None:
 
 
 def _scaling(metadata: Metadata, name: str, head_dim: int, factors: Any) -> dict[str, Any] | None:
-    key = f"{name}.rope.scaling.type"
-    kind = metadata.text(key, "none")
-    if kind not in ("none", "linear"):
-        raise InputError(f"{metadata.path}: {key}: expected none or linear, found {kind}", hint=_OTHER_FORM)
+    """As `rope_scaling`; a factor without a type is linear, as llama.cpp has it."""
+    of_rope = f"{name}.rope.scaling"
+    kind = metadata.text(f"{of_rope}.type", "linear" if f"{of_rope}.factor" in metadata else "none")
+    known = ("none", "linear", "yarn") if factors is None else ("none",)
+    if kind not in known:
+        wanted = f"{', '.join(known)}{'' if factors is None else f' next to {ROPE_FACTORS}'}"
+        raise InputError(f"{metadata.path}: {of_rope}.type: expected {wanted}, found {kind}", hint=_OTHER_FORM)
     if factors is not None:
         return _llama3_scaling(metadata, name, head_dim, factors)
-    return (
-        {"rope_type": "linear", "factor": metadata.number(f"{name}.rope.scaling.factor")} if kind == "linear" else None
-    )
+    for key in () if kind == "yarn" else _ATTENTION_FACTORS:
+        if _optional(metadata, f"{of_rope}.{key}") not in (None, 1.0):
+            raise InputError(f"{metadata.path}: {of_rope}.{key}: expected none without YaRN", hint=_OTHER_FORM)
+    if kind == "yarn":
+        return _yarn_scaling(metadata, name)
+    return {"rope_type": "linear", "factor": metadata.number(f"{of_rope}.factor")} if kind == "linear" else None
+
+
+def _yarn_scaling(metadata: Metadata, name: str) -> dict[str, Any]:
+    """YaRN: ggml's formula with an extrapolation of 1 is transformers'.
+
+    Cosines and sines are multiplied by 1 + ln(factor) / 10, and by the factors of attention that the file has.
+    """
+    of_rope = f"{name}.rope.scaling"
+    for key, plain in (("yarn_ext_factor", 1.0), ("yarn_log_multiplier", None)):
+        if f"{of_rope}.{key}" in metadata and (found := metadata.number(f"{of_rope}.{key}")) != plain:
+            wanted = "none" if plain is None else f"{plain:g}"
+            raise InputError(f"{metadata.path}: {of_rope}.{key}: expected {wanted}, found {found:g}", hint=_OTHER_FORM)
+    factor = metadata.number(f"{of_rope}.factor")
+    given = {
+        "original_max_position_embeddings": metadata.optional_integer(f"{of_rope}.original_context_length"),
+        **{field: _optional(metadata, f"{of_rope}.yarn_{field}") for field in ("beta_fast", "beta_slow")},
+    }
+    more = [_optional(metadata, f"{of_rope}.{key}") for key in _ATTENTION_FACTORS]
+    if any(more):
+        plain = 1 + 0.1 * math.log(factor) if factor > 1 else 1
+        given["attention_factor"] = plain * math.prod(each for each in more if each is not None)
+    return {"rope_type": "yarn", "factor": factor, **{key: found for key, found in given.items() if found is not None}}
+
+
+def _optional(metadata: Metadata, key: str) -> float | None:
+    return metadata.number(key) if key in metadata else None
 
 
 def _llama3_scaling(metadata: Metadata, name: str, head_dim: int, factors: Any) -> dict[str, Any]:
