@@ -155,6 +155,26 @@ def test_biases_of_attention_are_added(name: str, tmp_path: Path, device: Execut
     assert np.abs(in_numpy(name).first - wanted).max() > 20 * TOLERANCE
 
 
+def test_biases_of_the_feed_forward_are_added_in_both_forms_of_decode(tmp_path: Path, device: Executor) -> None:
+    config, tensors = require_config("tiny-llama").config, random_tensors("tiny-llama")
+    for layer in range(config["num_hidden_layers"]):
+        for each in ("gate", "up", "down"):
+            module = f"model.layers.{layer}.mlp.{each}_proj"
+            rows = tensors[f"{module}.weight"].shape[0]
+            tensors[f"{module}.bias"] = np.random.default_rng([layer, len(each)]).normal(0, 0.3, rows).astype("f4")
+    folder = str(save_model(tmp_path / "biased", "tiny-llama", tensors, mlp_bias=True))
+
+    def fused(key: TuneKey, candidates: Sequence[Candidate]) -> tuple[Candidate, str] | None:
+        return (FUSED, "tried") if FUSED in candidates else None
+
+    wanted = ask(NumpyExecutor(), folder)
+    np.testing.assert_allclose(wanted.first, logits_of_folder(Path(folder)), atol=TOLERANCE, rtol=0)
+    assert np.abs(in_numpy("tiny-llama").first - wanted.first).max() > 20 * TOLERANCE
+    for told in (ask(NumpyExecutor(), folder, tuned=fused), ask(device, folder), ask(device, folder, tuned=fused)):
+        assert (told.greedy, told.penalised) == (wanted.greedy, wanted.penalised)
+        np.testing.assert_allclose(told.last, wanted.last, atol=TOLERANCE, rtol=0)
+
+
 def logits_of_folder(folder: Path) -> Any:
     """What transformers says behind the prompt, in float32 on matrices rounded to float16."""
     torch = pytest.importorskip("torch", reason="the reference needs torch: pip install 'inferometer[torch]'")

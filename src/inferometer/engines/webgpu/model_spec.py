@@ -7,6 +7,7 @@ Weights have names by what they do, the same in every family:
     layers.N.q [Hq*Dh, D]  k, v [Hkv*Dh, D]  o [D, Hq*Dh]  gate, up [F, D]  down [D, F]
     layers.N.q_bias, k_bias, v_bias    of Qwen 2.5
     layers.N.o_bias                    where `attention_bias` is set, with the three
+    layers.N.gate_bias, up_bias [F], down_bias [D]   where `mlp_bias` is set
     layers.N.q_norm, k_norm [Dh]       of Gemma 3 and Qwen 3, over each head
     layers.N.attention_norm, ffn_norm [D]            in front of both halves
     layers.N.attention_post_norm, ffn_post_norm [D]  behind them, before the residual: Gemma's sandwich
@@ -33,6 +34,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
         head_norms: Queries and keys pass a norm over the head before rope.
         qkv_bias: Query, key and value projections add a bias.
         o_bias: The output projection of attention does.
+        ffn_bias: Those of the feed-forward do.
         activation: `silu` or `gelu_tanh`, of the gate.
         embed_scale: The embedding's row is multiplied by this.
         attention_scale: Scores are multiplied by this.
@@ -65,6 +67,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
     attention_scale: float
     attention_softcap: float | None = None
     logit_softcap: float | None = None
+    ffn_bias: bool = False
     tied: bool
     windows: tuple[int | None, ...]
     rope_of: tuple[int, ...]

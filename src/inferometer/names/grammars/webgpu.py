@@ -28,6 +28,7 @@ _OPS: dict[str, tuple[Family, str, tuple[str, ...]]] = {
     "norm_linear": ("gemm", "linear", ("rms_norm",)),
     "norm_gate_up": ("gemm", "gate and up", ("rms_norm", "activation")),
     "gate_up": ("gemm", "gate and up", ("activation",)),
+    "gated_activation": ("activation", "gated activation", ()),
     "fused_ffn": ("gemm", "fused ffn gate+up+activation", ("activation",)),
     "attention": ("attention", "attention", ()),
     "attention_merge": ("attention_combine", "attention merge", ()),

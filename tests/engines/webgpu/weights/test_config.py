@@ -182,7 +182,6 @@ def _require_transformers_5() -> None:
         ("tiny-llama", {"model_type": ...}, FormatError, "here: model_type: expected text, found nothing"),
         ("tiny-llama", {"hidden_act": "relu"}, InputError, "here: hidden_act: expected one of silu, swish, gelu"),
         ("tiny-gemma3", {"attention_bias": True}, InputError, "here: attention_bias: expected none, found True"),
-        ("tiny-llama", {"mlp_bias": True}, InputError, "here: mlp_bias: expected none, found True"),
         (
             "tiny-gemma3",
             {"attn_logit_softcapping": 50.0},

@@ -18,10 +18,10 @@ def put_gated(arrays: Mapping[str, Any], constants: Mapping[str, float], T: int)
     x_TK = arrays["x"].reshape(-1, int(constants["K"]))[:T]
     gate_TN = x_TK @ matrix(arrays["gate"], constants).T
     up_TN = x_TK @ matrix(arrays["up"], constants).T
-    put(_activate(gate_TN, int(constants["ACTIVATION"])) * up_TN, arrays["out"], constants)
+    put(activate(gate_TN, int(constants["ACTIVATION"])) * up_TN, arrays["out"], constants)
 
 
-def _activate(x_TN: Any, activation: int) -> Any:
+def activate(x_TN: Any, activation: int) -> Any:
     """SiLU (0), or GELU by its tanh formula (1)."""
     if activation == 0:
         return x_TN / (1 + np.exp(np.minimum(-x_TN, np.float32(80))))

@@ -95,6 +95,15 @@ def gate_up(spec: ModelSpec, n: int, k: int, row_bytes: int, *, norm: bool = Fal
     )
 
 
+def gated_activation(spec: ModelSpec, n: int) -> Cost:
+    """The activation of n numbers of each row times n others."""
+    return Cost(
+        Amount(per_token=n * _ACTIVATION_FLOPS[spec.activation]),
+        Amount(per_token=2 * n * F32_BYTES),
+        Amount(per_token=n * F32_BYTES),
+    )
+
+
 def rope(spec: ModelSpec) -> Cost:
     """Queries and keys turned, keys and values put into the cache."""
     turned = (spec.heads + spec.kv_heads) * spec.head_dim

@@ -176,6 +176,16 @@ def _gate_up(c: StepContext) -> Iterator[Dispatch]:
         )
 
 
+def _gated_activation(c: StepContext) -> Iterator[Dispatch]:
+    spec, kernel = c.layout.spec, c.chosen.choice.kernel
+    n = c.widths[c.step.inputs[0]] // 2
+    arrays = {"x": c.read(0), "out": c.write(0, n)}
+    constants = {"N": n, "ACTIVATION": _ACTIVATIONS[spec.activation]}
+    grid = (-(-n // c.chosen.constant(kernel, "THREADS")), c.many_rows(), 1)
+    rows = "1" if c.phase == "decode" else "T"
+    yield c.dispatch(kernel, arrays, constants, grid, costs.gated_activation(spec, n), f"[{rows},2*{n}]")
+
+
 def _rope(c: StepContext) -> Iterator[Dispatch]:
     spec, layer = c.layout.spec, _layer(c)
     heads = spec.heads + 2 * spec.kv_heads
@@ -291,6 +301,7 @@ DISPATCHES: Mapping[str, Callable[[StepContext], Iterator[Dispatch]]] = {
     "matmul": _linear,
     "gate_up": _gate_up,
     "norm_gate_up": _gate_up,
+    "gated_activation": _gated_activation,
     "rope": _rope,
     "attention": _attention,
     "soft_cap": _soft_cap,

@@ -47,6 +47,7 @@ CONDITIONS: Mapping[str, Callable[[ModelSpec], bool]] = {
     "head_norms": lambda spec: spec.head_norms,
     "qkv_bias": lambda spec: spec.qkv_bias,
     "o_bias": lambda spec: spec.o_bias,
+    "ffn_bias": lambda spec: spec.ffn_bias,
     "tied": lambda spec: spec.tied,
     "logit_softcap": lambda spec: spec.logit_softcap is not None,
 }
@@ -85,6 +86,7 @@ FORMS: Mapping[str, StepForm] = {
     "matmul": StepForm(1, 1, None, extra=3),
     "gate_up": StepForm(1, 1, 2, kernel_ops=frozenset({"gate_up", "matmul_gate_up"})),
     "norm_gate_up": StepForm(1, 1, 3),
+    "gated_activation": StepForm(1, 1, 0),
     "rope": StepForm(1, 1, 0, extra=2),
     "attention": StepForm(1, 1, 0),
     "soft_cap": StepForm(1, 1, 0, in_place=1),
@@ -382,7 +384,7 @@ def _check_step(path: KernelPath, step: PathStep, place: str) -> None:
     if (form.weights is None and len(step.weights) < least) or form.weights not in (None, len(step.weights)):
         want = f"{'two' if least == 2 else 'one'} or more" if form.weights is None else form.weights
         raise FormatError(f"{place}.weights: {step.op} wants {want}, found {len(step.weights)}")
-    if len(step.extra) not in (0, form.extra, len(step.weights)) or (step.extra and not form.extra):
+    if len(step.extra) not in (0, form.extra, len(step.matrices)) or (step.extra and not form.extra):
         raise FormatError(f"{place}.extra: {step.op} wants none or {form.extra}, found {len(step.extra)}")
     for key in ("when", "extra_when"):
         _check_condition(getattr(step, key), set(CONDITIONS), f"{place}.{key}")

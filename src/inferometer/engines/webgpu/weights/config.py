@@ -1,7 +1,7 @@
 """A `config.json` as a `ModelSpec`: what decides numbers, besides the dimensions that `architectures` reads.
 
 Source: transformers 5, `configuration_*.py`, for defaults. What the engine can't compute exactly is refused.
-Left out: Mistral, mixtures of experts, biases of the feed-forward. Rope is in `rope.py`.
+Left out: Mistral, mixtures of experts. Rope is in `rope.py`.
 """
 
 from collections.abc import Mapping
@@ -72,6 +72,7 @@ def read_spec(config: Config) -> ModelSpec:
         head_norms=family in ("gemma3", "qwen3"),
         qkv_bias=model.qkv_bias,
         o_bias=model.o_bias,
+        ffn_bias=model.ffn_bias,
         activation=_activation(config, is_gemma=is_gemma),
         embed_scale=model.hidden**0.5 if is_gemma else 1.0,  # transformers rounds it to the weights' dtype
         attention_scale=float(scalar**-0.5) * factor**2,  # of queries, and of keys
@@ -98,7 +99,6 @@ def _require_computable(config: Config, model: Model) -> None:
         ("attn_logit_softcapping", model.attention_softcap and not has_caps),
         ("final_logit_softcapping", model.logit_softcap and not has_caps),
         ("attention_bias", model.o_bias and family in _GEMMAS),
-        ("mlp_bias", model.ffn_bias),
         ("use_bidirectional_attention", config.flag("use_bidirectional_attention", default=False)),
     ):
         if is_set:

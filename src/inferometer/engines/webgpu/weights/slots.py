@@ -61,9 +61,10 @@ def _layer(spec: ModelSpec) -> Iterator[tuple[str, str, tuple[int, ...]]]:
         yield "ffn_norm", "pre_feedforward_layernorm.weight", (hidden,)
     else:
         yield "ffn_norm", "post_attention_layernorm.weight", (hidden,)
-    yield "gate", "mlp.gate_proj.weight", (inner, hidden)
-    yield "up", "mlp.up_proj.weight", (inner, hidden)
-    yield "down", "mlp.down_proj.weight", (hidden, inner)
+    for name, shape in (("gate", (inner, hidden)), ("up", (inner, hidden)), ("down", (hidden, inner))):
+        yield name, f"mlp.{name}_proj.weight", shape
+        if spec.ffn_bias:
+            yield f"{name}_bias", f"mlp.{name}_proj.bias", shape[:1]
     if spec.sandwich:
         yield "ffn_post_norm", "post_feedforward_layernorm.weight", (hidden,)
 
