@@ -101,6 +101,9 @@ def test_every_call_is_claimed_once_at_most_and_none_is_lost() -> None:
         ("norm_gate_up:ffn_gate_up", LLAMA, ["pre_ffn_norm", "ffn_gate", "ffn_up", "ffn_activation"]),
         ("linear_add:o_proj", LLAMA, ["o_proj", "attention_residual"]),
         ("linear_add:ffn_down", LLAMA, ["ffn_down", "ffn_residual"]),
+        ("moe_route:expert_routing", MIXTRAL, ["expert_routing"]),
+        ("expert_gate_up", MIXTRAL, ["expert_gate", "expert_up", "expert_activation"]),
+        ("expert_down", MIXTRAL, ["expert_down", "expert_combine"]),
     ],
 )
 def test_a_fused_kernel_does_what_its_operator_says_beside_its_role(

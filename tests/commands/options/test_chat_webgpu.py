@@ -307,7 +307,7 @@ def test_options_of_this_engine_are_refused_with_the_other(
 
 @pytest.mark.parametrize(
     ("model", "said"),
-    [("nonsense", 'unknown model "nonsense"'), ("tiny-mixtral", 'unknown architecture (model_type) "mixtral"')],
+    [("nonsense", 'unknown model "nonsense"'), ("DeepSeek-V3", 'unknown architecture (model_type) "deepseek_v3"')],
 )
 def test_a_model_that_it_cant_run_is_said(model: str, said: str, chat: Chat) -> None:
     code, out, err = chat("--prompt", "x", model=model)

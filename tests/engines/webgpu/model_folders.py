@@ -9,6 +9,7 @@ import numpy as np
 
 from inferometer.engines.bundled import require_config
 from inferometer.engines.random_weights import numbers, spread
+from inferometer.engines.webgpu.model_spec import ModelSpec
 from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
 from inferometer.engines.webgpu.weights.slots import weight_slots
 
@@ -40,14 +41,19 @@ def write_safetensors(path: Path, tensors: Mapping[str, Any], header: object = N
 
 
 def random_tensors(name: str, seed: int = 0) -> dict[str, Any]:
-    """A bundled model's numbers under transformers' names, float32."""
-    spec = open_checkpoint(name).spec
+    """A bundled model's numbers under the names in files, float32."""
+    return tensors_of(open_checkpoint(name).spec, seed)
+
+
+def tensors_of(spec: ModelSpec, seed: int = 0) -> dict[str, Any]:
+    """The same of any model."""
     found = {}
     for slot in weight_slots(spec).values():
         is_head = slot.tensor == "lm_head.weight" or (spec.tied and "embed_tokens" in slot.tensor)
         mean, deviation = spread(slot.tensor, slot.shape[-1], is_head=is_head, is_gemma=spec.sandwich)
-        size = int(np.prod(slot.shape))
-        found[slot.tensor] = numbers(f"{seed} {slot.tensor}", mean, deviation, 0, size).reshape(slot.shape)
+        key, first = (slot.tensor, 0) if slot.joined is None else (slot.joined.tensor, slot.joined.first)
+        last = first + int(np.prod(slot.shape))
+        found[slot.tensor] = numbers(f"{seed} {key}", mean, deviation, first, last).reshape(slot.shape)
     return found
 
 

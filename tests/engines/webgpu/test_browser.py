@@ -188,7 +188,7 @@ def test_weights_that_cannot_be_read_are_an_error_of_the_file(browser: BrowserSe
         browser.run(Request(PROMPT, new_tokens=1), lambda _: None)
 
 
-@pytest.mark.parametrize("model", ["tiny-gemma3-26l", "tiny-llama", "tiny-qwen3"])
+@pytest.mark.parametrize("model", ["tiny-gemma3-26l", "tiny-llama", "tiny-qwen3", "tiny-qwen-moe"])
 def test_a_model_makes_the_tokens_that_numpy_makes(browser: BrowserSession, lines: Lines, model: str) -> None:
     checkpoint = open_checkpoint(model)
     greedy = Request(prompt=tuple(range(3, 16)), new_tokens=9, batch=4, repetition_penalty=5)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.engines.webgpu.model_folders import random_tensors, save_model
+from tests.engines.webgpu.model_folders import random_tensors, save_model, tensors_of
 
+from inferometer.architectures.config import config_of
 from inferometer.engines.bundled import require_config
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.plan.selection import FUSED, Candidate, Tuned, TuneKey
@@ -17,9 +18,11 @@ from inferometer.engines.webgpu.run.executor import Executor, Request
 from inferometer.engines.webgpu.run.local_runner import LocalRunner
 from inferometer.engines.webgpu.run.numpy_executor import NumpyExecutor
 from inferometer.engines.webgpu.weights.checkpoint import open_checkpoint
+from inferometer.engines.webgpu.weights.config import read_spec
 from inferometer.errors import Unavailable
 
-MODELS = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma2", "tiny-gemma3", "tiny-gemma3-26l")
+MIXTURES = ("tiny-mixtral", "tiny-qwen-moe")
+MODELS = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma2", "tiny-gemma3", "tiny-gemma3-26l", *MIXTURES)
 PROMPT = tuple(int(token) for token in np.random.default_rng(14).integers(0, 256, 71))
 """Longer than two prefill passes, than the sliding windows of 16, than what a workgroup of attention takes."""
 ROWS, NEW_TOKENS, BATCH, CAPACITY = 32, 10, 4, 96
@@ -135,6 +138,31 @@ def test_a_context_stretched_by_yarn_says_what_transformers_says(tmp_path: Path)
 
     np.testing.assert_allclose(ask(NumpyExecutor(), str(folder)).first, wanted, atol=TOLERANCE, rtol=0)
     assert np.abs(in_numpy("tiny-llama").first - wanted).max() > 20 * TOLERANCE  # it makes a difference
+
+
+OF_QWEN3_MOE = {
+    "model_type": "qwen3_moe",
+    "num_experts": 6,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 48,
+    "decoder_sparse_step": 2,
+    "tie_word_embeddings": False,
+}
+
+
+@pytest.mark.parametrize("renormalize", [False, True])
+def test_experts_between_dense_layers_say_what_transformers_says(
+    renormalize: bool, tmp_path: Path, device: Executor
+) -> None:
+    fields = {**OF_QWEN3_MOE, "norm_topk_prob": renormalize}
+    spec = read_spec(config_of({**require_config("tiny-qwen3").config, **fields}, where="here", name="moe"))
+    folder = save_model(tmp_path / "moe", "tiny-qwen3", tensors_of(spec), **fields)
+    wanted = logits_of_folder(folder)
+
+    assert spec.experts is not None
+    assert spec.experts.layers == (1,)
+    for executor in (NumpyExecutor(), device) if renormalize else (NumpyExecutor(),):
+        np.testing.assert_allclose(ask(executor, str(folder)).first, wanted, atol=TOLERANCE, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["tiny-llama", "tiny-qwen3"])

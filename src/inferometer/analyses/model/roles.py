@@ -26,7 +26,10 @@ _ROLES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("o", "out", "wo", "output", "dense"), ("o_proj",)),
     **dict.fromkeys(("gate", "w1"), ("ffn_gate",)),
     **dict.fromkeys(("up", "w3"), ("ffn_up",)),
-    **dict.fromkeys(("gate_up", "gateup", "up_gate", "gate_and_up", "w13", "fc1"), ("ffn_gate", "ffn_up")),
+    **dict.fromkeys(
+        ("gate_up", "gateup", "up_gate", "gate_and_up", "w13", "fc1", "expert_gate_up"), ("ffn_gate", "ffn_up")
+    ),
+    "shared_expert_gate_up": ("shared_expert_gate", "shared_expert_up"),
     **dict.fromkeys(("down", "w2", "fc2"), ("ffn_down",)),
     **dict.fromkeys(("lm_head", "head", "logits", "unembed", "unembedding"), ("lm_head",)),
     "scaled_embedding": ("embedding", "embedding_scale"),
@@ -194,7 +197,11 @@ def _fused_with(name: str, roles: set[str], parts: Sequence[Part]) -> list[Part]
         elif words & {"residual", "add"} and role in _BEHIND:
             found.append(_BEHIND[role][1][0])
         if words & {"gelu", "silu", "relu", "activation", "act"} or "activation" in decode(name).fused:
-            found.append("ffn_activation")
+            found.append(f"{role.rpartition('_')[0]}_activation")
+        if "combine" in decode(name).fused:
+            found.append("expert_combine")
+        if role == "shared_expert_add" and "scale" in decode(name).fused:
+            found.append("shared_expert_scale")
         if decode(name).family == "gemm" and name.startswith("norm_"):
             found.append(_IN_FRONT.get(role, ""))
     if roles == {"kv_write"} and decode(name).family == "rope":

@@ -27,6 +27,8 @@ device in one submit, and each finds the token that the one before it sampled.
 - `plan/kernel_path.py` reads a plan: steps, and for each the kernels that may run it. `plan/selection.py` takes one
   for the adapter and says why; `plan/layout.py` gives places and cuts what is larger than a binding may be;
   `plan/dispatches.py` makes the launches. `plan/difference.py` holds what ran against the plan.
+- Which experts a token passes is decided on the device (`moe_route`), so the list of dispatches is the same for every
+  token: kernels of experts read the numbers that it left, and `plan/layout.py` cuts their matrices between experts.
 - An `Executor` runs one submit; a `Runner` a whole answer. `browser/session.py` is a runner whose loop is in the page
   (`page/engine.js`): its times hold no round trip. Weights are served by ranges of a file that exists only as
   contents, and kept in OPFS under a fingerprint.

@@ -1,6 +1,6 @@
 """What the planner must know of a model, and where it gets weights from.
 
-Families: Gemma 2 and 3, Llama 3, Qwen 2.5 and 3.
+Families: Gemma 2 and 3, Llama 3, Mixtral, Qwen 2.5 and 3, Qwen 2 and 3 MoE.
 Weights have names by what they do, the same in every family:
 
     embed [V, D]   lm_head [V, D] (the same numbers where tied)   final_norm [D]
@@ -8,18 +8,41 @@ Weights have names by what they do, the same in every family:
     layers.N.q_bias, k_bias, v_bias    of Qwen 2.5
     layers.N.o_bias                    where `attention_bias` is set, with the three
     layers.N.gate_bias, up_bias [F], down_bias [D]   where `mlp_bias` is set
+    layers.N.router [E, D]  experts.M.gate, experts.M.up [Fe, D]  experts.M.down [D, Fe]
+                                       in place of gate, up, down, where a layer is a mixture of experts
+    layers.N.shared_router [1, D]  shared_gate, shared_up [Fs, D]  shared_down [D, Fs]   of Qwen 2 MoE
     layers.N.q_norm, k_norm [Dh]       of Gemma 3 and Qwen 3, over each head
     layers.N.attention_norm, ffn_norm [D]            in front of both halves
     layers.N.attention_post_norm, ffn_post_norm [D]  behind them, before the residual: Gemma's sandwich
 
-V vocabulary, D hidden size, Hq and Hkv query and key heads, Dh head size, F feed-forward size.
+V vocabulary, D hidden size, Hq and Hkv query and key heads, Dh head size, F feed-forward size; E
+experts, Fe the size of one, Fs that of the one that every token passes.
 """
 
 from typing import Any, Literal, Protocol
 
 import msgspec
 
-Family = Literal["gemma2", "gemma3", "llama", "qwen2", "qwen3"]
+Family = Literal["gemma2", "gemma3", "llama", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"]
+
+
+class Experts(msgspec.Struct, frozen=True, kw_only=True):
+    """Layers that are mixtures of experts.
+
+    Attributes:
+        layers: Which these are.
+        count, each: E, and how many of them a token passes.
+        size: Fe.
+        renormalize: Weights of a token's experts add up to 1; else to what the softmax over all gave them.
+        shared_size: Fs; None: there is none.
+    """
+
+    layers: tuple[int, ...]
+    count: int
+    each: int
+    size: int
+    renormalize: bool
+    shared_size: int | None = None
 
 
 class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +50,8 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The folder's or the bundled one's.
-        vocab, hidden, layers, heads, kv_heads, head_dim, intermediate: V, D, layers, Hq, Hkv, Dh, F.
+        vocab, hidden, layers, heads, kv_heads, head_dim, intermediate: V, D, layers, Hq, Hkv, Dh, F; F is 0 where all
+            layers have experts.
         eps: Of every norm.
         norm_offset: Norms scale by `norm_offset + weight`: 1 in Gemma.
         sandwich: Each half has a norm behind it too.
@@ -35,6 +59,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
         qkv_bias: Query, key and value projections add a bias.
         o_bias: The output projection of attention does.
         ffn_bias: Those of the feed-forward do.
+        experts: Its mixtures of experts.
         activation: `silu` or `gelu_tanh`, of the gate.
         embed_scale: The embedding's row is multiplied by this.
         attention_scale: Scores are multiplied by this.
@@ -68,6 +93,7 @@ class ModelSpec(msgspec.Struct, frozen=True, kw_only=True):
     attention_softcap: float | None = None
     logit_softcap: float | None = None
     ffn_bias: bool = False
+    experts: Experts | None = None
     tied: bool
     windows: tuple[int | None, ...]
     rope_of: tuple[int, ...]

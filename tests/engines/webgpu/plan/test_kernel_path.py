@@ -51,7 +51,7 @@ layer = [
 """
 
 
-@pytest.mark.parametrize("family", ["gemma2", "gemma3", "llama", "qwen2", "qwen3"])
+@pytest.mark.parametrize("family", ["gemma2", "gemma3", "llama", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"])
 def test_each_family_has_a_path_of_its_name(family: str) -> None:
     path = find_path(family)
 
@@ -147,6 +147,11 @@ def test_a_path_may_stand_alone() -> None:
             "[head]",
             FUSED.replace('outputs = ["x"], kernels = "linear"', 'outputs = ["y"], kernels = "linear"') + "[head]",
             "decode_fused.layer[0]: linear_add adds to its first input",
+        ),
+        (
+            '{ op = "gather", weights = ["embed"], outputs = ["x"], ',
+            '{ op = "gather", weights = ["embed"], outputs = ["x"], when = "sparse", ',
+            'before[0].when: unknown condition "sparse"',
         ),
         (WHOLE[WHOLE.index("[decode]") :], "", "short.toml: decode: expected steps, found none"),
     ],

@@ -10,6 +10,7 @@ from tests.engines.webgpu.plan_cases import adapter, answer
 
 from inferometer.backends.wgsl.source import read_kernel
 from inferometer.backends.wgsl.weight_formats import F32, Q4, Q8, WeightFormat
+from inferometer.engines.webgpu.plan.difference import diff_plan
 from inferometer.engines.webgpu.plan.kernel_path import find_path, parse_path
 from inferometer.engines.webgpu.plan.planner import plan_model
 from inferometer.engines.webgpu.plan.selection import FUSED, Candidate, TuneKey, tunable
@@ -23,6 +24,7 @@ from inferometer.engines.webgpu.weights.slots import weight_slots
 from inferometer.errors import InputError
 
 MODELS = ("tiny-llama", "tiny-qwen2", "tiny-qwen3", "tiny-gemma2", "tiny-gemma3", "tiny-gemma3-26l")
+MIXTURES = ("tiny-mixtral", "tiny-qwen-moe")
 PATH_WITH_SPLIT = parse_path(
     """
     name = "split"
@@ -49,7 +51,7 @@ def of_weights(dispatches: Sequence[Dispatch]) -> list[Dispatch]:
 
 
 @pytest.mark.parametrize("features", [(), ("shader-f16",), ("subgroups",)])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", [*MODELS, *MIXTURES])
 def test_every_binding_fits_and_every_constant_is_given(model: str, features: tuple[str, ...]) -> None:
     loaded = plan(model, *features)
 
@@ -73,6 +75,73 @@ def test_a_decode_step_reads_every_matrix_once(model: str) -> None:
     assert sum(each.bytes_read.at(1, 20) for each in dispatches) == 2 * matrices + 4 * biases + rows
     activations = sum(9 if spec.activation == "gelu_tanh" else 3 for _ in range(spec.layers)) * spec.intermediate
     assert sum(each.flops.at(1, 20) for each in dispatches) == 2 * matrices + biases + activations
+
+
+@pytest.mark.parametrize("model", MIXTURES)
+@pytest.mark.parametrize("binding_bytes", [2**27, 20_480])
+def test_a_decode_step_reads_the_chosen_experts_only(model: str, binding_bytes: int) -> None:
+    """Of matrices in parts, all parts together."""
+    spec = open_checkpoint(model).spec
+    assert spec.experts is not None
+    size, each, hidden = spec.experts.size, spec.experts.each, spec.hidden
+    loaded = plan_model(open_checkpoint(model), adapter(binding_bytes=binding_bytes), capacity=64, most_rows=16)
+    up, down = (
+        [one for one in loaded.program.phases["decode"] if (one.op, one.layer) == (op, 2)]
+        for op in ("expert_gate_up", "expert_down")
+    )
+
+    assert len(up) == len(down) == (1 if binding_bytes > 2**20 else 4 if model == "tiny-mixtral" else 2)
+    of_up = len(up) * 4 * (hidden + each)  # in each part the row, and its experts' numbers
+    assert sum(one.bytes_read.at(1, 0) for one in up) == 2 * each * 2 * size * hidden + of_up
+    assert sum(one.flops.at(1, 0) for one in up) == each * (4 * size * hidden + 3 * size)
+    assert sum(one.bytes_written.at(1, 0) for one in up) == 4 * each * size
+    of_down = 4 * (each * size + 2 * each * len(down) + hidden * (len(down) - 1))
+    assert sum(one.bytes_read.at(1, 0) for one in down) == 2 * each * size * hidden + of_down
+    assert sum(one.flops.at(1, 0) for one in down) == each * (2 * size * hidden + 2 * hidden)
+
+
+@pytest.mark.parametrize("model", MIXTURES)
+def test_experts_in_parts_give_the_same_answer_and_parts_have_whole_experts(model: str) -> None:
+    whole, parts = (
+        plan_model(open_checkpoint(model), adapter(binding_bytes=size), capacity=64, most_rows=16)
+        for size in (2**27, 20_480)
+    )
+
+    assert len(parts.program.phases["prefill"]) > len(whole.program.phases["prefill"])
+    np.testing.assert_allclose(answer(parts)[0], answer(whole)[0], atol=1e-5)
+    names = [each.name for each in parts.program.buffers if each.name.startswith("layers.2.expert_down")]
+    rows = np.concatenate([parts.contents[name].read() for name in names])
+    np.testing.assert_array_equal(rows[64:128], open_checkpoint(model).matrix("layers.2.experts.1.down"))
+
+
+def test_an_expert_that_no_binding_holds_is_told() -> None:
+    with pytest.raises(
+        InputError, match=r"expert_gate: expected 96 rows of 128 bytes within a binding, found room for 10"
+    ):
+        plan_model(open_checkpoint("tiny-mixtral"), adapter(binding_bytes=10_240), capacity=8, most_rows=8)
+
+
+@pytest.mark.parametrize("form", [F32, Q8, Q4], ids=lambda form: form.name)
+def test_experts_of_another_format_are_read_as_such(form: WeightFormat) -> None:
+    checkpoint = open_checkpoint("tiny-mixtral")
+    loaded = plan_model(checkpoint, adapter(), capacity=64, most_rows=16, weights=form)
+
+    assert loaded.contents["layers.0.expert_down"].read().nbytes == 4 * 64 * form.row_bytes(96)
+    exact, _ = answer(plan_model(checkpoint, adapter(), capacity=64, most_rows=16, weights=F32))
+    assert np.corrcoef(answer(loaded)[0], exact)[0, 1] >= {"f32": 0.999999, "q8": 0.999, "q4": 0.8}[form.name]
+
+
+def test_steps_of_experts_are_counted_in_the_layers_that_have_them() -> None:
+    loaded = plan("tiny-qwen-moe", "shader-f16", "subgroups")
+
+    planned = {(each.phase, each.role or each.op): each.count for each in loaded.planned}
+    assert (planned["decode", "ffn_down"], planned["decode", "expert_down"], planned["prefill", "router"]) == (1, 2, 2)
+    labels = [each.label for each in loaded.program.phases["decode"]]
+    assert [label for label in labels if "down" in label] == [
+        *("linear:ffn_down:L0", "expert_down:L1", "linear:shared_expert_down:L1"),
+        *("expert_down:L2", "linear:shared_expert_down:L2"),
+    ]
+    assert diff_plan(loaded, [DECODE]).rows == ()
 
 
 @pytest.mark.parametrize("form", [F32, Q8, Q4], ids=lambda form: form.name)
@@ -356,6 +425,16 @@ def test_what_can_be_tuned_is_listed_once_for_each_shape() -> None:
     }  # fmt: skip
     of_attention = candidates[TuneKey("attention", spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim, 1)]
     assert {each.constants.get("CHUNK") for each in of_attention} == {None, 32, 64, 128}
+
+
+def test_experts_are_tuned_by_the_shape_of_one() -> None:
+    spec = open_checkpoint("tiny-mixtral").spec
+
+    candidates = dict(tunable(find_path("mixtral"), spec, adapter()))
+
+    for key in (TuneKey("expert_gate_up", 96, 64, 1), TuneKey("expert_down", 64, 96, 64)):
+        kernels = [each.kernel for each in candidates[key]]
+        assert (kernels.count(f"{key.op}_workgroup"), kernels.count(f"{key.op}_thread")) == (5, 5)
 
 
 def test_a_shape_has_twenty_candidates_or_few_more() -> None:

@@ -1,6 +1,7 @@
 """Folders of models: the weights that were saved, under any of the names that files give them, and broken folders."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -229,7 +230,6 @@ def test_old_files_may_hold_what_follows_from_the_configuration(saved: Path, tmp
         ("tiny-lama", UnknownName, "Known, nearest first: tiny-llama, "),
         ("x" * 5000, UnknownName, "Known, nearest first: "),
         ("meta-llama/Llama-3.2-1B", InputError, "there is no such folder\n  Nothing is downloaded"),
-        ("tiny-mixtral", UnknownName, 'unknown architecture (model_type) "mixtral"\n  Known'),
         (
             __file__,
             InputError,
@@ -242,6 +242,24 @@ def test_a_name_that_stands_for_nothing_is_refused(name: str, kind: type[Inferom
         open_checkpoint(name)
     assert type(error.value) is kind
     assert words in str(error.value)
+
+
+def test_experts_are_read_whether_files_have_them_apart_or_joined(tmp_path: Path) -> None:
+    wanted, apart = open_checkpoint("tiny-mixtral"), random_tensors("tiny-mixtral")
+    slots = weight_slots(wanted.spec).values()
+    joined = {name: tensor for name, tensor in apart.items() if ".block_sparse_moe." not in name}
+    for slot in slots:
+        if slot.joined is not None:
+            whole = joined.setdefault(slot.joined.tensor, np.empty(slot.joined.shape, np.float32)).reshape(-1)
+            whole[slot.joined.first : slot.joined.first + math.prod(slot.shape)] = apart[slot.tensor].reshape(-1)
+    assert_same_weights(opened(save_model(tmp_path / "apart", "tiny-mixtral", apart)), wanted)
+    assert_same_weights(opened(save_model(tmp_path / "joined", "tiny-mixtral", joined)), wanted)
+    name = "model.layers.1.mlp.experts.down_proj"
+    with pytest.raises(InputError, match=r"of another shape \(.*experts\.0\.w2\.weight \[3, 64, 96\] for \[64, 96\]"):
+        opened(save_model(tmp_path / "cut", "tiny-mixtral", {**joined, name: joined[name][:3]}))
+    del joined[name]
+    with pytest.raises(InputError, match=r"4 missing \(model\.layers\.1\.block_sparse_moe\.experts\.0\.w2\.weight"):
+        opened(save_model(tmp_path / "lacking", "tiny-mixtral", joined))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,7 +6,7 @@ import pytest
 
 from inferometer.architectures.config import config_of
 from inferometer.engines.bundled import require_config
-from inferometer.engines.webgpu.model_spec import ModelSpec
+from inferometer.engines.webgpu.model_spec import Experts, ModelSpec
 from inferometer.engines.webgpu.weights.config import FAMILIES, read_spec
 from inferometer.errors import FormatError, InferometerError, InputError, UnknownName
 
@@ -75,6 +75,21 @@ def test_the_other_families_have_no_offset_sandwich_or_scale(name: str, plain: t
     assert plain == (spec.family, spec.head_norms, spec.qkv_bias, spec.tied, spec.activation, spec.attention_scale)
     assert (spec.norm_offset, spec.sandwich, spec.embed_scale) == (0.0, False, 1.0)
     assert (spec.windows, spec.rope_of, len(spec.inverse_frequencies)) == ((None,) * 3, (0,) * 3, 1)
+
+
+def test_mixtures_of_experts_are_read_whole() -> None:
+    mixtral = spec_of("tiny-mixtral")
+    assert mixtral.experts == Experts(layers=(0, 1, 2), count=4, each=2, size=96, renormalize=True)
+    assert (mixtral.family, mixtral.intermediate, mixtral.head_norms, mixtral.qkv_bias) == ("mixtral", 0, False, False)
+    qwen = spec_of("tiny-qwen-moe")
+    assert qwen.experts == Experts(layers=(1, 2), count=6, each=2, size=48, renormalize=False, shared_size=80)
+    assert (qwen.family, qwen.intermediate, qwen.head_norms, qwen.qkv_bias) == ("qwen2_moe", 160, False, True)
+    shared = {"shared_expert_intermediate_size": ..., "norm_topk_prob": True, "head_dim": 32}
+    newer = spec_of("tiny-qwen-moe", model_type="qwen3_moe", decoder_sparse_step=2, **shared)
+    assert newer.experts == Experts(layers=(1,), count=6, each=2, size=48, renormalize=True)
+    assert (newer.family, newer.head_norms, newer.qkv_bias) == ("qwen3_moe", True, False)
+    left = spec_of("tiny-mixtral", rms_norm_eps=..., rope_theta=...)
+    assert (left.eps, left.inverse_frequencies) == (1e-5, mixtral.inverse_frequencies)
 
 
 def test_what_a_configuration_leaves_out_is_its_classs_default() -> None:
@@ -261,5 +276,5 @@ def test_what_the_engine_cant_compute_is_refused(
 
 def test_an_unknown_family_is_told_of_the_known_ones() -> None:
     with pytest.raises(UnknownName) as error:
-        spec_of("tiny-mixtral")
+        spec_of("tiny-llama", model_type="mamba")
     assert set(error.value.known) == set(FAMILIES)

@@ -1,5 +1,6 @@
 """Random weights without torch: the numbers that transformers' model of the same name and seed has, by any rows."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,25 @@ def test_every_parameter_is_that_of_the_torch_engine_bit_for_bit(name: str) -> N
             assert np.array_equal(checkpoint.vector(slot_name), weight), slot_name
         else:
             assert np.array_equal(checkpoint.matrix(slot_name), weight.astype(np.float16)), slot_name
+
+
+@pytest.mark.parametrize("name", ["tiny-mixtral", "tiny-qwen-moe"])
+def test_experts_are_those_of_modules_that_join_them(name: str) -> None:
+    transformers: Any = pytest.importorskip("transformers")
+    if int(transformers.__version__.split(".")[0]) < 5:
+        pytest.skip("transformers before 5 has modules of each expert, with numbers of their own")
+    from inferometer.engines.hf.model import load_model
+
+    wanted = {key: weight.detach().numpy() for key, weight in load_model(name, seed=5).model.named_parameters()}
+    checkpoint = open_checkpoint(name, seed=5)
+    assert checkpoint.parameters == sum(weight.size for weight in wanted.values())
+    for slot_name, slot in weight_slots(checkpoint.spec).items():
+        tensor, first = (slot.tensor, 0) if slot.joined is None else (slot.joined.tensor, slot.joined.first)
+        numbers_of = wanted[tensor].reshape(-1)[first : first + math.prod(slot.shape)].reshape(slot.shape)
+        found = checkpoint.vector(slot_name) if len(slot.shape) == 1 else checkpoint.floats(slot_name)
+        assert np.array_equal(found, numbers_of), slot_name
+        if slot.joined is not None:
+            assert wanted[tensor].shape == slot.joined.shape
 
 
 def test_numbers_beyond_a_chunk_are_the_torch_ones_in_each_dtype() -> None:

@@ -8,7 +8,7 @@ divisions aren't counted. N, K rows and columns of a matrix, D hidden size, H he
 
 from dataclasses import dataclass
 
-from inferometer.engines.webgpu.model_spec import ModelSpec
+from inferometer.engines.webgpu.model_spec import Experts, ModelSpec
 from inferometer.engines.webgpu.plan.layout import F32_BYTES
 from inferometer.engines.webgpu.program import Amount
 
@@ -32,17 +32,20 @@ def _of_rows(number: int, *, one_row: bool) -> Amount:
     return Amount(fixed=number) if one_row else Amount(per_token=number)
 
 
+def share(number: int, first: int, count: int, of_all: int) -> int:
+    """What a part has of a number, `count` of `of_all` from `first` on: all parts' add up to it."""
+    return (first + count) * number // of_all - first * number // of_all
+
+
 def gather(spec: ModelSpec, first: int, rows: int, row_bytes: int) -> Cost:
     """Of a part of the table: the share of its rows in what all tokens read and write; ids are read in each part.
 
     `row_bytes`: of a row of the table.
     """
-
-    def share(number: int) -> int:
-        return (first + rows) * number // spec.vocab - first * number // spec.vocab
-
-    scaled = share(spec.hidden) if spec.embed_scale != 1 else 0
-    read, written = share(row_bytes), share((spec.hidden + 1) * F32_BYTES)
+    scaled, read, written = (
+        share(number, first, rows, spec.vocab)
+        for number in (spec.hidden if spec.embed_scale != 1 else 0, row_bytes, (spec.hidden + 1) * F32_BYTES)
+    )
     return Cost(Amount(per_token=scaled), Amount(per_token=read + F32_BYTES), Amount(per_token=written))
 
 
@@ -93,6 +96,48 @@ def gate_up(spec: ModelSpec, n: int, k: int, row_bytes: int, *, norm: bool = Fal
         Amount(fixed=2 * n * row_bytes + norm * k * F32_BYTES, per_token=k * F32_BYTES),
         Amount(per_token=n * F32_BYTES),
     )
+
+
+def moe_route(experts: Experts, scores: int) -> Cost:
+    """Each row's experts by its scores, and their weights: an add a score, a multiply a weight."""
+    return Cost(
+        Amount(per_token=experts.count + experts.each),
+        Amount(per_token=scores * F32_BYTES),
+        Amount(per_token=2 * experts.each * F32_BYTES),
+    )
+
+
+def expert_gate_up(spec: ModelSpec, experts: Experts, part: range, row_bytes: int) -> Cost:
+    """Gate, up and activation of each row's experts, as far as they are in a part of all.
+
+    Every row reads its experts' weights: those of one expert are read once a row, in a pass of many too. Of a part, its
+    share of what all parts do, since which experts a row has isn't known before.
+    """
+    n, k, each = experts.size, spec.hidden, experts.each
+    flops, read, written = (
+        share(each * number, part.start, len(part), experts.count)
+        for number in (4 * n * k + n * _ACTIVATION_FLOPS[spec.activation], 2 * n * row_bytes, n * F32_BYTES)
+    )
+    return Cost(Amount(per_token=flops), Amount(per_token=read + (k + each) * F32_BYTES), Amount(per_token=written))
+
+
+def expert_down(spec: ModelSpec, experts: Experts, part: range, row_bytes: int) -> Cost:
+    """Down of each row's experts, times their weights, summed: as `expert_gate_up`. Every part but the first adds."""
+    n, k, each, adds = spec.hidden, experts.size, experts.each, part.start > 0
+    flops, weights, x = (
+        share(each * number, part.start, len(part), experts.count)
+        for number in (2 * n * k + 2 * n, n * row_bytes, k * F32_BYTES)
+    )
+    return Cost(
+        Amount(per_token=flops),
+        Amount(per_token=weights + x + (2 * each + adds * n) * F32_BYTES),
+        Amount(per_token=n * F32_BYTES),
+    )
+
+
+def shared_expert_add(n: int) -> Cost:
+    """A multiply and an add a number."""
+    return Cost(Amount(per_token=2 * n), Amount(per_token=(2 * n + 1) * F32_BYTES), Amount(per_token=n * F32_BYTES))
 
 
 def gated_activation(spec: ModelSpec, n: int) -> Cost:

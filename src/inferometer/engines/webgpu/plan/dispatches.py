@@ -7,7 +7,7 @@ differ in what they bind. T rows of a pass, N and K rows and columns of a matrix
 from collections.abc import Callable, Iterator, Mapping
 
 from inferometer.backends.wgsl.source import read_kernel
-from inferometer.engines.webgpu.model_spec import ModelSpec
+from inferometer.engines.webgpu.model_spec import Experts, ModelSpec
 from inferometer.engines.webgpu.plan import costs
 from inferometer.engines.webgpu.plan.layout import (
     ALIGNMENT,
@@ -39,6 +39,10 @@ _COLUMNS_OF: Mapping[str, tuple[str | int, ...]] = {  # whose product is the col
     "gate_up_workgroup": ("COLUMNS",),
     "gate_up_subgroups": ("COLUMNS",),
     "gate_up_f16": ("COLUMNS",),
+    "expert_gate_up_thread": ("THREADS", "COLUMNS"),
+    "expert_down_thread": ("THREADS", "COLUMNS"),
+    "expert_gate_up_workgroup": ("COLUMNS",),
+    "expert_down_workgroup": ("COLUMNS",),
     "matmul_gate_up": ("TILE_N",),
     "matmul_gate_up_subgroups": ("THREADS", 4),
     "matmul_gate_up_workgroup": (16,),
@@ -158,7 +162,6 @@ def _gate_up(c: StepContext) -> Iterator[Dispatch]:
         raise FormatError(f"{c.place}: expected two matrices of one shape, found {gate.n} x {gate.k}, {up.n} x {up.k}")
     x, out = c.read(0, gate.k), c.write(0, gate.n)
     most = _most_columns(c, kernel)
-    rows = "1" if c.phase == "decode" else "T"
     for of_gate, of_up in zip(_cut(gate.parts, gate.row_bytes, most), _cut(up.parts, up.row_bytes, most), strict=True):
         n = of_gate.rows
         arrays = {"x": x, "gate": of_gate.binding, "up": of_up.binding, "out": out}
@@ -172,7 +175,7 @@ def _gate_up(c: StepContext) -> Iterator[Dispatch]:
             {**shape, **of_norm, "ACTIVATION": _ACTIVATIONS[spec.activation], "WEIGHTS": c.layout.weights.code},
             _matrix_grid(c, kernel, n),
             costs.gate_up(spec, n, gate.k, gate.row_bytes, norm=normed),
-            f"[{rows},{gate.k}] x 2 [{n},{gate.k}]",
+            f"[{_rows(c)},{gate.k}] x 2 [{n},{gate.k}]",
         )
 
 
@@ -182,8 +185,64 @@ def _gated_activation(c: StepContext) -> Iterator[Dispatch]:
     arrays = {"x": c.read(0), "out": c.write(0, n)}
     constants = {"N": n, "ACTIVATION": _ACTIVATIONS[spec.activation]}
     grid = (-(-n // c.chosen.constant(kernel, "THREADS")), c.many_rows(), 1)
-    rows = "1" if c.phase == "decode" else "T"
-    yield c.dispatch(kernel, arrays, constants, grid, costs.gated_activation(spec, n), f"[{rows},2*{n}]")
+    yield c.dispatch(kernel, arrays, constants, grid, costs.gated_activation(spec, n), f"[{_rows(c)},2*{n}]")
+
+
+def _moe_route(c: StepContext) -> Iterator[Dispatch]:
+    experts, scores = _experts(c), c.widths[c.step.inputs[0]]
+    arrays = {"scores": c.read(0), "out": c.write(0, 2 * experts.each)}
+    constants = {
+        "EXPERTS": experts.count,
+        "EACH": experts.each,
+        "STRIDE": scores,
+        "RENORMALIZE": experts.renormalize,
+    }
+    cost = costs.moe_route(experts, scores)
+    shapes = f"[T,{experts.count}] to [T,{experts.each}]"
+    yield c.dispatch(c.chosen.choice.kernel, arrays, constants, (c.many_rows(), 1, 1), cost, shapes)
+
+
+def _expert_gate_up(c: StepContext) -> Iterator[Dispatch]:
+    spec, experts, kernel = c.layout.spec, _experts(c), c.chosen.choice.kernel
+    gate, up = (c.layout.experts(_layer(c), name) for name in ("gate", "up"))
+    arrays = {"x": c.read(0, gate.k), "routes": c.read(1), "out": c.write(0, experts.each * experts.size)}
+    grid = (-(-experts.size // _columns(c, kernel)), experts.each, c.many_rows())
+    for of_gate, of_up in zip(gate.parts, up.parts, strict=True):
+        part = _experts_of(of_gate, experts.size)
+        constants = {**_expert_constants(c, part), "K": gate.k, "N": experts.size}
+        yield c.dispatch(
+            kernel,
+            {**arrays, "gate": of_gate.binding, "up": of_up.binding},
+            {**constants, "ACTIVATION": _ACTIVATIONS[spec.activation]},
+            grid,
+            costs.expert_gate_up(spec, experts, part, gate.row_bytes),
+            f"[{_rows(c)},{gate.k}] x {experts.each} of {len(part)} 2 [{experts.size},{gate.k}]",
+        )
+
+
+def _expert_down(c: StepContext) -> Iterator[Dispatch]:
+    spec, experts, kernel = c.layout.spec, _experts(c), c.chosen.choice.kernel
+    down = c.layout.experts(_layer(c), "down")
+    arrays = {"x": c.read(0, experts.each * down.k), "routes": c.read(1), "out": c.write(0, spec.hidden)}
+    grid = (-(-spec.hidden // _columns(c, kernel)), c.many_rows(), 1)
+    for each in down.parts:
+        part = _experts_of(each, spec.hidden)
+        yield c.dispatch(
+            kernel,
+            {**arrays, "weight": each.binding},
+            {**_expert_constants(c, part), "K": down.k, "N": spec.hidden, "ADD": part.start > 0},
+            grid,
+            costs.expert_down(spec, experts, part, down.row_bytes),
+            f"[{_rows(c)},{experts.each},{down.k}] x {experts.each} of {len(part)} [{spec.hidden},{down.k}]",
+        )
+
+
+def _shared_expert_add(c: StepContext) -> Iterator[Dispatch]:
+    n, kernel, scores = c.layout.spec.hidden, c.chosen.choice.kernel, c.widths[c.step.inputs[2]]
+    arrays = {"x": c.read(0, n), "shared_out": c.read(1, n), "scores": c.read(2)}
+    constants = {"N": n, "STRIDE": scores, "COLUMN": scores - 1}
+    grid = (-(-n // c.chosen.constant(kernel, "THREADS")), c.many_rows(), 1)
+    yield c.dispatch(kernel, arrays, constants, grid, costs.shared_expert_add(n), f"[{_rows(c)},{n}]")
 
 
 def _rope(c: StepContext) -> Iterator[Dispatch]:
@@ -229,8 +288,7 @@ def _attention(c: StepContext) -> Iterator[Dispatch]:
         "SOFTCAP": spec.attention_softcap or 0.0,
     }
     seen = "KV" if window is None else f"min(KV,{window})"
-    rows = "1" if c.phase == "decode" else "T"
-    shapes = f"[{rows},{spec.heads},{spec.head_dim}] x 2 [{seen},{spec.kv_heads},{spec.head_dim}]"
+    shapes = f"[{_rows(c)},{spec.heads},{spec.head_dim}] x 2 [{seen},{spec.kv_heads},{spec.head_dim}]"
     if c.chosen.choice.then is None:
         grid: Grid = _tile_grid(spec) if kernel in _TILED_ATTENTION else (spec.heads, c.many_rows(), 1)
         yield c.dispatch(kernel, arrays, constants, grid, costs.attention(spec, window), shapes)
@@ -302,12 +360,41 @@ DISPATCHES: Mapping[str, Callable[[StepContext], Iterator[Dispatch]]] = {
     "gate_up": _gate_up,
     "norm_gate_up": _gate_up,
     "gated_activation": _gated_activation,
+    "moe_route": _moe_route,
+    "expert_gate_up": _expert_gate_up,
+    "expert_down": _expert_down,
+    "shared_expert_add": _shared_expert_add,
     "rope": _rope,
     "attention": _attention,
     "soft_cap": _soft_cap,
     "argmax": _argmax,
     "sample": _sample,
 }
+
+
+def _rows(c: StepContext) -> str:
+    """Rows of a step of the layers, for people."""
+    return "1" if c.phase == "decode" else "T"
+
+
+def _experts(c: StepContext) -> Experts:
+    if c.layout.spec.experts is None:
+        raise FormatError(f"{c.place}: expected a model with experts, found {c.layout.spec.name}")
+    return c.layout.spec.experts
+
+
+def _experts_of(part: MatrixPart, rows: int) -> range:
+    """The experts in a part of their matrices, of so many rows each."""
+    return range(part.first // rows, (part.first + part.rows) // rows)
+
+
+def _expert_constants(c: StepContext, part: range) -> Mapping[str, float]:
+    return {
+        "EACH": _experts(c).each,
+        "EXPERT0": part.start,
+        "EXPERTS": len(part),
+        "WEIGHTS": c.layout.weights.code,
+    }
 
 
 def _layer(c: StepContext) -> int:

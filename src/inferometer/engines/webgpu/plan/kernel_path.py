@@ -52,6 +52,10 @@ CONDITIONS: Mapping[str, Callable[[ModelSpec], bool]] = {
     "logit_softcap": lambda spec: spec.logit_softcap is not None,
 }
 """What `when` may say of a model; `not` in front turns it round. Candidates may say `greedy` too: of the program."""
+LAYER_CONDITIONS: Mapping[str, Callable[[ModelSpec, int], bool]] = {
+    "sparse": lambda spec, layer: spec.experts is not None and layer in spec.experts.layers,
+}
+"""What `when` of a step in `layer` may say too: of a layer."""
 GREEDY = "greedy"
 
 _ACTIVATION = re.compile(r"[a-z][a-z_]*")
@@ -87,6 +91,10 @@ FORMS: Mapping[str, StepForm] = {
     "gate_up": StepForm(1, 1, 2, kernel_ops=frozenset({"gate_up", "matmul_gate_up"})),
     "norm_gate_up": StepForm(1, 1, 3),
     "gated_activation": StepForm(1, 1, 0),
+    "moe_route": StepForm(1, 1, 0),
+    "expert_gate_up": StepForm(2, 1, 2),
+    "expert_down": StepForm(2, 1, 1),
+    "shared_expert_add": StepForm(3, 1, 0, in_place=1),
     "rope": StepForm(1, 1, 0, extra=2),
     "attention": StepForm(1, 1, 0),
     "soft_cap": StepForm(1, 1, 0, in_place=1),
@@ -214,11 +222,17 @@ class KernelPath:
         return self.kernels[step.kernels] if isinstance(step.kernels, str) else step.kernels
 
 
-def holds(condition: str | None, spec: ModelSpec, *, greedy: bool = False) -> bool:
-    """Whether a model (and, of `greedy`, the program) is as a condition says. None always holds."""
+def holds(condition: str | None, spec: ModelSpec, *, greedy: bool = False, layer: int | None = None) -> bool:
+    """Whether a model (and, of `greedy`, the program) is as a condition says. None always holds.
+
+    Of a condition on layers: whether this one is; layer None: whether any is.
+    """
     if condition is None:
         return True
     word = condition.removeprefix("not ")
+    if word in LAYER_CONDITIONS:
+        layers = range(spec.layers) if layer is None else (layer,)
+        return any(LAYER_CONDITIONS[word](spec, each) != condition.startswith("not ") for each in layers)
     value = greedy if word == GREEDY else CONDITIONS[word](spec)
     return value != condition.startswith("not ")
 
@@ -328,6 +342,8 @@ def _check_steps(path: KernelPath, place: str, names: Mapping[str, str]) -> None
         seen = dict.fromkeys([*rows["prefill"], *rows["decode"]] if phase == "head" else ())
         for at, step in _placed(steps):
             _check_step(path, step, f"{place}: {name}.{at}")
+            if not at.startswith("layer"):
+                _check_condition(step.when, set(CONDITIONS), f"{place}: {name}.{at}.when")
             _check_flow(steps, step, seen, f"{place}: {name}.{at}")
             seen.update(dict.fromkeys(step.outputs))
         rows[phase] = list(seen)
@@ -386,8 +402,8 @@ def _check_step(path: KernelPath, step: PathStep, place: str) -> None:
         raise FormatError(f"{place}.weights: {step.op} wants {want}, found {len(step.weights)}")
     if len(step.extra) not in (0, form.extra, len(step.matrices)) or (step.extra and not form.extra):
         raise FormatError(f"{place}.extra: {step.op} wants none or {form.extra}, found {len(step.extra)}")
-    for key in ("when", "extra_when"):
-        _check_condition(getattr(step, key), set(CONDITIONS), f"{place}.{key}")
+    _check_condition(step.when, {*CONDITIONS, *LAYER_CONDITIONS}, f"{place}.when")
+    _check_condition(step.extra_when, set(CONDITIONS), f"{place}.extra_when")
     for choice in path.candidates(step):
         if read_kernel(choice.kernel).op not in (form.kernel_ops or {step.op}):
             raise FormatError(

@@ -66,7 +66,7 @@ def short_name(name: str) -> str:
 
 
 def weight_shape(spec: ModelSpec, name: str) -> tuple[int, ...]:
-    """Of a weight by its name; one that has no layer in it, but is of layers, is the first layer's.
+    """Of a weight by its name; without a layer in it, of the first layer that has one of this name.
 
     Raises:
         UnknownName: The model has no such weight.
@@ -74,15 +74,17 @@ def weight_shape(spec: ModelSpec, name: str) -> tuple[int, ...]:
     slots = _slots_of(spec)
     if name == "lm_head" and spec.tied:
         name = "embed"
-    for known in (name, f"layers.0.{name}"):
-        if known in slots:
-            return slots[known].shape
+    if name in slots:
+        return slots[name].shape
     raise UnknownName(f"weight of {spec.name}", name, slots)
 
 
 @cache
 def _slots_of(spec: ModelSpec) -> Mapping[str, Slot]:
-    return weight_slots(spec)
+    """By whole names, and by those within a layer: of the first that has such a weight."""
+    slots = weight_slots(spec)
+    of_layers = {name.split(".", 2)[2]: slot for name, slot in reversed(slots.items()) if name.startswith("layers.")}
+    return {**of_layers, **slots}
 
 
 def matrix_shape(spec: ModelSpec, names: Sequence[str]) -> tuple[int, int]:
@@ -200,16 +202,25 @@ class Layout:
             self._matrices[label] = self._place_matrix(label, tuple(names))
         return self._matrices[label]
 
-    def _place_matrix(self, label: str, names: tuple[str, ...]) -> Matrix:
+    def experts(self, layer: int, name: str) -> Matrix:
+        """`gate`, `up` or `down` of all experts of a layer, behind each other; parts have whole experts."""
+        label, count = f"layers.{layer}.expert_{name}", 0 if self.spec.experts is None else self.spec.experts.count
+        if label not in self._matrices:
+            names = tuple(f"layers.{layer}.experts.{expert}.{name}" for expert in range(count))
+            self._matrices[label] = self._place_matrix(label, names, cut=weight_shape(self.spec, names[0])[0])
+        return self._matrices[label]
+
+    def _place_matrix(self, label: str, names: tuple[str, ...], cut: int = ROWS_OF_A_CUT) -> Matrix:
+        """`cut`: parts have a multiple of so many rows."""
         n, k = matrix_shape(self.spec, names)
         self._require_multiple(label, k)
         row_bytes = self.weights.row_bytes(k)
         rows = self.most_binding_bytes // row_bytes
         if rows < n:
-            rows = rows // ROWS_OF_A_CUT * ROWS_OF_A_CUT
+            rows = rows // cut * cut
         if rows < 1:
             raise InputError(
-                f"{self.spec.name}: {label}: expected {ROWS_OF_A_CUT} rows of {row_bytes:,} bytes within a binding, "
+                f"{self.spec.name}: {label}: expected {cut:,} rows of {row_bytes:,} bytes within a binding, "
                 f"found room for {self.most_binding_bytes:,} bytes on {self.adapter.name}"
             )
         parts = []

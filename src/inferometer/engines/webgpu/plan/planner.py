@@ -4,7 +4,8 @@ The path says the steps; `selecting` takes a kernel for each, `layout` gives pla
 Every choice is reported with its reason, and what the path asked for is kept next to it, for `difference`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -161,6 +162,8 @@ def _plan_phase(planning: _Planning, phase: Phase) -> Iterator[Dispatch]:
         layers = range(planning.spec.layers) if place == "layer" else (None,)
         for layer in layers:
             for meant_step, choice in chosen:
+                if layer is not None and not holds(meant_step.when, planning.spec, layer=layer):
+                    continue
                 step = _named(meant_step, is_last=layer == planning.spec.layers - 1)
                 where = f"{planning.path.name}: {phase}.{place}: {step.label}"
                 context = StepContext(
@@ -183,7 +186,7 @@ def _choose(planning: _Planning, phase: Phase, place: Place, step: PathStep) -> 
     choices, situation = _asked(planning, phase, step)
     chosen = choose(choices, situation, planning.tuned, where)
     check_constants(chosen, where)
-    roles = _roles(step, planning.spec.layers if place == "layer" else None)
+    roles = _roles(step, planning.spec, place)
     reason = chosen.reason
     if phase == "decode" and planning.fused is not None and (place, step) not in planning.path.phases[phase].places():
         reason = f"{planning.fused}; {reason}"
@@ -207,7 +210,7 @@ def _note_planned(planning: _Planning, phase: Phase, place: Place, step: PathSte
     """What the path wants, in the form that it has without a tuner."""
     asked, situation = _asked(planning, phase, step)
     choices = [each for each in meant(asked, situation) if fits_shape(each, situation)]
-    roles = _roles(step, planning.spec.layers if place == "layer" else None)
+    roles = _roles(step, planning.spec, place)
     for kernel in choices[0].kernels if choices else ():
         op = step.op if kernel == choices[0].kernel else read_kernel(kernel).op
         planning.planned += [PlannedStep(phase, op, role, kernel, count) for role, count in roles.items()]
@@ -218,10 +221,9 @@ def _named(step: PathStep, *, is_last: bool) -> PathStep:
     return msgspec.structs.replace(step, role=FINAL_NORM) if is_last and NEXT_NORM in step.weights else step
 
 
-def _roles(step: PathStep, layers: int | None) -> dict[str | None, int]:
-    """The roles of a step, and how often it has each in one pass; `layers` None: it stands outside of them."""
-    if layers is None:
+def _roles(step: PathStep, spec: ModelSpec, place: Place) -> Mapping[str | None, int]:
+    """The roles of a step, and how often it has each in one pass."""
+    if place != "layer":
         return {step.role: 1}
-    last = _named(step, is_last=True).role
-    counts = {step.role: layers - 1, last: 1} if last != step.role else {step.role: layers}
-    return {role: count for role, count in counts.items() if count}
+    own = [layer for layer in range(spec.layers) if holds(step.when, spec, layer=layer)]
+    return Counter(_named(step, is_last=layer == spec.layers - 1).role for layer in own)

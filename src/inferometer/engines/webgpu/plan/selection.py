@@ -13,9 +13,11 @@ from inferometer.engines.webgpu.program import Phase
 from inferometer.engines.webgpu.run.executor import Adapter
 from inferometer.errors import FormatError, InputError
 
-TUNED_OPS = frozenset({"linear", "matmul", "gate_up", "norm_linear", "norm_gate_up", "attention"})
+TUNED_OPS = frozenset(
+    {"linear", "matmul", "gate_up", "norm_linear", "norm_gate_up", "attention", "expert_gate_up", "expert_down"}
+)
 """Operators whose kernels a tuner chooses, by N, K and rows; a product that adds to its output counts as one without.
-Attention only of one row: N are its numbers of queries, K those of keys."""
+Attention only of one row: N are its numbers of queries, K those of keys. N and K of experts are those of one."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,9 @@ def situation_of(
 def _shape_of(step: PathStep, spec: ModelSpec) -> tuple[int, int]:
     if step.op == "attention":
         return spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+    if step.op in ("expert_gate_up", "expert_down"):
+        size = 0 if spec.experts is None else spec.experts.size
+        return (size, spec.hidden) if step.op == "expert_gate_up" else (spec.hidden, size)
     if step.op not in TUNED_OPS and step.op not in ("gather", "linear_add"):
         return 0, 0
     n, k = matrix_shape(spec, step.matrices)

@@ -125,13 +125,16 @@ def tune(
 
 
 class _Cut:
-    """A checkpoint with fewer layers: their shapes are the same."""
+    """A checkpoint with fewer layers: every shape that the others have is in these."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         spec = checkpoint.spec
         shapes = [slot.shape for name, slot in weight_slots(spec).items() if name.startswith("layers.0.")]
         layer_bytes = sum(F16_BYTES * math.prod(shape) for shape in shapes if len(shape) == 2)
-        layers = min(max(LEAST_LAYERS, -(-LEAST_BYTES // layer_bytes)), spec.layers)
+        sparse = set() if spec.experts is None else set(spec.experts.layers)
+        kinds = (sparse, set(range(spec.layers)) - sparse)
+        of_every_kind = 1 + max(min(layers) for layers in kinds if layers)
+        layers = min(max(LEAST_LAYERS, of_every_kind, -(-LEAST_BYTES // layer_bytes)), spec.layers)
         self.spec: ModelSpec = msgspec.structs.replace(
             spec, layers=layers, windows=spec.windows[:layers], rope_of=spec.rope_of[:layers]
         )

@@ -177,13 +177,14 @@ def _place(
     Raises:
         InputError: The files and the configuration are of two models.
     """
+    found, parts = _with_parts(slots, found)
     names = {slot.tensor: stored_name(slot.tensor, found) for slot in slots.values()}
     shapes = [
         f"{name} {list(found[name].shape)} for {list(slot.shape)}"
         for slot in slots.values()
         if (name := names[slot.tensor]) in found and found[name].shape != slot.shape
     ]
-    spare = set(found) - set(names.values()) - ({stored_name(_HEAD, found)} if spec.tied else set())
+    spare = set(found) - set(names.values()) - parts - ({stored_name(_HEAD, found)} if spec.tied else set())
     seeing = {name for name in spare if spec.family == "gemma3" and is_of_seeing(name)}
     missing = [name for name in names.values() if name not in found]
     require_fit(place, missing=missing, unexpected=sorted(spare - seeing), of_another_shape=shapes)
@@ -192,3 +193,24 @@ def _place(
         count = sum(math.prod(found[name].shape) for name in seeing)
         notes.append(f"{place}: only its text part is run: {len(seeing)} tensors ({count:,} numbers) aren't read")
     return {tensor: found[name] for tensor, name in names.items()}, notes
+
+
+def _with_parts(
+    slots: Mapping[str, Slot], found: Mapping[str, StoredTensor]
+) -> tuple[dict[str, StoredTensor], frozenset[str]]:
+    """The tensors, those of experts that lie in one by the names that they have apart; and the names of what is one."""
+    whole, parts = dict(found), set[str]()
+    for slot in slots.values():
+        name = stored_name(slot.tensor, found)
+        joined = slot.joined
+        if joined is None or name in found or (of_all := found.get(stored_name(joined.tensor, found))) is None:
+            continue
+        parts.add(stored_name(joined.tensor, found))
+        if of_all.shape != joined.shape:  # reported by its own name
+            whole[name] = of_all
+            continue
+        item_bytes = (of_all.end - of_all.start) // math.prod(of_all.shape)
+        start = of_all.start + joined.first * item_bytes
+        end = start + math.prod(slot.shape) * item_bytes
+        whole[name] = StoredTensor(of_all.path, of_all.dtype, slot.shape, start, end)
+    return whole, frozenset(parts)

@@ -1,7 +1,7 @@
 """A `config.json` as a `ModelSpec`: what decides numbers, besides the dimensions that `architectures` reads.
 
 Source: transformers 5, `configuration_*.py`, for defaults. What the engine can't compute exactly is refused.
-Left out: Mistral, mixtures of experts. Rope is in `rope.py`.
+Left out: Mistral. Rope is in `rope.py`.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Literal
 from inferometer.architectures.architecture import find_architecture
 from inferometer.architectures.config import Config
 from inferometer.architectures.model import Model
-from inferometer.engines.webgpu.model_spec import Family, ModelSpec
+from inferometer.engines.webgpu.model_spec import Experts, Family, ModelSpec
 from inferometer.engines.webgpu.weights.fields import number, refuse
 from inferometer.engines.webgpu.weights.rope import read_ropes
 from inferometer.errors import UnknownName
@@ -22,10 +22,13 @@ FAMILIES: Mapping[str, Family] = {
     "gemma2": "gemma2",
     "gemma3_text": "gemma3",
     "gemma3": "gemma3",
+    "mixtral": "mixtral",
+    "qwen2_moe": "qwen2_moe",
+    "qwen3_moe": "qwen3_moe",
 }
 """The `model_type`s that the engine runs."""
 
-_EPS = 1e-6  # of all classes
+_EPS, _MIXTRAL_EPS = 1e-6, 1e-5  # of all classes but Mixtral's
 _GEMMAS = ("gemma2", "gemma3")
 _GEMMA_QUERY_SCALAR = 256
 _SOFTCAPS = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}  # of Gemma 2, where left out
@@ -66,13 +69,14 @@ def read_spec(config: Config) -> ModelSpec:
         kv_heads=model.kv_heads,
         head_dim=model.head_dim,
         intermediate=model.intermediate or 0,
-        eps=number(config, "rms_norm_eps", _EPS),
+        eps=number(config, "rms_norm_eps", _MIXTRAL_EPS if family == "mixtral" else _EPS),
         norm_offset=1.0 if is_gemma else 0.0,
         sandwich=is_gemma,
-        head_norms=family in ("gemma3", "qwen3"),
+        head_norms=family in ("gemma3", "qwen3", "qwen3_moe"),
         qkv_bias=model.qkv_bias,
         o_bias=model.o_bias,
         ffn_bias=model.ffn_bias,
+        experts=_experts(config, model),
         activation=_activation(config, is_gemma=is_gemma),
         embed_scale=model.hidden**0.5 if is_gemma else 1.0,  # transformers rounds it to the weights' dtype
         attention_scale=float(scalar**-0.5) * factor**2,  # of queries, and of keys
@@ -83,6 +87,21 @@ def read_spec(config: Config) -> ModelSpec:
         rope_of=tuple(names.index(kind) if len(ropes) > 1 else 0 for kind in kinds),
         inverse_frequencies=tuple(ropes[name].inverse_frequencies for name in names),
         context_limit=config.optional_integer("max_position_embeddings"),
+    )
+
+
+def _experts(config: Config, model: Model) -> Experts | None:
+    """Mixtral's class has no `norm_topk_prob`, and does it."""
+    mixture = model.mixture
+    if mixture is None:
+        return None
+    return Experts(
+        layers=mixture.layers,
+        count=mixture.experts,
+        each=mixture.each,
+        size=mixture.width,
+        renormalize=model.architecture == "mixtral" or config.flag("norm_topk_prob", default=False),
+        shared_size=mixture.shared_width,
     )
 
 
@@ -110,7 +129,7 @@ def _require_computable(config: Config, model: Model) -> None:
     slides_nowhere = family in _GEMMAS and not model.sliding_layers
     if slides_nowhere and config.sliding_layers(model.layers) != ():
         config.refuse("sliding_window", "expected a whole number from 1, for layers that slide", None)
-    if model.intermediate is None:
+    if model.intermediate is None and model.mixture is None:
         config.refuse("intermediate_size", "expected a whole number from 1", None)
 
 

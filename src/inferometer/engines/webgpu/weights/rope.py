@@ -13,7 +13,7 @@ import numpy as np
 from inferometer.architectures.config import Config
 from inferometer.engines.webgpu.weights.fields import mapping, number, refuse
 
-_THETA = 10_000.0
+_THETA, _MIXTRAL_THETA = 10_000.0, 1_000_000.0
 _GEMMA_THETA = {"full_attention": 1_000_000.0, "sliding_attention": 10_000.0}
 _KINDS = ("default", "linear", "llama3", "yarn")
 _YARN_FAST, _YARN_SLOW = 32.0, 1.0  # turns within the original context
@@ -46,7 +46,8 @@ def _flat_rope(config: Config) -> dict[str, Any]:
     fields = mapping(config, "rope_scaling") or mapping(config, "rope_parameters")
     if any(isinstance(value, dict) for value in fields.values()):
         refuse(config, "rope_parameters", "one for all layers", f"several: {', '.join(fields)}")
-    theta = number(config, "rope_theta", _THETA)
+    default = _MIXTRAL_THETA if config.text("model_type") == "mixtral" else _THETA
+    theta = number(config, "rope_theta", default)
     return {"rope_theta": theta, **{key: value for key, value in fields.items() if value is not None}}
 
 

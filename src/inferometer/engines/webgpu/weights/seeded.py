@@ -1,7 +1,7 @@
 """A checkpoint without a file: the numbers that `engines.random_weights` gives transformers' model of the same seed.
 
 Any rows are computed without those before them. Matrices are then rounded to float16, as those of files are; norms and
-biases stay float32.
+biases stay float32. Of experts they are those of transformers' modules since version 5, which join them.
 """
 
 import math
@@ -61,5 +61,6 @@ class RandomCheckpoint:
     def _numbers(self, name: str, first: int, last: int, dtype: Any) -> Any:
         slot = require_slot(self._slots, name)
         is_head = slot is require_slot(self._slots, "lm_head")
-        mean, deviation = spread(slot.tensor, slot.shape[-1], is_head=is_head, is_gemma=self.spec.sandwich)
-        return numbers(f"{self._seed} {slot.tensor}", mean, deviation, first, last, dtype)
+        tensor, start = (slot.tensor, 0) if slot.joined is None else (slot.joined.tensor, slot.joined.first)
+        mean, deviation = spread(tensor, slot.shape[-1], is_head=is_head, is_gemma=self.spec.sandwich)
+        return numbers(f"{self._seed} {tensor}", mean, deviation, start + first, start + last, dtype)
