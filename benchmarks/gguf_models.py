@@ -6,8 +6,9 @@ transformers reads each file in its own way (what `from_pretrained(gguf_file=...
 own names and permutations), widens the weights to float32, and makes the most probable tokens with its own model class.
 Each engine reads the same file and prompts. Where an answer parts from transformers', the logits at that place are
 told: how much transformers prefers its own token (`gap`), and how far the engine's logits are from transformers'
-(`error`); it is rounding where twice the error is above the gap. The WebGPU engine holds matrices in float16, so
-transformers is asked a second time with matrices rounded to float16, for the error that isn't of the weights.
+(`error`); it is rounding where twice the error is above the gap. The WebGPU engine holds quantized matrices as they are
+in the file, others and with --weights f16 all in float16: then transformers is asked a second time with matrices
+rounded to float16, for the error that isn't of the weights.
 
 Bars: 64 tokens, three prompts, two models, both engines; the same tokens, or parted by rounding.
 Needs the extras torch and webgpu, an adapter, and the packages of `tests/models.txt`; not part of CI.
@@ -27,6 +28,7 @@ import numpy as np
 from benchmarks.machine import describe_machine, our_versions
 from tests.engines.gguf.real_models import GEMMA3, SMOLLM2, real_model
 
+from inferometer.backends.wgsl.weight_formats import FORMATS
 from inferometer.engines.chat.tokens import Tokenizer
 from inferometer.engines.hf.model import HfEngine, load_model
 from inferometer.engines.webgpu.engine import WebGpuEngine, load_webgpu
@@ -187,10 +189,12 @@ class _Hf:
 
 
 class _WebGpu:
-    halves = True
-
     def __init__(self, path: Path, options: argparse.Namespace) -> None:
-        self._engine: WebGpuEngine = load_webgpu(str(path), on=options.on, capacity_tokens=256, greedy=True)
+        weights = None if options.weights is None else FORMATS[options.weights]
+        self._engine: WebGpuEngine = load_webgpu(
+            str(path), on=options.on, capacity_tokens=256, greedy=True, weights=weights
+        )
+        self.halves = "f16" in self._engine.loaded.matrix_bytes
         self.tokenizer: Tokenizer = self._engine.tokenizer
 
     def prompt(self, text: str, *, is_chat: bool) -> Sequence[int]:
@@ -215,6 +219,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--models", nargs="+", choices=tuple(PROMPTS), default=tuple(PROMPTS))
     parser.add_argument("--engines", nargs="+", choices=("hf", "webgpu"), default=("hf", "webgpu"))
     parser.add_argument("--on", default="wgpu", help="where the WebGPU engine runs: wgpu, or numpy")
+    parser.add_argument("--weights", choices=tuple(FORMATS), help="of the WebGPU engine; the file's own without")
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--json", type=Path, help="write all of it here")
     return parser.parse_args()

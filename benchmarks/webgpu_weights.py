@@ -2,10 +2,11 @@
 
     python -m benchmarks.webgpu_weights MODEL --tokens 64 --rounds 5 --json results.json
 
-MODEL is a folder, or a bundled or published name with random weights, whose answers then mean nothing, but whose bytes
-are those of a model. For each format: the median time of decode steps, formats in turns, with the bytes that a step
-reads at least; and the mean Kullback-Leibler divergence of its next-token distributions from float32's over a text, in
-nats, with the share of places where both choose the same token. Bar: q4 decodes at least 1.8 times as fast as f16.
+MODEL is a folder, a GGUF file, or a bundled or published name with random weights, whose answers then mean nothing, but
+whose bytes are those of a model. `own` stands for the formats that hold a GGUF file's matrices as they are. For each
+format: the median time of decode steps, formats in turns, with the bytes that a step reads at least; and the mean
+Kullback-Leibler divergence of its next-token distributions from those of the first format, over a text, in nats, with
+the share of places where both choose the same token. Bar: q4 decodes at least 1.8 times as fast as f16.
 
 Needs wgpu and an adapter; not part of CI.
 """
@@ -20,6 +21,7 @@ import random
 import statistics
 import sys
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -40,22 +42,22 @@ TEXT = (
     "A kernel is fast where the time it takes is close to the time that its bytes need. To know both, measure the one "
     "and count the others; a rate that is above what the memory can move is a mistake in one of the two."
 )
+OWN = "own"
 _SEED = 29
 
 
-def measure(model: str, tokens: int, rounds: int, adapter: str | None) -> dict[str, Any]:
+def measure(model: str, formats: Sequence[str], tokens: int, rounds: int, adapter: str | None) -> dict[str, Any]:
     """Decode times and divergences of every format; one is loaded at a time, in turns."""
     checkpoint = open_checkpoint(model)
     ids = list(checkpoint.tokenizer.encode(TEXT))[: tokens + 1]
     executor = open_wgpu(adapter)
-    times: dict[str, list[float]] = {name: [] for name in FORMATS}
+    times: dict[str, list[float]] = {name: [] for name in formats}
     step_bytes: dict[str, int] = {}
     logits: dict[str, Any] = {}
     try:
         for number in range(rounds):
-            names = list(FORMATS) if number % 2 else list(reversed(FORMATS))
-            for name in names:
-                program = _load(executor, checkpoint, FORMATS[name], len(ids) + 1)
+            for name in formats if number % 2 else reversed(formats):
+                program = _load(executor, checkpoint, None if name == OWN else FORMATS[name], len(ids) + 1)
                 step_bytes[name] = _bytes_of(program, len(ids) // 2)
                 found, walls = _read(executor, program, ids)
                 times[name].append(statistics.median(walls[1:]))
@@ -70,12 +72,12 @@ def measure(model: str, tokens: int, rounds: int, adapter: str | None) -> dict[s
         ns = statistics.median(each)
         rows.append({"weights": name, "step_ns": ns, "step_bytes": step_bytes[name], "gb_per_s": step_bytes[name] / ns,
                      "ratio": statistics.median(ratios), "low": low, "high": high,
-                     **_distance(logits[name], logits["f32"])})  # fmt: skip
+                     **_distance(logits[name], logits[formats[0]])})  # fmt: skip
     return {"model": model, "source": checkpoint.source, "tokens": len(ids), "rounds": rounds, "rows": rows,
             "adapter": f"{executor.adapter.name}, {executor.adapter.description}"}  # fmt: skip
 
 
-def _load(executor: Executor, checkpoint: Any, weights: WeightFormat, capacity: int) -> Program:
+def _load(executor: Executor, checkpoint: Any, weights: WeightFormat | None, capacity: int) -> Program:
     loaded = plan_model(checkpoint, executor.adapter, capacity=capacity, greedy=True, weights=weights)
     executor.load(loaded.program, loaded.contents, lambda what: None)
     return loaded.program
@@ -115,6 +117,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--adapter", help="part of an adapter's name; the best without")
+    parser.add_argument("--formats", nargs="+", choices=(*FORMATS, OWN), default=("f32", "f16", "q8", "q4"),
+                        help="with f16; the first is what answers are compared with")  # fmt: skip
     parser.add_argument("--tokens", type=int, default=64, help="of the text, at most")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", metavar="FILE", type=Path)
@@ -124,7 +128,7 @@ def main() -> None:
         "date": time.strftime("%Y-%m-%d"),
         "machine": machine,
         "versions": {"python": platform.python_version(), "wgpu": version("wgpu"), "numpy": version("numpy")},
-        **measure(given.model, given.tokens, given.rounds, given.adapter),
+        **measure(given.model, given.formats, given.tokens, given.rounds, given.adapter),
     }
     if given.json is not None:
         given.json.write_text(json.dumps(result, indent=1) + "\n", "utf-8")

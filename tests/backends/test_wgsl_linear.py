@@ -5,10 +5,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.backends.weight_rows import random_rows
 from tests.backends.wgsl_running import run_on_device, run_on_numpy
 
 from inferometer.backends.wgsl.source import read_kernel
-from inferometer.backends.wgsl.weight_formats import F16, F32, Q4, Q8, WeightFormat, decode, encode, format_of
+from inferometer.backends.wgsl.weight_formats import (
+    F16,
+    F32,
+    Q4,
+    Q4K,
+    Q5,
+    Q5K,
+    Q6K,
+    Q8,
+    WeightFormat,
+    decode,
+    format_of,
+)
 
 TOLERANCE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}  # sums of float32 in another order; results are about 1
 GATE_TOLERANCE = {
@@ -81,8 +94,7 @@ class Case:
             first = int(self.constants.get("OUT0", 0))
             every["out"][0, first : first + self.N] = rng.standard_normal(self.N, np.float32)
         for name in ("weight", "gate", "up"):
-            weight = (rng.standard_normal((self.N, self.K), np.float32) / self.K**0.5).astype(np.float16)
-            every[name] = weight if self.form is F16 else encode(weight, self.form)
+            every[name] = random_rows(self.form, self.N, self.K, rng)
         if self.kernel == "linear_split":
             every["partials"] = np.full((splits + 1, self.N), np.nan, np.float32)
         return {binding.name: every[binding.name] for binding in read_kernel(self.kernel).bindings}
@@ -211,6 +223,19 @@ FORMATS_OF_WEIGHTS = [
     Case("gate_up_thread", 160, 129, 1, {"WEIGHTS": Q4.code, "ACTIVATION": 1, "THREADS": 16, "COLUMNS": 4}),
     Case("matmul_gate_up_subgroups", 160, 70, 19, {"WEIGHTS": Q8.code, "ACTIVATION": 1}),
     Case("matmul_gate_up_workgroup", 160, 70, 67, {"WEIGHTS": Q4.code, "ACTIVATION": 0}),
+    *(
+        case
+        for form in (Q5, Q4K, Q5K, Q6K)
+        for case in (
+            Case("linear_thread", 768, 129, 1, {"WEIGHTS": form.code, "THREADS": 16, "COLUMNS": 8, "HAS_BIAS": 1}),
+            Case("matmul_workgroup", 512, 40, 5, {"WEIGHTS": form.code}),
+        )
+    ),
+    Case("linear_thread", 96, 33, 1, {"WEIGHTS": Q5.code, "COLUMNS": 2}),
+    Case("gate_up_thread", 512, 65, 1, {"WEIGHTS": Q4K.code, "ACTIVATION": 0, "THREADS": 16, "COLUMNS": 4}),
+    Case("matmul_subgroups", 512, 70, 19, {"WEIGHTS": Q6K.code}),
+    Case("matmul_gate_up_subgroups", 256, 70, 19, {"WEIGHTS": Q5K.code, "ACTIVATION": 1}),
+    Case("matmul_gate_up_workgroup", 96, 70, 7, {"WEIGHTS": Q5.code, "ACTIVATION": 0}),
 ]
 CASES = [*ONE_ROW, *MANY_ROWS, *GATES, *FORMATS_OF_WEIGHTS]
 

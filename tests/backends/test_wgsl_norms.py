@@ -5,6 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.backends.wgsl_running import run_on_device, run_on_numpy
+from tests.engines.gguf.coded_tensors import random_blocks
+
+from inferometer.backends.wgsl.weight_formats import pack
+from inferometer.engines.gguf.block_codes import take_apart
+from inferometer.engines.gguf.tensor_types import viewed
+from inferometer.engines.webgpu.weights.weight_reader import CODED
 
 TOLERANCE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-6}  # float32 sums in another order; rsqrt within 2 ULP
 EPS = 1e-5
@@ -121,6 +127,20 @@ def test_gather_takes_rows_from_the_position_on_and_marks_their_tokens(
     np.testing.assert_array_equal(after["out"][:tokens], arrays["table"][ids].astype(np.float32) * np.float32(1.5))
     assert np.isnan(after["out"][tokens:]).all()
     np.testing.assert_array_equal(np.flatnonzero(after["seen"]), np.unique(ids))
+
+
+@pytest.mark.parametrize("run", [_gather_on_numpy, _gather_on_device])
+@pytest.mark.parametrize("name", CODED)
+def test_gather_of_a_gguf_types_blocks_gives_the_numbers_of_the_file(run: Any, name: str) -> None:
+    """Bit for bit, with scales below float16's normal numbers too."""
+    pytest.importorskip("gguf", reason="needs gguf: pip install 'inferometer[webgpu]'")
+    blocks, form = random_blocks(name, 11, 768), CODED[name]
+    found = take_apart(blocks, name)
+    arrays = {**_gathering(20, 768), "table": pack(found.codes, found.scales, found.least, form, found.of_blocks)}
+
+    after = run({"K": 768, "ROWS": 11, "SCALE": 1, "WEIGHTS": form.code}, arrays, (20, 1, 1))
+
+    np.testing.assert_array_equal(after["out"][:20], viewed(blocks, name)[arrays["tokens"][2:22]])
 
 
 @pytest.mark.parametrize("run", [_gather_on_numpy, _gather_on_device])

@@ -5,7 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from inferometer.backends.wgsl.weight_formats import F16, F32, Q4, Q8, WeightFormat, decode, encode, pack, quantize
+from inferometer.backends.wgsl.weight_formats import (
+    ALL_FORMATS,
+    F16,
+    F32,
+    Q4,
+    Q8,
+    WeightFormat,
+    decode,
+    encode,
+    pack,
+    quantize,
+)
 
 
 def _weights(k: int = 96) -> Any:
@@ -19,6 +30,11 @@ def _weights(k: int = 96) -> Any:
 def test_a_row_has_its_weights_and_whole_words_of_scales(form: WeightFormat, k: int, size: int) -> None:
     assert form.row_bytes(k) == size
     assert encode(np.zeros((3, k), np.float32), form).shape == (3, size)
+
+
+@pytest.mark.parametrize("form", ALL_FORMATS.values(), ids=lambda form: form.name)
+def test_no_rows_are_no_weights(form: WeightFormat) -> None:
+    assert decode(np.empty((0, form.row_bytes(256)), np.uint8), 0, 256, form).shape == (0, 256)
 
 
 def test_plain_formats_are_numpys() -> None:

@@ -67,8 +67,9 @@ from inferometer.commands.options.selection import Number
 @click.option("--repetition-penalty", type=Number(0, 100, min_open=True), default=1.0, show_default=True, metavar="P",
               help="webgpu: divide the logits of tokens that occurred.")  # fmt: skip
 @click.option("--kernel-path", metavar="FILE", help="webgpu: a plan of steps and kernels of your own, in TOML.")
-@click.option("--weights", type=click.Choice(("f16", "f32", "q8", "q4")), default="f16", show_default=True, help=(
-    "webgpu: of matrices on the device; q8 and q4: 8 and 4 bits, in blocks of 32 with a scale each."))  # fmt: skip
+@click.option("--weights", type=click.Choice(("f16", "f32", "q8", "q4")), help=(
+    "webgpu: of matrices on the device; q8 and q4: 8 and 4 bits, in blocks of 32 with a scale each.  "
+    "[default: f16; of a GGUF file's quantized matrices, what holds them exactly]"))  # fmt: skip
 @click.option(
     "--tune/--no-tune",
     default=None,

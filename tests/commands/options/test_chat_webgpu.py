@@ -77,6 +77,8 @@ def test_weights_of_four_bits_are_what_lies_on_the_device(chat: Chat) -> None:
     found = json.loads(out)
     assert found["dtype"] == "4 bits, in blocks of 32"
     assert 5 / 8 < found["weight_bytes"] / found["parameters"] < 1  # 5 bits, filled up to whole words, norms in float32
+    assert list(found["matrix_bytes"]) == ["q4"]
+    assert found["parameters"] * 5 / 8 < found["matrix_bytes"]["q4"] < found["weight_bytes"]
 
 
 def test_json_has_what_every_engine_says_and_what_this_one_can(chat: Chat) -> None:

@@ -29,7 +29,7 @@ fn words(is_second: bool, at: u32) -> vec4<u32> {
     return weight[expert_start() + at];
 }
 
-fn scale_word(is_second: bool, at: u32, component: u32) -> u32 {
+fn word(is_second: bool, at: u32, component: u32) -> u32 {
     return words(is_second, at)[component];
 }
 
@@ -52,7 +52,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let at = expert_start() + min(column, vec4(N - 1u)) * eights;
             var sums = vec4(0.0);
             for (var b = 0u; WEIGHTS != F16 && b < K / 32u; b++) {
-                sums += block_products(false, column, b, read_inputs(from_x + 8u * b));
+                sums += block_products(false, column, b, super_words_at(false, column, b), read_inputs(from_x + 8u * b));
             }
             for (var i = 0u; WEIGHTS == F16 && i < eights; i++) {
                 sums += products(at + i, x[from_x + 2u * i], x[from_x + 2u * i + 1u]);

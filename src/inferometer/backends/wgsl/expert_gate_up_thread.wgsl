@@ -35,7 +35,7 @@ fn words(is_second: bool, at: u32) -> vec4<u32> {
     return gate[expert_start() + at];
 }
 
-fn scale_word(is_second: bool, at: u32, component: u32) -> u32 {
+fn word(is_second: bool, at: u32, component: u32) -> u32 {
     return words(is_second, at)[component];
 }
 
@@ -55,8 +55,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         var of_up = vec4(0.0);
         for (var b = 0u; WEIGHTS != F16 && b < K / 32u; b++) {
             let inputs = read_inputs(from_x + 8u * b);
-            of_gate += block_products(false, column, b, inputs);
-            of_up += block_products(true, column, b, inputs);
+            of_gate += block_products(false, column, b, super_words_at(false, column, b), inputs);
+            of_up += block_products(true, column, b, super_words_at(true, column, b), inputs);
         }
         for (var i = 0u; WEIGHTS == F16 && i < eights; i++) {
             let low = x[from_x + 2u * i];

@@ -30,7 +30,7 @@ fn words(is_second: bool, at: u32) -> vec4<u32> {
     return gate[at];
 }
 
-fn scale_word(is_second: bool, at: u32, component: u32) -> u32 {
+fn word(is_second: bool, at: u32, component: u32) -> u32 {
     if (is_second) {
         return up[at][component];
     }
@@ -53,10 +53,14 @@ fn main(
         let at = min(column, vec4(N - 1u)) * eights;
         var of_gate = vec4(0.0);
         var of_up = vec4(0.0);
-        for (var b = 0u; WEIGHTS != F16 && b < K / 32u; b++) {
-            let inputs = read_inputs(8u * b);
-            of_gate += block_products(false, column, b, inputs);
-            of_up += block_products(true, column, b, inputs);
+        for (var start = 0u; WEIGHTS != F16 && start < K / 32u; start += blocks_of_a_scale()) {
+            let gate_256 = super_words_at(false, column, start);
+            let up_256 = super_words_at(true, column, start);
+            for (var b = start; b < start + blocks_of_a_scale(); b++) {
+                let inputs = read_inputs(8u * b);
+                of_gate += block_products(false, column, b, gate_256, inputs);
+                of_up += block_products(true, column, b, up_256, inputs);
+            }
         }
         for (var i = 0u; WEIGHTS == F16 && i < eights; i += 2u) {
             let low = x[2u * i];

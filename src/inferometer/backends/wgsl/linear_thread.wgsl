@@ -32,7 +32,7 @@ fn words(is_second: bool, at: u32) -> vec4<u32> {
     return weight[at];
 }
 
-fn scale_word(is_second: bool, at: u32, component: u32) -> u32 {
+fn word(is_second: bool, at: u32, component: u32) -> u32 {
     return weight[at][component];
 }
 
@@ -69,11 +69,15 @@ fn main(
         let far = min(column + 4u * THREADS, vec4(N - 1u)) * eights;
         var sums = vec4(0.0);
         var more = vec4(0.0);
-        for (var b = 0u; WEIGHTS != F16 && b < K / 32u; b++) {
-            let inputs = read_inputs(row + 8u * b);
-            sums += block_products(false, column, b, inputs);
-            if (COLUMNS > 4u) {
-                more += block_products(false, column + 4u * THREADS, b, inputs);
+        for (var start = 0u; WEIGHTS != F16 && start < K / 32u; start += blocks_of_a_scale()) {
+            let of_256 = super_words_at(false, column, start);
+            let more_256 = super_words_at(false, column + 4u * THREADS, start);
+            for (var b = start; b < start + blocks_of_a_scale(); b++) {
+                let inputs = read_inputs(row + 8u * b);
+                sums += block_products(false, column, b, of_256, inputs);
+                if (COLUMNS > 4u) {
+                    more += block_products(false, column + 4u * THREADS, b, more_256, inputs);
+                }
             }
         }
         for (var i = 0u; WEIGHTS == F16 && i < eights; i += 2u) {

@@ -40,7 +40,7 @@ class WebGpuAsked(NamedTuple):
     chat_template: bool
     cold: bool
     kernel_path: str | None
-    weights: str
+    weights: str | None
     tune: bool | None
     profile: bool
     log: str | None
@@ -65,7 +65,7 @@ class WebGpuAsked(NamedTuple):
             raise click.UsageError("--browser-cache and --no-browser-cache are mutually exclusive.")
         if self.tune and (self.browser or self.browser_url):
             raise click.UsageError("--tune measures on an adapter of wgpu, or NumPy: it can't go with a browser.")
-        if self.tune and self.weights != "f16":
+        if self.tune and self.weights not in (None, "f16"):
             raise click.UsageError(f"--tune measures float16 weights: it can't go with --weights {self.weights}.")
         if self.log and out.form:
             raise click.UsageError("--log and --json are mutually exclusive: stdout gets one of them.")
@@ -144,7 +144,7 @@ def _load(asked: WebGpuAsked, text: str | None, *, greedy: bool) -> "WebGpuEngin
             capacity_tokens=capacity,
             kernel_path=None if asked.kernel_path is None else Path(asked.kernel_path),
             tuner=_tuner(asked, known_choices, measured_choices),
-            weights=FORMATS[asked.weights],
+            weights=None if asked.weights is None else FORMATS[asked.weights],
             greedy=greedy,
             browser_cache=asked.kept(),
             measures_rates=asked.profile or asked.recording is not None,
@@ -154,7 +154,7 @@ def _load(asked: WebGpuAsked, text: str | None, *, greedy: bool) -> "WebGpuEngin
 
 def _tuner(asked: WebGpuAsked, known: "Tuner", measured: "Tuner") -> "Tuner | None":
     """What chooses among kernels: only float16 weights are measured."""
-    if asked.tune is False or asked.weights != "f16":
+    if asked.tune is False or asked.weights not in (None, "f16"):
         return None
     return measured if asked.tune else known
 
@@ -238,6 +238,7 @@ def _setup(
         dtype=engine.dtype,
         parameters=engine.parameters,
         weight_bytes=engine.weight_bytes,
+        matrix_bytes=engine.loaded.matrix_bytes,
         arm=engine.program.kernel_path,
         sampling=conversation.sampling,
         load_ns=engine.load_ns,

@@ -23,7 +23,9 @@ device in one submit, and each finds the token that the one before it sampled.
 - `backends/wgsl` has one file per kernel. Its bindings, constants, needed features and NumPy counterpart
   (`numpy_kernels`) are read from the file itself (`source.py`), so nothing is declared twice; `enable` lines are put
   in front for the compiler that wants them.
-- `backends/wgsl/weight_formats.py` says how matrices lie on the device: float16, float32, 8 or 4 bits in blocks of 32.
+- `backends/wgsl/weight_formats.py` says how matrices lie on the device: float16, float32, or codes of 4 to 8 bits with
+  scales. The format is each matrix's own, and so a constant of each dispatch. GGUF's blocks are taken apart by
+  `engines/gguf/block_codes.py` and packed as such rows without a change of any weight.
 - `plan/kernel_path.py` reads a plan: steps, and for each the kernels that may run it. `plan/selection.py` takes one
   for the adapter and says why; `plan/layout.py` gives places and cuts what is larger than a binding may be;
   `plan/dispatches.py` makes the launches. `plan/difference.py` holds what ran against the plan.

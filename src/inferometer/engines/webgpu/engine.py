@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inferometer.backends.wgsl.weight_formats import F16, WeightFormat
+from inferometer.backends.wgsl.weight_formats import ALL_FORMATS, WeightFormat
 from inferometer.engines.bundled import is_folder
 from inferometer.engines.chat.dialogue import Dialogue
 from inferometer.engines.chat.tokens import Tokenizer
@@ -43,7 +43,6 @@ LARGEST_DEFAULT_CONTEXT = 4096
 """Positions of the cache where neither a prompt nor a user says how many, and the model has as many."""
 NUMPY, WGPU, BROWSER, BROWSER_URL = "numpy", "wgpu", "browser", "browser-url"
 
-_DTYPES = {"f16": "float16", "f32": "float32", "q8": "8 bits, in blocks of 32", "q4": "4 bits, in blocks of 32"}
 _clock = time.perf_counter_ns
 OnText = Callable[[str], object]
 Capacity = int | Callable[[Checkpoint], int]
@@ -68,7 +67,7 @@ class WebGpuEngine:
     Attributes:
         device: What runs the kernels, in words.
         place: `numpy`, `wgpu` or `browser`.
-        dtype: Of weights; activations are float32.
+        dtype: Of matrices; of several formats their names, the most bytes first. All else is float32.
         weight_bytes: What weights take on the device.
         load_phases: In order, none inside of another.
         reads: Of the phases that load weights, what reading and decoding them took.
@@ -136,7 +135,7 @@ def load_webgpu(
     kernel_path: Path | None = None,
     tuner: Tuner | None = None,
     greedy: bool = False,
-    weights: WeightFormat = F16,
+    weights: WeightFormat | None = None,
     browser_cache: Path | None = None,
     measures_rates: bool = False,
     on_text: OnText = lambda what: None,
@@ -153,7 +152,8 @@ def load_webgpu(
         kernel_path: A file with a plan; None: the one of the model's family.
         tuner: Asked once the device is open for what chooses among kernels; None: the first that can run.
         greedy: No answer ever draws a token, so kernels that can't draw will do.
-        weights: How matrices lie on the device: as float16, or made of the checkpoint's float32.
+        weights: How matrices lie on the device; None: each in its own format, which is float16, or of a GGUF file the
+            one that holds its blocks exactly.
         browser_cache: Where a headless browser keeps weights for its next load; None: it keeps none.
         measures_rates: Measure first what the adapter reaches, for a profile; notes say why that couldn't be done.
         on_text: Called with what is being made, and each line of a browser's log, which begins with `[browser`.
@@ -170,7 +170,8 @@ def load_webgpu(
         capacity = _capacity(checkpoint, capacity_tokens)
         tokenizer: Tokenizer = checkpoint.tokenizer
     with phases.timed("adapter"):
-        browser = _open_browser(on, f"{_mark_of(model, seed)} {weights.name}", browser_cache, on_text)
+        mark = f"{_mark_of(model, seed)} {'own' if weights is None else weights.name}"
+        browser = _open_browser(on, mark, browser_cache, on_text)
         runner = _open_local(on, on_text) if browser is None else browser
     try:
         rates, rate_notes = None, list[str]()
@@ -201,7 +202,7 @@ def load_webgpu(
         source=checkpoint.source,
         device=words_for(runner.adapter),
         place="browser" if browser is not None else on.partition(":")[0],
-        dtype=_DTYPES[weights.name],
+        dtype=_words_for_formats(loaded.matrix_bytes),
         vocabulary=checkpoint.spec.vocab,
         context_limit=capacity,
         tokenizer=tokenizer,
@@ -340,6 +341,11 @@ def _open_browser(on: str, source: str, cache: Path | None, on_text: OnText) -> 
 
     on_text("a browser")
     return open_browser(on_text=on_text, url_only=on == BROWSER_URL, cache=cache, source=source)
+
+
+def _words_for_formats(matrix_bytes: Mapping[str, int]) -> str:
+    names = sorted(matrix_bytes, key=lambda name: -matrix_bytes[name])
+    return ALL_FORMATS[names[0]].words if len(names) == 1 else ", ".join(names)
 
 
 def _mark_of(model: str, seed: int) -> str:

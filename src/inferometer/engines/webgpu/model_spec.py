@@ -23,6 +23,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from inferometer.backends.wgsl.weight_formats import WeightFormat
+
 Family = Literal["gemma2", "gemma3", "llama", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"]
 
 
@@ -126,6 +128,12 @@ class Checkpoint(Protocol):
 
     def floats(self, name: str, first: int = 0, last: int | None = None) -> Any:
         """As `matrix`, in float32."""
+
+    def own_format(self, name: str) -> WeightFormat:
+        """Of a matrix on a device, where none is asked for: that which holds a quantized one exactly, else float16."""
+
+    def rows(self, name: str, weights: WeightFormat, first: int = 0, last: int | None = None) -> Any:
+        """As `matrix`, as they lie on a device: [rows, ...], `row_bytes` each. The own format is taken as it is."""
 
     def vector(self, name: str) -> Any:
         """A norm or bias as float32 [n]."""

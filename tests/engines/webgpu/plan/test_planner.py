@@ -9,7 +9,7 @@ import pytest
 from tests.engines.webgpu.plan_cases import adapter, answer
 
 from inferometer.backends.wgsl.source import read_kernel
-from inferometer.backends.wgsl.weight_formats import F32, Q4, Q8, WeightFormat
+from inferometer.backends.wgsl.weight_formats import F16, F32, Q4, Q4K, Q6K, Q8, WeightFormat
 from inferometer.engines.webgpu.plan.difference import diff_plan
 from inferometer.engines.webgpu.plan.kernel_path import find_path, parse_path
 from inferometer.engines.webgpu.plan.planner import plan_model
@@ -180,6 +180,32 @@ def test_rows_that_blocks_do_not_divide_are_refused() -> None:
     spec = msgspec.structs.replace(open_checkpoint("tiny-llama").spec, intermediate=104)
     with pytest.raises(InputError, match="down: expected rows of a multiple of 32 numbers for q4, found 104"):
         plan_model(RandomCheckpoint(spec, {}, 0), adapter(), capacity=8, weights=Q4)
+    with pytest.raises(InputError, match="down: expected rows of a multiple of 32 numbers for f32, found 104"):
+        plan_model(RandomCheckpoint(spec, {}, 0), adapter(), capacity=8, weights=F32)
+
+
+class Mixed(RandomCheckpoint):
+    """Values are quantized in the last layer, gate in all of them."""
+
+    def own_format(self, name: str) -> WeightFormat:
+        return Q6K if name == "layers.2.v" else Q4K if name.endswith(".gate") else F16
+
+
+def test_a_step_gets_a_kernel_that_reads_the_formats_of_all_layers_and_each_dispatch_its_own() -> None:
+    spec = msgspec.structs.replace(open_checkpoint("tiny-gemma3").spec, hidden=256)
+    loaded = plan_model(Mixed(spec, {}, 0), adapter("subgroups"), capacity=16, tuned=lambda key, candidates: None)
+
+    products = [each for each in loaded.program.phases["decode"] if each.role in ("qkv_proj", "o_proj", "ffn_gate_up")]
+    found = [(each.role, loaded.program.pipelines[each.pipeline]) for each in products]
+    formats = [(role, each.kernel, each.constants.get("WEIGHTS")) for role, each in found]
+    others = [("o_proj", "linear_subgroups", None), ("ffn_gate_up", "gate_up_thread", F32.code)]
+    halves = [("qkv_proj", "linear_thread", F16.code), *others]
+    assert formats == [*halves, *halves, halves[0], ("qkv_proj", "linear_thread", Q6K.code), *others]
+    reason = selection(loaded, "decode", "linear", "qkv_proj").reason
+    assert "linear_subgroups refused: it reads float16, the weights are f16 and q6k" in reason
+    assert loaded.matrix_bytes["q6k"] == 64 * Q6K.row_bytes(256)
+    with pytest.raises(InputError, match="multiple of 256 numbers for q6k, found 64"):
+        plan_model(Mixed(open_checkpoint("tiny-gemma3").spec, {}, 0), adapter(), capacity=16)
 
 
 def wider(model: str) -> RandomCheckpoint:

@@ -1,6 +1,6 @@
 """An answer of the WebGPU engine for reports: that of `engines.chat.answer` and adapter, kernels, load and memory."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, cast
 
@@ -45,6 +45,7 @@ class DeviceSetup(Setup):
         context: Positions of the KV cache.
         batch: Decode steps of a submit.
         timing: The form of the submits.
+        matrix_bytes: What matrices take on the device, by the name of their format.
         load_phases, reads, memory, selections: As `engine.WebGpuEngine` has them.
         fetched_bytes, cached_bytes: Of weights, what a browser got from Python, and what it had kept; else None.
     """
@@ -57,6 +58,7 @@ class DeviceSetup(Setup):
     reads: Sequence[ReadPart]
     memory: Sequence[PurposeMemory]
     selections: Sequence[Selection]
+    matrix_bytes: Mapping[str, int]
     fetched_bytes: int | None = None
     cached_bytes: int | None = None
     engine: str = "webgpu"
@@ -115,6 +117,7 @@ class DeviceChatAnswer(ChatAnswer):
             **found,
             "kernel_path": setup.arm,
             "memory": self.memory_rows,
+            "matrix_bytes": dict(setup.matrix_bytes),
             "device_bytes": setup.device_bytes,
             "submits": self.submits,
             "plan_differences": [asdict(each) for each in self.plan.rows],

@@ -5,6 +5,7 @@ differ in what they bind. T rows of a pass, N and K rows and columns of a matrix
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from inferometer.backends.wgsl.source import read_kernel
 from inferometer.engines.webgpu.model_spec import Experts, ModelSpec
@@ -13,7 +14,6 @@ from inferometer.engines.webgpu.plan.layout import (
     ALIGNMENT,
     F32_BYTES,
     ROWS_OF_A_CUT,
-    Matrix,
     MatrixPart,
 )
 from inferometer.engines.webgpu.plan.step_context import StepContext
@@ -68,7 +68,7 @@ def _gather(c: StepContext) -> Iterator[Dispatch]:
     for part in table.parts:
         constants = {
             "K": table.k,
-            "WEIGHTS": c.layout.weights.code,
+            "WEIGHTS": part.weights.code,
             "ROW0": part.first,
             "ROWS": part.rows,
             "SCALE": spec.embed_scale,
@@ -78,7 +78,7 @@ def _gather(c: StepContext) -> Iterator[Dispatch]:
             {**arrays, "table": part.binding},
             constants,
             (c.many_rows(), 1, 1),
-            costs.gather(spec, part.first, part.rows, table.row_bytes),
+            costs.gather(spec, part.first, part.rows, part.row_bytes),
             f"[T] of [{part.rows},{table.k}]",
         )
 
@@ -113,7 +113,7 @@ def _linear(c: StepContext) -> Iterator[Dispatch]:
     is_last_row = c.phase == "head"
     one_row = op != "matmul"
     rows = "T" if not one_row else "1"
-    for part in _cut(matrix.parts, matrix.row_bytes, _most_columns(c, kernel)):
+    for part in _cut(matrix.parts, _most_columns(c, kernel)):
         here = c.layout.unused() if bias is None else _rows_of_bias(bias, part)
         arrays = {"x": x, "weight": part.binding, "bias": here, "out": out}
         if normed:
@@ -124,7 +124,7 @@ def _linear(c: StepContext) -> Iterator[Dispatch]:
             "ADD": adds,
             "K": matrix.k,
             "N": part.rows,
-            "WEIGHTS": c.layout.weights.code,
+            "WEIGHTS": part.weights.code,
             "HAS_BIAS": bias is not None,
             "OUT0": part.first,
             "STRIDE": matrix.n,
@@ -132,23 +132,24 @@ def _linear(c: StepContext) -> Iterator[Dispatch]:
         }
         shapes = f"[{rows},{matrix.k}] x [{part.rows},{matrix.k}]"
         if c.chosen.choice.then is not None:
-            yield from _split_linear(c, arrays, constants, part.rows, matrix, shapes)
+            yield from _split_linear(c, arrays, constants, part, matrix.k, shapes)
             continue
         cost = costs.linear(
-            part.rows, matrix.k, matrix.row_bytes, bias=bias is not None, one_row=one_row, add=adds, norm=normed
+            part.rows, matrix.k, part.row_bytes, bias=bias is not None, one_row=one_row, add=adds, norm=normed
         )
         yield c.dispatch(kernel, arrays, constants, _matrix_grid(c, kernel, part.rows), cost, shapes)
 
 
 def _split_linear(
-    c: StepContext, arrays: Mapping[str, Binding], constants: Mapping[str, float], n: int, matrix: Matrix, shapes: str
+    c: StepContext, arrays: Mapping[str, Binding], constants: Mapping[str, float], part: MatrixPart, k: int, shapes: str
 ) -> Iterator[Dispatch]:
     """Columns in parts of K, then their sums."""
+    n = part.rows
     kernel, then = c.chosen.choice.kernels
     splits = c.chosen.constant(kernel, "SPLITS")
     arrays = {**arrays, "partials": c.layout.activation("linear_parts", splits * n)}
     grid = (-(-n // _columns(c, kernel)), splits, 1)
-    yield c.dispatch(kernel, arrays, constants, grid, costs.split_linear(n, matrix.k, matrix.row_bytes, splits), shapes)
+    yield c.dispatch(kernel, arrays, constants, grid, costs.split_linear(n, k, part.row_bytes, splits), shapes)
     cost = costs.sum_splits(n, splits, bias=bool(constants["HAS_BIAS"]), add=bool(constants["ADD"]))
     op = read_kernel(then).op
     grid = (-(-n // _columns(c, then)), 1, 1)
@@ -157,12 +158,12 @@ def _split_linear(
 
 def _gate_up(c: StepContext) -> Iterator[Dispatch]:
     spec, kernel, normed = c.layout.spec, c.chosen.choice.kernel, c.step.op == "norm_gate_up"
-    gate, up = (c.layout.matrix((name,)) for name in c.matrices())
+    gate, up = c.layout.alike(c.matrices())
     if (gate.n, gate.k) != (up.n, up.k):
         raise FormatError(f"{c.place}: expected two matrices of one shape, found {gate.n} x {gate.k}, {up.n} x {up.k}")
     x, out = c.read(0, gate.k), c.write(0, gate.n)
     most = _most_columns(c, kernel)
-    for of_gate, of_up in zip(_cut(gate.parts, gate.row_bytes, most), _cut(up.parts, up.row_bytes, most), strict=True):
+    for of_gate, of_up in zip(_cut(gate.parts, most), _cut(up.parts, most), strict=True):
         n = of_gate.rows
         arrays = {"x": x, "gate": of_gate.binding, "up": of_up.binding, "out": out}
         if normed:
@@ -172,9 +173,9 @@ def _gate_up(c: StepContext) -> Iterator[Dispatch]:
         yield c.dispatch(
             kernel,
             arrays,
-            {**shape, **of_norm, "ACTIVATION": _ACTIVATIONS[spec.activation], "WEIGHTS": c.layout.weights.code},
+            {**shape, **of_norm, "ACTIVATION": _ACTIVATIONS[spec.activation], "WEIGHTS": of_gate.weights.code},
             _matrix_grid(c, kernel, n),
-            costs.gate_up(spec, n, gate.k, gate.row_bytes, norm=normed),
+            costs.gate_up(spec, n, gate.k, of_gate.row_bytes, norm=normed),
             f"[{_rows(c)},{gate.k}] x 2 [{n},{gate.k}]",
         )
 
@@ -215,7 +216,7 @@ def _expert_gate_up(c: StepContext) -> Iterator[Dispatch]:
             {**arrays, "gate": of_gate.binding, "up": of_up.binding},
             {**constants, "ACTIVATION": _ACTIVATIONS[spec.activation]},
             grid,
-            costs.expert_gate_up(spec, experts, part, gate.row_bytes),
+            costs.expert_gate_up(spec, experts, part, of_gate.row_bytes),
             f"[{_rows(c)},{gate.k}] x {experts.each} of {len(part)} 2 [{experts.size},{gate.k}]",
         )
 
@@ -232,7 +233,7 @@ def _expert_down(c: StepContext) -> Iterator[Dispatch]:
             {**arrays, "weight": each.binding},
             {**_expert_constants(c, part), "K": down.k, "N": spec.hidden, "ADD": part.start > 0},
             grid,
-            costs.expert_down(spec, experts, part, down.row_bytes),
+            costs.expert_down(spec, experts, part, each.row_bytes),
             f"[{_rows(c)},{experts.each},{down.k}] x {experts.each} of {len(part)} [{spec.hidden},{down.k}]",
         )
 
@@ -393,7 +394,7 @@ def _expert_constants(c: StepContext, part: range) -> Mapping[str, float]:
         "EACH": _experts(c).each,
         "EXPERT0": part.start,
         "EXPERTS": len(part),
-        "WEIGHTS": c.layout.weights.code,
+        "WEIGHTS": c.layout.expert_weights.code,
     }
 
 
@@ -433,13 +434,14 @@ def _matrix_grid(c: StepContext, kernel: str, n: int) -> Grid:
     return (-(-groups // y), y, 1)
 
 
-def _cut(parts: tuple[MatrixPart, ...], row_bytes: int, most: int) -> Iterator[MatrixPart]:
+def _cut(parts: tuple[MatrixPart, ...], most: int) -> Iterator[MatrixPart]:
     """Parts of at most so many rows, within the same buffers."""
     for part in parts:
         for start in range(0, part.rows, most):
             rows = min(most, part.rows - start)
-            at = part.binding.offset + start * row_bytes
-            yield MatrixPart(Binding(part.binding.buffer, at, rows * row_bytes), part.first + start, rows)
+            at = part.binding.offset + start * part.row_bytes
+            binding = Binding(part.binding.buffer, at, rows * part.row_bytes)
+            yield replace(part, binding=binding, first=part.first + start, rows=rows)
 
 
 def _rows_of_bias(bias: Binding, part: MatrixPart) -> Binding:

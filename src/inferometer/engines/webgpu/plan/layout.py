@@ -1,20 +1,22 @@
 """Where a program's numbers lie: buffers, what they begin with, and the parts of them that dispatches bind.
 
-Weights are behind each other, row after row, in the format of the whole layout (`weight_formats`): float16 as the
-checkpoint has them, or made of its float32. Matrices that one product takes (queries, keys, values) are one, rows
-behind rows. A matrix above the adapter's limit is cut by rows into buffers of a multiple of 64 rows, so that parts of
-outputs and biases begin at a multiple of 256 bytes. Norms and biases of a layer share a buffer. Activations are reused
-by all layers.
+Weights are behind each other, row after row, in one format for the whole layout (`weight_formats`), or each matrix in
+the one that holds it as its file does. Matrices that one product takes (queries, keys, values) are one, rows behind
+rows. Such a matrix is in parts, a buffer each, where formats differ, and where it is above the adapter's limit: parts
+begin at a multiple of 64 rows, so that those of outputs and biases begin at a multiple of 256 bytes. Formats that
+can't be kept apart so become float32, which loses nothing. Norms and biases of a layer share a buffer. Activations are
+reused by all layers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from inferometer.backends.wgsl.weight_formats import F16, WeightFormat, encode
+from inferometer.backends.wgsl.weight_formats import F16, F32, WeightFormat
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
 from inferometer.engines.webgpu.program import SAMPLING_WORDS, STATE_WORDS, Binding, Buffer, Purpose
 from inferometer.engines.webgpu.run.executor import Adapter, Content
@@ -28,20 +30,21 @@ F32_BYTES, F16_BYTES = 4, 2
 
 @dataclass(frozen=True)
 class MatrixPart:
-    """Rows `first` to `first + rows` of a matrix."""
+    """Rows `first` to `first + rows` of a matrix, of `row_bytes` each, with their scales."""
 
     binding: Binding
     first: int
     rows: int
+    weights: WeightFormat
+    row_bytes: int
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix [n, k] in one part or more; `row_bytes`: of each row, with its scales."""
+    """A matrix [n, k] in one part or more."""
 
     n: int
     k: int
-    row_bytes: int
     parts: tuple[MatrixPart, ...]
 
 
@@ -113,12 +116,30 @@ def vector_size(spec: ModelSpec, names: Sequence[str]) -> int:
 
 
 class Layout:
-    """Grows as the planner asks for places; `buffers()` and `contents` are whole when it is done."""
+    """Grows as the planner asks for places; `buffers()` and `contents` are whole when it is done.
+
+    Args:
+        checkpoint: The model.
+        adapter: Its limits decide cuts.
+        capacity: Positions of the KV cache.
+        most_rows: Rows of a pass at most.
+        weights: The format of all matrices; None: of each its own.
+
+    Attributes:
+        matrix_bytes: What matrices take, by their formats.
+    """
 
     def __init__(
-        self, checkpoint: Checkpoint, adapter: Adapter, *, capacity: int, most_rows: int, weights: WeightFormat = F16
+        self,
+        checkpoint: Checkpoint,
+        adapter: Adapter,
+        *,
+        capacity: int,
+        most_rows: int,
+        weights: WeightFormat | None = None,
     ) -> None:
-        self.weights = weights
+        self._weights = weights
+        self.matrix_bytes: dict[WeightFormat, int] = {}
         self.checkpoint = checkpoint
         self.spec = checkpoint.spec
         self.adapter = adapter
@@ -137,6 +158,12 @@ class Layout:
             ("logits", self.spec.vocab),
         ):
             self._need(name, words * F32_BYTES, "activations" if name == "logits" else "state")
+
+    @property
+    def is_half(self) -> bool:
+        """Whether all matrices are float16."""
+        slots = weight_slots(self.spec).items()
+        return all(self.formats([name]) == (F16,) for name, slot in slots if len(slot.shape) > 1)
 
     @property
     def most_binding_bytes(self) -> int:
@@ -195,53 +222,94 @@ class Layout:
 
     def matrix(self, names: Sequence[str]) -> Matrix:
         """Matrices behind each other as one. Those of a tied head are the embedding's."""
-        if names == ("lm_head",) and self.spec.tied:
+        return self._matrix(names, self.formats(names))
+
+    def alike(self, names: Sequence[str]) -> tuple[Matrix, ...]:
+        """Matrices that a kernel reads together, each by itself: one format for all."""
+        formats = self.formats(names, alike=True)
+        return tuple(self._matrix((name,), (weights,)) for name, weights in zip(names, formats, strict=True))
+
+    def formats(self, names: Sequence[str], *, alike: bool = False) -> tuple[WeightFormat, ...]:
+        """Of matrices behind each other; `alike`: of those that a kernel reads together, where one format is a must."""
+        own = tuple(self._weights or self.checkpoint.own_format(name) for name in names)
+        ends = [weight_shape(self.spec, name)[0] for name in names]
+        is_uneven = any(sum(ends[:i]) % ROWS_OF_A_CUT for i in range(1, len(names)) if own[i] is not own[i - 1])
+        return (F32,) * len(own) if is_uneven or (alike and len(set(own)) > 1) else own
+
+    def _matrix(self, names: Sequence[str], formats: Sequence[WeightFormat]) -> Matrix:
+        if tuple(names) == ("lm_head",) and self.spec.tied:
             names = ("embed",)
         label = _joined(names)
+        if tuple(formats) != self.formats(names):  # where it is read together with others; by itself it is another
+            label = f"{label}.{formats[0].name}"
         if label not in self._matrices:
-            self._matrices[label] = self._place_matrix(label, tuple(names))
+            self._matrices[label] = self._place_matrix(label, names, formats)
         return self._matrices[label]
+
+    @cached_property
+    def expert_weights(self) -> WeightFormat:
+        """Of all experts of all layers: kernels that take one of several read one format."""
+        names = [name for name in _slots_of(self.spec) if name.startswith("layers.") and ".experts." in name]
+        own = {self._weights or self.checkpoint.own_format(name) for name in names}
+        return own.pop() if len(own) == 1 else F32
 
     def experts(self, layer: int, name: str) -> Matrix:
         """`gate`, `up` or `down` of all experts of a layer, behind each other; parts have whole experts."""
         label, count = f"layers.{layer}.expert_{name}", 0 if self.spec.experts is None else self.spec.experts.count
         if label not in self._matrices:
             names = tuple(f"layers.{layer}.experts.{expert}.{name}" for expert in range(count))
-            self._matrices[label] = self._place_matrix(label, names, cut=weight_shape(self.spec, names[0])[0])
+            formats, cut = (self.expert_weights,) * count, weight_shape(self.spec, names[0])[0]
+            self._matrices[label] = self._place_matrix(label, names, formats, cut)
         return self._matrices[label]
 
-    def _place_matrix(self, label: str, names: tuple[str, ...], cut: int = ROWS_OF_A_CUT) -> Matrix:
+    def _place_matrix(
+        self, label: str, names: Sequence[str], formats: Sequence[WeightFormat], cut: int = ROWS_OF_A_CUT
+    ) -> Matrix:
         """`cut`: parts have a multiple of so many rows."""
         n, k = matrix_shape(self.spec, names)
-        self._require_multiple(label, k)
-        row_bytes = self.weights.row_bytes(k)
-        rows = self.most_binding_bytes // row_bytes
-        if rows < n:
-            rows = rows // cut * cut
-        if rows < 1:
-            raise InputError(
-                f"{self.spec.name}: {label}: expected {cut:,} rows of {row_bytes:,} bytes within a binding, "
-                f"found room for {self.most_binding_bytes:,} bytes on {self.adapter.name}"
-            )
         parts = []
-        for index, first in enumerate(range(0, n, rows)):
-            last = min(first + rows, n)
-            name = label if rows >= n else f"{label}.{index}"
+        spans = list(self._spans(label, names, formats, cut))
+        for index, (weights, first, last) in enumerate(spans):
+            name = label if len(spans) == 1 else f"{label}.{index}"
+            row_bytes = weights.row_bytes(k)
+            size = (last - first) * row_bytes
             pieces = _pieces(self.spec, names, first, last)
             source_bytes = sum(self.checkpoint.source_bytes(each, start, end) for each, start, end in pieces)
             self.contents[name] = Content(
-                _part(names[0]), source_bytes, _matrix_reader(self.checkpoint, pieces, self.weights)
+                _part(names[0]), source_bytes, _matrix_reader(self.checkpoint, pieces, weights)
             )
-            self._need(name, (last - first) * row_bytes, "weights")
-            parts.append(MatrixPart(Binding(name, 0, (last - first) * row_bytes), first, last - first))
-        return Matrix(n, k, row_bytes, tuple(parts))
+            self._need(name, size, "weights")
+            self.matrix_bytes[weights] = self.matrix_bytes.get(weights, 0) + size
+            parts.append(MatrixPart(Binding(name, 0, size), first, last - first, weights, row_bytes))
+        return Matrix(n, k, tuple(parts))
 
-    def _require_multiple(self, label: str, k: int) -> None:
-        multiple, name = self.weights.multiple, self.weights.name
+    def _spans(
+        self, label: str, names: Sequence[str], formats: Sequence[WeightFormat], cut: int
+    ) -> Iterator[tuple[WeightFormat, int, int]]:
+        """First and last rows of each part, with its format: as many rows as a binding has room for."""
+        start = 0
+        for weights, group in groupby(zip(formats, names, strict=True), key=lambda each: each[0]):
+            n, k = matrix_shape(self.spec, [name for _, name in group])
+            self._require_multiple(label, k, weights)
+            row_bytes = weights.row_bytes(k)
+            rows = self.most_binding_bytes // row_bytes
+            if rows < n:
+                rows = rows // cut * cut
+            if rows < 1:
+                raise InputError(
+                    f"{self.spec.name}: {label}: expected {cut:,} rows of {row_bytes:,} bytes within a "
+                    f"binding, found room for {self.most_binding_bytes:,} bytes on {self.adapter.name}"
+                )
+            for first in range(0, n, rows):
+                yield weights, start + first, start + min(first + rows, n)
+            start += n
+
+    def _require_multiple(self, label: str, k: int, weights: WeightFormat) -> None:
+        multiple, name = weights.multiple, weights.name
         if k % multiple:
-            hint = "--weights f16 takes multiples of 8." if self.weights.is_quantized else "--engine hf runs any size."
+            hint = "--weights f16 takes multiples of 8." if multiple > 8 else "--engine hf runs any size."
             where = f"{self.spec.name}: {short_name(label)}"
-            wanted = f"a multiple of {multiple} numbers" + (f" for {name}" if self.weights.is_quantized else "")
+            wanted = f"a multiple of {multiple} numbers" + (f" for {name}" if multiple > 8 else "")
             raise InputError(
                 f"{where}: expected rows of {wanted}, found {k}",
                 hint=f"Kernels of this engine load {multiple} numbers at once; {hint}",
@@ -315,10 +383,7 @@ def _matrix_reader(
     checkpoint: Checkpoint, pieces: Sequence[tuple[str, int, int]], weights: WeightFormat
 ) -> Callable[[], Any]:
     def read() -> Any:
-        if weights is F16:
-            rows = [checkpoint.matrix(name, first, last) for name, first, last in pieces]
-        else:
-            rows = [encode(checkpoint.floats(name, first, last), weights) for name, first, last in pieces]
+        rows = [checkpoint.rows(name, weights, first, last) for name, first, last in pieces]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
     return read

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from inferometer.backends.wgsl.source import read_kernel
-from inferometer.backends.wgsl.weight_formats import F16, WeightFormat
+from inferometer.backends.wgsl.weight_formats import WeightFormat
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
 from inferometer.engines.webgpu.plan.dispatches import DISPATCHES
 from inferometer.engines.webgpu.plan.kernel_path import (
@@ -25,7 +25,7 @@ from inferometer.engines.webgpu.plan.kernel_path import (
     find_path,
     holds,
 )
-from inferometer.engines.webgpu.plan.layout import Layout
+from inferometer.engines.webgpu.plan.layout import Layout, weight_shape
 from inferometer.engines.webgpu.plan.selection import (
     FUSED,
     SEPARATE,
@@ -40,7 +40,7 @@ from inferometer.engines.webgpu.plan.selection import (
     rows_of,
     situation_of,
 )
-from inferometer.engines.webgpu.plan.step_context import Pipelines, StepContext
+from inferometer.engines.webgpu.plan.step_context import Pipelines, StepContext, weight_name
 from inferometer.engines.webgpu.program import Dispatch, Phase, Program
 from inferometer.engines.webgpu.run.executor import Adapter, LoadedModel, PlannedStep, Selection
 from inferometer.errors import InputError
@@ -80,7 +80,7 @@ def plan_model(
     path: KernelPath | None = None,
     tuned: Tuned | None = None,
     greedy: bool = False,
-    weights: WeightFormat = F16,
+    weights: WeightFormat | None = None,
 ) -> LoadedModel:
     """A program for a model on an adapter.
 
@@ -92,7 +92,8 @@ def plan_model(
         path: None: the bundled one of the model's family.
         tuned: What was measured on this adapter.
         greedy: The program never has to draw: a kernel that can't may sample.
-        weights: How matrices lie on the device; what was tuned was measured with float16.
+        weights: How matrices lie on the device; None: each in its own format. What was tuned was measured with float16,
+            and is for products of float16.
 
     Raises:
         InputError: The model's sizes are none that kernels take, or don't fit the adapter's limits.
@@ -103,7 +104,7 @@ def plan_model(
     _check_sizes(spec, path, capacity, most_rows)
     most_rows = min(most_rows, capacity)
     layout = Layout(checkpoint, adapter, capacity=capacity, most_rows=most_rows, weights=weights)
-    planning = _Planning(path, layout, adapter, tuned, greedy, _why_fused(path, spec, tuned))
+    planning = _Planning(path, layout, adapter, tuned, greedy, _why_fused(path, layout, tuned))
     phases = {phase: tuple(_plan_phase(planning, phase)) for phase in PHASES}
     program = Program(
         name=spec.name,
@@ -123,6 +124,7 @@ def plan_model(
         planned=tuple(planning.planned),
         notes=tuple(checkpoint.notes),
         parameters=checkpoint.parameters,
+        matrix_bytes={weights.name: size for weights, size in layout.matrix_bytes.items()},
     )
 
 
@@ -140,9 +142,11 @@ def _check_sizes(spec: ModelSpec, path: KernelPath, capacity: int, most_rows: in
         )
 
 
-def _why_fused(path: KernelPath, spec: ModelSpec, tuned: Tuned | None) -> str | None:
+def _why_fused(path: KernelPath, layout: Layout, tuned: Tuned | None) -> str | None:
     """The tuner's reason to decode in the path's fused form; None where it is to be the other."""
-    answer = None if path.fused is None or tuned is None else tuned(form_key(spec), (SEPARATE, FUSED))
+    if path.fused is None or tuned is None or not layout.is_half:
+        return None
+    answer = tuned(form_key(layout.spec), (SEPARATE, FUSED))
     return None if answer is None or answer[0] != FUSED else f"fused form of decode, tuned: {answer[1]}"
 
 
@@ -183,7 +187,7 @@ def _plan_phase(planning: _Planning, phase: Phase) -> Iterator[Dispatch]:
 def _choose(planning: _Planning, phase: Phase, place: Place, step: PathStep) -> Chosen:
     """The kernel of a step, noted with its reason."""
     where = f"{planning.spec.name}: {phase}.{place}: {step.label}"
-    choices, situation = _asked(planning, phase, step)
+    choices, situation = _asked(planning, phase, place, step)
     chosen = choose(choices, situation, planning.tuned, where)
     check_constants(chosen, where)
     roles = _roles(step, planning.spec, place)
@@ -198,17 +202,35 @@ def _choose(planning: _Planning, phase: Phase, place: Place, step: PathStep) -> 
     return chosen
 
 
-def _asked(planning: _Planning, phase: Phase, step: PathStep) -> tuple[Sequence[KernelChoice], Situation]:
+def _asked(planning: _Planning, phase: Phase, place: Place, step: PathStep) -> tuple[Sequence[KernelChoice], Situation]:
     rows = rows_of(phase, planning.layout.most_rows)
     situation = situation_of(
-        step, planning.spec, planning.adapter, rows, greedy=planning.greedy, weights=planning.layout.weights
+        step,
+        planning.spec,
+        planning.adapter,
+        rows,
+        greedy=planning.greedy,
+        weights=_formats(planning.layout, place, step),
     )
     return planning.path.candidates(step), situation
 
 
+def _formats(layout: Layout, place: Place, step: PathStep) -> frozenset[WeightFormat]:
+    """Of the step's matrices, in every layer that it stands in."""
+    if step.op in ("expert_gate_up", "expert_down"):
+        return frozenset({layout.expert_weights})
+    found: set[WeightFormat] = set()
+    layers = [layer for layer in range(layout.spec.layers) if holds(step.when, layout.spec, layer=layer)]
+    for layer in layers if place == "layer" else (None,):
+        names = [weight_name(layout.spec, name, layer) for name in step.matrices]
+        matrices = [name for name in names if len(weight_shape(layout.spec, name)) > 1]
+        found.update(layout.formats(matrices, alike=step.op.endswith("gate_up")))
+    return frozenset(found)
+
+
 def _note_planned(planning: _Planning, phase: Phase, place: Place, step: PathStep) -> None:
     """What the path wants, in the form that it has without a tuner."""
-    asked, situation = _asked(planning, phase, step)
+    asked, situation = _asked(planning, phase, place, step)
     choices = [each for each in meant(asked, situation) if fits_shape(each, situation)]
     roles = _roles(step, planning.spec, place)
     for kernel in choices[0].kernels if choices else ():

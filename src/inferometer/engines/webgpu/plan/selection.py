@@ -57,19 +57,30 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Situation:
-    """What conditions of candidates are asked about: the model, the adapter, the step's matrix, its rows and format."""
+    """What conditions of candidates are asked about: model, adapter, the step's matrix and rows, formats of weights."""
 
     spec: ModelSpec
     adapter: Adapter
     key: TuneKey
     greedy: bool = False
-    weights: WeightFormat = F16
+    weights: frozenset[WeightFormat] = frozenset({F16})
+
+    @property
+    def is_half(self) -> bool:
+        """Whether all that is read of weights is float16."""
+        return self.weights <= {F16}
 
 
 def situation_of(
-    step: PathStep, spec: ModelSpec, adapter: Adapter, rows: int, *, greedy: bool = False, weights: WeightFormat = F16
+    step: PathStep,
+    spec: ModelSpec,
+    adapter: Adapter,
+    rows: int,
+    *,
+    greedy: bool = False,
+    weights: frozenset[WeightFormat] = frozenset({F16}),
 ) -> Situation:
-    """Of a step: its matrices are one; without any, N and K are 0."""
+    """Of a step: its matrices are one; without any, N and K are 0. `weights`: the formats of all in every layer."""
     n, k = _shape_of(step, spec)
     op = "linear" if step.op == "linear_add" else step.op
     return Situation(spec, adapter, TuneKey(op, n, k, rows), greedy, weights)
@@ -128,7 +139,7 @@ def choose(choices: Sequence[KernelChoice], situation: Situation, tuned: Tuned |
     if not fitting:
         raise InputError(f"{place}: expected a kernel that fits, found {'; '.join(refused) or 'none for such a model'}")
     answer = None
-    if tuned is not None and is_tuned(situation.key):
+    if tuned is not None and is_tuned(situation.key) and situation.is_half:
         answer = tuned(situation.key, tuple(_candidates(fitting, situation.adapter)))
     if answer is not None:
         return _chosen_by_tuner(fitting, *answer, place)
@@ -165,9 +176,8 @@ def _refusal(choice: KernelChoice, situation: Situation) -> str | None:
     bindings = max(len(read_kernel(name).bindings) for name in choice.kernels)
     if bindings > adapter.most_storage_buffers:
         return f"{bindings} bindings, the adapter has {adapter.most_storage_buffers}"
-    has_matrix = key.k and key.op != "attention"
-    if has_matrix and situation.weights is not F16 and "WEIGHTS" not in read_kernel(choice.kernel).constants:
-        return f"it reads float16, the weights are {situation.weights.name}"
+    if not situation.is_half and "WEIGHTS" not in read_kernel(choice.kernel).constants:
+        return f"it reads float16, the weights are {' and '.join(sorted(each.name for each in situation.weights))}"
     return _shape_refusal(choice, key)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from inferometer.backends.wgsl.source import read_kernel
+from inferometer.engines.webgpu.model_spec import ModelSpec
 from inferometer.engines.webgpu.plan.costs import Cost
 from inferometer.engines.webgpu.plan.kernel_path import NEXT_NORM, PathStep, holds
 from inferometer.engines.webgpu.plan.layout import Layout, vector_size
@@ -17,6 +18,15 @@ from inferometer.errors import FormatError, InferometerError
 
 Arrays = Mapping[str, Binding]
 _OF_LAYER = re.compile(r"layers\.(\d+)\.")
+
+
+def weight_name(spec: ModelSpec, name: str, layer: int | None) -> str:
+    """A path's name for a weight in a layer, or outside of layers, as the checkpoint has it."""
+    if layer is None or "." in name:
+        return name
+    if name == NEXT_NORM:
+        return "final_norm" if layer + 1 == spec.layers else f"layers.{layer + 1}.attention_norm"
+    return f"layers.{layer}.{name}"
 
 
 @dataclass
@@ -94,12 +104,7 @@ class StepContext:
 
     def weight_name(self, name: str) -> str:
         """A step's name for a weight, as the checkpoint has it."""
-        if self.layer is None or "." in name:
-            return name
-        if name == NEXT_NORM:
-            is_last = self.layer + 1 == self.layout.spec.layers
-            return "final_norm" if is_last else f"layers.{self.layer + 1}.attention_norm"
-        return f"layers.{self.layer}.{name}"
+        return weight_name(self.layout.spec, name, self.layer)
 
     def weights(self) -> tuple[str, ...]:
         """Names of its weights in the checkpoint."""

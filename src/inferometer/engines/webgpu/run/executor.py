@@ -198,6 +198,7 @@ class LoadedModel:
         planned: What the kernel path asked for, for the diff with what ran.
         notes: Remarks on weights (numbers that float16 can't hold), on the path.
         parameters: Numbers of the model.
+        matrix_bytes: What its matrices take on the device, by the name of their format.
     """
 
     program: Program
@@ -206,6 +207,7 @@ class LoadedModel:
     planned: Sequence["PlannedStep"]
     parameters: int
     notes: Sequence[str] = field(default_factory=tuple)
+    matrix_bytes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

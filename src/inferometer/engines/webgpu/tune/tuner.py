@@ -23,6 +23,7 @@ import msgspec
 import numpy as np
 
 from inferometer.backends.wgsl.source import read_kernel
+from inferometer.backends.wgsl.weight_formats import F16
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
 from inferometer.engines.webgpu.plan.joined import Part, join_programs
 from inferometer.engines.webgpu.plan.kernel_path import FUSED_OPS, PHASES, KernelPath, find_path
@@ -141,7 +142,7 @@ class _Cut:
         self.source, self.parameters = checkpoint.source, checkpoint.parameters
         self.notes, self.config = checkpoint.notes, checkpoint.config
         self.matrix, self.floats, self.vector = checkpoint.matrix, checkpoint.floats, checkpoint.vector
-        self.source_bytes = checkpoint.source_bytes
+        self.source_bytes, self.own_format, self.rows = checkpoint.source_bytes, checkpoint.own_format, checkpoint.rows
 
 
 _Wanted = Mapping[TuneKey, tuple[Candidate, ...]]
@@ -250,7 +251,16 @@ def _load(
 
 def _plan(checkpoint: Checkpoint, adapter: Adapter, path: KernelPath, tuned: Tuned) -> LoadedModel:
     capacity = max(_MOST_ROWS, _POSITION + max(_DECODED, _BATCH))
-    return plan_model(checkpoint, adapter, capacity=capacity, most_rows=_MOST_ROWS, path=path, tuned=tuned, greedy=True)
+    return plan_model(
+        checkpoint,
+        adapter,
+        capacity=capacity,
+        most_rows=_MOST_ROWS,
+        path=path,
+        tuned=tuned,
+        greedy=True,
+        weights=F16,
+    )
 
 
 def _trying(wanted: _Wanted, i: int, form: Candidate) -> Tuned:

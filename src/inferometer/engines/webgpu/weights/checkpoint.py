@@ -14,6 +14,7 @@ import numpy as np
 
 from inferometer.architectures.config import config_of, open_config
 from inferometer.architectures.limits import require_sizes
+from inferometer.backends.wgsl.weight_formats import F16, WeightFormat, encode
 from inferometer.engines.bundled import is_folder, require_config
 from inferometer.engines.chat.tokens import Tokenizer, read_gguf_tokenizer, read_tokenizer, tokenizer_notes
 from inferometer.engines.gguf.model import find_gguf, open_gguf
@@ -77,7 +78,10 @@ def _of_gguf(path: Path) -> "FileCheckpoint":
     model = open_gguf(path)
     require_sizes(model.fields, str(path))
     spec = read_spec(config_of(model.fields, where=str(path), name=path.stem))
-    reader = WeightReader(lambda name, _, first, last: model.stored(name, first, last))
+    reader = WeightReader(
+        lambda name, _, first, last: model.stored(name, first, last),
+        lambda name, _, first, last: model.blocks(name, first, last),
+    )
     return FileCheckpoint(
         spec, path, model.fields, model.tensors, reader, lambda: read_gguf_tokenizer(model.metadata, spec.vocab)
     )
@@ -137,6 +141,20 @@ class FileCheckpoint:
         slot = require_slot(self._slots, name, matrix=True)
         first, last = require_span(name, slot, first, last)
         return self._files.floats(slot.tensor, self._stored[slot.tensor], first, last)
+
+    def own_format(self, name: str) -> WeightFormat:
+        """As the protocol says."""
+        return self._files.own_format(self._stored[require_slot(self._slots, name, matrix=True).tensor])
+
+    def rows(self, name: str, weights: WeightFormat, first: int = 0, last: int | None = None) -> Any:
+        """As the protocol says; numbers and scales that aren't finite are an InputError."""
+        if weights is F16:
+            return self.matrix(name, first, last)
+        if weights is not self.own_format(name):
+            return encode(self.floats(name, first, last), weights)
+        slot = require_slot(self._slots, name, matrix=True)
+        first, last = require_span(name, slot, first, last)
+        return self._files.coded(slot.tensor, self._stored[slot.tensor], first, last)
 
     def vector(self, name: str) -> Any:
         """As the protocol says; numbers that aren't finite are an InputError."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from inferometer.backends.wgsl.weight_formats import F16, WeightFormat, encode
 from inferometer.engines.chat.tokens import BytesTokenizer, Tokenizer
 from inferometer.engines.random_weights import numbers, spread
 from inferometer.engines.webgpu.model_spec import ModelSpec
@@ -42,6 +43,16 @@ class RandomCheckpoint:
     def floats(self, name: str, first: int = 0, last: int | None = None) -> Any:
         """As the protocol says."""
         return self._rows(name, first, last, np.float32)
+
+    def own_format(self, name: str) -> WeightFormat:
+        """float16."""
+        return F16
+
+    def rows(self, name: str, weights: WeightFormat, first: int = 0, last: int | None = None) -> Any:
+        """As the protocol says."""
+        if weights is F16:
+            return self.matrix(name, first, last)
+        return encode(self.floats(name, first, last), weights)
 
     def vector(self, name: str) -> Any:
         """As the protocol says."""

@@ -1,7 +1,7 @@
 """A model's numbers as this engine wants them, whatever file they lie in: matrices in float16, vectors in float32.
 
-Matrices are rounded in blocks that stay in a core's cache, to nearest, ties to even, with a count of what that loses;
-of BF16 it is exact from 2^-17 up.
+Blocks of a GGUF file's matrices are packed as they are: no number changes. Other matrices are rounded in blocks that
+stay in a core's cache, to nearest, ties to even, with a count of what that loses; of BF16 it is exact from 2^-17 up.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,12 +10,24 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from inferometer.backends.wgsl.weight_formats import F16, Q4, Q4K, Q5, Q5K, Q6K, Q8, WeightFormat, pack
+from inferometer.engines.gguf.block_codes import take_apart
 from inferometer.engines.safetensors_header import StoredTensor
 from inferometer.engines.stored_numbers import widen
 from inferometer.errors import InputError
 
 Stored = Callable[[str, StoredTensor, int, int], Any]
 """Rows `first` to `last` of a tensor as its file has them: float16, BF16 as uint16, or float32."""
+
+CODED: Mapping[str, WeightFormat] = {
+    **dict.fromkeys(("Q4_0", "Q4_1"), Q4),
+    **dict.fromkeys(("Q5_0", "Q5_1"), Q5),
+    "Q8_0": Q8,
+    "Q4_K": Q4K,
+    "Q5_K": Q5K,
+    "Q6_K": Q6K,
+}
+"""What holds each of GGUF's quantized types exactly."""
 
 _BLOCK = 2**17  # numbers decoded at once
 _SIGN, _MAGNITUDE = 0x8000, 0x7FFF
@@ -31,11 +43,12 @@ class WeightReader:
     """Reads tensors of one model.
 
     Args:
-        stored: Gives rows as they lie in a file.
+        stored: Gives rows as numbers.
+        blocks: Gives rows as the blocks that lie in a file, where it has some: uint8 [rows, bytes].
     """
 
-    def __init__(self, stored: Stored) -> None:
-        self._stored = stored
+    def __init__(self, stored: Stored, blocks: Stored | None = None) -> None:
+        self._stored, self._blocks = stored, blocks
         self._counts: dict[str, Any] = {}  # [rows, 3] of a matrix: numbers read, made zero, made coarse
 
     def halves(self, name: str, tensor: StoredTensor, first: int, last: int) -> Any:
@@ -68,6 +81,37 @@ class WeightReader:
         if not np.isfinite(found).all():
             _refuse_largest(name, tensor, found)
         return found
+
+    def own_format(self, tensor: StoredTensor) -> WeightFormat:
+        """The format of a device that holds a quantized matrix exactly; of others float16."""
+        return F16 if self._blocks is None else CODED.get(tensor.dtype, F16)
+
+    def coded(self, name: str, tensor: StoredTensor, first: int, last: int) -> Any:
+        """Rows of a quantized matrix in its own format, uint8 [rows, bytes], new.
+
+        Raises:
+            InputError: A scale that isn't finite, or too large for the format.
+        """
+        assert self._blocks is not None  # else no matrix has such a format
+        form = self.own_format(tensor)
+        width = tensor.shape[1]
+        out = np.empty((last - first, form.row_bytes(width)), np.uint8)
+        step = max(1, _BLOCK // width)
+        for at in range(first, last, step):
+            end = min(at + step, last)
+            found = take_apart(self._blocks(name, tensor, at, end), tensor.dtype)
+            if not (np.isfinite(found.scales).all() and np.isfinite(found.least).all()):
+                self._refuse_scale(name, tensor, at, end, form)
+            out[at - first : end - first] = pack(found.codes, found.scales, found.least, form, found.of_blocks)
+        return out
+
+    def _refuse_scale(self, name: str, tensor: StoredTensor, first: int, last: int, form: WeightFormat) -> NoReturn:
+        """Say that numbers aren't finite; where they are, it is only the format that can't hold their scales."""
+        most = np.abs(self.floats(name, tensor, first, last)).max()
+        raise InputError(
+            f"{tensor.path}: {name}: expected numbers with scales that {form.name} holds, found {most:g}",
+            hint="--weights f32 keeps them as they are.",
+        )
 
     def notes(self) -> tuple[str, ...]:
         """What float16 can't hold well of the matrices read so far; none where it holds all."""

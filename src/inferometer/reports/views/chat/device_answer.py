@@ -72,7 +72,9 @@ def _remarks(found: DeviceChatAnswer) -> Sequence[str]:
 def _what_answered(found: DeviceChatAnswer) -> list[tuple[str, str]]:
     setup = found.device_setup
     facts = [("Kernel path" if label == "Backend" else label, text) for label, text in what_answered(found)]
-    return [*facts, ("Submits", f"{setup.batch} tokens each, {setup.timing.replace('_', ' ')}")]
+    matrices = sorted(setup.matrix_bytes.items(), key=lambda each: -each[1])
+    formats = ", ".join(f"{format_bytes(size)} of {name}" for name, size in matrices)
+    return [*facts, ("Matrices", formats), ("Submits", f"{setup.batch} tokens each, {setup.timing.replace('_', ' ')}")]
 
 
 def _what_it_took(found: DeviceChatAnswer) -> list[tuple[str, str]]:
