@@ -88,6 +88,7 @@ KINDS: dict[str, Kind] = {
             "Rows of a recording for which a thread's buffer had no room: they came faster than they were written.",
             dropped=True,
         ),
+        Kind("module_without_path", "warning", "A module whose model can't name its parts: it has its class's name."),
         Kind("rows_not_written", "error", "Rows that couldn't be written: a full disk, a lost folder.", dropped=True),
         # A log of an engine.
         Kind("unknown_line", "info", "A line of a log that is like none of its format: kept as text."),

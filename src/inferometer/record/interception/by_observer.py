@@ -6,8 +6,10 @@ an op that the program defines in Python, what it calls inside isn't seen, the o
 nothing, and higher-order ops called outside of torch.compile: the ops that they call are.
 """
 
+import inspect
 import threading
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -15,15 +17,15 @@ from numpy.typing import NDArray
 
 from inferometer.record.interception import stacks
 from inferometer.record.interception.dynamo import leave_alone
-from inferometer.record.interception.handover import Handover
-from inferometer.record.interception.module_paths import ModulePaths
-from inferometer.record.interception.modules import ModuleHooks, hooks_of_observer
+from inferometer.record.interception.handover import Handover, with_note
+from inferometer.record.interception.module_paths import ModulePaths, text_of
 from inferometer.record.interception.overloads import ALWAYS, IF_NEW, Overload
 from inferometer.record.interception.signatures import Signature
 from inferometer.record.sink import Sink
 
 MOST_ROWS = 1 << 18  # of one thread and kind, before they are handed over: 6 MiB
 _OWN_COST = "less than 1 µs"  # all of an `aten::relu` of four numbers is recorded with 0.98 µs
+_NO_MODULES = "Calls of modules weren't seen: something replaced torch.nn.Module._call_impl by what is no function."
 _LEAF, _ON_CPU, _SHARES_MEMORY = 1, 2, 4  # flags of lane.h
 # `reshape` without a copy calls the first, and under a dispatch mode the second, which does the same without strides.
 # One name for both, so that recordings by either way can be compared.
@@ -46,7 +48,6 @@ class ByObserver:
         self._with_modules = modules
         self._cpu_launches = cpu_launches
         self._rows = Handover(sink, _OWN_COST)
-        self._hooks: ModuleHooks | None = None
         self._lock = threading.RLock()
         self.is_active = False
         self._forget()
@@ -55,16 +56,15 @@ class ByObserver:
         """On all threads. Raises `RuntimeError` when another one has the observer."""
         self._forget()
         leave_alone((stacks, ByObserver))  # the observer calls them, also between two regions of torch.compile
-        self._observer.start(stacks.learn, self._number_of_text, self._stacks, MOST_ROWS)
+        self._observer.start(stacks.learn, self._stacks, MOST_ROWS)
         self.is_active = True
         if self._with_modules:
-            self._hooks = ModuleHooks(*hooks_of_observer(self._observer))
-            self._hooks.install()
+            self._watch_modules()
 
     def stop(self) -> None:
         """As `Way.stop`."""
         self.is_active = False
-        self._detach()
+        self._observer.unwatch()
         self._observer.stop()
         self.flush()
 
@@ -89,7 +89,7 @@ class ByObserver:
     def abandon(self) -> None:
         """As `Way.abandon`; in a forked child the observer has forgotten the parent by itself."""
         self.is_active = False
-        self._detach()
+        self._observer.unwatch()
         self._observer.stop()
         self._lock = threading.RLock()
         self._rows.forget_lock()
@@ -118,12 +118,22 @@ class ByObserver:
         self._numbers: dict[str, int] = {}
         self._regions = []
 
-    def _detach(self) -> None:
-        if self._hooks is not None:
-            self._hooks.remove()
+    def _watch_modules(self) -> None:
+        """By the function of PyTorch's that all their calls go through, or the one within, where it was wrapped."""
+        import torch
+
+        called = inspect.unwrap(torch.nn.Module._call_impl, stop=lambda each: isinstance(each, FunctionType))
+        if isinstance(called, FunctionType):
+            self._observer.watch(called, vars(torch.compiler), self._number_of_text)
+        else:
+            self._sink.tell(with_note(_NO_MODULES))
 
     def _number_of_text(self, module: Any, outermost: Any) -> int:
-        text = self._paths.text(module, outermost)
+        try:
+            text = self._paths.text(module, outermost)
+        except Exception as error:  # noqa: BLE001  # a model whose `named_modules` fails; it is in the midst of a call
+            self._sink.lose("module_without_path", 1, example=f"{type(error).__name__}: {error}")
+            text = text_of(type(module).__name__)
         number = self._numbers.setdefault(text, len(self._texts))
         if number == len(self._texts):
             self._texts.append(text)

@@ -39,7 +39,12 @@ class ModulePaths:
             if is_known and not path:
                 continue
             whole = ".".join(filter(None, (model, _COMPILED.sub("", path).lstrip("."))))
-            self._texts[id(module)] = weakref.ref(module), f"{{'Module': {whole!r}}}"
+            self._texts[id(module)] = weakref.ref(module), text_of(whole)
+
+
+def text_of(path: str) -> str:
+    """The range's text of a module with this path."""
+    return f"{{'Module': {path!r}}}"
 
 
 def _model_name(root: Any) -> str:

@@ -1,7 +1,7 @@
-"""Hooks around each call of a module, on any thread: its range, and the level below which user frames are looked for.
+"""With a dispatch mode: hooks around each call of a module, on any thread: its range, and where its functions begin.
 
-With a dispatch mode, a thread that ran already when the interception began gets one for the time of each outermost
-module call. Hooks do nothing while torch.compile traces them.
+A thread that ran already when the interception began gets a mode for the time of each outermost module call. Hooks do
+nothing while torch.compile traces them.
 """
 
 import sys
@@ -49,23 +49,6 @@ class ModuleHooks:
         if self._filter in warnings.filters:
             warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
         self._filter = None
-
-
-def hooks_of_observer(observer: Any) -> tuple[Any, Any]:
-    """Hooks that leave all to the observer. They are Python's, since torch.compile looks into them."""
-    from torch.compiler import is_compiling
-
-    enter, leave = observer.enter, observer.leave
-
-    def before(module: Any, args: Any) -> None:
-        if not is_compiling():
-            enter(module)
-
-    def after(module: Any, args: Any, output: Any) -> None:
-        if not is_compiling():
-            leave(module)
-
-    return before, after
 
 
 def hooks_of_mode(recording: "Recording") -> tuple[Any, Any]:

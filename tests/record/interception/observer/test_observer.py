@@ -113,6 +113,22 @@ def test_autocast_functorch_and_modes_show_what_they_call(observer: Any) -> None
     assert sink.ops() == [f"aten::{name}" for name in expected]
 
 
+def test_others_see_what_an_op_calls_inside_and_go_on_after_one_that_fails(observer: Any) -> None:
+    from torch.profiler import ProfilerActivity, profile
+
+    x, wrong, layer, sink = torch.ones(2, 3), torch.ones(2, 4), torch.nn.Linear(3, 3), Recorded()
+    with torch.inference_mode(), Interception(sink, observer=observer):
+        for _ in range(3):  # from the second on, observers are off within it
+            layer(x)
+        with pytest.raises(RuntimeError, match="shapes"):
+            layer(wrong)
+        with profile(activities=[ProfilerActivity.CPU]) as profiled:
+            layer(x)
+        x.neg()
+    assert sink.ops() == [*["aten::linear"] * 5, "aten::neg"]
+    assert {"aten::linear", "aten::addmm"} <= {event.name for event in profiled.events()}
+
+
 def test_one_recording_at_a_time_has_it(observer: Any) -> None:
     with (
         Interception(Recorded(), observer=observer),

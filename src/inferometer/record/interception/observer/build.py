@@ -110,7 +110,7 @@ def _try(module: Any) -> None:
     before, between, after = monotonic_ns(), module.now(), monotonic_ns()
     if not before <= between <= after:
         raise BuildError("its clock isn't the one of Python's time.perf_counter_ns")
-    module.start(_is_no_users, _is_no_users, False, 16)
+    module.start(_is_no_users, False, 16)
     torch.empty(0)
     module.stop()
     seen = [call[1] for _, _, rows in module.take() for call in rows[4]]

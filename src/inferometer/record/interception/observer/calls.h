@@ -72,17 +72,6 @@ class Describer {
       put(INTEGER, *known);
     } else if (value.isList()) {
       return add_list(value.toListRef());
-    } else if (value.isIntList()) {
-      const auto list = value.toIntVector();
-      return add_each(list, [this](int64_t each) { put(INTEGER, each); });
-    } else if (value.isDoubleList()) {
-      const auto list = value.toDoubleVector();
-      return add_each(list, [this](double each) { put(NUMBER, bits(each)); });
-    } else if (value.isBoolList()) {
-      const auto list = value.toBoolList().vec();
-      return add_each(list, [this](bool each) { put(BOOLEAN, each); });
-    } else if (value.isTensorList()) {
-      return add_list(value.toListRef());
     } else {
       put(NOTHING); // text, a device, a generator
     }
@@ -94,15 +83,6 @@ class Describer {
   void put(Tag tag, More... more) {
     words_.push_back(tag);
     (words_.push_back(static_cast<int64_t>(more)), ...);
-  }
-
-  template <typename List, typename Put>
-  bool add_each(const List& list, Put put_one) {
-    put(LIST, list.size());
-    for (const auto each : list) {
-      put_one(each);
-    }
-    return true;
   }
 
   bool add_list(c10::ArrayRef<c10::IValue> list) {

@@ -88,17 +88,23 @@ struct OpenFrame {
   int64_t start_ns;
 };
 
-// A module call that is open. `module`: a reference of ours. The rest stood on the lane when it began.
+// A module call that is open: who calls it holds the module. The rest stood on the lane when it began.
 struct Level {
   PyObject* module;
-  int64_t text, start_ns;
+  int64_t text, number, start_ns;
   Chain chain;
   std::vector<OpenFrame> open;
   const frames::Frame* boundary;
 };
 
-// An op that has begun and not ended; `around`: what it is within, of those that hide what they call.
+// An op that has begun and not ended.
 struct OpenOp;
+
+// An op as this thread knows it. `inner_calls`: what the last call of it called inside that PyTorch reported, too.
+struct KnownOp {
+  const ops::Op* op = nullptr;
+  uint32_t inner_calls = 0;
+};
 
 // Which code objects are the user's, as this thread has learned it: by open addressing, since it is asked for each frame
 // of each op.
@@ -163,10 +169,9 @@ struct Lane {
   std::vector<OpenFrame> open;
   const frames::Frame* boundary = nullptr; // below it the user's functions belong to the innermost module
   std::vector<Level> levels;
-  std::vector<PyObject*> released; // modules whose references are still ours; to be given back with the GIL
 
   // Used by its own thread alone.
-  std::unordered_map<const char*, const ops::Op*> ops_by_name;
+  std::unordered_map<const char*, KnownOp> ops_by_name;
   calls::Words words;
   Chain walked;
   Codes codes;
@@ -182,11 +187,30 @@ struct Lane {
     }
   }
 
+  // A module is called; `caller`: the frame below which the user's functions belong to it.
+  void enter(PyObject* module, int64_t text, int64_t number, const frames::Frame* caller) {
+    levels.push_back({module, text, number, now_ns(), std::move(chain), std::move(open), boundary});
+    chain.clear();
+    open.clear();
+    boundary = caller;
+  }
+
+  // The call of this number is over, and with it those within it; none, if it began before the recording.
+  void leave(int64_t number, int64_t end_ns) {
+    const auto is_this = [number](const Level& level) { return level.number == number; };
+    if (std::any_of(levels.rbegin(), levels.rend(), is_this)) {
+      while (levels.back().number != number) {
+        leave(end_ns);
+      }
+      leave(end_ns);
+    }
+  }
+
+  // The innermost module's call is over.
   void leave(int64_t end_ns) {
     close_frames();
     Level& level = levels.back();
     module_rows.add({level.start_ns, end_ns, level.text});
-    released.push_back(level.module);
     chain = std::move(level.chain);
     open = std::move(level.open);
     boundary = level.boundary;
@@ -230,7 +254,7 @@ struct Lane {
   }
 
  private:
-  // End modules that are no longer on the stack: an interrupt left them without their hooks.
+  // End modules that are no longer on the stack: a coroutine of C code (a greenlet) left it for another.
   void unwind(const frames::Frame* top) {
     const auto is_on_stack = [top](const frames::Frame* wanted) {
       for (auto frame = top; frame != nullptr; frame = frames::caller_of(frame)) {
