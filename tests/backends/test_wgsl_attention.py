@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from tests.backends.wgsl_running import run_on_device, run_on_numpy
 
+from inferometer.backends.wgsl.cache_formats import CACHE_F16, CACHE_F32, CacheFormat, stored
+
 CAPACITY = 200
 # query heads, kv heads, head size, window: groups of 1, 4, 10 and 12; sizes that no workgroup divides
 MODELS = [(4, 1, 256, 0), (8, 2, 64, 70), (3, 3, 16, 4), (20, 2, 24, 0), (12, 1, 80, 100)]
@@ -17,7 +19,7 @@ Case = tuple[dict[str, float], dict[str, Any]]
 # a compiler takes long for a kernel's constants, so that tests share them
 
 
-def _case(model: tuple[int, int, int, int], position: int, rows: int = 1) -> Case:
+def _case(model: tuple[int, int, int, int], position: int, rows: int = 1, form: CacheFormat = CACHE_F16) -> Case:
     """Random numbers where a row may look, NaN everywhere else; answers begin as NaN."""
     heads, kv_heads, size, window = model
     rng = np.random.default_rng(heads * 1000 + position)
@@ -29,9 +31,10 @@ def _case(model: tuple[int, int, int, int], position: int, rows: int = 1) -> Cas
         v[: max(0, position + 1 - window)] = np.nan
     q = np.full((rows + 2, heads, size), np.nan, np.float32)
     q[:rows] = rng.normal(size=(rows, heads, size))
-    arrays = {"state": np.array([position, rows, 0, 0], np.uint32), "q": q, "k": k, "v": v}
+    state = np.array([position, rows, 0, 0], np.uint32)
+    arrays = {"state": state, "q": q, "k": stored(k, form), "v": stored(v, form)}
     constants = {"HEADS": heads, "KV_HEADS": kv_heads, "DH": size, "SCALE": size**-0.5, "WINDOW": window}
-    return constants, arrays
+    return constants | {"CACHE": form.code}, arrays
 
 
 def _attended(constants: dict[str, float], arrays: dict[str, Any]) -> Any:
@@ -91,10 +94,11 @@ def _split(run: Any, case: Case, *, chunk: int = 64, beyond: int = 0, **settings
     return run("attention_merge", merging, merged, (heads, 1, 1))["out"]
 
 
+@pytest.mark.parametrize("form", [CACHE_F16, CACHE_F32], ids=lambda form: form.name)
 @pytest.mark.parametrize("model", MODELS)
-def test_numpy_counterparts_are_the_definition(model: Any) -> None:
+def test_numpy_counterparts_are_the_definition(model: Any, form: CacheFormat) -> None:
     for position, rows in PASSES:
-        case = _case(model, position, rows)
+        case = _case(model, position, rows, form)
         wanted = _attended(*case)
         np.testing.assert_allclose(_whole(run_on_numpy, "attention_streaming", case), wanted, atol=2e-5)
         np.testing.assert_allclose(_tiled(run_on_numpy, "attention_tiled", case), wanted, atol=2e-5)
@@ -102,10 +106,10 @@ def test_numpy_counterparts_are_the_definition(model: Any) -> None:
             np.testing.assert_allclose(_split(run_on_numpy, case), wanted, atol=2e-5)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_attention_on_the_device_is_numpys(model: Any) -> None:
+@pytest.mark.parametrize(("model", "form"), [*((each, CACHE_F16) for each in MODELS), (MODELS[2], CACHE_F32)])
+def test_attention_on_the_device_is_numpys(model: Any, form: CacheFormat) -> None:
     for position, rows in PASSES:
-        case = _case(model, position, rows)
+        case = _case(model, position, rows, form)
         wanted = _whole(run_on_numpy, "attention_streaming", case)
         np.testing.assert_allclose(_whole(run_on_device, "attention_streaming", case), wanted, atol=2e-5)
         if rows == 1:
@@ -130,13 +134,17 @@ def test_any_power_of_two_of_threads_gives_the_same(threads: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "kernel", "softcap"),
-    [((20, 1, 16, 30), TILED[0], 0), ((20, 1, 16, 30), TILED[1], 0), ((3, 3, 24, 0), TILED[1], 0.5)],
+    ("model", "kernel", "form", "softcap"),
+    [
+        ((20, 1, 16, 30), TILED[0], CACHE_F16, 0),
+        ((20, 1, 16, 30), TILED[1], CACHE_F16, 0),
+        ((3, 3, 24, 0), TILED[1], CACHE_F32, 0.5),
+    ],
 )  # few: a driver compiles them for seconds
-def test_tiles_on_the_device_are_the_definition(model: Any, kernel: str, softcap: float) -> None:
+def test_tiles_on_the_device_are_the_definition(model: Any, kernel: str, form: CacheFormat, softcap: float) -> None:
     """A kv head with more heads than a tile, and one with one; more tokens than a tile, several tiles of positions."""
     for position, rows in ((0, 1), (60, 9), (150, 21)):
-        constants, arrays = _case(model, position, rows)
+        constants, arrays = _case(model, position, rows, form)
         case = constants | {"SOFTCAP": softcap}, arrays
         np.testing.assert_allclose(_tiled(run_on_device, kernel, case, THREADS=8), _attended(*case), atol=2e-5)
 
@@ -195,6 +203,20 @@ def test_scores_beyond_what_exp_can_hold_give_the_one_value(run: Any) -> None:
     assert np.array_equal(wanted, arrays["v"][40, 0].astype(np.float64))
     for answer in _every(run, (constants, arrays)):
         np.testing.assert_allclose(answer[0, 0], wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_rounding_keys_and_values_costs_what_float16s_step_allows(model: Any) -> None:
+    """A key's number is 2^-11 of it off, at most (or 2^-25): so are scores s, weights by e^2s; values as keys."""
+    case, (constants, exact) = _case(model, 150), _case(model, 150, form=CACHE_F32)
+    k_PHD, v_PHD = (np.repeat(np.nan_to_num(exact[name]), model[0] // model[1], axis=1) for name in "kv")
+    off_PHD = np.maximum(np.abs(k_PHD) * 2.0**-11, 2.0**-25)
+    s = (np.abs(exact["q"][0]) * off_PHD).sum(-1).max() * constants["SCALE"]
+    most = np.abs(v_PHD).max()
+
+    moved = np.abs(_whole(run_on_numpy, "attention_streaming", case) - _attended(constants, exact)).max()
+
+    assert 2e-5 < moved <= np.expm1(2 * s) * most + most * 2.0**-11 + 2e-5
 
 
 def _every(run: Any, case: Case) -> list[Any]:

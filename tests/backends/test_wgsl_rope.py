@@ -6,16 +6,28 @@ import numpy as np
 import pytest
 from tests.backends.wgsl_running import run_on_device, run_on_numpy
 
+from inferometer.backends.wgsl.cache_formats import CACHE_F16, CACHE_F32, CacheFormat, stored
+
 CAPACITY = 40
 # query heads, kv heads, head size, cached before, rows
 CASES = [(4, 1, 256, 0, 1), (8, 2, 64, 17, 1), (2, 2, 16, 0, 7), (3, 1, 24, 33, 7), (5, 5, 80, 39, 1)]
 Case = tuple[dict[str, float], dict[str, Any]]
 
 
-def _case(heads: int, kv_heads: int, size: int, position: int, rows: int, *, norms: bool, offset: float = 1.0) -> Case:
+def _case(
+    heads: int,
+    kv_heads: int,
+    size: int,
+    position: int,
+    rows: int,
+    *,
+    norms: bool,
+    offset: float = 1.0,
+    form: CacheFormat = CACHE_F32,
+) -> Case:
     rng = np.random.default_rng(size)
     turns = np.outer(np.arange(CAPACITY), 10000.0 ** (-np.arange(size // 2) / (size // 2)))
-    cache = np.full((CAPACITY, kv_heads, size), np.nan, np.float32)
+    cache = np.full((CAPACITY, kv_heads, size), np.nan, form.dtype)
     projected = np.full((rows + 1, heads + 2 * kv_heads, size), np.nan, np.float32)
     projected[:rows] = rng.normal(size=(rows, heads + 2 * kv_heads, size)) * 3
     weights = rng.normal(size=(2, size)).astype(np.float32) if norms else np.zeros(4, np.float32)
@@ -29,7 +41,7 @@ def _case(heads: int, kv_heads: int, size: int, position: int, rows: int, *, nor
         "v": cache.copy(),
     }
     constants = {"HEADS": heads, "KV_HEADS": kv_heads, "DH": size, "HAS_NORMS": norms, "EPS": 1e-6, "OFFSET": offset}
-    return constants, arrays
+    return constants | {"CACHE": form.code}, arrays
 
 
 def _run(run: Any, case: Case, **settings: float) -> Any:
@@ -89,3 +101,28 @@ def test_values_and_position_0_come_through_unturned() -> None:
     assert np.array_equal(after["v"][0], arrays["qkv"][0, 3:])
     assert np.isnan(after["k"][1:]).all()
     assert np.isnan(after["v"][1:]).all()
+
+
+@pytest.mark.parametrize("norms", [False, True])
+@pytest.mark.parametrize("numbers", CASES)
+def test_halves_are_those_of_float32_rounded(numbers: Any, norms: bool) -> None:
+    case, exact = (_case(*numbers, norms=norms, form=form) for form in (CACHE_F16, CACHE_F32))
+    for run in (run_on_numpy, run_on_device):
+        after, wanted = _run(run, case), _run(run, exact)
+        for name in ("k", "v"):  # NaN where nothing is written
+            assert after[name].dtype == np.float16
+            np.testing.assert_array_equal(after[name], wanted[name].astype(np.float16))
+
+
+@pytest.mark.parametrize("run", [run_on_numpy, run_on_device])
+def test_what_halves_cannot_hold_stays_finite_and_what_is_not_finite_stays_that(run: Any) -> None:
+    constants, arrays = _case(2, 1, 16, 0, 1, norms=False, form=CACHE_F16)
+    # two ties between odd and even, what rounds to the largest and what is beyond it, the least, its half, three halves
+    numbers = [2049.0, 2051.0, 65519.0, 65520.0, 7e4, -1e38, 2**-24, 2**-25, 3 * 2**-25, np.inf, -np.inf, np.nan]
+    arrays["qkv"][0, 3] = numbers + [0.0] * 4
+
+    v = _run(run, (constants, arrays))["v"][0, 0]
+
+    kept = [2048.0, 2052.0, 65504.0, 65504.0, 65504.0, -65504.0, 2**-24, 0.0, 2**-23, np.inf, -np.inf, np.nan]
+    np.testing.assert_array_equal(v[:12], np.array(kept, np.float16))
+    np.testing.assert_array_equal(stored(np.array(numbers, np.float32), CACHE_F16), np.array(kept, np.float16))

@@ -70,6 +70,8 @@ from inferometer.commands.options.selection import Number
 @click.option("--weights", type=click.Choice(("f16", "f32", "q8", "q4")), help=(
     "webgpu: of matrices on the device; q8 and q4: 8 and 4 bits, in blocks of 32 with a scale each.  "
     "[default: f16; of a GGUF file's quantized matrices, what holds them exactly]"))  # fmt: skip
+@click.option("--kv", type=click.Choice(("f16", "f32")), default="f16", show_default=True,
+              help="webgpu: of keys and values in the KV cache.")  # fmt: skip
 @click.option(
     "--tune/--no-tune",
     default=None,

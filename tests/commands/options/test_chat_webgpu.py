@@ -81,6 +81,18 @@ def test_weights_of_four_bits_are_what_lies_on_the_device(chat: Chat) -> None:
     assert found["parameters"] * 5 / 8 < found["matrix_bytes"]["q4"] < found["weight_bytes"]
 
 
+def test_keys_and_values_take_half_unless_float32_is_asked_for(chat: Chat) -> None:
+    dtypes, sizes = [], []
+    for more in ((), ("--kv", "f32")):
+        code, out, err = chat("--prompt", "Hello", "--new-tokens", 3, "--json", *more)
+        assert code == 0, err
+        found = json.loads(out)
+        dtypes.append(found["cache_dtype"])
+        sizes += [each["needed_bytes"] for each in found["memory"] if each["purpose"] == "kv_cache"]
+    assert dtypes == ["float16", "float32"]
+    assert sizes[1] == 2 * sizes[0]
+
+
 def test_json_has_what_every_engine_says_and_what_this_one_can(chat: Chat) -> None:
     code, out, err = chat("--prompt", "Hello", "--new-tokens", 6, "--batch", 2, "--json")
     assert (code, err) == (0, "")
@@ -267,6 +279,7 @@ def test_a_lost_device_leaves_what_there_is(chat: Chat, monkeypatch: pytest.Monk
         (("--prompt", "x", "--tune", "--browser"), 2, "--tune measures on an adapter of wgpu"),
         (("--prompt", "x", "--log", "engine", "--json"), 2, "--log and --json are mutually exclusive"),
         (("--prompt", "x", "--weights", "q4", "--tune"), 2, "--tune measures float16 weights"),
+        (("--prompt", "x", "--kv", "f32", "--tune"), 2, "--tune measures float16 keys and values"),
         (("--prompt", "x", "--log", "other"), 2, "--log"),
         (("--log", "engine"), 2, "--log needs a --prompt"),
         (("--record", "{there}/run.ifm"), 2, "--record needs a --prompt"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.engines.webgpu.scripted_runner import ADAPTER, ScriptedRunner
 
+from inferometer.backends.wgsl.cache_formats import CACHE_F32
 from inferometer.engines.webgpu import engine as module
 from inferometer.engines.webgpu.chat.conversation import DeviceConversation
 from inferometer.engines.webgpu.engine import (
@@ -54,12 +55,16 @@ def test_loading_is_told_by_phase_with_bytes_and_reading_apart() -> None:
     assert starts == sorted(starts)
 
 
-def test_memory_is_told_by_purpose() -> None:
-    engine = load_webgpu("tiny-llama", on="numpy", capacity_tokens=32)
+@pytest.mark.parametrize(
+    ("options", "number_bytes", "dtype"), [({}, 2, "float16"), ({"cache": CACHE_F32}, 4, "float32")]
+)
+def test_memory_is_told_by_purpose(options: dict[str, Any], number_bytes: int, dtype: str) -> None:
+    engine = load_webgpu("tiny-llama", on="numpy", capacity_tokens=32, **options)
     memory = {each.purpose: each for each in engine.memory}
     assert sum(each.size_bytes for each in engine.memory) == sum(each.size_bytes for each in engine.program.buffers)
     spec = engine.spec
-    assert memory["kv_cache"].needed_bytes == 2 * spec.layers * 32 * spec.kv_heads * spec.head_dim * 4
+    assert memory["kv_cache"].needed_bytes == 2 * spec.layers * 32 * spec.kv_heads * spec.head_dim * number_bytes
+    assert engine.cache_dtype == dtype
     assert engine.weight_bytes == memory["weights"].needed_bytes >= 2 * engine.parameters
 
 

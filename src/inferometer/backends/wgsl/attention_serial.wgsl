@@ -10,6 +10,7 @@ override DH: u32;
 override SCALE: f32;
 override WINDOW: u32;
 override SOFTCAP: f32 = 0.0; // of scores, before the softmax
+override CACHE: u32 = 0u; // how keys and values lie: cache_formats.wgsl
 override THREADS: u32 = 64u;
 
 const LOWEST = -1e38; // WGSL has no infinity
@@ -19,9 +20,11 @@ const MOST_COLUMNS = 64u; // DH is 256 at most
 
 @group(0) @binding(0) var<storage, read> state: array<u32>;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> v: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> k: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read> v: array<vec2<u32>>;
 @group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
+
+//! include: key_values
 
 var<workgroup> products: array<f32, THREADS>;
 
@@ -53,7 +56,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let at = (position * KV_HEADS + head / (HEADS / KV_HEADS)) * columns;
         var product = 0.0;
         for (var own = 0u; own < own_columns; own++) {
-            product += dot(query[own], k[at + min(thread + own * THREADS, columns - 1u)]);
+            product += dot(query[own], key_at(at + min(thread + own * THREADS, columns - 1u)));
         }
         products[thread] = product;
         workgroupBarrier();
@@ -70,7 +73,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         total = total * fade + weight;
         for (var own = 0u; own < own_columns; own++) {
             let column = min(thread + own * THREADS, columns - 1u);
-            sums[own] = sums[own] * fade + weight * v[at + column];
+            sums[own] = sums[own] * fade + weight * value_at(at + column);
         }
     }
     for (var own = 0u; own < own_columns; own++) {

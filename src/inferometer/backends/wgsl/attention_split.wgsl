@@ -12,13 +12,14 @@
 // Best of few positions a thread on GPUs (THREADS 64); CPU adapters, where a barrier switches between all threads of a
 // workgroup, like 8 to 32 threads and a CHUNK of 128. CHUNK is 256 at most; workgroup memory is 13.5 KiB at most.
 // Leaves [HEADS, MAX_CHUNKS, DH + 2]: the sum of exp(score - largest) * v, then largest, then the sum of exp.
-// Memory: 8 * DH bytes of K and V a position and kv head, (DH + 2) * 4 written a head and chunk.
+// Memory: 4 * DH bytes (float32: 8 * DH) of K and V a position and kv head, (DH + 2) * 4 written a head and chunk.
 override HEADS: u32;
 override KV_HEADS: u32;
 override DH: u32;
 override SCALE: f32;
 override WINDOW: u32;
 override SOFTCAP: f32 = 0.0; // of scores, before the softmax
+override CACHE: u32 = 0u; // how keys and values lie: cache_formats.wgsl
 override CHUNK: u32 = 64u;
 override MAX_CHUNKS: u32;
 override THREADS: u32 = 64u;
@@ -33,9 +34,11 @@ const PARTS = 8u; // threads that look for the largest score of a head
 
 @group(0) @binding(0) var<storage, read> state: array<u32>;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> v: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> k: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read> v: array<vec2<u32>>;
 @group(0) @binding(4) var<storage, read_write> partials: array<f32>;
+
+//! include: key_values
 
 var<workgroup> weights: array<array<f32, BLOCK>, ROOM>;
 var<workgroup> largest: array<array<f32, PARTS>, BLOCK>;
@@ -74,7 +77,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             for (var c = thread % lanes; c < columns; c += lanes) {
                 var keys = array<vec4<f32>, AT_ONCE>();
                 for (var p = 0u; p < per; p++) {
-                    keys[p] = k[base + min(start + p * slots, count - 1u) * stride + c];
+                    keys[p] = key_at(base + min(start + p * slots, count - 1u) * stride + c);
                 }
                 for (var h = 0u; h < together; h++) {
                     // A block of a group's last heads may be short: those beyond repeat the last and are dropped.
@@ -132,7 +135,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 var values = array<vec4<f32>, AT_ONCE>();
                 for (var own = 0u; own < own_at_once; own++) {
                     let column = select(thread + (first_own + own) * THREADS, thread % columns, slices > 1u);
-                    values[own] = v[base + i * stride + min(column, columns - 1u)];
+                    values[own] = value_at(base + i * stride + min(column, columns - 1u));
                 }
                 for (var h = 0u; h < together; h++) {
                     let weight = weights[i * lanes][h];

@@ -5,7 +5,7 @@
 // Grid (HEADS, T): a workgroup a query head and row, so that K and V are read once for each query head: on long caches
 // `attention_split` reads them once a group. A block: each thread scores one position (its dot product in vec4), then
 // each takes columns of four dims through all positions of the block. Two barriers a block.
-// Memory: 8 * DH bytes of K and V a position, row and query head.
+// Memory: 4 * DH bytes (float32: 8 * DH) of K and V a position, row and query head.
 // Positions that the row doesn't see are never loaded. Largest and sum begin at finite numbers, as WGSL has no
 // infinity: a score of -inf weighs nothing, and a row in which all are gives zeros.
 override HEADS: u32;
@@ -14,6 +14,7 @@ override DH: u32;
 override SCALE: f32;
 override WINDOW: u32;
 override SOFTCAP: f32 = 0.0; // of scores, before the softmax
+override CACHE: u32 = 0u; // how keys and values lie: cache_formats.wgsl
 override THREADS: u32 = 64u;
 
 const LOWEST = -1e38; // WGSL has no infinity
@@ -23,9 +24,11 @@ const MOST_COLUMNS = 64u; // DH is 256 at most
 
 @group(0) @binding(0) var<storage, read> state: array<u32>;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> v: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> k: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read> v: array<vec2<u32>>;
 @group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
+
+//! include: key_values
 
 var<workgroup> query: array<vec4<f32>, MOST_COLUMNS>;
 var<workgroup> scores: array<f32, THREADS>;
@@ -66,7 +69,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let at = (first + thread) * stride + kv;
             var dots = vec4(0.0);
             for (var i = 0u; i < columns; i++) {
-                dots += query[i] * k[at + i];
+                dots += query[i] * key_at(at + i);
             }
             score = max(capped(dot(dots, vec4(1.0))), MASKED);
         }
@@ -89,7 +92,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let c = min(column + own * THREADS, columns - 1u);
             var sum = sums[own] * fade;
             for (var i = start; i < count; i += slices) {
-                sum += weights[i] * v[(first + i) * stride + kv + c];
+                sum += weights[i] * value_at((first + i) * stride + kv + c);
             }
             sums[own] = sum;
         }

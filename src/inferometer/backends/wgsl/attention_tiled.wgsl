@@ -4,8 +4,8 @@
 // Keys of a tile, four vectors of each at once, and queries lie in workgroup memory, from where every thread takes the
 // queries; values are read once too, each column of four dims by one thread.
 // Grid (KV_HEADS * ceil(heads of a kv head / 16), ceil(T / tokens of a tile)): a tile has 16 / heads tokens, one at least.
-// Memory: 8 * DH bytes of K and V a position, tile and kv head; workgroup memory 332 bytes a thread and 1 KiB: THREADS
-// is 32 at most with WebGPU's default of 16 KiB.
+// Memory: 4 * DH bytes (float32: 8 * DH) of K and V a position, tile and kv head; workgroup memory 332 bytes a thread and
+// 1 KiB: THREADS is 32 at most with WebGPU's default of 16 KiB.
 // Positions that no row sees are never loaded. Largest and sum begin at finite numbers, as WGSL has no infinity: a score
 // of -inf weighs nothing, and a row in which all are gives zeros.
 override HEADS: u32;
@@ -14,13 +14,16 @@ override DH: u32;
 override SCALE: f32;
 override WINDOW: u32;
 override SOFTCAP: f32 = 0.0; // of scores, before the softmax
+override CACHE: u32 = 0u; // how keys and values lie: cache_formats.wgsl
 override THREADS: u32 = 32u;
 
 @group(0) @binding(0) var<storage, read> state: array<u32>;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> v: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> k: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read> v: array<vec2<u32>>;
 @group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
+
+//! include: key_values
 
 const STEP = 4u; // vectors of a key in workgroup memory at once
 
@@ -38,7 +41,7 @@ fn score_tile(tile: Tile, first: u32, end: u32, thread: u32, lane: u32) -> array
         for (var s = thread; s < 16u * THREADS; s += THREADS) {
             let position = min(first + s / STEP, end - 1u);
             let column = min(start + s % STEP, DH / 4u - 1u);
-            weights[s] = k[(position * KV_HEADS + tile.kv_head) * (DH / 4u) + column]; // not in use before the scores are
+            weights[s] = key_at((position * KV_HEADS + tile.kv_head) * (DH / 4u) + column); // not in use before the scores are
         }
         for (var s = thread; s < 4u * STEP; s += THREADS) {
             let at = min(start + s / 4u, DH / 4u - 1u);

@@ -11,14 +11,16 @@ override DH: u32;
 override SCALE: f32;
 override WINDOW: u32;
 override SOFTCAP: f32 = 0.0; // of scores, before the softmax
+override CACHE: u32 = 0u; // how keys and values lie: cache_formats.wgsl
 override THREADS: u32 = 8u;
 
 @group(0) @binding(0) var<storage, read> state: array<u32>;
 @group(0) @binding(1) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> v: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> k: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read> v: array<vec2<u32>>;
 @group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
 
+//! include: key_values
 //! include: attention_by_tile
 //! include: rows_by_subgroup
 
@@ -35,7 +37,7 @@ fn score_tile(tile: Tile, first: u32, end: u32, thread: u32, lane: u32) -> array
     var of_2 = mat4x4<f32>();
     var of_3 = mat4x4<f32>();
     for (var i = 0u; i < DH / 4u; i++) {
-        let keys = transpose(mat4x4(k[at.x + i], k[at.y + i], k[at.z + i], k[at.w + i]));
+        let keys = transpose(mat4x4(key_at(at.x + i), key_at(at.y + i), key_at(at.z + i), key_at(at.w + i)));
         of_0 += keys * shared_rows(q[from_0 + i]);
         of_1 += keys * shared_rows(q[from_1 + i]);
         of_2 += keys * shared_rows(q[from_2 + i]);

@@ -41,6 +41,7 @@ class WebGpuAsked(NamedTuple):
     cold: bool
     kernel_path: str | None
     weights: str | None
+    kv: str
     tune: bool | None
     profile: bool
     log: str | None
@@ -65,8 +66,10 @@ class WebGpuAsked(NamedTuple):
             raise click.UsageError("--browser-cache and --no-browser-cache are mutually exclusive.")
         if self.tune and (self.browser or self.browser_url):
             raise click.UsageError("--tune measures on an adapter of wgpu, or NumPy: it can't go with a browser.")
-        if self.tune and self.weights not in (None, "f16"):
-            raise click.UsageError(f"--tune measures float16 weights: it can't go with --weights {self.weights}.")
+        if self.tune:
+            for name, value, what in (("--weights", self.weights, "weights"), ("--kv", self.kv, "keys and values")):
+                if value not in (None, "f16"):
+                    raise click.UsageError(f"--tune measures float16 {what}: it can't go with {name} {value}.")
         if self.log and out.form:
             raise click.UsageError("--log and --json are mutually exclusive: stdout gets one of them.")
 
@@ -121,6 +124,7 @@ def chat_with_webgpu(asked: WebGpuAsked, text: str | None, out: Output) -> int:
 
 
 def _load(asked: WebGpuAsked, text: str | None, *, greedy: bool) -> "WebGpuEngine":
+    from inferometer.backends.wgsl.cache_formats import CACHE_FORMATS
     from inferometer.backends.wgsl.weight_formats import FORMATS
     from inferometer.commands.options.progress import working
     from inferometer.engines.webgpu.engine import (
@@ -145,6 +149,7 @@ def _load(asked: WebGpuAsked, text: str | None, *, greedy: bool) -> "WebGpuEngin
             kernel_path=None if asked.kernel_path is None else Path(asked.kernel_path),
             tuner=_tuner(asked, known_choices, measured_choices),
             weights=None if asked.weights is None else FORMATS[asked.weights],
+            cache=CACHE_FORMATS[asked.kv],
             greedy=greedy,
             browser_cache=asked.kept(),
             measures_rates=asked.profile or asked.recording is not None,
@@ -153,8 +158,8 @@ def _load(asked: WebGpuAsked, text: str | None, *, greedy: bool) -> "WebGpuEngin
 
 
 def _tuner(asked: WebGpuAsked, known: "Tuner", measured: "Tuner") -> "Tuner | None":
-    """What chooses among kernels: only float16 weights are measured."""
-    if asked.tune is False or asked.weights not in (None, "f16"):
+    """What chooses among kernels: only float16 weights, keys and values are measured."""
+    if asked.tune is False or asked.weights not in (None, "f16") or asked.kv != "f16":
         return None
     return measured if asked.tune else known
 
@@ -247,6 +252,7 @@ def _setup(
         notes=notes,
         adapter=engine.adapter,
         context=engine.program.capacity,
+        cache_dtype=engine.cache_dtype,
         batch=conversation.batch,
         timing=conversation.timing,
         load_phases=engine.load_phases,

@@ -25,7 +25,8 @@ device in one submit, and each finds the token that the one before it sampled.
   in front for the compiler that wants them.
 - `backends/wgsl/weight_formats.py` says how matrices lie on the device: float16, float32, or codes of 4 to 8 bits with
   scales. The format is each matrix's own, and so a constant of each dispatch. GGUF's blocks are taken apart by
-  `engines/gguf/block_codes.py` and packed as such rows without a change of any weight.
+  `engines/gguf/block_codes.py` and packed as such rows without a change of any weight. `cache_formats.py`
+  says how keys and values lie there: float16 or float32.
 - `plan/kernel_path.py` reads a plan: steps, and for each the kernels that may run it. `plan/selection.py` takes one
   for the adapter and says why; `plan/layout.py` gives places and cuts what is larger than a binding may be;
   `plan/dispatches.py` makes the launches. `plan/difference.py` holds what ran against the plan.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inferometer.backends.wgsl.cache_formats import CACHE_F16, CacheFormat
 from inferometer.backends.wgsl.weight_formats import ALL_FORMATS, WeightFormat
 from inferometer.engines.bundled import is_folder
 from inferometer.engines.chat.dialogue import Dialogue
@@ -68,6 +69,7 @@ class WebGpuEngine:
         device: What runs the kernels, in words.
         place: `numpy`, `wgpu` or `browser`.
         dtype: Of matrices; of several formats their names, the most bytes first. All else is float32.
+        cache_dtype: Of keys and values in the KV cache.
         weight_bytes: What weights take on the device.
         load_phases: In order, none inside of another.
         reads: Of the phases that load weights, what reading and decoding them took.
@@ -83,6 +85,7 @@ class WebGpuEngine:
     device: str
     place: str
     dtype: str
+    cache_dtype: str
     vocabulary: int
     context_limit: int | None
     tokenizer: Tokenizer
@@ -136,6 +139,7 @@ def load_webgpu(
     tuner: Tuner | None = None,
     greedy: bool = False,
     weights: WeightFormat | None = None,
+    cache: CacheFormat = CACHE_F16,
     browser_cache: Path | None = None,
     measures_rates: bool = False,
     on_text: OnText = lambda what: None,
@@ -154,6 +158,7 @@ def load_webgpu(
         greedy: No answer ever draws a token, so kernels that can't draw will do.
         weights: How matrices lie on the device; None: each in its own format, which is float16, or of a GGUF file the
             one that holds its blocks exactly.
+        cache: How keys and values lie there.
         browser_cache: Where a headless browser keeps weights for its next load; None: it keeps none.
         measures_rates: Measure first what the adapter reaches, for a profile; notes say why that couldn't be done.
         on_text: Called with what is being made, and each line of a browser's log, which begins with `[browser`.
@@ -189,7 +194,14 @@ def load_webgpu(
                 tuned = tuner(path or find_path(checkpoint.spec.family), checkpoint, runner, on_text)
         with phases.timed("plan"):
             loaded = plan_model(
-                checkpoint, runner.adapter, capacity=capacity, path=path, tuned=tuned, greedy=greedy, weights=weights
+                checkpoint,
+                runner.adapter,
+                capacity=capacity,
+                path=path,
+                tuned=tuned,
+                greedy=greedy,
+                weights=weights,
+                cache=cache,
             )
         reading = _Reading()
         phases.found += runner.load(loaded.program, reading.watched(loaded.contents), on_text)
@@ -203,6 +215,7 @@ def load_webgpu(
         device=words_for(runner.adapter),
         place="browser" if browser is not None else on.partition(":")[0],
         dtype=_words_for_formats(loaded.matrix_bytes),
+        cache_dtype=_DTYPES[cache.name],
         vocabulary=checkpoint.spec.vocab,
         context_limit=capacity,
         tokenizer=tokenizer,

@@ -94,7 +94,7 @@ fn add_values(
     var of_2 = mat4x4<f32>();
     var of_3 = mat4x4<f32>();
     for (var i = 0u; i < count; i++) {
-        let value = v[at];
+        let value = value_at(at);
         let weight = weights_of_position(i, lane);
         of_0 += outer(value, weight[0]);
         of_1 += outer(value, weight[1]);

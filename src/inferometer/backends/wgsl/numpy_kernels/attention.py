@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from inferometer.backends.wgsl.cache_formats import cache_format_of
 from inferometer.backends.wgsl.numpy_kernels.soft_cap import capped
 
 LOWEST = np.float32(-1e38)
@@ -21,7 +22,7 @@ def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[i
     window = int(constants["WINDOW"])
     q_TGRD = arrays["q"][: T * H * D].reshape(T, G, H // G, D)
     out_TGRD = arrays["out"][: T * H * D].reshape(T, G, H // G, D)
-    k_PGD, v_PGD = (arrays[name].reshape(-1, G, D) for name in ("k", "v"))
+    k_PGD, v_PGD = key_values(arrays, constants, position + T)
     for row in range(T):
         here = slice(*visible(position + row, window))
         score_GRP = np.einsum("grd,pgd->grp", q_TGRD[row], k_PGD[here]) * np.float32(constants["SCALE"])
@@ -29,6 +30,16 @@ def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[i
         weight_GRP = np.exp(score_GRP - np.maximum(score_GRP.max(-1, keepdims=True), LOWEST))
         sum_GR1 = np.maximum(weight_GRP.sum(-1, keepdims=True), LEAST)
         out_TGRD[row] = np.einsum("grp,pgd->grd", weight_GRP, v_PGD[here]) / sum_GR1
+
+
+def key_values(arrays: Mapping[str, Any], constants: Mapping[str, float], end: int) -> tuple[Any, Any]:
+    """Keys and values of the first `end` positions [P, G, D] in float32, from the format that CACHE names."""
+    G, D = (int(constants[name]) for name in ("KV_HEADS", "DH"))
+    dtype = cache_format_of(constants["CACHE"]).dtype
+    k_PGD, v_PGD = (
+        arrays[name].view(dtype).reshape(-1, G, D)[:end].astype(np.float32, copy=False) for name in ("k", "v")
+    )
+    return k_PGD, v_PGD
 
 
 def visible(position: int, window: int) -> tuple[int, int]:

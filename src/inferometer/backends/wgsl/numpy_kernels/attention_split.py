@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from inferometer.backends.wgsl.numpy_kernels.attention import LOWEST, visible
+from inferometer.backends.wgsl.numpy_kernels.attention import LOWEST, key_values, visible
 from inferometer.backends.wgsl.numpy_kernels.soft_cap import capped
 
 
@@ -13,9 +13,9 @@ def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[i
     """`partials` [H, MAX_CHUNKS, D + 2]: the sum of exp(score - largest) * v, then largest, then the sum of exp."""
     H, G, D, chunk = (int(constants[name]) for name in ("HEADS", "KV_HEADS", "DH", "CHUNK"))
     q_GRD = arrays["q"][: H * D].reshape(G, H // G, D)
-    k_PGD, v_PGD = (arrays[name].reshape(-1, G, D) for name in ("k", "v"))
     partial_GRCE = arrays["partials"].reshape(G, H // G, -1, D + 2)
     begin, end = visible(int(arrays["state"][0]), int(constants["WINDOW"]))
+    k_PGD, v_PGD = key_values(arrays, constants, end)
     for number, first in enumerate(range(begin, end, chunk)):
         here = slice(first, min(first + chunk, end))
         score_GRP = np.einsum("grd,pgd->grp", q_GRD, k_PGD[here]) * np.float32(constants["SCALE"])

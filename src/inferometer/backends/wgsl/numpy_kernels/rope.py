@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from inferometer.backends.wgsl.cache_formats import cache_format_of, stored
+
 
 def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[int, int, int]) -> None:
     """Queries of the pass into `q`; keys and values into the cache behind `position`."""
@@ -26,5 +28,6 @@ def run(arrays: Mapping[str, Any], constants: Mapping[str, float], grid: tuple[i
         [first_THC * cos_T1C - second_THC * sin_T1C, second_THC * cos_T1C + first_THC * sin_T1C], axis=-1
     )
     arrays["q"][: T * H * D].reshape(T, H, D)[:] = rotated_THD[:, :H]
-    arrays["k"].reshape(-1, G, D)[here] = rotated_THD[:, H:]
-    arrays["v"].reshape(-1, G, D)[here] = heads_THD[:, H + G :]
+    form = cache_format_of(constants["CACHE"])
+    for name, new_TGD in (("k", rotated_THD[:, H:]), ("v", heads_THD[:, H + G :])):
+        arrays[name].view(form.dtype).reshape(-1, G, D)[here] = stored(new_TGD, form)

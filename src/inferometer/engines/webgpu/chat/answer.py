@@ -43,6 +43,7 @@ class DeviceSetup(Setup):
     Attributes:
         adapter: What runs the kernels.
         context: Positions of the KV cache.
+        cache_dtype: Of keys and values in it.
         batch: Decode steps of a submit.
         timing: The form of the submits.
         matrix_bytes: What matrices take on the device, by the name of their format.
@@ -52,6 +53,7 @@ class DeviceSetup(Setup):
 
     adapter: Adapter
     context: int
+    cache_dtype: str
     batch: int
     timing: str
     load_phases: Sequence[LoadPhase]

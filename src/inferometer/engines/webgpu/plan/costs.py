@@ -1,13 +1,14 @@
 """Least work and traffic of each dispatch, as formulas over the pass. All modelled, none measured.
 
-Each operand counts once, at the size it lies in memory: weights with their scales, activations and KV cache 4
-bytes a number. What the
-host's words (`state`, `sampling`) cost isn't counted. FLOPs: a multiply and an add are two; exponentials, roots and
-divisions aren't counted. N, K rows and columns of a matrix, D hidden size, H heads.
+Each operand counts once, at the size it lies in memory: weights with their scales, keys and values in the cache's
+format, activations 4 bytes a number. What the host's words (`state`, `sampling`) cost isn't counted. FLOPs: a multiply
+and an add are two; exponentials, roots and divisions aren't counted. N, K rows and columns of a matrix, D hidden size,
+H heads.
 """
 
 from dataclasses import dataclass
 
+from inferometer.backends.wgsl.cache_formats import CacheFormat
 from inferometer.engines.webgpu.model_spec import Experts, ModelSpec
 from inferometer.engines.webgpu.plan.layout import F32_BYTES
 from inferometer.engines.webgpu.program import Amount
@@ -149,26 +150,27 @@ def gated_activation(spec: ModelSpec, n: int) -> Cost:
     )
 
 
-def rope(spec: ModelSpec) -> Cost:
+def rope(spec: ModelSpec, cache: CacheFormat) -> Cost:
     """Queries and keys turned, keys and values put into the cache."""
-    turned = (spec.heads + spec.kv_heads) * spec.head_dim
-    width = turned + spec.kv_heads * spec.head_dim
+    queries, keys = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+    turned = queries + keys
+    width = turned + keys
     norms = 2 * spec.head_dim * F32_BYTES if spec.head_norms else 0
     return Cost(
         Amount(per_token=turned * (3 + (_NORM_FLOPS if spec.head_norms else 0))),
         Amount(fixed=norms, per_token=(width + spec.head_dim) * F32_BYTES),
-        Amount(per_token=width * F32_BYTES),
+        Amount(per_token=queries * F32_BYTES + 2 * keys * cache.number_bytes),
     )
 
 
-def attention(spec: ModelSpec, window: int | None, *, chunk: int | None = None) -> Cost:
+def attention(spec: ModelSpec, cache: CacheFormat, window: int | None, *, chunk: int | None = None) -> Cost:
     """Scores and their weighted sum. Of the cache, what the last row sees is read.
 
     With a window, rows before the last one see a little more. With `chunk`, parts of so many positions are written for
     `merge`: as many as chunks are full.
     """
     width = spec.heads * spec.head_dim
-    position = 2 * spec.kv_heads * spec.head_dim * F32_BYTES
+    position = 2 * spec.kv_heads * spec.head_dim * cache.number_bytes
     written = Amount(per_token=width * F32_BYTES)
     if chunk is not None:
         written = Amount(per_kv=_parts_bytes(spec) // chunk, window=window)

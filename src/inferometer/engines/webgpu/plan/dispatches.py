@@ -266,10 +266,11 @@ def _rope(c: StepContext) -> Iterator[Dispatch]:
         "HAS_NORMS": norms is not None,
         "EPS": spec.eps,
         "OFFSET": spec.norm_offset,
+        "CACHE": c.layout.cache.code,
     }
     shapes = f"[T,{spec.heads}+2*{spec.kv_heads},{spec.head_dim}]"
     grid = (heads, c.many_rows(), 1)
-    yield c.dispatch(c.chosen.choice.kernel, arrays, constants, grid, costs.rope(spec), shapes)
+    yield c.dispatch(c.chosen.choice.kernel, arrays, constants, grid, costs.rope(spec, c.layout.cache), shapes)
 
 
 def _attention(c: StepContext) -> Iterator[Dispatch]:
@@ -287,19 +288,21 @@ def _attention(c: StepContext) -> Iterator[Dispatch]:
         "SCALE": spec.attention_scale,
         "WINDOW": window or 0,
         "SOFTCAP": spec.attention_softcap or 0.0,
+        "CACHE": c.layout.cache.code,
     }
+    cache = c.layout.cache
     seen = "KV" if window is None else f"min(KV,{window})"
     shapes = f"[{_rows(c)},{spec.heads},{spec.head_dim}] x 2 [{seen},{spec.kv_heads},{spec.head_dim}]"
     if c.chosen.choice.then is None:
         grid: Grid = _tile_grid(spec) if kernel in _TILED_ATTENTION else (spec.heads, c.many_rows(), 1)
-        yield c.dispatch(kernel, arrays, constants, grid, costs.attention(spec, window), shapes)
+        yield c.dispatch(kernel, arrays, constants, grid, costs.attention(spec, cache, window), shapes)
         return
     chunk = c.chosen.constant(kernel, "CHUNK")
     chunks = -(-min(c.layout.capacity, window or c.layout.capacity) // chunk)
     constants |= {"CHUNK": chunk, "MAX_CHUNKS": chunks}
     arrays["partials"] = c.layout.activation("attention_parts", spec.heads * chunks * (spec.head_dim + 2))
     grid = (spec.kv_heads, Extent("kv", per=chunk, most=window), 1)
-    yield c.dispatch(kernel, arrays, constants, grid, costs.attention(spec, window, chunk=chunk), shapes)
+    yield c.dispatch(kernel, arrays, constants, grid, costs.attention(spec, cache, window, chunk=chunk), shapes)
     then = c.chosen.choice.then
     cost, op = costs.merge(spec, window, chunk), read_kernel(then).op
     shapes = f"[{spec.heads},{seen}/{chunk},{spec.head_dim + 2}]"

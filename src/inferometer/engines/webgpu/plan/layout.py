@@ -5,7 +5,7 @@ the one that holds it as its file does. Matrices that one product takes (queries
 rows. Such a matrix is in parts, a buffer each, where formats differ, and where it is above the adapter's limit: parts
 begin at a multiple of 64 rows, so that those of outputs and biases begin at a multiple of 256 bytes. Formats that
 can't be kept apart so become float32, which loses nothing. Norms and biases of a layer share a buffer. Activations are
-reused by all layers.
+reused by all layers; each has keys and values of its own, in the layout's format (`cache_formats`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from inferometer.backends.wgsl.cache_formats import CACHE_F16, CacheFormat
 from inferometer.backends.wgsl.weight_formats import F16, F32, WeightFormat
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
 from inferometer.engines.webgpu.program import SAMPLING_WORDS, STATE_WORDS, Binding, Buffer, Purpose
@@ -137,8 +138,10 @@ class Layout:
         capacity: int,
         most_rows: int,
         weights: WeightFormat | None = None,
+        cache: CacheFormat = CACHE_F16,
     ) -> None:
         self._weights = weights
+        self.cache = cache
         self.matrix_bytes: dict[WeightFormat, int] = {}
         self.checkpoint = checkpoint
         self.spec = checkpoint.spec
@@ -196,8 +199,8 @@ class Layout:
         return Binding(name, 0, numbers * F32_BYTES)
 
     def key_values(self, layer: int) -> tuple[Binding, Binding]:
-        """Cache of keys and of values of a layer, float32 [capacity, kv_heads, head_dim]."""
-        size = self.capacity * self.spec.kv_heads * self.spec.head_dim * F32_BYTES
+        """Cache of keys and of values of a layer, in the layout's format [capacity, kv_heads, head_dim]."""
+        size = self.capacity * self.spec.kv_heads * self.spec.head_dim * self.cache.number_bytes
         if size > self.most_binding_bytes:
             fits = self.most_binding_bytes // (size // self.capacity)
             raise InputError(

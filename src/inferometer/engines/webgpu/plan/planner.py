@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from inferometer.backends.wgsl.cache_formats import CACHE_F16, CacheFormat
 from inferometer.backends.wgsl.source import read_kernel
 from inferometer.backends.wgsl.weight_formats import WeightFormat
 from inferometer.engines.webgpu.model_spec import Checkpoint, ModelSpec
@@ -81,6 +82,7 @@ def plan_model(
     tuned: Tuned | None = None,
     greedy: bool = False,
     weights: WeightFormat | None = None,
+    cache: CacheFormat = CACHE_F16,
 ) -> LoadedModel:
     """A program for a model on an adapter.
 
@@ -94,6 +96,7 @@ def plan_model(
         greedy: The program never has to draw: a kernel that can't may sample.
         weights: How matrices lie on the device; None: each in its own format. What was tuned was measured with float16,
             and is for products of float16.
+        cache: How keys and values do; what was tuned is for float16 ones.
 
     Raises:
         InputError: The model's sizes are none that kernels take, or don't fit the adapter's limits.
@@ -103,7 +106,7 @@ def plan_model(
     path = find_path(spec.family) if path is None else path
     _check_sizes(spec, path, capacity, most_rows)
     most_rows = min(most_rows, capacity)
-    layout = Layout(checkpoint, adapter, capacity=capacity, most_rows=most_rows, weights=weights)
+    layout = Layout(checkpoint, adapter, capacity=capacity, most_rows=most_rows, weights=weights, cache=cache)
     planning = _Planning(path, layout, adapter, tuned, greedy, _why_fused(path, layout, tuned))
     phases = {phase: tuple(_plan_phase(planning, phase)) for phase in PHASES}
     program = Program(

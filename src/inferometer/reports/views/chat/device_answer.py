@@ -83,7 +83,7 @@ def _what_it_took(found: DeviceChatAnswer) -> list[tuple[str, str]]:
     facts.insert(-1, ("Of submits", split))
     label, text = facts[-1]
     device = f"{format_bytes(setup.device_bytes)} of the device"
-    facts[-1] = (label, f"{text}, {device} for {setup.context:,} positions")
+    facts[-1] = (label, f"{text}, {device} for {setup.context:,} positions with keys and values in {setup.cache_dtype}")
     return facts
 
 
