@@ -8,7 +8,8 @@ Each engine reads the same file and prompts. Where an answer parts from transfor
 told: how much transformers prefers its own token (`gap`), and how far the engine's logits are from transformers'
 (`error`); it is rounding where twice the error is above the gap. The WebGPU engine holds quantized matrices as they are
 in the file, others and with --weights f16 all in float16: then transformers is asked a second time with matrices
-rounded to float16, for the error that isn't of the weights.
+rounded to float16, for the error that isn't of the weights. Keys and values are float32 in both, or with `--kv f16`
+float16 in the engine.
 
 Bars: 64 tokens, three prompts, two models, both engines; the same tokens, or parted by rounding.
 Needs the extras torch and webgpu, an adapter, and the packages of `tests/models.txt`; not part of CI.
@@ -28,6 +29,7 @@ import numpy as np
 from benchmarks.machine import describe_machine, our_versions
 from tests.engines.gguf.real_models import GEMMA3, SMOLLM2, real_model
 
+from inferometer.backends.wgsl.cache_formats import CACHE_FORMATS
 from inferometer.backends.wgsl.weight_formats import FORMATS
 from inferometer.engines.chat.tokens import Tokenizer
 from inferometer.engines.hf.model import HfEngine, load_model
@@ -191,8 +193,9 @@ class _Hf:
 class _WebGpu:
     def __init__(self, path: Path, options: argparse.Namespace) -> None:
         weights = None if options.weights is None else FORMATS[options.weights]
+        cache = CACHE_FORMATS[options.kv]
         self._engine: WebGpuEngine = load_webgpu(
-            str(path), on=options.on, capacity_tokens=256, greedy=True, weights=weights
+            str(path), on=options.on, capacity_tokens=256, greedy=True, weights=weights, cache=cache
         )
         self.halves = "f16" in self._engine.loaded.matrix_bytes
         self.tokenizer: Tokenizer = self._engine.tokenizer
@@ -220,6 +223,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--engines", nargs="+", choices=("hf", "webgpu"), default=("hf", "webgpu"))
     parser.add_argument("--on", default="wgpu", help="where the WebGPU engine runs: wgpu, or numpy")
     parser.add_argument("--weights", choices=tuple(FORMATS), help="of the WebGPU engine; the file's own without")
+    parser.add_argument("--kv", choices=tuple(CACHE_FORMATS), default="f32", help="of the WebGPU engine")
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--json", type=Path, help="write all of it here")
     return parser.parse_args()

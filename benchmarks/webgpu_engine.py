@@ -35,6 +35,7 @@ from benchmarks.machine import describe_machine
 from benchmarks.record_overhead import interval
 
 from inferometer.architectures.config import config_of
+from inferometer.backends.wgsl.cache_formats import CACHE_F16
 from inferometer.engines.webgpu.model_spec import Checkpoint
 from inferometer.engines.webgpu.plan.kernel_path import KernelPath, parse_path
 from inferometer.engines.webgpu.plan.planner import plan_model
@@ -129,14 +130,15 @@ def measure_attention(executor: Executor, rounds: int, bytes_per_s: float | None
     kernels = {}
     for number in range(rounds):
         for name, path in paths.items() if number % 2 else reversed(paths.items()):
-            loaded = plan_model(checkpoint, executor.adapter, capacity=POSITIONS[-1] + 8, path=path, greedy=True)
+            loaded = plan_model(checkpoint, executor.adapter, capacity=POSITIONS[-1] + 8, path=path, greedy=True,
+                                cache=CACHE_F16)  # fmt: skip
             executor.load(loaded.program, loaded.contents, lambda what: None)
             kernels[name] = [one.kernel for one in loaded.selections
                              if one.phase == "decode" and one.op.startswith("attention")]  # fmt: skip
             for position in POSITIONS:
                 times[name][position] += _attention_ns(executor, loaded.program, position)
     spec = checkpoint.spec
-    kv_bytes = 2 * spec.kv_heads * spec.head_dim * 4
+    kv_bytes = 2 * spec.kv_heads * spec.head_dim * CACHE_F16.number_bytes
     found: dict[str, Any] = {"kernels": kernels, "kv_bytes": kv_bytes}
     for name, own in times.items():
         medians = [statistics.median(own[position]) for position in POSITIONS]
