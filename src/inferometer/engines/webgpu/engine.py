@@ -215,7 +215,7 @@ def load_webgpu(
         device=words_for(runner.adapter),
         place="browser" if browser is not None else on.partition(":")[0],
         dtype=_words_for_formats(loaded.matrix_bytes),
-        cache_dtype=_DTYPES[cache.name],
+        cache_dtype=cache.dtype.name,
         vocabulary=checkpoint.spec.vocab,
         context_limit=capacity,
         tokenizer=tokenizer,
