@@ -14,6 +14,7 @@ from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Label
 from inferometer.analyses.launched_by.host_side import THREAD, lanes_of
 from inferometer.analyses.launched_by.launched import find_launched
+from inferometer.analyses.launched_by.op_calls import LAUNCH_SHAPE, NONE, OWNER, OpCalls
 from inferometer.analyses.launched_by.replays.counterparts import Reference, ReplayFit, attribute_replays
 from inferometer.analyses.launched_by.replays.created_nodes import attribute_nodes
 from inferometer.analyses.launched_by.sites import find_sites
@@ -32,7 +33,8 @@ class Attribution:
     """`launches`: a row per launch, of `find_launched`. `sites`: a row per node of `tree`, of `sites.find_sites`.
 
     `fits`: what each capture gave to replays; `unfitted`: replays that fit none. `has_totals`: the source has sums by
-    kernel. `why_none` says why there is no launch, where there is none.
+    kernel. `why_none` says why there is no launch, where there is none. `op_calls`, where asked for: the ops of the
+    trace and of each capture; `launches` then say whose (`op_source`) and which (`op_call`) owns each, null for none.
     """
 
     source: str
@@ -45,6 +47,7 @@ class Attribution:
     fits: tuple[ReplayFit, ...] = ()
     unfitted: int = 0
     why_none: str = ""
+    op_calls: tuple[OpCalls, ...] = ()
 
     def each(self) -> pl.DataFrame:
         """A row per launch, in order of time, with all that is known of who launched it.
@@ -62,6 +65,7 @@ def attribute(
     *,
     captures: Sequence[Trace] = (),
     code: UserCode | None = None,
+    with_op_calls: bool = False,
 ) -> Attribution:
     """Find who launched the selected launches.
 
@@ -72,17 +76,25 @@ def attribute(
             launches are calls alone that name their kernels (ROCm records them so), or of an eager run of the same
             batch. Captures in `trace` itself are used, too.
         code: What is the user's own code.
+        with_op_calls: Find the call of an op that owns each launch, too, and keep the columns `op_calls.LAUNCH_SHAPE`.
 
     Raises:
         InputError: The selection names something that is not there.
     """
     selection = selection or Selection()
     tree = CallTree()
-    work = attribute_nodes(trace, tree, find_launched(trace, selection, tree))
-    references = [
-        _reference(each, find_launched(each, Selection(), tree, root=_capture_root(tree, number)), _nameless(each))
-        for number, each in enumerate(captures)
+    shape = LAUNCH_SHAPE if with_op_calls else ()
+    work = attribute_nodes(trace, tree, find_launched(trace, selection, tree, more=shape))
+    captured = [
+        find_launched(each, Selection(), tree, root=_capture_root(tree, number)) for number, each in enumerate(captures)
     ]
+    op_calls = tuple(OpCalls(each) for each in (trace, *captures)) if with_op_calls else ()
+    if op_calls:
+        work, *captured = (
+            rows.with_columns(_owners(calls, number, rows))
+            for number, (calls, rows) in enumerate(zip(op_calls, (work, *captured), strict=True))
+        )
+    references = [_reference(each, rows, _nameless(each)) for each, rows in zip(captures, captured, strict=True)]
     own = work.filter("is_captured")
     if own.height:
         references.append(_reference(trace, own))
@@ -98,7 +110,18 @@ def attribute(
         fits=replays.fits,
         unfitted=replays.unfitted,
         why_none="" if replays.work.height else say_why_none(trace, "launches"),
+        op_calls=op_calls,
     )
+
+
+def _owners(calls: OpCalls, number: int, rows: pl.DataFrame) -> list[pl.Series]:
+    """The columns `op_source` and `op_call` of these launches, which are of the trace with this number."""
+    call = pl.Series("op_call", calls.owning(rows), dtype=pl.Int64)
+    call = call.set(call == NONE, None)
+    return [
+        pl.select(pl.when(call.is_not_null()).then(pl.lit(number, dtype=pl.Int64))).to_series().alias("op_source"),
+        call,
+    ]
 
 
 def _capture_root(tree: CallTree, number: int) -> int:
@@ -111,7 +134,8 @@ def _reference(trace: Trace, work: pl.DataFrame, nameless: int | None = None) ->
     known = work.filter(pl.col("called_ns").is_not_null() & ~pl.col("is_replay"))
     placed = _with_capture(known, trace).sort(*THREAD, "called_ns", maintain_order=True)
     part = pl.struct(*THREAD, "is_captured", "capture").rank("dense").cast(pl.Int64).alias("part")
-    return Reference(trace.facts.source, placed.select("kernel", "grid", "block", "node", part), nameless)
+    owner = [name for name in OWNER if name in placed.columns]
+    return Reference(trace.facts.source, placed.select("kernel", "grid", "block", "node", *owner, part), nameless)
 
 
 def _with_capture(rows: pl.DataFrame, trace: Trace) -> pl.DataFrame:

@@ -5,6 +5,7 @@ queued it (`external_id`) tells the op. A call that queued a whole graph says no
 is that of the replay. Kernels of a capture are calls alone and take no time.
 """
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -44,7 +45,9 @@ NEEDED = {
 }
 
 
-def find_launched(trace: Trace, selection: Selection, tree: CallTree, *, root: int = ROOT) -> pl.DataFrame:
+def find_launched(
+    trace: Trace, selection: Selection, tree: CallTree, *, root: int = ROOT, more: Sequence[str] = ()
+) -> pl.DataFrame:
     """One row per launch or captured kernel, with its host call and chain.
 
     The columns `NEEDED` of `launches`; `thread` and `called_ns` of its call, null where it is unknown; `node` of the
@@ -56,10 +59,11 @@ def find_launched(trace: Trace, selection: Selection, tree: CallTree, *, root: i
         selection: Which launches.
         tree: Grows by their chains.
         root: The node that chains hang below.
+        more: Further columns of `launches` to keep.
     """
     columns = [name for name in NEEDED["calls"] if name not in ("kernel", "grid", "block")]
     calls = trace.compact("calls").select(columns).collect()
-    work = _work(trace, selection).collect()
+    work = _work(trace, selection, more).collect()
     joined = work.hstack(_moments(trace, tree, calls, find_calls(work, calls), root))
     queued = joined.with_columns(_replays(joined))
     how = _how(queued, has_calls=calls.height > 0)
@@ -67,8 +71,8 @@ def find_launched(trace: Trace, selection: Selection, tree: CallTree, *, root: i
     return _from_ops(trace, tree, root, queued.drop("is_graph").with_columns(how))
 
 
-def _work(trace: Trace, selection: Selection) -> pl.LazyFrame:
-    launches = selection.apply(trace, compact=True).select(NEEDED["launches"])
+def _work(trace: Trace, selection: Selection, more: Sequence[str]) -> pl.LazyFrame:
+    launches = selection.apply(trace, compact=True).select(*NEEDED["launches"], *more)
     captured = captured_launches(trace, selection, "grid", "block").drop("thread").collect()
     parts = [launches.with_columns(pl.lit(value=False).alias("is_captured"))]
     if captured.height:

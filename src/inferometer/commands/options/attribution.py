@@ -28,8 +28,8 @@ def capture_option() -> Option:
     )
 
 
-def open_captures(source: TraceArgument, paths: tuple[str, ...]) -> "tuple[Trace, ...]":
-    """The captures, with what attribution needs of them. `source`: of the trace that they explain.
+def open_captures(source: TraceArgument, paths: tuple[str, ...], needed: "Wanted | None" = None) -> "tuple[Trace, ...]":
+    """The captures, with what attribution needs of them, or `needed`. `source`: of the trace that they explain.
 
     Raises:
         UsageError: Standard input is asked for twice.
@@ -38,7 +38,7 @@ def open_captures(source: TraceArgument, paths: tuple[str, ...]) -> "tuple[Trace
         raise click.UsageError("Standard input can be FILE or one --capture, not both.")
     from inferometer.analyses.launched_by.launched import NEEDED
 
-    return tuple(TraceArgument(path, limited=source.limited).open(NEEDED) for path in paths)
+    return tuple(TraceArgument(path, limited=source.limited).open(needed or NEEDED) for path in paths)
 
 
 _OPTIONS = (
@@ -87,15 +87,18 @@ class Attributing:
 
         return self.open(source, NEEDED)[1]
 
-    def open(self, source: TraceArgument, needed: "Wanted") -> "tuple[Trace, Attribution]":
-        """The trace with these tables, too."""
+    def open(
+        self, source: TraceArgument, needed: "Wanted", *, with_op_calls: bool = False
+    ) -> "tuple[Trace, Attribution]":
+        """The trace with these tables, too; with the calls of ops, captures have them, too."""
         from inferometer.analyses.launched_by.attribution import attribute
         from inferometer.analyses.selection import Selection
 
-        captures = open_captures(source, self.captures)
+        captures = open_captures(source, self.captures, needed if with_op_calls else None)
         trace = source.open(None if self.between else needed, rank=None if self.between else self.rank)
         selection = Selection(self.device, self.stream, self.rank, self.between)
-        return trace, attribute(trace, selection, captures=captures, code=self.code)
+        found = attribute(trace, selection, captures=captures, code=self.code, with_op_calls=with_op_calls)
+        return trace, found
 
 
 def attributing_options(function: Callable[..., Any]) -> Callable[..., Any]:

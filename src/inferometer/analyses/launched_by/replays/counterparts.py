@@ -15,6 +15,7 @@ import polars as pl
 from inferometer.analyses.correlation import CALL_KEY
 from inferometer.analyses.launched_by.chain_tree import CallTree
 from inferometer.analyses.launched_by.launched import HOWS
+from inferometer.analyses.launched_by.op_calls import OWNER
 from inferometer.analyses.launched_by.replays.joined_chains import ReplayChains
 from inferometer.analyses.launched_by.replays.search import ReplaySearch, Symbols
 from inferometer.analyses.nesting import Numbers
@@ -28,9 +29,9 @@ _GRAPH = ["rank", "process", "graph_id"]
 class Reference:
     """A recording that has chains.
 
-    `rows`, in the order of their calls: `kernel`, `grid`, `block`, `node`, and `part`, of which a replay is in one: a
-    thread, or a capture. `nameless`: launch calls of captures that don't say which kernel they add; None of the
-    trace's own captures.
+    `rows`, in the order of their calls: `kernel`, `grid`, `block`, `node`, the columns `OWNER` if asked for, and
+    `part`, of which a replay is in one: a thread, or a capture. `nameless`: launch calls of captures that don't say
+    which kernel they add; None of the trace's own captures.
     """
 
     source: str
@@ -99,18 +100,36 @@ def attribute_replays(tree: CallTree, work: pl.DataFrame, references: Sequence[R
     chains = ReplayChains(tree, nodes, [str(number) for number in range(len(nodes))])
     node = work["node"].to_numpy().copy()
     by_node = np.full(work.height, NONE, dtype=np.int8)
+    owners = {name: work[name].fill_null(NONE).to_numpy().copy() for name in OWNER if name in work.columns}
     for unit in units:
         known = np.flatnonzero(unit.place != NONE)
         at = positions[unit.rows[known]]
+        for name, values in owners.items():
+            values[at] = _of_places(references, name, unit.reference[known], unit.place[known])
         node[at] = chains.below(node[at], unit.reference[known], unit.place[known])
         by_node[at] = unit.by_node[known] == 1
     filled_in = pl.Series(by_node).replace_strict(_TOLD, return_dtype=HOWS)
     filled = work.with_columns(
         pl.Series("node", node, dtype=pl.Int64),
         pl.when(filled_in.is_not_null()).then(filled_in).otherwise("how").alias("how"),
+        *(_or_null(name, values) for name, values in owners.items()),
     )
     fits = tuple(_fit(number, each, units, chains) for number, each in enumerate(references))
     return Replays(filled, fits, sum(unit.main == NONE for unit in units))
+
+
+def _of_places(references: Sequence[Reference], name: str, reference: Numbers, place: Numbers) -> Numbers:
+    """The column's value, `NONE` for null, of each place in each reference."""
+    values = np.full(len(place), NONE, dtype=np.int64)
+    for number in np.unique(reference).tolist():
+        some = reference == number
+        values[some] = references[number].rows[name].fill_null(NONE).to_numpy()[place[some]]
+    return values
+
+
+def _or_null(name: str, values: Numbers) -> pl.Series:
+    series = pl.Series(name, values, dtype=pl.Int64)
+    return series.set(series == NONE, None)
 
 
 def _graphs(replayed: pl.DataFrame) -> Iterator[list[_Unit]]:

@@ -1,0 +1,133 @@
+"""Which call of which op owns a launch: the innermost that was open on the thread when the launch was queued.
+
+Chains of names (`chain_tree`) are interned: one node stands for all calls that look alike. Who needs a call's own
+arguments, or which launches one call queued together, asks here: a call is its row number in the trace's `ops`.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from inferometer.analyses.launched_by.host_side import THREAD, lanes_of
+from inferometer.analyses.nesting import Numbers, find_innermost
+from inferometer.trace.trace import Trace
+
+NONE = -1
+OWNER = ("op_source", "op_call")
+"""Columns of launches: the number of the trace (0: their own, then captures), and the call in its `ops`."""
+LAUNCH_SHAPE = ("registers", "shared_bytes")
+"""Columns of launches that, with name, grid and block, tell whether two launches are alike."""
+_ID = ["rank", "process", "external_id"]
+NEEDED = {
+    "launches": LAUNCH_SHAPE,
+    "ops": (
+        *("op", *THREAD, "start_ns", "dur_ns", "external_id", "input_dims", "input_dtypes", "input_strides"),
+        *("scalars", "kernel_file"),
+    ),
+}
+
+
+class OpCalls:
+    """The calls of ops of one trace, by their row numbers in `trace.ops`."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.source = trace.facts.source
+        self._trace = trace
+        places = trace.compact("ops").select(*THREAD, "start_ns", "dur_ns", "external_id").collect()
+        self._places = places
+        self._threads = places.select(THREAD).unique().sort(THREAD).with_row_index("lane")
+        self._lane = lanes_of(places, self._threads)
+        self._start = places["start_ns"].to_numpy()
+        self._end = self._start + places["dur_ns"].to_numpy()
+
+    def __len__(self) -> int:
+        return len(self._start)
+
+    def owning(self, launches: pl.DataFrame) -> Numbers:
+        """The call that owns each launch, `NONE` where none does.
+
+        Args:
+            launches: `rank`, `process`, `thread`, `called_ns`, `external_id` and `how`, as `find_launched` has them.
+                A call that queued a whole graph owns none of its kernels.
+        """
+        found = np.full(launches.height, NONE, dtype=np.int64)
+        called = (pl.col("called_ns").is_not_null() & (pl.col("how") != "graph_launch")).alias("called")
+        rows = launches.select(called)["called"].arg_true().to_numpy()
+        if len(rows) and len(self):
+            moments = launches.select(*THREAD, "called_ns")[rows]
+            lane, time = lanes_of(moments, self._threads), moments["called_ns"].to_numpy()
+            found[rows] = find_innermost(self._lane, self._start, self._end, lane, time)
+        by_id = launches.select((pl.col("how") == "external_id").alias("by_id"))["by_id"].arg_true().to_numpy()
+        if len(by_id):
+            found[by_id] = self._with_ids(launches.select(_ID)[by_id])
+        return found
+
+    def _with_ids(self, wanted: pl.DataFrame) -> Numbers:
+        """The first call with each id."""
+        first = (
+            self._places.select(*_ID, "start_ns")
+            .with_row_index("call")
+            .filter(pl.col("external_id").is_not_null())
+            .sort("start_ns", maintain_order=True)
+            .unique(_ID, keep="first", maintain_order=True)
+        )
+        joined = wanted.join(first, on=_ID, how="left", nulls_equal=True, maintain_order="left")
+        return joined["call"].cast(pl.Int64).fill_null(NONE).to_numpy()
+
+    def rows(self, calls: Sequence[int] | Numbers) -> pl.DataFrame:
+        """What was recorded of these calls, in their order: `op`, arguments as JSON texts, and `kernel_file`."""
+        names = [name for name in NEEDED["ops"] if name not in (*THREAD, "external_id")]
+        return self._recorded.select(names)[np.asarray(calls, dtype=np.int64)]
+
+    def name(self, call: int) -> str:
+        """The op that was called."""
+        return str(self._recorded["op"][call])
+
+    def around(self, call: int) -> int:
+        """The call that this one was made by; `NONE` of an outermost."""
+        return int(self._parents[call])
+
+    def within(self, call: int) -> Numbers:
+        """The calls that were made by this one, directly or not, in their order of time."""
+        order, lanes, starts = self._by_time
+        low = np.searchsorted(lanes, self._lane[call], side="left")
+        high = np.searchsorted(lanes, self._lane[call], side="right")
+        first = low + np.searchsorted(starts[low:high], self._start[call], side="left")
+        last = low + np.searchsorted(starts[low:high], self._end[call], side="left")
+        some: Numbers = order[first:last]
+        inside: Numbers = some[(self._end[some] <= self._end[call]) & (some != call)]
+        return inside
+
+    @cached_property
+    def _recorded(self) -> pl.DataFrame:
+        return self._trace.ops.select(NEEDED["ops"]).collect()
+
+    @cached_property
+    def _by_time(self) -> tuple[Numbers, Numbers, Numbers]:
+        order = np.lexsort((-self._end, self._start, self._lane))
+        return order, self._lane[order], self._start[order]
+
+    @cached_property
+    def _parents(self) -> Numbers:
+        order, lanes, _ = self._by_time
+        return _parents(order, lanes, self._end)
+
+
+def _parents(order: Numbers, lanes: Numbers, end: NDArray[np.int64]) -> Numbers:
+    """The call around each, `NONE` for the outermost: one sweep in the order of lanes and starts, longest first."""
+    parent = np.full(len(order), NONE, dtype=np.int64)
+    stack: list[tuple[int, int]] = []  # end, call
+    lane = None
+    for call, at, until in zip(order.tolist(), lanes.tolist(), end[order].tolist(), strict=True):
+        if at != lane:
+            stack.clear()
+            lane = at
+        while stack and stack[-1][0] < until:
+            stack.pop()
+        if stack:
+            parent[call] = stack[-1][1]
+        stack.append((until, call))
+    return parent

@@ -1,0 +1,7 @@
+"""How far is each launch from what the hardware allows: the work of its op's call, the bound, and how much is reached.
+
+`table.roofline` is the way in. `calls.py` ties launches to calls of ops and gives equal ones a number, `contexts.py`
+finds the lengths of sequences in steps' names, `inferred.py` what launches are that were queued before the window,
+`work.py` asks `operators/framework` for each call's work and makes bounds of it; `gaps.py` sums what is above them.
+Measured are times alone; FLOPs, bytes and bounds are modelled.
+"""

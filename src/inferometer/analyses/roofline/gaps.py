@@ -1,0 +1,58 @@
+"""Where the time above the bound is: by family of ops, module and step.
+
+A call's bound is shared among its launches as their times are, so every launch has a part of it.
+"""
+
+import re
+from typing import Final, Literal
+
+import polars as pl
+
+from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree
+from inferometer.analyses.steps.engine_marks import read_mark
+
+By = Literal["family", "module", "step"]
+GAPS: Final = {
+    "key": pl.String,
+    "launches": pl.Int64,
+    "total_ns": pl.Int64,
+    "modelled_ns": pl.Int64,
+    "bound_ns": pl.Float64,
+    "above_ns": pl.Float64,
+}
+"""Measured time, that of it which has a bound, the bound, and what is above it; `key` null: belongs to none."""
+_STEP = re.compile(r"ProfilerStep#\d+")
+
+
+def gaps_by(launches: pl.DataFrame, key: str) -> pl.DataFrame:
+    """Sums for each value of a column, most time above the bound first.
+
+    Args:
+        launches: With `dur_ns`, `fraction` (null: not modelled) and the column.
+        key: The column.
+    """
+    share = pl.col("dur_ns") * pl.col("fraction")
+    above = pl.when(pl.col("fraction") < 1).then(pl.col("dur_ns") - share).otherwise(0.0)
+    return (
+        launches.group_by(pl.col(key).cast(pl.String).alias("key"))
+        .agg(
+            pl.len().cast(pl.Int64).alias("launches"),
+            pl.col("dur_ns").sum().alias("total_ns"),
+            pl.col("dur_ns").filter(pl.col("fraction").is_not_null()).sum().alias("modelled_ns"),
+            share.sum().alias("bound_ns"),
+            above.filter(pl.col("fraction").is_not_null()).sum().alias("above_ns"),
+        )
+        .select(list(GAPS))
+        .sort("above_ns", "total_ns", "key", descending=[True, True, False])
+    )
+
+
+def steps_of(tree: CallTree) -> pl.DataFrame:
+    """`step` of each `node`: the name of the outermost range around it that marks a step of an engine or profiler."""
+    steps: list[str | None] = []
+    for node, parent in enumerate(tree.parent):
+        above = steps[parent] if parent != ROOT else None
+        label = tree.label_of(node)
+        is_mark = label.kind == "span" and (_STEP.fullmatch(label.name) or read_mark(label.name) is not None)
+        steps.append(above or (label.name if is_mark else None))
+    return pl.DataFrame({"node": range(len(tree)), "step": steps}, schema={"node": pl.Int64, "step": pl.String})

@@ -1,0 +1,123 @@
+"""What launches are whose op isn't in the file, by launches that are alike: queued before the window, as a rule.
+
+Two launches are alike that have one name, grid, block, registers and shared memory (as far as the unknown ones have
+them recorded), and, where known ones of that kind differ in their arguments, the same neighbours in their stream: one
+on either side, then two, and so on until all known ones agree. What none is like stays unknown.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from inferometer.analyses.nesting import Numbers
+from inferometer.analyses.roofline.calls import LAUNCH
+
+_MOST_NEIGHBOURS: Final = 24  # on either side: more than the kernels of a layer
+_LANE = ["rank", "device", "stream"]
+_UNKNOWN = ("launch_before_window", "call_missing", "no_call")
+NONE = -1
+
+
+def infer_signatures(launches: pl.DataFrame) -> pl.DataFrame:
+    """`launches` with `signature` and `call` of those that are like known ones, and `inferred`, whether it is.
+
+    A call of several alike launches stays one: so many in a row are one call.
+
+    Args:
+        launches: Of `owned_launches`.
+    """
+    ordered = launches.with_row_index("row").sort(*_LANE, "start_ns", maintain_order=True)
+    unknown = ordered.select(
+        (
+            pl.col("signature").is_null() & pl.col("how").cast(pl.String).is_in(_UNKNOWN) & (pl.col("kind") == "kernel")
+        ).alias("u")
+    )["u"].to_numpy()
+    known = ordered["signature"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    if not unknown.any() or not (known != NONE).any():
+        return launches.with_columns(pl.lit(value=False).alias("inferred"))
+    kinds = _kinds(ordered, ordered.filter(unknown))
+    found = _agreed(kinds, ordered.select(pl.struct(_LANE).rank("dense"))[:, 0].to_numpy(), known, unknown)
+    calls = _calls(kinds, known, found, ordered["call"])
+    signature = np.where(found != NONE, found, known)
+    filled = pl.DataFrame(
+        {
+            "row": ordered["row"],
+            "found_signature": pl.Series(signature, dtype=pl.Int64),
+            "found_call": calls,
+            "inferred": pl.Series(found != NONE),
+        }
+    ).sort("row")
+    return launches.with_columns(
+        filled["found_signature"].set(filled["found_signature"] == NONE, None).cast(pl.UInt32).alias("signature"),
+        filled["found_call"].alias("call"),
+        filled["inferred"],
+    )
+
+
+def _kinds(ordered: pl.DataFrame, unknown: pl.DataFrame) -> Numbers:
+    """The kind of each launch, by what all unknown ones have recorded."""
+    names: Sequence[str] = [name for name in LAUNCH if unknown[name].null_count() == 0]
+    return ordered.select(pl.struct(names or ["kernel"]).rank("dense").cast(pl.Int64))[:, 0].to_numpy()
+
+
+def _agreed(kinds: Numbers, lanes: Numbers, known: Numbers, unknown: np.ndarray) -> Numbers:
+    """The signature that all known launches of one kind with the same neighbours have, `NONE` where there is none."""
+    found = np.full(len(kinds), NONE, dtype=np.int64)
+    open_rows = np.flatnonzero(unknown)
+    ids = kinds
+    for _ in range(_MOST_NEIGHBOURS):
+        lowest, highest = _extremes(ids, known)
+        low, high = lowest[ids[open_rows]], highest[ids[open_rows]]
+        found[open_rows[(low == high) & (high != NONE)]] = low[(low == high) & (high != NONE)]
+        open_rows = open_rows[(low != high) & (high != NONE)]
+        if not len(open_rows):
+            break
+        ids = _with_neighbours(ids, lanes)
+    return found
+
+
+def _extremes(ids: Numbers, known: Numbers) -> tuple[Numbers, Numbers]:
+    """The smallest and the greatest known signature of each id; `NONE` where none is known."""
+    size = int(ids.max()) + 1
+    highest = np.full(size, NONE, dtype=np.int64)
+    lowest = np.full(size, np.iinfo(np.int64).max, dtype=np.int64)
+    some = known != NONE
+    np.maximum.at(highest, ids[some], known[some])
+    np.minimum.at(lowest, ids[some], known[some])
+    return np.where(highest == NONE, NONE, lowest), highest
+
+
+def _with_neighbours(ids: Numbers, lanes: Numbers) -> Numbers:
+    """A number for each different id together with those before and after it in its lane."""
+    before, after = np.roll(ids, 1), np.roll(ids, -1)
+    edge = np.concatenate(([True], lanes[1:] != lanes[:-1]))
+    before[edge] = NONE
+    after[np.roll(edge, -1)] = NONE
+    return np.unique(np.stack([before, ids, after]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _calls(kinds: Numbers, known: Numbers, found: Numbers, call: pl.Series) -> pl.Series:
+    """`call` with numbers for inferred launches: as many of a kind as a known call of that signature has are one."""
+    a_call = (
+        pl.DataFrame({"signature": known, "kind": kinds, "call": call})
+        .filter(pl.col("signature") != NONE)
+        .group_by("signature", "kind", "call")
+        .len()
+        .group_by("signature", "kind")
+        .agg(pl.col("len").max().cast(pl.Int64).alias("each"))
+    )
+    inferred = (
+        pl.DataFrame({"signature": found, "kind": kinds}).with_row_index("at").filter(pl.col("signature") != NONE)
+    )
+    place = pl.int_range(pl.len()).over("signature", "kind")
+    numbered = inferred.join(a_call, on=["signature", "kind"], how="left", maintain_order="left").with_columns(
+        (place // pl.col("each")).alias("nth")
+    )
+    first = (call.max() or 0) + 1  # type: ignore[operator]
+    fresh = numbered.select((pl.struct("signature", "nth").rank("dense").cast(pl.Int64) + first).alias("call"))["call"]
+    values = call.fill_null(NONE).to_numpy().copy()
+    values[numbered["at"].to_numpy()] = fresh.to_numpy()
+    series = pl.Series("call", values, dtype=pl.Int64)
+    return series.set(series == NONE, None)

@@ -1,0 +1,183 @@
+"""Equal calls, their work and bounds, as rows of the table; launches without an op have rows by kernel and reason."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import polars as pl
+
+from inferometer.analyses.launched_by.op_calls import OpCalls
+from inferometer.analyses.launched_by.site_times import REASONS
+from inferometer.analyses.roofline.calls import ARGUMENTS, kernels_of_calls
+from inferometer.analyses.roofline.work import Bounded, bounded, calls_inside, recorded_call
+from inferometer.hardware.device import Device
+from inferometer.operators.framework.call import Unmodelled
+from inferometer.operators.framework.family import Found, model_of
+from inferometer.operators.framework.lengths import Context, Lengths
+
+_NUMBERS: Final = ("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes")
+MODELLED: Final[dict[str, Any]] = {
+    "row": pl.Int64,
+    **dict.fromkeys(("op", "family", *ARGUMENTS, "dtype"), pl.String),
+    **dict.fromkeys(_NUMBERS, pl.Int64),
+    "bound_of_call_ns": pl.Float64,
+    "warm_bound_of_call_ns": pl.Float64,
+    "binding": pl.String,
+    "assumes": pl.List(pl.String),
+    "reason": pl.String,
+}
+"""What is modelled of a row: FLOPs, bytes and bounds are those of one call."""
+_MAY_BE_WINDOWED: Final = (
+    "its layers run two kinds of kernels in turn: the quicker one may see a window of each sequence alone; "
+    "--window says how long that is"
+)
+_REPLAYED = "it is of a graph's replay: --capture FILE, a trace of the graph's capture, tells its op"
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Calls with one signature, one set of kernels and one context."""
+
+    number: int
+    signature: int
+    kernels: tuple[str, ...]
+    context: Context | None
+    mean_ns: float
+
+
+class RowMaker:
+    """Makes rows of launches.
+
+    Args:
+        signatures: Of `owned_launches`.
+        op_calls: Of the attribution.
+        contexts: Of each node of the tree that has one.
+        device: For bounds; None: rows have none.
+        lengths: What the user says of them.
+    """
+
+    def __init__(
+        self,
+        signatures: pl.DataFrame,
+        op_calls: tuple[OpCalls, ...],
+        contexts: Mapping[int, Context],
+        device: Device | None,
+        lengths: Lengths,
+    ) -> None:
+        self._signatures = {row["signature"]: row for row in signatures.iter_rows(named=True)}
+        self._models: dict[int, Found | None] = {
+            number: model_of(row["op"] or "") for number, row in self._signatures.items()
+        }
+        self._op_calls = op_calls
+        self._contexts = contexts
+        self._device = device
+        self._lengths = lengths
+
+    def place(self, launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """`launches` of `infer_signatures` with the number of each one's `row`, and the rows: columns `MODELLED`."""
+        numbered = launches.with_row_index("at")
+        owned, groups = self._grouped(numbered.filter(pl.col("signature").is_not_null()))
+        rows: dict[tuple[Any, ...], int] = {}
+        of_group = {
+            group.number: rows.setdefault((*self._arguments(group.signature), found), len(rows))
+            for group, found in zip(groups, self._evaluate(groups), strict=True)
+        }
+        unowned, reasons = _by_reason(numbered.filter(pl.col("signature").is_null()), len(rows))
+        row = pl.col("group").replace_strict(of_group, return_dtype=pl.Int64).alias("row")
+        placed = pl.concat([owned.select("at", row), unowned])
+        described = [_describe(number, key[:-1], key[-1]) for key, number in rows.items()]
+        modelled = pl.DataFrame([*described, *reasons], schema=MODELLED)
+        return numbered.join(placed, on="at", how="left", maintain_order="left").drop("at"), modelled
+
+    def _grouped(self, owned: pl.DataFrame) -> tuple[pl.DataFrame, list[_Group]]:
+        """`owned` with `group`; contexts part only calls whose model asks for them."""
+        distinct = list(dict.fromkeys(self._contexts.values()))
+        place = {context: number for number, context in enumerate(distinct)}
+        of_node = pl.DataFrame(
+            {"node": list(self._contexts), "context": [place[context] for context in self._contexts.values()]},
+            schema={"node": pl.Int64, "context": pl.Int64},
+        )
+        needing = [number for number, found in self._models.items() if found and found.needs_lengths]
+        context = pl.when(pl.col("signature").is_in(needing)).then(pl.col("context").first().over("call"))
+        kernels = kernels_of_calls(owned)
+        joined = (
+            owned.join(kernels.select("call", "kernels"), on="call", how="left", maintain_order="left")
+            .join(of_node, on="node", how="left", maintain_order="left")
+            .with_columns(context.alias("context"))
+            .with_columns(pl.struct("signature", "kernels", "context").rank("dense").cast(pl.Int64).alias("group"))
+        )
+        names = dict(kernels.select("kernels", "names").unique("kernels").iter_rows())
+        sums = joined.group_by("group", "signature", "kernels", "context", maintain_order=True).agg(
+            (pl.col("dur_ns").sum() / pl.col("call").n_unique()).alias("mean_ns")
+        )
+        groups = [
+            _Group(number, signature, tuple(names[kernel_set]), None if at is None else distinct[at], mean_ns)
+            for number, signature, kernel_set, at, mean_ns in sums.iter_rows()
+        ]
+        return joined, groups
+
+    def _arguments(self, signature: int) -> tuple[str | None, ...]:
+        row = self._signatures[signature]
+        return tuple(row[name] for name in ("op", *ARGUMENTS))
+
+    def _evaluate(self, groups: list[_Group]) -> list[Bounded]:
+        """What one call of each group takes."""
+        slowest: dict[tuple[int, Context | None], float] = {}
+        for group in groups:
+            key = group.signature, group.context
+            slowest[key] = max(slowest.get(key, 0.0), group.mean_ns)
+        kinds = [(group.signature, group.context) for group in groups]
+        return [
+            self._bounded(group, is_only=kinds.count(kind) == 1, is_quicker=group.mean_ns < slowest[kind])
+            for group, kind in zip(groups, kinds, strict=True)
+        ]
+
+    def _bounded(self, group: _Group, *, is_only: bool, is_quicker: bool) -> Bounded:
+        row, found = self._signatures[group.signature], self._models[group.signature]
+        inside = calls_inside(self._op_calls[row["op_source"]], row["op_call"]) if found and found.looks_inside else ()
+        window = self._lengths.window if is_only or is_quicker else None
+        if found and found.needs_lengths and group.context and is_quicker and window is None:
+            return Bounded(found.family, reason=_MAY_BE_WINDOWED)
+        try:
+            lengths = replace(self._lengths, context=group.context, window=window)
+            call = recorded_call(row, group.kernels, lengths, inside)
+        except Unmodelled as unmodelled:
+            return Bounded(found.family if found else None, reason=str(unmodelled))
+        return bounded(call, self._device)
+
+
+def _by_reason(unowned: pl.DataFrame, first: int) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+    """The row of each launch without an op, and these rows: one for each kernel and reason, numbered from `first`."""
+    keyed = unowned.select("at", pl.col("kernel").cast(pl.String), pl.col("how").cast(pl.String))
+    keys = keyed.select("kernel", "how").unique(maintain_order=True).with_row_index("row", offset=first)
+    placed = keyed.join(keys, on=["kernel", "how"], how="left", maintain_order="left", nulls_equal=True)
+    rows = [{**dict.fromkeys(MODELLED), "row": row, "reason": _why(how)} for row, _, how in keys.iter_rows()]
+    return placed.select("at", pl.col("row").cast(pl.Int64)), rows
+
+
+def _why(how: str) -> str:
+    if how == "graph_launch":
+        return _REPLAYED
+    return REASONS.get(how, "no op was open where it was launched")
+
+
+def _describe(number: int, arguments: tuple[str | None, ...], found: Bounded) -> dict[str, Any]:
+    work = found.work
+    described: dict[str, Any] = {**dict.fromkeys(MODELLED), "row": number, "family": found.family}
+    described |= dict(zip(("op", *ARGUMENTS), arguments, strict=True))
+    described |= {"reason": found.reason or None}
+    if work is not None:
+        other = work.vector_flops + work.special_ops
+        described |= {
+            "dtype": work.dtype,
+            "flops": work.matrix_flops if work.products else other,
+            "vector_flops": work.vector_flops,
+            "special_ops": work.special_ops,
+            "read_bytes": work.read_bytes,
+            "write_bytes": work.written_bytes,
+            "bound_of_call_ns": found.bound_ns,
+            "warm_bound_of_call_ns": found.warm_ns,
+            "binding": found.binding if found.bound_ns is not None else None,
+            "assumes": list(work.assumes),
+        }
+    return described

@@ -1,0 +1,228 @@
+"""Every op with its arguments: calls, launches, measured time, modelled work, the bound and what is reached of it."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import polars as pl
+
+from inferometer.analyses.hardware.devices import device_of
+from inferometer.analyses.hardware.traced_names import describe_devices, infer_traced
+from inferometer.analyses.launched_by.attribution import Attribution
+from inferometer.analyses.launched_by.launched import NEEDED as LAUNCHED_NEEDED
+from inferometer.analyses.launched_by.op_calls import NEEDED as CALLS_NEEDED
+from inferometer.analyses.result import Result
+from inferometer.analyses.roofline.calls import ARGUMENTS, owned_launches
+from inferometer.analyses.roofline.contexts import contexts_of
+from inferometer.analyses.roofline.gaps import gaps_by, steps_of
+from inferometer.analyses.roofline.inferred import infer_signatures
+from inferometer.analyses.roofline.rows import RowMaker
+from inferometer.hardware.device import Device
+from inferometer.operators.framework.lengths import Lengths
+from inferometer.trace.facts import Facts
+from inferometer.trace.losses import Losses
+from inferometer.units import format_list
+
+NEEDED: Final = {
+    table: tuple(dict.fromkeys((*LAUNCHED_NEEDED.get(table, ()), *CALLS_NEEDED.get(table, ()))))
+    for table in (*LAUNCHED_NEEDED, *(set(CALLS_NEEDED) - set(LAUNCHED_NEEDED)))
+}
+_COLUMNS: Final = (
+    *("op", "family", "kernel", *ARGUMENTS, "calls", "launches", "inferred_launches", "total_ns", "dtype", "flops"),
+    *("vector_flops", "special_ops", "read_bytes", "write_bytes", "bound_ns", "warm_bound_ns", "binding", "fraction"),
+    *("above_ns", "flops_per_s", "bytes_per_s", "assumes", "reason"),
+)
+
+
+@dataclass(frozen=True)
+class Roofline(Result):
+    """`frame`: a row for each op and arguments, most time above the bound first; then those that aren't modelled.
+
+    Measured: `calls`, `launches` and `total_ns`, all of them together. Modelled: `flops` (of matrix products; where
+    there are none, of other arithmetic), `vector_flops`, `special_ops`, `read_bytes` and `write_bytes` of *one* call;
+    `bound_ns` of all calls, `warm_bound_ns` the same where memory's bound is that of L2, in which all fits that moves;
+    `binding`, which bound that is; `fraction`, the bound over the time; `above_ns`, the time less the bound, 0 where
+    that is greater; `flops_per_s` and `bytes_per_s`, what is modelled over what is measured. `assumes`: what the
+    arguments don't say. `reason`: why nothing is modelled; those columns are null then. `op` is null of launches whose
+    op isn't known: a row for each `kernel`. `inferred_launches`: of those, how many have no op in the file, but are
+    like ones that have.
+
+    `total_ns` is the time of all launches, `op_known_ns` of those whose op the file or a capture says, `modelled_ns`
+    of rows with a bound, or without a device with work; `bound_ns` sums the bounds. `small_ns` is the time of rows
+    whose launches take less than twice `shortest_kernel_ns`, the shortest kernel of the trace, and have a bound below
+    that. `by`: the same sums by family of ops, module and step.
+    """
+
+    view: ClassVar[str] = "roofline"
+    source: str
+    device: Device | None
+    frame: pl.DataFrame
+    total_ns: int
+    op_known_ns: int
+    op_modelled_ns: int
+    inferred_ns: int
+    shortest_kernel_ns: int | None
+    small_ns: int
+    by: dict[str, pl.DataFrame]
+    notable: tuple[str, ...]
+    losses: Losses
+    top: int | None = None
+    why_none: str = ""
+
+    @property
+    def modelled_ns(self) -> int:
+        """Time of rows that are modelled."""
+        return int(self.frame.filter(pl.col("reason").is_null())["total_ns"].sum())
+
+    @property
+    def bound_ns(self) -> float | None:
+        """Of all that is modelled; None without a device."""
+        return None if self.device is None else float(self.frame["bound_ns"].sum())
+
+    @property
+    def above_ns(self) -> float:
+        """Time above the bounds."""
+        return float(self.frame["above_ns"].sum())
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows."""
+        return self.frame
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "hardware": None if self.device is None else self.device.name,
+            "total_ns": self.total_ns,
+            "op_known_ns": self.op_known_ns,
+            "op_modelled_ns": self.op_modelled_ns,
+            "inferred_ns": self.inferred_ns,
+            "modelled_ns": self.modelled_ns,
+            "bound_ns": self.bound_ns,
+            "shortest_kernel_ns": self.shortest_kernel_ns,
+            "small_ns": self.small_ns,
+            "rows": self.frame.to_dicts(),
+            "by": {name: frame.to_dicts() for name, frame in self.by.items()},
+            "losses": self.losses.as_dict(),
+        }
+
+
+def roofline(
+    found: Attribution,
+    facts: Facts,
+    *,
+    device: Device | None = None,
+    lengths: Lengths | None = None,
+    top: int | None = None,
+) -> Roofline:
+    """How far each op of a trace is from its bound.
+
+    Args:
+        found: Of `attribute`, with op calls.
+        facts: Of the trace.
+        device: What it ran on; None: as the file says.
+        lengths: Of sequences, where the names of steps don't tell.
+        top: Show so many rows.
+    """
+    said, notes = (device, []) if device else _device_of(found, facts)
+    owned = owned_launches(found)
+    launches = infer_signatures(owned.launches)
+    contexts = contexts_of(found.tree, launches["node"].unique().to_list())
+    maker = RowMaker(owned.signatures, found.op_calls, contexts, said, lengths or Lengths())
+    placed, modelled = maker.place(launches)
+    frame = _summed(placed, modelled)
+    shortest = _shortest(placed)
+    op_known = placed.filter(pl.col("signature").is_not_null() & ~pl.col("inferred"))
+    modelled_rows = frame.filter(pl.col("reason").is_null())["row"]
+    each = (
+        placed.join(frame.select("row", "fraction", "family"), on="row", how="left")
+        .join(found.sites.select("node", "module_pooled"), on="node", how="left")
+        .join(steps_of(found.tree), on="node", how="left")
+    )
+    return Roofline(
+        source=found.source,
+        device=said,
+        frame=frame.select(_COLUMNS),
+        total_ns=int(placed["dur_ns"].sum()),
+        op_known_ns=int(op_known["dur_ns"].sum()),
+        op_modelled_ns=int(op_known.filter(pl.col("row").is_in(modelled_rows.to_list()))["dur_ns"].sum()),
+        inferred_ns=int(placed.filter("inferred")["dur_ns"].sum()),
+        shortest_kernel_ns=shortest,
+        small_ns=_small(frame, shortest),
+        by={
+            "family": gaps_by(each, "family"),
+            "module": gaps_by(each, "module_pooled"),
+            "step": gaps_by(each, "step"),
+        },
+        notable=tuple(notes),
+        losses=found.losses,
+        top=top,
+        why_none=found.why_none,
+    )
+
+
+def _shortest(placed: pl.DataFrame) -> int | None:
+    """Time of the shortest kernel."""
+    found = placed.filter(pl.col("kind") == "kernel", pl.col("dur_ns") > 0)["dur_ns"].sort()
+    return int(found[0]) if found.len() else None
+
+
+def _small(frame: pl.DataFrame, shortest_ns: int | None) -> int:
+    """Time of rows whose launches have a bound below the shortest kernel's time, and take less than twice that."""
+    if shortest_ns is None:
+        return 0
+    bound, took = (pl.col(name) / pl.col("launches") for name in ("bound_ns", "total_ns"))
+    return int(frame.filter(bound < shortest_ns, took < 2 * shortest_ns)["total_ns"].sum())
+
+
+def _summed(placed: pl.DataFrame, modelled: pl.DataFrame) -> pl.DataFrame:
+    """The rows with what was measured, and what follows from both."""
+    by_kernel = (
+        placed.group_by("row", pl.col("kernel").cast(pl.String))
+        .agg(pl.col("dur_ns").sum())
+        .sort("dur_ns", "kernel", descending=[True, False])
+        .unique("row", keep="first", maintain_order=True)
+        .select("row", "kernel")
+    )
+    measured = placed.group_by("row").agg(
+        pl.when(pl.col("call").is_not_null().any()).then(pl.col("call").n_unique().cast(pl.Int64)).alias("calls"),
+        pl.len().cast(pl.Int64).alias("launches"),
+        pl.col("inferred").sum().cast(pl.Int64).alias("inferred_launches"),
+        pl.col("dur_ns").sum().alias("total_ns"),
+    )
+    bound = pl.col("bound_of_call_ns") * pl.col("calls")
+    seconds = pl.col("total_ns") / 1e9
+    is_timed = (pl.col("total_ns") > 0) & pl.col("reason").is_null()
+    fraction = pl.when(is_timed).then(bound / pl.col("total_ns"))
+    return (
+        modelled.join(measured, on="row", how="inner")
+        .join(by_kernel, on="row", how="left")
+        .with_columns(
+            bound.alias("bound_ns"),
+            (pl.col("warm_bound_of_call_ns") * pl.col("calls")).alias("warm_bound_ns"),
+            fraction.alias("fraction"),
+            pl.when(is_timed).then((pl.col("total_ns") - bound).clip(lower_bound=0)).alias("above_ns"),
+            pl.when(is_timed).then(pl.col("flops") * pl.col("calls") / seconds).alias("flops_per_s"),
+            pl.when(is_timed)
+            .then((pl.col("read_bytes") + pl.col("write_bytes")) * pl.col("calls") / seconds)
+            .alias("bytes_per_s"),
+        )
+        .sort("above_ns", "total_ns", "row", descending=[True, True, False], nulls_last=True)
+    )
+
+
+def _device_of(found: Attribution, facts: Facts) -> tuple[Device | None, list[str]]:
+    """What most of the launches ran on, and what to say of it."""
+    counts = found.launches.filter(~pl.col("is_captured")).group_by(pl.col("device").cast(pl.String)).len()
+    used = [name for name, _ in counts.sort("len", descending=True).iter_rows() if name is not None]
+    described = describe_devices(facts, used)
+    for text in used:
+        traced = described.get(text)
+        if traced is None:
+            continue
+        if known := device_of(traced):
+            return known, []
+        if alike := infer_traced(traced):
+            if len(alike) == 1:
+                return alike[0], [f"The file doesn't name its device: it looks like {alike[0].name} (inferred)."]
+            names = format_list([device.name for device in alike])
+            return None, [f"The device may be {names}: name it with --hardware for bounds."]
+    return None, ["What the file ran on isn't known: name it with --hardware for bounds."]

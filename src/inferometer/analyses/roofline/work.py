@@ -1,0 +1,96 @@
+"""The work of each group of equal calls, and the bounds that follow from it on a device."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from inferometer.analyses.launched_by.op_calls import OpCalls
+from inferometer.hardware.device import Device
+from inferometer.operators.bounds import bounds_of
+from inferometer.operators.framework.call import OpCall, Unmodelled, read_call
+from inferometer.operators.framework.family import model_of
+from inferometer.operators.framework.lengths import Lengths
+from inferometer.operators.work import Work
+
+HOST_COPIES = re.compile(r"^(?:Memcpy (?:HtoD|DtoH)|CopyHostToDevice|CopyDeviceToHost)")
+NO_MODEL = "there is no model of this op"
+NO_PEAK = "the device's data lacks a rate that it needs"
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """What one call takes.
+
+    `bound_ns` and `binding` of the greatest bound, `warm_ns` the same with memory's from L2, where all that moves fits
+    in it. `reason`: why `work`, or its bound, isn't known.
+    """
+
+    family: str | None
+    work: Work | None = None
+    bound_ns: float | None = None
+    binding: str = "unknown"
+    warm_ns: float | None = None
+    reason: str = ""
+
+
+def bounded(call: OpCall, device: Device | None) -> Bounded:
+    """The bounds of a call on a device; without one, its work alone."""
+    found = model_of(call.op)
+    if found is None or found.work is None:
+        return Bounded(found.family if found else None, reason=found.reason if found else NO_MODEL)
+    try:
+        work = found.work(call)
+    except Unmodelled as unmodelled:
+        return Bounded(found.family, reason=str(unmodelled))
+    if device is None:
+        return Bounded(found.family, work)
+    if call.kernels and all(HOST_COPIES.match(kernel) for kernel in call.kernels):
+        return _over_pcie(found.family, work, device)
+    bounds = bounds_of(work, device)
+    if any(bounds.times_ns[each] is None for each in ("matrix", "memory")):
+        return Bounded(found.family, work, reason=NO_PEAK)
+    others = [time for bound, time in bounds.times_ns.items() if bound != "memory" and time]
+    warm = None if bounds.memory_warm_ns is None else max([bounds.memory_warm_ns, *others])
+    return Bounded(found.family, work, bounds.bound_ns or 0.0, bounds.binding, warm)
+
+
+def _over_pcie(family: str, work: Work, device: Device) -> Bounded:
+    """A copy from or to the host crosses PCIe once."""
+    if device.pcie is None:
+        return Bounded(family, work, reason=NO_PEAK)
+    return Bounded(family, work, 1e9 * work.written_bytes / device.pcie.value, "pcie")
+
+
+def recorded_call(
+    row: dict[str, str | None],
+    kernels: Sequence[str] = (),
+    lengths: Lengths = Lengths(),  # noqa: B008  # frozen
+    inside: tuple[OpCall, ...] = (),
+) -> OpCall:
+    """The call of a row of signatures.
+
+    Raises:
+        Unmodelled: Its shapes weren't recorded.
+    """
+    return read_call(
+        row["op"] or "",
+        row["input_dims"],
+        row["input_dtypes"],
+        row["input_strides"],
+        row["scalars"],
+        kernels=tuple(kernels),
+        inside=inside,
+        lengths=lengths,
+        kernel_file=row["kernel_file"],
+    )
+
+
+def calls_inside(calls: OpCalls, call: int) -> tuple[OpCall, ...]:
+    """What this call called, as far as shapes were recorded."""
+    found = []
+    for row in calls.rows(calls.within(call)).iter_rows(named=True):
+        try:
+            found.append(recorded_call(row))
+        except Unmodelled:
+            continue
+    return tuple(found)

@@ -1,0 +1,98 @@
+"""Families of ops: each file of this folder declares one, and `model_of` finds the model of an op by its name."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from inferometer.operators.framework.call import OpCall
+from inferometer.operators.work import Work
+from inferometer.registry import collect
+
+Model = Callable[[OpCall], Work]
+"""The work of a call; raises `Unmodelled` with the reason where that can't be known."""
+
+_PROFILED = re.compile(r"^sglang_profiler::(.+?)_\d+$")  # SGLang numbers the functions that it wraps
+
+
+@dataclass(frozen=True)
+class OpFamily:
+    """Ops that are counted alike.
+
+    Attributes:
+        name: Of the family, as tables group by it.
+        models: By name of the op.
+        prefixes: Models of ops whose names go on differently, by what they begin with.
+        covering: Ops among them that do all that the ops do which they call: their model stands for launches of such
+            that have no model of their own.
+        looks_inside: Ops whose model asks for the calls that they make.
+        needs_lengths: Ops whose model asks how long the sequences are that they serve.
+        reasons: Why an op can't be modelled, by name: what it does isn't decided by its arguments.
+    """
+
+    name: str
+    models: Mapping[str, Model]
+    prefixes: Mapping[str, Model] | None = None
+    covering: frozenset[str] = frozenset()
+    looks_inside: frozenset[str] = frozenset()
+    needs_lengths: frozenset[str] = frozenset()
+    reasons: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The model of an op: `work` is None where `reason` says why there can't be one."""
+
+    family: str
+    work: Model | None
+    reason: str = ""
+    covers: bool = False
+    looks_inside: bool = False
+    needs_lengths: bool = False
+
+
+@cache
+def model_of(op: str) -> Found | None:
+    """The model of the op with this name; None where there is none."""
+    name = plain_name(op)
+    for family in _families().values():
+        if name in family.models:
+            return Found(
+                family.name,
+                family.models[name],
+                covers=name in family.covering,
+                looks_inside=name in family.looks_inside,
+                needs_lengths=name in family.needs_lengths,
+            )
+        if family.reasons and (reason := _reason(name, family.reasons)):
+            return Found(family.name, None, reason)
+    for family in _families().values():
+        for prefix, model in (family.prefixes or {}).items():
+            if name.startswith(prefix):
+                return Found(family.name, model)
+    return None
+
+
+def plain_name(op: str) -> str:
+    """The op's name without the number that SGLang's profiler gives the functions that it wraps."""
+    wrapped: Final = _PROFILED.match(op)
+    return f"sglang_profiler::{wrapped[1]}" if wrapped else op
+
+
+def modelled_ops() -> dict[str, str]:
+    """Every op that has a model, with its family."""
+    return {op: family.name for family in _families().values() for op in sorted(family.models)}
+
+
+def _reason(name: str, reasons: Mapping[str, str]) -> str | None:
+    """That of the name, or of what it begins with where the key ends in `*`."""
+    return next(
+        (why for key, why in reasons.items() if key == name or (key[-1] == "*" and name.startswith(key[:-1]))), None
+    )
+
+
+@cache
+def _families() -> dict[str, OpFamily]:
+    found: dict[str, OpFamily] = collect("inferometer.operators.framework", "FAMILY")
+    return found

@@ -1,0 +1,98 @@
+"""Rows and elements by their indices: gather, index, embedding, scatter. What is read counts, not a table's size.
+
+Indices may repeat, and what repeats is read from a cache: a call can be faster than its bound.
+"""
+
+from math import prod
+
+from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
+from inferometer.operators.framework.counting import moved
+from inferometer.operators.framework.family import OpFamily
+from inferometer.operators.work import Work
+
+_NO_INDEX = "the sizes of its indices weren't recorded"
+
+
+def _rows(table: Tensor, index: Tensor, dim: int = 0) -> int:
+    """Elements of the rows that an index names along a dimension."""
+    if not table.dims:
+        raise Unmodelled("its table has no dimension")
+    return index.numel * (table.numel // table.dims[dim] if table.dims[dim] else 0)
+
+
+def _index_select(call: OpCall) -> Work:
+    """`x`, dimension, index."""
+    x, index = call.tensor(0), call.tensor(2)
+    selected = _rows(x, index, _dim(call, 1)) * x.item_bytes
+    return moved(selected + index.bytes, selected)
+
+
+def _dim(call: OpCall, at: int) -> int:
+    """The dimension; the first where the file has no values, as lookups of rows have it."""
+    try:
+        return call.integer(at, 0)
+    except Unmodelled:
+        return 0
+
+
+def _embedding(call: OpCall) -> Work:
+    """Weight [V, H], indices."""
+    table, index = call.tensor(0), call.tensor(1)
+    rows = _rows(table, index) * table.item_bytes
+    return moved(rows + index.bytes, rows)
+
+
+def _gather(call: OpCall) -> Work:
+    """`x`, dimension, index: an element for each index; an expanded index is read once."""
+    x, index = call.tensor(0), call.tensor(2)
+    elements = index.numel * x.item_bytes
+    return moved(elements + index.bytes, elements)
+
+
+def _index(call: OpCall) -> Work:
+    """`x` and a list of indices, whose sizes profilers leave out: those of an index of all of the first dimension."""
+    out = next((each for each in call.inside if each.op == "aten::index_select"), None)
+    if out is not None:
+        return _index_select(out)
+    indices = call.inputs[1] if len(call.inputs) > 1 else None
+    if not isinstance(indices, tuple) or not indices:
+        raise Unmodelled(_NO_INDEX)
+    x = call.tensor(0)
+    rest = prod(x.dims[len(indices) :])
+    numel = max(index.numel for index in indices) * rest
+    return moved(numel * x.item_bytes + sum(8 * index.touched for index in indices), numel * x.item_bytes)
+
+
+def _index_put(call: OpCall) -> Work:
+    """`x`, indices (not recorded), values: an element is written for each value, and an index of 8 bytes read."""
+    x, values = call.tensor(0), call.tensor(2)
+    row = x.numel // x.dims[0] if x.dims and x.dims[0] else 1
+    indices = max(1, values.numel // row) if len(values.dims) > 1 else values.numel
+    return moved(values.bytes + 8 * indices, values.numel * x.item_bytes)
+
+
+def _scatter(call: OpCall) -> Work:
+    """`x`, dimension, index, source: in place, an element for each index is read and written; others stay."""
+    x, index = call.tensor(0), call.tensor(2)
+    source = call.maybe_tensor(3)
+    of_source = index.numel * source.item_bytes if source is not None else 0
+    whole = 0 if call.op.endswith("_") else x.bytes
+    added = index.numel * x.item_bytes if "add" in call.op else 0
+    written = index.numel * x.item_bytes if call.op.endswith("_") else x.numel * x.item_bytes
+    return moved(index.bytes + of_source + whole, written, vector=index.numel if added else 0)
+
+
+FAMILY = OpFamily(
+    name="lookups",
+    models={
+        "aten::index_select": _index_select,
+        "aten::embedding": _embedding,
+        "aten::gather": _gather,
+        "aten::index": _index,
+        **dict.fromkeys(("aten::index_put_", "aten::_index_put_impl_", "aten::index_put"), _index_put),
+        **dict.fromkeys(("aten::scatter_", "aten::scatter", "aten::scatter_add_", "aten::scatter_add"), _scatter),
+        **dict.fromkeys(("aten::index_add_", "aten::index_copy_"), _scatter),
+    },
+    covering=frozenset({"aten::embedding"}),
+    looks_inside=frozenset({"aten::index"}),
+)

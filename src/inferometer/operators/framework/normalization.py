@@ -1,0 +1,105 @@
+"""Norms and softmax of the framework: rows are read once and written once; what is read again comes from a cache.
+
+FLOPs of an element as the catalogue counts: 7 of a layer norm, 4 of an RMS norm; 4 and one exp of a softmax.
+"""
+
+from math import prod
+
+from inferometer.operators.framework.call import OpCall, Unmodelled
+from inferometer.operators.framework.counting import item_bytes, moved, read_bytes
+from inferometer.operators.framework.family import OpFamily
+from inferometer.operators.work import Work
+
+
+def _layer_norm(call: OpCall) -> Work:
+    """`x`, shape, weight, bias: the result, and mean and reciprocal deviation of each row, in float32 on GPUs."""
+    x = call.tensor(0)
+    weights = [call.maybe_tensor(2), call.maybe_tensor(3)]
+    rows = _rows(call)
+    return moved(x.bytes + read_bytes(weights), x.numel * x.item_bytes + rows * 8, vector=7 * x.numel, special=rows)
+
+
+def _rows(call: OpCall) -> int:
+    """How many rows are normalised: by the shape at 1, or without values by the weight's, or the last dimension."""
+    x, weight = call.tensor(0), call.maybe_tensor(2)
+    if weight is not None:
+        length = weight.numel
+    else:
+        try:
+            length = prod(call.integers(1))
+        except Unmodelled:
+            length = x.dims[-1] if x.dims else 1
+    return x.numel // length if length else 0
+
+
+def _rms_norm(call: OpCall) -> Work:
+    """`x`, shape, weight."""
+    x = call.tensor(0)
+    return moved(
+        x.bytes + read_bytes([call.maybe_tensor(2)]), x.numel * x.item_bytes, vector=4 * x.numel, special=_rows(call)
+    )
+
+
+def _group_norm(call: OpCall) -> Work:
+    """`x`, weight, bias, …: mean and reciprocal deviation of each group are written, too; at least one."""
+    x = call.tensor(0)
+    return moved(
+        x.bytes + read_bytes([call.maybe_tensor(1), call.maybe_tensor(2)]), x.numel * x.item_bytes, vector=7 * x.numel
+    )
+
+
+def _batch_norm(call: OpCall) -> Work:
+    """`x` [N, C, …], weight, bias, mean, variance. What training reads a second time isn't compulsory."""
+    x = call.tensor(0)
+    statistics = [call.maybe_tensor(at) for at in range(1, 5)]
+    return moved(x.bytes + read_bytes(statistics), x.numel * x.item_bytes, vector=4 * x.numel)
+
+
+def _batch_norm_backward(call: OpCall) -> Work:
+    """Gradient and x [N, C, …] are read; the gradient of x is written, and those of weight and bias."""
+    grad, x = call.tensor(0), call.tensor(1)
+    channels = x.dims[1] if len(x.dims) > 1 else 1
+    rest = read_bytes(call.maybe_tensor(at) for at in range(2, 8))
+    return moved(grad.bytes + x.bytes + rest, x.numel * x.item_bytes + 2 * channels * x.item_bytes, vector=8 * x.numel)
+
+
+def _layer_norm_backward(call: OpCall) -> Work:
+    """Gradient, x, shape, mean, reciprocal deviation, weight, bias."""
+    grad, x = call.tensor(0), call.tensor(1)
+    weights = [call.maybe_tensor(5), call.maybe_tensor(6)]
+    rest = read_bytes([call.maybe_tensor(3), call.maybe_tensor(4), weights[0]])
+    written = x.numel * x.item_bytes + read_bytes(weights)
+    return moved(grad.bytes + x.bytes + rest, written, vector=8 * x.numel)
+
+
+def _softmax(call: OpCall) -> Work:
+    """`x`, dimension, and whether 16 bits become 32."""
+    x = call.tensor(0)
+    item = item_bytes("float") if call.inputs[2:3] == ("True",) else x.item_bytes
+    return moved(x.bytes, x.numel * item, vector=4 * x.numel, special=x.numel)
+
+
+def _softmax_backward(call: OpCall) -> Work:
+    grad, result = call.tensor(0), call.tensor(1)
+    return moved(grad.bytes + result.bytes, grad.numel * grad.item_bytes, vector=3 * grad.numel)
+
+
+FAMILY = OpFamily(
+    name="norms and softmax",
+    models={
+        "aten::native_layer_norm": _layer_norm,
+        "aten::layer_norm": _layer_norm,
+        "aten::native_layer_norm_backward": _layer_norm_backward,
+        "aten::rms_norm": _rms_norm,
+        "aten::_fused_rms_norm": _rms_norm,
+        "aten::native_group_norm": _group_norm,
+        **dict.fromkeys(("aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"), _batch_norm),
+        "aten::native_batch_norm_backward": _batch_norm_backward,
+        "aten::_softmax": _softmax,
+        "aten::_safe_softmax": _softmax,
+        "aten::_log_softmax": _softmax,
+        "aten::_softmax_backward_data": _softmax_backward,
+        "aten::_log_softmax_backward_data": _softmax_backward,
+    },
+    covering=frozenset({"aten::layer_norm", "aten::rms_norm"}),
+)

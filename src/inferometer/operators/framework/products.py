@@ -1,0 +1,172 @@
+"""Products of matrices: mm, addmm, bmm, linear and their quantised kinds. FLOPs are 2 M N K for each of a batch.
+
+Read are both operands as far as they are touched (an expanded batch once) and the bias; written is the result. Sources
+of positions: PyTorch's native_functions.yaml, 2.13; vLLM's and AITER's bindings.
+"""
+
+from math import prod
+
+from inferometer.operators.framework.call import SCALAR_TYPES, OpCall, Tensor, Unmodelled
+from inferometer.operators.framework.counting import broadcast, item_bytes, matrix_dtype, product_work, read_bytes
+from inferometer.operators.framework.family import OpFamily
+from inferometer.operators.work import Product, Work
+
+
+def _product(call: OpCall, batch: int, m: int, n: int, k: int, a: Tensor, b: Tensor, read: int, written: int) -> Work:
+    dtype, assumes = matrix_dtype(call, a, b)
+    return product_work(Product(2 * batch * m * n * k, M=m, N=n, K=k), dtype, read, written, assumes)
+
+
+def _sizes(a: Tensor, b: Tensor, rank: int) -> tuple[int, int, int]:
+    """M, N and K of operands [..., M, K] and [..., K, N].
+
+    Raises:
+        Unmodelled: They are no such operands.
+    """
+    if len(a.dims) != rank or len(b.dims) != rank or a.dims[-1] != b.dims[-2]:
+        raise Unmodelled(f"expected operands of {rank} dimensions that fit, found {list(a.dims)} and {list(b.dims)}")
+    return a.dims[-2], b.dims[-1], a.dims[-1]
+
+
+def _mm(call: OpCall) -> Work:
+    a, b = call.tensor(0), call.tensor(1)
+    m, n, k = _sizes(a, b, 2)
+    return _product(call, 1, m, n, k, a, b, a.bytes + b.bytes, m * n * a.item_bytes)
+
+
+def _addmm(call: OpCall) -> Work:
+    bias, a, b = call.tensor(0), call.tensor(1), call.tensor(2)
+    m, n, k = _sizes(a, b, 2)
+    read = a.bytes + b.bytes + (0 if _is_zero(call, 3) else bias.bytes)
+    return _product(call, 1, m, n, k, a, b, read, m * n * a.item_bytes)
+
+
+def _is_zero(call: OpCall, at: int) -> bool:
+    """Whether a factor is given as 0: what it multiplies needn't be read."""
+    try:
+        return bool(call.value(at) == 0)
+    except Unmodelled:
+        return False
+
+
+def _bmm(call: OpCall) -> Work:
+    return _batched(call, call.tensor(0), call.tensor(1), 0)
+
+
+def _baddbmm(call: OpCall) -> Work:
+    bias = 0 if _is_zero(call, 3) else call.tensor(0).bytes
+    return _batched(call, call.tensor(1), call.tensor(2), bias)
+
+
+def _batched(call: OpCall, a: Tensor, b: Tensor, bias: int) -> Work:
+    m, n, k = _sizes(a, b, 3)
+    batch = a.dims[0]
+    return _product(call, batch, m, n, k, a, b, a.bytes + b.bytes + bias, batch * m * n * a.item_bytes)
+
+
+def _linear(call: OpCall) -> Work:
+    """`x` [..., K], weight [N, K] and an optional bias."""
+    x, weight = call.tensor(0), call.tensor(1)
+    if len(weight.dims) != 2 or not x.dims or x.dims[-1] != weight.dims[1]:
+        raise Unmodelled(f"expected x [..., K] and a weight [N, K], found {list(x.dims)} and {list(weight.dims)}")
+    m, (n, k) = prod(x.dims[:-1]), weight.dims
+    read = x.bytes + weight.bytes + read_bytes([call.maybe_tensor(2)])
+    return _product(call, 1, m, n, k, x, weight, read, m * n * x.item_bytes)
+
+
+def _matmul(call: OpCall) -> Work:
+    """Of operands with up to one batch dimension or more, broadcast as NumPy does; vectors are rows or columns."""
+    a, b = call.tensor(0), call.tensor(1)
+    if not a.dims or not b.dims:
+        raise Unmodelled("its operands have no dimension")
+    left = a.dims if len(a.dims) > 1 else (1, *a.dims)
+    right = b.dims if len(b.dims) > 1 else (*b.dims, 1)
+    if left[-1] != right[-2]:
+        raise Unmodelled(f"expected operands that fit, found {list(a.dims)} and {list(b.dims)}")
+    batch = prod(broadcast([Tensor(left[:-2], a.dtype), Tensor(right[:-2], b.dtype)]))
+    m, n, k = left[-2], right[-1], left[-1]
+    return _product(call, batch, m, n, k, a, b, a.bytes + b.bytes, batch * m * n * a.item_bytes)
+
+
+def _scaled_mm(call: OpCall) -> Work:
+    """fp8 operands [M, K] and [K, N] with their scales; older PyTorch has the bias at 2 and the type at 3."""
+    a, b = call.tensor(0), call.tensor(1)
+    m, n, k = _sizes(a, b, 2)
+    extra = [tensor for at in range(2, len(call.inputs)) if (tensor := call.maybe_tensor(at)) is not None]
+    is_old = len(call.inputs) > 3 and isinstance(call.inputs[3], str)
+    out = _dtype_argument(call, 3 if is_old else 6)
+    return _product(call, 1, m, n, k, a, b, a.bytes + b.bytes + read_bytes(extra), m * n * out)
+
+
+def _dtype_argument(call: OpCall, at: int, default: int = 2) -> int:
+    """Bytes of an element of the type that an argument names by its number; 2 where none is given."""
+    value = call.value(at)
+    if value is None or value == "":
+        return default
+    if value not in SCALAR_TYPES:
+        raise Unmodelled(f'argument {at} should name a type, found "{value}"')
+    return item_bytes(SCALAR_TYPES[value])
+
+
+def _grouped_mm(call: OpCall) -> Work:
+    """Rows [M, K] in groups, each by its own matrix of [G, K, N]: at least one matrix must be read."""
+    a, b = call.tensor(0), call.tensor(1)
+    if len(a.dims) != 2 or len(b.dims) != 3 or a.dims[1] != b.dims[1]:
+        raise Unmodelled(f"expected rows [M, K] and matrices [G, K, N], found {list(a.dims)} and {list(b.dims)}")
+    m, n, k = a.dims[0], b.dims[2], a.dims[1]
+    dtype, assumes = matrix_dtype(call, a, b)
+    one = b.bytes // b.dims[0] if b.dims[0] else 0
+    return product_work(
+        Product(2 * m * n * k, N=n, K=k), dtype, a.bytes + one, m * n * 2,
+        (*assumes, "all rows are of one group: which groups have rows isn't recorded"),
+    )  # fmt: skip
+
+
+def _int_mm(call: OpCall) -> Work:
+    a, b = call.tensor(0), call.tensor(1)
+    m, n, k = _sizes(a, b, 2)
+    return _product(call, 1, m, n, k, a, b, a.bytes + b.bytes, m * n * 4)
+
+
+def _blockwise(call: OpCall) -> Work:
+    """AITER's x [M, K], weight [N, K] and the scales of both; 4-bit operands are packed in pairs along K."""
+    x, weight = call.tensor(0), call.tensor(1)
+    if len(x.dims) != 2 or len(weight.dims) != 2 or x.dims[1] != weight.dims[1]:
+        raise Unmodelled(f"expected x [M, K] and a weight [N, K], found {list(x.dims)} and {list(weight.dims)}")
+    (m, k), n = x.dims, weight.dims[0]
+    is_packed = "a4w4" in call.op or "afp4" in call.op
+    scales = read_bytes([call.maybe_tensor(2), call.maybe_tensor(3)])
+    dtype = "fp4" if is_packed else "fp8" if x.item_bytes == 1 else matrix_dtype(call, x, weight)[0]
+    depth = 2 * k if is_packed else k
+    return product_work(
+        Product(2 * m * n * depth, M=m, N=n, K=depth), dtype, x.bytes + weight.bytes + scales, m * n * 2
+    )
+
+
+_LINEAR = ("aten::linear", "aten::_linear", "vllm::rocm_unquantized_gemm", "vllm::default_unquantized_gemm")
+FAMILY = OpFamily(
+    name="products of matrices",
+    models={
+        "aten::mm": _mm,
+        "aten::addmm": _addmm,
+        "aten::addmm_": _addmm,
+        "aten::_addmm_activation": _addmm,
+        "aten::bmm": _bmm,
+        "aten::baddbmm": _baddbmm,
+        "aten::baddbmm_": _baddbmm,
+        "aten::matmul": _matmul,
+        "aten::mv": _matmul,
+        "aten::dot": _matmul,
+        "aten::_scaled_mm": _scaled_mm,
+        "aten::_grouped_mm": _grouped_mm,
+        "aten::_int_mm": _int_mm,
+        "aiter::gemm_a16w16": _linear,
+        "aiter::gemm_a8w8_blockscale": _blockwise,
+        "aiter::gemm_a8w8_blockscale_bpreshuffle": _blockwise,
+        "aiter::gemm_a4w4": _blockwise,
+        "aiter::gemm_afp4wfp4": _blockwise,
+        "aiter::gemm_afp4wfp4_": _blockwise,
+        **dict.fromkeys(_LINEAR, _linear),
+    },
+    covering=frozenset({*_LINEAR, "aten::matmul", "aiter::gemm_a16w16"}),
+)

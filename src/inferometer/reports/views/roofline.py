@@ -1,0 +1,195 @@
+"""How far each op of a trace is from what the hardware allows, and where the time above the bounds is."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import polars as pl
+
+from inferometer.analyses.roofline.table import Roofline
+from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.view import View
+from inferometer.units import format_count, format_duration, format_share
+
+_FIELDS: Final = (
+    Field("above_ns", "Above Bound", "ns"),
+    Field("total_ns", "Total Time", "ns"),
+    Field("fraction", "Reached", "share"),
+    Field("binding", "Bound by", "text"),
+    Field("calls", "Calls", "count", spare=1),
+    Field("launches", "Launches", "count", spare=6),
+    Field("tflops_per_s", "TFLOP/s", "ratio", spare=5),
+    Field("gb_per_s", "GB/s", "ratio", spare=4),
+    Field("op", "Op", "name"),
+    Field("shapes", "Shapes", "name", spare=2),
+)
+_GAPS: Final = (
+    Field("above_ns", "Above Bound", "ns"),
+    Field("total_ns", "Total Time", "ns"),
+    Field("bound_ns", "Bound", "ns", spare=1),
+    Field("fraction", "Reached", "share"),
+    Field("modelled", "Modelled", "share", spare=2),
+    Field("launches", "Launches", "count", spare=3),
+)
+_TITLES: Final = {"family": "Family", "module": "Module", "step": "Step"}
+_NONE: Final = {"family": "(no op)", "module": "(no module)", "step": "(no step)"}
+_SHORT: Final = {"c10::BFloat16": "bf16", "c10::Half": "fp16", "float": "fp32", "double": "fp64", "long int": "i64"}
+_BOUNDED: Final = ("above_ns", "fraction", "binding")
+_ROWS: Final = 20
+_REASONS: Final = 10
+
+
+def _facts(found: Roofline) -> Iterator[tuple[str, str]]:
+    yield "File", found.source
+    yield "Device", found.device.name if found.device else "not known"
+
+
+def _sections(found: Roofline) -> Iterator[Section]:
+    yield _ops(found, found.top or _ROWS)
+    if (reasons := _not_modelled(found)).height:
+        fields = (Field("total_ns", "Total Time", "ns"), Field("launches", "Launches", "count"),
+                  Field("what", "Op or kernel", "name"), Field("reason", "Why", "text"))  # fmt: skip
+        shown = reasons.head(_REASONS)
+        yield Section("Not modelled", fields, shown, _rest(reasons, shown))
+    for by, frame in found.by.items() if found.device else ():
+        if frame["key"].drop_nulls().len() > (0 if by == "family" else 1):
+            yield _gaps(by, frame)
+
+
+def _ops(found: Roofline, count: int) -> Section:
+    rows = found.frame.filter(pl.col("reason").is_null())
+    fields = _FIELDS if found.device else tuple(field for field in _FIELDS if field.column not in _BOUNDED)
+    title = "Ops, most time above the bound first" if found.device else "Ops, longest first"
+    return Section(title, fields, _with_shapes(rows.head(count)), _rest(rows, rows.head(count)))
+
+
+def _rest(rows: pl.DataFrame, shown: pl.DataFrame) -> tuple[str, ...]:
+    return () if rows.height == shown.height else (f"{shown.height:,} of {rows.height:,} rows shown.",)
+
+
+def _not_modelled(found: Roofline) -> pl.DataFrame:
+    return (
+        found.frame.filter(pl.col("reason").is_not_null())
+        .group_by(pl.coalesce("op", "kernel").alias("what"), "reason")
+        .agg(pl.col("total_ns").sum(), pl.col("launches").sum())
+        .sort("total_ns", "what", descending=[True, False])
+    )
+
+
+def _gaps(by: str, frame: pl.DataFrame) -> Section:
+    rows = frame.with_columns(
+        pl.col("key").fill_null(_NONE[by]),
+        (pl.col("bound_ns") / pl.col("modelled_ns")).fill_nan(None).alias("fraction"),
+        (pl.col("modelled_ns") / pl.col("total_ns")).fill_nan(None).alias("modelled"),
+    )
+    shown = rows.head(_ROWS)
+    return Section(f"By {by}", (*_GAPS, Field("key", _TITLES[by], "name")), shown, _rest(rows, shown))
+
+
+def _with_shapes(rows: pl.DataFrame) -> pl.DataFrame:
+    texts = [say_shapes(dims, dtypes) for dims, dtypes in rows.select("input_dims", "input_dtypes").iter_rows()]
+    return rows.with_columns(
+        pl.Series("shapes", texts, dtype=pl.String),
+        (pl.col("flops_per_s") / 1e12).alias("tflops_per_s"),
+        (pl.col("bytes_per_s") / 1e9).alias("gb_per_s"),
+    )
+
+
+def say_shapes(dims: str | None, dtypes: str | None) -> str:
+    """`[32, 4096] [4096, 24576] bf16`: the tensors of recorded arguments; types where they change."""
+    try:
+        sizes, types = json.loads(dims or "[]"), json.loads(dtypes or "[]")
+    except ValueError:
+        return ""
+    words: list[str] = []
+    last = None
+    for size, kind in zip(sizes, types, strict=False):
+        if not size or kind in ("", "Scalar", "ScalarList"):
+            continue
+        short = _SHORT.get(kind, str(kind).removeprefix("c10::"))
+        if last is not None and short != last:
+            words.append(last)
+        words.append(json.dumps(size, separators=(",", ":")))
+        last = short
+    return " ".join([*words, *([last] if last and last != "TensorList" else [])])
+
+
+def _remarks(found: Roofline) -> Iterator[str]:
+    if found.why_none:
+        yield found.why_none
+    yield from found.notable
+    if not found.total_ns:
+        return
+    share, modelled, total = found.modelled_ns / found.total_ns, found.modelled_ns, found.total_ns
+    of_all = f"{format_duration(modelled)} of {format_duration(total)}"
+    yield f"{format_share(share)} of the device time is modelled: {of_all}."
+    if found.inferred_ns:
+        inferred = format_duration(found.inferred_ns)
+        yield f"The op of {inferred} isn't in the file and is inferred from launches that are alike."
+    if found.bound_ns is not None and found.modelled_ns:
+        yield from _say_gap(found, found.bound_ns)
+
+
+def _say_gap(found: Roofline, bound_ns: float) -> Iterator[str]:
+    yield (
+        f"At their bounds the modelled calls would take {format_duration(bound_ns)}: "
+        f"{format_share(bound_ns / found.modelled_ns)} is reached."
+    )
+    rows = found.frame.filter(pl.col("above_ns") > 0)
+    if rows.height:
+        first = rows.row(0, named=True)
+        shapes = say_shapes(first["input_dims"], first["input_dtypes"])
+        yield (
+            f"{format_share(first['above_ns'] / found.above_ns)} of the time above the bounds is in "
+            f"{_calls(first['calls'])} of {first['op']} {shapes}."
+        )
+    if found.small_ns and found.shortest_kernel_ns is not None:
+        yield (
+            f"{format_duration(found.small_ns)} are launches about as short as the shortest kernel here "
+            f"({format_duration(found.shortest_kernel_ns)}), with a bound below it: fewer help there, not faster ones."
+        )
+    yield from _say_faster(found)
+
+
+def _calls(count: int) -> str:
+    return "1 call" if count == 1 else f"{format_count(count)} calls"
+
+
+def _say_faster(found: Roofline) -> Iterator[str]:
+    """Rows that are faster than their bound, by what may explain it."""
+    faster = found.frame.filter(pl.col("fraction") > 1)
+    if not faster.height:
+        return
+    cached = faster.filter(pl.col("warm_bound_ns") <= pl.col("total_ns"))
+    assumed = faster.filter(
+        pl.col("warm_bound_ns").gt(pl.col("total_ns")).fill_null(value=True), pl.col("assumes").list.len() > 0
+    )
+    left = faster.height - cached.height - assumed.height
+    for count, why in (
+        (cached.height, "all that they move fits in the L2 cache, and from there they aren't too fast"),
+        (assumed.height, "what is assumed of them doesn't hold (`assumes` of --json)"),
+        (left, "the device, the op of the launches, or our model of it isn't what ran"),
+    ):
+        if count:
+            yield f"{_rows(count)} faster than {'its' if count == 1 else 'their'} bound: {why}."
+
+
+def _rows(count: int) -> str:
+    return "1 row is" if count == 1 else f"{format_count(count)} rows are"
+
+
+def _table(found: Roofline) -> Section:
+    return Section(
+        "Ops", [Field(name, name, _kind(dtype)) for name, dtype in found.frame.schema.items()], _flat(found.frame)
+    )
+
+
+def _kind(dtype: Any) -> Any:
+    return "count" if dtype == pl.Int64 else "number" if dtype == pl.Float64 else "text"
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(pl.col("assumes").list.join("; "))
+
+
+VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True, table=_table)
