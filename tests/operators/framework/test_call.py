@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import examples
 
-from inferometer.operators.framework.call import Tensor, Unmodelled, read_call
+from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled, read_call
 
 
-def call_of(dims: object, types: object, strides: object = None, values: object = None):  # type: ignore[no-untyped-def]
+def call_of(dims: object, types: object, strides: object = None, values: object = None) -> OpCall:
     texts = [None if each is None else json.dumps(each) for each in (dims, types, strides, values)]
     return read_call("aten::x", *texts)
 
