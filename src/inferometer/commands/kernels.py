@@ -1,11 +1,13 @@
 """`inferometer kernels`: the table of kernel time."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
+from inferometer.commands.options.attribution import Attributing, capture_option
 from inferometer.commands.options.modelled import Modelled, model_options
+from inferometer.commands.options.rooflines import model_trace
 from inferometer.commands.options.selection import (
     between_option,
     device_option,
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from inferometer.analyses.labels import By
     from inferometer.analyses.rows import SortKey
 
-_BY = ("name", "short", "family", "library", "dtype", "tile", "layer", "role")
+_BY = ("name", "short", "family", "library", "dtype", "tile", "layer", "role", "op-args")
 _COLUMNS = {  # what the table is made of; a reader that gains by it reads no others
     "launches": ("kind", "kernel", "dur_ns"),
     "totals": (
@@ -39,7 +41,8 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
     type=click.Choice(_BY),
     default="name",
     show_default=True,
-    help="What makes a row: the name, or what it tells. Kernels whose name doesn't tell it are one row.",
+    help="What makes a row: the name, or what it tells; kernels whose name doesn't tell it are one row. op-args: the "
+    "op that launched it with its shapes, types and strides.",
 )
 @sort_option("instances")
 @top_option("kernels")
@@ -50,12 +53,14 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
 @between_option("launches that begin in this window")
 @click.option("--raw", is_flag=True, help="Names as in the file; otherwise C++ names are demangled.")
 @click.option("--memory", is_flag=True, help="Memory copies and sets as rows of their own.")
+@click.option("--roofline", is_flag=True, help="With the bound of each kernel's ops, and how much of it is reached.")
+@capture_option()
 @click.option("--section", type=click.IntRange(min=0), metavar="N", help="Only this table of a file with several.")
 @model_options(sizes=True, renamed=False)
 @output_options(*FORMATS)
 def run(
     source: TraceArgument,
-    by: "By",
+    by: str,
     sort: "SortKey",
     top: int | None,
     match: str | None,
@@ -65,10 +70,25 @@ def run(
     between: tuple[int, int] | None,
     raw: bool,
     memory: bool,
+    roofline: bool,
+    captures: tuple[str, ...],
     section: int | None,
     modelled: Modelled,
     out: Output,
 ) -> None:
+    if roofline or by == "op-args":
+        if roofline and by != "name":
+            raise click.UsageError("--roofline and --by are mutually exclusive.")
+        if raw or memory or section is not None or sort != "total" or modelled.config is not None:
+            raise click.UsageError(
+                "With --roofline or --by op-args, of the choices only --top, --match, --capture, --hardware and the "
+                "selection of launches fit."
+            )
+        how = Attributing(captures, (), (), device, stream, rank, between)
+        _show_modelled(source, how, modelled, out, top=top, match=match, by_kernel=roofline)
+        return
+    if captures:
+        raise click.UsageError("--capture needs --roofline or --by op-args.")
     if modelled.config is not None:
         if device is not None:
             raise click.UsageError("--device chooses a device of the trace; what it ran on is --hardware.")
@@ -80,7 +100,7 @@ def run(
         return
     modelled.refuse_alone()
     if modelled.hardware is not None:
-        raise click.UsageError("--hardware needs --model-config; --device chooses a device of the trace.")
+        raise click.UsageError("--hardware needs --model-config or --roofline; --device chooses a device of the trace.")
     chosen = {"device": device, "stream": stream, "rank": rank}
     selected = [column for column, value in chosen.items() if value is not None]
     needed = None if between else _COLUMNS | {"launches": (*_COLUMNS["launches"], *selected)}
@@ -91,9 +111,31 @@ def run(
 
     selection = Selection(device, stream, rank, between)
     table = kernel_table(
-        trace, selection, sort=sort, top=top, match=match, raw=raw, copies=memory, section=section, by=by
+        trace, selection, sort=sort, top=top, match=match, raw=raw, copies=memory, section=section, by=cast("By", by)
     )
     out.show(table)
     if table.others and out.form in ("csv", "tsv"):
         others = ", ".join(str(other.section) for other in table.others)
         click.echo(f"Only section {table.section} is printed; --section gives the others: {others}.", err=True)
+
+
+def _show_modelled(
+    source: TraceArgument,
+    how: Attributing,
+    modelled: Modelled,
+    out: Output,
+    *,
+    top: int | None,
+    match: str | None,
+    by_kernel: bool,
+) -> None:
+    """The kernels with bounds, or the ops with their arguments."""
+    found = model_trace(source, how, device=modelled.ran_on())
+    if by_kernel:
+        from inferometer.analyses.roofline.kernel_bounds import kernel_bounds
+
+        out.show(kernel_bounds(found, top=top, match=match))
+    else:
+        from inferometer.analyses.roofline.op_arguments import op_arguments
+
+        out.show(op_arguments(found, top=top, match=match))

@@ -1,15 +1,11 @@
 """`inferometer roofline`: how far each op of a trace is from what the hardware allows."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.attribution import Attributing, attributing_options
+from inferometer.commands.options.rooflines import device_for_bounds, model_trace
 from inferometer.commands.options.selection import top_option
-
-if TYPE_CHECKING:
-    from inferometer.hardware.device import Device
 
 
 @command(
@@ -49,26 +45,7 @@ def run(
     how: Attributing,
     out: Output,
 ) -> None:
-    from inferometer.analyses.roofline.table import NEEDED, roofline
     from inferometer.operators.framework.lengths import Lengths
 
-    device = _device(hardware, hardware_file)
-    trace, found = how.open(source, NEEDED, with_op_calls=True)
-    out.show(roofline(found, trace.facts, device=device, lengths=Lengths(each=context, window=window), top=top))
-
-
-def _device(name: str | None, file: str | None) -> "Device | None":
-    """The device of a name or a file; None where neither is given.
-
-    Raises:
-        click.UsageError: Both are given.
-        InputError: There is none of that name, or the file is no device.
-    """
-    from inferometer.hardware.device_file import read_device
-    from inferometer.hardware.known import require_device
-
-    if name is not None and file is not None:
-        raise click.UsageError("--hardware and --hardware-file are mutually exclusive.")
-    if file is not None:
-        return read_device(file)
-    return None if name is None else require_device(name)
+    device, lengths = device_for_bounds(hardware, hardware_file), Lengths(each=context, window=window)
+    out.show(model_trace(source, how, device=device, lengths=lengths, top=top))

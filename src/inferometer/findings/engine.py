@@ -24,6 +24,7 @@ from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
 if TYPE_CHECKING:
+    from inferometer.analyses.roofline.table import Roofline
     from inferometer.analyses.steps.table import StepTable
     from inferometer.architectures import Model
     from inferometer.findings.evidence.launch_evidence import LaunchEvidence
@@ -48,7 +49,7 @@ class Findings(Result):
     """`findings`: gravest first. None is an answer, too: `examined` says what was looked at.
 
     `budget`: where the devices' time went, of `analyses.timeline.budget`; empty where no launches were looked at.
-    `left_out` counts those that were asked not to be listed.
+    `left_out` counts those that were asked not to be listed. `roofline`: of the first run, where a rule asked for it.
     """
 
     view: ClassVar[str] = "findings"
@@ -58,6 +59,7 @@ class Findings(Result):
     examined: Examined
     budget: pl.DataFrame
     left_out: int = 0
+    roofline: "Roofline | None" = None
 
     def head(self, top: int) -> "Findings":
         """The first ones alone."""
@@ -140,6 +142,7 @@ def find_findings(
         findings=tuple(named),
         losses=trace.losses,
         examined=examine(trace, len(asked), looked_at, named, of_all_rules=not rules),
+        roofline=next((made for each in looked_at if each is not None and (made := each.made_roofline)), None),
         budget=pl.concat([pl.DataFrame(schema=BUDGET), *(each.budget for each in looked_at if each is not None)]),
     )
 

@@ -49,7 +49,7 @@ class Roofline(Result):
     `total_ns` is the time of all launches, `op_known_ns` of those whose op the file or a capture says, `modelled_ns`
     of rows with a bound, or without a device with work; `bound_ns` sums the bounds. `small_ns` is the time of rows
     whose launches take less than twice `shortest_kernel_ns`, the shortest kernel of the trace, and have a bound below
-    that. `by`: the same sums by family of ops, module and step.
+    that. `by`: the same sums by family of ops, kernel, module and step.
     """
 
     view: ClassVar[str] = "roofline"
@@ -149,6 +149,7 @@ def roofline(
         small_ns=_small(frame, shortest),
         by={
             "family": gaps_by(each, "family"),
+            "kernel": gaps_by(each, "kernel"),
             "module": gaps_by(each, "module_pooled"),
             "step": gaps_by(each, "step"),
         },

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from inferometer.analyses.intervals import Times
     from inferometer.analyses.launched_by.attribution import Attribution
+    from inferometer.analyses.roofline.table import Roofline
     from inferometer.analyses.steps.table import StepTable
     from inferometer.analyses.timeline.ranks import Ranks
     from inferometer.analyses.timeline.work import Work
@@ -38,6 +39,7 @@ _DEVICE_WORK = (*_KINDS, *_LANE, "process", "correlation_id", "start_ns", "dur_n
 _GAPS = (*_PLACE, "gap_start_ns", "gap_ns", "cause", "kernel", "called_ns", "waited_in", "wait_end_ns")
 _LARGE = ("grid", "block", "external_id", "graph_id", "graph_node_id")  # columns of launches that no rule needs
 _FEW = 2**16
+_MOST_MODELLED = 2_000_000  # launches, whose calls are looked for once more
 _NEARLY_ALL = 0.98  # of the launches: a mean over steps is off by the rest
 _SHARED = frozenset({"trace", "attribution", "steps"})  # what others than rules ask for
 
@@ -75,6 +77,22 @@ class LaunchEvidence:
         hashes = (_hashed(found.launches, name).alias(f"{name}_hash") for name in ("grid", "block"))
         counts = (_product(name).alias(to) for name, to in (("grid", "blocks"), ("block", "threads")))
         return replace(found, launches=found.launches.with_columns(*hashes, *counts).drop(_LARGE))
+
+    @locked_cached_property
+    def roofline(self) -> "Roofline | None":
+        """How far each op is from its bound; None where no op has shapes, or there are too many launches."""
+        shaped = self.trace.ops.filter(pl.col("input_dims").is_not_null()).head(1).collect().height
+        if not shaped or self.attribution.launches.height > _MOST_MODELLED:
+            return None
+        from inferometer.analyses.launched_by.attribution import attribute
+        from inferometer.analyses.roofline.table import roofline
+
+        return roofline(attribute(self.trace, with_op_calls=True), self.trace.facts)
+
+    @property
+    def made_roofline(self) -> "Roofline | None":
+        """`roofline`, if it was asked for."""
+        return self.roofline if "roofline" in vars(self) else None
 
     @locked_cached_property
     def work(self) -> pl.DataFrame:

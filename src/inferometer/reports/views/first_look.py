@@ -4,7 +4,7 @@ Where kernel time was printed step by step, kernels are shown by phase and class
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,6 +13,7 @@ from inferometer.reports.views.findings import first_findings, number_by_part
 from inferometer.reports.views.layout import Section
 from inferometer.reports.views.time_budget import budget_section
 from inferometer.reports.views.view import View, facts_of, remarks_of, sections_of
+from inferometer.units import format_duration, format_share
 
 _FIRST: Final = 5  # findings that are shown
 _UNASKED: Final = (
@@ -56,7 +57,21 @@ def _remarks(first: FirstLook) -> Sequence[str]:
     rules = {finding.rule for finding in first.findings.at_least("low")}
     better = [pattern for pattern, of in _SAID_BETTER if of & rules]
     kept = [remark for remark in remarks_of(first.summary) if not any(pattern.search(remark) for pattern in better)]
-    return [*kept, *([_UNASKED.format(first.unasked)] if first.unasked else [])]
+    return [*kept, *_bound(first), *([_UNASKED.format(first.unasked)] if first.unasked else [])]
+
+
+def _bound(first: FirstLook) -> Iterator[str]:
+    """How far all ops together are from what the device allows."""
+    found = first.findings.roofline
+    if found is None or found.device is None or not found.bound_ns or not found.modelled_ns:
+        return
+    share = format_share(found.modelled_ns / found.total_ns)
+    took, bound = format_duration(found.modelled_ns), format_duration(found.bound_ns)
+    yield (
+        f"Of {share} of the device time the op and its shapes are known: {took}, which at the bounds of the "
+        f"{found.device.name} would be {bound} ({format_share(found.bound_ns / found.modelled_ns)} is reached). "
+        "By op: inferometer roofline."
+    )
 
 
 VIEW = View(facts=_facts, sections=_sections, remarks=_remarks)

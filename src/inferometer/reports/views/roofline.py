@@ -1,11 +1,11 @@
 """How far each op of a trace is from what the hardware allows, and where the time above the bounds is."""
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
 import polars as pl
 
+from inferometer.analyses.roofline.shapes import say_shapes
 from inferometer.analyses.roofline.table import Roofline
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
@@ -33,7 +33,6 @@ _GAPS: Final = (
 )
 _TITLES: Final = {"family": "Family", "module": "Module", "step": "Step"}
 _NONE: Final = {"family": "(no op)", "module": "(no module)", "step": "(no step)"}
-_SHORT: Final = {"c10::BFloat16": "bf16", "c10::Half": "fp16", "float": "fp32", "double": "fp64", "long int": "i64"}
 _BOUNDED: Final = ("above_ns", "fraction", "binding")
 _ROWS: Final = 20
 _REASONS: Final = 10
@@ -52,7 +51,7 @@ def _sections(found: Roofline) -> Iterator[Section]:
         shown = reasons.head(_REASONS)
         yield Section("Not modelled", fields, shown, _rest(reasons, shown))
     for by, frame in found.by.items() if found.device else ():
-        if frame["key"].drop_nulls().len() > (0 if by == "family" else 1):
+        if by in _TITLES and frame["key"].drop_nulls().len() > (0 if by == "family" else 1):
             yield _gaps(by, frame)
 
 
@@ -93,25 +92,6 @@ def _with_shapes(rows: pl.DataFrame) -> pl.DataFrame:
         (pl.col("flops_per_s") / 1e12).alias("tflops_per_s"),
         (pl.col("bytes_per_s") / 1e9).alias("gb_per_s"),
     )
-
-
-def say_shapes(dims: str | None, dtypes: str | None) -> str:
-    """`[32, 4096] [4096, 24576] bf16`: the tensors of recorded arguments; types where they change."""
-    try:
-        sizes, types = json.loads(dims or "[]"), json.loads(dtypes or "[]")
-    except ValueError:
-        return ""
-    words: list[str] = []
-    last = None
-    for size, kind in zip(sizes, types, strict=False):
-        if not size or kind in ("", "Scalar", "ScalarList"):
-            continue
-        short = _SHORT.get(kind, str(kind).removeprefix("c10::"))
-        if last is not None and short != last:
-            words.append(last)
-        words.append(json.dumps(size, separators=(",", ":")))
-        last = short
-    return " ".join([*words, *([last] if last and last != "TensorList" else [])])
 
 
 def _remarks(found: Roofline) -> Iterator[str]:

@@ -1,0 +1,70 @@
+"""The kernel table with bounds: how much of each kernel's time is above what its ops' calls must take."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import polars as pl
+
+from inferometer.analyses.result import Result
+from inferometer.analyses.roofline.table import Roofline
+from inferometer.analyses.rows import compile_match, matching
+from inferometer.hardware.device import Device
+from inferometer.trace.losses import Losses
+
+
+@dataclass(frozen=True)
+class KernelBounds(Result):
+    """`frame`: a row per kernel, the most time first: columns of `gaps.GAPS`, `kernel` for `key`, `share`, `fraction`.
+
+    A call's bound is shared among the kernels that it launches as their times are. `fraction` is that of the time that
+    is modelled; null where none of it is. `shown`: the rows that were asked for.
+    """
+
+    view: ClassVar[str] = "kernel_bounds"
+    source: str
+    device: Device | None
+    frame: pl.DataFrame
+    shown: pl.DataFrame
+    total_ns: int
+    notable: tuple[str, ...]
+    losses: Losses
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows that were asked for."""
+        return self.shown
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "hardware": None if self.device is None else self.device.name,
+            "total_ns": self.total_ns,
+            "rows": self.shown.to_dicts(),
+            "losses": self.losses.as_dict(),
+        }
+
+
+def kernel_bounds(found: Roofline, *, top: int | None = None, match: str | None = None) -> KernelBounds:
+    """The kernels with their bounds.
+
+    Args:
+        found: Of `roofline`.
+        top: Show so many rows.
+        match: Show kernels whose name this regular expression finds.
+
+    Raises:
+        InputError: `match` is no regular expression.
+    """
+    is_modelled = pl.col("modelled_ns") > 0
+    rows = (
+        found.by["kernel"]
+        .rename({"key": "kernel"})
+        .with_columns(
+            (pl.col("total_ns") / found.total_ns if found.total_ns else pl.lit(None)).alias("share"),
+            *(pl.when(is_modelled).then(name).alias(name) for name in ("bound_ns", "above_ns")),
+            pl.when(is_modelled).then(pl.col("bound_ns") / pl.col("modelled_ns")).alias("fraction"),
+        )
+        .sort("total_ns", "kernel", descending=[True, False])
+    )
+    matched = matching(rows, "kernel", compile_match(match))
+    shown = matched if top is None else matched.head(top)
+    return KernelBounds(found.source, found.device, rows, shown, found.total_ns, found.notable, found.losses)

@@ -1,0 +1,45 @@
+"""What commands that model a trace's ops open, and the device that they bound by."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from inferometer.commands.base import TraceArgument
+from inferometer.commands.options.attribution import Attributing
+
+if TYPE_CHECKING:
+    from inferometer.analyses.roofline.table import Roofline
+    from inferometer.hardware.device import Device
+    from inferometer.operators.framework.lengths import Lengths
+
+
+def model_trace(
+    source: TraceArgument,
+    how: Attributing,
+    *,
+    device: "Device | None" = None,
+    lengths: "Lengths | None" = None,
+    top: int | None = None,
+) -> "Roofline":
+    """Open the source and its captures, and set each op next to its bound."""
+    from inferometer.analyses.roofline.table import NEEDED, roofline
+
+    trace, found = how.open(source, NEEDED, with_op_calls=True)
+    return roofline(found, trace.facts, device=device, lengths=lengths, top=top)
+
+
+def device_for_bounds(name: str | None, file: str | None = None) -> "Device | None":
+    """The device of a name or a file; None where neither is given.
+
+    Raises:
+        click.UsageError: Both are given.
+        InputError: There is none of that name, or the file is no device.
+    """
+    from inferometer.hardware.device_file import read_device
+    from inferometer.hardware.known import require_device
+
+    if name is not None and file is not None:
+        raise click.UsageError("--hardware and --hardware-file are mutually exclusive.")
+    if file is not None:
+        return read_device(file)
+    return None if name is None else require_device(name)
