@@ -1,0 +1,246 @@
+"""Rooflines of real captures against the files: which op owns each launch, and what its calls must do."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.conftest import SHARED_DATA
+from tests.kineto_files import exact_ns
+from tests.truth.raw import KINDS, timed_events
+
+import inferometer
+from inferometer.analyses.launched_by.attribution import Attribution, attribute
+from inferometer.analyses.roofline.calls import owned_launches
+from inferometer.analyses.roofline.inferred import infer_signatures
+from inferometer.analyses.roofline.table import Roofline, roofline
+from inferometer.operators.framework.family import model_of
+from inferometer.operators.framework.lengths import Lengths
+
+TRACES = SHARED_DATA / "traces" / "kineto"
+SAMPLES = Path(__file__).parents[2] / "samples"
+CAPTURES = {
+    "mi300_sglang_qwen3-8b_decode": "mi300_sglang_qwen3-8b_graph_capture_bs32",
+    "mi300_vllm_gpt-oss_decode": "mi300_vllm_gpt-oss_graph_capture",
+}
+EAGER = ("h100_qwen1.5-0.5b", "h100_vit", "mi250_minitoy", "mi300_qwen1.5-0.5b", "mi300_vit", "mi300_resnet_ddp")
+INFERENCE = ("h100_qwen1.5-0.5b", "h100_vit", "mi300_qwen1.5-0.5b", "mi300_vit", *CAPTURES)
+
+
+def path_of(name: str) -> Path:
+    path = TRACES / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip("needs ../shared/data")
+    return path
+
+
+@cache
+def modelled(name: str, window: int | None = None) -> tuple[Attribution, Roofline]:
+    with inferometer.open(path_of(name)) as trace:
+        captures = [inferometer.open(path_of(CAPTURES[name]))] if name in CAPTURES else []
+        found = attribute(trace, captures=captures, with_op_calls=True)
+        return found, roofline(found, trace.facts, lengths=Lengths(window=window))
+
+
+def owners(name: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each launch with the innermost op around its call, read by loops."""
+    timed = timed_events(path_of(name))
+    threads: dict[Any, list[tuple[int, int, dict[str, Any]]]] = defaultdict(list)
+    calls = {}
+    for each in timed:
+        start = exact_ns(each["ts"])
+        if each["cat"] == "cpu_op":
+            threads[each["pid"], each["tid"]].append((start, start + exact_ns(each["dur"]), each))
+        elif each["cat"].startswith("cuda_") and "correlation" in each.get("args", {}):
+            calls[each["args"]["correlation"]] = (each["pid"], each["tid"], start)
+    for each in timed:
+        call = calls.get(each.get("args", {}).get("correlation"))
+        if each["cat"] in KINDS and call is not None:
+            around = [op for op in threads[call[:2]] if op[0] <= call[2] < op[1]]
+            if around:
+                yield each, max(around, key=lambda op: (op[0], -op[1]))[2]
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_every_launch_is_its_innermost_ops(name: str) -> None:
+    _, found = modelled(name)
+    expected: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for launch, op in owners(name):
+        if model_of(op["name"]) is not None:
+            counted = expected[op["name"], json.dumps(op["args"].get("Input Dims"))]
+            counted[0] += 1
+            counted[1] += exact_ns(launch["dur"])
+
+    got: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    rows = found.frame.filter(pl.col("op").is_not_null(), pl.col("inferred_launches") < pl.col("launches"))
+    for row in rows.filter(pl.col("op").map_elements(lambda op: model_of(op) is not None, pl.Boolean)).iter_rows(
+        named=True
+    ):
+        counted = got[row["op"], json.dumps(json.loads(row["input_dims"]) if row["input_dims"] else None)]
+        counted[0] += row["launches"] - row["inferred_launches"]
+        counted[1] += row["total_ns"]
+    assert {key: counts[0] for key, counts in got.items()} == {key: counts[0] for key, counts in expected.items()}
+    if not found.inferred_ns:
+        assert got == expected
+
+
+@pytest.mark.parametrize(
+    "name", [*EAGER, *CAPTURES, "rank0_sampled", "a100_idle_64", "v100_graph_branches", "triton_example"]
+)
+def test_time_is_conserved(name: str) -> None:
+    found, result = modelled(name)
+    ran = found.launches.filter(~pl.col("is_captured"))
+
+    assert result.total_ns == ran["dur_ns"].sum() == result.frame["total_ns"].sum()
+    assert result.frame["launches"].sum() == ran.height
+    for frame in result.by.values():
+        assert frame["total_ns"].sum() == result.total_ns
+        assert frame["bound_ns"].sum() == pytest.approx(result.bound_ns or 0.0)
+        assert frame["above_ns"].sum() == pytest.approx(result.above_ns)
+
+
+@pytest.mark.parametrize("name", INFERENCE)
+def test_nearly_all_time_of_ops_with_shapes_is_modelled(name: str) -> None:
+    _, found = modelled(name)
+
+    assert found.op_modelled_ns >= 0.97 * found.op_known_ns
+    assert found.modelled_ns >= 0.95 * found.total_ns
+
+
+def product_rows() -> list[tuple[str, dict[str, Any]]]:
+    names = ("aten::mm", "aten::addmm", "aten::bmm", "aten::miopen_convolution", "aten::cudnn_convolution")
+    return [
+        (name, row)
+        for name in (*EAGER, *CAPTURES, "rank0_sampled", "rank1_sampled")
+        for row in modelled(name)[1].frame.filter(pl.col("op").is_in(names), pl.col("reason").is_null()).to_dicts()
+    ]
+
+
+def test_flops_of_products_and_convolutions_are_those_that_pytorch_counts() -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    checked = 0
+    for name, row in product_rows():
+        dims = [each for each in json.loads(row["input_dims"]) if each]
+        meta = [torch.empty(size, device="meta") for size in dims]
+        with FlopCounterMode(display=False) as counter:
+            if "convolution" in row["op"]:
+                values = json.loads(row["scalars"])
+                padding, stride, dilation, groups = (2, 3, 4, 5) if "cudnn" in row["op"] else (3, 4, 5, 6)
+                x, weight = meta[:2]
+                torch.ops.aten.convolution(
+                    *(x, weight, None, json.loads(values[stride]), json.loads(values[padding])),
+                    *(json.loads(values[dilation]), False, [0, 0], int(values[groups])),
+                )
+            else:
+                getattr(torch.ops.aten, row["op"].removeprefix("aten::"))(*meta)
+        assert row["flops"] == counter.get_total_flops(), (name, row["op"], dims)
+        checked += 1
+    assert checked > 100
+
+
+def row_of(found: Roofline, op: str, **more: Any) -> dict[str, Any]:
+    rows = found.frame.filter(pl.col("op") == op, *(pl.col(name) == value for name, value in more.items()))
+    assert rows.height == 1
+    return rows.row(0, named=True)
+
+
+def test_causal_attention_counts_what_each_query_sees() -> None:
+    row = row_of(modelled("h100_qwen1.5-0.5b")[1], "aten::_flash_attention_forward")
+
+    seen = sum(range(1, 560))
+    assert row["flops"] == 16 * 16 * seen * 2 * (64 + 64) == 10_257_694_720
+    assert row["read_bytes"] == 3 * 16 * 559 * 16 * 64 * 2
+
+
+def test_decode_attention_reads_the_caches_that_the_steps_name_tells() -> None:
+    _, found = modelled("mi300_sglang_qwen3-8b_decode")
+    row = row_of(found, "sglang_profiler::attention_paged_attention_ragged_100")
+
+    keys = 32_785  # sk of the step's name
+    assert row["flops"] == keys * 32 * 2 * (128 + 128)
+    assert row["read_bytes"] == 32 * 32 * 128 * 2 + keys * 8 * (128 + 128) * 2
+    assert row["write_bytes"] == 32 * 32 * 128 * 2
+    assert (row["calls"], row["launches"]) == (36, 72)
+
+
+def test_layers_that_may_have_a_window_are_not_guessed() -> None:
+    op = "vllm::unified_attention_with_output"
+    _, plain = modelled("mi300_vllm_gpt-oss_decode")
+    _, windowed = modelled("mi300_vllm_gpt-oss_decode", window=128)
+
+    rows = plain.frame.filter(pl.col("op") == op).sort("kernel").to_dicts()
+    assert [row["kernel"] for row in rows] == ["kernel_unified_attention_2d", "kernel_unified_attention_3d"]
+    assert "--window" in rows[0]["reason"]
+    assert rows[1]["bound_ns"] / 12 == pytest.approx(21_300, rel=0.01)
+    quick = row_of(windowed, op, kernel="kernel_unified_attention_2d")
+    assert quick["flops"] == 32 * 128 * 64 * 2 * (64 + 64)
+    assert quick["assumes"] == ["all sequences are longer than the window, or all shorter"]
+
+
+def test_experts_are_read_in_four_bits_and_their_scales() -> None:
+    row = row_of(modelled("mi300_vllm_gpt-oss_decode")[1], "vllm::moe_forward")
+
+    first, second = 3072 * 5888, 2944 * 3072  # K times N of both products
+    used = math.ceil(32 * (1 - (1 - 4 / 32) ** 32))
+    assert row["flops"] == 2 * 32 * 4 * (first + second)
+    assert row["read_bytes"] == 32 * 3072 * 2 + used * sum(size // 2 + size // 32 for size in (first, second))
+    assert row["dtype"] == "bf16"
+    assert row["assumes"] == ["tokens choose their experts evenly"]
+
+
+@pytest.mark.parametrize("name", ["h100_qwen1.5-0.5b", "mi300_qwen1.5-0.5b"])
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_what_is_inferred_is_what_the_file_says_where_it_does(name: str, share: float) -> None:
+    found, _ = modelled(name)
+    launches = owned_launches(found).launches.filter(pl.col("signature").is_not_null())
+    hidden = np.random.default_rng(5).random(launches.height) < share
+    is_hidden = pl.Series("hidden", hidden)
+    veiled = launches.with_columns(
+        *(pl.when(~is_hidden).then(column).alias(column) for column in ("signature", "call")),
+        pl.when(is_hidden).then(pl.lit("launch_before_window")).otherwise(pl.col("how").cast(pl.String)).alias("how"),
+    )
+
+    inferred = infer_signatures(veiled)
+
+    told = inferred.filter(pl.col("inferred")).height
+    wrong = (inferred["inferred"] & (inferred["signature"] != launches["signature"])).sum()
+    kernels = launches.filter(is_hidden & (launches["kind"] == "kernel")).height
+    assert wrong == 0
+    assert told >= 0.9 * kernels
+
+
+def test_calls_that_are_inferred_are_as_many_as_the_model_has_layers() -> None:
+    _, found = modelled("h100_qwen1.5-0.5b")
+    row = row_of(found, "aten::_flash_attention_forward")
+
+    assert row["inferred_launches"] == 10
+    assert row["calls"] == row["launches"] == 34
+
+
+@pytest.mark.parametrize("name", ["kineto_eager", "kineto_graph"])
+def test_recordings_of_an_h200(name: str) -> None:
+    with (
+        inferometer.open(SAMPLES / "h200" / f"{name}.json.gz") as trace,
+        inferometer.open(SAMPLES / "h200" / "kineto_capture.json.gz") as capture,
+    ):
+        found = attribute(trace, captures=[capture] if name == "kineto_graph" else [], with_op_calls=True)
+        result = roofline(found, trace.facts)
+
+    assert result.device is not None
+    assert result.device.name == "H200 SXM"
+    assert result.frame["total_ns"].sum() == result.total_ns == trace_time(found)
+    if name == "kineto_eager":
+        assert result.modelled_ns == result.total_ns
+        assert result.frame.filter(pl.col("fraction") > 1).is_empty()
+
+
+def trace_time(found: Attribution) -> int:
+    return int(found.launches.filter(~pl.col("is_captured"))["dur_ns"].sum())
