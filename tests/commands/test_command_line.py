@@ -63,7 +63,7 @@ def test_help_of_every_command_opens_with_an_example(command: str, capsys: pytes
 @pytest.mark.parametrize(
     ("command", "option", "words"),
     [
-        ("kernels", "by", get_args(By)),
+        ("kernels", "by", (*get_args(By), "op-args")),
         ("kernels", "sort", (*get_args(SortKey), "instances", "avg", "med")),
         ("calls", "sort", (*get_args(SortKey), "calls", "avg", "med")),
         ("spans", "sort", get_args(SpanSortKey)),

@@ -46,10 +46,11 @@ class Roofline(Result):
     op isn't known: a row for each `kernel`. `inferred_launches`: of those, how many have no op in the file, but are
     like ones that have.
 
-    `total_ns` is the time of all launches, `op_known_ns` of those whose op the file or a capture says, `modelled_ns`
-    of rows with a bound, or without a device with work; `bound_ns` sums the bounds. `small_ns` is the time of rows
-    whose launches take less than twice `shortest_kernel_ns`, the shortest kernel of the trace, and have a bound below
-    that. `by`: the same sums by family of ops, kernel, module and step.
+    `total_ns` is the time of all launches, `op_known_ns` of those whose op the file or a capture says, `captured_ns` of
+    those whose op a capture says, `inferred_ns` of those whose op neither says, but launches that are alike have one;
+    `modelled_ns` of rows with a bound, or without a device with work. `bound_ns` sums the bounds. `small_ns`: time of
+    rows whose launches take less than twice `shortest_kernel_ns`, the shortest kernel of the trace, and have a bound
+    below that. `by`: the same sums by family of ops, kernel, module and step.
     """
 
     view: ClassVar[str] = "roofline"
@@ -60,6 +61,7 @@ class Roofline(Result):
     op_known_ns: int
     op_modelled_ns: int
     inferred_ns: int
+    captured_ns: int
     shortest_kernel_ns: int | None
     small_ns: int
     by: dict[str, pl.DataFrame]
@@ -95,6 +97,7 @@ class Roofline(Result):
             "op_known_ns": self.op_known_ns,
             "op_modelled_ns": self.op_modelled_ns,
             "inferred_ns": self.inferred_ns,
+            "captured_ns": self.captured_ns,
             "modelled_ns": self.modelled_ns,
             "bound_ns": self.bound_ns,
             "shortest_kernel_ns": self.shortest_kernel_ns,
@@ -145,6 +148,7 @@ def roofline(
         op_known_ns=int(op_known["dur_ns"].sum()),
         op_modelled_ns=int(op_known.filter(pl.col("row").is_in(modelled_rows.to_list()))["dur_ns"].sum()),
         inferred_ns=int(placed.filter("inferred")["dur_ns"].sum()),
+        captured_ns=int(placed.filter(pl.col("op_source") > 0)["dur_ns"].sum()),
         shortest_kernel_ns=shortest,
         small_ns=_small(frame, shortest),
         by={

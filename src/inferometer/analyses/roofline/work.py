@@ -36,8 +36,8 @@ class Bounded:
 def bounded(call: OpCall, device: Device | None) -> Bounded:
     """The bounds of a call on a device; without one, its work alone."""
     found = model_of(call.op)
-    if found is None or found.work is None:
-        return Bounded(found.family if found else None, reason=found.reason if found else NO_MODEL)
+    if found is None:
+        return Bounded(None, reason=NO_MODEL)
     try:
         work = found.work(call)
     except Unmodelled as unmodelled:

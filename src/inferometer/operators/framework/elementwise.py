@@ -39,7 +39,8 @@ _SCHEMA_INPUTS = {  # of ops that take an output behind their own arguments
 
 
 def _count(op: str) -> tuple[int, int]:
-    return _ARITHMETIC[op.removeprefix("aten::").removesuffix("_")]
+    name = op.removeprefix("aten::")
+    return _ARITHMETIC[name] if name in _ARITHMETIC else _ARITHMETIC[name.removesuffix("_")]
 
 
 def _elementwise(call: OpCall) -> Work:

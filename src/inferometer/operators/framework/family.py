@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from inferometer.operators.framework.call import OpCall
+from inferometer.operators.framework.call import OpCall, Unmodelled
 from inferometer.operators.work import Work
 from inferometer.registry import collect
 
 Model = Callable[[OpCall], Work]
 """The work of a call; raises `Unmodelled` with the reason where that can't be known."""
 
+_NOT_SO_CALLED: Final = "its recorded arguments are none that it can be called with"
+_MOST: Final = 2**62  # FLOPs or bytes of one call: more is damage, and fits no table
 _PROFILED = re.compile(r"^sglang_profiler::(.+?)_\d+$")  # SGLang numbers the functions that it wraps
 
 
@@ -42,14 +44,32 @@ class OpFamily:
 
 @dataclass(frozen=True)
 class Found:
-    """The model of an op: `work` is None where `reason` says why there can't be one."""
+    """The model of an op: `model` is None where `reason` says why there can't be one."""
 
     family: str
-    work: Model | None
+    model: Model | None
     reason: str = ""
     covers: bool = False
     looks_inside: bool = False
     needs_lengths: bool = False
+
+    def work(self, call: OpCall) -> Work:
+        """What the call must do.
+
+        Raises:
+            Unmodelled: That can't be known; arguments that no call of the op can have are a reason, too.
+        """
+        if self.model is None:
+            raise Unmodelled(self.reason)
+        try:
+            work = self.model(call)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise Unmodelled(_NOT_SO_CALLED) from error
+        if min(work.matrix_flops, work.vector_flops, work.special_ops, work.read_bytes, work.written_bytes) < 0:
+            raise Unmodelled(_NOT_SO_CALLED)
+        if max(work.matrix_flops, work.vector_flops, work.read_bytes, work.written_bytes) > _MOST:
+            raise Unmodelled(_NOT_SO_CALLED)
+        return work
 
 
 @cache

@@ -16,12 +16,12 @@ _FIELDS: Final = (
     Field("total_ns", "Total Time", "ns"),
     Field("fraction", "Reached", "share"),
     Field("binding", "Bound by", "text"),
-    Field("calls", "Calls", "count", spare=1),
+    Field("calls", "Calls", "count", spare=3),
     Field("launches", "Launches", "count", spare=6),
     Field("tflops_per_s", "TFLOP/s", "ratio", spare=5),
     Field("gb_per_s", "GB/s", "ratio", spare=4),
     Field("op", "Op", "name"),
-    Field("shapes", "Shapes", "name", spare=2),
+    Field("shapes", "Shapes", "name", spare=1),
 )
 _GAPS: Final = (
     Field("above_ns", "Above Bound", "ns"),
@@ -32,7 +32,7 @@ _GAPS: Final = (
     Field("launches", "Launches", "count", spare=3),
 )
 _TITLES: Final = {"family": "Family", "module": "Module", "step": "Step"}
-_NONE: Final = {"family": "(no op)", "module": "(no module)", "step": "(no step)"}
+_NONE: Final = {"family": "(not modelled)", "module": "(no module)", "step": "(no step)"}
 _BOUNDED: Final = ("above_ns", "fraction", "binding")
 _ROWS: Final = 20
 _REASONS: Final = 10
@@ -106,6 +106,9 @@ def _remarks(found: Roofline) -> Iterator[str]:
     if found.inferred_ns:
         inferred = format_duration(found.inferred_ns)
         yield f"The op of {inferred} isn't in the file and is inferred from launches that are alike."
+    if found.captured_ns:
+        captured = format_duration(found.captured_ns)
+        yield f"Shapes of {captured} are those of the capture: they are the replay's where it ran the same batch."
     if found.bound_ns is not None and found.modelled_ns:
         yield from _say_gap(found, found.bound_ns)
 
