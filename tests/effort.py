@@ -11,6 +11,7 @@ from fnmatch import translate
 from functools import cache
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -66,9 +67,25 @@ LONG: Final = {
 """Tests that `make test` leaves out, by pattern, and what they do: `make test-all` and CI run them, with all extras."""
 
 
-EXHAUSTIVE: Final = {"tests/fuzz/test_campaign.py::test_a_slice_has_no_defect[[][23]]": "the same of other damage"}
+EXHAUSTIVE: Final = {
+    "tests/fuzz/test_campaign.py::test_a_slice_has_no_defect[[][23]]": "the same of other damage",
+    "tests/commands/test_killed.py::*[[]record]": "the same of export and import",
+    "tests/commands/test_killed.py::*[[]report]": "the same of export and import",
+    "tests/benchmarks/test_growth.py::test_a_small_run_measures_the_chosen_commands": "the other tests of that file",
+    "tests/benchmarks/test_harness.py::test_a_small_run_on_exports_*": "the small run on traces",
+}
 """Tests that CI leaves out, by pattern, and what it runs in their place. `make mutants` runs them, and `make test-all`
 does outside CI."""
+
+SAMPLED: Final = {
+    "tests/bench/test_cheats.py::test_work_can_t_be_hidden[[]*": 3,
+    "tests/bench/test_isolation.py::test_it_fails_in_time_and_alone[[]*": 3,
+    "tests/conformance/test_mutants.py::test_every_wrong_kernel_is_refused[[]*": 4,
+    "tests/conformance/test_damage.py::test_any_damage_is_an_answer_or_an_input_error[[]*": 2,
+    "tests/engines/test_ab_models.py::*[[]tiny-*": 3,
+}
+"""Tests with many parameters of one kind, by pattern, of which CI runs one in so many, always the same ones; the others
+are exhaustive, too."""
 
 ASK_FOR_EXTRAS: Final = (
     *("tests/backends/*", "tests/bench/*", "tests/conformance/*", "tests/docs/*", "tests/engines/*", "tests/record/*"),
@@ -119,7 +136,9 @@ def is_long(test: str) -> bool:
 
 def is_exhaustive(test: str) -> bool:
     """Whether CI leaves out the test of this node id, since it runs others like it."""
-    return _matches(test, EXHAUSTIVE)
+    return _matches(test, EXHAUSTIVE) or any(
+        _matches(test, (pattern,)) and crc32(test.encode()) % each for pattern, each in SAMPLED.items()
+    )
 
 
 def _matches(test: str, patterns: Iterable[str]) -> bool:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.effort import ASK_FOR_EXTRAS, EXHAUSTIVE, LONG, Passed, is_exhaustive, leave_out
+from tests.effort import ASK_FOR_EXTRAS, EXHAUSTIVE, LONG, SAMPLED, Passed, is_exhaustive, leave_out
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +25,17 @@ def test_each_pattern_stands_for_tests(tests: list[str], pytestconfig: pytest.Co
 def test_what_ci_leaves_out_is_a_part_of_what_it_runs() -> None:
     test = "tests/fuzz/test_campaign.py::test_a_slice_has_no_defect[{}]".format
     assert [part for part in range(4) if is_exhaustive(test(part))] == [2, 3]
+
+
+def test_of_each_kind_that_ci_samples_some_tests_are_in_it_and_some_are_not(
+    tests: list[str], pytestconfig: pytest.Config
+) -> None:
+    if os.environ.get("CI") or pytestconfig.getoption("--quick"):
+        pytest.skip("needs all tests to be collected")
+    if pytestconfig.args != pytestconfig.getini("testpaths"):
+        pytest.skip("needs all tests to be collected")
+    for pattern in SAMPLED:
+        assert {is_exhaustive(test) for test in tests if fnmatchcase(test, pattern)} == {True, False}, pattern
 
 
 def test_only_what_passed_and_asks_for_no_extra_is_left_out(tmp_path: Path) -> None:
