@@ -16,6 +16,7 @@ from inferometer.reports.views.view import View, facts_of, remarks_of, sections_
 from inferometer.units import format_duration, format_share
 
 _FIRST: Final = 5  # findings that are shown
+_BOUNDED: Final = 0.10  # of the device time that must have bounds for a word on them
 _UNASKED: Final = (
     "The rules about launches were not asked: for {:,} of them that takes time and much memory. "
     "inferometer findings asks them."
@@ -61,15 +62,15 @@ def _remarks(first: FirstLook) -> Sequence[str]:
 
 
 def _bound(first: FirstLook) -> Iterator[str]:
-    """How far all ops together are from what the device allows."""
+    """How far all ops together are from what the device allows, where that is known of enough of the time."""
     found = first.findings.roofline
-    if found is None or found.device is None or not found.bound_ns or not found.modelled_ns:
+    if found is None or found.device is None or not found.bound_ns or found.modelled_ns < _BOUNDED * found.total_ns:
         return
     share = format_share(found.modelled_ns / found.total_ns)
     took, bound = format_duration(found.modelled_ns), format_duration(found.bound_ns)
     yield (
-        f"Of {share} of the device time the op and its shapes are known: {took}, which at the bounds of the "
-        f"{found.device.name} would be {bound} ({format_share(found.bound_ns / found.modelled_ns)} is reached). "
+        f"{share} of the device time has a bound from the shapes of its ops: {took}, which at what the "
+        f"{found.device.name} allows would be {bound} ({format_share(found.bound_ns / found.modelled_ns)} is reached). "
         "By op: inferometer roofline."
     )
 

@@ -58,6 +58,7 @@ def _finding(found: "Roofline", row: dict[str, Any]) -> Finding:
         evidence=(
             f"{took} The {above} above it are {format_share(share)} of the device time.",
             f"By its shapes one call must do {flops} FLOPs, read {read} bytes and write {written}.",
+            *_inferred(row),
             *(f"Assumed: {each}." for each in row["assumes"]),
         ),
         size_ns=row["total_ns"],
@@ -65,6 +66,13 @@ def _finding(found: "Roofline", row: dict[str, Any]) -> Finding:
         next="Time other kernels for these shapes (inferometer bench), or let one launch do more. All ops: "
         "inferometer roofline.",
     )
+
+
+def _inferred(row: dict[str, Any]) -> Iterator[str]:
+    if count := row["inferred_launches"]:
+        of = f"{format_count(count)} of the {format_count(row['launches'])} launches"
+        verb = "is" if count == 1 else "are"
+        yield f"{of} {verb} known by launches that are alike: the calls aren't in the file."
 
 
 RULE = Rule("above_the_bound", _find)
