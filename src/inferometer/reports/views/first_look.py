@@ -64,7 +64,9 @@ def _remarks(first: FirstLook) -> Sequence[str]:
 def _bound(first: FirstLook) -> Iterator[str]:
     """How far all ops together are from what the device allows, where that is known of enough of the time."""
     found = first.findings.roofline
-    if found is None or found.device is None or not found.bound_ns or found.modelled_ns < _BOUNDED * found.total_ns:
+    if found is None or found.device is None or found.modelled_ns < _BOUNDED * found.total_ns:
+        return
+    if not found.bound_ns or found.bound_ns < (found.shortest_kernel_ns or 0):  # next to nothing was done
         return
     share = format_share(found.modelled_ns / found.total_ns)
     took, bound = format_duration(found.modelled_ns), format_duration(found.bound_ns)

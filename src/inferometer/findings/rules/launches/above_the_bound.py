@@ -2,9 +2,9 @@
 
 Fires on an op with one set of shapes whose calls reach less than half of their bound (`analyses/roofline`), and whose
 time above it is 10 % or more of all device time. What such a call must do is modelled from the shapes and types that
-the profiler recorded; without these, or where the device isn't known, there is no answer. Not counted are launches
-about as short as the shortest kernel of the trace, which no faster kernel helps (`launch_bound`,
-`unfused_elementwise`), and copies from and to the host.
+the profiler recorded; without these, or where the device isn't known, there is no answer. Not counted are launches of
+less than 10 μs, whose starting and ending no faster kernel helps (`launch_bound`, `unfused_elementwise`), and copies
+from and to the host.
 
 Severity is the time above the bound as a share of all device time: from 10 % `low`, from 25 % `medium`.
 """
@@ -24,17 +24,18 @@ if TYPE_CHECKING:
 
 _SCALE = Scale(low=0.10, medium=0.25)
 _REACHED = 0.5
+_LONG_NS = 10_000  # of a launch; below, starting and ending is most of a kernel's time
 _SHOWN = 3
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
     found = None if evidence.launches is None else evidence.launches.roofline
-    if found is None or found.device is None or not found.total_ns or found.shortest_kernel_ns is None:
+    if found is None or found.device is None or not found.total_ns:
         return
     took = pl.col("total_ns") / pl.col("launches")
     rows = found.frame.filter(
         pl.col("fraction") < _REACHED,
-        took >= 2 * found.shortest_kernel_ns,
+        took >= _LONG_NS,
         pl.col("binding") != "pcie",
         pl.col("above_ns") >= _SCALE.low * found.total_ns,
     )
