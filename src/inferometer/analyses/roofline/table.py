@@ -15,6 +15,7 @@ from inferometer.analyses.roofline.calls import ARGUMENTS, owned_launches
 from inferometer.analyses.roofline.contexts import contexts_of
 from inferometer.analyses.roofline.gaps import gaps_by, steps_of
 from inferometer.analyses.roofline.inferred import infer_signatures
+from inferometer.analyses.roofline.numbers import with_numbers
 from inferometer.analyses.roofline.rows import RowMaker
 from inferometer.hardware.device import Device
 from inferometer.operators.framework.lengths import Lengths
@@ -27,9 +28,9 @@ NEEDED: Final = {
     for table in (*LAUNCHED_NEEDED, *(set(CALLS_NEEDED) - set(LAUNCHED_NEEDED)))
 }
 _COLUMNS: Final = (
-    *("op", "family", "kernel", *ARGUMENTS, "calls", "launches", "inferred_launches", "total_ns", "dtype", "flops"),
-    *("vector_flops", "special_ops", "read_bytes", "write_bytes", "bound_ns", "warm_bound_ns", "binding", "fraction"),
-    *("above_ns", "flops_per_s", "bytes_per_s", "assumes", "reason"),
+    *("number", "op", "family", "kernel", *ARGUMENTS, "calls", "launches", "inferred_launches", "total_ns", "dtype"),
+    *("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "bound_ns", "warm_bound_ns", "binding"),
+    *("fraction", "above_ns", "flops_per_s", "bytes_per_s", "assumes", "reason"),
 )
 
 
@@ -44,7 +45,7 @@ class Roofline(Result):
     that is greater; `flops_per_s` and `bytes_per_s`, what is modelled over what is measured. `assumes`: what the
     arguments don't say. `reason`: why nothing is modelled; those columns are null then. `op` is null of launches whose
     op isn't known: a row for each `kernel`. `inferred_launches`: of those, how many have no op in the file, but are
-    like ones that have.
+    like ones that have. `number` is that of the op with these arguments, as `replay --op` takes it.
 
     `total_ns` is the time of all launches, `op_known_ns` of those whose op the file or a capture says, `captured_ns` of
     those whose op a capture says, `inferred_ns` of those whose op neither says, but launches that are alike have one;
@@ -131,7 +132,7 @@ def roofline(
     contexts = contexts_of(found.tree, launches["node"].unique().to_list())
     maker = RowMaker(owned.signatures, found.op_calls, contexts, said, lengths or Lengths())
     placed, modelled = maker.place(launches)
-    frame = _summed(placed, modelled)
+    frame = with_numbers(_summed(placed, modelled))
     shortest = _shortest(placed)
     op_known = placed.filter(pl.col("signature").is_not_null() & ~pl.col("inferred"))
     modelled_rows = frame.filter(pl.col("reason").is_null())["row"]
