@@ -53,13 +53,16 @@ def _activation(vector: int) -> Model:
     return work
 
 
-def _quant(call: OpCall) -> Work:
-    """Output of 8 bits, x, scale (read, or written by a dynamic one)."""
-    out, x = call.tensor(0), call.tensor(1)
-    scale = call.maybe_tensor(2)
-    size = scale.bytes if scale else 0
-    dynamic = "dynamic" in call.op or "group_quant" in call.op
-    return moved(x.bytes + (0 if dynamic else size), out.bytes + (size if dynamic else 0), vector=2 * x.numel)
+def _quant(*, out_at: int = 0, x_at: int = 1, dynamic: bool) -> Model:
+    """Output of 8 bits and x in this order or the other, scale: read, or written by a dynamic one."""
+
+    def work(call: OpCall) -> Work:
+        out, x = call.tensor(out_at), call.tensor(x_at)
+        scale = call.maybe_tensor(2)
+        size = scale.bytes if scale else 0
+        return moved(x.bytes + (0 if dynamic else size), out.bytes + (size if dynamic else 0), vector=2 * x.numel)
+
+    return work
 
 
 def _rotary(call: OpCall) -> Work:
@@ -139,13 +142,11 @@ FAMILY = OpFamily(
             for library in ("_C", "sgl_kernel", "aiter")
             for name in ("silu", "gelu", "gelu_tanh")
         },
+        "_C::static_scaled_fp8_quant": _quant(dynamic=False),
         **dict.fromkeys(
-            (
-                *("_C::static_scaled_fp8_quant", "_C::dynamic_scaled_fp8_quant"),
-                *("_C::dynamic_per_token_scaled_fp8_quant", "sgl_kernel::sgl_per_token_quant_fp8"),
-            ),
-            _quant,
+            ("_C::dynamic_scaled_fp8_quant", "_C::dynamic_per_token_scaled_fp8_quant"), _quant(dynamic=True)
         ),
+        "sgl_kernel::sgl_per_token_quant_fp8": _quant(out_at=1, x_at=0, dynamic=True),
         **dict.fromkeys(("_C::rotary_embedding", "sgl_kernel::rotary_embedding"), _rotary),
         **dict.fromkeys(("_C_cache_ops::reshape_and_cache_flash", "sglang::store_cache"), _cache_write),
         "_C_cache_ops::reshape_and_cache": _cache_write,
