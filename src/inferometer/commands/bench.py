@@ -53,7 +53,8 @@ _TIMERS = ("cupti", "graph", "events", "host")
     "With --stage builds: sm_80, sm_89, sm_90, sm_100, sm_120, gfx942 or gfx950; may be given again.  "
     "[default: sm_90]"))  # fmt: skip
 @click.option("--shapes", metavar="WHICH", help=(
-    "tiny, all, or indices of published shapes such as 0,3-5; see `inferometer operators NAME`.  "
+    "tiny, all, indices of published shapes such as 0,3-5 (see `inferometer operators NAME`), or a file that "
+    "`roofline --to-bench` wrote.  "
     "[default: tiny on a CPU, all on a GPU]"))  # fmt: skip
 @click.option("--workload", metavar="FILE", help="Shapes from workloads of flashinfer-bench, in place of --shapes.")
 @click.option("--suite", metavar="PATH", help=(

@@ -7,6 +7,7 @@ import click
 
 from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
 from inferometer.commands.options.attribution import Attributing, attributing_options
+from inferometer.commands.options.rooflines import model_trace
 from inferometer.errors import clean
 
 if TYPE_CHECKING:
@@ -52,11 +53,9 @@ def run(
         check_place(Path(output), force=force, kind=_script_kind())
 
     from inferometer.analyses.roofline.numbers import find_numbered
-    from inferometer.analyses.roofline.table import NEEDED, roofline
     from inferometer.reports.replay.script import replay_script
 
-    trace, found = how.open(source, NEEDED, with_op_calls=True)
-    table = roofline(found, trace.facts)
+    table = model_trace(source, how)
     row = find_numbered(table.frame, _matching(table, match) if number is None else number)
     _write(replay_script(row), output, force=force, out=out)
 

@@ -12,6 +12,7 @@ from inferometer.analyses.roofline.calls import ARGUMENTS, kernels_of_calls
 from inferometer.analyses.roofline.work import Bounded, bounded, calls_inside, recorded_call
 from inferometer.hardware.device import Device
 from inferometer.operators.framework.call import Unmodelled
+from inferometer.operators.framework.counterparts import counterpart_of
 from inferometer.operators.framework.family import Found, model_of
 from inferometer.operators.framework.lengths import Context, Lengths
 
@@ -24,6 +25,7 @@ MODELLED: Final[dict[str, Any]] = {
     "warm_bound_of_call_ns": pl.Float64,
     "binding": pl.String,
     "assumes": pl.List(pl.String),
+    **dict.fromkeys(("operator", "operator_args"), pl.String),
     "reason": pl.String,
 }
 """What is modelled of a row: FLOPs, bytes and bounds are those of one call."""
@@ -143,7 +145,7 @@ class RowMaker:
             call = recorded_call(row, group.kernels, lengths, inside)
         except Unmodelled as unmodelled:
             return Bounded(found.family if found else None, reason=str(unmodelled))
-        return bounded(call, self._device)
+        return replace(bounded(call, self._device), counterpart=counterpart_of(call))
 
 
 def _by_reason(unowned: pl.DataFrame, first: int) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
@@ -166,6 +168,8 @@ def _describe(number: int, arguments: tuple[str | None, ...], found: Bounded) ->
     described: dict[str, Any] = {**dict.fromkeys(MODELLED), "row": number, "family": found.family}
     described |= dict(zip(("op", *ARGUMENTS), arguments, strict=True))
     described |= {"reason": found.reason or None}
+    if found.counterpart is not None:
+        described |= {"operator": found.counterpart.operator, "operator_args": found.counterpart.args}
     if work is not None:
         other = work.vector_flops + work.special_ops
         described |= {

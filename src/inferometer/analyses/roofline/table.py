@@ -30,7 +30,8 @@ NEEDED: Final = {
 _COLUMNS: Final = (
     *("number", "op", "family", "kernel", *ARGUMENTS, "calls", "launches", "inferred_launches", "total_ns", "dtype"),
     *("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "bound_ns", "warm_bound_ns", "binding"),
-    *("fraction", "above_ns", "flops_per_s", "bytes_per_s", "assumes", "reason"),
+    *("fraction", "above_ns", "flops_per_s", "bytes_per_s", "assumes", "operator", "operator_args"),
+    "reason",
 )
 
 
@@ -45,7 +46,8 @@ class Roofline(Result):
     that is greater; `flops_per_s` and `bytes_per_s`, what is modelled over what is measured. `assumes`: what the
     arguments don't say. `reason`: why nothing is modelled; those columns are null then. `op` is null of launches whose
     op isn't known: a row for each `kernel`. `inferred_launches`: of those, how many have no op in the file, but are
-    like ones that have. `number` is that of the op with these arguments, as `replay --op` takes it.
+    like ones that have. `number` is that of the op with these arguments, as `replay --op` takes it. `operator`:
+    the catalogue's operator that the call is, with its arguments as JSON; null where it is none.
 
     `total_ns` is the time of all launches, `op_known_ns` of those whose op the file or a capture says, `captured_ns` of
     those whose op a capture says, `inferred_ns` of those whose op neither says, but launches that are alike have one;

@@ -8,6 +8,7 @@ from inferometer.analyses.launched_by.op_calls import OpCalls
 from inferometer.hardware.device import Device
 from inferometer.operators.bounds import bounds_of
 from inferometer.operators.framework.call import OpCall, Unmodelled, read_call
+from inferometer.operators.framework.counterparts import Counterpart
 from inferometer.operators.framework.family import model_of
 from inferometer.operators.framework.lengths import Lengths
 from inferometer.operators.work import Work
@@ -22,7 +23,7 @@ class Bounded:
     """What one call takes.
 
     `bound_ns` and `binding` of the greatest bound, `warm_ns` the same with memory's from L2, where all that moves fits
-    in it. `reason`: why `work`, or its bound, isn't known.
+    in it. `reason`: why `work`, or its bound, isn't known. `counterpart`: the catalogue's operator that it is.
     """
 
     family: str | None
@@ -31,6 +32,7 @@ class Bounded:
     binding: str = "unknown"
     warm_ns: float | None = None
     reason: str = ""
+    counterpart: Counterpart | None = None
 
 
 def bounded(call: OpCall, device: Device | None) -> Bounded:

@@ -96,9 +96,7 @@ def _add_shape(plan: _Plan, result: ShapeResult) -> Definition:
 
 def make_workload(operator: str, shape: str, args: Mapping[str, object], definition: Definition) -> Workload:
     """A shape as a workload; the same shape has the same uuid in every run."""
-    known = require_operator(operator)
-    key = msgspec.json.encode([operator, dict(args)], order="deterministic").decode()
-    name = str(uuid.uuid5(_NAMESPACE, key))
+    known, name = require_operator(operator), uuid_of(operator, args)
     bound, integers = bind(known, args), axes_of(known).values
     path = _blob(definition, name)
     return Workload(
@@ -109,6 +107,11 @@ def make_workload(operator: str, shape: str, args: Mapping[str, object], definit
         uuid=name,
         inferometer=Drawn(operator=operator, args=dict(args), shape=shape),
     )
+
+
+def uuid_of(operator: str, args: Mapping[str, object]) -> str:
+    """Of a shape: the same for the same arguments."""
+    return str(uuid.uuid5(_NAMESPACE, msgspec.json.encode([operator, dict(args)], order="deterministic").decode()))
 
 
 def _add_trace(plan: _Plan, run: Run, result: ShapeResult, definition: Definition, author: str) -> None:

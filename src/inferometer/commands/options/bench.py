@@ -45,6 +45,12 @@ class BenchOptions:
     export_to: str | None
     force: bool
 
+    @property
+    def shape_file(self) -> str | None:
+        """The file of --workload, or of --shapes where that names one."""
+        is_file = self.shapes is not None and Path(self.shapes).suffix in (".json", ".jsonl")
+        return self.shapes if is_file else self.workload
+
     def refuse_mixed(self, stage: str, architectures: tuple[str, ...]) -> None:
         """Refuse options that don't go together.
 
@@ -55,8 +61,8 @@ class BenchOptions:
             raise click.UsageError("--arch needs --stage builds.")
         if stage != "fast" and (self.timer or self.seconds):
             raise click.UsageError("--timer and --seconds need --stage fast.")
-        if stage == "builds" and (self.output or self.export or self.workload):
-            raise click.UsageError("--output, --export and --workload aren't for --stage builds.")
+        if stage == "builds" and (self.output or self.export or self.shape_file):
+            raise click.UsageError("--output, --export and files of shapes aren't for --stage builds.")
         if stage == "builds" and (self.strict or self.sandbox):
             raise click.UsageError("--strict and --sandbox aren't for --stage builds.")
         if self.suite and (self.workload or self.backend_names or self.hardware_file or stage == "builds"):
@@ -111,8 +117,8 @@ class BenchOptions:
         from inferometer.bench.shapes import choose_shapes, fit_device
         from inferometer.operators import operators, require_operator
 
-        if self.workload is not None:
-            return [fit_device(each, self.on) for each in self._workload(names)]
+        if self.shape_file is not None:
+            return [fit_device(each, self.on) for each in self._workload(self.shape_file, names)]
         if candidate is not None and not names:
             known = operators()
             names = (candidate.stem,) if candidate.stem in known else ()
@@ -126,19 +132,17 @@ class BenchOptions:
             return "all"
         return self.shapes or "tiny"
 
-    def _workload(self, names: tuple[str, ...]) -> "list[ChosenShapes]":
+    def _workload(self, file: str, names: tuple[str, ...]) -> "list[ChosenShapes]":
         from inferometer.bench.exchange import read_workloads
         from inferometer.errors import InputError
         from inferometer.operators import require_operator
 
-        wanted = {require_operator(name).name for name in names}
-        found = read_workloads(
-            Path(str(self.workload)), on_left_out=lambda line: click.echo(f"left out: {line}", err=True)
-        )
+        wanted = {require_operator(name).name for name in names if names != ("all",)}
+        found = read_workloads(Path(file), on_left_out=lambda line: click.echo(f"left out: {line}", err=True))
         kept = [each for each in found if not wanted or each.operator.name in wanted]
         if not kept:
             has = ", ".join(sorted({each.operator.name for each in found})) or "none"
-            raise InputError(f"{self.workload}: no workload of {', '.join(names)}", hint=f"It has: {has}.")
+            raise InputError(f"{file}: no workload of {', '.join(names)}", hint=f"It has: {has}.")
         return kept
 
     @property

@@ -21,6 +21,7 @@ _FIELDS: Final = (
     Field("tflops_per_s", "TFLOP/s", "ratio", spare=5),
     Field("gb_per_s", "GB/s", "ratio", spare=4),
     Field("number", "No.", "count", spare=3),
+    Field("operator", "Operator", "name", spare=7),
     Field("op", "Op", "name"),
     Field("shapes", "Shapes", "name", spare=1),
 )
