@@ -84,7 +84,7 @@ class Evidence:
             return None
         from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 
-        return self._launches or LaunchEvidence(self.trace)
+        return self._launches or LaunchEvidence(self.trace, device=self._device)
 
     @locked_cached_property
     def is_on_cpu(self) -> bool:

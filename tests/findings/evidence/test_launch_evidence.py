@@ -53,7 +53,7 @@ def test_what_was_released_is_made_again() -> None:
     evidence = LaunchEvidence(made(2, 3))
     gaps, attribution = evidence.gaps, evidence.attribution
     evidence.release()
-    assert set(vars(evidence)) == {"trace", "attribution", "steps"}
+    assert set(vars(evidence)) == {"trace", "device", "attribution", "steps"}
     assert evidence.attribution is attribution
     assert evidence.gaps.equals(gaps)
 

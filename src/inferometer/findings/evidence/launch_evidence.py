@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.correlation import NO_CALL, gather_known, is_one
+from inferometer.analyses.launched_by.op_calls import LAUNCH_SHAPE, OWNER
 from inferometer.findings.evidence.locked_property import locked_cached_property
 from inferometer.trace.trace import Trace
 from inferometer.units import format_duration
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from inferometer.analyses.timeline.ranks import Ranks
     from inferometer.analyses.timeline.work import Work
     from inferometer.findings.evidence.kernel_rows import KernelRows, Origins
+    from inferometer.hardware.device import Device
 
 _PLACE = ["rank", "device"]
 _LANE = [*_PLACE, "stream"]
@@ -41,7 +43,7 @@ _LARGE = ("grid", "block", "external_id", "graph_id", "graph_node_id")  # column
 _FEW = 2**16
 _MOST_MODELLED = 2_000_000  # launches, whose calls are looked for once more
 _NEARLY_ALL = 0.98  # of the launches: a mean over steps is off by the rest
-_SHARED = frozenset({"trace", "attribution", "steps"})  # what others than rules ask for
+_SHARED = frozenset({"trace", "device", "attribution", "steps", "roofline"})  # what others than rules ask for
 
 
 class LaunchEvidence:
@@ -50,10 +52,12 @@ class LaunchEvidence:
     Args:
         trace: Needs the tables `launches`, `calls`, `ops`, `frames`, `spans`, `call_paths`, `graph_nodes`, `totals` and
             `log`.
+        device: What it ran on, if the user named it: bounds of ops are its own.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, *, device: "Device | None" = None) -> None:
         self.trace = trace
+        self.device = device
 
     def release(self) -> None:
         """Drop what only rules ask for, 3 GB of ten million launches; asked for again, it is made again."""
@@ -68,26 +72,39 @@ class LaunchEvidence:
         and `block_hash`: equal for equal sizes, for others as unlikely as 64 random bits. Ids of graphs and ops aren't
         kept.
         """
+        found = self.with_op_calls or self._attribute()
+        hashes = (_hashed(found.launches, name).alias(f"{name}_hash") for name in ("grid", "block"))
+        counts = (_product(name).alias(to) for name, to in (("grid", "blocks"), ("block", "threads")))
+        kept = found.launches.drop(_LARGE, *LAUNCH_SHAPE, *OWNER, strict=False)
+        return replace(found, launches=kept.hstack(found.launches.select(*hashes, *counts)), op_calls=())
+
+    @locked_cached_property
+    def with_op_calls(self) -> "Attribution | None":
+        """The same with all columns, and the calls of ops; None where no op has shapes, or there are too many launches.
+
+        Both are made at once: half of the work of either is the other's.
+        """
+        shaped = self.trace.ops.filter(pl.col("input_dims").is_not_null()).head(1).collect().height
+        few = self.trace.launches.select(pl.len()).collect().item() <= _MOST_MODELLED
+        return self._attribute(with_op_calls=True) if shaped and few else None
+
+    def _attribute(self, *, with_op_calls: bool = False) -> "Attribution":
         from inferometer.analyses.launched_by.attribution import attribute
 
         with ThreadPoolExecutor(1) as pool:
             steps = pool.submit(lambda: self.steps)  # nearly every rule asks for them, too
-            found = attribute(self.trace)
+            found = attribute(self.trace, with_op_calls=with_op_calls)
             steps.result()
-        hashes = (_hashed(found.launches, name).alias(f"{name}_hash") for name in ("grid", "block"))
-        counts = (_product(name).alias(to) for name, to in (("grid", "blocks"), ("block", "threads")))
-        return replace(found, launches=found.launches.with_columns(*hashes, *counts).drop(_LARGE))
+        return found
 
     @locked_cached_property
     def roofline(self) -> "Roofline | None":
         """How far each op is from its bound; None where no op has shapes, or there are too many launches."""
-        shaped = self.trace.ops.filter(pl.col("input_dims").is_not_null()).head(1).collect().height
-        if not shaped or self.attribution.launches.height > _MOST_MODELLED:
-            return None
-        from inferometer.analyses.launched_by.attribution import attribute
         from inferometer.analyses.roofline.table import roofline
 
-        return roofline(attribute(self.trace, with_op_calls=True), self.trace.facts)
+        if self.with_op_calls is None:
+            return None
+        return roofline(self.with_op_calls, self.trace.facts, device=self.device)
 
     @property
     def made_roofline(self) -> "Roofline | None":

@@ -4,7 +4,6 @@ Where deployed kernels were timed, a point is a shape's work over its deployed t
 measured: there it is the work over our bound, and its chart says so. Work and bytes are the least that a call takes.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +13,11 @@ from inferometer.analyses.operators.leaderboard import Leaderboard, Platform
 from inferometer.analyses.operators.published import regime_of
 from inferometer.reports.leaderboard.regimes import COLORS, REGIMES
 from inferometer.reports.page.blocks import Block, Chart, Part, Tab, Tabs, Words
-from inferometer.reports.page.drawing import axis
+from inferometer.reports.page.roofs import TERA, intensity_axis, rate_axis, roof_lines
 from inferometer.reports.page.sampling import rounded
 from inferometer.units import format_duration, format_share
 
 _TITLE = "Roofline"
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-_TERA = 1e12
 _MODELLED = (
     "No kernel was timed on this device: points are what our bounds allow, modelled, not measured. Units work side by "
     "side, so a point may lie a little above one unit's line."
@@ -37,14 +34,6 @@ class _Dot:
     intensity: float
     rate: float
     texts: Sequence[str]
-
-
-@dataclass(frozen=True)
-class _Roof:
-    """A peak of the device, FLOP/s."""
-
-    name: str
-    peak: float
 
 
 def build_roofline(board: Leaderboard) -> Block:
@@ -94,12 +83,13 @@ def _chart(platform: Platform, dots: Sequence[_Dot]) -> Chart:
     kinds = [(regime, launch) for regime in REGIMES for launch in (False, True)]
     groups = {kind: [dot for dot in dots if (dot.regime, dot.below_launch) == kind] for kind in kinds}
     groups = {kind: own for kind, own in groups.items() if own}
-    roofs = [*_roof_lines(platform, dots)]
+    used = {shape.work.dtype for each in platform.operators for shape in each.shapes}
+    roofs = roof_lines(platform.device, used, [(dot.intensity, dot.rate) for dot in dots])
     data = [*roofs, *(_points(kind, own) for kind, own in groups.items())]
     what = "attained by the deployed kernel" if platform.is_timed else "allowed by our bound"
     layout = {
-        "xaxis": axis("Arithmetic intensity, FLOP/B", type="log", dtick=1, exponentformat="power"),
-        "yaxis": axis(f"TFLOP/s {what}", type="log", dtick=1, exponentformat="power"),
+        "xaxis": intensity_axis(),
+        "yaxis": rate_axis(what),
         "hovermode": "closest",
         "updatemenus": [_menu(len(roofs), list(groups.values()))],
     }
@@ -115,7 +105,7 @@ def _points(kind: tuple[str, bool], dots: Sequence[_Dot]) -> dict[str, Any]:
         "mode": "markers",
         "name": f"{words}, bound below a launch" if below_launch else words,
         "x": rounded(dot.intensity for dot in dots),
-        "y": rounded(dot.rate / _TERA for dot in dots),
+        "y": rounded(dot.rate / TERA for dot in dots),
         "customdata": [list(dot.texts) for dot in dots],
         "marker": {"color": color, "size": 7, "symbol": "x-thin-open" if below_launch else "circle", "opacity": 0.75},
         "unselected": {"marker": {"opacity": 0.06}},
@@ -135,46 +125,6 @@ def _menu(roofs: int, groups: Sequence[Sequence[_Dot]]) -> dict[str, Any]:
     return {"buttons": buttons}
 
 
-def _roof_lines(platform: Platform, dots: Sequence[_Dot]) -> Iterator[dict[str, Any]]:
-    """The slope of memory up to the highest peak, and each peak from where it meets that."""
-    device = platform.device
-    if device.memory_bandwidth is None or not dots:
-        return
-    bandwidth, roofs = float(device.memory_bandwidth.value), _roofs(platform)
-    highest = max((roof.peak for roof in roofs), default=max(dot.rate for dot in dots))
-    first = min(dot.intensity for dot in dots) / 2
-    last = max(2 * max(dot.intensity for dot in dots), 4 * highest / bandwidth)
-    name = f"memory, {bandwidth / _TERA:.4g} TB/s"
-    yield _line(name, [first, highest / bandwidth], [first * bandwidth, highest], "solid", "var(--ink)")
-    for roof, dash in zip(roofs, _DASHES * len(roofs), strict=False):
-        name = f"{roof.name}, {roof.peak / _TERA:.4g} TFLOP/s"
-        yield _line(name, [roof.peak / bandwidth, last], [roof.peak, roof.peak], dash, "var(--muted)")
-
-
-def _roofs(platform: Platform) -> Sequence[_Roof]:
-    """Peaks of the types that shapes multiply, equal ones as one, the highest first; fp32 of the vector units last."""
-    device, used = platform.device, {shape.work.dtype for each in platform.operators for shape in each.shapes}
-    shared = defaultdict(list)
-    for dtype, peak in device.matrix.items():
-        if dtype in used:
-            shared[float(peak.value)].append(dtype)
-    roofs = [_Roof(f"{' and '.join(dtypes)} matrix", peak) for peak, dtypes in sorted(shared.items(), reverse=True)]
-    vector = device.vector.get("fp32")
-    return [*roofs, *([] if vector is None else [_Roof("fp32 vector", float(vector.value))])]
-
-
-def _line(name: str, xs: Sequence[float], ys: Sequence[float], dash: str, color: str) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": rounded(xs),
-        "y": rounded(y / _TERA for y in ys),
-        "line": {"color": color, "width": 2, "dash": dash},
-        "hovertemplate": "%{fullData.name}<extra></extra>",
-    }
-
-
 def _alt(platform: Platform, dots: Sequence[_Dot]) -> str:
     launches = sum(dot.below_launch for dot in dots)
     crosses = f", {launches} of them with a bound below a launch and drawn as crosses" if launches else ""
@@ -182,5 +132,5 @@ def _alt(platform: Platform, dots: Sequence[_Dot]) -> str:
     if not dots:
         return "No shape has a rate on this device."
     best = max(dots, key=lambda dot: dot.rate)
-    highest = f"{best.rate / _TERA:.4g} TFLOP/s of {best.texts[0]}"
+    highest = f"{best.rate / TERA:.4g} TFLOP/s of {best.texts[0]}"
     return f"{shown}. The highest rate is {highest}. Lines are the device's limits."

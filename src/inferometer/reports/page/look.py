@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from inferometer.analyses.compare.call_trees import CallTreeComparison
     from inferometer.analyses.launched_by.attribution import Attribution
     from inferometer.analyses.launched_by.call_tree import CallTreeTable
+    from inferometer.analyses.roofline.table import Roofline
     from inferometer.architectures import Model
     from inferometer.hardware.device import Device
 
@@ -71,7 +72,7 @@ class RunData:
     @cached_property
     def launches(self) -> LaunchEvidence:
         """What the findings ask of the launches."""
-        return LaunchEvidence(self.trace)
+        return LaunchEvidence(self.trace, device=self.asked.device)
 
     @cached_property
     def steps(self) -> StepTable | None:
@@ -96,7 +97,16 @@ class RunData:
         if not self.has_launches:
             return None
         captures = self.asked.captures
-        return attribute(self.trace, captures=captures) if captures else self.launches.attribution
+        return attribute(self.trace, captures=captures, with_op_calls=True) if captures else self.launches.attribution
+
+    @cached_property
+    def roofline(self) -> "Roofline | None":
+        """How far each op is from its bound; None without launches, or where no op has shapes."""
+        from inferometer.analyses.roofline.table import roofline
+
+        if self.attribution is None or not self.asked.captures:
+            return None if self.attribution is None else self.launches.roofline
+        return roofline(self.attribution, self.trace.facts, device=self.asked.device)
 
     @cached_property
     def call_tree(self) -> "CallTreeTable | None":
