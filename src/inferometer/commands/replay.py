@@ -28,7 +28,8 @@ _STDOUT = "-"
     example="inferometer replay trace.json.gz --op 1 -o replay.py",
 )
 @source_argument
-@click.option("--op", "number", type=click.IntRange(min=1), metavar="N", help="The op with this number in `roofline`.")
+@click.option("--op", "number", type=click.IntRange(min=1), metavar="N", help=(
+    "The op with this number in `roofline` and `kernels --by op-args`."))  # fmt: skip
 @click.option("--match", metavar="REGEX", help="The longest op whose name the regular expression finds.")
 @click.option(
     "-o", "--output", default=_STDOUT, show_default=True, metavar="OUT", help="The file to make; - is standard output."

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+import inferometer
+from inferometer.analyses.launched_by.attribution import attribute
+from inferometer.analyses.roofline.table import roofline
 from inferometer.errors import InputError
 from inferometer.reports.replay.script import replay_script
 
@@ -272,22 +275,33 @@ def test_a_script_that_cannot_run_says_why(
     assert why in str(left.value)
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="needs the real captures")
-@pytest.mark.parametrize("name", ["h100_vit", "mi300_qwen1.5-0.5b", "mi250_minitoy"])
-def test_every_op_of_a_real_trace_has_a_script_or_a_reason(name: str) -> None:
-    import inferometer
-    from inferometer.analyses.launched_by.attribution import attribute
-    from inferometer.analyses.roofline.table import roofline
-
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """Rows of a real trace whose op is known."""
+    if not REAL.is_dir():
+        pytest.skip("needs the real captures")
     trace = inferometer.open(REAL / f"{name}.json.gz")
     rows = roofline(attribute(trace, with_op_calls=True), trace.facts).frame
-    known = rows.filter(rows["op"].is_not_null()).to_dicts()
-    assert known
-    refused = set()
-    for row in known:
+    return rows.filter(rows["op"].is_not_null()).to_dicts()
+
+
+@pytest.mark.parametrize("name", ["h100_vit", "mi300_qwen1.5-0.5b", "mi250_minitoy"])
+def test_every_op_of_a_real_trace_has_a_script_or_a_reason(name: str) -> None:
+    rows, refused = rows_of(name), set()
+    for row in rows:
         try:
             assert call_of(replay_script(row)).args
         except InputError as error:
             refused.add(error.message)
     assert all("can't be replayed: " in reason for reason in refused)
-    assert len(refused) < len(known) / 4
+    assert len(refused) < len(rows) / 4
+
+
+@needs_torch
+def test_small_ops_of_a_real_trace_run_on_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = [row for row in rows_of("h100_qwen1.5-0.5b") if row["write_bytes"] and row["write_bytes"] < 100_000]
+    for row in small:
+        run(replay_script(row), tmp_path, monkeypatch)
+    assert len(small) > 5
+    assert capsys.readouterr().out.count("median") == len(small)

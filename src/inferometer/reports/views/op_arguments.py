@@ -11,7 +11,8 @@ from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
 _FIELDS: Final = (
-    Field("share", "Time", "share"),
+    Field("number", "#", "count"),
+    Field("share", "Time", "share", spare=2),
     Field("total_ns", "Total Time", "ns"),
     Field("calls", "Calls", "count"),
     Field("launches", "Launches", "count", spare=4),
@@ -23,6 +24,7 @@ _FIELDS: Final = (
     Field("input_strides", "Strides", "name", spare=5),
 )
 _EXACT: Final = (
+    Field("number", "number", "count"),
     *(Field(name, name, "text") for name in ("op", "input_dims", "input_dtypes", "input_strides", "scalars")),
     *(Field(name, name, "count") for name in ("calls", "launches", "total_ns", "flops", "read_bytes", "write_bytes")),
     *(Field(name, name, "number") for name in ("share", "mean_of_call_ns", "flops_per_s", "bytes_per_s")),

@@ -20,7 +20,7 @@ _FIELDS: Final = (
     Field("launches", "Launches", "count", spare=6),
     Field("tflops_per_s", "TFLOP/s", "ratio", spare=5),
     Field("gb_per_s", "GB/s", "ratio", spare=4),
-    Field("number", "No.", "count"),
+    Field("number", "#", "count", spare=3),
     Field("operator", "Operator", "name", spare=7),
     Field("op", "Op", "name"),
     Field("shapes", "Shapes", "name", spare=1),
