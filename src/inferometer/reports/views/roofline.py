@@ -11,6 +11,9 @@ from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_count, format_duration, format_share
 
+BAR: Final = "bar"
+"""Column that draws each row's time: at the bound, above it, and not modelled."""
+_CELLS: Final = 20  # of the longest
 _FIELDS: Final = (
     Field("above_ns", "Above Bound", "ns"),
     Field("total_ns", "Total Time", "ns"),
@@ -32,9 +35,11 @@ _GAPS: Final = (
     Field("fraction", "Reached", "share"),
     Field("modelled", "Modelled", "share", spare=2),
     Field("launches", "Launches", "count", spare=3),
+    Field(BAR, "█ bound ░ above", "text", spare=2),
 )
 _TITLES: Final = {"family": "Family", "module": "Module", "step": "Step"}
-_NONE: Final = {"family": "(not modelled)", "module": "(no module)", "step": "(no step)"}
+NONE: Final = {"family": "(not modelled)", "module": "(no module)", "step": "(no step)"}
+"""What stands where a launch belongs to none."""
 _BOUNDED: Final = ("above_ns", "fraction", "binding")
 _ROWS: Final = 20
 _REASONS: Final = 10
@@ -79,12 +84,22 @@ def _not_modelled(found: Roofline) -> pl.DataFrame:
 
 def _gaps(by: str, frame: pl.DataFrame) -> Section:
     rows = frame.with_columns(
-        pl.col("key").fill_null(_NONE[by]),
+        pl.col("key").fill_null(NONE[by]),
         (pl.col("bound_ns") / pl.col("modelled_ns")).fill_nan(None).alias("fraction"),
         (pl.col("modelled_ns") / pl.col("total_ns")).fill_nan(None).alias("modelled"),
     )
-    shown = rows.head(_ROWS)
+    shown = _with_bars(rows.head(_ROWS))
     return Section(f"By {by}", (*_GAPS, Field("key", _TITLES[by], "name")), shown, _rest(rows, shown))
+
+
+def _with_bars(rows: pl.DataFrame) -> pl.DataFrame:
+    parts = ("modelled_ns", "above_ns", "total_ns")
+    longest = int(rows["total_ns"].max() or 0) or 1  # type: ignore[arg-type]
+    bars = []
+    for modelled, above, total in rows.select(parts).iter_rows():
+        bound, known, whole = (round(_CELLS * ns / longest) for ns in (modelled - above, modelled, total))
+        bars.append("█" * bound + "░" * (known - bound) + "·" * (whole - known))
+    return rows.with_columns(pl.Series(BAR, bars, dtype=pl.String))
 
 
 def _with_shapes(rows: pl.DataFrame) -> pl.DataFrame:

@@ -15,6 +15,8 @@ from inferometer.reports.page.look import RunData
 from inferometer.reports.page.roofs import TERA, intensity_axis, rate_axis, roof_lines
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import RunSection
+from inferometer.reports.views.layout import Section
+from inferometer.reports.views.roofline import BAR, NONE
 from inferometer.reports.views.view import remarks_of, sections_of
 from inferometer.units import format_count, format_duration, format_share
 
@@ -34,7 +36,7 @@ _NO_SHAPES = (
 )
 _NO_DEVICE = "What the file ran on isn't known: name it with --hardware."
 _LARGEST, _SMALLEST = 36.0, 5.0  # pixels of a dot's diameter
-_NAMES = {"family": ("family of ops", "(no op)"), "module": ("module", "(no module)")}
+_NAMES = {"family": "family of ops", "module": "module"}
 
 
 def build(run: RunData) -> Block | None:
@@ -54,8 +56,13 @@ def build(run: RunData) -> Block | None:
         *_roofline(found, found.device),
     ]
     parts += [_bars(found.by[by], by) for by in _NAMES if found.by[by]["key"].drop_nulls().len()]
-    parts += [Grid(section) for section in sections_of(replace(found, top=TABLE))]
+    parts += [Grid(_without_bars(section)) for section in sections_of(replace(found, top=TABLE))]
     return Block("roofline", _TITLE, parts)
+
+
+def _without_bars(section: Section) -> Section:
+    """Charts draw them here."""
+    return replace(section, fields=[field for field in section.fields if field.column != BAR])
 
 
 def _roofline(found: Roofline, device: Device) -> Iterator[Part]:
@@ -131,7 +138,7 @@ def _alt(dots: pl.DataFrame) -> str:
 
 def _bars(frame: pl.DataFrame, by: str) -> Chart:
     """What the time is made of: at the bound, above it, and not modelled; in all they are the measured time."""
-    what, none = _NAMES[by]
+    what, none = _NAMES[by], NONE[by]
     rows = _longest(frame.with_columns(pl.col("key").fill_null(none)))
     parts = (
         ("at the bound", rows["modelled_ns"] - rows["above_ns"], color(0)),
