@@ -71,6 +71,7 @@ class Work:
         special_ops: exp, rsqrt, sin, log, tanh and their like among it; not part of `vector_flops`.
         read_bytes: Inputs that it needs, once each: of a cache or pool only the rows that it touches.
         written_bytes: Outputs, updated in place where production does.
+        link_bytes: What crosses the link to other devices, in the busier direction; of collectives alone.
         chain: Arithmetic instructions of which each needs the one before: of a recurrence, steps times those of one.
         assumes: What the shape doesn't say, in words: how tokens are spread over experts.
     """
@@ -81,6 +82,7 @@ class Work:
     special_ops: int = 0
     read_bytes: int = 0
     written_bytes: int = 0
+    link_bytes: int = 0
     chain: int = 0
     assumes: tuple[str, ...] = ()
 

@@ -3,5 +3,6 @@
 `table.roofline` is the way in. `calls.py` ties launches to calls of ops and gives equal ones a number, `contexts.py`
 finds the lengths of sequences in steps' names, `inferred.py` what launches are that were queued before the window,
 `work.py` asks `operators/framework` for each call's work and makes bounds of it; `gaps.py` sums what is above them.
+`exchanges.py` finds what collectives exchange, and `collectives.py` sums that by kind and bytes.
 Measured are times alone; FLOPs, bytes and bounds are modelled.
 """

@@ -1,6 +1,6 @@
 """Equal calls, their work and bounds, as rows of the table; launches without an op have rows by kernel and reason."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -9,14 +9,16 @@ import polars as pl
 from inferometer.analyses.launched_by.op_calls import OpCalls
 from inferometer.analyses.launched_by.site_times import REASONS
 from inferometer.analyses.roofline.calls import ARGUMENTS, kernels_of_calls
-from inferometer.analyses.roofline.work import Bounded, bounded, calls_inside, recorded_call
+from inferometer.analyses.roofline.work import Bounded, bounded, bounded_exchange, calls_inside, recorded_call
 from inferometer.hardware.device import Device
 from inferometer.operators.framework.call import Unmodelled
+from inferometer.operators.framework.collectives import NAME as COLLECTIVES
 from inferometer.operators.framework.counterparts import counterpart_of
+from inferometer.operators.framework.exchange import Exchange
 from inferometer.operators.framework.family import Found, model_of
 from inferometer.operators.framework.lengths import Context, Lengths
 
-_NUMBERS: Final = ("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes")
+_NUMBERS: Final = ("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "link_bytes")
 MODELLED: Final[dict[str, Any]] = {
     "row": pl.Int64,
     **dict.fromkeys(("op", "family", *ARGUMENTS, "dtype"), pl.String),
@@ -38,12 +40,13 @@ _REPLAYED = "it is of a graph's replay: --capture FILE, a trace of the graph's c
 
 @dataclass(frozen=True)
 class _Group:
-    """Calls with one signature, one set of kernels and one context."""
+    """Calls with one signature, one set of kernels, one context and one exchange."""
 
     number: int
     signature: int
     kernels: tuple[str, ...]
     context: Context | None
+    exchange: int | None
     mean_ns: float
 
 
@@ -56,6 +59,7 @@ class RowMaker:
         contexts: Of each node of the tree that has one.
         device: For bounds; None: rows have none.
         lengths: What the user says of them.
+        exchanges: What launches exchange, by the number that they have as `exchange`.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class RowMaker:
         contexts: Mapping[int, Context],
         device: Device | None,
         lengths: Lengths,
+        exchanges: Sequence[Exchange] = (),
     ) -> None:
         self._signatures = {row["signature"]: row for row in signatures.iter_rows(named=True)}
         self._models: dict[int, Found | None] = {
@@ -74,9 +79,14 @@ class RowMaker:
         self._contexts = contexts
         self._device = device
         self._lengths = lengths
+        self._exchanges = exchanges
 
     def place(self, launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """`launches` of `infer_signatures` with the number of each one's `row`, and the rows: columns `MODELLED`."""
+        """`launches` with the number of each one's `row`, and the rows: columns `MODELLED`.
+
+        Args:
+            launches: Of `infer_signatures`, with `exchange`.
+        """
         numbered = launches.with_row_index("at")
         owned, groups = self._grouped(numbered.filter(pl.col("signature").is_not_null()))
         rows: dict[tuple[Any, ...], int] = {}
@@ -92,7 +102,7 @@ class RowMaker:
         return numbered.join(placed, on="at", how="left", maintain_order="left").drop("at"), modelled
 
     def _grouped(self, owned: pl.DataFrame) -> tuple[pl.DataFrame, list[_Group]]:
-        """`owned` with `group`; contexts part only calls whose model asks for them."""
+        """`owned` with `group`; contexts part only calls whose model asks for them, exchanges only collectives."""
         distinct = list(dict.fromkeys(self._contexts.values()))
         place = {context: number for number, context in enumerate(distinct)}
         of_node = pl.DataFrame(
@@ -105,16 +115,18 @@ class RowMaker:
         joined = (
             owned.join(kernels.select("call", "kernels"), on="call", how="left", maintain_order="left")
             .join(of_node, on="node", how="left", maintain_order="left")
-            .with_columns(context.alias("context"))
-            .with_columns(pl.struct("signature", "kernels", "context").rank("dense").cast(pl.Int64).alias("group"))
+            .with_columns(context.alias("context"), pl.col("exchange").drop_nulls().first().over("call"))
+            .with_columns(
+                pl.struct("signature", "kernels", "context", "exchange").rank("dense").cast(pl.Int64).alias("group")
+            )
         )
         names = dict(kernels.select("kernels", "names").unique("kernels").iter_rows())
-        sums = joined.group_by("group", "signature", "kernels", "context", maintain_order=True).agg(
+        sums = joined.group_by("group", "signature", "kernels", "context", "exchange", maintain_order=True).agg(
             (pl.col("dur_ns").sum() / pl.col("call").n_unique()).alias("mean_ns")
         )
         groups = [
-            _Group(number, signature, tuple(names[kernel_set]), None if at is None else distinct[at], mean_ns)
-            for number, signature, kernel_set, at, mean_ns in sums.iter_rows()
+            _Group(number, signature, tuple(names[kernel_set]), None if at is None else distinct[at], exchange, mean_ns)
+            for number, signature, kernel_set, at, exchange, mean_ns in sums.iter_rows()
         ]
         return joined, groups
 
@@ -136,6 +148,10 @@ class RowMaker:
 
     def _bounded(self, group: _Group, *, is_only: bool, is_quicker: bool) -> Bounded:
         row, found = self._signatures[group.signature], self._models[group.signature]
+        if found is None or found.family == COLLECTIVES:
+            exchange = self._exchanges[group.exchange] if group.exchange is not None else None
+            if exchange is not None and exchange.message_bytes is not None:
+                return bounded_exchange(exchange, self._device)
         inside = calls_inside(self._op_calls[row["op_source"]], row["op_call"]) if found and found.looks_inside else ()
         window = self._lengths.window if is_only or is_quicker else None
         if found and found.needs_lengths and group.context and is_quicker and window is None:
@@ -179,6 +195,7 @@ def _describe(number: int, arguments: tuple[str | None, ...], found: Bounded) ->
             "special_ops": work.special_ops,
             "read_bytes": work.read_bytes,
             "write_bytes": work.written_bytes,
+            "link_bytes": work.link_bytes,
             "bound_of_call_ns": found.bound_ns,
             "warm_bound_of_call_ns": found.warm_ns,
             "binding": found.binding if found.bound_ns is not None else None,

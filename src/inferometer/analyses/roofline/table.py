@@ -12,7 +12,9 @@ from inferometer.analyses.launched_by.launched import NEEDED as LAUNCHED_NEEDED
 from inferometer.analyses.launched_by.op_calls import NEEDED as CALLS_NEEDED
 from inferometer.analyses.result import Result
 from inferometer.analyses.roofline.calls import ARGUMENTS, owned_launches
+from inferometer.analyses.roofline.collectives import Collectives, sum_collectives
 from inferometer.analyses.roofline.contexts import contexts_of
+from inferometer.analyses.roofline.exchanges import find_exchanges, with_exchange
 from inferometer.analyses.roofline.gaps import gaps_by, steps_of
 from inferometer.analyses.roofline.inferred import infer_signatures
 from inferometer.analyses.roofline.numbers import with_numbers
@@ -21,16 +23,17 @@ from inferometer.hardware.device import Device
 from inferometer.operators.framework.lengths import Lengths
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
+from inferometer.trace.tables import COLLECTIVES
 from inferometer.units import format_list
 
 NEEDED: Final = {
     table: tuple(dict.fromkeys((*LAUNCHED_NEEDED.get(table, ()), *CALLS_NEEDED.get(table, ()))))
     for table in (*LAUNCHED_NEEDED, *(set(CALLS_NEEDED) - set(LAUNCHED_NEEDED)))
-}
+} | {"collectives": tuple(COLLECTIVES.schema)}
 _COLUMNS: Final = (
     *("number", "op", "family", "kernel", *ARGUMENTS, "calls", "launches", "inferred_launches", "total_ns", "dtype"),
-    *("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "bound_ns", "warm_bound_ns", "binding"),
-    *("fraction", "above_ns", "flops_per_s", "bytes_per_s", "assumes", "operator", "operator_args"),
+    *("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "link_bytes", "bound_ns", "warm_bound_ns"),
+    *("binding", "fraction", "above_ns", "flops_per_s", "bytes_per_s", "assumes", "operator", "operator_args"),
     "reason",
 )
 
@@ -40,20 +43,20 @@ class Roofline(Result):
     """`frame`: a row for each op and arguments, most time above the bound first; then those that aren't modelled.
 
     Measured: `calls`, `launches` and `total_ns`, all of them together. Modelled: `flops` (of matrix products; where
-    there are none, of other arithmetic), `vector_flops`, `special_ops`, `read_bytes` and `write_bytes` of *one* call;
-    `bound_ns` of all calls, `warm_bound_ns` the same where memory's bound is that of L2, in which all fits that moves;
-    `binding`, which bound that is; `fraction`, the bound over the time; `above_ns`, the time less the bound, 0 where
-    that is greater; `flops_per_s` and `bytes_per_s`, what is modelled over what is measured. `assumes`: what the
-    arguments don't say. `reason`: why nothing is modelled; those columns are null then. `op` is null of launches whose
-    op isn't known: a row for each `kernel`. `inferred_launches`: of those, how many have no op in the file, but are
-    like ones that have. `number` is that of the op with these arguments, as `replay --op` takes it. `operator`:
-    the catalogue's operator that the call is, with its arguments as JSON; null where it is none.
+    there are none, of other arithmetic), `vector_flops`, `special_ops`, `read_bytes`, `write_bytes` and `link_bytes`
+    of *one* call; `bound_ns` of all calls, `warm_bound_ns` the same where memory's bound is that of L2, in which all
+    fits that moves; `binding`, which bound that is; `fraction`, the bound over the time; `above_ns`, the time less the
+    bound, 0 where that is greater; `flops_per_s` and `bytes_per_s`, what is modelled over what is measured. `assumes`:
+    what the arguments don't say. `reason`: why nothing is modelled; those columns are null then. `op` is null of
+    launches whose op isn't known: a row for each `kernel`. `inferred_launches`: of those, how many have no op in the
+    file, but are like ones that have. `number` is that of the op with these arguments, as `replay --op` takes it.
+    `operator`: the catalogue's operator that the call is, with its arguments as JSON; null where it is none.
 
     `total_ns` is the time of all launches, `op_known_ns` of those whose op the file or a capture says, `captured_ns` of
     those whose op a capture says, `inferred_ns` of those whose op neither says, but launches that are alike have one;
     `modelled_ns` of rows with a bound, or without a device with work. `bound_ns` sums the bounds. `small_ns`: time of
     rows whose launches take less than twice `shortest_kernel_ns`, the shortest kernel of the trace, and have a bound
-    below that. `by`: the same sums by family of ops, kernel, module and step.
+    below that. `by`: the same sums by family of ops, kernel, module and step. `collectives`: by kind and bytes.
     """
 
     view: ClassVar[str] = "roofline"
@@ -68,6 +71,7 @@ class Roofline(Result):
     shortest_kernel_ns: int | None
     small_ns: int
     by: dict[str, pl.DataFrame]
+    collectives: Collectives
     notable: tuple[str, ...]
     losses: Losses
     top: int | None = None
@@ -107,6 +111,7 @@ class Roofline(Result):
             "small_ns": self.small_ns,
             "rows": self.frame.to_dicts(),
             "by": {name: frame.to_dicts() for name, frame in self.by.items()},
+            "collectives": self.collectives.frame.to_dicts(),
             "losses": self.losses.as_dict(),
         }
 
@@ -115,6 +120,7 @@ def roofline(
     found: Attribution,
     facts: Facts,
     *,
+    recorded: pl.DataFrame | None = None,
     device: Device | None = None,
     lengths: Lengths | None = None,
     top: int | None = None,
@@ -124,15 +130,19 @@ def roofline(
     Args:
         found: Of `attribute`, with op calls.
         facts: Of the trace.
+        recorded: What launches exchange, of `recorded_collectives`.
         device: What it ran on; None: as the file says.
         lengths: Of sequences, where the names of steps don't tell.
         top: Show so many rows.
     """
     said, notes = (device, []) if device else _device_of(found, facts)
     owned = owned_launches(found)
-    launches = infer_signatures(owned.launches)
+    inferred = infer_signatures(owned.launches)
+    records = COLLECTIVES.empty.collect() if recorded is None else recorded
+    exchanges = find_exchanges(inferred, owned.signatures, found.op_calls, records)
+    launches = with_exchange(inferred, exchanges)
     contexts = contexts_of(found.tree, launches["node"].unique().to_list())
-    maker = RowMaker(owned.signatures, found.op_calls, contexts, said, lengths or Lengths())
+    maker = RowMaker(owned.signatures, found.op_calls, contexts, said, lengths or Lengths(), exchanges.distinct)
     placed, modelled = maker.place(launches)
     frame = with_numbers(_summed(placed, modelled))
     shortest = _shortest(placed)
@@ -160,6 +170,7 @@ def roofline(
             "module": gaps_by(each, "module_pooled"),
             "step": gaps_by(each, "step"),
         },
+        collectives=sum_collectives(inferred, exchanges, said),
         notable=tuple(notes),
         losses=found.losses,
         top=top,

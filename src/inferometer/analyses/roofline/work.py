@@ -8,7 +8,9 @@ from inferometer.analyses.launched_by.op_calls import OpCalls
 from inferometer.hardware.device import Device
 from inferometer.operators.bounds import bounds_of
 from inferometer.operators.framework.call import OpCall, Unmodelled, read_call
+from inferometer.operators.framework.collectives import NAME as COLLECTIVES
 from inferometer.operators.framework.counterparts import Counterpart
+from inferometer.operators.framework.exchange import Exchange
 from inferometer.operators.framework.family import model_of
 from inferometer.operators.framework.lengths import Lengths
 from inferometer.operators.work import Work
@@ -48,12 +50,30 @@ def bounded(call: OpCall, device: Device | None) -> Bounded:
         return Bounded(found.family, work)
     if call.kernels and all(HOST_COPIES.match(kernel) for kernel in call.kernels):
         return _over_pcie(found.family, work, device)
+    return _on(found.family, work, device)
+
+
+def bounded_exchange(exchange: Exchange, device: Device | None) -> Bounded:
+    """The bounds of a collective that a launch's record describes."""
+    try:
+        work = exchange.work()
+    except Unmodelled as unmodelled:
+        return Bounded(COLLECTIVES, reason=str(unmodelled))
+    return Bounded(COLLECTIVES, work) if device is None else _on(COLLECTIVES, work, device)
+
+
+def _on(family: str, work: Work, device: Device) -> Bounded:
+    """The greatest bound on a device, that of its link among them."""
     bounds = bounds_of(work, device)
-    if any(bounds.times_ns[each] is None for each in ("matrix", "memory")):
-        return Bounded(found.family, work, reason=NO_PEAK)
+    if any(bounds.times_ns[each] is None for each in ("matrix", "memory")) or (work.link_bytes and not device.link):
+        return Bounded(family, work, reason=NO_PEAK)
+    link_ns = 1e9 * work.link_bytes / device.link.value if device.link else 0.0
     others = [time for bound, time in bounds.times_ns.items() if bound != "memory" and time]
-    warm = None if bounds.memory_warm_ns is None else max([bounds.memory_warm_ns, *others])
-    return Bounded(found.family, work, bounds.bound_ns or 0.0, bounds.binding, warm)
+    warm = None if bounds.memory_warm_ns is None else max([bounds.memory_warm_ns, link_ns, *others])
+    inside_ns = bounds.bound_ns or 0.0
+    if link_ns > inside_ns:
+        return Bounded(family, work, link_ns, "link", warm)
+    return Bounded(family, work, inside_ns, bounds.binding, warm)
 
 
 def _over_pcie(family: str, work: Work, device: Device) -> Bounded:

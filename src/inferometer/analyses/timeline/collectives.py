@@ -18,7 +18,11 @@ from inferometer.trace.trace import Trace
 ABOUT = ("dtype", "message_bytes", "group", "group_size")
 """What `work_collectives` adds to launches, null where it isn't recorded."""
 
-_TOLD = ("other", "send_recv")  # by the name alone; a record says more
+SIDES = ("recorded_as", "in_bytes", "out_bytes", "splits_in", "splits_out", "sequence_number")
+"""What else it adds: the collective as the record has it, and what a rank puts in and gets out."""
+
+BY_NAME_ALONE = ("other", "send_recv")
+"""Collectives of which a record says more than the kernel's name."""
 _DTYPE_BYTES = {
     **dict.fromkeys(("Byte", "Char", "Bool", "QInt8", "QUInt8"), 1),
     **dict.fromkeys(("Float8_e5m2", "Float8_e4m3fn", "Float8_e5m2fnuz", "Float8_e4m3fnuz", "Float8_e8m0fnu"), 1),
@@ -54,23 +58,36 @@ def work_collectives(work: Work, recorded: pl.DataFrame) -> pl.DataFrame:
         work: The launches, with text or categories.
         recorded: As `recorded_collectives` gives it.
     """
-    launches = work.launches.filter(pl.col("sort") == "communication")
+    return describe_collectives(work.launches.filter(pl.col("sort") == "communication"), recorded)
+
+
+def describe_collectives(launches: pl.DataFrame, recorded: pl.DataFrame) -> pl.DataFrame:
+    """Launches that communicate, in their order, with `ABOUT` and `SIDES`; `collective` as name and record say.
+
+    Args:
+        launches: With the columns that find a record, and `collective` as the name says.
+        recorded: As `recorded_collectives` gives it.
+    """
     texts = pl.col("kernel", "device", "collective").cast(pl.String)
-    size = pl.max_horizontal("elements_in", "elements_out") * pl.col("dtype").replace_strict(
-        _DTYPE_BYTES, default=None, return_dtype=pl.Int64
-    )
+    item_bytes = pl.col("dtype").replace_strict(_DTYPE_BYTES, default=None, return_dtype=pl.Int64)
+    sides = [
+        pl.when(pl.col(elements) >= 0).then(pl.col(elements) * item_bytes).alias(side)
+        for elements, side in (("elements_in", "in_bytes"), ("elements_out", "out_bytes"))
+    ]
     names = recorded["collective"].drop_nulls().unique()
     decoded = pl.Series([read_collective(name) for name in names], dtype=pl.String)
-    about = recorded.select(
+    about = recorded.with_columns(sides).select(
         *COLLECTIVE_KEY,
+        pl.col("collective").alias("recorded_as"),
         pl.col("collective").replace_strict(names, decoded, default=None, return_dtype=pl.String).alias("recorded"),
         "dtype",
-        pl.when(size >= 0).then(size).alias("message_bytes"),
+        pl.max_horizontal("in_bytes", "out_bytes").alias("message_bytes"),
         "group",
         "group_size",
+        *SIDES[1:],
     )
     joined = join_collectives(launches.lazy().with_columns(texts), about).drop("is_collective").collect()
-    by_record = pl.col("collective").is_in(_TOLD) & (pl.col("recorded") != "other")
+    by_record = pl.col("collective").is_in(BY_NAME_ALONE) & (pl.col("recorded") != "other")
     return joined.with_columns(pl.when(by_record).then("recorded").otherwise("collective").alias("collective")).drop(
         "recorded"
     )

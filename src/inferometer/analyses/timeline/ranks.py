@@ -25,8 +25,9 @@ _TOGETHER_NS = 5_000  # ranks leave a collective within a few μs of each other,
 _TOGETHER_SHARE = 0.1  # or, where data flows round a ring for long, within a tenth of its time
 _ENOUGH = 3  # fewer can't show that ranks leave in step
 _ONE_SIDED = ("send_recv", "broadcast", "reduce")  # a rank may leave before the others arrive
-_KIND = ["kernel", "collective", "group"]
-_OF = [*_KIND, "k"]
+KIND = ["kernel", "collective", "group"]
+"""What tells whether launches of several ranks may be of one collective."""
+_OF = [*KIND, "k"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def compare_ranks(work: Work, devices: pl.DataFrame, recorded: pl.DataFrame | No
         recorded: What the source records of collectives, as `recorded_collectives` gives it.
     """
     known = COLLECTIVES.empty.collect() if recorded is None else recorded
-    collectives, matched = _match(work, work_collectives(work, known))
+    collectives, matched = match_ranks(work_collectives(work, known), work.window_ns)
     compute = pl.col("compute_busy_ns")
     frame = (
         devices.with_row_index("place")
@@ -67,23 +68,33 @@ def compare_ranks(work: Work, devices: pl.DataFrame, recorded: pl.DataFrame | No
     return Ranks(frame, collectives, imbalance if isinstance(imbalance, float) else None)
 
 
-def _match(work: Work, launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Each kind of collective and whether it can be compared; and the launches of those that can."""
+def match_ranks(launches: pl.DataFrame, window_ns: tuple[int, int] | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Each kind of collective and whether it can be compared; and the launches of those that can.
+
+    Args:
+        launches: Those that communicate, by `place` and start: `kernel`, `collective`, `group`, `start_ns`, `end_ns`
+            and `dur_ns`; other columns stay.
+        window_ns: Collectives count that every rank has in it, whole.
+
+    Returns:
+        Kinds: `KIND`, `ranks`, `compared`, `waited_ns` and `not_compared`, the reason why not. Launches with `wait_ns`,
+        how long each waited for the rank that arrived last, and `last`, whether it did alone.
+    """
     repeated = done_halves(launches["kernel"].unique().to_list())
-    launches = launches.filter(~pl.col("kernel").is_in(repeated)).select(
-        *("place", *_KIND, "start_ns", "end_ns", "dur_ns"), pl.int_range(pl.len()).over(*_KIND, "place").alias("k")
+    launches = launches.filter(~pl.col("kernel").is_in(repeated)).with_columns(
+        pl.int_range(pl.len()).over(*KIND, "place").alias("k")
     )
-    counts = launches.group_by(*_KIND, "place").agg(pl.len().cast(pl.Int64).alias("n"))
+    counts = launches.group_by(*KIND, "place").agg(pl.len().cast(pl.Int64).alias("n"))
     kinds = (
-        counts.group_by(_KIND)
+        counts.group_by(KIND)
         .agg(pl.len().cast(pl.Int64).alias("ranks"), pl.col("n").min().alias("fewest"), pl.col("n").max().alias("most"))
-        .join(_steps(launches), on=_KIND, how="left", nulls_equal=True)
+        .join(_steps(launches), on=KIND, how="left", nulls_equal=True)
         .with_columns(_why_not().alias("not_compared"))
     )
     comparable = kinds.filter(pl.col("not_compared").is_null())
-    matched = launches.join(comparable, on=_KIND, how="semi", nulls_equal=True)
-    if work.window_ns is not None:
-        inside = pl.col("start_ns").min() >= work.window_ns[0], pl.col("end_ns").max() <= work.window_ns[1]
+    matched = launches.join(comparable, on=KIND, how="semi", nulls_equal=True)
+    if window_ns is not None:
+        inside = pl.col("start_ns").min() >= window_ns[0], pl.col("end_ns").max() <= window_ns[1]
         whole = matched.group_by(_OF).agg(pl.all_horizontal(inside).alias("whole")).filter("whole")
         matched = matched.join(whole, on=_OF, how="semi", nulls_equal=True)
     shortest = pl.col("dur_ns").min().over(_OF)
@@ -91,12 +102,12 @@ def _match(work: Work, launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFra
         (pl.col("dur_ns") - shortest).alias("wait_ns"),
         ((pl.col("dur_ns") == shortest) & ((pl.col("dur_ns") == shortest).sum().over(_OF) == 1)).alias("last"),
     )
-    waited = matched.group_by(_KIND).agg(
+    waited = matched.group_by(KIND).agg(
         pl.col("k").n_unique().cast(pl.Int64).alias("compared"), pl.col("wait_ns").sum().alias("waited_ns")
     )
-    columns = (*_KIND, "ranks", "fewest", "most", "compared", "waited_ns", "step_ns", "not_compared")
-    rows = kinds.join(waited, on=_KIND, how="left", nulls_equal=True).sort(
-        "waited_ns", "most", *_KIND, descending=[True, True, False, False, False], nulls_last=True
+    columns = (*KIND, "ranks", "fewest", "most", "compared", "waited_ns", "step_ns", "not_compared")
+    rows = kinds.join(waited, on=KIND, how="left", nulls_equal=True).sort(
+        "waited_ns", "most", *KIND, descending=[True, True, False, False, False], nulls_last=True
     )
     return rows.select(columns), matched
 
@@ -106,14 +117,14 @@ def _steps(launches: pl.DataFrame) -> pl.DataFrame:
 
     Compared with the first rank's, times between exits need no common clock and no equal speed of clocks.
     """
-    step = pl.col("end_ns").diff().over(*_KIND, "place")
+    step = pl.col("end_ns").diff().over(*KIND, "place")
     steps = launches.with_columns(step.alias("step_ns"))
-    is_first = pl.col("place") == pl.col("place").min().over(_KIND)
+    is_first = pl.col("place") == pl.col("place").min().over(KIND)
     first = steps.filter(is_first).select(*_OF, first_ns="step_ns")
     others = steps.filter(~is_first).join(first, on=_OF, nulls_equal=True)
     off = (pl.col("step_ns") - pl.col("first_ns")).abs().median().alias("step_ns")
-    medians = launches.group_by(_KIND).agg(pl.col("dur_ns").median().alias("median_ns"))
-    return others.group_by(_KIND).agg(off).join(medians, on=_KIND, nulls_equal=True)
+    medians = launches.group_by(KIND).agg(pl.col("dur_ns").median().alias("median_ns"))
+    return others.group_by(KIND).agg(off).join(medians, on=KIND, nulls_equal=True)
 
 
 def _why_not() -> pl.Expr:

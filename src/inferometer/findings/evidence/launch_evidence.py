@@ -101,10 +101,12 @@ class LaunchEvidence:
     def roofline(self) -> "Roofline | None":
         """How far each op is from its bound; None where no op has shapes, or there are too many launches."""
         from inferometer.analyses.roofline.table import roofline
+        from inferometer.analyses.timeline.collectives import recorded_collectives
 
         if self.with_op_calls is None:
             return None
-        return roofline(self.with_op_calls, self.trace.facts, device=self.device)
+        recorded = recorded_collectives(self.trace)
+        return roofline(self.with_op_calls, self.trace.facts, device=self.device, recorded=recorded)
 
     @property
     def made_roofline(self) -> "Roofline | None":

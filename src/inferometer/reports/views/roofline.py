@@ -7,6 +7,7 @@ import polars as pl
 
 from inferometer.analyses.roofline.shapes import say_shapes
 from inferometer.analyses.roofline.table import Roofline
+from inferometer.reports.views.exchanges import collective_sections, say_collectives
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_count, format_duration, format_share
@@ -52,6 +53,7 @@ def _facts(found: Roofline) -> Iterator[tuple[str, str]]:
 
 def _sections(found: Roofline) -> Iterator[Section]:
     yield _ops(found, found.top or _ROWS)
+    yield from collective_sections(found.collectives)
     if (reasons := _not_modelled(found)).height:
         fields = (Field("total_ns", "Total Time", "ns"), Field("launches", "Launches", "count"),
                   Field("what", "Op or kernel", "name"), Field("reason", "Why", "text"))  # fmt: skip
@@ -128,6 +130,7 @@ def _remarks(found: Roofline) -> Iterator[str]:
         yield f"Shapes of {captured} are those of the capture: they are the replay's where it ran the same batch."
     if found.bound_ns is not None and found.modelled_ns:
         yield from _say_gap(found, found.bound_ns)
+    yield from say_collectives(found.collectives, found.total_ns)
 
 
 def _say_gap(found: Roofline, bound_ns: float) -> Iterator[str]:
@@ -138,10 +141,10 @@ def _say_gap(found: Roofline, bound_ns: float) -> Iterator[str]:
     rows = found.frame.filter(pl.col("above_ns") > 0)
     if rows.height:
         first = rows.row(0, named=True)
-        shapes = say_shapes(first["input_dims"], first["input_dtypes"])
+        call = f"{first['op']} {say_shapes(first['input_dims'], first['input_dtypes'])}".rstrip()
         yield (
             f"{format_share(first['above_ns'] / found.above_ns)} of the time above the bounds is in "
-            f"{_calls(first['calls'])} of {first['op']} {shapes}."
+            f"{_calls(first['calls'])} of {call}."
         )
     if found.small_ns and found.shortest_kernel_ns is not None:
         yield (

@@ -1,0 +1,149 @@
+"""What each launch that communicates exchanges: by its record, else as like calls' records say, else by its op.
+
+A record is of one launch and has bytes, ranks and kind. Launches without one (queued before the window) take that of
+recorded calls of the same op and arguments, where all of these agree. An op's arguments come last: bytes, rarely ranks.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+import polars as pl
+
+from inferometer.analyses.launched_by.op_calls import OpCalls
+from inferometer.analyses.roofline.work import calls_inside, recorded_call
+from inferometer.analyses.timeline.collectives import BY_NAME_ALONE, describe_collectives
+from inferometer.names.communication import find_collective, read_collective
+from inferometer.operators.framework.call import Unmodelled
+from inferometer.operators.framework.collectives import NAME, exchange_of, kept_shares
+from inferometer.operators.framework.exchange import Exchange
+from inferometer.operators.framework.family import model_of
+
+_ROOTED: Final = ("gather", "scatter")  # which names of kernels don't tell from other sends
+_RECORD: Final = ("recorded_as", "collective", "in_bytes", "out_bytes", "group_size", "splits_in", "splits_out")
+
+
+@dataclass(frozen=True)
+class Exchanges:
+    """What launches exchange, each different exchange once.
+
+    `launches`: a row per launch that communicates, with `at`, its place in those given, `exchange`, a number of
+    `distinct`, `collective`, as matching of ranks takes it, and `group`.
+    """
+
+    launches: pl.DataFrame
+    distinct: tuple[Exchange, ...]
+
+
+def find_exchanges(
+    launches: pl.DataFrame, signatures: pl.DataFrame, op_calls: Sequence[OpCalls], recorded: pl.DataFrame
+) -> Exchanges:
+    """What they exchange.
+
+    Args:
+        launches: Of `infer_signatures`.
+        signatures: Of `owned_launches`.
+        op_calls: Of the attribution.
+        recorded: Of `recorded_collectives`.
+    """
+    kernels = launches.filter(pl.col("kind") == "kernel")["kernel"].cast(pl.String).unique()
+    names = {kernel: kind for kernel in kernels if (kind := find_collective(kernel)) is not None}
+    kernel = pl.col("kernel").cast(pl.String)
+    told = (
+        launches.with_row_index("at")
+        .filter(pl.col("kind") == "kernel", kernel.is_in(list(names)))
+        .with_columns(kernel.replace_strict(names, default=None, return_dtype=pl.String).alias("collective"))
+    )
+    described = describe_collectives(told, recorded)
+    by_op = _by_op(told, signatures, op_calls)
+    rows = [
+        (row["signature"], row["recorded_as"] is not None, _exchange(row, by_op.get(row["signature"])))
+        for row in described.select("signature", *_RECORD).iter_rows(named=True)
+    ]
+    of_like = _unanimous(rows)
+    each = [found if is_recorded else of_like.get(signature, found) for signature, is_recorded, found in rows]
+    numbers: dict[Exchange, int] = {}
+    chosen = described.with_columns(
+        pl.Series("exchange", [numbers.setdefault(found, len(numbers)) for found in each], dtype=pl.Int64),
+        pl.Series("kind", [found.kind for found in each], dtype=pl.String),
+    )
+    says_more = pl.col("collective").is_in(BY_NAME_ALONE) & (pl.col("kind") != "other")
+    matched_as = pl.when(says_more).then("kind").otherwise("collective").alias("collective")
+    return Exchanges(chosen.with_columns(matched_as).select("at", "exchange", "collective", "group"), tuple(numbers))
+
+
+def with_exchange(launches: pl.DataFrame, found: Exchanges) -> pl.DataFrame:
+    """`launches` with `exchange`, null of those that don't communicate."""
+    numbers = found.launches.select("at", "exchange")
+    return launches.with_row_index("at").join(numbers, on="at", how="left", maintain_order="left").drop("at")
+
+
+def _by_op(told: pl.DataFrame, signatures: pl.DataFrame, op_calls: Sequence[OpCalls]) -> dict[int, Exchange]:
+    """What calls of these signatures exchange, as far as their arguments say."""
+    found = {}
+    for row in signatures.filter(pl.col("signature").is_in(told["signature"].unique().to_list())).iter_rows(named=True):
+        model = model_of(row["op"] or "")
+        if model is None or model.family != NAME:
+            continue
+        try:
+            call = recorded_call(row, inside=calls_inside(op_calls[row["op_source"]], row["op_call"]))
+            found[row["signature"]] = exchange_of(call)
+        except Unmodelled:
+            continue
+    return found
+
+
+def _unanimous(rows: Sequence[tuple[int | None, bool, Exchange]]) -> dict[int | None, Exchange]:
+    """For signatures whose recorded launches all exchange the same: that."""
+    seen: dict[int | None, set[Exchange]] = {}
+    for signature, is_recorded, found in rows:
+        if is_recorded and signature is not None:
+            seen.setdefault(signature, set()).add(found)
+    return {signature: next(iter(all_of)) for signature, all_of in seen.items() if len(all_of) == 1}
+
+
+def _exchange(row: dict[str, Any], of_op: Exchange | None) -> Exchange:
+    """By the record, with what it lacks as the op has it; without either, what the kernel's name says."""
+    if row["recorded_as"] is None:
+        return of_op or Exchange(row["collective"], None, None, row["group_size"])
+    found = Exchange(_kind(row), row["in_bytes"], row["out_bytes"], _ranks(row["group_size"]))
+    if of_op is not None and found.message_bytes is None:
+        found = replace(found, in_bytes=of_op.in_bytes, out_bytes=of_op.out_bytes)
+    if of_op is not None and found.ranks is None:
+        found = replace(found, ranks=of_op.ranks)
+    return _with_splits(found, _whole(row["splits_in"]), _whole(row["splits_out"]))
+
+
+def _kind(row: dict[str, Any]) -> str:
+    """As recorded, where that says what it is: an uneven all-gather is made of kernels that broadcast."""
+    name = str(row["recorded_as"]).replace("_", "").lower()
+    if name in _ROOTED:
+        return name
+    found = read_collective(row["recorded_as"])
+    return str(row["collective"] if found == "other" else found)
+
+
+def _ranks(recorded: int | None) -> int | None:
+    return recorded if recorded is not None and recorded > 0 else None
+
+
+def _with_splits(found: Exchange, given: tuple[int, ...] | None, got: tuple[int, ...] | None) -> Exchange:
+    """Of an all-to-all with its splits: lists that are empty mean equal ones."""
+    if found.kind != "all_to_all" or given is None or got is None:
+        return found
+    kept: tuple[Fraction, Fraction] | None = None
+    if given and got and len(given) == len(got) == found.ranks:
+        kept = kept_shares(given, got)
+    return replace(found, kept=kept, has_splits=kept is not None or not (given or got))
+
+
+def _whole(text: str | None) -> tuple[int, ...] | None:
+    """A list of whole numbers; None where it isn't recorded, or was cut short."""
+    try:
+        listed = json.loads(text or "")
+    except ValueError:
+        return None
+    are_counts = isinstance(listed, list) and all(type(each) is int and each >= 0 for each in listed)
+    return tuple(listed) if are_counts else None
