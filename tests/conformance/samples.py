@@ -160,10 +160,26 @@ Seconds of one call, by call path.
 """
 
 
+def ncu() -> bytes:
+    """Two launches on the raw page after what ncu says, in scaled units; a row with too few cells."""
+    about = "ID,Process ID,Process Name,Host Name,Kernel Name,Context,Stream,Block Size,Grid Size,Device,CC"
+    launch = '"{}",7,python3,127.0.0.1,"{}",1,7,"(256, 1, 1)","(66, 1, 1)",0,9.0,"{}","{}","{}",Spread'
+    lines = [
+        "==PROF== Connected to process 7 (/usr/bin/python3)",
+        f"{about},gpu__time_duration.sum,dram__bytes_read.sum,launch__grid_size,policy",
+        ",,,,,,,,,,,us,Mbyte,,",
+        launch.format(0, "gemm<int, 3>", "1.250", "2.5", "1,056"),
+        launch.format(1, "norm", "0.75", "nan", "2"),
+        "2,7,python3",
+    ]
+    return "\n".join([*lines, ""]).encode()
+
+
 SAMPLES: dict[str, Callable[[], bytes]] = {
     "kineto": kineto,
     "kernel-table": kernel_table,
     "latencyprism": latencyprism,
+    "ncu": ncu,
     "nsys": nsys,
     "path-table": path_table,
     "webgpu-log": webgpu_log,

@@ -123,6 +123,12 @@ KINDS: dict[str, Kind] = {
         Kind("end_without_begin", "warning", "An end event (E) that nothing began.", dropped=True),
         Kind("nvtx_naming_event", "info", "Names of NVTX domains, categories and threads, not ranges.", dropped=True),
         Kind("chain_without_place", "warning", "A frame of a call chain without a chain or a depth.", dropped=True),
+        Kind(
+            "profiled_alone",
+            "info",
+            "A launch that the profiler ran by itself, as a rule with clocks locked and caches flushed: its time is "
+            "never that of a trace.",
+        ),
         Kind("counter_without_value", "warning", "A counter event without a number.", dropped=True),
         Kind(
             "unreadable_row",

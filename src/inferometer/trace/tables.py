@@ -283,6 +283,24 @@ COUNTERS = Table(
     time="time_ns",
 )
 
+KERNEL_COUNTERS = Table(
+    "kernel_counters",
+    "What a profiler counted while one launch ran: a metric of it, measured.",
+    [
+        Column("launch", _I64, "Position of the launch in the source, from 0; launches have no start there."),
+        Column("kernel", _TEXT, "The kernel's name, as in the file."),
+        Column("device", _TEXT, "Where it ran.", "the file names no device"),
+        Column("process", _I64, "Process that queued it.", _NOT_RECORDED),
+        Column("stream", _I64, "The ordered lane of work on the device.", _NOT_RECORDED),
+        Column("grid", _DIM3, "Blocks along x, y, z.", _NOT_RECORDED),
+        Column("block", _DIM3, "Threads a block along x, y, z.", _NOT_RECORDED),
+        Column("metric", _TEXT, "The metric's name, as in the file (`dram__bytes_read.sum`)."),
+        Column("value", _F64, "What was counted, in `unit`.", "the source holds no finite number"),
+        Column("unit", _TEXT, "A base unit: `byte`, `ns`, `hz`, `byte/s`, `%`.", "a count, or not recorded"),
+        _RANK,
+    ],
+)
+
 HOST_EVENTS = Table(
     "host_events",
     "What the operating system did with a thread.",
@@ -420,6 +438,7 @@ TABLES: dict[str, Table] = {
         CALL_PATHS,
         PATH_TOTALS,
         COUNTERS,
+        KERNEL_COUNTERS,
         HOST_EVENTS,
         TOTALS,
         STEPS,
