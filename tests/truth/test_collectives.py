@@ -14,7 +14,6 @@ from tests.truth.raw import timed_events
 import inferometer
 from inferometer.analyses.launched_by.attribution import attribute
 from inferometer.analyses.roofline.table import Roofline, roofline
-from inferometer.analyses.timeline.collectives import recorded_collectives
 from inferometer.hardware.known import require_device
 
 TRACES = SHARED_DATA / "traces" / "kineto"
@@ -32,7 +31,7 @@ def roofline_of(path: Path, hardware: str | None = None) -> Roofline:
     with inferometer.open(path) as trace:
         found = attribute(trace, with_op_calls=True)
         device = require_device(hardware) if hardware else None
-        return roofline(found, trace.facts, recorded=recorded_collectives(trace), device=device)
+        return roofline(found, trace, device=device)
 
 
 @cache

@@ -46,7 +46,7 @@ def modelled(name: str, window: int | None = None) -> tuple[Attribution, Rooflin
     with inferometer.open(path_of(name)) as trace:
         captures = [inferometer.open(path_of(CAPTURES[name]))] if name in CAPTURES else []
         found = attribute(trace, captures=captures, with_op_calls=True)
-        return found, roofline(found, trace.facts, lengths=Lengths(window=window))
+        return found, roofline(found, trace, lengths=Lengths(window=window))
 
 
 def owners(name: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -237,7 +237,7 @@ def test_recordings_of_an_h200(name: str) -> None:
         inferometer.open(SAMPLES / "h200" / "kineto_capture.json.gz") as capture,
     ):
         found = attribute(trace, captures=[capture] if name == "kineto_graph" else [], with_op_calls=True)
-        result = roofline(found, trace.facts)
+        result = roofline(found, trace)
 
     assert result.device is not None
     assert result.device.name == "H200 SXM"

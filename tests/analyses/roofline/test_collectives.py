@@ -8,7 +8,6 @@ from tests.traces import trace_of
 from inferometer import Trace
 from inferometer.analyses.launched_by.attribution import attribute
 from inferometer.analyses.roofline.table import Roofline, roofline
-from inferometer.analyses.timeline.collectives import recorded_collectives
 from inferometer.hardware.known import require_device
 from inferometer.reports.views.view import remarks_of, sections_of
 
@@ -43,7 +42,7 @@ def records(launches: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]
 def found_in(trace: Trace, hardware: str | None = "H100 SXM") -> Roofline:
     found = attribute(trace, with_op_calls=True)
     device = require_device(hardware) if hardware else None
-    return roofline(found, trace.facts, recorded=recorded_collectives(trace), device=device)
+    return roofline(found, trace, device=device)
 
 
 def test_waiting_is_apart_from_transfer_where_all_ranks_are_there() -> None:

@@ -280,7 +280,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     if not REAL.is_dir():
         pytest.skip("needs the real captures")
     trace = inferometer.open(REAL / f"{name}.json.gz")
-    rows = roofline(attribute(trace, with_op_calls=True), trace.facts).frame
+    rows = roofline(attribute(trace, with_op_calls=True), trace).frame
     return rows.filter(rows["op"].is_not_null()).to_dicts()
 
 

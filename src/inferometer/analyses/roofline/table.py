@@ -19,11 +19,13 @@ from inferometer.analyses.roofline.gaps import gaps_by, steps_of
 from inferometer.analyses.roofline.inferred import infer_signatures
 from inferometer.analyses.roofline.numbers import with_numbers
 from inferometer.analyses.roofline.rows import RowMaker
+from inferometer.analyses.timeline.collectives import recorded_collectives
 from inferometer.hardware.device import Device
 from inferometer.operators.framework.lengths import Lengths
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import COLLECTIVES
+from inferometer.trace.trace import Trace
 from inferometer.units import format_list
 
 NEEDED: Final = {
@@ -118,9 +120,8 @@ class Roofline(Result):
 
 def roofline(
     found: Attribution,
-    facts: Facts,
+    trace: Trace,
     *,
-    recorded: pl.DataFrame | None = None,
     device: Device | None = None,
     lengths: Lengths | None = None,
     top: int | None = None,
@@ -129,17 +130,15 @@ def roofline(
 
     Args:
         found: Of `attribute`, with op calls.
-        facts: Of the trace.
-        recorded: What launches exchange, of `recorded_collectives`.
+        trace: Of these launches. Of its tables only `collectives` is read here, if it was read.
         device: What it ran on; None: as the file says.
         lengths: Of sequences, where the names of steps don't tell.
         top: Show so many rows.
     """
-    said, notes = (device, []) if device else _device_of(found, facts)
+    said, notes = (device, []) if device else _device_of(found, trace.facts)
     owned = owned_launches(found)
     inferred = infer_signatures(owned.launches)
-    records = COLLECTIVES.empty.collect() if recorded is None else recorded
-    exchanges = find_exchanges(inferred, owned.signatures, found.op_calls, records)
+    exchanges = find_exchanges(inferred, owned.signatures, found.op_calls, recorded_collectives(trace))
     launches = with_exchange(inferred, exchanges)
     contexts = contexts_of(found.tree, launches["node"].unique().to_list())
     maker = RowMaker(owned.signatures, found.op_calls, contexts, said, lengths or Lengths(), exchanges.distinct)

@@ -23,11 +23,9 @@ def model_trace(
 ) -> "Roofline":
     """Open the source and its captures, and set each op next to its bound."""
     from inferometer.analyses.roofline.table import NEEDED, roofline
-    from inferometer.analyses.timeline.collectives import recorded_collectives
 
     trace, found = how.open(source, NEEDED, with_op_calls=True)
-    recorded = recorded_collectives(trace)
-    return roofline(found, trace.facts, recorded=recorded, device=device, lengths=lengths, top=top)
+    return roofline(found, trace, device=device, lengths=lengths, top=top)
 
 
 def device_for_bounds(name: str | None, file: str | None = None) -> "Device | None":

@@ -101,12 +101,10 @@ class LaunchEvidence:
     def roofline(self) -> "Roofline | None":
         """How far each op is from its bound; None where no op has shapes, or there are too many launches."""
         from inferometer.analyses.roofline.table import roofline
-        from inferometer.analyses.timeline.collectives import recorded_collectives
 
         if self.with_op_calls is None:
             return None
-        recorded = recorded_collectives(self.trace)
-        return roofline(self.with_op_calls, self.trace.facts, device=self.device, recorded=recorded)
+        return roofline(self.with_op_calls, self.trace, device=self.device)
 
     @property
     def made_roofline(self) -> "Roofline | None":

@@ -106,7 +106,7 @@ class RunData:
 
         if self.attribution is None or not self.asked.captures:
             return None if self.attribution is None else self.launches.roofline
-        return roofline(self.attribution, self.trace.facts, device=self.asked.device)
+        return roofline(self.attribution, self.trace, device=self.asked.device)
 
     @cached_property
     def call_tree(self) -> "CallTreeTable | None":
