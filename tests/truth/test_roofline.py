@@ -20,6 +20,8 @@ from inferometer.analyses.launched_by.attribution import Attribution, attribute
 from inferometer.analyses.roofline.calls import owned_launches
 from inferometer.analyses.roofline.inferred import infer_signatures
 from inferometer.analyses.roofline.table import Roofline, roofline
+from inferometer.findings.engine import find_findings
+from inferometer.hardware.known import require_device
 from inferometer.operators.framework.collectives import NAME as COLLECTIVES
 from inferometer.operators.framework.family import model_of
 from inferometer.operators.framework.lengths import Lengths
@@ -249,3 +251,35 @@ def test_recordings_of_an_h200(name: str) -> None:
 
 def trace_time(found: Attribution) -> int:
     return int(found.launches.filter(~pl.col("is_captured"))["dur_ns"].sum())
+
+
+def test_the_finding_says_what_the_file_and_the_datasheet_do() -> None:
+    name, op, dims = "mi300_vit", "aten::addmm", [[768], [788, 3072], [3072, 768], [], []]
+    took = [
+        exact_ns(launch["dur"])
+        for launch, owner in owners(name)
+        if owner["name"] == op and owner["args"]["Input Dims"] == dims
+    ]
+    (m, k), n = dims[1], dims[2][1]
+    flops = 2 * m * k * n
+    device = require_device("MI300X")
+    padded = 2 * (-(-m // 16) * 16) * k * n
+    bound = len(took) * padded / device.matrix["bf16"].value * 1e9
+    whole = sum(exact_ns(launch["dur"]) for launch in timed_events(path_of(name)) if launch["cat"] in KINDS)
+
+    with inferometer.open(path_of(name)) as trace:
+        (finding,) = (
+            each for each in find_findings(trace, rules=["above_the_bound"]).findings if "[788,3072]" in each.title
+        )
+
+    total, above = sum(took), sum(took) - bound
+    reached, share = f"{100 * bound / total:.1f} %", f"{100 * above / whole:.1f} %"
+    read, written = 2 * (n + m * k + k * n), 2 * m * n
+    what = f"{len(took)} calls of aten::addmm [768] [788,3072] [3072,768] bf16"
+    assert finding.title == f"{what} reach {reached} of what the MI300X allows"
+    times = f"Time: {total / 1e3:.3f} μs. Bound, by matrix: {bound / 1e3:.3f} μs."
+    assert finding.evidence == (
+        f"{times} The {above / 1e3:.3f} μs above it are {share} of the device time.",
+        f"By its shapes one call must do {flops:,} FLOPs, read {read:,} bytes and write {written:,}.",
+    )
+    assert finding.size_ns == total

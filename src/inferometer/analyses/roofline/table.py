@@ -90,6 +90,16 @@ class Roofline(Result):
         return None if self.device is None else float(self.frame["bound_ns"].sum())
 
     @property
+    def exchange_ns(self) -> int:
+        """Time of rows that the link bounds: collectives, which also wait for ranks that come late."""
+        return int(self.frame.filter(pl.col("binding") == "link")["total_ns"].sum())
+
+    @property
+    def exchange_bound_ns(self) -> float:
+        """Bounds of these rows."""
+        return float(self.frame.filter(pl.col("binding") == "link")["bound_ns"].sum())
+
+    @property
     def above_ns(self) -> float:
         """Time above the bounds."""
         return float(self.frame["above_ns"].sum())

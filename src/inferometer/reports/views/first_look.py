@@ -64,16 +64,16 @@ def _remarks(first: FirstLook) -> Sequence[str]:
 def _bound(first: FirstLook) -> Iterator[str]:
     """How far all ops together are from what the device allows, where that is known of enough of the time."""
     found = first.findings.roofline
-    if found is None or found.device is None or found.modelled_ns < _BOUNDED * found.total_ns:
+    if found is None or found.device is None or not found.bound_ns:
         return
-    if not found.bound_ns or found.bound_ns < (found.shortest_kernel_ns or 0):  # next to nothing was done
+    took, bound = found.modelled_ns - found.exchange_ns, found.bound_ns - found.exchange_bound_ns
+    if took < _BOUNDED * found.total_ns or bound < (found.shortest_kernel_ns or 0):  # next to nothing was done
         return
-    share = format_share(found.modelled_ns / found.total_ns)
-    took, bound = format_duration(found.modelled_ns), format_duration(found.bound_ns)
+    without = ", collectives left out" if found.exchange_ns else ""
     yield (
-        f"{share} of the device time has a bound from the shapes of its ops: {took}, which at what the "
-        f"{found.device.name} allows would be {bound} ({format_share(found.bound_ns / found.modelled_ns)} is reached). "
-        "By op: inferometer roofline."
+        f"{format_share(took / found.total_ns)} of the device time has a bound from the shapes of its ops{without}: "
+        f"{format_duration(took)}, which at what the {found.device.name} allows would be "
+        f"{format_duration(bound)} ({format_share(bound / took)} is reached). By op: inferometer roofline."
     )
 
 

@@ -138,6 +138,11 @@ def _say_gap(found: Roofline, bound_ns: float) -> Iterator[str]:
         f"At their bounds the modelled calls would take {format_duration(bound_ns)}: "
         f"{format_share(bound_ns / found.modelled_ns)} is reached."
     )
+    if found.exchange_ns:
+        yield (
+            f"{format_duration(found.exchange_ns)} of that time are collectives, in which ranks also wait; "
+            f"the bound of these is {format_duration(found.exchange_bound_ns)}."
+        )
     rows = found.frame.filter(pl.col("above_ns") > 0)
     if rows.height:
         first = rows.row(0, named=True)

@@ -3,8 +3,8 @@
 Fires on an op with one set of shapes whose calls reach less than half of their bound (`analyses/roofline`), and whose
 time above it is 10 % or more of all device time. What such a call must do is modelled from the shapes and types that
 the profiler recorded; without these, or where the device isn't known, there is no answer. Not counted are launches of
-less than 10 μs, whose starting and ending no faster kernel helps (`launch_bound`, `unfused_elementwise`), and copies
-from and to the host.
+less than 10 μs, whose starting and ending no faster kernel helps (`launch_bound`, `unfused_elementwise`), copies
+from and to the host, and collectives, whose time is also that of waiting for other ranks.
 
 Severity is the time above the bound as a share of all device time: from 10 % `low`, from 25 % `medium`.
 """
@@ -36,7 +36,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     rows = found.frame.filter(
         pl.col("fraction") < _REACHED,
         took >= _LONG_NS,
-        pl.col("binding") != "pcie",
+        ~pl.col("binding").is_in(("pcie", "link")),
         pl.col("above_ns") >= _SCALE.low * found.total_ns,
     )
     for row in rows.head(_SHOWN).iter_rows(named=True):
