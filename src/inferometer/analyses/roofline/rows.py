@@ -1,5 +1,6 @@
 """Equal calls, their work and bounds, as rows of the table; launches without an op have rows by kernel and reason."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -141,8 +142,9 @@ class RowMaker:
             key = group.signature, group.context
             slowest[key] = max(slowest.get(key, 0.0), group.mean_ns)
         kinds = [(group.signature, group.context) for group in groups]
+        sets = Counter(kinds)
         return [
-            self._bounded(group, is_only=kinds.count(kind) == 1, is_quicker=group.mean_ns < slowest[kind])
+            self._bounded(group, is_only=sets[kind] == 1, is_quicker=group.mean_ns < slowest[kind])
             for group, kind in zip(groups, kinds, strict=True)
         ]
 
