@@ -102,3 +102,11 @@ def test_a_value_that_a_file_lacks_is_no_default() -> None:
 def test_an_unknown_type_has_no_size() -> None:
     with pytest.raises(Unmodelled, match='"c10::Octet"'):
         _ = Tensor((3,), "c10::Octet").bytes
+
+
+def test_lists_that_nest_too_deeply_are_no_traceback() -> None:
+    deep = "[" * 100_000
+
+    with pytest.raises(Unmodelled, match="weren't recorded"):
+        read_call("aten::x", deep, deep, None, None)
+    assert call_of([[]], ["Scalar"], [[]], [deep]).value(0) == deep

@@ -217,3 +217,11 @@ def test_a_call_without_arguments_is_no_traceback(op: str) -> None:
         with suppress(Unmodelled):
             work = found.work(call_of(op, *inputs, lengths=Lengths(each=5)))
             assert min(work.matrix_flops, work.vector_flops, work.read_bytes, work.written_bytes) >= 0
+
+
+def test_counts_that_fit_no_table_are_a_reason() -> None:
+    found = model_of("aten::polar")
+    assert found is not None
+
+    with pytest.raises(Unmodelled, match="none that it can be called with"):
+        found.work(call_of("aten::polar", ((2**61, 2), "bool"), ((2**61, 2), "bool")))

@@ -143,7 +143,7 @@ def _whole(text: str | None) -> tuple[int, ...] | None:
     """A list of whole numbers; None where it isn't recorded, or was cut short."""
     try:
         listed = json.loads(text or "")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     are_counts = isinstance(listed, list) and all(type(each) is int and each >= 0 for each in listed)
     return tuple(listed) if are_counts else None

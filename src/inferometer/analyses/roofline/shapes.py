@@ -10,7 +10,7 @@ def say_shapes(dims: str | None, dtypes: str | None) -> str:
     """`[32, 4096] [4096, 24576] bf16`: the tensors of recorded arguments; types where they change."""
     try:
         sizes, types = json.loads(dims or "[]"), json.loads(dtypes or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     words: list[str] = []
     last = None

@@ -228,9 +228,9 @@ def _summed(placed: pl.DataFrame, modelled: pl.DataFrame) -> pl.DataFrame:
             (pl.col("warm_bound_of_call_ns") * pl.col("calls")).alias("warm_bound_ns"),
             fraction.alias("fraction"),
             pl.when(is_timed).then((pl.col("total_ns") - bound).clip(lower_bound=0)).alias("above_ns"),
-            pl.when(is_timed).then(pl.col("flops") * pl.col("calls") / seconds).alias("flops_per_s"),
+            pl.when(is_timed).then(pl.col("flops").cast(pl.Float64) * pl.col("calls") / seconds).alias("flops_per_s"),
             pl.when(is_timed)
-            .then((pl.col("read_bytes") + pl.col("write_bytes")) * pl.col("calls") / seconds)
+            .then((pl.col("read_bytes").cast(pl.Float64) + pl.col("write_bytes")) * pl.col("calls") / seconds)
             .alias("bytes_per_s"),
         )
         .sort("above_ns", "total_ns", "row", descending=[True, True, False], nulls_last=True)

@@ -221,7 +221,7 @@ def _listed(text: str | None) -> list[Any] | None:
         return None
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter: nested too deeply
         return None
     return found if isinstance(found, list) else None
 
@@ -268,6 +268,8 @@ def _value(text: str) -> Any:
         return text == "True"
     try:
         return json.loads(text.replace("True", "true").replace("False", "false"))
+    except RecursionError:  # nested too deeply
+        return text
     except ValueError:
         try:
             return float(text)  # `1.`, which JSON lacks

@@ -67,7 +67,8 @@ class Found:
             raise Unmodelled(_NOT_SO_CALLED) from error
         if min(work.matrix_flops, work.vector_flops, work.special_ops, work.read_bytes, work.written_bytes) < 0:
             raise Unmodelled(_NOT_SO_CALLED)
-        if max(work.matrix_flops, work.vector_flops, work.read_bytes, work.written_bytes) > _MOST:
+        arithmetic = work.vector_flops + work.special_ops
+        if max(work.matrix_flops, arithmetic, work.read_bytes, work.written_bytes) > _MOST:
             raise Unmodelled(_NOT_SO_CALLED)
         return work
 
