@@ -205,3 +205,15 @@ _HALF = _rows(6, 64, dtype="c10::Half")
 )
 def test_other_contracts_types_and_unknown_lengths_have_none(call: OpCall) -> None:
     assert counterpart_of(call) is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        call_of("aten::_scaled_dot_product_flash_attention", *[_rows(10**12, 1, 1, 64)] * 3, "0.", "False"),
+        call_of("vllm::unified_attention", _rows(10**12, 4, 8), *_NEW, _Q, inside=(_UNBOUND,), lengths=Lengths(each=9)),
+    ],
+    ids=lambda call: call.op,
+)
+def test_more_sequences_than_can_be_listed_have_none(call: OpCall) -> None:
+    assert counterpart_of(call) is None

@@ -20,6 +20,7 @@ _BF16: Final = "c10::BFloat16"
 _FP8: Final = {"c10::Float8_e4m3fn": "fp8_e4m3fn", "c10::Float8_e4m3fnuz": "fp8_e4m3fnuz"}
 _NONE: Final = "the catalogue has no such operator"
 _LATENT_ROPE: Final = 64  # columns of a latent that carry positions
+_MOST_SEQUENCES: Final = 65_536  # of one call; each is listed, and a damaged file may say any number
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,7 @@ def _encoder(*, heads: int, length: int, causal_at: int) -> _Rule:
     def rule(call: OpCall) -> Args:
         q, k, v = call.tensor(0), call.tensor(1), call.tensor(2)
         _require(call.value(causal_at) is False and len(q.dims) == 4 and q.dtype == _BF16)
+        _require(q.dims[0] <= _MOST_SEQUENCES and k.dims[0] <= _MOST_SEQUENCES)
         _require(k.dims == v.dims and (q.dims[heads], q.dims[-1]) == (k.dims[heads], k.dims[-1]))
         found = {"num_heads": q.dims[heads], "head_dim": q.dims[-1], "seq_lens": [q.dims[length]] * q.dims[0]}
         return found if q.dims == k.dims else {**found, "key_lens": [k.dims[length]] * k.dims[0]}
@@ -208,6 +210,7 @@ def _lengths(call: OpCall, q: Tensor) -> list[int]:
     context = call.lengths.seen_by(q.dims[0] if q.dims else 0)
     if context is None or context.pairs != context.keys or not context.queries:
         raise Unmodelled(_NONE)
+    _require(context.queries <= _MOST_SEQUENCES)
     each, more = divmod(context.keys, context.queries)
     return [each + (at < more) for at in range(context.queries)]
 
