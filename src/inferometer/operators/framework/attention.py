@@ -2,11 +2,12 @@
 
 FLOPs are 2 (D + Dv) for each pair and query head; causal ones count the pairs that are seen, exactly, where PyTorch's
 FlopCounterMode counts all. Keys and values are read once for each of *their* heads; one exponential a pair. Of
-sequences of different lengths only the sum is recorded: the fewest pairs that it allows count, unless the step's name
-says more (`Context`).
+sequences of different lengths only the sum is recorded: the fewest pairs that it allows count. Which pages of a cache a
+call reads isn't recorded either; ops of serving engines, whose steps tell lengths, are in `serving_attention`.
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
@@ -16,7 +17,7 @@ from inferometer.operators.work import Product, Work
 
 _VECTOR_A_PAIR = 4  # scale, greatest, subtract, sum
 _NOTHING_MASKED = "nothing is masked: a mask's values aren't recorded"
-EQUAL_LENGTHS = "sequences are equally long, the fewest pairs: their lengths aren't recorded"
+FEWEST_PAIRS = "sequences have the lengths with the fewest pairs: their own aren't recorded"
 
 
 @dataclass(frozen=True)
@@ -59,37 +60,71 @@ def attention_work(
     )
 
 
-def seen_pairs(queries: int, keys: int, *, causal: bool, from_end: bool = True) -> int:
-    """Pairs of one sequence: all, or each query with the keys up to its own place.
+class Sight(NamedTuple):
+    """Which keys a query sees, by its own place: `left` before it and `right` after it; None: all.
 
     `from_end`: the last query stands at the last key, as in a cache; otherwise the first at the first.
     """
-    if not causal:
-        return queries * keys
-    if from_end and keys >= queries:
-        return queries * keys - queries * (queries - 1) // 2
-    if from_end:
-        return keys * (keys + 1) // 2
-    short = min(queries, keys)
-    return short * (short + 1) // 2 + max(0, queries - keys) * keys
+
+    left: int | None = None
+    right: int | None = None
+    from_end: bool = True
 
 
-def _dense(layout: _Layout, *, causal_at: int, mask_at: int | None = None, extra: int = 4) -> Model:
+def seen_pairs(queries: int, keys: int, sight: Sight) -> int:
+    """Pairs of one sequence."""
+    own = keys - queries if sight.from_end else 0
+    before = 0 if sight.left is None else _keys_below(queries, keys, own - sight.left)
+    until = queries * keys if sight.right is None else _keys_below(queries, keys, own + 1 + sight.right)
+    return until - before
+
+
+def _keys_below(queries: int, keys: int, first: int) -> int:
+    """The sum over queries of how many keys lie below `first` for the first query, one more for each next."""
+    start, stop = (min(max(at, 0), queries) for at in (-first, keys - first))
+    between = stop - start
+    return between * first + (start + stop - 1) * between // 2 + (queries - stop) * keys
+
+
+def _seen_keys(queries: int, keys: int, sight: Sight) -> int:
+    """Keys of one sequence that any query sees."""
+    own = keys - queries if sight.from_end else 0
+    first = 0 if sight.left is None else max(0, own - sight.left)
+    stop = keys if sight.right is None else min(keys, own + queries + sight.right)
+    return max(0, stop - first)
+
+
+def _dense(
+    layout: _Layout, *, causal_at: int, mask_at: int | None = None, windows_at: int | None = None, extra: int = 4,
+    from_end: bool = False,
+) -> Model:  # fmt: skip
     """Of q, k, v with a batch; `extra` bytes a query and head are written beside the result (log of the sum)."""
 
     def work(call: OpCall) -> Work:
         heads = _heads(call, layout)
         batch = heads.q.numel // (heads.q.dims[layout.heads] * heads.q.dims[layout.length] * heads.head or 1)
         queries, keys = heads.q.dims[layout.length], heads.k.dims[layout.length]
-        causal = call.value(causal_at) is True or call.value(causal_at) in (1, 2)
-        pairs = batch * seen_pairs(queries, keys, causal=causal, from_end=call.value(causal_at) == 2)
+        sight = _sight(call, causal_at, windows_at, from_end=from_end)
         mask = call.maybe_tensor(mask_at) if mask_at is not None else None
-        read = read_bytes([heads.q, heads.k, heads.v, mask])
+        cached = read_bytes([heads.k, heads.v]) * _seen_keys(queries, keys, sight) // (keys or 1)
         rows = batch * queries * heads.query_heads
         written = rows * (heads.value_head * heads.q.item_bytes + extra)
+        read = read_bytes([heads.q, mask]) + cached
+        pairs = batch * seen_pairs(queries, keys, sight)
         return attention_work(call, heads, pairs, read, written, (_NOTHING_MASKED,) if mask else ())
 
     return work
+
+
+def _sight(call: OpCall, causal_at: int, windows_at: int | None, *, from_end: bool) -> Sight:
+    """By whether it is causal (2: from the end), and the two sizes of a window, less than 0 where there is none."""
+    causal = call.value(causal_at)
+    left, right = (call.integer(windows_at + at, -1) if windows_at is not None else -1 for at in (0, 1))
+    return Sight(
+        left if left >= 0 else None,
+        0 if causal in (1, 2) else right if right >= 0 else None,
+        from_end=from_end or causal == 2,
+    )
 
 
 def _heads(call: OpCall, layout: _Layout) -> Heads:
@@ -99,39 +134,52 @@ def _heads(call: OpCall, layout: _Layout) -> Heads:
     return Heads(q, k, v, q.dims[layout.heads], k.dims[layout.heads], q.dims[-1], v.dims[-1])
 
 
-def _either(dense: Model, varlen: Model) -> Model:
-    """By whether q has a batch."""
+def _either(sequences_at: int, dense: Model, varlen: Model) -> Model:
+    """By whether an argument says where sequences begin."""
 
     def work(call: OpCall) -> Work:
-        return (dense if len(call.tensor(0).dims) == 4 else varlen)(call)
+        return (dense if call.maybe_tensor(sequences_at) is None else varlen)(call)
 
     return work
 
 
-def _varlen(*, causal_at: int, sequences_at: int, max_q_at: int, max_k_at: int) -> Model:
+def _varlen(*, causal_at: int, sequences_at: int, max_q_at: int, max_k_at: int, windows_at: int | None = None) -> Model:
     """Of q [T, H, D] and k, v, whose sequences begin where a tensor says: its values aren't recorded."""
 
     def work(call: OpCall) -> Work:
-        heads = _heads(call, _Layout(heads=-2, length=-3))
-        queries, keys = heads.q.dims[0], heads.k.dims[0]
+        heads = _heads(call, _BSHD)
+        if prod(heads.q.dims[:-3]) != 1 or prod(heads.k.dims[:-3]) != 1:
+            raise Unmodelled("which pages of its cache it reads isn't recorded")
+        queries, keys = heads.q.dims[-3], heads.k.dims[-3]
         sequences = max(1, call.tensor(sequences_at).numel - 1)
-        causal = call.value(causal_at) is True
+        sight = _sight(call, causal_at, windows_at, from_end=True)
         exact = queries == sequences * call.integer(max_q_at, -1) and keys == sequences * call.integer(max_k_at, -1)
-        pairs = fewest_pairs(queries, keys, sequences, causal=causal)
-        read = read_bytes([heads.q, heads.k, heads.v])
+        pairs = (
+            sequences * seen_pairs(queries // sequences, keys // sequences, sight)
+            if exact
+            else fewest_pairs(queries, keys, sequences, sight)
+        )
+        read = heads.q.bytes + read_bytes([heads.k, heads.v]) * _seen_keys(queries, keys, sight) // (keys or 1)
         written = queries * heads.query_heads * (heads.value_head * heads.q.item_bytes + 4)
-        return attention_work(call, heads, pairs, read, written, () if exact else (EQUAL_LENGTHS,))
+        return attention_work(call, heads, pairs, read, written, () if exact or sequences == 1 else (FEWEST_PAIRS,))
 
     return work
 
 
-def fewest_pairs(queries: int, keys: int, sequences: int, *, causal: bool) -> int:
-    """Pairs of sequences that are equally long, or nearly: no others with the same sums have fewer."""
-    if queries == keys:
+def fewest_pairs(queries: int, keys: int, sequences: int, sight: Sight) -> int:
+    """Pairs of sequences with these sums that no others have fewer than.
+
+    As many keys as queries are their own: equal lengths have the fewest. More keys see no query but the last of each
+    sequence, in the sequence with the fewest queries; with a window, they may lie outside it.
+    """
+    if sequences == 1:
+        return seen_pairs(queries, keys, sight)
+    if queries == keys or (sight.right is not None and keys > queries):
         short, longer = divmod(queries, sequences)
         shares = ((sequences - longer, short), (longer, short + 1))
-        return sum(count * seen_pairs(size, size, causal=causal) for count, size in shares)
-    return max(keys, sequences * seen_pairs(queries // sequences, keys // sequences, causal=causal))
+        own = sum(count * seen_pairs(size, size, sight) for count, size in shares)
+        return own + (keys - queries if sight.left is None else 0)
+    return max(keys, queries + keys - sequences) if sight.left is None and sight.right is None else min(queries, keys)
 
 
 FAMILY = OpFamily(
@@ -141,14 +189,22 @@ FAMILY = OpFamily(
         "aten::_scaled_dot_product_flash_attention": _dense(_BHSD, causal_at=4),
         "aten::_scaled_dot_product_efficient_attention": _dense(_BHSD, causal_at=6, mask_at=3),
         "aten::_scaled_dot_product_cudnn_attention": _dense(_BHSD, causal_at=6, mask_at=3),
-        "aten::_cudnn_attention_forward": _dense(_BHSD, causal_at=9, mask_at=3),
+        "aten::_cudnn_attention_forward": _dense(_BHSD, causal_at=10, mask_at=3),
         "aten::_scaled_dot_product_flash_attention_for_cpu": _dense(_BHSD, causal_at=4, mask_at=5),
         "aten::_flash_attention_forward": _either(
-            _dense(_BSHD, causal_at=8), _varlen(causal_at=8, sequences_at=3, max_q_at=5, max_k_at=6)
+            3,
+            _dense(_BSHD, causal_at=8, windows_at=11),
+            _varlen(causal_at=8, sequences_at=3, max_q_at=5, max_k_at=6, windows_at=11),
         ),
-        "aten::_efficient_attention_forward": _dense(_BSHD, causal_at=9, mask_at=3),
-        "flash_attn::_flash_attn_forward": _dense(_BSHD, causal_at=5),
-        "flash_attn::_flash_attn_varlen_forward": _varlen(causal_at=9, sequences_at=3, max_q_at=5, max_k_at=6),
+        "aten::_efficient_attention_forward": _either(
+            4,
+            _dense(_BSHD, causal_at=9, mask_at=3),
+            _varlen(causal_at=9, sequences_at=4, max_q_at=6, max_k_at=7),
+        ),
+        "flash_attn::_flash_attn_forward": _dense(_BSHD, causal_at=5, windows_at=6, from_end=True),
+        "flash_attn::_flash_attn_varlen_forward": _varlen(
+            causal_at=9, sequences_at=3, max_q_at=5, max_k_at=6, windows_at=10
+        ),
     },
     covering=frozenset(
         {
