@@ -75,6 +75,10 @@ def quiet() -> Iterator[tuple[str, Trace]]:
     yield "short launches", traced(*(("aten::mm", [[16, 16], [16, 16]], 6_000) for _ in range(50)))
     yield "a device that isn't known", traced(product(900_000), device="Octopus 9000")
     yield "a copy to the device", traced(copy(900_000), kernel="Memcpy HtoD (Pinned -> Device)", kind="memcpy")
+    yield (
+        "a collective, which may wait for others",
+        traced(("c10d::_allgather_base_", [[8 * M, K], [M, K]], 90_000_000)),
+    )
     yield "an op without a model", traced(("my::op", [[M, K]], 900_000))
     yield "no launches", traced()
 
