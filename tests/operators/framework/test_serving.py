@@ -88,6 +88,14 @@ BYTES = {  # op and inputs: bytes read, bytes written
         2 * T * 8 * 2 + T * 8,
         2 * T * 8,
     ),
+    "padded keys and values, with slots for some": (
+        call_of(
+            "_C_cache_ops::reshape_and_cache_flash",
+            *(((T, 2, 4), BF16), ((T, 2, 4), BF16), ((99, 16, 2, 4), BF16), ((99, 16, 2, 4), BF16), ((T - 3,), I64)),
+        ),
+        2 * (T - 3) * 8 * 2 + (T - 3) * 8,
+        2 * (T - 3) * 8 * 2,
+    ),
     "rotary over half of a head, of slices": (
         call_of(
             "_C::rotary_embedding",

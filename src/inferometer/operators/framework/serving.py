@@ -82,10 +82,15 @@ def _rotary(call: OpCall) -> Work:
 
 
 def _cache_write(call: OpCall) -> Work:
-    """k, v, caches of both, slots [T]: each token's keys and values are read, and written in the caches' type."""
+    """k, v [T, …], caches of both, slots: keys and values of tokens with a slot are read, and written in their type.
+
+    k and v may be padded, with fewer slots than T.
+    """
     k, v, key_cache, value_cache, slots = (call.tensor(at) for at in range(5))
-    written = k.numel * key_cache.item_bytes + v.numel * value_cache.item_bytes
-    return moved(k.bytes + v.bytes + slots.bytes, written)
+    tokens = k.dims[0]
+    kept = min(slots.numel, tokens)
+    written = (k.numel * key_cache.item_bytes + v.numel * value_cache.item_bytes) * kept // (tokens or 1)
+    return moved((k.bytes + v.bytes) * kept // (tokens or 1) + slots.bytes, written)
 
 
 def _kv_update(call: OpCall) -> Work:
