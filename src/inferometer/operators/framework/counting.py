@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Final
 
-from inferometer.operators.framework.call import ITEM_BYTES, LISTED, OpCall, Tensor, Unmodelled
+from inferometer.operators.framework.call import LISTED, OpCall, Tensor, Unmodelled
 from inferometer.operators.work import Product, Work
 
 _MATRIX_TYPES: Final = {
@@ -157,8 +157,3 @@ def rows_of(tensor: Tensor) -> tuple[int, int]:
 def is_listed(tensor: Tensor) -> bool:
     """Whether it came out of a list, with its type unknown."""
     return tensor.dtype == LISTED
-
-
-def known_type(dtype: str) -> bool:
-    """Whether the size of an element is known."""
-    return dtype in ITEM_BYTES
