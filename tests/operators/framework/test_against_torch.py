@@ -142,6 +142,7 @@ def test_causal_attention_counts_the_pairs_that_are_seen(tmp_path: Path) -> None
 
 
 SMALL = made(3, 4)
+INTEGERS = torch.arange(12).reshape(3, 4)
 ELEMENTWISE = {
     "add": ("aten::add", torch.add, (SMALL, made(3, 4))),
     "a broadcast row": ("aten::add", torch.add, (SMALL, made(4))),
@@ -160,6 +161,11 @@ ELEMENTWISE = {
     "gelu": ("aten::gelu", F.gelu, (SMALL,)),
     "rsqrt": ("aten::rsqrt", torch.rsqrt, (SMALL.abs(),)),
     "a square": ("aten::pow", lambda a: a.pow(2), (SMALL,)),
+    "a quotient of integers": ("aten::div", torch.div, (INTEGERS, INTEGERS + 1)),
+    "a root of integers": ("aten::sqrt", torch.sqrt, (INTEGERS,)),
+    "integers by a fraction": ("aten::mul", lambda a: a * 0.5, (INTEGERS,)),
+    "integers by a number": ("aten::mul", lambda a: a * 2, (INTEGERS,)),
+    "integers and integers": ("aten::sub", torch.sub, (INTEGERS, INTEGERS)),
     "clamp": ("aten::clamp", lambda a: a.clamp(-1, 1), (SMALL,)),
 }
 
@@ -295,3 +301,11 @@ def test_a_range_counts_its_numbers(tmp_path: Path) -> None:
     inner = next(call for call in calls if call.all_tensors)
 
     assert found.work(inner).written_bytes == bytes_of([torch.arange(3, 20, 5)])
+
+
+def test_averages_of_a_window_have_no_dilation(tmp_path: Path) -> None:
+    x = made(2, 3, 7, 7)
+
+    work = work_of(lambda: F.avg_pool2d(x, 3, stride=1), "aten::avg_pool2d", tmp_path)
+
+    assert work.written_bytes == bytes_of([F.avg_pool2d(x, 3, stride=1)])

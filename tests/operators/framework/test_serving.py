@@ -233,3 +233,19 @@ def test_counts_that_fit_no_table_are_a_reason() -> None:
 
     with pytest.raises(Unmodelled, match="none that it can be called with"):
         found.work(call_of("aten::polar", ((2**61, 2), "bool"), ((2**61, 2), "bool")))
+
+
+def test_four_bits_are_packed_in_pairs_along_the_depth() -> None:
+    pairs = "c10::Float4_e2m1fn_x2"
+    call = call_of("aten::_scaled_mm", ((4, 8), pairs), ((8, 6), pairs), ((4, 1), F32), ((1, 6), F32))
+
+    work = work_of(call)
+
+    assert (work.dtype, work.matrix_flops) == ("fp4", 2 * 4 * 6 * 16)
+    assert work.read_bytes == 4 * 8 + 8 * 6 + 4 * 4 + 6 * 4
+
+
+def test_the_greatest_along_a_dimension_into_given_tensors_is_no_broadcast() -> None:
+    work = work_of(call_of("aten::max", ((3, 8), F32), "1", "False", ((3,), F32), ((3,), I64)))
+
+    assert (work.read_bytes, work.written_bytes) == (3 * 8 * 4, 3 * (4 + 8))

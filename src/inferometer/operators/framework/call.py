@@ -159,7 +159,7 @@ class OpCall:
             return None
         if not found:
             raise Unmodelled("the values of its arguments aren't in the file")
-        return _value(found)
+        return read_value(found)
 
     def integer(self, at: int, default: int | None = None) -> int:
         """A whole number.
@@ -216,6 +216,21 @@ def read_call(
     return OpCall(op, tuple(inputs), **more)
 
 
+def read_value(text: str) -> Any:
+    """A value of its text: Python's way to write it, or JSON's."""
+    if text in ("True", "False"):
+        return text == "True"
+    try:
+        return json.loads(text.replace("True", "true").replace("False", "false"))
+    except RecursionError:  # nested too deeply
+        return text
+    except ValueError:
+        try:
+            return float(text)  # `1.`, which JSON lacks
+        except ValueError:
+            return text
+
+
 def _listed(text: str | None) -> list[Any] | None:
     if not text:
         return None
@@ -260,18 +275,3 @@ def _are_whole(values: Any) -> bool:
 
 def _are_counts(values: Any) -> bool:
     return _are_whole(values) and all(value >= 0 for value in values)
-
-
-def _value(text: str) -> Any:
-    """A value of its text: Python's way to write it, or JSON's."""
-    if text in ("True", "False"):
-        return text == "True"
-    try:
-        return json.loads(text.replace("True", "true").replace("False", "false"))
-    except RecursionError:  # nested too deeply
-        return text
-    except ValueError:
-        try:
-            return float(text)  # `1.`, which JSON lacks
-        except ValueError:
-            return text

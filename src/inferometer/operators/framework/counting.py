@@ -32,6 +32,8 @@ _NAMED_TYPES: Final = {
     "long": 8, "int": 4, "unsigned char": 1, "bool": 1,
 }  # fmt: skip
 
+DEFAULT_FLOAT: Final = "float"
+"""What PyTorch makes of whole numbers where the result needs a float."""
 TF32_ASSUMED: Final = "float32 products are TF32's, the faster: neither type nor kernel says which"
 
 
@@ -95,15 +97,23 @@ def broadcast(tensors: Sequence[Tensor]) -> tuple[int, ...]:
 
 
 def promoted(tensors: Sequence[Tensor]) -> str:
-    """The type of an element-wise result by PyTorch's rules: tensors of no dimension count only by their kind."""
+    """The type of an element-wise result by PyTorch's rules: tensors of no dimension count only by their kind.
+
+    Python's numbers are recorded as such tensors, of type `double`: with whole numbers they make the default float.
+    """
     full = [tensor.dtype for tensor in tensors if tensor.dims]
     best = _widest(full)
     for dtype in (tensor.dtype for tensor in tensors if not tensor.dims):
         if best is None or _kind(dtype) > _kind(best):
-            best = dtype
+            best = dtype if best is None or dtype != "double" else DEFAULT_FLOAT
     if best is None:
         raise Unmodelled("it has no tensor whose type is known")
     return best
+
+
+def is_whole(dtype: str) -> bool:
+    """Whether it is of whole numbers, or of truths."""
+    return _kind(dtype) < 2
 
 
 def _kind(dtype: str) -> int:

@@ -7,8 +7,16 @@ autograd are element-wise where each gradient needs its own element alone.
 
 from math import ceil, prod
 
-from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
-from inferometer.operators.framework.counting import broadcast, item_bytes, moved, promoted, read_bytes
+from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled, read_value
+from inferometer.operators.framework.counting import (
+    DEFAULT_FLOAT,
+    broadcast,
+    is_whole,
+    item_bytes,
+    moved,
+    promoted,
+    read_bytes,
+)
 from inferometer.operators.framework.family import Model, OpFamily
 from inferometer.operators.work import Work
 
@@ -17,7 +25,7 @@ _ARITHMETIC = {  # op: vector FLOPs, special functions of each element
     **dict.fromkeys(("clamp_max", "maximum", "minimum", "square", "reciprocal", "remainder", "floor"), (1, 0)),
     **dict.fromkeys(("fmod", "round", "ceil", "trunc", "floor_divide", "bitwise_not", "bitwise_and"), (1, 0)),
     **dict.fromkeys(("bitwise_or", "bitwise_xor", "logical_not", "threshold_backward", "__and__", "__or__"), (1, 0)),
-    **dict.fromkeys(("clamp", "where", "nan_to_num", "masked_fill", "lerp", "hardtanh", "leaky_relu"), (1, 0)),
+    **dict.fromkeys(("clamp", "where", "nan_to_num", "lerp", "hardtanh", "leaky_relu"), (1, 0)),
     **dict.fromkeys(("addcmul", "mse_loss_backward", "tanh_backward", "sigmoid_backward"), (2, 0)),
     **dict.fromkeys(("addcdiv",), (2, 0)),
     **dict.fromkeys(("exp", "exp2", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan"), (0, 1)),
@@ -28,6 +36,8 @@ _ARITHMETIC = {  # op: vector FLOPs, special functions of each element
     **dict.fromkeys(("native_dropout_backward", "masked_scale"), (2, 0)),
     **dict.fromkeys(("polar",), (0, 2)),
 }
+_TO_FLOATS = ("div", "reciprocal", "polar", "mish", "elu", "softplus", "logit", "gelu", "silu", "atan2")
+"""Ops of arithmetic whose results are floats of integers, too, as those of special functions alone are."""
 _TESTS = ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "isnan", "isinf", "isfinite")
 _FILLS = ("fill", "zero", "zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones")
 _RANDOM = ("normal", "uniform", "bernoulli", "exponential", "random")
@@ -45,20 +55,34 @@ def _count(op: str) -> tuple[int, int]:
 
 def _elementwise(call: OpCall) -> Work:
     vector, special = _count(call.op)
-    return _mapped(call, vector, special)
+    name = call.op.removeprefix("aten::")
+    return _mapped(call, vector, special, to_floats=name in _TO_FLOATS or special > 0)
 
 
-def _mapped(call: OpCall, vector: int, special: int, result: str | None = None) -> Work:
-    """All tensors among the inputs are read; the result has their broadcast shape and promoted type, or `result`."""
+def _mapped(call: OpCall, vector: int, special: int, result: str | None = None, *, to_floats: bool = False) -> Work:
+    """All tensors among the inputs are read; the result has their broadcast shape and promoted type, or `result`.
+
+    `to_floats`: of integers, it is PyTorch's default float; so it is where a number that isn't whole takes part.
+    """
     tensors, out = _operands(call)
     if call.op.endswith("_") and not call.op.endswith("__"):
         out = tensors[0]
     shape = out.dims if out else broadcast(tensors)
-    item = out.item_bytes if out else item_bytes(result or promoted(tensors))
+    item = out.item_bytes if out else item_bytes(result or _promoted(call, tensors, to_floats=to_floats))
     numel = prod(shape)
     written = out.bytes if out else numel * item
     read = read_bytes(tensor for tensor in tensors if tensor.dims)  # what has no dimension is handed on as a number
     return moved(read, written, vector=vector * numel, special=special * numel)
+
+
+def _promoted(call: OpCall, tensors: list[Tensor], *, to_floats: bool) -> str:
+    found = promoted(tensors)
+    return DEFAULT_FLOAT if is_whole(found) and (to_floats or _has_fraction(call)) else found
+
+
+def _has_fraction(call: OpCall) -> bool:
+    """Whether a number that isn't whole is among the values."""
+    return any(isinstance(each, str) and isinstance(read_value(each), float) for each in call.inputs)
 
 
 def _operands(call: OpCall) -> tuple[list[Tensor], Tensor | None]:

@@ -11,6 +11,8 @@ from inferometer.operators.framework.counting import broadcast, item_bytes, matr
 from inferometer.operators.framework.family import OpFamily
 from inferometer.operators.work import Product, Work
 
+_PAIRS = "c10::Float4_e2m1fn_x2"
+
 
 def _product(call: OpCall, batch: int, m: int, n: int, k: int, a: Tensor, b: Tensor, read: int, written: int) -> Work:
     dtype, assumes = matrix_dtype(call, a, b)
@@ -89,9 +91,13 @@ def _matmul(call: OpCall) -> Work:
 
 
 def _scaled_mm(call: OpCall) -> Work:
-    """fp8 operands [M, K] and [K, N] with their scales; older PyTorch has the bias at 2 and the type at 3."""
+    """Operands [M, K] and [K, N] of 8 or 4 bits with their scales, 4-bit ones packed in pairs along K.
+
+    Older PyTorch has the bias at 2 and the type at 3.
+    """
     a, b = call.tensor(0), call.tensor(1)
     m, n, k = _sizes(a, b, 2)
+    k *= 2 if a.dtype == b.dtype == _PAIRS else 1
     extra = [tensor for at in range(2, len(call.inputs)) if (tensor := call.maybe_tensor(at)) is not None]
     is_old = len(call.inputs) > 3 and isinstance(call.inputs[3], str)
     out = _dtype_argument(call, 3 if is_old else 6)

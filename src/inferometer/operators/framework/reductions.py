@@ -8,7 +8,7 @@ from collections.abc import Callable
 from math import prod
 
 from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
-from inferometer.operators.framework.counting import moved
+from inferometer.operators.framework.counting import is_whole, moved
 from inferometer.operators.framework.family import Model, OpFamily
 from inferometer.operators.work import Work
 
@@ -58,7 +58,7 @@ def _same(x: Tensor) -> int:
 
 def _summed(x: Tensor) -> int:
     """Sums of integers and truths are of 8 bytes."""
-    return x.item_bytes if x.dtype in ("float", "double") or x.dtype.startswith("c10::") else 8
+    return 8 if is_whole(x.dtype) else x.item_bytes
 
 
 def _one_byte(_: Tensor) -> int:
@@ -75,7 +75,7 @@ def _and_index(x: Tensor) -> int:
 
 def _extreme(call: OpCall) -> Work:
     """`max` and `min`: of all, of a dimension with its indices, or of two tensors."""
-    if len(call.all_tensors) > 1:
+    if call.maybe_tensor(1) is not None:
         a, b = call.all_tensors[:2]
         return moved(a.bytes + b.bytes, max(a.numel, b.numel) * a.item_bytes, vector=max(a.numel, b.numel))
     dims_at = 1 if len(call.inputs) > 1 else None
@@ -110,9 +110,10 @@ def _repeat_interleave(call: OpCall) -> Work:
 
 
 def _pool(call: OpCall) -> Work:
-    """`x` [N, C, H, W], kernel, stride, padding, dilation, ceil mode: the values, and their places."""
+    """`x` [N, C, H, W], kernel, stride, padding: the values; of the greatest dilation, too, and their places."""
     x = call.tensor(0)
-    kernel, stride, padding, dilation = (_pair(call.integers(at), 2) for at in range(1, 5))
+    kernel, stride, padding = (_pair(call.integers(at), 2) for at in range(1, 4))
+    dilation = (1, 1) if call.op == "aten::avg_pool2d" else _pair(call.integers(4), 2)
     stride = stride or kernel
     out = [_pooled(*each) for each in zip(x.dims[-2:], kernel, stride, padding, dilation, strict=True)]
     numel = prod(x.dims[:-2]) * prod(out)
