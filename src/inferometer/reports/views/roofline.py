@@ -85,13 +85,14 @@ def _not_modelled(found: Roofline) -> pl.DataFrame:
 
 
 def _gaps(by: str, frame: pl.DataFrame) -> Section:
-    rows = frame.with_columns(
+    is_modelled = pl.col("modelled_ns") > 0
+    shown = _with_bars(frame.head(_ROWS)).with_columns(
         pl.col("key").fill_null(NONE[by]),
         (pl.col("bound_ns") / pl.col("modelled_ns")).fill_nan(None).alias("fraction"),
         (pl.col("modelled_ns") / pl.col("total_ns")).fill_nan(None).alias("modelled"),
+        *(pl.when(is_modelled).then(name).alias(name) for name in ("above_ns", "bound_ns")),
     )
-    shown = _with_bars(rows.head(_ROWS))
-    return Section(f"By {by}", (*_GAPS, Field("key", _TITLES[by], "name")), shown, _rest(rows, shown))
+    return Section(f"By {by}", (*_GAPS, Field("key", _TITLES[by], "name")), shown, _rest(frame, shown))
 
 
 def _with_bars(rows: pl.DataFrame) -> pl.DataFrame:
