@@ -249,3 +249,13 @@ def test_the_greatest_along_a_dimension_into_given_tensors_is_no_broadcast() -> 
     work = work_of(call_of("aten::max", ((3, 8), F32), "1", "False", ((3,), F32), ((3,), I64)))
 
     assert (work.read_bytes, work.written_bytes) == (3 * 8 * 4, 3 * (4 + 8))
+
+
+def test_the_length_of_sequences_in_a_decode_step_says_nothing_of_others() -> None:
+    pages, lengths = ((99, 16, 2, 8), BF16), Lengths(each=100)
+    decode = call_of("aiter::mha_batch_prefill", ((T, 4, 8), BF16), pages, pages, ((T + 1,), "int"), lengths=lengths)
+    prefill = call_of("aiter::mha_batch_prefill", ((T, 4, 8), BF16), pages, pages, ((3,), "int"), lengths=lengths)
+
+    assert work_of(decode).special_ops == T * 100 * 4
+    with pytest.raises(Unmodelled, match="several new tokens"):
+        work_of(prefill)

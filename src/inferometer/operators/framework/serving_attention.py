@@ -16,14 +16,18 @@ from inferometer.operators.work import Product, Work
 
 NO_LENGTHS = "how long its sequences are isn't recorded: neither in the step's name nor by --context"
 WINDOW_UNKNOWN = "how much of each sequence its window holds isn't told by the sums in the step's name"
+_SEVERAL_TOKENS = "its sequences have several new tokens each: --context is of steps that decode"
 _CACHE_TYPE = "the cache has the type of the new keys: its own isn't recorded"
 
 
-def _paged(*, q_at: int, cache_at: tuple[int, int]) -> Model:
-    """Of a query [T, H, D] and caches [pages, page, heads, D] of keys and values."""
+def _paged(*, q_at: int, cache_at: tuple[int, int], starts_at: int) -> Model:
+    """Of a query [T, H, D], caches [pages, page, heads, D] of keys and values, and where sequences begin, [B + 1]."""
 
     def work(call: OpCall) -> Work:
         q, keys, values = call.tensor(q_at), call.tensor(cache_at[0]), call.tensor(cache_at[1])
+        starts = call.maybe_tensor(starts_at)
+        if call.lengths.context is None and starts is not None and starts.numel - 1 < q.dims[0]:
+            raise Unmodelled(NO_LENGTHS if call.lengths.each is None else _SEVERAL_TOKENS)
         return _cached(call, q, keys, values, keys)
 
     return work
@@ -85,8 +89,8 @@ def _seen(call: OpCall, q: Tensor) -> Context:
 _UNIFIED = ("vllm::unified_attention_with_output", "vllm::unified_attention")
 _MODELS = {
     **dict.fromkeys(_UNIFIED, _unified),
-    "sglang_profiler::attention_paged_attention_ragged": _paged(q_at=2, cache_at=(3, 4)),
-    "aiter::mha_batch_prefill": _paged(q_at=0, cache_at=(1, 2)),
+    "sglang_profiler::attention_paged_attention_ragged": _paged(q_at=2, cache_at=(3, 4), starts_at=5),
+    "aiter::mha_batch_prefill": _paged(q_at=0, cache_at=(1, 2), starts_at=3),
     "aiter::mla_decode_fwd": _latent,
 }
 FAMILY = OpFamily(
