@@ -259,3 +259,11 @@ def test_the_length_of_sequences_in_a_decode_step_says_nothing_of_others() -> No
     assert work_of(decode).special_ops == T * 100 * 4
     with pytest.raises(Unmodelled, match="several new tokens"):
         work_of(prefill)
+
+
+def test_a_scaled_product_reads_its_scales_and_no_output() -> None:
+    operands = ((4, 8), FP8), ((8, 6), FP8), ((1,), F32), ((1,), F32)
+
+    work = work_of(call_of("aten::_scaled_mm", *operands, None, None, 15, "False", ((4, 6), BF16)))
+
+    assert (work.read_bytes, work.written_bytes) == (4 * 8 + 8 * 6 + 4 + 4, 4 * 6 * 2)
