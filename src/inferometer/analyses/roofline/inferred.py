@@ -38,8 +38,9 @@ def infer_signatures(launches: pl.DataFrame) -> pl.DataFrame:
     if not unknown.any() or not (known != NONE).any():
         return launches.with_columns(pl.lit(value=False).alias("inferred"))
     kinds = _kinds(ordered, ordered.filter(unknown))
-    found = _agreed(kinds, ordered.select(pl.struct(_LANE).rank("dense"))[:, 0].to_numpy(), known, unknown)
-    calls = _calls(kinds, known, found, ordered["call"])
+    lanes = ordered.select(pl.struct(_LANE).rank("dense"))[:, 0].to_numpy()
+    found = _agreed(kinds, lanes, known, unknown)
+    calls = _calls(kinds, lanes, known, found, ordered["call"])
     signature = np.where(found != NONE, found, known)
     filled = pl.DataFrame(
         {
@@ -98,26 +99,52 @@ def _with_neighbours(ids: Numbers, lanes: Numbers) -> Numbers:
     return np.unique(np.stack([before, ids, after]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _calls(kinds: Numbers, known: Numbers, found: Numbers, call: pl.Series) -> pl.Series:
-    """`call` with numbers for inferred launches: as many of a kind as a known call of that signature has are one."""
-    a_call = (
-        pl.DataFrame({"signature": known, "kind": kinds, "call": call})
+def _calls(kinds: Numbers, lanes: Numbers, known: Numbers, found: Numbers, call: pl.Series) -> pl.Series:
+    """`call` with numbers for inferred launches: as many of a kind as a known call of that signature has are one.
+
+    One next to a known call of its signature that has fewer of its kind is that call's: its own host call was lost.
+    """
+    own = call.fill_null(NONE).to_numpy()
+    counted = (
+        pl.DataFrame({"signature": known, "kind": kinds, "call": own})
         .filter(pl.col("signature") != NONE)
         .group_by("signature", "kind", "call")
         .len()
-        .group_by("signature", "kind")
-        .agg(pl.col("len").max().cast(pl.Int64).alias("each"))
     )
-    inferred = (
-        pl.DataFrame({"signature": found, "kind": kinds}).with_row_index("at").filter(pl.col("signature") != NONE)
-    )
-    place = pl.int_range(pl.len()).over("signature", "kind")
-    numbered = inferred.join(a_call, on=["signature", "kind"], how="left", maintain_order="left").with_columns(
-        (place // pl.col("each")).alias("nth")
-    )
-    first = (call.max() or 0) + 1  # type: ignore[operator]
-    fresh = numbered.select((pl.struct("signature", "nth").rank("dense").cast(pl.Int64) + first).alias("call"))["call"]
-    values = call.fill_null(NONE).to_numpy().copy()
-    values[numbered["at"].to_numpy()] = fresh.to_numpy()
+    a_call = counted.group_by("signature", "kind").agg(pl.col("len").max().cast(pl.Int64).alias("each"))
+    values = own.copy()
+    _complete(values, kinds, lanes, known, found, counted, a_call)
+    inferred = pl.DataFrame({"signature": found, "kind": kinds, "own": values}).with_row_index("at")
+    alone = inferred.filter((pl.col("signature") != NONE) & (pl.col("own") == NONE))
+    if alone.height:
+        place = pl.int_range(pl.len()).over("signature", "kind")
+        numbered = alone.join(a_call, on=["signature", "kind"], how="left", maintain_order="left").with_columns(
+            (place // pl.col("each")).alias("nth")
+        )
+        fresh = pl.struct("signature", "nth").rank("dense").cast(pl.Int64) + (int(own.max()) + 1)
+        values[numbered["at"].to_numpy()] = numbered.select(fresh.alias("call"))["call"].to_numpy()
     series = pl.Series("call", values, dtype=pl.Int64)
     return series.set(series == NONE, None)
+
+
+def _complete(
+    calls: Numbers,
+    kinds: Numbers,
+    lanes: Numbers,
+    known: Numbers,
+    found: Numbers,
+    counted: pl.DataFrame,
+    a_call: pl.DataFrame,
+) -> None:
+    """Give inferred launches to the known calls next to them that lack them."""
+    each = {(signature, kind): count for signature, kind, count in a_call.iter_rows()}
+    has = {(call, kind): count for _, kind, call, count in counted.iter_rows()}
+    for at in np.flatnonzero(found != NONE).tolist():
+        for beside in (at - 1, at + 1):
+            if not 0 <= beside < len(kinds) or lanes[beside] != lanes[at] or known[beside] != found[at]:
+                continue
+            key = int(calls[beside]), int(kinds[at])
+            if has.get(key, 0) < each.get((int(found[at]), int(kinds[at])), 0):
+                has[key] = has.get(key, 0) + 1
+                calls[at] = calls[beside]
+                break

@@ -219,6 +219,8 @@ def _summed(placed: pl.DataFrame, modelled: pl.DataFrame) -> pl.DataFrame:
     bound = pl.col("bound_of_call_ns") * pl.col("calls")
     seconds = pl.col("total_ns") / 1e9
     is_timed = (pl.col("total_ns") > 0) & pl.col("reason").is_null()
+    read = pl.when(pl.col("binding") != "pcie").then("read_bytes").otherwise(0)  # a copy crosses PCIe once
+    moved = read.cast(pl.Float64) + pl.col("write_bytes")
     fraction = pl.when(is_timed).then(bound / pl.col("total_ns"))
     return (
         modelled.join(measured, on="row", how="inner")
@@ -229,9 +231,7 @@ def _summed(placed: pl.DataFrame, modelled: pl.DataFrame) -> pl.DataFrame:
             fraction.alias("fraction"),
             pl.when(is_timed).then((pl.col("total_ns") - bound).clip(lower_bound=0)).alias("above_ns"),
             pl.when(is_timed).then(pl.col("flops").cast(pl.Float64) * pl.col("calls") / seconds).alias("flops_per_s"),
-            pl.when(is_timed)
-            .then((pl.col("read_bytes").cast(pl.Float64) + pl.col("write_bytes")) * pl.col("calls") / seconds)
-            .alias("bytes_per_s"),
+            pl.when(is_timed).then(moved * pl.col("calls") / seconds).alias("bytes_per_s"),
         )
         .sort("above_ns", "total_ns", "row", descending=[True, True, False], nulls_last=True)
     )

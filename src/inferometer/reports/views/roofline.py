@@ -44,6 +44,7 @@ NONE: Final = {"family": "(not modelled)", "module": "(no module)", "step": "(no
 _BOUNDED: Final = ("above_ns", "fraction", "binding")
 _ROWS: Final = 20
 _REASONS: Final = 10
+_ABOVE: Final = ("time above the bounds", "other time above the bounds")
 
 
 def _facts(found: Roofline) -> Iterator[tuple[str, str]]:
@@ -144,14 +145,12 @@ def _say_gap(found: Roofline, bound_ns: float) -> Iterator[str]:
             f"{format_duration(found.exchange_ns)} of that time are collectives, in which ranks also wait; "
             f"the bound of these is {format_duration(found.exchange_bound_ns)}."
         )
-    rows = found.frame.filter(pl.col("above_ns") > 0)
+    rows = found.frame.filter(pl.col("above_ns") > 0, pl.col("binding") != "link")
     if rows.height:
         first = rows.row(0, named=True)
         call = f"{first['op']} {say_shapes(first['input_dims'], first['input_dtypes'])}".rstrip()
-        yield (
-            f"{format_share(first['above_ns'] / found.above_ns)} of the time above the bounds is in "
-            f"{_calls(first['calls'])} of {call}."
-        )
+        share, above = format_share(first["above_ns"] / rows["above_ns"].sum()), _ABOVE[bool(found.exchange_ns)]
+        yield f"{share} of the {above} is in {_calls(first['calls'])} of {call}."
     if found.small_ns and found.shortest_kernel_ns is not None:
         yield (
             f"{format_duration(found.small_ns)} are launches about as short as the shortest kernel here "
