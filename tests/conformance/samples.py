@@ -41,6 +41,7 @@ def kineto() -> bytes:
             {"ph": "E", "pid": 1, "tid": 2, "ts": 10},
             {"ph": "s", "cat": "ac2g", "name": "ac2g", "pid": 1, "tid": 2, "ts": 10, "id": 1},
             {"ph": "b", "cat": "async", "name": "a", "pid": 1, "tid": 2, "ts": 10, "id": 1},
+            event("cuda_profiler_range", "gemm", "1", "1", **{"dram__bytes.sum": 64}),
             event("quantum", "q", "1", "1"),
         ],
         before={"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100"}]},

@@ -253,6 +253,29 @@ def test_a_counter_without_a_number_is_counted(args: str, read: Read) -> None:
     assert trace.losses.dropped("ph C") == trace.losses.seen["ph C"] == 1
 
 
+def test_a_profiled_range_has_a_row_for_each_metric_and_no_time(read: Read) -> None:
+    text = """{"traceEvents": [
+  {"ph": "X", "cat": "cuda_profiler_range", "name": "gemm", "pid": 0, "tid": 0, "ts": 1, "dur": 5,
+   "args": {"dram__bytes_read.sum": 64, "sm__warps_active.avg.pct_of_peak_sustained_active": 12.5}},
+  {"ph": "X", "cat": "cuda_profiler_range", "name": "__missing__", "pid": 0, "tid": 0, "ts": 6, "dur": 5,
+   "args": {"dram__bytes_read.sum": 32}}]}"""
+    trace = read(text)
+    assert rows(trace, "kernel_counters", "launch", "kernel", "process", "metric", "value", "unit") == [
+        (0, "gemm", 0, "dram__bytes_read.sum", 64.0, None),
+        (0, "gemm", 0, "sm__warps_active.avg.pct_of_peak_sustained_active", 12.5, None),
+        (1, "__missing__", 0, "dram__bytes_read.sum", 32.0, None),
+    ]
+    assert rows(trace, "launches") == rows(trace, "spans") == []
+
+
+@pytest.mark.parametrize("args", ['{"m": NaN}', '{"m": "x"}', "{}", "[1]", '{"m": 1e400}', "null"])
+def test_a_profiled_range_without_a_number_is_counted(args: str, read: Read) -> None:
+    event = '"ph": "X", "cat": "cuda_profiler_range", "name": "k", "pid": 0, "tid": 0, "ts": 1, "dur": 5'
+    trace = read(f'{{"traceEvents": [{{{event}, "args": {args}}}]}}')
+    assert rows(trace, "kernel_counters") == []
+    assert trace.losses.dropped("cuda_profiler_range") == trace.losses.seen["cuda_profiler_range"] == 1
+
+
 def test_an_instant_is_a_span_of_no_length(read: Read) -> None:
     trace = read('[{"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": 3, "ts": 1.5}]')
     assert rows(trace, "spans", "span", "domain", "process", "thread", "start_ns", "dur_ns") == [

@@ -58,6 +58,7 @@ class Columns:
         self._frame_args = ArgsDecoder(FrameArgs, out.losses)
         self._track_args = ArgsDecoder(TrackArgs, out.losses)
         self._memory_args = ArgsDecoder(MemoryArgs, out.losses)
+        self._ranges = 0
 
     def launches(self, events: list[Event], category: str, kind: str) -> None:
         """`kernel`, `gpu_memcpy`, `gpu_memset`."""
@@ -238,6 +239,26 @@ class Columns:
             names, processes, times, values = map(list, zip(*rows, strict=True))
             columns: dict[str, Values] = {"metric": names, "process": processes, "time_ns": times, "value": values}
             self._out.add("counters", len(rows), columns)
+
+    def profiler_ranges(self, events: list[Event], category: str) -> None:
+        """`cuda_profiler_range`: one row for each metric of a kernel. CUPTI counts in base units, and names none.
+
+        Its times aren't read: they are spaced evenly. Where CUPTI has no name, the kernel is `__missing__`.
+        """
+        rows: list[tuple[int, str, int | None, str, float]] = []
+        for event in events:
+            series = self._series(event)
+            if event.name is None or not series:
+                lost = "without_name" if event.name is None else "counter_without_value"
+                self._out.losses.count(lost, category=category, example=event.name)
+                continue
+            process = self.ids.process(event.pid)
+            rows += [(self._ranges, event.name, process, metric, value) for metric, value in series.items()]
+            self._ranges += 1
+        if rows:
+            names = ("launch", "kernel", "process", "metric", "value")
+            columns: dict[str, Values] = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+            self._out.add("kernel_counters", len(rows), columns)
 
     def _series(self, event: Event) -> dict[str, float]:
         text = repair(bytes(event.args or EMPTY), self._out.losses, category=event.category)

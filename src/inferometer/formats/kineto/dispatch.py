@@ -25,6 +25,7 @@ _CALLS = (
 OPS = ("cpu_op", "operator")
 _FRAMES = ("python_function", "python")
 _HOST_SPANS = ("user_annotation", "trace", "overhead")
+_PROFILER_RANGE = "cuda_profiler_range"
 _DEVICE_SPANS = ("gpu_user_annotation", "cuda_sync")
 _OF_HOST = frozenset({"", *_CALLS, *OPS, *_FRAMES, *_HOST_SPANS})
 
@@ -145,6 +146,7 @@ class Sorter:
             handlers[category] = (("spans",), partial(columns.spans, domain=category))
         for category in _DEVICE_SPANS:
             handlers[category] = (("spans",), partial(columns.device_spans, domain=category))
+        handlers[_PROFILER_RANGE] = (("kernel_counters",), columns.profiler_ranges)
         return handlers
 
     def _take_names(self, events: list[Event]) -> None:
