@@ -24,9 +24,12 @@ _MOST_NAMES = 8
     "with each op. What can't be known stays a row with the reason. Attention in serving takes lengths from the names "
     "that the engine gives its steps, or from --context.\n\n"
     "--to-bench writes the shapes of ops that operators of the catalogue are, for `bench --shapes OUT`; ops that none "
-    "is are named on stderr.",
+    "is are named on stderr.\n\n"
+    "--counters sets what Nsight Compute counted of the same kernels next to what is modelled: bytes of DRAM, FLOPs, "
+    "L2 hits, occupancy, clock. They join by the kernels' names, grids, blocks and order. Its times aren't used.",
     example="inferometer roofline trace.json.gz --hardware 'H200 SXM'\n"
     "  inferometer roofline decode.json.gz --capture capture.json.gz --window 128\n"
+    "  inferometer roofline trace.json.gz --counters ncu.csv\n"
     "  inferometer roofline trace.json.gz --to-bench shapes.jsonl",
 )
 @source_argument
@@ -44,6 +47,7 @@ _MOST_NAMES = 8
     metavar="TOKENS",
     help="Tokens that a sliding window holds: in all layers, or in those with the quicker of two attention kernels.",
 )
+@click.option("--counters", metavar="FILE", help="Counters of the same kernels: what `ncu --csv` printed.")
 @click.option("--to-bench", metavar="OUT", help="Write shapes for `bench` to this .jsonl file.")
 @click.option("--force", is_flag=True, help="Replace OUT if it is there.")
 @top_option("ops")
@@ -55,6 +59,7 @@ def run(
     hardware_file: str | None,
     context: int | None,
     window: int | None,
+    counters: str | None,
     to_bench: str | None,
     force: bool,
     top: int | None,
@@ -72,7 +77,7 @@ def run(
     from inferometer.operators.framework.lengths import Lengths
 
     device, lengths = device_for_bounds(hardware, hardware_file), Lengths(each=context, window=window)
-    found = model_trace(source, how, device=device, lengths=lengths, top=top)
+    found = model_trace(source, how, device=device, lengths=lengths, counters=counters, top=top)
     if to_bench is not None:
         _write_shapes(found, to_bench, force=force)
     out.show(found)

@@ -4,5 +4,6 @@
 finds the lengths of sequences in steps' names, `inferred.py` what launches are that were queued before the window,
 `work.py` asks `operators/framework` for each call's work and makes bounds of it; `gaps.py` sums what is above them.
 `exchanges.py` finds what collectives exchange, and `collectives.py` sums that by kind and bytes.
-Measured are times alone; FLOPs, bytes and bounds are modelled.
+`counters/` sets what a profiler counted of the same kernels next to that.
+Measured are times and counters alone; FLOPs, bytes and bounds are modelled.
 """

@@ -14,6 +14,8 @@ from inferometer.analyses.result import Result
 from inferometer.analyses.roofline.calls import ARGUMENTS, owned_launches
 from inferometer.analyses.roofline.collectives import Collectives, sum_collectives
 from inferometer.analyses.roofline.contexts import contexts_of
+from inferometer.analyses.roofline.counters.join import Counters, join_counters
+from inferometer.analyses.roofline.counters.rows import MEASURED, with_measured
 from inferometer.analyses.roofline.exchanges import find_exchanges, with_exchange
 from inferometer.analyses.roofline.gaps import gaps_by, steps_of
 from inferometer.analyses.roofline.inferred import infer_signatures
@@ -36,6 +38,7 @@ _COLUMNS: Final = (
     *("number", "op", "family", "kernel", *ARGUMENTS, "calls", "launches", "inferred_launches", "total_ns", "dtype"),
     *("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "link_bytes", "bound_ns", "warm_bound_ns"),
     *("binding", "fraction", "above_ns", "flops_per_s", "bytes_per_s", "assumes", "operator", "operator_args"),
+    *MEASURED,
     "reason",
 )
 
@@ -59,6 +62,8 @@ class Roofline(Result):
     `modelled_ns` of rows with a bound, or without a device with work. `bound_ns` sums the bounds. `small_ns`: time of
     rows whose launches take less than twice `shortest_kernel_ns`, the shortest kernel of the trace, and have a bound
     below that. `by`: the same sums by family of ops, kernel, module and step. `collectives`: by kind and bytes.
+
+    `counters`: what a profiler's counters joined, None without them; columns `MEASURED` of `frame` are null then.
     """
 
     view: ClassVar[str] = "roofline"
@@ -78,6 +83,7 @@ class Roofline(Result):
     losses: Losses
     top: int | None = None
     why_none: str = ""
+    counters: Counters | None = None
 
     @property
     def modelled_ns(self) -> int:
@@ -124,6 +130,7 @@ class Roofline(Result):
             "rows": self.frame.to_dicts(),
             "by": {name: frame.to_dicts() for name, frame in self.by.items()},
             "collectives": self.collectives.frame.to_dicts(),
+            "counters": None if self.counters is None else self.counters.as_json(),
             "losses": self.losses.as_dict(),
         }
 
@@ -134,6 +141,7 @@ def roofline(
     *,
     device: Device | None = None,
     lengths: Lengths | None = None,
+    counters: Trace | None = None,
     top: int | None = None,
 ) -> Roofline:
     """How far each op of a trace is from its bound.
@@ -143,7 +151,11 @@ def roofline(
         trace: Of these launches. Of its tables only `collectives` is read here, if it was read.
         device: What it ran on; None: as the file says.
         lengths: Of sequences, where the names of steps don't tell.
+        counters: Of the same kernels, with `join.NEEDED`.
         top: Show so many rows.
+
+    Raises:
+        InputError: `counters` holds none that are read.
     """
     said, notes = (device, []) if device else _device_of(found, trace.facts)
     owned = owned_launches(found)
@@ -153,7 +165,8 @@ def roofline(
     contexts = contexts_of(found.tree, launches["node"].unique().to_list())
     maker = RowMaker(owned.signatures, found.op_calls, contexts, said, lengths or Lengths(), exchanges.distinct)
     placed, modelled = maker.place(launches)
-    frame = with_numbers(_summed(placed, modelled))
+    joined = None if counters is None else join_counters(placed, counters)
+    frame = with_measured(with_numbers(_summed(placed, modelled)), joined[1] if joined else None, said)
     shortest = _shortest(placed)
     op_known = placed.filter(pl.col("signature").is_not_null() & ~pl.col("inferred"))
     modelled_rows = frame.filter(pl.col("reason").is_null())["row"]
@@ -181,10 +194,21 @@ def roofline(
         },
         collectives=sum_collectives(inferred, exchanges, said),
         notable=tuple(notes),
-        losses=found.losses,
+        losses=_losses(found, counters),
         top=top,
         why_none=found.why_none,
+        counters=joined[0] if joined else None,
     )
+
+
+def _losses(found: Attribution, counters: Trace | None) -> Losses:
+    """Those of the trace, and of the counters' file."""
+    if counters is None:
+        return found.losses
+    both = Losses(found.losses.scope | counters.losses.scope)
+    both.add(found.losses)
+    both.add(counters.losses, counters.facts.source)
+    return both
 
 
 def _shortest(placed: pl.DataFrame) -> int | None:

@@ -9,6 +9,7 @@ from inferometer.analyses.roofline.shapes import say_shapes
 from inferometer.analyses.roofline.table import Roofline
 from inferometer.reports.views.exchanges import collective_sections, say_collectives
 from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.measured_counters import counter_sections, say_counters
 from inferometer.reports.views.view import View
 from inferometer.units import format_count, format_duration, format_share
 
@@ -50,10 +51,13 @@ _ABOVE: Final = ("time above the bounds", "other time above the bounds")
 def _facts(found: Roofline) -> Iterator[tuple[str, str]]:
     yield "File", found.source
     yield "Device", found.device.name if found.device else "not known"
+    if found.counters is not None:
+        yield "Counters", found.counters.source
 
 
 def _sections(found: Roofline) -> Iterator[Section]:
     yield _ops(found, found.top or _ROWS)
+    yield from counter_sections(found)
     yield from collective_sections(found.collectives)
     if (reasons := _not_modelled(found)).height:
         fields = (Field("total_ns", "Total Time", "ns"), Field("launches", "Launches", "count"),
@@ -132,6 +136,8 @@ def _remarks(found: Roofline) -> Iterator[str]:
         yield f"Shapes of {captured} are those of the capture: they are the replay's where it ran the same batch."
     if found.bound_ns is not None and found.modelled_ns:
         yield from _say_gap(found, found.bound_ns)
+    if found.counters is not None:
+        yield from say_counters(found.counters)
     yield from say_collectives(found.collectives, found.total_ns)
 
 

@@ -1,0 +1,86 @@
+"""What counters measured of the ops of a trace, next to what is modelled, and which launches have counters."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import polars as pl
+
+from inferometer.analyses.roofline.counters.join import Counters
+from inferometer.analyses.roofline.table import Roofline
+from inferometer.reports.views.layout import Field, Section
+from inferometer.units import format_count, format_duration, format_share
+
+_FIELDS: Final = (
+    Field("total_ns", "Total Time", "ns", spare=1),
+    Field("counted_launches", "Launches", "count", spare=3),
+    Field("measured_dram_bytes", "DRAM", "bytes"),
+    Field("dram_ratio", "Of Modelled", "ratio"),
+    Field("l2_hit_rate", "L2 Hits", "share"),
+    Field("measured_occupancy", "Occupancy", "share"),
+    Field("mhz", "MHz", "count"),
+    Field("clock_bound_ns", "Bound at That", "ns", spare=2),
+    Field("measured_fp32_flops", "FP32 FLOPs", "ratio", spare=6),
+    Field("measured_fp64_flops", "FP64 FLOPs", "ratio", spare=7),
+    Field("measured_tensor_flops", "Tensor FLOPs", "ratio", spare=5),
+    Field("what", "Op or kernel", "name"),
+)
+_LEFT: Final = (
+    Field("total_ns", "Total Time", "ns"),
+    Field("launches", "Launches", "count"),
+    Field("kernel", "Kernel", "name"),
+    Field("reason", "Why", "text"),
+)
+_ROWS: Final = 20
+_REASONS: Final = 10
+_NEVER_TIMES: Final = (
+    "The kernels of the counters' file ran alone, as a rule with clocks locked and caches flushed: their times aren't "
+    "used, and what of their data was in L2 may differ from the trace."
+)
+
+
+def counter_sections(found: Roofline) -> Iterator[Section]:
+    """What was measured, the longest ops first, and which launches have no counters."""
+    if found.counters is None:
+        return
+    rows = (
+        found.frame.filter(pl.col("counted_launches") > 0)
+        .sort("total_ns", descending=True, maintain_order=True)
+        .with_columns(
+            pl.coalesce("op", "kernel").alias("what"),
+            (pl.col("measured_clock_hz") / 1e6).round().cast(pl.Int64).alias("mhz"),
+            pl.col("measured_dram_bytes").round().cast(pl.Int64),
+        )
+    )
+    fields = [field for field in _FIELDS if field.spare in (0, 1, 3) or rows[field.column].count()]
+    if rows.height:
+        yield Section(
+            "Counters, mean of a launch", fields, rows.head(_ROWS), (*_rest(rows.height, _ROWS), _NEVER_TIMES)
+        )
+    left = found.counters.unjoined
+    if left.height:
+        yield Section("Without counters", _LEFT, left.head(_REASONS), tuple(_rest(left.height, _REASONS)))
+
+
+def _rest(height: int, most: int) -> Iterator[str]:
+    if height > most:
+        yield f"{most:,} of {height:,} rows shown."
+
+
+def say_counters(found: Counters) -> Iterator[str]:
+    """What joined, and what of the counters joined none."""
+    share = f" ({format_share(found.joined_ns / found.total_ns)})" if found.total_ns else ""
+    yield (
+        f"{format_count(found.joined)} of {format_count(found.launches)} launches have counters: "
+        f"{format_duration(found.joined_ns)} of {format_duration(found.total_ns)}{share}."
+    )
+    if found.by_name:
+        yield (
+            f"{format_count(found.by_name)} of them joined by name alone: a file lacks grids or blocks, so what was "
+            "counted may be of launches of another size."
+        )
+    unused = found.counted - found.used
+    if unused:
+        yield (
+            f"{format_count(unused)} of {format_count(found.counted)} counted launches belong to none of the trace "
+            "(`counters.unused` of --json says why)."
+        )
