@@ -182,6 +182,15 @@ def test_compiled_kernels_move_what_their_number_of_elements_can_index() -> None
     assert work.written_bytes == 92_160 * 2
 
 
+def test_a_dynamic_size_before_the_number_of_elements_indexes_nothing() -> None:
+    table = call_of("triton_poi_fused_embedding_0", ((32,), I64), ((9000, 64), BF16), ((32, 64), BF16), 977, 2048)
+    reduced = call_of("triton_red_fused_mean_1", ((32, 64), BF16), ((32,), BF16), 977, 32, 64)
+
+    assert work_of(table).read_bytes == 32 * 8 + 2048 * 2
+    assert work_of(reduced).read_bytes == 32 * 64 * 2
+    assert work_of(reduced).vector_flops == 32 * 64
+
+
 def test_whole_graphs_have_a_reason_and_no_model() -> None:
     found = model_of("CompiledFunctionBackward")
 

@@ -36,6 +36,7 @@ _MAY_BE_WINDOWED: Final = (
     "its layers run two kinds of kernels in turn: the quicker one may see a window of each sequence alone; "
     "--window says how long that is"
 )
+_QUICKER: Final = 0.75  # of the slowest kind's time; kernels that a tuner chose for one and the same are closer
 _REPLAYED = "it is of a graph's replay: --capture FILE, a trace of the graph's capture, tells its op"
 
 
@@ -144,7 +145,7 @@ class RowMaker:
         kinds = [(group.signature, group.context) for group in groups]
         sets = Counter(kinds)
         return [
-            self._bounded(group, is_only=sets[kind] == 1, is_quicker=group.mean_ns < slowest[kind])
+            self._bounded(group, is_only=sets[kind] == 1, is_quicker=group.mean_ns < _QUICKER * slowest[kind])
             for group, kind in zip(groups, kinds, strict=True)
         ]
 

@@ -1,6 +1,8 @@
 """Inductor's Triton kernels: their arguments are pointers with sizes, and then the numbers of elements (`xnumel`).
 
-Each pointer is read or written once, and of each no more than the numbers of elements can index. Which are written is
+Each pointer is read or written once, and of each no more than the numbers of elements can index: of a pointwise kernel
+the last one, of a reduction the last two. What stands before may be a dynamic size, and counts only as far as the last
+pointer is as large. Which are written is
 told by their order alone: pointers that are read and written first, then inputs, then outputs. Only the names of the
 fused ops say more, so the last pointer counts as the output, and an input that is larger than what the kernel runs over
 is a table of which single rows are read.
@@ -27,7 +29,8 @@ def _kernel(call: OpCall) -> Work:
     last = pointers[-1].numel
     numels = [number for at in range(len(call.inputs)) if isinstance(number := _number(call, at), int) and number > 0]
     if numels:
-        indexed = prod(numels)
+        ran_over = prod(numels[-1 if call.op.startswith("triton_poi_") else -2 :])
+        indexed = max(ran_over, min(last, prod(numels)))
         sizes = [min(each.touched, indexed) * each.item_bytes for each in pointers]
         return moved(sum(sizes[:-1]), sizes[-1], vector=indexed)
     sizes = [each.bytes if each.touched <= last else 0 for each in pointers]
