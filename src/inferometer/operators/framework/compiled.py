@@ -2,10 +2,9 @@
 
 Each pointer is read or written once, and of each no more than the numbers of elements can index: of a pointwise kernel
 the last one, of a reduction the last two. What stands before may be a dynamic size, and counts only as far as the last
-pointer is as large. Which are written is
-told by their order alone: pointers that are read and written first, then inputs, then outputs. Only the names of the
-fused ops say more, so the last pointer counts as the output, and an input that is larger than what the kernel runs over
-is a table of which single rows are read.
+pointer is as large. Which pointers are written is told by their order alone: those that are read and written first,
+then inputs, then outputs. Only the names of the fused ops say more, so the last pointer counts as the output, and an
+input that is larger than what the kernel runs over is a table of which single rows are read.
 """
 
 from math import prod
