@@ -100,6 +100,7 @@ def test_bench_runs_the_shapes(trace_file: Path, tmp_path: Path, capsys: pytest.
 def test_bench_runs_those_of_the_named_operator_alone(
     trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("torch", reason="needs torch")
     target = tmp_path / "shapes.jsonl"
     assert run("roofline", trace_file, "--to-bench", target, capsys=capsys)[0] == 0
     code, _, err = run("bench", "l2_norm", "--shapes", target, capsys=capsys)

@@ -50,7 +50,9 @@ WORDS = {  # of each command that takes a trace: the words after its name; `{0}`
     "hardware": "--of {0}",
     "import": "{0} -o {1}/again.ifm",
     "launches": "{0} --by module",
+    "replay": "{0} --op 1",
     "report": "{0} -o {1}/page.html",
+    "roofline": "{0}",
     "tree": "{0}",
 }
 OTHERS = {"ab", "bench", "chat", "formats", "leaderboard", "names", "operators", "record"}  # take no trace

@@ -36,7 +36,7 @@ _STDOUT = "-"
 )
 @click.option("--force", is_flag=True, help="Replace OUT if it is there.")
 @attributing_options
-@output_options()
+@output_options("json")
 def run(
     source: TraceArgument,
     number: int | None,
@@ -58,7 +58,15 @@ def run(
 
     table = model_trace(source, how)
     row = find_numbered(table.frame, _matching(table, match) if number is None else number)
-    _write(replay_script(row), output, force=force, out=out)
+    script = replay_script(row)
+    if output != _STDOUT:
+        _write(script, Path(output), force=force)
+    if out.form == "json":
+        out.write_json({**row, "output": None if output == _STDOUT else output, "script": script})
+    elif output == _STDOUT:
+        out.write(script)
+    else:
+        click.echo(f"written: {clean(output)}", err=True)
 
 
 def _matching(table: "Roofline", match: str | None) -> int:
@@ -81,12 +89,8 @@ def _script_kind() -> "FileKind":
     return begins_with("replay script", BEGINNING.encode())
 
 
-def _write(script: str, output: str, *, force: bool, out: Output) -> None:
-    if output == _STDOUT:
-        out.write(script)
-        return
+def _write(script: str, path: Path, *, force: bool) -> None:
     from inferometer.new_files import NewFile
 
-    with NewFile(Path(output), force=force, kind=_script_kind()) as place:
+    with NewFile(path, force=force, kind=_script_kind()) as place:
         place.write_text(script, "utf-8")
-    click.echo(f"written: {clean(output)}", err=True)

@@ -116,7 +116,7 @@ def test_a_trace_without_findings_says_what_was_examined(tmp_path: Path, capsys:
     launch = kineto_files.kernel("gemm", "100", "10", correlation=1)
     trace.write_bytes(kineto_files.write_file([kineto_files.call(ts="90", correlation=1), launch]))
     _, out, _ = run("summary", str(trace), capsys=capsys)
-    assert "What to look at first: none\n36 rules looked at 1 launch, 1 call on 1 device: nothing is above" in out
+    assert "What to look at first: none\n37 rules looked at 1 launch, 1 call on 1 device: nothing is above" in out
 
 
 def test_a_spreadsheet_gets_the_rows_of_all_phases(log: str, capsys: pytest.CaptureFixture[str]) -> None:
