@@ -10,7 +10,7 @@ from inferometer.analyses.roofline.work import bounded
 from inferometer.hardware.device import Device, Quantity
 from inferometer.operators.framework.call import OpCall, Unmodelled, read_call
 from inferometer.operators.framework.collectives import exchange_of
-from inferometer.operators.framework.exchange import EQUAL_SPLITS, NO_SWITCH, Exchange, bus_factor
+from inferometer.operators.framework.exchange import EQUAL_SPLITS, NO_SWITCH, TWO_RANKS, Exchange, bus_factor
 
 
 def call_of(op: str, dims: list[Any], types: list[str], values: list[str] | None = None, **more: Any) -> OpCall:
@@ -131,3 +131,13 @@ def test_the_link_binds_or_memory_does_where_nothing_crosses_it() -> None:
 
     no_link = bounded(call, Device(name="two", memory_bandwidth=rate(1e12)))
     assert (no_link.bound_ns, bool(no_link.reason)) == (None, True)
+
+
+def test_where_ranks_arent_recorded_the_bound_is_that_of_two() -> None:
+    known, unknown = (Exchange("all_to_all", 64, 64, ranks).work() for ranks in (2, None))
+
+    assert unknown.link_bytes == known.link_bytes == 32
+    assert unknown.assumes == (*known.assumes, TWO_RANKS)
+    assert Exchange("all_to_all", 64, 64, None).link_bytes is None  # no bandwidth of the bus is made of a guess
+    with pytest.raises(Unmodelled, match="how many bytes"):
+        Exchange("all_reduce", None, None, None).work()

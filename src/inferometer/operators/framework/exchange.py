@@ -5,7 +5,7 @@ message times a factor, per direction, whatever the algorithm is, unless a switc
 Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md, which defines none for other collectives.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -15,6 +15,9 @@ from inferometer.operators.work import Work
 EQUAL_SPLITS: Final = "each rank sends as much to every other: the splits aren't recorded"
 ONE_LINK: Final = "all ranks are joined by the device's link: between machines the network card binds"
 NO_SWITCH: Final = "no switch reduces on the way, as NVLS and multimem do"
+
+TWO_RANKS: Final = "two ranks take part, the least that exchange anything: how many isn't recorded"
+_LEAST_RANKS: Final = 2
 
 _PASSES: Final = {  # over the part of the message that is of other ranks; 0: the message goes as a whole, once
     "all_reduce": 2,
@@ -87,9 +90,14 @@ class Exchange:
     def work(self) -> Work:
         """The least that one rank must do: read what it puts in, write what it gets, and send or receive.
 
+        Where it isn't known how many ranks take part, they are two, the least that exchange anything.
+
         Raises:
-            Unmodelled: Kind, bytes or ranks aren't known.
+            Unmodelled: Kind or bytes aren't known.
         """
+        if self.ranks is None and self.kind in _PASSES and self.message_bytes is not None:
+            least = replace(self, ranks=_LEAST_RANKS).work()
+            return replace(least, assumes=(*least.assumes, TWO_RANKS))
         link_bytes = self.link_bytes
         if link_bytes is None:
             raise Unmodelled(self.unknown or "")
