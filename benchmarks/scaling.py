@@ -33,7 +33,14 @@ from benchmarks.answers import (
     read_peer,
 )
 from benchmarks.cases import REPETITIONS_PEER, TOOL, Case, Point, ours, peer
-from benchmarks.site_answers import check_captured, check_launches, check_launches_by_span, check_tree
+from benchmarks.site_answers import (
+    check_captured,
+    check_launches,
+    check_launches_by_span,
+    check_replay,
+    check_roofline,
+    check_tree,
+)
 from benchmarks.suite import Suite
 from benchmarks.trace_files import (
     TraceFile,
@@ -130,6 +137,8 @@ _WAYS: Final = (
     _Way("launches", ("--by", "span", "--json"), check_launches_by_span, ("nsys",), what="launches --by span"),
     _Way("launches", ("--capture", _EAGER, "--json"), check_captured, ("graph",), what="launches --capture"),
     _Way("tree", ("--json",), check_tree, _EVENTS),
+    _Way("roofline", ("--json",), check_roofline, ("eager",)),
+    _Way("replay", ("--op", "1", "--json"), check_replay, ("eager",)),
     _Way("groups", ("--json",), check_groups, _KINETO),
     _Way("steps", ("--json",), check_steps, (*_KINETO, "log")),
     _Way("compare", (_CANDIDATE, "--json"), check_compare, (*_KINETO, "log")),

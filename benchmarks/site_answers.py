@@ -74,6 +74,23 @@ def check_tree(output: bytes, truth: Truth) -> Answer:
     return Answer(None, f"{len(said['nodes']):,} nodes")
 
 
+def check_roofline(output: bytes, truth: Truth) -> Answer:
+    """`roofline --json`: all device time is in its rows, and every launch."""
+    said = parse(output)
+    want("total_ns", _total_ns(truth), said["total_ns"])
+    want("total_ns of the rows", said["total_ns"], sum(row["total_ns"] for row in said["rows"]))
+    want("launches", truth.rows["launches"], sum(row["launches"] for row in said["rows"]))
+    return Answer(None, f"{len(said['rows']):,} rows, {_percent(said['modelled_ns'], said['total_ns'])}")
+
+
+def check_replay(output: bytes, truth: Truth) -> Answer:
+    """`replay --op 1 --json`: the op with the most time, and a script of it."""
+    said = parse(output)
+    want("number", 1, said["number"])
+    compile(said["script"], "replay.py", "exec")
+    return Answer(None, f"{said['op']}, {len(said['script']):,} characters")
+
+
 def _check_leaves(leaves: Sequence[Mapping[str, Any]], truth: Truth) -> None:
     found = _add_up((leaf["name"], leaf["count"], leaf["total_ns"]) for leaf in leaves)
     want("launches", truth.rows["launches"], sum(count for count, _ in found.values()))

@@ -1,131 +1,130 @@
-"""Collectives of real captures against the files: bytes, ranks and bandwidths by loops over their events."""
+"""Every number that `exposed_collectives` prints of real captures, from the files' own events."""
 
-import shutil
 from collections import defaultdict
-from functools import cache
+from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from statistics import median
 
 import pytest
-from tests.conftest import SHARED_DATA
-from tests.kineto_files import exact_ns
-from tests.truth.raw import timed_events
+from tests.truth.raw import Capture, Launch, ask, capture, duration, exposed, share, size
 
-import inferometer
-from inferometer.analyses.launched_by.attribution import attribute
-from inferometer.analyses.roofline.table import Roofline, roofline
-from inferometer.hardware.known import require_device
+from inferometer.names import decode
 
-TRACES = SHARED_DATA / "traces" / "kineto"
-SIZES = {"BFloat16": 2, "Float": 4, "Long": 8}
-
-
-def path_of(name: str) -> Path:
-    path = TRACES / f"{name}.json.gz"
-    if not path.exists():
-        pytest.skip("needs ../shared/data")
-    return path
-
-
-def roofline_of(path: Path, hardware: str | None = None) -> Roofline:
-    with inferometer.open(path) as trace:
-        found = attribute(trace, with_op_calls=True)
-        device = require_device(hardware) if hardware else None
-        return roofline(found, trace, device=device)
+RULE = "exposed_collectives"
+WORDS = {
+    "allreduce": "all-reduce",
+    "broadcast": "broadcast",
+    "nccl:all_reduce": "all-reduce",
+    "nccl:all_to_all": "all-to-all",
+    "nccl:_all_gather_base": "all-gather",
+}
+BYTES = {"BFloat16": 2, "Float": 4, "Long": 8}
+NEXT = {
+    "rank0_sampled": "Let two micro-batches take turns",
+    "rank1_sampled": "Let two micro-batches take turns",
+    "mi300_resnet_ddp": "Let it run while something still computes (data parallel: smaller buckets, bucket_cap_mb)",
+}
 
 
-@cache
-def found_in(name: str) -> Roofline:
-    return roofline_of(path_of(name))
+def word(launch: Launch) -> tuple[str, bool]:
+    """Which collective it is, and whether only its caller says so."""
+    recorded = launch.args.get("Collective name")
+    if recorded is not None:
+        return WORDS[recorded], False
+    called = [WORDS[name] for _, name in launch.callers if name in WORDS]
+    return (called[-1], True) if called else ("communication", False)
 
 
-def kernels(name: str) -> list[dict[str, Any]]:
-    return [each for each in timed_events(path_of(name)) if each["cat"] == "kernel" and "ccl" in each["name"]]
-
-
-@pytest.mark.parametrize(("name", "link"), [("mi300_resnet_ddp", 448e9), ("a100_nccl", 300e9)])
-def test_recorded_collectives_have_the_bandwidths_that_nccl_tests_define(name: str, link: float) -> None:
-    expected: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for each in kernels(name):
-        args = each["args"]
-        if "Collective name" in args:
-            size = max(args["In msg nelems"], args["Out msg nelems"]) * SIZES[args["dtype"]]
-            kind = {"allreduce": "all_reduce", "broadcast": "broadcast"}[args["Collective name"]]
-            expected[kind, size, args["Group size"]].append(exact_ns(each["dur"]))
-        else:
-            expected["other", None, None].append(exact_ns(each["dur"]))
-    found = found_in(name)
-    assert len(found.collectives.frame) == len(expected)
-    for row in found.collectives.frame.iter_rows(named=True):
-        times = expected[row["collective"], row["message_bytes"], row["group_size"]]
-        assert (row["launches"], row["total_ns"], row["wait_ns"]) == (len(times), sum(times), None)
-        if row["message_bytes"] is None:
-            assert (row["bus_bytes_per_s"], bool(row["reason"])) == (None, True)
-            continue
-        n, algorithm = row["group_size"], row["message_bytes"] / (sum(times) / len(times) / 1e9)
-        bus = algorithm * (2 * (n - 1) / n if row["collective"] == "all_reduce" else 1)
-        assert row["algorithm_bytes_per_s"] == pytest.approx(algorithm)
-        assert row["bus_bytes_per_s"] == pytest.approx(bus)
-        assert row["fraction"] == pytest.approx(bus / link)
-    assert found.collectives.total_ns == sum(map(sum, expected.values()))
-
-
-@pytest.mark.parametrize(("name", "link"), [("mi300_resnet_ddp", 448e9), ("a100_nccl", 300e9)])
-def test_the_rows_of_ops_are_bound_by_the_link(name: str, link: float) -> None:
-    times: dict[int, list[int]] = defaultdict(list)
-    for each in kernels(name):
-        args = each["args"]
-        if args.get("Collective name") == "allreduce":
-            n, size = args["Group size"], args["In msg nelems"] * SIZES[args["dtype"]]
-            times[int(size * 2 * (n - 1) / n)].append(exact_ns(each["dur"]))
-    rows = [row for row in found_in(name).frame.to_dicts() if row["op"] == "c10d::allreduce_"]
-    assert sorted(row["link_bytes"] for row in rows) == sorted(times)
-    for row in rows:
-        measured = times[row["link_bytes"]]
-        assert (row["binding"], row["family"], row["calls"]) == ("link", "collectives", len(measured))
-        assert row["bound_ns"] == pytest.approx(len(measured) * row["link_bytes"] / link * 1e9)
-        assert row["fraction"] == pytest.approx(row["bound_ns"] / sum(measured))
-
-
-def test_shapes_alone_say_bytes_and_of_gathers_the_ranks() -> None:
-    """`a100_idle_64`: 8 ranks by [65536, 384] of [8192, 384]; all-to-alls of unknown ranks, all-reduces of nothing."""
-    rows = found_in("a100_idle_64").collectives.frame.to_dicts()
-    gathers = {row["message_bytes"]: row for row in rows if row["collective"] in ("all_gather", "reduce_scatter")}
-    assert set(gathers) == {65536 * 64 * 4, 65536 * 384 * 4}
-    for row in gathers.values():
-        assert row["group_size"] == 8
-        assert row["bus_bytes_per_s"] == pytest.approx(
-            row["message_bytes"] * 7 / 8 * row["calls"] / row["total_ns"] * 1e9
+def message(launches: list[Launch]) -> str:
+    first = launches[0]
+    collective, by_caller = word(first)
+    args, about = first.args, ["size not recorded"]
+    rate = "."
+    total_ns = sum(each.dur_ns for each in launches)
+    if "dtype" in args:
+        moved = max(args["In msg nelems"], args["Out msg nelems"]) * BYTES[args["dtype"]]
+        about = [f"{size(moved)} each", args["dtype"], f"{args['Group size']} ranks"]
+        rate = (
+            f"; {size(moved * len(launches) / total_ns * 1e9)} of message per second, waiting for other ranks included."
         )
-    assert {row["reason"] for row in rows if row["collective"] == "all_to_all"} == {
-        "how many ranks take part isn't recorded"
-    }
-    assert {row["reason"] for row in rows if row["collective"] == "all_reduce"} == {
-        "how many bytes it exchanges isn't recorded"
-    }
-    assert sum(row["total_ns"] for row in rows) == sum(exact_ns(each["dur"]) for each in kernels("a100_idle_64"))
+    about += ["as its caller names it"] if by_caller else []
+    return (
+        f"{collective} ({', '.join(about)}; {decode(first.name).short_name}): {len(launches)} times, on average "
+        f"{duration(Fraction(total_ns, len(launches)))}, exposed for %s{rate}"
+    )
 
 
-def test_two_of_64_ranks_that_cannot_be_matched_say_so(tmp_path: Path) -> None:
-    names = ("rank0_sampled", "rank1_sampled")
-    for name in names:
-        shutil.copy(path_of(name), tmp_path)
-    found = roofline_of(tmp_path, "A100 SXM 80GB")
-    rows = {(row["collective"], row["message_bytes"]): row for row in found.collectives.frame.to_dicts()}
-    gathered = rows["all_gather", 2**30]
-    times = [exact_ns(e["dur"]) for name in names for e in kernels(name) if e["args"]["stream"] == 203]
-    assert (gathered["calls"], gathered["devices"], gathered["group_size"]) == (4, 2, 2**30 // 2**24)
-    assert (gathered["total_ns"], gathered["wait_ns"], gathered["not_compared"]) == (sum(times), None, "too few")
-    assert gathered["bus_bytes_per_s"] == pytest.approx(2**30 * 63 / 64 * 4 / sum(times) * 1e9)
-    assert rows["all_reduce", None]["not_compared"] == "ranks don't leave in step"
-    assert rows["all_to_all", 419430400]["reason"] == "how many ranks take part isn't recorded"
-    assert found.collectives.total_ns == sum(exact_ns(e["dur"]) for name in names for e in kernels(name))
+def computing(found: Capture) -> list[Launch]:
+    return [each for each in found.launches if each.kind == "kernel" and not each.is_communication]
 
 
-def test_names_alone_say_kinds() -> None:
-    rows = found_in("v100_graph_branches").collectives.frame.to_dicts()
-    counts: dict[str, int] = defaultdict(int)
-    for each in kernels("v100_graph_branches"):
-        counts["all_reduce" if "AllReduce" in each["name"] else "send_recv"] += 1
-    assert {row["collective"]: row["launches"] for row in rows} == counts
-    assert {row["reason"] for row in rows} == {"how many bytes it exchanges isn't recorded"}
+@pytest.mark.parametrize("name", NEXT)
+def test_each_sentence_is_what_the_file_says(name: str, shared_data: Path) -> None:
+    found = capture(shared_data / "traces" / "kineto" / f"{name}.json.gz")
+    finding = ask(found.path, RULE)
+    assert finding is not None
+    talking = [each for each in found.launches if each.is_communication]
+    exposed_ns = exposed(computing(found), {"all": talking})["all"]
+    by_message, by_word = defaultdict(list), defaultdict(list)
+    for each in talking:
+        about = [str(each.args.get(key)) for key in ("In msg nelems", "Out msg nelems", "dtype", "Group size")]
+        by_message[(*word(each), *about)].append(each)
+        by_word[word(each)[0]].append(each)
+    times = exposed(computing(found), by_message)
+    of_words = exposed(computing(found), by_word)
+    most = max(of_words, key=of_words.__getitem__)
+    how = "mostly" if 2 * of_words[most] > exposed_ns else "the most of it"
+    part = share(exposed_ns / found.window_ns)
+    shown = sorted(times.items(), key=lambda item: -item[1])[:3]
+    sentences = [
+        f"Kernels communicate and none computes for {duration(exposed_ns)}{found.a_step(exposed_ns)}.",
+        *(message(by_message[key]) % duration(ns) for key, ns in shown if 10 * ns >= exposed_ns),
+        "Other ranks aren't in the trace: whether it waits for them or moves data isn't known.",
+    ]
+    words = ("copy", "cast", "transpose")
+    staging = [
+        each.dur_ns
+        for each in found.launches
+        if each.serves
+        and ((each.kind == "memcpy" and "DtoD" in each.name) or decode(each.name).family == "copy")
+        and not each.is_communication
+        and (each.kind == "memcpy" or any(part in decode(each.name).short_name for part in words))
+    ]
+    if len(staging) > 1 and sum(staging) >= 0.01 * exposed_ns:
+        made = f"{len(staging)} copies and casts that calls of communication make take {duration(sum(staging))}."
+        sentences.append(f"Besides them, {made}")
+    assert finding.title == (
+        f"{found.device} communicates while nothing computes for {part} of its time, {how} in {most}"
+    )
+    assert list(finding.evidence) == sentences
+    assert (finding.size_ns, finding.share) == (exposed_ns, exposed_ns / found.window_ns)
+    assert finding.next.startswith(NEXT[name])
+
+
+@pytest.mark.parametrize("name", ["a100_nccl", "v100_graph_branches", "a100_idle_64"])
+def test_it_is_silent_where_less_than_a_fifth_is_exposed(name: str, shared_data: Path) -> None:
+    found = capture(shared_data / "traces" / "kineto" / f"{name}.json.gz")
+    talking = [each for each in found.launches if each.is_communication]
+    assert exposed(computing(found), {"all": talking})["all"] < 0.2 * found.window_ns
+    assert ask(found.path, RULE) is None
+
+
+def test_two_ranks_that_leave_apart_are_not_compared(shared_data: Path, tmp_path: Path) -> None:
+    captures = shared_data / "traces" / "kineto"
+    for rank in (0, 1):
+        (tmp_path / f"rank{rank}.json.gz").write_bytes((captures / f"rank{rank}_sampled.json.gz").read_bytes())
+    ranks = [capture(captures / f"rank{rank}_sampled.json.gz") for rank in (0, 1)]
+    finding, alone = ask(tmp_path, RULE), ask(ranks[0].path, RULE)
+    assert finding is not None
+    assert alone is not None
+    assert finding.title == alone.title.replace("gpu:0", "gpu:0 of rank 0")
+    assert finding.evidence[:-1] == alone.evidence[:-1]
+    assert finding.evidence[-1] == (
+        "None of it could be matched with other ranks': whether it waits for them or moves data isn't known."
+    )
+    for collective in ("all-reduce", "all-to-all"):  # four each; of all-gathers there are two, too few to tell
+        both = [[each for each in found.launches if word(each)[0] == collective] for found in ranks]
+        steps = [[b.end_ns - a.end_ns for a, b in pairwise(sorted(own, key=lambda e: e.start_ns))] for own in both]
+        apart = median(abs(first - second) for first, second in zip(*steps, strict=True))
+        assert apart > max(5_000, 0.1 * median(each.dur_ns for own in both for each in own))

@@ -28,6 +28,7 @@ from inferometer.operators.framework.lengths import Lengths
 
 TRACES = SHARED_DATA / "traces" / "kineto"
 SAMPLES = Path(__file__).parents[2] / "samples"
+RULE = "above_the_bound"
 CAPTURES = {
     "mi300_sglang_qwen3-8b_decode": "mi300_sglang_qwen3-8b_graph_capture_bs32",
     "mi300_vllm_gpt-oss_decode": "mi300_vllm_gpt-oss_graph_capture",

@@ -54,7 +54,11 @@ def launches_of(lines: Iterable[str], broken: list[str]) -> Iterator[Launch]:
     header = next((line for line in text if is_header(line)), None)
     if header is None:
         return
-    names = next(csv.reader([header]))
+    try:
+        names = next(csv.reader([header]))
+    except csv.Error as error:
+        broken.append(f"its header: {error}")
+        return
     if "Metric Value" in names:  # rows end with it, where no rule follows
         yield from _of_details(names, _rows(text, names.index("Metric Value") + 1, len(names), broken))
     else:
