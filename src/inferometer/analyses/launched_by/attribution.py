@@ -14,7 +14,7 @@ from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree, Label
 from inferometer.analyses.launched_by.host_side import THREAD, lanes_of
 from inferometer.analyses.launched_by.launched import find_launched
-from inferometer.analyses.launched_by.op_calls import LAUNCH_SHAPE, NONE, OWNER, OpCalls
+from inferometer.analyses.launched_by.op_calls import LAUNCH_SHAPE, OWNER, OpCalls, or_null
 from inferometer.analyses.launched_by.replays.counterparts import Reference, ReplayFit, attribute_replays
 from inferometer.analyses.launched_by.replays.created_nodes import attribute_nodes
 from inferometer.analyses.launched_by.sites import find_sites
@@ -116,8 +116,7 @@ def attribute(
 
 def _owners(calls: OpCalls, number: int, rows: pl.DataFrame) -> list[pl.Series]:
     """The columns `op_source` and `op_call` of these launches, which are of the trace with this number."""
-    call = pl.Series("op_call", calls.owning(rows), dtype=pl.Int64)
-    call = call.set(call == NONE, None)
+    call = or_null("op_call", calls.owning(rows))
     return [
         pl.select(pl.when(call.is_not_null()).then(pl.lit(number, dtype=pl.Int64))).to_series().alias("op_source"),
         call,

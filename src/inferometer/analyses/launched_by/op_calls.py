@@ -25,7 +25,7 @@ NEEDED = {
     "launches": LAUNCH_SHAPE,
     "ops": (
         *("op", *THREAD, "start_ns", "dur_ns", "external_id", "input_dims", "input_dtypes", "input_strides"),
-        *("scalars", "kernel_file"),
+        "scalars",
     ),
 }
 
@@ -34,7 +34,6 @@ class OpCalls:
     """The calls of ops of one trace, by their row numbers in `trace.ops`."""
 
     def __init__(self, trace: Trace) -> None:
-        self.source = trace.facts.source
         self._trace = trace
         places = trace.compact("ops").select(*THREAD, "start_ns", "dur_ns", "external_id").collect()
         self._places = places
@@ -78,7 +77,7 @@ class OpCalls:
         return joined["call"].cast(pl.Int64).fill_null(NONE).to_numpy()
 
     def rows(self, calls: Sequence[int] | Numbers) -> pl.DataFrame:
-        """What was recorded of these calls, in their order: `op`, arguments as JSON texts, and `kernel_file`."""
+        """What was recorded of these calls, in their order: `op` and arguments as JSON texts."""
         names = [name for name in NEEDED["ops"] if name not in (*THREAD, "external_id")]
         return self._recorded.select(names)[np.asarray(calls, dtype=np.int64)]
 
@@ -114,6 +113,12 @@ class OpCalls:
     def _parents(self) -> Numbers:
         order, lanes, _ = self._by_time
         return _parents(order, lanes, self._end)
+
+
+def or_null(name: str, values: Numbers) -> pl.Series:
+    """A column of these numbers, `NONE` as null."""
+    series = pl.Series(name, values, dtype=pl.Int64)
+    return series.set(series == NONE, None)
 
 
 def _parents(order: Numbers, lanes: Numbers, end: NDArray[np.int64]) -> Numbers:

@@ -27,7 +27,7 @@ class OwnedLaunches:
 
     `launches`: those that ran, with `signature` (null: no op owns it), `call` (equal for launches of one call), and
     `op_source` and `op_call` of the op that owns it. `signatures`: `op` and its arguments by number, with an example of
-    each (`op_source`, `op_call`), and `kernel_file`.
+    each (`op_source`, `op_call`).
     """
 
     launches: pl.DataFrame
@@ -44,7 +44,7 @@ def owned_launches(found: Attribution) -> OwnedLaunches:
     owners = _owners(found, ran.select("op_source", "op_call").drop_nulls().unique(maintain_order=True))
     signatures = (
         owners.unique(SIGNATURE, keep="first", maintain_order=True)
-        .select(*SIGNATURE, "kernel_file", "op_source", pl.col("owner").alias("op_call"))
+        .select(*SIGNATURE, "op_source", pl.col("owner").alias("op_call"))
         .with_row_index("signature")
     )
     numbered = owners.join(
@@ -70,15 +70,13 @@ def _owners(found: Attribution, asked: pl.DataFrame) -> pl.DataFrame:
         own = asked.filter(pl.col("op_source") == number)["op_call"]
         if own.len():
             owner = _look_through(calls, own.to_list())
-            recorded = calls.rows(owner).select(*SIGNATURE, "kernel_file")
+            recorded = calls.rows(owner).select(*SIGNATURE)
             parts.append(
                 recorded.with_columns(
                     pl.lit(number, dtype=pl.Int64).alias("op_source"), own, pl.Series("owner", owner, dtype=pl.Int64)
                 )
             )
-    schema = dict.fromkeys((*SIGNATURE, "kernel_file"), pl.String) | dict.fromkeys(
-        ("op_source", "op_call", "owner"), pl.Int64
-    )
+    schema = dict.fromkeys(SIGNATURE, pl.String) | dict.fromkeys(("op_source", "op_call", "owner"), pl.Int64)
     return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
 
 
@@ -98,15 +96,6 @@ def _covering(calls: OpCalls, call: int) -> int:
             return at
         at = calls.around(at)
     return call
-
-
-def call_counts(launches: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """For each value of `by`: `calls`, `launches` and `total_ns`."""
-    return launches.group_by(by, maintain_order=True).agg(
-        pl.col("call").n_unique().cast(pl.Int64).alias("calls"),
-        pl.len().cast(pl.Int64).alias("launches"),
-        pl.col("dur_ns").sum().alias("total_ns"),
-    )
 
 
 def kernels_of_calls(launches: pl.DataFrame) -> pl.DataFrame:

@@ -3,15 +3,14 @@
 A call's bound is shared among its launches as their times are, so every launch has a part of it.
 """
 
-import re
-from typing import Final, Literal
+from typing import Final
 
 import polars as pl
 
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree
 from inferometer.analyses.steps.engine_marks import read_mark
+from inferometer.analyses.steps.sources import PROFILER_STEP
 
-By = Literal["family", "module", "step"]
 GAPS: Final = {
     "key": pl.String,
     "launches": pl.Int64,
@@ -21,7 +20,6 @@ GAPS: Final = {
     "above_ns": pl.Float64,
 }
 """Measured time, that of it which has a bound, the bound, and what is above it; `key` null: belongs to none."""
-_STEP = re.compile(r"ProfilerStep#\d+")
 
 
 def gaps_by(launches: pl.DataFrame, key: str) -> pl.DataFrame:
@@ -53,6 +51,6 @@ def steps_of(tree: CallTree) -> pl.DataFrame:
     for node, parent in enumerate(tree.parent):
         above = steps[parent] if parent != ROOT else None
         label = tree.label_of(node)
-        is_mark = label.kind == "span" and (_STEP.fullmatch(label.name) or read_mark(label.name) is not None)
+        is_mark = label.kind == "span" and (PROFILER_STEP.fullmatch(label.name) or read_mark(label.name) is not None)
         steps.append(above or (label.name if is_mark else None))
     return pl.DataFrame({"node": range(len(tree)), "step": steps}, schema={"node": pl.Int64, "step": pl.String})

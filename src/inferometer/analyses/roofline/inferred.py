@@ -11,13 +11,13 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from inferometer.analyses.launched_by.op_calls import NONE, or_null
 from inferometer.analyses.nesting import Numbers
 from inferometer.analyses.roofline.calls import LAUNCH
 
 _MOST_NEIGHBOURS: Final = 24  # on either side: more than the kernels of a layer
 _LANE = ["rank", "device", "stream"]
 _UNKNOWN = ("launch_before_window", "call_missing", "no_call")
-NONE = -1
 
 
 def infer_signatures(launches: pl.DataFrame) -> pl.DataFrame:
@@ -45,13 +45,13 @@ def infer_signatures(launches: pl.DataFrame) -> pl.DataFrame:
     filled = pl.DataFrame(
         {
             "row": ordered["row"],
-            "found_signature": pl.Series(signature, dtype=pl.Int64),
+            "found_signature": or_null("found_signature", signature),
             "found_call": calls,
             "inferred": pl.Series(found != NONE),
         }
     ).sort("row")
     return launches.with_columns(
-        filled["found_signature"].set(filled["found_signature"] == NONE, None).cast(pl.UInt32).alias("signature"),
+        filled["found_signature"].cast(pl.UInt32).alias("signature"),
         filled["found_call"].alias("call"),
         filled["inferred"],
     )
@@ -123,8 +123,7 @@ def _calls(kinds: Numbers, lanes: Numbers, known: Numbers, found: Numbers, call:
         )
         fresh = pl.struct("signature", "nth").rank("dense").cast(pl.Int64) + (int(own.max()) + 1)
         values[numbered["at"].to_numpy()] = numbered.select(fresh.alias("call"))["call"].to_numpy()
-    series = pl.Series("call", values, dtype=pl.Int64)
-    return series.set(series == NONE, None)
+    return or_null("call", values)
 
 
 def _complete(

@@ -138,12 +138,11 @@ class RowMaker:
 
     def _evaluate(self, groups: list[_Group]) -> list[Bounded]:
         """What one call of each group takes."""
-        slowest: dict[tuple[int, Context | None], float] = {}
-        for group in groups:
-            key = group.signature, group.context
-            slowest[key] = max(slowest.get(key, 0.0), group.mean_ns)
         kinds = [(group.signature, group.context) for group in groups]
         sets = Counter(kinds)
+        slowest = dict.fromkeys(kinds, 0.0)
+        for group, kind in zip(groups, kinds, strict=True):
+            slowest[kind] = max(slowest[kind], group.mean_ns)
         return [
             self._bounded(group, is_only=sets[kind] == 1, is_quicker=group.mean_ns < _QUICKER * slowest[kind])
             for group, kind in zip(groups, kinds, strict=True)

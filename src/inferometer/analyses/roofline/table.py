@@ -52,10 +52,10 @@ class Roofline(Result):
     of *one* call; `bound_ns` of all calls, `warm_bound_ns` the same where memory's bound is that of L2, in which all
     fits that moves; `binding`, which bound that is; `fraction`, the bound over the time; `above_ns`, the time less the
     bound, 0 where that is greater; `flops_per_s` and `bytes_per_s`, what is modelled over what is measured. `assumes`:
-    what the arguments don't say. `reason`: why nothing is modelled; those columns are null then. `op` is null of
-    launches whose op isn't known: a row for each `kernel`. `inferred_launches`: of those, how many have no op in the
-    file, but are like ones that have. `number` is that of the op with these arguments, as `replay --op` takes it.
-    `operator`: the catalogue's operator that the call is, with its arguments as JSON; null where it is none.
+    what the arguments don't say. `reason`: why there is no bound; of what isn't known, these columns are null. `op` is
+    null of launches whose op isn't known: a row for each `kernel`. `inferred_launches`: of those, how many have no op
+    in the file, but are like ones that have. `number` is that of the op with these arguments, as `replay --op` takes
+    it. `operator`: the catalogue's operator that the call is, with its arguments as JSON; null where it is none.
 
     `total_ns` is the time of all launches, `op_known_ns` of those whose op the file or a capture says, `captured_ns` of
     those whose op a capture says, `inferred_ns` of those whose op neither says, but launches that are alike have one;
@@ -213,8 +213,10 @@ def _losses(found: Attribution, counters: Trace | None) -> Losses:
 
 def _shortest(placed: pl.DataFrame) -> int | None:
     """Time of the shortest kernel."""
-    found = placed.filter(pl.col("kind") == "kernel", pl.col("dur_ns") > 0)["dur_ns"].sort()
-    return int(found[0]) if found.len() else None
+    shortest: int | None = (
+        placed.filter(pl.col("kind") == "kernel", pl.col("dur_ns") > 0).select(pl.col("dur_ns").min()).item()
+    )
+    return shortest
 
 
 def _small(frame: pl.DataFrame, shortest_ns: int | None) -> int:

@@ -103,7 +103,6 @@ def recorded_call(
         kernels=tuple(kernels),
         inside=inside,
         lengths=lengths,
-        kernel_file=row["kernel_file"],
     )
 
 

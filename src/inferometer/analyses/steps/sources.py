@@ -54,7 +54,7 @@ _TOLD = pl.Schema(  # by a mark's name
     }
 )
 _STARTS_NO_DEVICE = pl.col("device").is_null() & pl.col("stream").is_null()
-_PROFILER = re.compile(r"ProfilerStep#(?P<step>\d{1,18})")
+PROFILER_STEP = re.compile(r"ProfilerStep#(?P<step>\d{1,18})")
 _NO_STEPS = (
     "In PyTorch, call profiler.step() once a step; vLLM, SGLang and TensorRT-LLM name their steps while they are "
     "profiled; a WebGPU engine's log has them where it prints a profile report a step. Without steps: inferometer "
@@ -197,7 +197,7 @@ def _no_steps(found: FoundSteps | None) -> str:
 
 
 def _read_profiler(name: str) -> tuple[int, MarkedStep] | None:
-    match = _PROFILER.fullmatch(name)
+    match = PROFILER_STEP.fullmatch(name)
     return (0, MarkedStep(step=int(match["step"]))) if match else None
 
 

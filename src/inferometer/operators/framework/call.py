@@ -99,7 +99,6 @@ class OpCall:
         kernels: Names of the kernels that it launched itself: what they multiply in may stand there alone.
         inside: Calls that it made, in their order; empty unless the op's model asks for them.
         lengths: Of the sequences that it serves, as far as they are known.
-        kernel_file: Of compiled code.
     """
 
     op: str
@@ -107,7 +106,6 @@ class OpCall:
     kernels: tuple[str, ...] = ()
     inside: tuple["OpCall", ...] = ()
     lengths: Lengths = field(default_factory=Lengths)
-    kernel_file: str | None = None
 
     def tensor(self, at: int) -> Tensor:
         """The tensor at this position.

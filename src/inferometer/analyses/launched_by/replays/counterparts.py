@@ -15,7 +15,7 @@ import polars as pl
 from inferometer.analyses.correlation import CALL_KEY
 from inferometer.analyses.launched_by.chain_tree import CallTree
 from inferometer.analyses.launched_by.launched import HOWS
-from inferometer.analyses.launched_by.op_calls import OWNER
+from inferometer.analyses.launched_by.op_calls import OWNER, or_null
 from inferometer.analyses.launched_by.replays.joined_chains import ReplayChains
 from inferometer.analyses.launched_by.replays.search import ReplaySearch, Symbols
 from inferometer.analyses.nesting import Numbers
@@ -112,7 +112,7 @@ def attribute_replays(tree: CallTree, work: pl.DataFrame, references: Sequence[R
     filled = work.with_columns(
         pl.Series("node", node, dtype=pl.Int64),
         pl.when(filled_in.is_not_null()).then(filled_in).otherwise("how").alias("how"),
-        *(_or_null(name, values) for name, values in owners.items()),
+        *(or_null(name, values) for name, values in owners.items()),
     )
     fits = tuple(_fit(number, each, units, chains) for number, each in enumerate(references))
     return Replays(filled, fits, sum(unit.main == NONE for unit in units))
@@ -125,11 +125,6 @@ def _of_places(references: Sequence[Reference], name: str, reference: Numbers, p
         some = reference == number
         values[some] = references[number].rows[name].fill_null(NONE).to_numpy()[place[some]]
     return values
-
-
-def _or_null(name: str, values: Numbers) -> pl.Series:
-    series = pl.Series(name, values, dtype=pl.Int64)
-    return series.set(series == NONE, None)
 
 
 def _graphs(replayed: pl.DataFrame) -> Iterator[list[_Unit]]:
