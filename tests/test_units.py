@@ -11,6 +11,7 @@ from inferometer.errors import InputError
 from inferometer.units import (
     format_bytes,
     format_count,
+    format_counted,
     format_duration,
     format_ranges,
     format_share,
@@ -187,6 +188,7 @@ def test_a_printed_size_reads_back_within_a_thousandth(size_bytes: int, binary: 
 
 def test_counts_and_shares() -> None:
     assert format_count(12_345) == "12,345"
+    assert [format_counted(count, "call") for count in (0, 1, 12_345)] == ["0 calls", "1 call", "12,345 calls"]
     assert format_share(0.57) == "57.0 %"
     assert format_share(1.25) == "125.0 %"
     assert format_count(None) == format_share(None) == "-"

@@ -106,6 +106,11 @@ def format_count(count: int | None) -> str:
     return MISSING if count is None else f"{count:,}"
 
 
+def format_counted(count: int, what: str) -> str:
+    """What is counted, by its name in the singular: `1 call`, `12,345 calls`."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
 def format_share(share: float | None) -> str:
     """A share of 1 as a percentage with one decimal: 0.57 is `57.0 %`. Shares outside 0..1 aren't clipped."""
     return MISSING if share is None else f"{share * 100:.1f} %"

@@ -62,4 +62,9 @@ def ordered(frame: pl.DataFrame, *columns: str, top: int | None = None) -> pl.Da
     """The first `top` rows by these columns: numbers largest first, texts from A to Z, nulls last."""
     descending = [frame.schema[column] != pl.String for column in columns]
     shown = frame.sort(columns, descending=descending, nulls_last=True, maintain_order=True)
-    return shown if top is None else shown.head(top)
+    return first_rows(shown, top)
+
+
+def first_rows(frame: pl.DataFrame, top: int | None) -> pl.DataFrame:
+    """The first `top` rows; None: all."""
+    return frame if top is None else frame.head(top)

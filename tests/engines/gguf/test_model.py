@@ -181,7 +181,7 @@ def test_a_stretched_rope_is_that_of_the_keys(tmp_path: Path, more: dict[str, An
         ({"type": "longrope"}, "scaling.type: expected none, linear, yarn, found longrope"),
         ({"type": "yarn", "factor": 4.0, "yarn_ext_factor": 0.5}, "yarn_ext_factor: expected 1, found 0.5"),
         ({"type": "yarn", "factor": 4.0, "yarn_log_multiplier": 0.1}, "yarn_log_multiplier: expected none, found 0.1"),
-        ({"factor": 4.0, "attn_factor": 0.5}, "attn_factor: expected none without YaRN"),
+        ({"factor": 4.0, "attn_factor": 0.5}, "attn_factor: expected none without YaRN, found 0.5"),
         ({"type": "yarn"}, "scaling.factor: expected a number above 0, found nothing"),
         ({"type": "yarn", "factor": 4.0, "yarn_beta_fast": -1.0}, "yarn_beta_fast: expected a number above 0"),
     ],

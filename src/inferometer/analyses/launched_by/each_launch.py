@@ -11,7 +11,7 @@ from inferometer.analyses.launched_by.remarks import site_remarks
 from inferometer.analyses.launched_by.site_times import default_by
 from inferometer.analyses.launched_by.sites import BY_COLUMN, By
 from inferometer.analyses.result import Result
-from inferometer.analyses.rows import compile_match, matching
+from inferometer.analyses.rows import compile_match, first_rows, matching
 from inferometer.trace.losses import Losses
 
 _COLUMNS = (
@@ -66,8 +66,7 @@ def each_launch(
     """
     by = by or default_by(found)
     rows = found.each().rename({"node": "chain"}).select(_COLUMNS).with_columns(pl.col(pl.Categorical).cast(pl.String))
-    matched = matching(rows, BY_COLUMN[by], compile_match(match))
-    shown = matched if top is None else matched.head(top)
+    shown = first_rows(matching(rows, BY_COLUMN[by], compile_match(match)), top)
     labels = {
         node: [found.tree.label_of(each)[:2] for each in found.tree.chain(node)] for node in shown["chain"].unique()
     }

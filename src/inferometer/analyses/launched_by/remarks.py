@@ -6,7 +6,7 @@ import polars as pl
 
 from inferometer.analyses.launched_by.attribution import Attribution
 from inferometer.analyses.launched_by.sites import BY_COLUMN, By
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_counted, format_duration, format_share
 
 _ONLY_SUMS = "Only sums by kernel are in the file, no single launches: who launched them can't be known."
 _GOOD = 0.95  # fits below it are reported with their score
@@ -70,7 +70,7 @@ def _fits(found: Attribution) -> Iterator[str]:
             where = f" ({', '.join(fit.places[:3])})" if fit.places else ""
             is_worth_it = fit.worst_score is not None and fit.worst_score < _GOOD
             score = f"; the worst fit has a score of {fit.worst_score:.2f} of 1" if is_worth_it else ""
-            replays = "1 replay" if fit.replays == 1 else f"{fit.replays:,} replays"
+            replays = format_counted(fit.replays, "replay")
             yield (
                 f"{fit.found:,} of {fit.launches:,} replayed launches ({replays}) are found in "
                 f"{fit.source}{where}{score}."

@@ -45,6 +45,15 @@ def gaps_by(launches: pl.DataFrame, key: str) -> pl.DataFrame:
     )
 
 
+def with_fractions(frame: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `GAPS` with `fraction`, the bound over the modelled time; without such time, no bound and none above."""
+    is_modelled = pl.col("modelled_ns") > 0
+    return frame.with_columns(
+        *(pl.when(is_modelled).then(name).alias(name) for name in ("bound_ns", "above_ns")),
+        pl.when(is_modelled).then(pl.col("bound_ns") / pl.col("modelled_ns")).alias("fraction"),
+    )
+
+
 def steps_of(tree: CallTree) -> pl.DataFrame:
     """`step` of each `node`: the name of the outermost range around it that marks a step of an engine or profiler."""
     steps: list[str | None] = []

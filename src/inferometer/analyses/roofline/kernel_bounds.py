@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 import polars as pl
 
 from inferometer.analyses.result import Result
+from inferometer.analyses.roofline.gaps import with_fractions
 from inferometer.analyses.roofline.table import Roofline
-from inferometer.analyses.rows import compile_match, matching
+from inferometer.analyses.rows import compile_match, first_rows, matching
 from inferometer.hardware.device import Device
 from inferometer.trace.losses import Losses
 
@@ -54,17 +55,13 @@ def kernel_bounds(found: Roofline, *, top: int | None = None, match: str | None 
     Raises:
         InputError: `match` is no regular expression.
     """
-    is_modelled = pl.col("modelled_ns") > 0
     rows = (
-        found.by["kernel"]
+        with_fractions(found.by["kernel"])
         .rename({"key": "kernel"})
         .with_columns(
             (pl.col("total_ns") / found.total_ns if found.total_ns else pl.lit(None)).alias("share"),
-            *(pl.when(is_modelled).then(name).alias(name) for name in ("bound_ns", "above_ns")),
-            pl.when(is_modelled).then(pl.col("bound_ns") / pl.col("modelled_ns")).alias("fraction"),
         )
         .sort("total_ns", "kernel", descending=[True, False])
     )
-    matched = matching(rows, "kernel", compile_match(match))
-    shown = matched if top is None else matched.head(top)
+    shown = first_rows(matching(rows, "kernel", compile_match(match)), top)
     return KernelBounds(found.source, found.device, rows, shown, found.total_ns, found.notable, found.losses)

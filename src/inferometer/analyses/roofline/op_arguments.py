@@ -8,7 +8,7 @@ import polars as pl
 from inferometer.analyses.result import Result
 from inferometer.analyses.roofline.calls import ARGUMENTS
 from inferometer.analyses.roofline.table import Roofline
-from inferometer.analyses.rows import compile_match, matching
+from inferometer.analyses.rows import compile_match, first_rows, matching
 from inferometer.trace.losses import Losses
 
 _COLUMNS: Final = (
@@ -77,4 +77,4 @@ def op_arguments(found: Roofline, *, top: int | None = None, match: str | None =
         .sort("total_ns", "op", *ARGUMENTS, descending=[True, *[False] * 5], nulls_last=True)
     )
     matched = matching(rows, "op", compile_match(match))
-    return OpArguments(found.source, rows, matched if top is None else matched.head(top), found.total_ns, found.losses)
+    return OpArguments(found.source, rows, first_rows(matched, top), found.total_ns, found.losses)

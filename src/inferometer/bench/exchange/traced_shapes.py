@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from inferometer.analyses.roofline.shapes import say_shapes
+from inferometer.analyses.roofline.shapes import say_op
 from inferometer.analyses.roofline.table import Roofline
 from inferometer.bench.exchange.axes import bind
 from inferometer.bench.exchange.definitions import define
@@ -20,7 +20,7 @@ from inferometer.bench.exchange.traces import uuid_of
 from inferometer.errors import InputError
 from inferometer.new_files import begins_with
 from inferometer.operators import require_operator
-from inferometer.units import format_count, format_duration
+from inferometer.units import format_counted, format_duration
 
 SHAPE_FILE = begins_with("file of workloads", b'{"definition":')
 
@@ -58,10 +58,7 @@ def traced_shapes(found: Roofline) -> list[TracedShape]:
 
 
 def _label(row: dict[str, Any]) -> str:
-    calls = "1 call" if row["calls"] == 1 else f"{format_count(row['calls'])} calls"
-    return (
-        f"{row['op']} {say_shapes(row['input_dims'], row['input_dtypes'])}: {calls}, {format_duration(row['total_ns'])}"
-    )
+    return f"{say_op(row)}: {format_counted(row['calls'], 'call')}, {format_duration(row['total_ns'])}"
 
 
 def without_operator(found: Roofline) -> dict[str, int]:

@@ -167,8 +167,10 @@ def _scaling(metadata: Metadata, name: str, head_dim: int, factors: Any) -> dict
     if factors is not None:
         return _llama3_scaling(metadata, name, head_dim, factors)
     for key in () if kind == "yarn" else _ATTENTION_FACTORS:
-        if _optional(metadata, f"{of_rope}.{key}") not in (None, 1.0):
-            raise InputError(f"{metadata.path}: {of_rope}.{key}: expected none without YaRN", hint=_OTHER_FORM)
+        if (found := _optional(metadata, f"{of_rope}.{key}")) not in (None, 1.0):
+            raise InputError(
+                f"{metadata.path}: {of_rope}.{key}: expected none without YaRN, found {found:g}", hint=_OTHER_FORM
+            )
     if kind == "yarn":
         return _yarn_scaling(metadata, name)
     return {"rope_type": "linear", "factor": metadata.number(f"{of_rope}.factor")} if kind == "linear" else None

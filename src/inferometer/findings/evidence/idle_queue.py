@@ -19,7 +19,7 @@ from inferometer.names import decode
 from inferometer.names.apis import canonical_api
 from inferometer.trace.facts import Facts
 from inferometer.trace.trace import Trace
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_counted, format_duration, format_share
 
 _LONG_CALL_NS = 100_000  # a call of less has no part in a long wait
 _ENDED = 2  # kernels to name
@@ -98,7 +98,7 @@ def _usual(gaps: pl.DataFrame) -> str:
     pauses_ns = int(pauses["gap_ns"].sum())
     if pauses_ns < _USUAL_SHARE * int(gaps["gap_ns"].sum()):
         return ""
-    count = "1 pause" if pauses.height == 1 else f"{pauses.height:,} pauses"
+    count = format_counted(pauses.height, "pause")
     return f" {format_duration(pauses_ns)} of it are {count} of up to {format_duration(LAUNCH_GAP_NS)}."
 
 
@@ -141,7 +141,7 @@ def _blocked(trace: Trace, gaps: pl.DataFrame) -> _Blocked | None:
 def _while_blocked(blocked: _Blocked | None, idle_ns: int) -> Iterator[str]:
     if blocked is None or blocked.open_ns < _SAID_SHARE * idle_ns:
         return
-    calls = "1 call" if blocked.count == 1 else f"{blocked.count:,} calls"
+    calls = format_counted(blocked.count, "call")
     known = (
         f"For {format_duration(blocked.open_ns)} of that ({format_share(blocked.open_ns / idle_ns)}) the host was in "
         f"{blocked.api} ({calls})"

@@ -37,9 +37,8 @@ def read_unit(text: str) -> Unit:
         return _plain(upper)
     above = _plain(upper)
     if lower not in _TIMES_NS:
-        return Unit(f"{above.text}/{lower}", above.scale) if (below := _plain(lower)).scale == 1 else Unit(
-            f"{above.text}/{below.text}", above.scale / below.scale
-        )  # fmt: skip
+        below = _plain(lower)
+        return Unit(f"{above.text}/{below.text}", above.scale / below.scale)
     name = "hz" if above.text == "cycle" else f"{above.text}/s"  # older versions: cycle/nsecond
     return Unit(name, above.scale * 10**9 / _TIMES_NS[lower])
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Final
 
-from inferometer.operators.framework.call import LISTED, OpCall, Tensor, Unmodelled
+from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
 from inferometer.operators.work import Product, Work
 
 _MATRIX_TYPES: Final = {
@@ -153,17 +153,12 @@ def listed_bytes(call: OpCall) -> int:
     raise Unmodelled("the type of the tensors in its list isn't recorded, and no kernel's name says it")
 
 
-def rows_of(tensor: Tensor) -> tuple[int, int]:
-    """Rows and their length along the last dimension.
+def row_count(tensor: Tensor) -> int:
+    """Of rows, which lie along the last dimension.
 
     Raises:
         Unmodelled: It has no dimension.
     """
     if not tensor.dims:
         raise Unmodelled("its tensor has no dimension")
-    return prod(tensor.dims[:-1]), tensor.dims[-1]
-
-
-def is_listed(tensor: Tensor) -> bool:
-    """Whether it came out of a list, with its type unknown."""
-    return tensor.dtype == LISTED
+    return prod(tensor.dims[:-1])

@@ -12,7 +12,7 @@ def _in_place(vector: int) -> Model:
     def work(call: OpCall) -> Work:
         size = listed_bytes(call)
         written = sum(each.touched for each in call.tensors(0))
-        others = [each for at, each in enumerate(call.inputs[1:], start=1) if isinstance(each, tuple)]
+        others = [each for each in call.inputs[1:] if isinstance(each, tuple)]
         read = written + sum(each.touched for other in others for each in other)
         return moved(read * size, written * size, vector=vector * written)
 

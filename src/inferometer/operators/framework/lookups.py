@@ -51,9 +51,9 @@ def _gather(call: OpCall) -> Work:
 
 def _index(call: OpCall) -> Work:
     """`x` and a list of indices, whose sizes profilers leave out: those of an index of all of the first dimension."""
-    out = next((each for each in call.inside if each.op == "aten::index_select"), None)
-    if out is not None:
-        return _index_select(out)
+    selection = next((each for each in call.inside if each.op == "aten::index_select"), None)
+    if selection is not None:
+        return _index_select(selection)
     indices = call.inputs[1] if len(call.inputs) > 1 else None
     if not isinstance(indices, tuple) or not indices:
         raise Unmodelled(_NO_INDEX)
@@ -72,14 +72,14 @@ def _index_put(call: OpCall) -> Work:
 
 
 def _scatter(call: OpCall) -> Work:
-    """`x`, dimension, index, source: in place, an element for each index is read and written; others stay."""
+    """`x`, dimension, index, source: in place, an element for each index is written; others stay."""
     x, index = call.tensor(0), call.tensor(2)
     source = call.maybe_tensor(3)
     of_source = index.numel * source.item_bytes if source is not None else 0
-    whole = 0 if call.op.endswith("_") else x.bytes
-    added = index.numel * x.item_bytes if "add" in call.op else 0
-    written = index.numel * x.item_bytes if call.op.endswith("_") else x.numel * x.item_bytes
-    return moved(index.bytes + of_source + whole, written, vector=index.numel if added else 0)
+    in_place = call.op.endswith("_")
+    whole = 0 if in_place else x.bytes
+    written = (index if in_place else x).numel * x.item_bytes
+    return moved(index.bytes + of_source + whole, written, vector=index.numel if "add" in call.op else 0)
 
 
 FAMILY = OpFamily(

@@ -5,7 +5,7 @@ real traces. FLOPs of an element as the catalogue counts them.
 """
 
 from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
-from inferometer.operators.framework.counting import moved, read_bytes, rows_of
+from inferometer.operators.framework.counting import moved, read_bytes, row_count
 from inferometer.operators.framework.family import Model, OpFamily
 from inferometer.operators.work import Work
 
@@ -14,7 +14,7 @@ def _rms_norm(x_at: int, weight_at: int, out_at: int | None) -> Model:
     def work(call: OpCall) -> Work:
         x = call.tensor(x_at)
         out = call.tensor(out_at).bytes if out_at is not None else x.numel * x.item_bytes
-        rows, _ = rows_of(x)
+        rows = row_count(x)
         return moved(x.bytes + call.tensor(weight_at).bytes, out, vector=4 * x.numel, special=rows)
 
     return work
@@ -23,7 +23,7 @@ def _rms_norm(x_at: int, weight_at: int, out_at: int | None) -> Model:
 def _add_rms_norm_in_place(call: OpCall) -> Work:
     """`x` and residual, both written: x by the norm, the residual by the sum; weight."""
     x, residual = call.tensor(0), call.tensor(1)
-    rows, _ = rows_of(x)
+    rows = row_count(x)
     both = x.bytes + residual.bytes
     return moved(both + call.tensor(2).bytes, both, vector=5 * x.numel, special=rows)
 
@@ -31,7 +31,7 @@ def _add_rms_norm_in_place(call: OpCall) -> Work:
 def _add_rms_norm(call: OpCall) -> Work:
     """Output, x, residual in, residual out, weight."""
     out, x, residual, kept = (call.tensor(at) for at in range(4))
-    rows, _ = rows_of(x)
+    rows = row_count(x)
     read = x.bytes + residual.bytes + call.tensor(4).bytes
     return moved(read, out.bytes + kept.bytes, vector=5 * x.numel, special=rows)
 
@@ -39,7 +39,7 @@ def _add_rms_norm(call: OpCall) -> Work:
 def _rms_norm_quant(call: OpCall) -> Work:
     """Output of 8 bits, x, weight, scale."""
     out, x = call.tensor(0), call.tensor(1)
-    rows, _ = rows_of(x)
+    rows = row_count(x)
     return moved(read_bytes([x, call.tensor(2), call.maybe_tensor(3)]), out.bytes, vector=6 * x.numel, special=rows)
 
 
@@ -110,7 +110,7 @@ def _topk_softmax(call: OpCall) -> Work:
 def _top_k(call: OpCall) -> Work:
     """Router's logits [T, E], k: values, and indices of 2 bytes."""
     logits = call.tensor(0)
-    rows, _ = rows_of(logits)
+    rows = row_count(logits)
     k = call.integer(1)
     return moved(logits.bytes, rows * k * (logits.item_bytes + 2), vector=logits.numel)
 

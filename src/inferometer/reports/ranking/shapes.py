@@ -9,6 +9,7 @@ from inferometer.reports.leaderboard.bands import LEGEND, band_of
 from inferometer.reports.page.blocks import Block, Fold, Folds, Grid, Tab, Tabs, Words
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.ranking.tables import shapes_section
+from inferometer.units import format_counted
 
 _TITLE = "Shapes"
 _SAID = frozenset({"operator", "device"})  # by the fold and the tab
@@ -53,7 +54,7 @@ def _shown(field: Field, device: DeviceRanking) -> Field:
 
 
 def _aside(frame: pl.DataFrame) -> str:
-    shapes, wrong = frame["shape"].n_unique(), (frame["right"] == "wrong").sum()
-    words = "1 shape" if shapes == 1 else f"{shapes:,} shapes"
-    results = "1 result" if wrong == 1 else f"{wrong:,} results"
+    shapes, wrong = frame["shape"].n_unique(), int((frame["right"] == "wrong").sum())
+    words = format_counted(shapes, "shape")
+    results = format_counted(wrong, "result")
     return f"{words}, {results} wrong" if wrong else f"{words}, all right"

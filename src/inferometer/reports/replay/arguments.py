@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from inferometer.errors import InputError, clean
-from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled, read_call
-from inferometer.operators.framework.counting import is_listed, listed_bytes
+from inferometer.operators.framework.call import LISTED, OpCall, Tensor, Unmodelled, read_call
+from inferometer.operators.framework.counting import listed_bytes
 from inferometer.operators.framework.family import model_of
 from inferometer.reports.replay.fillings import fill_of, text_of
 from inferometer.reports.replay.harness import Integers, Strided
@@ -93,7 +93,7 @@ def _argument(call: OpCall, at: int) -> Argument:
 
 
 def _tensor(call: OpCall, at: int, tensor: Tensor) -> Argument:
-    listed = is_listed(tensor)
+    listed = tensor.dtype == LISTED
     dtype = _listed_dtype(call) if listed else _DTYPES.get(tensor.dtype)
     if dtype is None:
         raise Unmodelled(f'PyTorch has no type "{clean(tensor.dtype):.80}"')

@@ -10,6 +10,7 @@ from inferometer.bench.hard_inputs import MOST_BYTES
 from inferometer.bench.results import REFUSED, Interpreted, ShapeResult
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
+from inferometer.units import format_counted
 
 _FUNCTIONAL = "functional only: a CPU's times show that kernels run, not how fast they are"
 _INTERPRETED: Mapping[Interpreted, str] = {
@@ -97,11 +98,12 @@ def _hard(results: Sequence[ShapeResult]) -> Iterator[str]:
             if words.startswith(REFUSED):
                 _count(refused, each, name)
     for (who, operator, cases), shapes in wrong.items():
-        yield f"{who} is wrong on these hard inputs of {operator} ({_shapes(shapes)}): {cases}."
+        yield f"{who} is wrong on these hard inputs of {operator} ({format_counted(shapes, 'shape')}): {cases}."
     for (who, operator, case), shapes in refused.items():
-        yield f"{who} refuses a hard case of {operator} with an exception, and may ({_shapes(shapes)}): {case}."
+        of = format_counted(shapes, "shape")
+        yield f"{who} refuses a hard case of {operator} with an exception, and may ({of}): {case}."
     for (who, operator, why), shapes in unknown.items():
-        yield f"{who} was given no hard inputs of {operator} ({_shapes(shapes)}): {why}."
+        yield f"{who} was given no hard inputs of {operator} ({format_counted(shapes, 'shape')}): {why}."
 
 
 def _interpreted(results: Sequence[ShapeResult]) -> Iterator[str]:
@@ -118,10 +120,6 @@ def _interpreted(results: Sequence[ShapeResult]) -> Iterator[str]:
 def _count(counts: dict[tuple[str, str, str], int], result: ShapeResult, cases: str) -> None:
     key = (result.contender, result.operator, cases)
     counts[key] = counts.get(key, 0) + 1
-
-
-def _shapes(count: int) -> str:
-    return "1 shape" if count == 1 else f"{count} shapes"
 
 
 def _interval(frame: pl.DataFrame) -> pl.Series:

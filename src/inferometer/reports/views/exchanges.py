@@ -6,7 +6,7 @@ from typing import Final
 import polars as pl
 
 from inferometer.analyses.roofline.collectives import Collectives
-from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.units import format_bytes, format_count, format_duration, format_list, format_share
 
 _FIELDS: Final = (
@@ -38,9 +38,7 @@ def collective_sections(found: Collectives) -> Iterator[Section]:
 
 
 def _notes(found: Collectives) -> Iterator[str]:
-    height = found.frame.height
-    if height > _ROWS:
-        yield f"{_ROWS:,} of {height:,} rows shown."
+    yield from say_rest(_ROWS, found.frame.height)
     if found.link is not None and found.frame["bus_bytes_per_s"].count():
         yield (
             f"The link's peak is {format_bytes(found.link.value)}/s per direction ({found.link.kind}), and counts "

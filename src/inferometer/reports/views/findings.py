@@ -9,7 +9,7 @@ from inferometer.findings.engine import Findings
 from inferometer.findings.examined import Examined
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
-from inferometer.units import format_count, format_duration, format_share
+from inferometer.units import format_count, format_counted, format_duration, format_share
 
 TITLE: Final = "What to look at first"
 
@@ -73,7 +73,7 @@ def what_was_examined(found: Findings) -> Iterator[str]:
     examined = found.examined
     rows = ", ".join(f"{format_count(n)} {_ROWS[table][n != 1]}" for table, n in examined.rows.items() if n)
     of = f" on {examined.devices:,} device{'' if examined.devices == 1 else 's'}" if examined.devices else ""
-    asked = "1 rule" if examined.rules == 1 else f"{examined.rules:,} rules"
+    asked = format_counted(examined.rules, "rule")
     nothing = "" if found.findings else ": nothing is above their thresholds"
     yield f"{asked} looked at {rows or 'no rows'}{of}{nothing}."
     if examined.of_all_rules:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from inferometer.analyses.roofline.kernel_bounds import KernelBounds
-from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.view import View
 
 _FIELDS: Final = (
@@ -30,8 +30,7 @@ def _sections(found: KernelBounds) -> Iterator[Section]:
 
 def _remarks(found: KernelBounds) -> Iterator[str]:
     yield from found.notable
-    if found.shown.height < found.frame.height:
-        yield f"{found.shown.height:,} of {found.frame.height:,} kernels shown."
+    yield from say_rest(found.shown.height, found.frame.height, "kernels")
 
 
 VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True)

@@ -7,7 +7,7 @@ import polars as pl
 from inferometer.analyses.launched_by.remarks import WORDS
 from inferometer.analyses.launched_by.site_times import REASONS, LaunchSites
 from inferometer.analyses.launched_by.sites import By
-from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.view import View
 from inferometer.units import format_share
 
@@ -56,8 +56,7 @@ def _how(sites: LaunchSites) -> Section:
 
 
 def _remarks(sites: LaunchSites) -> Iterator[str]:
-    if sites.frame.height < sites.keys:
-        yield f"{sites.frame.height:,} of {sites.keys:,} rows shown."
+    yield from say_rest(sites.frame.height, sites.keys)
     if sites.total_ns:
         share = format_share(sites.attributed_ns / sites.total_ns)
         yield f"{share} of the device time is attributed to {WORDS[sites.by]}."

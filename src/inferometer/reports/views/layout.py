@@ -1,6 +1,6 @@
 """What a view is made of: sections, and the columns that they show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -52,3 +52,9 @@ class Section:
     fields: Sequence[Field]
     frame: pl.DataFrame
     notes: Sequence[str] = ()
+
+
+def say_rest(shown: int, rows: int, what: str = "rows") -> Iterator[str]:
+    """How many of a table's rows are shown, where it isn't all of them."""
+    if shown < rows:
+        yield f"{shown:,} of {rows:,} {what} shown."

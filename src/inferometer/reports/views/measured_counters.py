@@ -7,7 +7,7 @@ import polars as pl
 
 from inferometer.analyses.roofline.counters.join import Counters
 from inferometer.analyses.roofline.table import Roofline
-from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.units import format_count, format_duration, format_share
 
 _FIELDS: Final = (
@@ -54,16 +54,11 @@ def counter_sections(found: Roofline) -> Iterator[Section]:
     fields = [field for field in _FIELDS if field.spare in (0, 1, 3) or rows[field.column].count()]
     if rows.height:
         yield Section(
-            "Counters, mean of a launch", fields, rows.head(_ROWS), (*_rest(rows.height, _ROWS), _NEVER_TIMES)
+            "Counters, mean of a launch", fields, rows.head(_ROWS), (*say_rest(_ROWS, rows.height), _NEVER_TIMES)
         )
     left = found.counters.unjoined
     if left.height:
-        yield Section("Without counters", _LEFT, left.head(_REASONS), tuple(_rest(left.height, _REASONS)))
-
-
-def _rest(height: int, most: int) -> Iterator[str]:
-    if height > most:
-        yield f"{most:,} of {height:,} rows shown."
+        yield Section("Without counters", _LEFT, left.head(_REASONS), tuple(say_rest(_REASONS, left.height)))
 
 
 def say_counters(found: Counters) -> Iterator[str]:

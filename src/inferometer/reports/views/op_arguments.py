@@ -6,8 +6,8 @@ from typing import Final
 import polars as pl
 
 from inferometer.analyses.roofline.op_arguments import OpArguments
-from inferometer.analyses.roofline.shapes import say_shapes
-from inferometer.reports.views.layout import Field, Section
+from inferometer.analyses.roofline.shapes import shapes_of
+from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.view import View
 
 _FIELDS: Final = (
@@ -34,10 +34,9 @@ _EXACT: Final = (
 
 def _sections(found: OpArguments) -> Iterator[Section]:
     shown = found.shown
-    texts = [say_shapes(dims, dtypes) for dims, dtypes in shown.select("input_dims", "input_dtypes").iter_rows()]
     rows = shown.with_columns(
         pl.col("op").fill_null("(no op)"),
-        pl.Series("shapes", texts, dtype=pl.String),
+        shapes_of(shown),
         (pl.col("flops_per_s") / 1e12).alias("tflops_per_s"),
         (pl.col("bytes_per_s") / 1e12).alias("tb_per_s"),
     )
@@ -45,8 +44,7 @@ def _sections(found: OpArguments) -> Iterator[Section]:
 
 
 def _remarks(found: OpArguments) -> Iterator[str]:
-    if found.shown.height < found.frame.height:
-        yield f"{found.shown.height:,} of {found.frame.height:,} rows shown."
+    yield from say_rest(found.shown.height, found.frame.height)
     if found.frame["flops"].null_count() < found.frame.height:
         yield "FLOPs and bytes are modelled from the arguments; times are measured."
 

@@ -5,13 +5,14 @@ from typing import Any, Final
 
 import polars as pl
 
-from inferometer.analyses.roofline.shapes import say_shapes
+from inferometer.analyses.roofline.gaps import with_fractions
+from inferometer.analyses.roofline.shapes import say_op, shapes_of
 from inferometer.analyses.roofline.table import Roofline
 from inferometer.reports.views.exchanges import collective_sections, say_collectives
-from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.measured_counters import counter_sections, say_counters
 from inferometer.reports.views.view import View
-from inferometer.units import format_count, format_duration, format_share
+from inferometer.units import format_count, format_counted, format_duration, format_share
 
 BAR: Final = "bar"
 """Column that draws each row's time: at the bound, above it, and not modelled."""
@@ -63,7 +64,7 @@ def _sections(found: Roofline) -> Iterator[Section]:
         fields = (Field("total_ns", "Total Time", "ns"), Field("launches", "Launches", "count"),
                   Field("what", "Op or kernel", "name"), Field("reason", "Why", "text"))  # fmt: skip
         shown = reasons.head(_REASONS)
-        yield Section("Not modelled", fields, shown, _rest(reasons, shown))
+        yield Section("Not modelled", fields, shown, tuple(say_rest(shown.height, reasons.height)))
     for by, frame in found.by.items() if found.device else ():
         if by in _TITLES and frame["key"].drop_nulls().len() > (0 if by == "family" else 1):
             yield _gaps(by, frame)
@@ -71,13 +72,10 @@ def _sections(found: Roofline) -> Iterator[Section]:
 
 def _ops(found: Roofline, count: int) -> Section:
     rows = found.frame.filter(pl.col("reason").is_null())
+    shown = rows.head(count)
     fields = _FIELDS if found.device else tuple(field for field in _FIELDS if field.column not in _BOUNDED)
     title = "Ops, most time above the bound first" if found.device else "Ops, longest first"
-    return Section(title, fields, _with_shapes(rows.head(count)), _rest(rows, rows.head(count)))
-
-
-def _rest(rows: pl.DataFrame, shown: pl.DataFrame) -> tuple[str, ...]:
-    return () if rows.height == shown.height else (f"{shown.height:,} of {rows.height:,} rows shown.",)
+    return Section(title, fields, _with_shapes(shown), tuple(say_rest(shown.height, rows.height)))
 
 
 def _not_modelled(found: Roofline) -> pl.DataFrame:
@@ -90,14 +88,12 @@ def _not_modelled(found: Roofline) -> pl.DataFrame:
 
 
 def _gaps(by: str, frame: pl.DataFrame) -> Section:
-    is_modelled = pl.col("modelled_ns") > 0
-    shown = _with_bars(frame.head(_ROWS)).with_columns(
-        pl.col("key").fill_null(NONE[by]),
-        (pl.col("bound_ns") / pl.col("modelled_ns")).fill_nan(None).alias("fraction"),
-        (pl.col("modelled_ns") / pl.col("total_ns")).fill_nan(None).alias("modelled"),
-        *(pl.when(is_modelled).then(name).alias(name) for name in ("above_ns", "bound_ns")),
+    shown = with_fractions(_with_bars(frame.head(_ROWS))).with_columns(
+        pl.col("key").fill_null(NONE[by]), (pl.col("modelled_ns") / pl.col("total_ns")).fill_nan(None).alias("modelled")
     )
-    return Section(f"By {by}", (*_GAPS, Field("key", _TITLES[by], "name")), shown, _rest(frame, shown))
+    return Section(
+        f"By {by}", (*_GAPS, Field("key", _TITLES[by], "name")), shown, tuple(say_rest(shown.height, frame.height))
+    )
 
 
 def _with_bars(rows: pl.DataFrame) -> pl.DataFrame:
@@ -111,9 +107,8 @@ def _with_bars(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_shapes(rows: pl.DataFrame) -> pl.DataFrame:
-    texts = [say_shapes(dims, dtypes) for dims, dtypes in rows.select("input_dims", "input_dtypes").iter_rows()]
     return rows.with_columns(
-        pl.Series("shapes", texts, dtype=pl.String),
+        shapes_of(rows),
         (pl.col("flops_per_s") / 1e12).alias("tflops_per_s"),
         (pl.col("bytes_per_s") / 1e9).alias("gb_per_s"),
     )
@@ -154,19 +149,14 @@ def _say_gap(found: Roofline, bound_ns: float) -> Iterator[str]:
     rows = found.frame.filter(pl.col("above_ns") > 0, pl.col("binding") != "link")
     if rows.height:
         first = rows.row(0, named=True)
-        call = f"{first['op']} {say_shapes(first['input_dims'], first['input_dtypes'])}".rstrip()
         share, above = format_share(first["above_ns"] / rows["above_ns"].sum()), _ABOVE[bool(found.exchange_ns)]
-        yield f"{share} of the {above} is in {_calls(first['calls'])} of {call}."
+        yield f"{share} of the {above} is in {format_counted(first['calls'], 'call')} of {say_op(first)}."
     if found.small_ns and found.shortest_kernel_ns is not None:
         yield (
             f"{format_duration(found.small_ns)} are launches about as short as the shortest kernel here "
             f"({format_duration(found.shortest_kernel_ns)}), with a bound below it: fewer help there, not faster ones."
         )
     yield from _say_faster(found)
-
-
-def _calls(count: int) -> str:
-    return "1 call" if count == 1 else f"{format_count(count)} calls"
 
 
 def _say_faster(found: Roofline) -> Iterator[str]:

@@ -12,6 +12,7 @@ import polars as pl
 
 from inferometer.findings.finding import Finding
 from inferometer.findings.rule import Evidence, Rule
+from inferometer.units import format_counted
 
 _QUERIES = 2  # a pass: when it began, when it ended
 
@@ -25,7 +26,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     used = _QUERIES * passes * tokens
     least = "" if is_exact else "at least "
     most = int(limit) // (_QUERIES * passes)
-    fewer = f"Keep steps at {format_tokens(most)} at most while profiling, or u" if most else "U"
+    fewer = f"Keep steps at {format_counted(most, 'token')} at most while profiling, or u" if most else "U"
     is_fallback = bool(evidence.metrics["query_set_limit"].get("is_fallback"))
     yield Finding(
         rule=RULE.name,
@@ -36,17 +37,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         evidence=(
             (
                 f"{least.capitalize()}{passes:,} passes a token, each of {_QUERIES} timestamps; steps of up to "
-                f"{format_tokens(tokens)}: {used:,}. From {format_tokens(most + 1)} a step on they don't fit."
+                f"{format_counted(tokens, 'token')}: {used:,}. From {format_counted(most + 1, 'token')} a step on they "
+                "don't fit."
             ),
             *(["The limit is a value to fall back on: the device was not asked."] if is_fallback else []),
         ),
         next=f"{fewer}se several sets and count untimed passes.",
     )
-
-
-def format_tokens(n: int) -> str:
-    """`1 token`, `4 tokens`."""
-    return f"{n:,} token" if n == 1 else f"{n:,} tokens"
 
 
 def _passes(evidence: Evidence) -> tuple[int, bool]:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from inferometer.analyses.roofline.shapes import say_shapes
+from inferometer.analyses.roofline.shapes import say_op
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
-from inferometer.units import format_count, format_duration, format_share
+from inferometer.units import format_count, format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
     from inferometer.analyses.roofline.table import Roofline
@@ -45,8 +45,8 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 def _finding(found: "Roofline", row: dict[str, Any]) -> Finding:
     share = row["above_ns"] / found.total_ns
-    what = f"{row['op']} {say_shapes(row['input_dims'], row['input_dtypes'])}"
-    calls = "1 call" if row["calls"] == 1 else f"{format_count(row['calls'])} calls"
+    what = say_op(row)
+    calls = format_counted(row["calls"], "call")
     verb = "reaches" if row["calls"] == 1 else "reach"
     device = found.device.name if found.device else ""
     total, bound, above = (format_duration(row[name]) for name in ("total_ns", "bound_ns", "above_ns"))

@@ -27,7 +27,7 @@ from inferometer.findings.evidence.kernel_rows import ATTENTION, PRODUCTS
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names import decode
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
     from inferometer.findings.evidence.launch_evidence import LaunchEvidence
@@ -168,11 +168,11 @@ def _sentence(launches: "LaunchEvidence", row: dict[str, Any]) -> str:
     name, place = decode(str(row["kernel"])).short_name, launches.origins.describe_nodes(row["nodes"])
     sentences = []
     if row["without"]:
-        blocks = "1 block" if row["blocks"] == 1 else f"{row['blocks']:,} blocks"
+        blocks = format_counted(row["blocks"], "block")
         sentences.append(f"{blocks} for {row['units']:,} multiprocessors")
     if not row["few"]:
         sentences.append(f"{100 * row['occupancy']:.0f} % occupancy by the profiler's estimate")
-    threads = "1 thread" if row["threads"] == 1 else f"{row['threads']:,} threads"
+    threads = format_counted(row["threads"], "thread")
     times = "once" if row["count"] == 1 else f"{row['count']:,} launches, median {format_duration(row['median_ns'])}"
     why = ", ".join([*sentences, f"{threads} in a block"])
     return f"{name}{place}: {why}, {times}, {format_duration(row['total_ns'])} in all."

@@ -25,7 +25,7 @@ from inferometer.findings.evidence.launch_loops import find_loops
 from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.names import KernelName
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_counted, format_duration, format_share
 
 if TYPE_CHECKING:
     from inferometer.findings.evidence.launch_evidence import LaunchEvidence
@@ -105,7 +105,7 @@ def _kinds(launches: "LaunchEvidence", rows: KernelRows, loops: pl.DataFrame) ->
 
 def _sentence(rows: KernelRows, place: str, kind: dict[str, int]) -> str:
     others = {1: "", 2: " and the kernel after it", 3: " and the two kernels after it"}[kind["length"]]
-    loops = "1 loop" if kind["loops"] == 1 else f"{kind['loops']:,} loops"
+    loops = format_counted(kind["loops"], "loop")
     return (
         f"{rows.known[kind['kernel']].short_name}{others}{place}: {loops} of {kind['turns']:,g} turns"
         f"{' (median)' if kind['loops'] > 1 else ''}, {format_duration(kind['wall_ns'])}."

@@ -11,7 +11,7 @@ import polars as pl
 from inferometer.analyses.steps.growth import ALL
 from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
-from inferometer.units import format_duration, format_share
+from inferometer.units import format_counted, format_duration, format_share
 
 _ODD = 0.10
 _SCALE = Scale(low=0.0, medium=0.01)
@@ -33,12 +33,13 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     beyond = (found - expected) * tail["tokens"]
     is_odd = found > (1 + _ODD) * expected
     severity: Severity = "info"
+    size = format_counted(tail["tokens"], "token")
     if is_odd:
         severity = _SCALE.severity(beyond / max(evidence.gpu_ns("decode"), 1)) or "low"
     yield Finding(
         rule=RULE.name,
         severity=severity,
-        title=f"the last step, of {_tokens(tail['tokens'])}, takes {_against(found / expected, is_odd)} per token",
+        title=f"the last step, of {size}, takes {_against(found / expected, is_odd)} per token",
         evidence=(
             (
                 f"Step {tail['step']}: {format_duration(found)} of GPU time per token against "
@@ -49,10 +50,6 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         size_ns=round(beyond) if is_odd else None,
         next="Look for work that is done once a step whatever its size." if is_odd else "Nothing.",
     )
-
-
-def _tokens(count: int) -> str:
-    return "1 token" if count == 1 else f"{count:,} tokens"
 
 
 def _against(ratio: float, is_odd: bool) -> str:

@@ -18,7 +18,7 @@ from inferometer.reports.page.section import RunSection
 from inferometer.reports.views.layout import Section
 from inferometer.reports.views.roofline import BAR, NONE
 from inferometer.reports.views.view import remarks_of, sections_of
-from inferometer.units import format_count, format_duration, format_share
+from inferometer.units import format_counted, format_duration, format_share
 
 MOST_DOTS = 500
 """Ops of a chart, those with the most time."""
@@ -122,7 +122,7 @@ def _points(dots: pl.DataFrame, family: str, shade: str, largest_ns: int) -> dic
 
 def _texts(row: dict[str, Any]) -> list[str]:
     """What pointing at a dot tells."""
-    calls = "1 call" if row["calls"] == 1 else f"{format_count(row['calls'])} calls"
+    calls = format_counted(row["calls"], "call")
     reached = f"{format_share(row['fraction'])} of the bound by {row['binding']}"
     shapes = say_shapes(row["input_dims"], row["input_dtypes"])
     return [row["op"], shapes, f"{calls}, {format_duration(row['total_ns'])}, {reached}"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from inferometer.bench.ranking.ranking import DeviceRanking, Ranked, Ranking
 from inferometer.bench.ranking.shape_figures import Key, bound_of, has_launch_as_bound, key_of, sol_fraction
 from inferometer.reports.views.view import remarks_of
-from inferometer.units import format_share
+from inferometer.units import format_counted, format_share
 
 _MOST = 5  # of one kind
 _APART = 1e-3  # bounds of one shape that differ by more are modelled otherwise
@@ -123,4 +123,4 @@ def _superseded(found: DeviceRanking) -> Iterator[str]:
 
 def count_shapes(count: int) -> str:
     """`1 shape`, `1,000 shapes`."""
-    return "1 shape" if count == 1 else f"{count:,} shapes"
+    return format_counted(count, "shape")
