@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -379,9 +379,9 @@ def test_a_hundred_thousand_steps_take_seconds() -> None:
     for name, frame in (("steps", steps), ("totals", rows)):
         out.add(name, frame.height, {column: frame[column] for column in frame.columns})
     trace = out.finish(Facts(format="by-hand", source="by hand"))
-    begin = perf_counter()
+    begin = process_time()
     table = step_table(trace)
-    assert perf_counter() - begin < 20
+    assert process_time() - begin < 20
     assert table.steps.height == 100_000
     assert table.growth["slope_ns"][-1] == pytest.approx(40 / 16, rel=0.1)
 

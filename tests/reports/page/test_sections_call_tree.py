@@ -197,9 +197,9 @@ def test_names_of_files_stand_in_data_only() -> None:
 
 def test_a_large_tree_is_drawn_within_half_a_second_and_half_a_megabyte() -> None:
     table = large_tree(50_000)
-    began = time.perf_counter()
+    began = time.process_time()
     block = build(table)
-    took_s = time.perf_counter() - began
+    took_s = time.process_time() - began
     (chart,) = parts(block, Chart)
     assert took_s < 2  # 0.1 s on a quiet machine
     assert len(figure_json(chart)) < 500_000

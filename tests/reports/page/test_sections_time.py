@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -350,9 +350,9 @@ def test_a_large_trace_makes_a_small_page_quickly() -> None:
     assert look.timeline
     assert look.groups.launches == 100_000
     assert look.steps
-    begin = perf_counter()
+    begin = process_time()
     blocks = [section.SECTION.build(look) for section in EVERY]
-    assert perf_counter() - begin < 20
+    assert process_time() - begin < 20
     figures = [part for block in blocks if block for part in block.parts if isinstance(part, Chart)]
     size = sum(len(json.dumps([one.data, one.layout], allow_nan=False).encode()) for one in figures)
     assert size < 3_000_000

@@ -169,13 +169,25 @@ def test_parts_of_buffers_are_read_and_written(executor: WgpuExecutor) -> None:
         executor.write("sampling", np.zeros(2, np.uint32), offset=124)
 
 
-def test_python_records_a_dispatch_in_at_most_6_microseconds(executor: WgpuExecutor) -> None:
-    _started(executor, spins=297, times=1)  # every grid but one is worked out anew, and half of the pipelines alternate
-    record_ns = []
-    for _ in range(20):
-        executor.write("state", np.array([3, 1], np.uint32))
-        record_ns.append(executor.submit(_passes(1)[1:], "single_pass").record_ns)
-    assert min(record_ns) / 299 < 6_000
+def test_one_more_dispatch_costs_ten_calls_of_python(executor: WgpuExecutor) -> None:
+    """The time of a call depends on the machine (about 0.6 µs; `benchmarks.webgpu_engine` measures it), their number
+    doesn't."""
+    few, many = 97, 297  # every grid but one is worked out anew, and half of the pipelines alternate
+    calls = _calls_of_submit(executor, many) - _calls_of_submit(executor, few)
+    assert 0 < calls <= 10 * (many - few)
+
+
+def _calls_of_submit(executor: WgpuExecutor, spins: int) -> int:
+    _started(executor, spins=spins, times=1)
+    decode = _passes(1)[1:]
+    executor.submit(decode, "single_pass")  # the first meets pipelines that are new
+    calls = []
+    sys.setprofile(lambda frame, event, argument: calls.append(event) if event in ("call", "c_call") else None)
+    try:
+        executor.submit(decode, "single_pass")
+    finally:
+        sys.setprofile(None)
+    return len(calls)
 
 
 def test_what_is_compiled_serves_later_programs(executor: WgpuExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
