@@ -38,8 +38,8 @@ _PLAIN = {"spans": "step marks and ranges", "frames": "frames"}
     "--ops-by",
     type=click.Choice(["observer", "mode"]),
     envvar="INFEROMETER_OPS_BY",
-    help="What sees ops: a dispatch mode, or an observer in C++, built once (about 40 s), which costs less. "
-    "[default: mode]",
+    help="What sees ops: an observer in C++, built once (about 40 s), or a dispatch mode, which costs more. "
+    "[default: observer, where there is a C++ compiler]",
 )
 @click.option("--stacks/--no-stacks", default=True, show_default=True, help="Record the lines that called them.")
 @click.option(

@@ -26,7 +26,8 @@ OpsBy = Literal["observer", "mode"]
 class Options:
     """What to record. `profile`: None for where there is a GPU. `workers`: also of processes started meanwhile.
 
-    `ops_by`: the observer in C++, or a dispatch mode of PyTorch's; None: what the environment says, else the mode.
+    `ops_by`: the observer in C++, or a dispatch mode of PyTorch's; None: what the environment says, else the observer
+    where it can be built, which is said in the notes where it can't.
     """
 
     counters: bool = True
@@ -56,15 +57,21 @@ def make_counters(sink: "Sink", options: Options, processes: tuple[int, ...] | N
 
 def _make_ops(sink: "Sink", options: Options) -> Recorder:
     from inferometer.record.interception import Interception
+    from inferometer.record.interception.handover import with_note
 
-    if (options.ops_by or os.environ.get(OPS_BY)) != "observer":
+    asked = options.ops_by or os.environ.get(OPS_BY)
+    if asked == "mode":
         return Interception(sink, stacks=options.stacks)
     from inferometer.record.interception.observer.build import find_observer
 
     found = find_observer()
     made = Interception(sink, stacks=options.stacks, observer=found.module)
     if found.why is not None:
-        made.remark = f"Ops are seen by a dispatch mode, at a higher cost: the observer can't be built: {found.why}"
+        why = f"Ops are seen by a dispatch mode, at a higher cost: the observer can't be built: {found.why}"
+        if asked is not None:
+            made.remark = why
+        else:
+            sink.tell(with_note(why))
     return made
 
 

@@ -34,7 +34,7 @@ def record(
         workers: Also record processes that are started meanwhile. It sets environment variables until the end.
         force: Replace a store at `path`.
         ops_by: What sees ops: a dispatch `mode`, or the `observer` in C++, built once (some 40 s, said on stderr) and
-            cheaper. None: `INFEROMETER_OPS_BY`, else the mode.
+            cheaper. None: `INFEROMETER_OPS_BY`, else the observer, where it can be built.
 
     Raises:
         InputError: Something is at `path`, or `hz` makes no sense.

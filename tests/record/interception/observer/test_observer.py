@@ -15,6 +15,7 @@ from tests.record.interception.recorded import Recorded
 
 from inferometer.record.interception import Interception, by_observer, interceptor
 from inferometer.record.interception.by_observer import ByObserver
+from inferometer.record.parts import OPS_BY, Makers, Options
 from inferometer.trace.store import read_store
 
 torch = pytest.importorskip("torch", reason="torch isn't installed")
@@ -140,6 +141,19 @@ def test_one_recording_at_a_time_has_it(observer: Any) -> None:
         pass
 
 
+NO_COMPILER = (
+    "Ops are seen by a dispatch mode, at a higher cost: the observer can't be built: there is no C++ compiler "
+    "(c++, g++, clang++, or the one that CXX names)"
+)
+ASKING = """
+    import sys
+    import torch
+    import inferometer
+    with inferometer.record(sys.argv[1], counters=False, workers=False, ops_by=ASKED) as recording:
+        torch.ones(1)
+    for remark in recording.remarks:
+        print(remark)
+"""
 SCRIPT = """
     import os, sys
     import torch
@@ -164,3 +178,27 @@ def test_a_forked_child_records_itself(observer: Any, tmp_path: Path) -> None:
     assert rows["op"].to_list() == ["aten::ones", "aten::zeros", "aten::ones"]
     assert rows["process"].n_unique() == 2
     assert rows.filter(pl.col("op") == "aten::zeros")["process"][0] != rows["process"][0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "remarks", "notes"), [(None, [], 1), ("observer", [NO_COMPILER], 1), ("mode", [], 0)]
+)
+def test_by_default_it_is_taken_where_it_can_be_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Any, remarks: list[str], notes: int
+) -> None:
+    """The script can't find a compiler. That is a note, and a remark where the observer was asked for."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("CXX", OPS_BY):
+        monkeypatch.delenv(name, raising=False)
+    store, script = tmp_path / "run.ifm", dedent(ASKING).replace("ASKED", repr(asked))
+    words = [sys.executable, "-c", script, str(store)]
+    ran = subprocess.run(words, check=True, timeout=300, capture_output=True, text=True)
+    assert ran.stdout.splitlines() == remarks
+    with read_store(store) as trace:
+        assert trace.ops.select("op").collect()["op"].to_list() == ["aten::ones"]
+        assert trace.facts.notes.count(NO_COMPILER) == notes
+
+
+def test_by_default_it_sees_the_ops(observer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(OPS_BY, raising=False)
+    assert isinstance(Makers().ops(Recorded(), Options())._way, ByObserver)  # type: ignore[attr-defined]
