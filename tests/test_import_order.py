@@ -14,7 +14,10 @@ import pytest
 
 PACKAGE = "inferometer"
 SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
-GROUND = ("errors", "units", "registry", "privacy", "new_files", "side_files", "spreadsheets", "guarded", "caches")
+GROUND = (
+    *("errors", "units", "registry", "privacy", "new_files"),
+    *("side_files", "spreadsheets", "guarded", "caches", "samples"),
+)
 ROOMS = (
     *("trace", "hardware", "names", "operators", "architectures", "formats", "analyses", "findings"),
     *("backends", "record", "engines", "bench", "fleet", "reports", "commands"),

@@ -26,6 +26,7 @@ _MEASURING = ("model", "backends", "arms", "output", "traces")
 
 @command(
     "ab",
+    group="Compare",
     help="Compare kernel backends inside one model, by call path.\n\n"
     "MODEL is a bundled name (tiny-llama, tiny-qwen3, llama_3_1_8b, …: random weights), a folder with config.json, "
     "safetensors and a tokenizer, or a GGUF file; nothing is downloaded. All arms do the same work: the first one's "

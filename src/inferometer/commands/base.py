@@ -16,25 +16,28 @@ if TYPE_CHECKING:
     from inferometer.trace.trace import Trace
 
 FORMATS = ("json", "csv", "tsv", "markdown")
+GROUPS = ("Look", "Explain", "Compare", "Record", "Bench", "Models", "Tools")  # of commands, as help lists them
 
 
 class Command(click.Command):
-    """A command whose help opens with an example; `name` is what the registry finds it by."""
+    """A command whose help opens with an example; `name` is what the registry finds it by, `group` one of `GROUPS`."""
 
     name: str
 
-    def __init__(self, name: str, *, example: str, help: str, **kwargs: Any) -> None:
+    def __init__(self, name: str, *, group: str, example: str, help: str, **kwargs: Any) -> None:
+        self.group = group
         kwargs["help"] = f"{help}\n\n\b\nExample:\n  {example}"
         super().__init__(name, short_help=help.split("\n", maxsplit=1)[0], **kwargs)
 
 
-def command(name: str, *, help: str, example: str) -> Callable[[Callable[..., Any]], Command]:
+def command(name: str, *, group: str = GROUPS[-1], help: str, example: str) -> Callable[[Callable[..., Any]], Command]:
     """Make a function a command; the module calls it `run`, where the registry looks."""
 
     def declare(function: Callable[..., Any]) -> Command:
         params = getattr(function, "__click_params__", [])
         function.__click_params__ = []  # type: ignore[attr-defined]
-        return Command(name, help=help, example=example, callback=function, params=[*reversed(params), _debug_option()])
+        params = [*reversed(params), _debug_option()]
+        return Command(name, group=group, help=help, example=example, callback=function, params=params)
 
     return declare
 

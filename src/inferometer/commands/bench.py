@@ -26,6 +26,7 @@ _TIMERS = ("cupti", "graph", "events", "host")
 
 @command(
     "bench",
+    group="Bench",
     help="Check a kernel for the catalogue's operators: does it build, is it right, is it fast.\n\n"
     "FILE of --candidate is a Python file with a function named as the operator, which takes its tensors in their "
     "order and its settings as keywords, or with a class Model or ModelNew as Atrex-Bench and KernelBench have; or the "

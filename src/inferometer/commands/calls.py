@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 @command(
     "calls",
+    group="Explain",
     help="Driver and runtime calls, launch delay, the device's queue, and waits of the host.",
     example="inferometer calls trace.json.gz --top 20",
 )

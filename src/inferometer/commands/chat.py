@@ -15,6 +15,7 @@ from inferometer.commands.options.selection import Number
 
 @command(
     "chat",
+    group="Models",
     help="Let a model answer, and tell what the answer took.\n\n"
     "MODEL is a bundled name (tiny-llama, tiny-qwen3, …: random weights, so the text is noise), a folder with "
     "config.json, safetensors and a tokenizer, or a GGUF file; nothing is downloaded. With --prompt, or with a prompt "

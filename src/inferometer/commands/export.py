@@ -18,6 +18,7 @@ _STDOUT = "-"
 
 @command(
     "export",
+    group="Tools",
     help="Write a trace for other tools: Perfetto's UI, chrome://tracing, HTA, Parquet, CSV.\n\n"
     "perfetto and chrome make one file for ui.perfetto.dev (compressed when OUT ends in .gz; a Chrome trace of several "
     "ranks is a folder with a file each). parquet and csv make a folder with a file per table, or one file when OUT "

@@ -18,6 +18,7 @@ _CHECKED = tuple(severity for severity in reversed(get_args(Severity)) if severi
 
 @command(
     "findings",
+    group="Look",
     help="What to look at first: each finding with its evidence and a next step.",
     example="inferometer findings trace.json.gz --check medium",
 )

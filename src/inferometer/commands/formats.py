@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from inferometer.formats.base import Format
 
 
-@command("formats", help="The formats that can be read, with their limits.", example="inferometer formats")
+@command(
+    "formats", group="Tools", help="The formats that can be read, with their limits.", example="inferometer formats"
+)
 @output_options("json")
 def run(out: Output) -> None:
     from inferometer.formats.base import known_formats

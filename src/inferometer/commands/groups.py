@@ -10,6 +10,7 @@ from inferometer.commands.options.selection import between_option, device_option
 
 @command(
     "groups",
+    group="Explain",
     help="Kernels that one library call launches together, and which call that is.",
     example="inferometer groups trace.json.gz --top 10",
 )

@@ -29,6 +29,7 @@ def _to_source(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 @command(
     "hardware",
+    group="Bench",
     help="What devices can do at most: peaks, bandwidths, sizes, clocks, each with its source.\n\n"
     "Without NAME, all devices that there is data of. A device of your own comes from a JSON file; the one that --json "
     "prints of a NAME is such a file.\n\n"

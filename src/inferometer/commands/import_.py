@@ -5,7 +5,7 @@ import click
 from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
 
 
-@command("import", help="Save a trace as a store (NAME.ifm), which every command opens at once.",
+@command("import", group="Tools", help="Save a trace as a store (NAME.ifm), which every command opens at once.",
          example="inferometer import trace.json.gz -o trace.ifm")  # fmt: skip
 @source_argument
 @click.option("-o", "--output", required=True, metavar="NAME.ifm", help="The store to make.")

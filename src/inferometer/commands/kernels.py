@@ -17,6 +17,7 @@ from inferometer.commands.options.selection import (
     stream_option,
     top_option,
 )
+from inferometer.commands.settings import is_setting
 
 if TYPE_CHECKING:
     from inferometer.analyses.labels import By
@@ -33,7 +34,10 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
 
 
 @command(
-    "kernels", help="Time by kernel, as Nsight Systems prints it.", example="inferometer kernels trace.json.gz --top 20"
+    "kernels",
+    group="Look",
+    help="Time by kernel, as Nsight Systems prints it.",
+    example="inferometer kernels trace.json.gz --top 20",
 )
 @source_argument
 @click.option(
@@ -99,7 +103,7 @@ def run(
         out.show(bounds)
         return
     modelled.refuse_alone()
-    if modelled.hardware is not None:
+    if modelled.hardware is not None and not is_setting("hardware"):
         raise click.UsageError("--hardware needs --model-config or --roofline; --device chooses a device of the trace.")
     chosen = {"device": device, "stream": stream, "rank": rank}
     selected = [column for column, value in chosen.items() if value is not None]

@@ -17,6 +17,7 @@ _BY = ("op", "module", "frame", "user-frame", "span", "region")
 
 @command(
     "launches",
+    group="Explain",
     help="Device time by who launched it: ops, modules, Python frames, named ranges.",
     example="inferometer launches trace.json.gz --by module --layers pooled",
 )

@@ -18,6 +18,7 @@ from inferometer.commands.options.pages import (
     write_page,
 )
 from inferometer.commands.options.selection import Number, hardware_option
+from inferometer.commands.settings import is_setting
 
 if TYPE_CHECKING:
     from inferometer.analyses.operators.leaderboard import Leaderboard
@@ -34,6 +35,7 @@ _MOST_BYTES = 512_000_000  # of all files: 100,000 results are some 90 MB
 
 @command(
     "leaderboard",
+    group="Bench",
     help="Rank the kernels of RESULTS, or write one page about the operator catalogue.\n\n"
     "RESULTS are files of `inferometer bench -o`. Kernels are ranked, for each device apart: right before wrong, "
     "then by the importance-weighted score, or by speedup where no bound is known. Of two files the differences are "
@@ -106,7 +108,7 @@ def _check_options(
     smallest: float | None,
     out: Output,
 ) -> None:
-    if results and names:
+    if results and names and not is_setting("hardware"):
         raise click.UsageError("--hardware can't be used with RESULTS, which name the device that they ran on.")
     if not results and out.form not in (None, "json"):
         raise click.UsageError(f"--{out.form} needs RESULTS.")

@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 import click
 
 from inferometer import __version__
-from inferometer.commands.base import ReaderLeft
+from inferometer.commands.base import GROUPS, ReaderLeft
+from inferometer.commands.settings import find_settings
 from inferometer.errors import InferometerError, InputError, clean, printable
 from inferometer.new_files import NO_ROOM
 from inferometer.registry import collect
@@ -34,8 +35,31 @@ FILE is a profiler's file (see `inferometer formats`), a folder with one such fi
 """
 
 
+_FIRST = ("summary", "findings", "compare")  # what most people want
+_WELCOME = f"""\
+Inferometer {__version__} measures LLM inference, down to the single kernel. Try it on the samples that it brings:
+
+  inferometer summary sample:decode               where the time went, and what to look at first
+  inferometer compare sample:normal sample:slow   why a run is slower than another
+
+Then on a profiler's file of your own. All commands: inferometer --help
+"""
+
+
 class _Commands(click.Group):
-    """The commands found in the folder, in the order of their names."""
+    """The commands found in the folder, in groups, those first that most people want."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = _commands()
+        groups = {"Start with": [*_FIRST]} | {group: [] for group in GROUPS}
+        for name in sorted(set(commands) - set(_FIRST)):
+            group = getattr(commands[name], "group", GROUPS[-1])  # a plugin's may be any of click's
+            groups.setdefault(group, []).append(name)
+        width = max(map(len, commands))
+        for group, names in groups.items():
+            if names:
+                with formatter.section(group):
+                    formatter.write_dl([(name.ljust(width), commands[name].get_short_help_str(200)) for name in names])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_commands())
@@ -60,11 +84,25 @@ def _commands() -> dict[str, click.Command]:
     return commands
 
 
-@click.group("inferometer", cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "inferometer",
+    cls=_Commands,
+    help=_HELP,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="inferometer")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks of failures.")
-def cli() -> None:
-    """The group of all commands."""
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """The group of all commands; alone, a welcome."""
+    if ctx.invoked_subcommand is None:
+        click.echo(_WELCOME, nl=False)
+        return
+    if settings := find_settings(_commands()):
+        ctx.default_map = {**settings.defaults}
+        if settings.columns is not None:
+            os.environ.setdefault("COLUMNS", str(settings.columns))
 
 
 def main(args: list[str] | None = None) -> NoReturn:

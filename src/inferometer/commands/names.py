@@ -10,6 +10,7 @@ from inferometer.commands.base import FORMATS, Output, command, output_options
 
 @command(
     "names",
+    group="Tools",
     help="What kernel names tell: library, family, type, tile and more.\n\n"
     "Names come from the command line, or one a line from standard input where none is given or the name is -.",
     example="inferometer names decode nvjet_tst_128x112_64x7_1x2_h_bz_splitK_TNT",

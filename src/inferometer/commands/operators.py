@@ -6,6 +6,7 @@ import click
 
 from inferometer.commands.base import FORMATS, Output, command, output_options
 from inferometer.commands.options.selection import hardware_file_option, hardware_option
+from inferometer.commands.settings import is_setting
 
 if TYPE_CHECKING:
     from inferometer.hardware.device import Device
@@ -15,6 +16,7 @@ _DEFAULT = "XPU-A"
 
 @command(
     "operators",
+    group="Bench",
     help="Operators that cost time in production: importance, shapes, and how fast a device allows them to be.\n\n"
     "With NAME, every published shape of one operator with each bound (dependency, matrix, vector, special, memory), "
     "which of them binds, and S where a deployed kernel was timed.",
@@ -49,6 +51,6 @@ def choose_device(name: str | None, file: str | None) -> "Device":
     from inferometer.hardware.device_file import read_device
     from inferometer.hardware.known import require_device
 
-    if name is not None and file is not None:
+    if name is not None and file is not None and not is_setting("hardware"):
         raise click.UsageError("--hardware and --hardware-file are mutually exclusive.")
     return require_device(name or _DEFAULT) if file is None else read_device(file)

@@ -17,7 +17,8 @@ _LISTED = ("ops", "launches", "spans", "frames", "calls", "counters")
 _PLAIN = {"spans": "step marks and ranges", "frames": "frames"}
 
 
-@command("record", help="Record a program as it runs: ops, kernels, steps, counters of device and host.\n\n"
+@command("record", group="Record",
+         help="Record a program as it runs: ops, kernels, steps, counters of device and host.\n\n"
          "COMMAND is run as it is typed, with its own input and output; the exit code is its own. What "
          "is reported of the recording goes to stderr.",
          example="inferometer record -o run.ifm -- python generate.py --batch 8")  # fmt: skip

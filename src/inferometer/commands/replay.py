@@ -19,6 +19,7 @@ _STDOUT = "-"
 
 @command(
     "replay",
+    group="Explain",
     help="Write a Python script that runs one op of a trace again, by itself, and times it.\n\n"
     "The op has the recorded shapes, strides, types and values, and random data. The script needs torch, and the "
     "library that registers the op where PyTorch doesn't; it runs on a GPU where there is one, else on the CPU, and "

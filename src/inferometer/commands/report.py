@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 @command(
     "report",
+    group="Look",
     help="Write one self-contained page about a run, or about a run and its base, with charts.\n\n"
     "With CANDIDATE, FILE is the base and the page opens with what changed and why. The page is HTML that needs no "
     "network, at most 8 MB; with a name in .md it is Markdown for a comment, with the charts as sentences.",

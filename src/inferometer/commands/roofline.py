@@ -19,6 +19,7 @@ _MOST_NAMES = 8
 
 @command(
     "roofline",
+    group="Explain",
     help="How far each op is from what the hardware allows: work, bound, and how much of it is reached.\n\n"
     "Times are measured. FLOPs, bytes and bounds are modelled, from the shapes and types that the profiler recorded "
     "with each op. What can't be known stays a row with the reason. Attention in serving takes lengths from the names "

@@ -15,6 +15,7 @@ _SORT_KEYS = ("busy", "summed", "projected", "launches", "instances", "host", "m
 
 @command(
     "spans",
+    group="Explain",
     help="Device time by named range: NVTX, record_function, ProfilerStep.",
     example="inferometer spans trace.json.gz --fold",
 )

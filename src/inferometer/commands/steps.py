@@ -16,6 +16,7 @@ _PHASES = ("prefill", "decode", "mixed", "unknown")
 
 @command(
     "steps",
+    group="Look",
     help="Steps of an engine: time by phase, growth with context, and which were disturbed.",
     example="inferometer steps engine.log --phase decode",
 )

@@ -7,6 +7,7 @@ from inferometer.commands.options.selection import rank_option, top_option
 
 @command(
     "summary",
+    group="Look",
     help="What a trace is, where its devices' time went, and what to look at first.",
     example="inferometer summary trace.json.gz",
 )

@@ -15,6 +15,7 @@ _LEAST = 20
 
 @command(
     "timeline",
+    group="Look",
     help="Busy and idle time of devices, streams and ranks, and why they wait.",
     example="inferometer timeline trace.json.gz --between 20ms 35ms",
 )

@@ -18,6 +18,7 @@ _MIN_SHARE = 0.5
 
 @command(
     "tree",
+    group="Look",
     help="The call tree down to the kernels, with the device time of each node.\n\n"
     "With --base, FILE is the candidate and each node has its time in both runs and the change, the largest first. "
     "Times are those of a step where both runs mark their steps alike, else of the whole runs.",

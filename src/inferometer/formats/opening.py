@@ -11,6 +11,7 @@ from inferometer.errors import InputError
 from inferometer.formats.base import find_format, is_one_profile
 from inferometer.formats.reading import fill, is_store, open_store, read_source, refuse_format
 from inferometer.formats.source import Limits, Progress, Source
+from inferometer.samples import without_prefix
 
 if TYPE_CHECKING:
     from inferometer.trace.builder import Wanted
@@ -29,8 +30,8 @@ def open_trace(
     """Open a profile as a trace: any format that `inferometer formats` lists, a store (`NAME.ifm`), a folder, or `-`.
 
     Args:
-        path: A file, a store's folder, a folder with one profile per rank (files and stores of any format), or `-` for
-            standard input.
+        path: A file, a store's folder, a folder with one profile per rank (files and stores of any format), `-` for
+            standard input, or `sample:NAME` for one of `samples.py`.
         tables: Names of the tables that you need, all by default. Fewer are read faster: for `{"launches"}` of a
             Kineto file only the text around device work is decoded. A mapping from tables to columns lets a reader
             leave out other columns too.
@@ -47,6 +48,7 @@ def open_trace(
     if isinstance(tables, str):
         raise InputError(f"tables: expected a set of names, found the text {tables!r}", hint=f"Write {{{tables!r}}}.")
     wanted = None if ranks is None else frozenset(ranks)
+    path = without_prefix(path)
     if is_store(path):
         refuse_format(path, format)
         return _restricted(open_store(Path(path), tables), wanted)
@@ -76,6 +78,7 @@ def import_trace(
     from inferometer.trace.store import read_store
     from inferometer.trace.store_writer import StoreFolder, write_manifest
 
+    path = without_prefix(path)
     if is_store(path):
         open_trace(path, format=format).save(store, force=force)
         return read_store(Path(store))

@@ -6,6 +6,7 @@ import click
 
 from inferometer.commands.base import TraceArgument
 from inferometer.commands.options.attribution import Attributing
+from inferometer.commands.settings import is_setting
 
 if TYPE_CHECKING:
     from inferometer.analyses.roofline.table import Roofline
@@ -48,7 +49,7 @@ def device_for_bounds(name: str | None, file: str | None = None) -> "Device | No
     from inferometer.hardware.device_file import read_device
     from inferometer.hardware.known import require_device
 
-    if name is not None and file is not None:
+    if name is not None and file is not None and not is_setting("hardware"):
         raise click.UsageError("--hardware and --hardware-file are mutually exclusive.")
     if file is not None:
         return read_device(file)

@@ -1,0 +1,167 @@
+"""Settings of a folder: what they may hold, which goes first, and what is refused with its place."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.commands.test_command_line import run
+
+from inferometer.commands.main import _commands
+from inferometer.commands.settings import VARIABLE, find_settings
+from inferometer.samples import SAMPLES
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in another one, where we are."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    inside = tmp_path / "project" / "inside"
+    inside.mkdir(parents=True)
+    monkeypatch.chdir(inside)
+    return inside
+
+
+def kernels(*words: str, capsys: pytest.CaptureFixture[str]) -> int:
+    """How many rows are shown."""
+    code, out, err = run("kernels", "sample:decode", "--json", *words, capsys=capsys)
+    assert (code, err) == (0, "")
+    return len(json.loads(out)["rows"])
+
+
+def test_the_nearest_file_sets_what_isnt_given(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder.parent / "pyproject.toml").write_text("[tool.inferometer.kernels]\ntop = 3\n")
+    assert kernels(capsys=capsys) == 3
+    assert kernels("--top", "2", capsys=capsys) == 2
+    (folder / "pyproject.toml").write_text("[project]\nname = 'without ours'\n")
+    assert kernels(capsys=capsys) == 3
+    (folder / "inferometer.toml").write_text("top = 5\n[kernels]\ntop = 4\n")
+    assert kernels(capsys=capsys) == 4
+    (folder / "inferometer.toml").write_text("[kernels]\ntop = 4\n[steps]\n")
+    assert kernels(capsys=capsys) == 4
+
+
+def test_a_variable_names_another_file_or_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "inferometer.toml").write_text("top = 5\n")
+    monkeypatch.setenv(VARIABLE, "")
+    assert kernels(capsys=capsys) == 25
+    (folder / "other.toml").write_text("top = 6\n")
+    monkeypatch.setenv(VARIABLE, "other.toml")
+    assert kernels(capsys=capsys) == 6
+    monkeypatch.setenv(VARIABLE, "gone.toml")
+    code, _, err = run("kernels", "sample:decode", capsys=capsys)
+    assert (code, err.splitlines()[0]) == (3, "error: gone.toml: No such file or directory")
+
+
+def test_a_device_for_all_is_no_option_that_was_given(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`kernels` refuses --hardware without bounds, `operators` refuses it beside a file."""
+    (folder / "inferometer.toml").write_text('hardware = "H200"\n')
+    assert kernels(capsys=capsys) == 25
+    code, out, _ = run("operators", "--json", capsys=capsys)
+    assert (code, json.loads(out)["device"]) == (0, "H200 SXM")
+    assert run("kernels", "sample:decode", "--hardware", "H200", capsys=capsys)[0] == 2
+
+
+def test_columns_are_those_of_the_file(folder: Path) -> None:
+    (folder / "inferometer.toml").write_text("columns = 160\n")
+    settings = find_settings(_commands())
+    assert settings is not None
+    assert settings.columns == 160
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("[kernels\n", "inferometer.toml: this is no TOML: "),
+        ("\x00", "inferometer.toml: this is no TOML: "),
+        ("mach = 'a'", "inferometer.toml: no command has option 'mach' that can be set; did you mean 'match'?"),
+        ("[kernel]\ntop = 3", "inferometer.toml: there is no command 'kernel'; did you mean 'kernels'?"),
+        ("[kernels]\nhz = 3", "inferometer.toml, kernels: the command has no option 'hz' that can be set"),
+        ("[kernels]\ntop = 'many'", "inferometer.toml, kernels: top: 'many' is not a valid integer range."),
+        ("[kernels]\ntop = 0", "inferometer.toml, kernels: top: 0 is not in the range x>=1."),
+        ("[kernels]\nmatch = ['a', 'b']", "inferometer.toml, kernels: match: expected one value, found a list"),
+        ("[record]\noutput = 'x.ifm'", "inferometer.toml, record: the command has no option 'output' that can be set"),
+        ("columns = -1", "inferometer.toml: columns: expected a whole number above 0, found -1"),
+        ("columns = true", "inferometer.toml: columns: expected a whole number above 0, found True"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(
+    folder: Path, text: str, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "inferometer.toml").write_text(text)
+    code, out, err = run("kernels", "sample:decode", capsys=capsys)
+    assert (code, out) == (3, "")
+    assert err.startswith(f"error: {folder}/{error}")
+
+
+@pytest.mark.parametrize("text", ["[tool]\ninferometer = 3", "[tool.inferometer]\nnothing = 3"])
+def test_the_table_in_a_shared_file_is_named(folder: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "pyproject.toml").write_text(text)
+    code, _, err = run("kernels", "sample:decode", capsys=capsys)
+    assert code == 3
+    assert f"{folder}/pyproject.toml, [tool.inferometer]: " in err
+
+
+def test_a_shared_file_that_is_damaged_is_left_to_its_owners(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "pyproject.toml").write_text("[tool.inferometer\n")
+    assert kernels(capsys=capsys) == 25
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_each_sample_is_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("summary", f"sample:{name}", "--json", capsys=capsys)
+    assert (code, bool(json.loads(out))) == (0, True)
+
+
+def test_a_sample_that_isnt_there_is_named_and_a_file_of_that_name_goes_first(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run("summary", "sample:decod", capsys=capsys)
+    assert (code, err.splitlines()[0]) == (3, 'error: unknown sample "decod"')
+    (folder / "sample:decode").write_text("no trace")
+    code, _, err = run("summary", "sample:decode", capsys=capsys)
+    assert code == 3
+    assert "sample:decode" in err
+
+
+@pytest.mark.parametrize(("shell", "words"), [("bash", "complete -o"), ("zsh", "#compdef"), ("fish", "complete ")])
+def test_a_shell_gets_its_script(shell: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("completion", shell, capsys=capsys)
+    assert code == 0
+    assert words in out
+    found = json.loads(run("completion", shell, "--json", capsys=capsys)[1])
+    assert (found["shell"], found["script"].strip()) == (shell, out.strip())
+
+
+def test_commands_and_options_are_completed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def complete(*words: str) -> Any:
+        monkeypatch.setenv("_INFEROMETER_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", " ".join(("inferometer", *words)))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        return run(capsys=capsys)[1]
+
+    assert "plain,kernels" in complete("kern")
+    assert "plain,--top" in complete("kernels", "--to")
+
+
+def test_alone_it_welcomes_with_samples_that_are_there(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys=capsys)
+    assert (code, err) == (0, "")
+    for line in out.splitlines():
+        words = line.split()
+        if words[:1] == ["inferometer"] and words[1:2] != ["--help"]:
+            asked = [word for word in words[1:] if word in _commands() or word.startswith("sample:")]
+            assert run(*asked, capsys=capsys)[0] == 0
+    assert len(out.splitlines()) < 12
+
+
+def test_help_lists_each_command_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run("--help", capsys=capsys)
+    names = [line.split()[0] for line in out.splitlines() if line.startswith("  ") and not line.startswith("   ")]
+    assert sorted(name for name in names if name in _commands()) == sorted(_commands())
+    assert out.index("Start with:") < out.index("Look:") < out.index("Tools:")
