@@ -11,7 +11,7 @@ from inferometer.commands.settings import is_setting
 if TYPE_CHECKING:
     from inferometer.hardware.device import Device
 
-_DEFAULT = "XPU-A"
+_DEFAULT = "H100 SXM"
 
 
 @command(
@@ -20,7 +20,7 @@ _DEFAULT = "XPU-A"
     help="Operators that cost time in production: importance, shapes, and how fast a device allows them to be.\n\n"
     "With NAME, every published shape of one operator with each bound (dependency, matrix, vector, special, memory), "
     "which of them binds, and S where a deployed kernel was timed.",
-    example="inferometer operators rms_norm --hardware 'H100 SXM'",
+    example="inferometer operators rms_norm --hardware XPU-A",
 )
 @click.argument("name", required=False)
 @hardware_option(f"Bound the shapes on this device.  [default: {_DEFAULT}]")
@@ -42,7 +42,7 @@ def run(name: str | None, hardware: str | None, hardware_file: str | None, publi
 
 
 def choose_device(name: str | None, file: str | None) -> "Device":
-    """The device of a file or of a name, or the one that deployed kernels were timed on.
+    """The device of a file or of a name, by default one that many have.
 
     Raises:
         click.UsageError: Both are given.
