@@ -7,23 +7,19 @@ import gc
 import io
 import os
 import sys
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from inferometer import __version__
 from inferometer.commands.base import GROUPS, ReaderLeft
+from inferometer.commands.failures import describe_failure
 from inferometer.commands.settings import find_settings
-from inferometer.errors import InferometerError, InputError, clean, printable
 from inferometer.new_files import NO_ROOM
 from inferometer.registry import collect
 
 _USAGE = 2
-_BAD_INPUT = 3
-_BUG = 70
 _INTERRUPTED = 130
-_PACKAGE = Path(__file__).parents[1]
 _HELP = """Measure LLM inference, down to the single kernel.
 
 \b
@@ -125,11 +121,6 @@ def main(args: list[str] | None = None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(_INTERRUPTED)
-    except InferometerError as error:
-        if debug:
-            raise
-        click.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
     except SystemExit:
         raise
     except BaseException as error:  # a panic of Polars is no Exception
@@ -137,36 +128,12 @@ def main(args: list[str] | None = None) -> NoReturn:
             raise
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             _leave_stdout()
-        refused = _refusal_of_system(error)
-        click.echo(f"error: {refused}" if refused else _words_for(error), err=True)
-        sys.exit(_BAD_INPUT if refused or _is_damaged_parquet(error) else _BUG)
+        failure = describe_failure(error)
+        click.echo(f"error: {failure.text}", err=True)
+        sys.exit(failure.exit_code)
     sys.exit(result if isinstance(result, int) else 0)
 
 
 def _leave_stdout() -> None:
     """What is still to be written there would fail once more when the process ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _refusal_of_system(error: BaseException) -> InputError | None:
-    """Of a path that isn't ours (a name that is too long, no permission), or of room to write; None of all else."""
-    if not isinstance(error, OSError) or error.errno is None:
-        return None
-    if error.filename is None:
-        return InputError(f"standard output: {error.strerror}") if error.errno in NO_ROOM else None
-    name = printable(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else ""
-    if not name or Path(name).is_relative_to(_PACKAGE):
-        return None
-    return InputError(f"{name}: {error.strerror}", hint="Check the path and its permissions.")
-
-
-def _words_for(error: BaseException) -> str:
-    what = clean(f"{type(error).__name__}: {error}".split("\n")[0][:300])
-    if _is_damaged_parquet(error):
-        return f"error: a file of the store can't be read: {what}\n  Import the original file again."
-    return f"error: a bug in inferometer: {what}\n  Run it again with --debug and report what it prints."
-
-
-def _is_damaged_parquet(error: BaseException) -> bool:
-    """Whether Polars met damage in pages that a store's checksums, made to fit, don't show."""
-    return type(error).__name__ == "ComputeError" and str(error).startswith("parquet: ")
