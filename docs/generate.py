@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import polars as pl
@@ -18,6 +19,8 @@ from make_picture import PICTURE, make_picture
 from pages import ROOT, PageError, refresh, runnable_pages
 
 from inferometer.commands.main import cli
+from inferometer.commands.tools import listing
+from inferometer.commands.tools.offered import LIMIT_AND_OFFSET, offered
 from inferometer.findings.engine import known_rules
 from inferometer.findings.rule import Rule
 from inferometer.formats.base import Format, known_formats
@@ -204,6 +207,41 @@ gravest first, then by `size_ns`.
 {"".join(map(_rule, known_rules().values()))}"""
 
 
+def tools_page() -> str:
+    tools = {listing.NAME: (listing.DESCRIPTION, listing.schema())}
+    tools |= {name: (tool.description, tool.schema()) for name, tool in offered().items()}
+    sections = "".join(_tool(name, words, schema) for name, (words, schema) in tools.items())
+    return f"""\
+# Tools of an assistant
+
+What [`inferometer mcp`](commands.md#mcp) offers, as a client sees it; the [guide](../guide/mcp.md) has the setup.
+Every tool but `{listing.NAME}` is the [command](commands.md) of its name. All take `limit` and `offset`:
+
+{_arguments(LIMIT_AND_OFFSET, ())}
+
+{sections}"""
+
+
+def _tool(name: str, words: str, schema: dict[str, Any]) -> str:
+    own = {argument: about for argument, about in schema["properties"].items() if argument not in LIMIT_AND_OFFSET}
+    table = _arguments(own, schema["required"]) if own else "No arguments of its own."
+    return f"## {name}\n\n{words}\n\n{table}\n\n"
+
+
+def _arguments(properties: dict[str, Any], required: Sequence[str]) -> str:
+    rows = [
+        (f"`{name}`" + (" (needed)" if name in required else ""), _kind(about), about["description"])
+        for name, about in properties.items()
+    ]
+    return _markdown(("Argument", "Type", "Meaning"), rows)
+
+
+def _kind(about: dict[str, Any]) -> str:
+    if "enum" in about:
+        return " or ".join(f"`{choice}`" for choice in about["enum"])
+    return f"{about['type']} of {about['items']['type']}s" if about["type"] == "array" else str(about["type"])
+
+
 def _rule(rule: Rule) -> str:
     words = sys.modules[rule.find.__module__].__doc__ or ""
     return f"## {rule.name}\n\n{words.strip()}\n\n"
@@ -231,6 +269,7 @@ REFERENCES: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "formats.md": formats_page,
     "findings.md": findings_page,
+    "tools.md": tools_page,
 }
 
 if __name__ == "__main__":

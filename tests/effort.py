@@ -37,6 +37,9 @@ LONG: Final = {
     "tests/commands/test_hostile.py::*": "open hostile files, some of gigabytes",
     "tests/commands/test_killed.py::*": "kill commands at every change of the disk",
     "tests/commands/test_surroundings.py::*": "run commands in odd surroundings",
+    "tests/commands/tools/test_server.py::*[[]stdio]": "start a server as a process",
+    "tests/commands/tools/test_server.py::test_stdout_has_*": "start a server as a process",
+    "tests/commands/tools/test_server.py::test_progress_*": "compare runs of thousands of launches",
     "tests/engines/gguf/test_real_models.py::*": "load real models of hundreds of megabytes",
     "tests/commands/options/test_chat_webgpu.py::*": "chat with small models, in a browser too",
     "tests/record/interception/*[[]observer*": "compile the observer of ops",
@@ -93,6 +96,7 @@ ASK_FOR_EXTRAS: Final = (
     *("tests/commands/options/*", "tests/commands/test_ab.py::*", "tests/commands/test_bench.py::*"),
     *("tests/commands/test_chat.py::*", "tests/commands/test_command_line.py::*", "tests/commands/test_hardware.py::*"),
     *("tests/commands/test_record.py::*", "tests/commands/test_surroundings.py::*"),
+    *("tests/commands/tools/*", "tests/commands/test_mcp.py::*"),
 )
 """Tests of code that takes another way where an extra is installed, by pattern: CI runs them with and without."""
 

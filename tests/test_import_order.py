@@ -35,6 +35,7 @@ QUESTIONS = (
 HEAVY = {
     *("torch", "triton", "transformers", "tokenizers", "safetensors", "wgpu", "ray", "fsspec", "s3fs", "gcsfs"),
     *("cupti", "cutlass", "pynvml", "psutil", "pandas", "pyarrow", "plotly", "scipy.stats"),
+    *("anyio", "jsonschema", "mcp"),
 }
 
 

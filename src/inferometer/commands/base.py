@@ -43,7 +43,14 @@ def command(name: str, *, group: str = GROUPS[-1], help: str, example: str) -> C
 
 
 def _debug_option() -> click.Option:
-    return click.Option(["--debug"], is_flag=True, hidden=True, expose_value=False, help="Show tracebacks.")
+    return click.Option(
+        ["--debug"], is_flag=True, hidden=True, expose_value=False, callback=_remember, help="Show tracebacks."
+    )
+
+
+def wants_tracebacks() -> bool:
+    """Whether the command that runs was given --debug."""
+    return bool(click.get_current_context().meta.get(f"{__name__}.debug"))
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,10 @@ class ReaderLeft(Exception):
 
 @dataclass
 class Output:
-    """Where and how a result is printed: data on stdout, everything else on stderr."""
+    """Where and how a result is printed: data on stdout, everything else on stderr.
+
+    Who calls a command from Python gives the context another one as `obj`, and has the result.
+    """
 
     form: str | None = None
 
@@ -170,7 +180,8 @@ def _with_output(function: Callable[..., Any]) -> Callable[..., Any]:
         forms = _asked_forms()
         if len(forms) > 1:
             raise click.UsageError(f"--{forms[0]} and --{forms[1]} are mutually exclusive.")
-        return function(*args, out=Output(forms[0] if forms else None), **kwargs)
+        given = click.get_current_context().find_object(Output)
+        return function(*args, out=given or Output(forms[0] if forms else None), **kwargs)
 
     run.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
     return run

@@ -1,21 +1,36 @@
-"""A progress bar on stderr, for people: only on a terminal, and only when the work takes longer than a moment."""
+"""A progress bar on stderr, for people: only on a terminal, and only when the work takes longer than a moment.
+
+Where a program looks on in their place, it is told (`listening`).
+"""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from inferometer.errors import clean
 from inferometer.formats.source import Progress
 
 _PATIENCE_S = 0.7
+_LISTENER: ContextVar[Progress | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Progress) -> Iterator[None]:
+    """Tell `listener` of all that is read meanwhile in this context, and draw no bar."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
 
 
 @contextmanager
 def reading(name: str) -> Iterator[Progress | None]:
     """A callback for bytes read and bytes in all; None where nobody looks on."""
-    if not sys.stderr.isatty():
-        yield None
+    if not sys.stderr.isatty() or _LISTENER.get() is not None:
+        yield _LISTENER.get()
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn

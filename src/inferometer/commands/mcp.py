@@ -1,0 +1,35 @@
+"""`inferometer mcp`: the analyses as tools of an assistant, over the Model Context Protocol."""
+
+import gc
+
+import click
+
+from inferometer.commands.base import command, wants_tracebacks
+
+
+@command(
+    "mcp",
+    help="Let a coding assistant ask questions of traces: a server of the Model Context Protocol on stdin and stdout."
+    "\n\nIts tools are the commands that answer with --json; they write nothing, and read only below the roots. "
+    "Needs the extra mcp.",
+    example="inferometer mcp --root ~/profiles",
+)
+@click.option(
+    "--root",
+    "roots",
+    metavar="DIR",
+    multiple=True,
+    help=("Read only below this folder; may be given several times.  [default: the current folder]"),
+)
+def run(roots: tuple[str, ...]) -> None:
+    from importlib.util import find_spec
+
+    from inferometer.errors import Unavailable
+
+    if find_spec("mcp") is None:
+        raise Unavailable("mcp is not installed", hint="pip install 'inferometer[mcp]'")
+    from inferometer.commands.tools.roots import Roots
+    from inferometer.commands.tools.server import serve
+
+    gc.enable()  # `main` turns it off for short jobs
+    serve(Roots(roots or (".",)), debug=wants_tracebacks())
