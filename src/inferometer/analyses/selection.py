@@ -31,13 +31,16 @@ class Selection:
                 tables, which a window needs to know where the trace starts.
         """
         launches = trace.compact("launches") if compact else trace.launches
-        for column, wanted in (("device", self.device), ("stream", self.stream), ("rank", self.rank)):
-            if wanted is not None:
-                launches = launches.filter(pl.col(column) == _known(trace, column, wanted))
+        return launches.filter(*conditions) if (conditions := self.conditions(trace)) else launches
+
+    def conditions(self, trace: Trace) -> list[pl.Expr]:
+        """What a launch of this trace must fulfil to be selected; empty where all are. Raises as `apply`."""
+        asked = (("device", self.device), ("stream", self.stream), ("rank", self.rank))
+        found = [pl.col(name) == _known(trace, name, wanted) for name, wanted in asked if wanted is not None]
         if self.between_ns:
             first_ns, last_ns = self.window(trace)
-            launches = launches.filter(pl.col("start_ns").is_between(first_ns, last_ns, closed="left"))
-        return launches
+            found.append(pl.col("start_ns").is_between(first_ns, last_ns, closed="left"))
+        return found
 
     def window(self, trace: Trace) -> tuple[int, int]:
         """The window's first and last time on the trace's clock. Raises `InputError` as `apply`."""

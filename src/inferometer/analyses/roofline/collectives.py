@@ -57,7 +57,7 @@ def sum_collectives(launches: pl.DataFrame, exchanges: Exchanges, device: Device
     """By kind, bytes and ranks.
 
     Args:
-        launches: Those in which `exchanges` were found, with `call`.
+        launches: Those in which `exchanges` were found, with `call` and `is_selected`: only such are summed.
         exchanges: Of `find_exchanges`.
         device: For the link's peak.
     """
@@ -73,6 +73,7 @@ def sum_collectives(launches: pl.DataFrame, exchanges: Exchanges, device: Device
         ran.join(matched.select("at", "wait_ns"), on="at", how="left")
         .join(kinds.select(*KIND, "ranks", "not_compared"), on=KIND, how="left", nulls_equal=True)
         .join(described, on="exchange", how="left")
+        .filter("is_selected")
     )
     is_exact = pl.col("wait_ns").is_not_null() & (pl.col("ranks") >= pl.col("group_size")).fill_null(value=False)
     call = pl.struct(pl.col("call"), pl.when(pl.col("call").is_null()).then("at"))

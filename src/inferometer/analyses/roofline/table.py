@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final
 
 import polars as pl
 
+from inferometer.analyses.absent_work import say_why_none
 from inferometer.analyses.hardware.devices import device_of
 from inferometer.analyses.hardware.traced_names import describe_devices, infer_traced
 from inferometer.analyses.launched_by.attribution import Attribution
@@ -16,11 +17,13 @@ from inferometer.analyses.roofline.collectives import Collectives, sum_collectiv
 from inferometer.analyses.roofline.contexts import contexts_of
 from inferometer.analyses.roofline.counters.join import Counters, join_counters
 from inferometer.analyses.roofline.counters.rows import MEASURED, with_measured
+from inferometer.analyses.roofline.cut import keep_selected, mark_selected
 from inferometer.analyses.roofline.exchanges import find_exchanges, with_exchange
 from inferometer.analyses.roofline.gaps import gaps_by, steps_of
 from inferometer.analyses.roofline.inferred import infer_signatures
 from inferometer.analyses.roofline.numbers import with_numbers
 from inferometer.analyses.roofline.rows import RowMaker
+from inferometer.analyses.selection import Selection
 from inferometer.analyses.timeline.collectives import recorded_collectives
 from inferometer.hardware.device import Device
 from inferometer.operators.framework.lengths import Lengths
@@ -35,7 +38,8 @@ NEEDED: Final = {
     for table in (*LAUNCHED_NEEDED, *(set(CALLS_NEEDED) - set(LAUNCHED_NEEDED)))
 } | {"collectives": tuple(COLLECTIVES.schema)}
 _COLUMNS: Final = (
-    *("number", "op", "family", "kernel", *ARGUMENTS, "calls", "launches", "inferred_launches", "total_ns", "dtype"),
+    *("number", "op", "family", "kernel", *ARGUMENTS, "calls", "cut_calls", "launches", "inferred_launches"),
+    *("total_ns", "dtype"),
     *("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "link_bytes", "bound_ns", "warm_bound_ns"),
     *("binding", "fraction", "above_ns", "flops_per_s", "bytes_per_s", "assumes", "operator", "operator_args"),
     *MEASURED,
@@ -54,8 +58,9 @@ class Roofline(Result):
     bound, 0 where that is greater; `flops_per_s` and `bytes_per_s`, what is modelled over what is measured. `assumes`:
     what the arguments don't say. `reason`: why there is no bound; of what isn't known, these columns are null. `op` is
     null of launches whose op isn't known: a row for each `kernel`. `inferred_launches`: of those, how many have no op
-    in the file, but are like ones that have. `number` is that of the op with these arguments, as `replay --op` takes
-    it. `operator`: the catalogue's operator that the call is, with its arguments as JSON; null where it is none.
+    in the file, but are like ones that have. `calls` are whole: of `cut_calls` only some launches are selected, and
+    they have rows of their own, without a bound. `number` is that of the op with these arguments, as `replay --op`
+    takes it. `operator`: the catalogue's operator that the call is, with its arguments as JSON; null where it is none.
 
     `total_ns` is the time of all launches, `op_known_ns` of those whose op the file or a capture says, `captured_ns` of
     those whose op a capture says, `inferred_ns` of those whose op neither says, but launches that are alike have one;
@@ -96,6 +101,11 @@ class Roofline(Result):
         return None if self.device is None else float(self.frame["bound_ns"].sum())
 
     @property
+    def cut_ns(self) -> int:
+        """Time of launches whose calls are selected in part."""
+        return int(self.frame.filter(pl.col("cut_calls").is_not_null())["total_ns"].sum())
+
+    @property
     def exchange_ns(self) -> int:
         """Time of rows that the link bounds: collectives, which also wait for ranks that come late."""
         return int(self.frame.filter(pl.col("binding") == "link")["total_ns"].sum())
@@ -123,6 +133,7 @@ class Roofline(Result):
             "op_modelled_ns": self.op_modelled_ns,
             "inferred_ns": self.inferred_ns,
             "captured_ns": self.captured_ns,
+            "cut_ns": self.cut_ns,
             "modelled_ns": self.modelled_ns,
             "bound_ns": self.bound_ns,
             "shortest_kernel_ns": self.shortest_kernel_ns,
@@ -139,6 +150,7 @@ def roofline(
     found: Attribution,
     trace: Trace,
     *,
+    selection: Selection | None = None,
     device: Device | None = None,
     lengths: Lengths | None = None,
     counters: Trace | None = None,
@@ -147,24 +159,26 @@ def roofline(
     """How far each op of a trace is from its bound.
 
     Args:
-        found: Of `attribute`, with op calls.
+        found: Of `attribute`, with op calls, of all launches: what is selected may be a part of a call.
         trace: Of these launches. Of its tables only `collectives` is read here, if it was read.
+        selection: Which launches; all by default. All tell what calls are and how far they reach.
         device: What it ran on; None: as the file says.
         lengths: Of sequences, where the names of steps don't tell.
         counters: Of the same kernels, with `join.NEEDED`.
         top: Show so many rows.
 
     Raises:
-        InputError: `counters` holds none that are read.
+        InputError: `counters` holds none that are read, or the selection names something that is not there.
     """
+    selection = selection or Selection()
     said, notes = (device, []) if device else _device_of(found, trace.facts)
     owned = owned_launches(found)
-    inferred = infer_signatures(owned.launches)
+    inferred = mark_selected(infer_signatures(owned.launches), trace, selection)
     exchanges = find_exchanges(inferred, owned.signatures, found.op_calls, recorded_collectives(trace))
     launches = with_exchange(inferred, exchanges)
     contexts = contexts_of(found.tree, launches["node"].unique().to_list())
     maker = RowMaker(owned.signatures, found.op_calls, contexts, said, lengths or Lengths(), exchanges.distinct)
-    placed, modelled = maker.place(launches)
+    placed, modelled = keep_selected(*maker.place(launches), selection)
     joined = None if counters is None else join_counters(placed, counters)
     frame = with_measured(with_numbers(_summed(placed, modelled)), joined[1] if joined else None, said)
     shortest = _shortest(placed)
@@ -196,7 +210,7 @@ def roofline(
         notable=tuple(notes),
         losses=_losses(found, counters),
         top=top,
-        why_none=found.why_none,
+        why_none=found.why_none or ("" if placed.height else say_why_none(trace, "launches")),
         counters=joined[0] if joined else None,
     )
 
@@ -236,8 +250,10 @@ def _summed(placed: pl.DataFrame, modelled: pl.DataFrame) -> pl.DataFrame:
         .unique("row", keep="first", maintain_order=True)
         .select("row", "kernel")
     )
+    calls = pl.col("call").n_unique().cast(pl.Int64)
     measured = placed.group_by("row").agg(
-        pl.when(pl.col("call").is_not_null().any()).then(pl.col("call").n_unique().cast(pl.Int64)).alias("calls"),
+        pl.when(pl.col("call").is_not_null().any() & ~pl.col("is_cut").any()).then(calls).alias("calls"),
+        pl.when(pl.col("is_cut").any()).then(calls).alias("cut_calls"),
         pl.len().cast(pl.Int64).alias("launches"),
         pl.col("inferred").sum().cast(pl.Int64).alias("inferred_launches"),
         pl.col("dur_ns").sum().alias("total_ns"),

@@ -12,6 +12,7 @@ from inferometer.commands.options.selection import Option, between_option, devic
 if TYPE_CHECKING:
     from inferometer.analyses.launched_by.attribution import Attribution
     from inferometer.analyses.launched_by.user_frames import UserCode
+    from inferometer.analyses.selection import Selection
     from inferometer.trace.builder import Wanted
     from inferometer.trace.trace import Trace
 
@@ -87,16 +88,26 @@ class Attributing:
 
         return self.open(source, NEEDED)[1]
 
+    @property
+    def selection(self) -> "Selection":
+        """Which launches are meant."""
+        from inferometer.analyses.selection import Selection
+
+        return Selection(self.device, self.stream, self.rank, self.between)
+
     def open(
         self, source: TraceArgument, needed: "Wanted", *, with_op_calls: bool = False
     ) -> "tuple[Trace, Attribution]":
-        """The trace with these tables, too; with the calls of ops, captures have them, too."""
+        """The trace with these tables, too; with the calls of ops, captures have them, too.
+
+        All launches of the rank are attributed then: of a call, `selection` may have only some.
+        """
         from inferometer.analyses.launched_by.attribution import attribute
         from inferometer.analyses.selection import Selection
 
         captures = open_captures(source, self.captures, needed if with_op_calls else None)
         trace = source.open(None if self.between else needed, rank=None if self.between else self.rank)
-        selection = Selection(self.device, self.stream, self.rank, self.between)
+        selection = Selection(rank=self.rank) if with_op_calls else self.selection
         found = attribute(trace, selection, captures=captures, code=self.code, with_op_calls=with_op_calls)
         return trace, found
 

@@ -36,7 +36,7 @@ def model_trace(
         raise click.UsageError("Standard input can be one file only: FILE, a --capture or --counters.")
     counted = None if counters is None else TraceArgument(counters, limited=source.limited).open(COUNTED)
     trace, found = how.open(source, NEEDED, with_op_calls=True)
-    return roofline(found, trace, device=device, lengths=lengths, counters=counted, top=top)
+    return roofline(found, trace, selection=how.selection, device=device, lengths=lengths, counters=counted, top=top)
 
 
 def device_for_bounds(name: str | None, file: str | None = None) -> "Device | None":

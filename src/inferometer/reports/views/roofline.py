@@ -123,6 +123,9 @@ def _remarks(found: Roofline) -> Iterator[str]:
     share, modelled, total = found.modelled_ns / found.total_ns, found.modelled_ns, found.total_ns
     of_all = f"{format_duration(modelled)} of {format_duration(total)}"
     yield f"{format_share(share)} of the device time is modelled: {of_all}."
+    if found.cut_ns:
+        cut = format_duration(found.cut_ns)
+        yield f"{cut} are launches of calls of which the selection has only a part: they have no bound."
     if found.inferred_ns:
         inferred = format_duration(found.inferred_ns)
         yield f"The op of {inferred} isn't in the file and is inferred from launches that are alike."
