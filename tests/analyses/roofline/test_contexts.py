@@ -54,10 +54,29 @@ def test_sglangs_fields_say_the_same(group: Requests) -> None:
     )
 
 
+@given(requests.filter(bool), st.sampled_from(["prefill", "decode", "eager_decode"]))
+@examples(30)
+def test_atoms_fields_say_the_same(group: Requests, mode: str) -> None:
+    a, b, c, d = sums(group)
+
+    assert read_context(f"{mode}[bs={len(group)}/64 tok={a} ctx=[1, 2]...+3 sqsq={c} sqsk={d} sk={b}]") == Context(
+        a, b, pairs(group)
+    )
+
+
+def test_an_atom_decode_of_one_token_each_needs_no_products() -> None:
+    assert read_context("decode[bs=117/128 tok=117 d=117 sk=5000]") == Context(117, 5000, 5000)
+    assert read_context("decode[bs=32 tok=128 d=32 spec=3 sk=65536]") is None  # which sequence has how many keys?
+
+
 @pytest.mark.parametrize(
     "name",
     [
         "step[DECODE bs=32]",
+        "decode[bs=117/128 tok=117 d=117]",
+        "prefill[bs=2 tok=14721 ctx=[7803, 6918]]",
+        "prefill[bs=2 tok=2 sk=9]",
+        "decode[bs=2 tok=2 sk=1]",  # fewer seen than new
         "execute_context_1(5)_generation_3(3)",
         "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_0(sq0sk0sqsq0sqsk0)",
         "execute_2_context_0(sq0sk0sqsq0sqsk0)_generation_2(sq2sk1sqsq2sqsk1)",  # fewer seen than new

@@ -52,6 +52,27 @@ def test_products_multiply_read_and_write_what_pytorch_does(case: str, tmp_path:
     assert work.written_bytes == bytes_of([function(*inputs)])
 
 
+def scaled(m: int, n: int, k: int, scales: Any, recipe: list[int], out: Any, bias: Any = None) -> Callable[[], Any]:
+    a, b = made(m, k).to(torch.float8_e4m3fn), made(n, k).to(torch.float8_e4m3fn).t()
+    lists = [[each.to(torch.float32) for each in side] for side in scales]
+    return lambda: torch.ops.aten._scaled_mm_v2(a, b, lists[0], recipe, [0], lists[1], recipe, [0], bias, out)
+
+
+@pytest.mark.parametrize("out", [None, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("recipe", [0, 1], ids=["of tensors", "of rows"])
+def test_scaled_products_by_lists_of_scales(recipe: int, out: Any, tmp_path: Path) -> None:
+    if not hasattr(torch.ops.aten, "_scaled_mm_v2"):
+        pytest.skip("needs PyTorch 2.10 or later")
+    sizes = [((1,), (1,)), ((32, 1), (1, 16))][recipe]
+    run = scaled(32, 16, 64, [[torch.ones(size)] for size in sizes], [recipe], out)
+
+    work = work_of(run, "aten::_scaled_mm_v2", tmp_path)
+
+    assert (work.dtype, work.matrix_flops) == ("fp8", 2 * 32 * 16 * 64)
+    assert work.read_bytes == 32 * 64 + 64 * 16 + 4 * sum(torch.ones(size).numel() for size in sizes)
+    assert work.written_bytes == bytes_of([run()])
+
+
 CONVOLUTIONS = {
     "1 by 1": (made(2, 8, 5, 5), made(6, 8, 1, 1), {}),
     "3 by 3": (made(2, 8, 9, 9), made(6, 8, 3, 3), {"padding": 1}),

@@ -10,7 +10,8 @@ from tests.effort import examples
 from tests.operators.framework.test_serving import BF16, F32, call_of, work_of
 
 from inferometer.operators.framework.attention import FEWEST_PAIRS, Sight, fewest_pairs, seen_pairs
-from inferometer.operators.framework.call import Unmodelled
+from inferometer.operators.framework.call import OpCall, Unmodelled
+from inferometer.operators.framework.lengths import Context, Lengths
 
 SIDE = st.none() | st.integers(0, 6)
 
@@ -140,3 +141,57 @@ def test_causal_stands_where_pytorchs_schema_has_it(op: str, causal_at: int) -> 
     layout = {"_flash_attention_forward": ((2, 6, 4, 8), F32)}.get(op, ((2, 4, 6, 8), F32))
     given: list[Any] = [layout] * 3 + [None] * (causal_at - 3) + ["True"]
     assert work_of(call_of(f"aten::{op}", *given)).special_ops == UP_TO_OWN
+
+
+def flash_3(q: Any, kv: Any, *, causal: bool = True, window: int = -1, more: Any = None, **lengths: Any) -> OpCall:
+    """Positions of the arguments as the schema of flash-attention 3 has them."""
+    given = {0: q, 1: kv, 2: kv, 23: 0.125, 24: causal, 25: window, 26: 0 if window >= 0 else -1} | (more or {})
+    return call_of("flash_attn_3::fwd", *(given.get(at) for at in range(33)), **lengths)
+
+
+def test_flash_attention_3_of_a_batch_is_causal_from_the_end() -> None:
+    work = work_of(flash_3(((2, 3, 4, 8), BF16), ((2, 5, 2, 8), BF16)))
+
+    pairs = 2 * (3 + 4 + 5)
+    assert work.matrix_flops == pairs * 4 * 2 * (8 + 8)
+    assert work.read_bytes == 2 * (2 * 3 * 4 * 8 + 2 * 2 * 5 * 2 * 8)
+    assert work.written_bytes == 2 * 3 * 4 * (8 * 2 + 4)
+
+
+def test_flash_attention_3_of_several_sequences_behind_each_other() -> None:
+    starts = ((3,), "int")
+    work = work_of(flash_3(((8, 4, 8), BF16), ((8, 2, 8), BF16), more={7: starts, 8: starts, 12: 4, 13: 4}))
+
+    assert work.matrix_flops == 2 * (1 + 2 + 3 + 4) * 4 * 2 * (8 + 8)
+    assert work.assumes == ()
+
+
+@pytest.mark.parametrize("window", [-1, 63])
+def test_flash_attention_3_over_pages_takes_lengths_from_the_step(window: int) -> None:
+    pages, paged = ((99, 16, 2, 8), BF16), {10: None, 11: ((4,), "int"), 12: 1, 14: ((4, 30), "int")}
+    decode = Lengths(Context(4, 400, 400))
+
+    work = work_of(flash_3(((4, 1, 4, 8), BF16), pages, window=window, more=paged, lengths=decode))
+
+    keys = 400 if window < 0 else 4 * 64
+    assert work.matrix_flops == keys * 4 * 2 * (8 + 8)
+    assert work.read_bytes == 4 * 4 * 8 * 2 + keys * 2 * (8 + 8) * 2
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({14: ((4, 30), "int")}, "--context"),
+        ({11: ((4,), "int")}, "--context"),
+        ({3: ((4, 1, 2, 8), BF16)}, "no model of that"),
+        ({5: ((4, 1, 4, 8), BF16)}, "no model of that"),
+        ({8: ((5,), "int")}, "queries have none"),
+        ({14: ((4, 30), "int"), 24: "False", 12: 2}, "isn't causal"),
+        ({14: ((4, 30), "int"), 0: ((2, 2, 4, 8), BF16), "each": 100}, "several new tokens"),
+        ({14: ((4, 30), "int"), 0: ((4, 4, 8), BF16), 12: 2, "each": 100}, "several new tokens"),
+    ],
+)
+def test_flash_attention_3_that_cannot_be_known_says_why(more: dict[Any, Any], words: str) -> None:
+    said = Lengths(each=more.get("each"))
+    with pytest.raises(Unmodelled, match=words):
+        work_of(flash_3(((4, 1, 4, 8), BF16), ((99, 16, 2, 8), BF16), more=more, lengths=said))

@@ -276,3 +276,66 @@ def test_a_scaled_product_reads_its_scales_and_no_output() -> None:
     work = work_of(call_of("aten::_scaled_mm", *operands, None, None, 15, "False", ((4, 6), BF16)))
 
     assert (work.read_bytes, work.written_bytes) == (4 * 8 + 8 * 6 + 4 + 4, 4 * 6 * 2)
+
+
+MX = "c10::Float4_e2m1fn_x2"
+INDEX = ((40,), "int")
+
+
+def experts_call(op: str, *inputs: Any) -> Work:
+    return work_of(call_of(op, *inputs))
+
+
+def test_both_products_of_aiters_experts_in_one_call() -> None:
+    up, down = ((E, 2 * INNER, H), FP8), ((E, H, INNER), FP8)
+    scales = ((E, 2 * INNER), F32), ((E, H), F32)
+
+    work = experts_call("aiter::fmoe_fp8_blockscale_g1u1", rows(H), rows(H, FP8), up, down, INDEX, ((40,), F32),
+                        ((4,), "int"), ((2,), "int"), K, ((T, 1), F32), *scales)  # fmt: skip
+
+    active = active_experts(T, E, K)
+    weights = 2 * INNER * H + H * INNER
+    assert (work.dtype, work.matrix_flops) == ("fp8", 2 * T * K * weights)
+    assert work.read_bytes == T * H + active * (weights + 4 * (2 * INNER + H))
+    assert work.written_bytes == T * H * 2
+    assert work.assumes == ("tokens choose their experts evenly",)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_each_product_of_aiters_experts_alone(packed: bool) -> None:
+    dtype, pack = (MX, 2) if packed else (BF16, 1)
+    size = 1 if packed else 2
+    up, down = ((E, 2 * INNER, H // pack), dtype), ((E, H, INNER // pack), dtype)
+    sorting = INDEX, ((4,), "int"), ((2,), "int")
+    x, inside = ((T, H // pack), dtype), ((T, K, INNER // pack), dtype)
+
+    first = experts_call("aiter::ck_moe_stage1", x, up, down, *sorting, ((T, K, INNER), BF16), K, "")
+    second = experts_call("aiter::ck_moe_stage2", inside, up, down, *sorting, rows(H), K, "")
+
+    active = active_experts(T, E, K)
+    assert first.dtype == second.dtype == ("fp4" if packed else "bf16")
+    assert first.matrix_flops == 2 * T * K * 2 * INNER * H
+    assert first.read_bytes == (T + active * 2 * INNER) * H * size // pack
+    assert first.written_bytes == T * K * INNER * 2
+    assert second.matrix_flops == 2 * T * K * H * INNER
+    assert second.read_bytes == (T * K + active * H) * INNER * size // pack
+    assert second.written_bytes == T * H * 2
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs"),
+    [
+        ("aiter::fmoe_g1u1", (rows(H), rows(H), ((E, INNER, H), BF16), ((E, H, INNER), BF16), INDEX, *"abc", K)),
+        ("aiter::fmoe_g1u1", (rows(H), rows(H), ((E, 2 * INNER, H), BF16), ((E, H, INNER), BF16), rows(2), *"abc", K)),
+        (
+            "aiter::fmoe_g1u1",
+            (rows(H), rows(H), ((E, 2 * INNER, H), BF16), ((E, H, INNER), BF16), INDEX, *"abc", E + 1),
+        ),
+        ("aiter::ck_moe_stage1", (rows(H), ((E, INNER, H), BF16), ((E, H, 7), BF16), INDEX, None, None, rows(H), K)),
+        ("aiter::ck_moe_stage2", (rows(H), ((E, INNER, H), BF16), ((E, H, 7), BF16), INDEX, None, None, rows(H), K)),
+        ("aiter::ck_moe_stage2", (rows(H), None, ((E, H, INNER), BF16), INDEX, None, None, rows(H), K)),
+    ],
+)
+def test_arguments_of_aiters_experts_that_do_not_fit_have_no_model(op: str, inputs: tuple[Any, ...]) -> None:
+    with pytest.raises(Unmodelled, match="aren't those of the binding"):
+        experts_call(op, *inputs)

@@ -1,8 +1,8 @@
 """How long the sequences are that a step serves, as sums, from the name of the step.
 
-vLLM and SGLang (where they are asked to) name a step by sums over its requests: of new tokens (`sq`), of tokens that
-they see (`sk`, the new ones included), of squares (`sqsq`) and products (`sqsk`) of both. Each new token sees itself
-and all before it, so pairs are `sqsk - (sqsq - sq) / 2`, exactly, whatever the lengths are.
+vLLM, SGLang and ATOM (where they are asked to) name a step by sums over its requests: of new tokens (`sq`, ATOM's
+`tok`), of tokens that they see (`sk`, the new ones included), of squares (`sqsq`) and products (`sqsk`) of both. Each
+new token sees itself and all before it, so pairs are `sqsk - (sqsq - sq) / 2`, exactly, whatever the lengths are.
 """
 
 import re
@@ -16,6 +16,8 @@ _SUMS = rf"\(sq{_N}sk{_N}sqsq{_N}sqsk{_N}\)"
 _VLLM = re.compile(rf"execute_\d+_context_\d+{_SUMS}_generation_\d+{_SUMS}")
 _SGLANG = re.compile(r"(?:draft )?step\[\w+ bs=\d+([^\]]*)\]")
 _FIELD = re.compile(rf"\b([cg])_(sq|sk|sqsq|sqsk)={_N}\b")
+_ATOM = re.compile(rf"(prefill|(?:eager_)?decode)\[bs={_N}(?:/{_N})?((?: .*)?)\]")  # requests, and padded to
+_ATOM_FIELD = re.compile(rf"(?<= )(tok|sk|sqsq|sqsk)={_N}(?= |$)")
 _NAMES = ("sq", "sk", "sqsq", "sqsk")
 
 
@@ -28,7 +30,16 @@ def read_context(name: str) -> Context | None:
         fields = {(group, field): int(text) for group, field, text in _FIELD.findall(match[1])}
         groups = [[fields[group, field] for field in _NAMES if (group, field) in fields] for group in "cg"]
         return _joined([group for group in groups if group])
+    if match := _ATOM.fullmatch(name):
+        return _of_atom(match[1], int(match[2]), {field: int(text) for field, text in _ATOM_FIELD.findall(match[4])})
     return None
+
+
+def _of_atom(mode: str, requests: int, fields: dict[str, int]) -> Context | None:
+    """All requests together; of a decode with one new token a request, products are the tokens that they see."""
+    if mode != "prefill" and fields.get("tok") == requests and not {"sqsq", "sqsk"} & fields.keys():
+        fields = {**fields, "sqsq": requests, "sqsk": fields.get("sk", 0)}
+    return _joined([[fields[field] for field in ("tok", "sk", "sqsq", "sqsk") if field in fields]])
 
 
 def _joined(groups: Sequence[Sequence[int]]) -> Context | None:

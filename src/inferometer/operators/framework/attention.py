@@ -40,7 +40,7 @@ class _Layout(NamedTuple):
     length: int
 
 
-_BHSD, _BSHD = _Layout(heads=-3, length=-2), _Layout(heads=-2, length=-3)
+BHSD, BSHD = _Layout(heads=-3, length=-2), _Layout(heads=-2, length=-3)
 
 
 def attention_work(
@@ -94,7 +94,7 @@ def _seen_keys(queries: int, keys: int, sight: Sight) -> int:
     return max(0, stop - first)
 
 
-def _dense(
+def dense(
     layout: _Layout, *, causal_at: int, mask_at: int | None = None, windows_at: int | None = None, extra: int = 4,
     from_end: bool = False,
 ) -> Model:  # fmt: skip
@@ -134,20 +134,20 @@ def _heads(call: OpCall, layout: _Layout) -> Heads:
     return Heads(q, k, v, q.dims[layout.heads], k.dims[layout.heads], q.dims[-1], v.dims[-1])
 
 
-def _either(sequences_at: int, dense: Model, varlen: Model) -> Model:
+def either(sequences_at: int, of_batch: Model, of_sequences: Model) -> Model:
     """By whether an argument says where sequences begin."""
 
     def work(call: OpCall) -> Work:
-        return (dense if call.maybe_tensor(sequences_at) is None else varlen)(call)
+        return (of_batch if call.maybe_tensor(sequences_at) is None else of_sequences)(call)
 
     return work
 
 
-def _varlen(*, causal_at: int, sequences_at: int, max_q_at: int, max_k_at: int, windows_at: int | None = None) -> Model:
+def varlen(*, causal_at: int, sequences_at: int, max_q_at: int, max_k_at: int, windows_at: int | None = None) -> Model:
     """Of q [T, H, D] and k, v, whose sequences begin where a tensor says: its values aren't recorded."""
 
     def work(call: OpCall) -> Work:
-        heads = _heads(call, _BSHD)
+        heads = _heads(call, BSHD)
         if prod(heads.q.dims[:-3]) != 1 or prod(heads.k.dims[:-3]) != 1:
             raise Unmodelled("which pages of its cache it reads isn't recorded")
         queries, keys = heads.q.dims[-3], heads.k.dims[-3]
@@ -185,24 +185,24 @@ def fewest_pairs(queries: int, keys: int, sequences: int, sight: Sight) -> int:
 FAMILY = OpFamily(
     name="attention",
     models={
-        "aten::scaled_dot_product_attention": _dense(_BHSD, causal_at=5, mask_at=3, extra=0),
-        "aten::_scaled_dot_product_flash_attention": _dense(_BHSD, causal_at=4),
-        "aten::_scaled_dot_product_efficient_attention": _dense(_BHSD, causal_at=6, mask_at=3),
-        "aten::_scaled_dot_product_cudnn_attention": _dense(_BHSD, causal_at=6, mask_at=3),
-        "aten::_cudnn_attention_forward": _dense(_BHSD, causal_at=10, mask_at=3),
-        "aten::_scaled_dot_product_flash_attention_for_cpu": _dense(_BHSD, causal_at=4, mask_at=5),
-        "aten::_flash_attention_forward": _either(
+        "aten::scaled_dot_product_attention": dense(BHSD, causal_at=5, mask_at=3, extra=0),
+        "aten::_scaled_dot_product_flash_attention": dense(BHSD, causal_at=4),
+        "aten::_scaled_dot_product_efficient_attention": dense(BHSD, causal_at=6, mask_at=3),
+        "aten::_scaled_dot_product_cudnn_attention": dense(BHSD, causal_at=6, mask_at=3),
+        "aten::_cudnn_attention_forward": dense(BHSD, causal_at=10, mask_at=3),
+        "aten::_scaled_dot_product_flash_attention_for_cpu": dense(BHSD, causal_at=4, mask_at=5),
+        "aten::_flash_attention_forward": either(
             3,
-            _dense(_BSHD, causal_at=8, windows_at=11),
-            _varlen(causal_at=8, sequences_at=3, max_q_at=5, max_k_at=6, windows_at=11),
+            dense(BSHD, causal_at=8, windows_at=11),
+            varlen(causal_at=8, sequences_at=3, max_q_at=5, max_k_at=6, windows_at=11),
         ),
-        "aten::_efficient_attention_forward": _either(
+        "aten::_efficient_attention_forward": either(
             4,
-            _dense(_BSHD, causal_at=9, mask_at=3),
-            _varlen(causal_at=9, sequences_at=4, max_q_at=6, max_k_at=7),
+            dense(BSHD, causal_at=9, mask_at=3),
+            varlen(causal_at=9, sequences_at=4, max_q_at=6, max_k_at=7),
         ),
-        "flash_attn::_flash_attn_forward": _dense(_BSHD, causal_at=5, windows_at=6, from_end=True),
-        "flash_attn::_flash_attn_varlen_forward": _varlen(
+        "flash_attn::_flash_attn_forward": dense(BSHD, causal_at=5, windows_at=6, from_end=True),
+        "flash_attn::_flash_attn_varlen_forward": varlen(
             causal_at=9, sequences_at=3, max_q_at=5, max_k_at=6, windows_at=10
         ),
     },

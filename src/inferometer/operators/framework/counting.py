@@ -34,6 +34,7 @@ _NAMED_TYPES: Final = {
 
 DEFAULT_FLOAT: Final = "float"
 """What PyTorch makes of whole numbers where the result needs a float."""
+EVEN: Final = "tokens choose their experts evenly"
 TF32_ASSUMED: Final = "float32 products are TF32's, the faster: neither type nor kernel says which"
 
 

@@ -6,12 +6,12 @@ so a call can be faster than its bound.
 
 from math import prod
 
+from inferometer.operators.framework.aiter_experts import MODELS as AITER
 from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
-from inferometer.operators.framework.counting import matrix_dtype
+from inferometer.operators.framework.counting import EVEN, matrix_dtype
 from inferometer.operators.framework.family import OpFamily
 from inferometer.operators.work import Product, Work, active_experts
 
-EVEN = "tokens choose their experts evenly"
 _MX_BLOCK = 32  # 4-bit weights that share a scale of one byte
 _PACKED = "unsigned char"
 
@@ -71,6 +71,7 @@ def _work(call: OpCall, hidden: Tensor, weights: list[Tensor], tokens: int, top_
 FAMILY = OpFamily(
     name="mixtures of experts",
     models={
+        **AITER,
         "vllm::moe_forward": _moe_forward,
         **dict.fromkeys(("vllm::inplace_fused_experts", "vllm::outplace_fused_experts"), _fused_experts),
     },

@@ -12,6 +12,8 @@ from inferometer.operators.framework.family import OpFamily
 from inferometer.operators.work import Product, Work
 
 _PAIRS = "c10::Float4_e2m1fn_x2"
+_SCALE_BYTES = (4, 4, 1, 1, 4, 4)
+"""Of a scale, by `torch.nn.functional.ScalingType`: a tensor, a row, blocks of 16 (fp8), 32 (e8m0), 128, 128 x 128."""
 
 
 def _product(call: OpCall, batch: int, m: int, n: int, k: int, a: Tensor, b: Tensor, read: int, written: int) -> Work:
@@ -104,6 +106,24 @@ def _scaled_mm(call: OpCall) -> Work:
     return _product(call, 1, m, n, k, a, b, a.bytes + b.bytes + read_bytes(extra), m * n * out)
 
 
+def _scaled_mm_v2(call: OpCall) -> Work:
+    """The same with lists of scales, each with its recipe, which tells a scale's type: lists don't record types."""
+    a, b = call.tensor(0), call.tensor(1)
+    m, n, k = _sizes(a, b, 2)
+    k *= 2 if a.dtype == b.dtype == _PAIRS else 1
+    scales = sum(_scale_bytes(call, at) for at in (2, 5)) + read_bytes([call.maybe_tensor(8)])
+    out = _dtype_argument(call, 9, a.item_bytes)
+    return _product(call, 1, m, n, k, a, b, a.bytes + b.bytes + scales, m * n * out)
+
+
+def _scale_bytes(call: OpCall, at: int) -> int:
+    """Of a list of scales, whose recipes follow it."""
+    scales, recipes = call.tensors(at), call.integers(at + 1)
+    if len(scales) != len(recipes) or not all(0 <= recipe < len(_SCALE_BYTES) for recipe in recipes):
+        raise Unmodelled(f"expected a recipe for each of {len(scales)} scales, found {list(recipes)}")
+    return sum(scale.touched * _SCALE_BYTES[recipe] for scale, recipe in zip(scales, recipes, strict=True))
+
+
 def _dtype_argument(call: OpCall, at: int, default: int = 2) -> int:
     """Bytes of an element of the type that an argument names by its number; 2 where none is given."""
     value = call.value(at)
@@ -164,6 +184,7 @@ FAMILY = OpFamily(
         "aten::mv": _matmul,
         "aten::dot": _matmul,
         "aten::_scaled_mm": _scaled_mm,
+        "aten::_scaled_mm_v2": _scaled_mm_v2,
         "aten::_grouped_mm": _grouped_mm,
         "aten::_int_mm": _int_mm,
         "aiter::gemm_a16w16": _linear,

@@ -7,7 +7,7 @@ run with padded batches: queries beyond those of the step count as nothing.
 
 from dataclasses import replace
 
-from inferometer.operators.framework.attention import Heads, attention_work
+from inferometer.operators.framework.attention import BSHD, Heads, attention_work, dense, either, varlen
 from inferometer.operators.framework.call import OpCall, Tensor, Unmodelled
 from inferometer.operators.framework.counting import matrix_dtype
 from inferometer.operators.framework.family import Model, OpFamily
@@ -76,6 +76,40 @@ def _latent(call: OpCall) -> Work:
     )
 
 
+_FA3 = either(
+    7,
+    dense(BSHD, causal_at=24, windows_at=25, from_end=True),
+    varlen(causal_at=24, sequences_at=7, max_q_at=12, max_k_at=13, windows_at=25),
+)
+"""flash-attention 3 without a cache: its results, and the logs of the sums, are written."""
+
+
+def _flash_attention_3(call: OpCall) -> Work:
+    """q, k, v, and from 6 on the output, beginnings of sequences, tokens in use, greatest lengths and a page table.
+
+    The causal flag is at 24, both sizes of the window behind it. With a page table, or tokens in use, k and v are
+    caches: how much of them is read isn't in the arguments.
+    """
+    if any(call.maybe_tensor(at) for at in (3, 4, 5)):
+        raise Unmodelled("it takes new keys and values, or a second query: there is no model of that")
+    if call.maybe_tensor(8) and call.maybe_tensor(7) is None:
+        raise Unmodelled("its keys have sequences of their own, and its queries have none")
+    if not any(call.maybe_tensor(at) for at in (10, 11, 14)):
+        return _FA3(call)
+    q, k, v = call.tensor(0), call.tensor(1), call.tensor(2)
+    if len(q.dims) == 4:
+        q = replace(q, dims=(q.dims[0] * q.dims[1], *q.dims[2:]), strides=None)
+    if not call.value(24) and call.integer(12, 0) != 1:
+        raise Unmodelled("it isn't causal, and sequences have several new tokens: which keys they see isn't known")
+    if call.lengths.context is None and call.lengths.each is not None:
+        new = call.tensor(0).dims[1] if len(call.tensor(0).dims) == 4 else call.integer(12, 0)
+        if new != 1:
+            raise Unmodelled(_SEVERAL_TOKENS)
+    left = call.integer(25, -1)
+    windowed = call if left < 0 else replace(call, lengths=replace(call.lengths, window=left + 1))
+    return _cached(windowed, q, k, v, k)
+
+
 _ROPE = 64  # of a latent, what carries positions and is no value
 
 
@@ -92,6 +126,7 @@ _MODELS = {
     "sglang_profiler::attention_paged_attention_ragged": _paged(q_at=2, cache_at=(3, 4), starts_at=5),
     "aiter::mha_batch_prefill": _paged(q_at=0, cache_at=(1, 2), starts_at=3),
     "aiter::mla_decode_fwd": _latent,
+    "flash_attn_3::fwd": _flash_attention_3,
 }
 FAMILY = OpFamily(
     name="serving attention",
