@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.commands.test_command_line import run
+from tests.conftest import SHARED_DATA
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 DECODE = str(SAMPLES / "decode.json.gz")
@@ -125,6 +126,8 @@ def test_terminal_and_markdown_show_it(capsys: Capsys) -> None:
         (("--window", "-3"), 2, "--window"),
         (("--capture", "no-such.json"), 3, "no-such.json"),
         (("--top", "0"), 2, "--top"),
+        (("--output-code", "no-such.py"), 3, "no-such.py"),
+        (("--output-code", str(SAMPLES / "README.md")), 3, "Triton kernels"),
     ],
 )
 def test_what_cannot_be_asked_for_says_why(args: tuple[str, ...], code: int, words: str, capsys: Capsys) -> None:
@@ -161,3 +164,39 @@ def test_files_without_launches_are_no_traceback(content: bytes, tmp_path: Path,
     assert code in (0, 3)
     assert "Traceback" not in err
     assert code == 3 or "No launches" in out
+
+
+COMPILED = """
+import triton
+from torch._inductor.runtime import triton_heuristics
+import triton.language as tl
+raise SystemExit("this file is never run")
+
+@triton_heuristics.pointwise(
+    triton_meta={'signature': {'in_out_ptr0': '*fp32', 'in_ptr0': '*fp32', 'in_ptr1': '*fp32', 'xnumel': 'i32'}},
+)
+@triton.jit
+def triton_poi_fused_add_cos_sin_0(in_out_ptr0, in_ptr0, in_ptr1, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 100
+    tmp0 = tl.load(in_ptr0 + (x0), xmask)
+    tmp1 = tl.load(in_ptr1 + (x0), xmask)
+    tmp2 = tl.load(in_out_ptr0 + (x0), xmask)
+    tl.store(in_out_ptr0 + (x0), tmp2, xmask)
+"""
+
+
+def test_the_source_that_a_trace_names_says_what_a_compiled_kernel_moves(tmp_path: Path, capsys: Capsys) -> None:
+    trace = SHARED_DATA / "traces" / "kineto" / "triton_example.json.gz"
+    if not trace.exists():
+        pytest.skip("needs ../shared/data")
+    (tmp_path / "cqaokwf2bph4egogzevc22vluasiyuui4i54zpemp6knbsggfbuu.py").write_text(COMPILED)
+
+    with_code = data_of(capsys, "roofline", str(trace), "--output-code", str(tmp_path))
+    without = data_of(capsys, "roofline", str(trace))
+
+    [row], [plain] = ([row for row in data["rows"] if "triton" in (row["op"] or "")] for data in (with_code, without))
+    assert (row["read_bytes"], row["write_bytes"]) == (1200, 400)  # three tensors of 10 x 10 floats, one of them twice
+    assert (plain["read_bytes"], plain["write_bytes"]) == (800, 400)
+    assert (row["vector_flops"], row["special_ops"]) == (100, 200)
+    assert row["kernel_file"].endswith("/cqaokwf2bph4egogzevc22vluasiyuui4i54zpemp6knbsggfbuu.py")
+    assert row["total_ns"] == plain["total_ns"] == 1760

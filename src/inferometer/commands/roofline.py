@@ -49,6 +49,11 @@ _MOST_NAMES = 8
     help="Tokens that a sliding window holds: in all layers, or in those with the quicker of two attention kernels.",
 )
 @click.option("--counters", metavar="FILE", help="Counters of the same kernels: what `ncu --csv` printed.")
+@click.option(
+    "--output-code",
+    metavar="PATH",
+    help="What Inductor wrote, a file or a folder, for compiled kernels: parsed, never run.",
+)
 @click.option("--to-bench", metavar="OUT", help="Write shapes for `bench` to this .jsonl file.")
 @click.option("--force", is_flag=True, help="Replace OUT if it is there.")
 @top_option("ops")
@@ -61,6 +66,7 @@ def run(
     context: int | None,
     window: int | None,
     counters: str | None,
+    output_code: str | None,
     to_bench: str | None,
     force: bool,
     top: int | None,
@@ -78,7 +84,9 @@ def run(
     from inferometer.operators.framework.lengths import Lengths
 
     device, lengths = device_for_bounds(hardware, hardware_file), Lengths(each=context, window=window)
-    found = model_trace(source, how, device=device, lengths=lengths, counters=counters, top=top)
+    found = model_trace(
+        source, how, device=device, lengths=lengths, counters=counters, output_code=output_code, top=top
+    )
     if to_bench is not None:
         _write_shapes(found, to_bench, force=force)
     out.show(found)

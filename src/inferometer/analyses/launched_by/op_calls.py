@@ -25,7 +25,7 @@ NEEDED = {
     "launches": LAUNCH_SHAPE,
     "ops": (
         *("op", *THREAD, "start_ns", "dur_ns", "external_id", "input_dims", "input_dtypes", "input_strides"),
-        "scalars",
+        *("scalars", "kernel_file"),
     ),
 }
 
@@ -77,7 +77,7 @@ class OpCalls:
         return joined["call"].cast(pl.Int64).fill_null(NONE).to_numpy()
 
     def rows(self, calls: Sequence[int] | Numbers) -> pl.DataFrame:
-        """What was recorded of these calls, in their order: `op` and arguments as JSON texts."""
+        """What was recorded of these calls, in their order: `op`, arguments as JSON texts, file of a kernel."""
         names = [name for name in NEEDED["ops"] if name not in (*THREAD, "external_id")]
         return self._recorded.select(names)[np.asarray(calls, dtype=np.int64)]
 

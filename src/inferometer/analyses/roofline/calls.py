@@ -14,7 +14,7 @@ from inferometer.analyses.launched_by.op_calls import LAUNCH_SHAPE, NONE, OpCall
 from inferometer.operators.framework.family import model_of
 
 ARGUMENTS = ("input_dims", "input_dtypes", "input_strides", "scalars")
-SIGNATURE = ("op", *ARGUMENTS)
+SIGNATURE = ("op", *ARGUMENTS, "kernel_file")
 LAUNCH = ("kernel", "grid", "block", *LAUNCH_SHAPE)
 """What tells whether two launches are alike."""
 _REPLAY = ("rank", "process", "correlation_id")

@@ -6,13 +6,13 @@ of their own, without a bound: what is selected of them is time, and no more.
 
 import polars as pl
 
-from inferometer.analyses.roofline.calls import ARGUMENTS
+from inferometer.analyses.roofline.calls import SIGNATURE
 from inferometer.analyses.roofline.rows import MODELLED
 from inferometer.analyses.selection import Selection
 from inferometer.trace.trace import Trace
 from inferometer.units import format_list
 
-_KEPT = ("row", "op", "family", *ARGUMENTS, "reason")
+_KEPT = ("row", "family", *SIGNATURE, "reason")
 
 
 def mark_selected(launches: pl.DataFrame, trace: Trace, selection: Selection) -> pl.DataFrame:

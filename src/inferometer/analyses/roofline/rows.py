@@ -9,7 +9,7 @@ import polars as pl
 
 from inferometer.analyses.launched_by.op_calls import OpCalls
 from inferometer.analyses.launched_by.site_times import REASONS
-from inferometer.analyses.roofline.calls import ARGUMENTS, kernels_of_calls
+from inferometer.analyses.roofline.calls import SIGNATURE, kernels_of_calls
 from inferometer.analyses.roofline.work import Bounded, bounded, bounded_exchange, calls_inside, recorded_call
 from inferometer.hardware.device import Device
 from inferometer.operators.framework.call import Unmodelled
@@ -18,11 +18,12 @@ from inferometer.operators.framework.counterparts import counterpart_of
 from inferometer.operators.framework.exchange import Exchange
 from inferometer.operators.framework.family import Found, model_of
 from inferometer.operators.framework.lengths import Context, Lengths
+from inferometer.operators.framework.output_code import OutputCode
 
 _NUMBERS: Final = ("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "link_bytes")
 MODELLED: Final[dict[str, Any]] = {
     "row": pl.Int64,
-    **dict.fromkeys(("op", "family", *ARGUMENTS, "dtype"), pl.String),
+    **dict.fromkeys((*SIGNATURE, "family", "dtype"), pl.String),
     **dict.fromkeys(_NUMBERS, pl.Int64),
     "bound_of_call_ns": pl.Float64,
     "warm_bound_of_call_ns": pl.Float64,
@@ -62,6 +63,7 @@ class RowMaker:
         device: For bounds; None: rows have none.
         lengths: What the user says of them.
         exchanges: What launches exchange, by the number that they have as `exchange`.
+        output_code: Sources of compiled kernels.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class RowMaker:
         device: Device | None,
         lengths: Lengths,
         exchanges: Sequence[Exchange] = (),
+        output_code: OutputCode | None = None,
     ) -> None:
         self._signatures = {row["signature"]: row for row in signatures.iter_rows(named=True)}
         self._models: dict[int, Found | None] = {
@@ -82,6 +85,7 @@ class RowMaker:
         self._device = device
         self._lengths = lengths
         self._exchanges = exchanges
+        self._output_code = output_code
 
     def place(self, launches: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """`launches` with the number of each one's `row`, and the rows: columns `MODELLED`.
@@ -134,7 +138,7 @@ class RowMaker:
 
     def _arguments(self, signature: int) -> tuple[str | None, ...]:
         row = self._signatures[signature]
-        return tuple(row[name] for name in ("op", *ARGUMENTS))
+        return tuple(row[name] for name in SIGNATURE)
 
     def _evaluate(self, groups: list[_Group]) -> list[Bounded]:
         """What one call of each group takes."""
@@ -160,7 +164,8 @@ class RowMaker:
             return Bounded(found.family, reason=_MAY_BE_WINDOWED)
         try:
             lengths = replace(self._lengths, context=group.context, window=window)
-            call = recorded_call(row, group.kernels, lengths, inside)
+            source = self._output_code.find(row["op"], row["kernel_file"]) if self._output_code else None
+            call = recorded_call(row, group.kernels, lengths, inside, source)
         except Unmodelled as unmodelled:
             return Bounded(found.family if found else None, reason=str(unmodelled))
         return replace(bounded(call, self._device), counterpart=counterpart_of(call))
@@ -184,7 +189,7 @@ def _why(how: str) -> str:
 def _describe(number: int, arguments: tuple[str | None, ...], found: Bounded) -> dict[str, Any]:
     work = found.work
     described: dict[str, Any] = {**dict.fromkeys(MODELLED), "row": number, "family": found.family}
-    described |= dict(zip(("op", *ARGUMENTS), arguments, strict=True))
+    described |= dict(zip(SIGNATURE, arguments, strict=True))
     described |= {"reason": found.reason or None}
     if found.counterpart is not None:
         described |= {"operator": found.counterpart.operator, "operator_args": found.counterpart.args}

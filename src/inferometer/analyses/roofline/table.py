@@ -27,6 +27,7 @@ from inferometer.analyses.selection import Selection
 from inferometer.analyses.timeline.collectives import recorded_collectives
 from inferometer.hardware.device import Device
 from inferometer.operators.framework.lengths import Lengths
+from inferometer.operators.framework.output_code import OutputCode
 from inferometer.trace.facts import Facts
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import COLLECTIVES
@@ -38,7 +39,18 @@ NEEDED: Final = {
     for table in (*LAUNCHED_NEEDED, *(set(CALLS_NEEDED) - set(LAUNCHED_NEEDED)))
 } | {"collectives": tuple(COLLECTIVES.schema)}
 _COLUMNS: Final = (
-    *("number", "op", "family", "kernel", *ARGUMENTS, "calls", "cut_calls", "launches", "inferred_launches"),
+    *(
+        "number",
+        "op",
+        "family",
+        "kernel",
+        *ARGUMENTS,
+        "kernel_file",
+        "calls",
+        "cut_calls",
+        "launches",
+        "inferred_launches",
+    ),
     *("total_ns", "dtype"),
     *("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "link_bytes", "bound_ns", "warm_bound_ns"),
     *("binding", "fraction", "above_ns", "flops_per_s", "bytes_per_s", "assumes", "operator", "operator_args"),
@@ -154,6 +166,7 @@ def roofline(
     device: Device | None = None,
     lengths: Lengths | None = None,
     counters: Trace | None = None,
+    output_code: OutputCode | None = None,
     top: int | None = None,
 ) -> Roofline:
     """How far each op of a trace is from its bound.
@@ -165,6 +178,7 @@ def roofline(
         device: What it ran on; None: as the file says.
         lengths: Of sequences, where the names of steps don't tell.
         counters: Of the same kernels, with `join.NEEDED`.
+        output_code: Sources of compiled kernels, for those whose ops name them.
         top: Show so many rows.
 
     Raises:
@@ -177,7 +191,9 @@ def roofline(
     exchanges = find_exchanges(inferred, owned.signatures, found.op_calls, recorded_collectives(trace))
     launches = with_exchange(inferred, exchanges)
     contexts = contexts_of(found.tree, launches["node"].unique().to_list())
-    maker = RowMaker(owned.signatures, found.op_calls, contexts, said, lengths or Lengths(), exchanges.distinct)
+    maker = RowMaker(
+        owned.signatures, found.op_calls, contexts, said, lengths or Lengths(), exchanges.distinct, output_code
+    )
     placed, modelled = keep_selected(*maker.place(launches), selection)
     joined = None if counters is None else join_counters(placed, counters)
     frame = with_measured(with_numbers(_summed(placed, modelled)), joined[1] if joined else None, said)

@@ -12,6 +12,7 @@ from inferometer.operators.framework.collectives import NAME as COLLECTIVES
 from inferometer.operators.framework.counterparts import Counterpart
 from inferometer.operators.framework.exchange import Exchange
 from inferometer.operators.framework.family import model_of
+from inferometer.operators.framework.inductor_source import KernelSource
 from inferometer.operators.framework.lengths import Lengths
 from inferometer.operators.work import Work
 
@@ -88,6 +89,7 @@ def recorded_call(
     kernels: Sequence[str] = (),
     lengths: Lengths = Lengths(),  # noqa: B008  # frozen
     inside: tuple[OpCall, ...] = (),
+    source: KernelSource | None = None,
 ) -> OpCall:
     """The call of a row of signatures.
 
@@ -103,6 +105,7 @@ def recorded_call(
         kernels=tuple(kernels),
         inside=inside,
         lengths=lengths,
+        source=source,
     )
 
 

@@ -21,22 +21,34 @@ def model_trace(
     device: "Device | None" = None,
     lengths: "Lengths | None" = None,
     counters: str | None = None,
+    output_code: str | None = None,
     top: int | None = None,
 ) -> "Roofline":
     """Open the source, its captures and the file of counters, and set each op next to its bound.
 
     Raises:
         click.UsageError: Standard input is asked for twice.
-        InputError: `counters` holds none that are read.
+        InputError: `counters` holds none that are read, or `output_code` no kernel.
     """
     from inferometer.analyses.roofline.counters.join import NEEDED as COUNTED
     from inferometer.analyses.roofline.table import NEEDED, roofline
+    from inferometer.operators.framework.output_code import read_output_code
 
     if counters == "-" and "-" in (source.path, *how.captures):
         raise click.UsageError("Standard input can be one file only: FILE, a --capture or --counters.")
     counted = None if counters is None else TraceArgument(counters, limited=source.limited).open(COUNTED)
+    sources = None if output_code is None else read_output_code(output_code)
     trace, found = how.open(source, NEEDED, with_op_calls=True)
-    return roofline(found, trace, selection=how.selection, device=device, lengths=lengths, counters=counted, top=top)
+    return roofline(
+        found,
+        trace,
+        selection=how.selection,
+        device=device,
+        lengths=lengths,
+        counters=counted,
+        output_code=sources,
+        top=top,
+    )
 
 
 def device_for_bounds(name: str | None, file: str | None = None) -> "Device | None":

@@ -12,6 +12,7 @@ from functools import cached_property
 from math import prod
 from typing import Any, Final
 
+from inferometer.operators.framework.inductor_source import KernelSource
 from inferometer.operators.framework.lengths import Lengths
 
 ITEM_BYTES: Final = {
@@ -99,6 +100,7 @@ class OpCall:
         kernels: Names of the kernels that it launched itself: what they multiply in may stand there alone.
         inside: Calls that it made, in their order; empty unless the op's model asks for them.
         lengths: Of the sequences that it serves, as far as they are known.
+        source: Of the compiled kernel that it is, where that is known.
     """
 
     op: str
@@ -106,6 +108,7 @@ class OpCall:
     kernels: tuple[str, ...] = ()
     inside: tuple["OpCall", ...] = ()
     lengths: Lengths = field(default_factory=Lengths)
+    source: KernelSource | None = None
 
     def tensor(self, at: int) -> Tensor:
         """The tensor at this position.

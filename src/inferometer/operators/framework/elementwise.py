@@ -20,7 +20,7 @@ from inferometer.operators.framework.counting import (
 from inferometer.operators.framework.family import Model, OpFamily
 from inferometer.operators.work import Work
 
-_ARITHMETIC = {  # op: vector FLOPs, special functions of each element
+ARITHMETIC = {  # op: vector FLOPs, special functions of each element
     **dict.fromkeys(("add", "sub", "rsub", "mul", "div", "neg", "abs", "sgn", "sign", "relu", "clamp_min"), (1, 0)),
     **dict.fromkeys(("clamp_max", "maximum", "minimum", "square", "reciprocal", "remainder", "floor"), (1, 0)),
     **dict.fromkeys(("fmod", "round", "ceil", "trunc", "floor_divide", "bitwise_not", "bitwise_and"), (1, 0)),
@@ -50,7 +50,7 @@ _SCHEMA_INPUTS = {  # of ops that take an output behind their own arguments
 
 def _count(op: str) -> tuple[int, int]:
     name = op.removeprefix("aten::")
-    return _ARITHMETIC[name] if name in _ARITHMETIC else _ARITHMETIC[name.removesuffix("_")]
+    return ARITHMETIC[name] if name in ARITHMETIC else ARITHMETIC[name.removesuffix("_")]
 
 
 def _elementwise(call: OpCall) -> Work:
@@ -156,7 +156,7 @@ def _named(names: tuple[str, ...], model: Model) -> dict[str, Model]:
 FAMILY = OpFamily(
     name="element-wise",
     models={
-        **_named(tuple(_ARITHMETIC), _elementwise),
+        **_named(tuple(ARITHMETIC), _elementwise),
         **_named(_TESTS, _test),
         **_named(("pow",), _pow),
         **_named(_FILLS, _fill),
