@@ -70,6 +70,23 @@ def test_a_refused_call_is_torchs_and_says_why() -> None:
     assert ran(parse_arm("fussy"), "rope") == ("torch", "torch (fussy: head size 80)")
 
 
+def test_plain_torch_is_asked_whether_it_refuses_too_so_that_each_arm_takes_what_asking_takes(
+    known: dict[str, Backend],
+) -> None:
+    asked: list[str] = []
+
+    def asking(name: str) -> Backend:
+        def refuses(*args: Any, **settings: Any) -> None:
+            asked.append(name)
+
+        return decoder_backend(name, ["rope"], lambda operator: DecoderKernel(lambda *args: name, refuses))
+
+    known["torch"] = asking("torch")
+    assert ran(arms.TORCH_ONLY, "rope") == ("torch", "torch")
+    assert ran(Arm("own", {"rope": asking("own")}), "rope") == ("own", "own")
+    assert asked == ["torch", "own"]
+
+
 def test_a_backend_that_raises_is_not_replaced(known: dict[str, Backend]) -> None:
     def fail(*args: Any) -> None:
         raise RuntimeError("illegal instruction")

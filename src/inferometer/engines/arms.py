@@ -155,13 +155,13 @@ def call(operator: str, *args: Any, site: str | None = None, **settings: Any) ->
 def run(arm: Arm, operator: str, args: tuple[Any, ...], settings: Mapping[str, Any]) -> tuple[Any, str]:
     """An operator's answer by `arm`, and what ran: `triton`, or `torch (triton: head size 80)`."""
     chosen = arm.backends.get(operator)
+    asked = _base(operator) if chosen is None else load(chosen, operator)
+    why = asked.refuses(*args, **settings)  # plain PyTorch never does: asking it, too, takes all arms as long
     if chosen is None:
-        why = arm.refused.get(operator)
-        return _base(operator).call(*args, **settings), BASE if why is None else f"{BASE} ({why})"
-    implementation = load(chosen, operator)
-    why = implementation.refuses(*args, **settings)
+        lacking = arm.refused.get(operator)
+        return asked.call(*args, **settings), BASE if lacking is None else f"{BASE} ({lacking})"
     if why is None:
-        return implementation.call(*args, **settings), chosen.name
+        return asked.call(*args, **settings), chosen.name
     return _base(operator).call(*args, **settings), f"{BASE} ({chosen.name}: {why})"
 
 
