@@ -1,24 +1,29 @@
 """What `ab` finds in arms whose faults are known: wrong answers now and then, and one operator that is slow.
 
     python -m benchmarks.ab_truth faults --runs 20
+    python -m benchmarks.ab_truth faults --runs 20 --kinds NaN --every 37,101
     python -m benchmarks.ab_truth differences --runs 12
 
-1. `faults`: of every Nth call of `silu_mul` the answer is NaN, or half as much again. Counted are runs in which the arm
-   is wrong at the root, those that name the operator, and honest runs that are called wrong. Bar: all, and none.
+1. `faults`: of every Nth call of `silu_mul` the answer is NaN, or half as much again. Of the runs in which such a call
+   `occurred` outside the warm-up, counted are those that call the arm wrong at the root, that name the operator and no
+   other, and in which `--check` fails. Bar: all of them, and none of the honest runs (`--every never`).
 2. `differences`: `silu_mul` of one arm waits, of the candidate (slower) or of the base (faster). Counted are paths
-   without it, in which both arms run the same code, that are called faster or slower. `--copies`: each operator of the
-   slow arm is a backend of its own, so that nobody knows that it is the same code.
+   without it, in which both arms run the same code, that are called faster or slower, and all that are called so.
+   `--copies`: each operator of the slow arm is a backend of its own, so that nobody knows that it is the same code.
 
-The model is a bundled small one with random weights, on one thread of a CPU. Needs torch; not part of CI.
+A row is printed when it is done, with the machine's load. The model is a bundled small one with random weights, on one
+thread of a CPU. Needs torch; not part of CI.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +36,12 @@ from inferometer.engines.arms import TORCH_ONLY, Arm, decoder_of, known_backends
 from inferometer.operators.decoder.contracts import CONTRACTS
 
 OPERATOR = "silu_mul"
-EVERY = (2, 7, 37, 101)
-KINDS: dict[str, Callable[[Any], Any]] = {"NaN": lambda right: right * float("nan"), "1.5 x": lambda right: right * 1.5}
+FUSED = "add_rms_norm"
+"""An arm that has it adds and norms at once, which is other work than a norm alone: no copy of the base's."""
+
+NEVER = "never"
+EVERY = ("2", "7", "37", "101", NEVER)
+KINDS: dict[str, Callable[[Any], Any]] = {"NaN": lambda right: right * float("nan"), "1.5": lambda right: right * 1.5}
 DELAY_S = 3e-4
 
 Change = Callable[..., Any]
@@ -52,17 +61,36 @@ def make_arm(name: str, operators: Sequence[str], change: Change) -> Arm:
     return Arm(name, dict.fromkeys(operators, backend))
 
 
-def faulty(every: int, spoil: Callable[[Any], Any], begin: int) -> Change:
-    """Wrong on every Nth call, counted over all of them; `begin` calls went before."""
-    calls = begin
+@dataclass
+class Faulty:
+    """Wrong on every Nth call, counted over all of them; `calls` went before.
 
-    def change(call: Change, *args: Any) -> Any:
-        nonlocal calls
-        calls += 1
+    `occurred`: how many such calls were outside the warm-up, whose answers nobody looks at.
+    """
+
+    every: int
+    spoil: Callable[[Any], Any]
+    calls: int
+    occurred: int = 0
+    is_warming_up: bool = False
+
+    def __call__(self, call: Change, *args: Any) -> Any:
+        """The answer of `call`, or a spoilt one."""
+        self.calls += 1
         right = call(*args)
-        return spoil(right) if calls % every == 0 else right
+        if self.calls % self.every:
+            return right
+        self.occurred += not self.is_warming_up
+        return self.spoil(right)
 
-    return change
+    def hear(self, doing: str) -> None:
+        """What the measurement says that it does now."""
+        self.is_warming_up = doing.endswith("warm-up")
+
+
+def honest(call: Change, *args: Any) -> Any:
+    """Right, and at once."""
+    return call(*args)
 
 
 def late(call: Change, *args: Any) -> Any:
@@ -73,23 +101,32 @@ def late(call: Change, *args: Any) -> Any:
     return call(*args)
 
 
-def measure_faults(engine: Any, plan: Plan, runs: int) -> Iterator[dict[str, Any]]:
-    """A row per kind of fault and how often, and of honest arms."""
-    for kind, spoil in KINDS.items():
-        for every in EVERY:
-            arms = [make_arm("faulty", [OPERATOR], faulty(every, spoil, run)) for run in range(runs)]
-            yield {"fault": kind, "every": every, **_counted([_compare(engine, TORCH_ONLY, arm, plan) for arm in arms])}
-    honest = make_arm("honest", [OPERATOR], lambda call, *args: call(*args))
-    yield {
-        "fault": "none",
-        "every": None,
-        **_counted([_compare(engine, TORCH_ONLY, honest, plan) for _ in range(runs)]),
-    }
+def measure_faults(
+    engine: Any, plan: Plan, runs: int, *, kinds: Sequence[str] = tuple(KINDS), every: Sequence[str] = EVERY
+) -> Iterator[dict[str, Any]]:
+    """A row per kind of fault and how often, and one of honest arms. Each run begins elsewhere in the N calls."""
+    for kind in kinds:
+        for nth in (int(each) for each in every if each != NEVER):
+            faults = [Faulty(nth, KINDS[kind], run * nth // runs) for run in range(runs)]
+            yield {"fault": kind, "every": nth, **_count_faults(engine, plan, faults), "load": _load()}
+    if NEVER in every:
+        base, candidate = (make_arm(name, [OPERATOR], honest) for name in ("base", "honest"))
+        found = [_compare(engine, base, candidate, plan) for _ in range(runs)]
+        yield {"fault": None, "every": None, "occurred": 0, **_counted(found), "load": _load()}
+
+
+def _count_faults(engine: Any, plan: Plan, faults: Sequence[Faulty]) -> dict[str, Any]:
+    occurred = []
+    for fault in faults:
+        found = _compare(engine, TORCH_ONLY, make_arm("faulty", [OPERATOR], fault), plan, on_progress=fault.hear)
+        if fault.occurred:
+            occurred.append(found)
+    return {"occurred": len(occurred), **_counted(occurred), "runs": len(faults)}
 
 
 def measure_differences(engine: Any, plan: Plan, runs: int, *, copies: bool) -> Iterator[dict[str, Any]]:
     """A row per run: which arm is slow, whether that is found, and what else is called different."""
-    slow = make_arm("slow", list(CONTRACTS) if copies else [OPERATOR], late)
+    slow = make_arm("slow", [name for name in CONTRACTS if name != FUSED] if copies else [OPERATOR], late)
     for run in range(runs):
         arms = (TORCH_ONLY, slow) if run % 2 == 0 else (slow, TORCH_ONLY)
         found = _compare(engine, *arms, plan)
@@ -104,13 +141,22 @@ def measure_differences(engine: Any, plan: Plan, runs: int, *, copies: bool) -> 
             "found": sum(verdicts[path] == right for path in planted),
             "planted": len(planted),
             "unrelated": len(verdicts) - len(related),
-            "false": [path for path, word in verdicts.items() if word in ("faster", "slower") and path not in related],
+            "different": len(called := [path for path, word in verdicts.items() if word in ("faster", "slower")]),
+            "false": [path for path in called if path not in related],
             "places": [each.path for each in found.differences[candidate]],
+            "load": _load(),
         }
 
 
-def _compare(engine: Any, base: Arm, candidate: Arm, plan: Plan) -> PathComparison:
-    return compare_paths(measure_ab(engine, [base, candidate], plan, record=False))
+def _compare(
+    engine: Any, base: Arm, candidate: Arm, plan: Plan, on_progress: Callable[[str], None] = lambda doing: None
+) -> PathComparison:
+    return compare_paths(measure_ab(engine, [base, candidate], plan, record=False, on_progress=on_progress))
+
+
+def _load() -> float:
+    """Processes that ran or waited for a processor, mean of the last minute."""
+    return round(os.getloadavg()[0], 1)
 
 
 def _counted(found: Sequence[PathComparison]) -> dict[str, int]:
@@ -138,6 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--new-tokens", type=int, default=8)
     parser.add_argument("--model", default="tiny-llama")
     parser.add_argument("--copies", action="store_true")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="faults: which")
+    parser.add_argument("--every", default=",".join(EVERY), help="faults: of which rows, as 7,37")
     parser.add_argument("--json", dest="out")
     options = parser.parse_args(arguments)
     import torch
@@ -148,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     engine = load_model(options.model, device="cpu", dtype="float32", seed=0)
     plan = Plan(prompt_tokens=16, new_tokens=options.new_tokens, repetitions=options.repetitions)
     rows = (
-        measure_faults(engine, plan, options.runs)
+        measure_faults(engine, plan, options.runs, kinds=options.kinds.split(","), every=options.every.split(","))
         if options.part == "faults"
         else measure_differences(engine, plan, options.runs, copies=options.copies)
     )
