@@ -116,3 +116,14 @@ def test_what_a_ratio_comes_to(
     ratio: float, interval: tuple[float, float] | None, pairs: int, is_discovery: bool, verdict: str
 ) -> None:
     assert judge(ratio, interval, pairs=pairs, is_discovery=is_discovery) == verdict
+
+
+@pytest.mark.parametrize(
+    ("is_possible", "is_discovery", "verdict"),
+    [(False, True, "carried over"), (True, True, "unclear"), (False, False, "unclear"), (True, False, "unclear")],
+)
+def test_a_difference_that_is_not_the_kernels_is_carried_over_or_unclear(
+    is_possible: bool, is_discovery: bool, verdict: str
+) -> None:
+    found = judge(1.2, (1.1, 1.3), pairs=10, is_discovery=is_discovery, is_refuted=True, is_possible=is_possible)
+    assert found == verdict

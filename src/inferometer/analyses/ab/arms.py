@@ -135,11 +135,18 @@ def _larger(one: float | None, other: float | None) -> float | None:
 
 def backends_of(placed: pl.DataFrame, arm: str, count: int) -> list[frozenset[str]]:
     """Of each of `count` nodes, the backends that ran in an arm, whoever refused before: `torch` of `torch (…)`."""
-    ran = placed.filter(pl.col("arm") == arm, pl.col("backend").is_not_null())
-    names = ran.group_by("node").agg(pl.col("backend").str.split(" (").list.first().unique())
+    return _names_of(placed.filter(pl.col("arm") == arm), pl.col("backend").str.split(" (").list.first(), count)
+
+
+def operators_of(placed: pl.DataFrame, arm: str, count: int) -> list[frozenset[str]]:
+    """The same of operators, of which an arm may call another from the same place."""
+    return _names_of(placed.filter(pl.col("arm") == arm), pl.col("operator"), count)
+
+
+def _names_of(placed: pl.DataFrame, name: pl.Expr, count: int) -> list[frozenset[str]]:
     found = [frozenset[str]()] * count
-    for node, each in names.iter_rows():
-        found[node] = frozenset(each)
+    for node, names in placed.group_by("node").agg(name.drop_nulls().unique()).iter_rows():
+        found[node] = frozenset(names)
     return found
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from inferometer.analyses.ab.answers import AnswerFault, as_errors, find_faults
-from inferometer.analyses.ab.arms import Means, Summed, arm_paths, backends_of, worst_errors
+from inferometer.analyses.ab.arms import Means, Summed, arm_paths, backends_of, operators_of, worst_errors
+from inferometer.analyses.ab.control import KernelTest
 from inferometer.analyses.ab.measurement import PathMeasurement
 from inferometer.analyses.ab.path_frame import path_frame
 from inferometer.analyses.ab.root import PhasePass, compare_passes
@@ -82,6 +83,26 @@ class PathComparison(Result):
             for row in self.rows
             for each in row.versus.values()
         )
+
+    def is_in_doubt(self, candidate: str) -> bool:
+        """Whether of several paths with other kernels one is called different: others may have left that behind."""
+        base = self.arms[0]
+        other = [
+            row
+            for row in self.rows
+            if row.operator is not None
+            and {base, candidate} <= row.arms.keys()
+            and row.arms[base].ran != row.arms[candidate].ran
+        ]
+        called = [
+            each for row in other if (each := row.versus[candidate]).verdict in ("faster", "slower") or each.is_own
+        ]
+        return len({row.name for row in other}) > 1 and bool(called)
+
+    def control_pairs(self, candidate: str) -> int:
+        """How many pairs of completions its kernels are held against the base's in; 0: there is no control."""
+        control = self.measured.control
+        return control.filter(pl.col("candidate") == candidate)["repetition"].n_unique()
 
     def agreement(self, arm: str) -> dict[str, Any] | None:
         """How far next tokens and their probabilities are the base's; None of the base, or where not measured."""
@@ -153,7 +174,8 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
     """Every path of every arm, each candidate held against the first arm.
 
     Verdicts hold for all joined paths of a candidate together (Benjamini and Hochberg): `faster` or `slower`, of the
-    same code in both arms `carried over` (see `versus`), else `same` where the interval of the ratio is within 2 % of
+    same code in both arms, or where the control finds no difference of the kernels, `carried over` (see `versus` and
+    `control`), else `same` where the interval of the ratio is within 2 % of
     1, else `unclear`; `too few` of fewer than 3 repetitions.
     An interval is at 95 %, of its path alone.
 
@@ -187,16 +209,18 @@ def compare_paths(measurement: PathMeasurement, *, pool_layers: bool = True, lev
             means.steady_owns[a],
             np.any(times.calls[a] > 0, axis=1),
             backends_of(placed, arm, len(tree.nodes)),
+            operators_of(placed, arm, len(tree.nodes)),
         )
         for a, arm in enumerate(arms)
     ]
     faults = find_faults(measurement)
     found = as_errors(faults, tree.nodes[0].key if tree.nodes else "")
     errors, unplaced = worst_errors(pl.concat([found, measurement.errors]), tree)
-    held = {
-        each.name: hold_against(columns[0], each, tree, errors.get(each.name, dict[int, PathError]()), level)
-        for each in columns[1:]
-    }
+    held = {}
+    for each in columns[1:]:
+        kernels = KernelTest.of(measurement.control, columns[0].name, each.name, tree, clock)
+        own_errors = errors.get(each.name, dict[int, PathError]())
+        held[each.name] = hold_against(columns[0], each, tree, own_errors, kernels, level)
     disturbed = [arm for arm, is_so in zip(arms, are_disturbed(steady, tree), strict=True) if is_so]
     held = {arm: without_verdicts(each) if {arms[0], arm} & set(disturbed) else each for arm, each in held.items()}
     by_arm = arm_paths(measurement, placed, tree, summed, means)

@@ -26,6 +26,16 @@ CALLS = {
 }
 """One call of a path, in the pass with scopes (and events on a GPU). In the order in which calls ended."""
 
+CONTROL = {
+    "candidate": pl.String,  # whose completion it was
+    "arm": pl.String,  # whose kernel ran: the candidate's or the base's
+    "repetition": pl.Int64,  # of the pair of completions, in which each call ran once by either
+    "path": pl.String,
+    "dur_ns": pl.Int64,
+    "span_ns": pl.Int64,
+}
+"""One call of an operator in a completion whose calls were run by either arm, as drawn. In the order of the calls."""
+
 LOGITS = {
     "arm": pl.String,
     "repetition": pl.Int64,
@@ -81,6 +91,7 @@ class PathMeasurement:
     Attributes:
         logits: Of both passes of each repetition, as `LOGITS`.
         searched: Calls of completions after the repetitions, where only logits were seen to be wrong; numbered anew.
+        control: Of arms several of whose operators run other code, where one of these took another time.
         facts: Of the run: model, device, dtype, batch, prompt_tokens, new_tokens, seed, versions, parameters, order.
         ended: Why it ended early, in words; None where it is whole. Only whole repetitions of all arms are in it.
         refused: By arm, what its backend lacks, in words, each once.
@@ -96,6 +107,7 @@ class PathMeasurement:
     agreement: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=AGREEMENT))
     logits: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LOGITS))
     searched: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CALLS))
+    control: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CONTROL))
     facts: Mapping[str, Any] = field(default_factory=dict)
     ended: str | None = None
     refused: Mapping[str, Sequence[str]] = field(default_factory=dict)

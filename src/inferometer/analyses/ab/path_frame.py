@@ -39,6 +39,8 @@ _VERSUS = {
     "ratio_low": pl.Float64,
     "ratio_high": pl.Float64,
     "p": pl.Float64,
+    "control_ratio": pl.Float64,
+    "control_p": pl.Float64,
     "verdict": pl.String,
     "max_error": pl.Float64,
     "normalised_error": pl.Float64,
@@ -79,6 +81,8 @@ def _row(row: PathRow, arms: Sequence[str]) -> dict[str, Any]:
         if versus is not None:
             low, high = versus.interval or (None, None)
             values = versus.as_json() | {"ratio_low": low, "ratio_high": high}
+            if versus.control is not None:
+                values |= {"control_ratio": versus.control.ratio, "control_p": versus.control.p}
             values["verdict"] = versus.verdict or versus.absent
             cells |= {f"{name}_{a}": value for name, value in values.items()}
     return cells

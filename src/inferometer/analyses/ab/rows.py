@@ -74,6 +74,11 @@ class ArmPath:
     layers: Layers | None
 
     @property
+    def ran(self) -> frozenset[str]:
+        """What ran, whoever refused before: `torch` of `torch (…)`."""
+        return frozenset(name.split(" (")[0] for name in self.backends)
+
+    @property
     def backend(self) -> str | None:
         """What ran, in words, with counts where it was several; None where it is no call of an operator."""
         if len(self.backends) < 2:  # one needs no count
@@ -119,6 +124,24 @@ class PathError:
 
 
 @dataclass(frozen=True)
+class KernelRatio:
+    """The candidate's kernels of a path, and of all below it, over the base's in the same surroundings: see `control`.
+
+    Attributes:
+        ratio: Geometric mean over pairs of completions.
+        interval: At 95 %; None of fewer than two pairs.
+        p: Of no difference, two-sided; None of too few pairs.
+    """
+
+    ratio: float
+    interval: Interval | None
+    p: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"ratio": self.ratio, "interval": self.interval, "p": self.p}
+
+
+@dataclass(frozen=True)
 class Versus:
     """A path in a candidate held against the base.
 
@@ -137,6 +160,7 @@ class Versus:
         is_own: Whether the path itself differs, beyond chance of all paths.
         absent: `not called by triton`; None where both call it.
         error: Of the candidate's answers.
+        control: None where it wasn't measured, or the arms don't call the same operators there.
     """
 
     ratio: float | None
@@ -151,6 +175,7 @@ class Versus:
     is_own: bool
     absent: str | None
     error: PathError
+    control: KernelRatio | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -165,6 +190,7 @@ class Versus:
             "self_difference_ns": self.self_difference_ns,
             "self_interval_ns": self.self_interval_ns,
             "self_differs": self.is_own,
+            "control": None if self.control is None else self.control.as_json(),
             "max_error": self.error.max_error,
             "normalised_error": self.error.normalised_error,
             "tolerance": self.error.tolerance,

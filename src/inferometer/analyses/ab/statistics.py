@@ -93,15 +93,19 @@ def judge(
     pairs: int,
     is_discovery: bool,
     is_same_code: bool = False,
+    is_refuted: bool = False,
+    is_possible: bool = False,
 ) -> Verdict:
     """What a path's ratio of candidate over base comes to; `interval` is None of a single pair.
 
-    Where both arms run the same code, a difference is what others leave behind, whichever its sign.
+    Where both arms run the same code, a difference is what others leave behind, whichever its sign. So is one that
+    isn't between the kernels in the same surroundings (`is_refuted`), unless these are too uncertain to tell
+    (`is_possible`).
     """
     if pairs < LEAST or interval is None:
         return "too few"
-    if is_discovery and is_same_code:
+    if is_discovery and (is_same_code or (is_refuted and not is_possible)):
         return "carried over"
-    if is_discovery:
+    if is_discovery and not is_refuted:
         return "slower" if ratio > 1 else "faster"
     return "same" if interval[0] >= 1 - SAME and interval[1] <= 1 + SAME else "unclear"

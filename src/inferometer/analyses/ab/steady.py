@@ -46,7 +46,7 @@ def interruptions(
     calls_others = np.array([tree.ends[i] > i + 1 for i in range(len(tree.nodes))], bool)
     taken = _of_own_times(times, np.flatnonzero(calls_others))
     leaves = pl.Series(np.flatnonzero(~calls_others))
-    excess = _of_calls(placed.filter(pl.col("node").is_in(leaves.implode())), arms, COLUMNS[clock])
+    excess = interruptions_of_calls(placed.filter(pl.col("node").is_in(leaves.implode())), arms, COLUMNS[clock])
     return taken + fill(excess, times.totals.shape, arms, repetitions)
 
 
@@ -74,8 +74,8 @@ def _is_unlike(times: Integers) -> bool:
     return bool(high - low > MOST * middle)
 
 
-def _of_calls(leaves: pl.DataFrame, arms: Sequence[str], column: str) -> pl.DataFrame:
-    """`arm`, `node`, `repetition`, `ns` beyond the limit."""
+def interruptions_of_calls(leaves: pl.DataFrame, arms: Sequence[str], column: str) -> pl.DataFrame:
+    """`arm`, `node`, `repetition`, `ns` beyond the limit; rows of a path and repetition in the order of the calls."""
     nth = pl.int_range(pl.len()).over("arm", "repetition", "path").alias("nth")
     calls = leaves.select("arm", "node", "repetition", "path", pl.col(column).alias("ns"), nth)
     own = calls.group_by("arm", "path", "nth").agg(pl.col("ns").median().alias("own"))

@@ -8,6 +8,9 @@ A path below which both arms ran the same backends of the same operators is the 
 slower, whatever it takes. What it takes differently is carried over from other paths (caches, clocks, threads that
 fell asleep). It is tested apart from the others, so that one large difference, and what it leaves behind, makes
 no discoveries of unrelated paths.
+
+A path of other code that differs is asked once more where there is a control (`control`): only a difference of the
+kernels in the same surroundings counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from inferometer.analyses.ab.control import KernelTest
 from inferometer.analyses.ab.rows import Interval, PathDifference, PathError, Versus
 from inferometer.analyses.ab.statistics import Floats, discoveries, judge, log_ratios, t_interval, t_test
 from inferometer.analyses.ab.times import Integers
@@ -26,7 +30,7 @@ from inferometer.analyses.ab.tree import PathTree
 class ArmColumns:
     """What one arm took: sums by repetition, shape (P, R), and their whole means, shape (P,) (see `whole_means`).
 
-    `backends`: of each path what ran itself, empty of what is no operator.
+    `backends`, `operators`: of each path what ran itself and for which operators, empty of what is no operator.
     """
 
     name: str
@@ -36,6 +40,7 @@ class ArmColumns:
     mean_owns: Integers
     is_called: NDArray[np.bool_]
     backends: Sequence[frozenset[str]]
+    operators: Sequence[frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,12 @@ class Held:
 
 
 def hold_against(
-    base: ArmColumns, candidate: ArmColumns, tree: PathTree, errors: Mapping[int, PathError], level: float
+    base: ArmColumns,
+    candidate: ArmColumns,
+    tree: PathTree,
+    errors: Mapping[int, PathError],
+    kernels: KernelTest,
+    level: float,
 ) -> Held:
     """All paths of `candidate` against those of `base`, whose pairs of repetitions stand in the same columns."""
     both_P = base.is_called & candidate.is_called
@@ -66,6 +76,10 @@ def hold_against(
     grouped = _Paired.of(_grouped(base.owns, owners), _grouped(candidate.owns, owners))
     own_same_P = _is_own_code_same(base, candidate, owners)
     own_P = _differing(tree, owners, p_P, grouped, both_P, own_same_P, level)
+    kernels = kernels.without(_call_the_same(base, candidate, tree))
+    is_leaf_P = np.array([end == i + 1 for i, end in enumerate(tree.ends)], bool)
+    refuted_P = kernels.refuted((believed_P | own_P) & ~same_P, log_P, is_leaf_P, level)
+    possible_P = ~kernels.excludes(log_P)
     paths = []
     for i in range(len(tree.nodes)):
         joined = bool(both_P[i])
@@ -80,6 +94,8 @@ def hold_against(
                 pairs=pairs,
                 is_discovery=bool(believed_P[i]),
                 is_same_code=bool(same_P[i]),
+                is_refuted=bool(refuted_P[i]),
+                is_possible=bool(possible_P[i]),
             )
         paths.append(
             Versus(
@@ -92,13 +108,15 @@ def hold_against(
                 difference_interval_ns=totals.interval(i),
                 self_difference_ns=int(candidate.mean_owns[i] - base.mean_owns[i]),
                 self_interval_ns=owns.interval(i),
-                is_own=bool(own_P[i]),
+                is_own=bool(own_P[i] & ~refuted_P[i]),
                 absent=None if joined else _absent(i, base, candidate),
                 error=errors.get(i, PathError()),
+                control=kernels.ratio(i),
             )
         )
-    carried_ns = int((candidate.mean_owns - base.mean_owns)[own_same_P].sum())
-    return Held(paths, _differences(base, candidate, tree, owners, grouped, own_P), carried_ns)
+    carried_P = own_same_P | (is_leaf_P & np.array([each.verdict == "carried over" for each in paths], bool))
+    carried_ns = int((candidate.mean_owns - base.mean_owns)[carried_P].sum())
+    return Held(paths, _differences(base, candidate, tree, owners, grouped, own_P & ~refuted_P), carried_ns)
 
 
 def _of_both(p_P: Floats, same_P: NDArray[np.bool_], level: float) -> NDArray[np.bool_]:
@@ -109,17 +127,37 @@ def _of_both(p_P: Floats, same_P: NDArray[np.bool_], level: float) -> NDArray[np
 
 def _is_own_code_same(base: ArmColumns, candidate: ArmColumns, owners: Sequence[int]) -> NDArray[np.bool_]:
     """Of each path, whether both arms call it, ran the same in it, and call nothing alone that counts with it."""
-    same_P = base.is_called & candidate.is_called
-    same_P &= np.array([one == other for one, other in zip(base.backends, candidate.backends, strict=True)], bool)
-    for i, owner in enumerate(owners):
-        if owner != i:
-            same_P[[i, owner]] = False
-    return same_P
+    return _both_call(base, candidate, owners) & _are_equal(base.backends, candidate.backends)
 
 
 def _is_same_code(base: ArmColumns, candidate: ArmColumns, tree: PathTree) -> NDArray[np.bool_]:
     """Of each path, whether that holds of it and of all below it."""
-    own_P = _is_own_code_same(base, candidate, owners_of(tree, base.is_called & candidate.is_called))
+    return _of_all_below(
+        _is_own_code_same(base, candidate, owners_of(tree, base.is_called & candidate.is_called)), tree
+    )
+
+
+def _call_the_same(base: ArmColumns, candidate: ArmColumns, tree: PathTree) -> NDArray[np.bool_]:
+    """Of each path, whether both arms call the same operators at it and below it."""
+    both_P = _both_call(base, candidate, owners_of(tree, base.is_called & candidate.is_called))
+    return _of_all_below(both_P & _are_equal(base.operators, candidate.operators), tree)
+
+
+def _both_call(base: ArmColumns, candidate: ArmColumns, owners: Sequence[int]) -> NDArray[np.bool_]:
+    """Of each path, whether both arms call it and call nothing alone that counts with it."""
+    both_P = base.is_called & candidate.is_called
+    for i, owner in enumerate(owners):
+        if owner != i:
+            both_P[[i, owner]] = False
+    return both_P
+
+
+def _are_equal(ones: Sequence[frozenset[str]], others: Sequence[frozenset[str]]) -> NDArray[np.bool_]:
+    return np.array([one == other for one, other in zip(ones, others, strict=True)], bool)
+
+
+def _of_all_below(own_P: NDArray[np.bool_], tree: PathTree) -> NDArray[np.bool_]:
+    """Of each path, whether it holds of it and of all below it."""
     return np.array([bool(own_P[i:end].all()) for i, end in enumerate(tree.ends)], bool)
 
 

@@ -15,10 +15,12 @@ from typing import Any
 import polars as pl
 
 from inferometer.analyses.ab.answers import find_faults
-from inferometer.analyses.ab.measurement import AGREEMENT, BUSY, CALLS, PathMeasurement
+from inferometer.analyses.ab.comparison import compare_paths
+from inferometer.analyses.ab.measurement import AGREEMENT, BUSY, CALLS, CONTROL, PathMeasurement
 from inferometer.engines.ab.agreement import agreement
 from inferometer.engines.ab.checking import OperatorCheck, OperatorErrors, check_operators
 from inferometer.engines.ab.completion import Work, choose_tokens, collector_set_aside, without_collector
+from inferometer.engines.ab.control import run_pair
 from inferometer.engines.ab.facts import cost_of_scopes, describe, end_of, load_notes, run_notes
 from inferometer.engines.ab.failures import as_error, in_words
 from inferometer.engines.ab.plan import Plan, make_prompt, named_apart, order_of
@@ -91,6 +93,7 @@ def measure_ab(
         run.attempt(run.warm_up, is_vital=True)
         run.attempt(run.repeat, is_vital=True)
         run.attempt(run.search)
+        run.attempt(run.control)
         if record:
             run.attempt(lambda: run.record(places))
     return run.measured()
@@ -118,6 +121,7 @@ class _Run:
         self._busy = [pl.DataFrame(schema=BUSY)]
         self._agreement = pl.DataFrame(schema=AGREEMENT)
         self._searched = [pl.DataFrame(schema=CALLS)]
+        self._control = [pl.DataFrame(schema=CONTROL)]
         self._stores: dict[str, str] = {}
         self._ended: str | None = None
         self._is_over = False
@@ -196,6 +200,16 @@ class _Run:
                     self._work.run()
                 self._searched.append(calls_of(arm.name, number, take_calls(recorder), paths_of(recorder)))
 
+    def control(self) -> None:
+        """Both arms' kernels in the same surroundings, where a difference may be what other paths leave behind."""
+        found = compare_paths(self.measured())
+        for arm in self._arms[1:]:
+            recorder = PathRecorder(self._engine.device)
+            for number in range(self._plan.repetitions if found.is_in_doubt(arm.name) else 0):
+                self._begin(arm, f"control {number + 1} of {self._plan.repetitions}", recorder)
+                pair = run_pair(self._work, self._arms[0], arm, number, recorder, self._plan.seed)
+                self._control.append(pair)
+
     def record(self, places: Mapping[str, Path] | None) -> None:
         """One completion of each arm. Without places only a GPU's, for its device time."""
         if places is None and not self._engine.device.startswith("cuda"):
@@ -226,6 +240,7 @@ class _Run:
             agreement=self._agreement,
             logits=logits_frame(self._kept),
             searched=pl.concat(self._searched),
+            control=pl.concat(self._control),
             facts={**self._facts, **end_of(orders), "short_waits": short_waits(self._kept)},
             ended=self._ended,
             refused={arm.name: _refused(arm, calls) for arm in self._arms},

@@ -66,6 +66,7 @@ def ab_remarks(found: PathComparison) -> Iterator[str]:
     elif spans.len():
         yield "On a CPU the host does the work itself: host time, device span and device busy time are the same."
     yield from _interrupted(found)
+    yield from _controls(found)
     left_out = measured.calls["repetition"].n_unique() - found.repetitions
     if left_out:
         yield f"{left_out} repetitions that not all arms have are left out."
@@ -190,6 +191,16 @@ def _fallbacks(found: PathComparison, arm: str) -> Iterator[str]:
                 calls.setdefault(backend, []).append(row.operator or row.name)
     for backend, operators in calls.items():
         yield f"{arm}: {', '.join(dict.fromkeys(operators))} ran on {backend}."
+
+
+def _controls(found: PathComparison) -> Iterator[str]:
+    """Which arms' differences are tested as those of their kernels, too."""
+    for arm in found.candidates:
+        if pairs := found.control_pairs(arm):
+            yield (
+                f"{arm}: a path is faster or slower where its kernels are so in the same surroundings, too: {pairs:,} "
+                "pairs of completions in which either arm ran each call, as drawn."
+            )
 
 
 def _interrupted(found: PathComparison) -> Iterator[str]:

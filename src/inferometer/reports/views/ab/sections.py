@@ -141,9 +141,11 @@ def _tree_notes(found: PathComparison) -> Iterator[str]:
         f"{found.level * 100:.3g} % are chance; same: the interval is within {SAME * 100:g} % of 1."
     )
     if any(each.verdict == "carried over" for row in found.rows for each in row.versus.values()):
+        is_controlled = any(map(found.control_pairs, found.candidates))
+        kernels = ", or kernels that differ less in the same surroundings" if is_controlled else ""
         yield (
-            "carried over: both arms run the same code there, and it takes another time: what other paths leave behind "
-            "(caches, the clock, threads that fell asleep)."
+            f"carried over: both arms run the same code there{kernels}, and it takes another time: what other paths "
+            "leave behind (caches, the clock, threads that fell asleep)."
         )
     if any(each.absent for row in found.rows for each in row.versus.values()):
         yield f"{_GONE}: not called by the candidate. {_NEW}: not called by {found.arms[0]}. Neither has a ratio."
@@ -229,7 +231,8 @@ def _differences(found: PathComparison, arm: str) -> Section:
             "What one arm alone calls counts with its caller.",
         ]
     if found.carried_ns[arm] and not found.disturbed:
-        notes.append(f"In paths of the same code, all together: {format_duration(found.carried_ns[arm])}.")
+        others = " and others that are carried over" if found.control_pairs(arm) else ""
+        notes.append(f"In paths of the same code{others}, all together: {format_duration(found.carried_ns[arm])}.")
     if len(those) > _SHOWN:
         notes.insert(0, f"{len(those) - _SHOWN:,} more paths differ; --json has them all.")
     title = f"Where {arm} differs from {found.arms[0]}, the largest first"
