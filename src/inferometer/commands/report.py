@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     group="Look",
     help="Write one self-contained page about a run, or about a run and its base, with charts.\n\n"
     "With CANDIDATE, FILE is the base and the page opens with what changed and why. The page is HTML that needs no "
-    "network, at most 8 MB; with a name in .md it is Markdown for a comment, with the charts as sentences.",
+    "network, at most 8 MB; with a name in .md it is Markdown for a comment, with the charts as sentences, and of two "
+    "runs with all but the verdict and the largest changes folded.",
     example="inferometer report trace.json.gz -o report.html",
 )
 @source_argument
@@ -65,7 +66,7 @@ def run(
     with working() as say:
         blocks = build_blocks(look, on_progress=lambda name: say(f"the section {name}"))
         say("the page")
-        text, left_out = _render(blocks, title, to)
+        text, left_out = _render(blocks, look, title, to)
     write_page(output, text, to, force=force)
     if output != STDOUT:
         _show(output, to, blocks, left_out, out)
@@ -88,7 +89,11 @@ def _title(base: str, candidate: str | None) -> str:
     return names[0] if len(names) == 1 else f"{names[1]} compared with {names[0]}"
 
 
-def _render(blocks: "list[Block]", title: str, to: str) -> tuple[str, tuple[str, ...]]:
+def _render(blocks: "list[Block]", look: "PageData", title: str, to: str) -> tuple[str, tuple[str, ...]]:
+    if to == "markdown" and look.comparison is not None:
+        from inferometer.reports.page.comment import render_comment
+
+        return render_comment(look.comparison, blocks, title=title), ()
     if to == "markdown":
         from inferometer.reports.page.text import render_text
 

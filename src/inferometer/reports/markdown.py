@@ -9,7 +9,11 @@ from inferometer.reports.views.layout import Section
 from inferometer.reports.views.view import brief_of, facts_of, more_of, remarks_of, sections_of
 from inferometer.trace.facts import without_folders
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
+_CALLS_UP = re.compile(  # by GitHub or GitLab: @user, #12, !12, ~label; GH-12; links; a command at the begin of a line
+    r"(?<=[@#!$%&~^])(?=[\w\"])|(?<=\bG[HL]-)(?=\d)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|^(?=/)", re.IGNORECASE
+)
+_BREAK = "\u200b"  # a space of no width; `clean` leaves none in a text
 
 
 def render_markdown(result: Result) -> str:
@@ -53,5 +57,10 @@ def _to_share(label: str, text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """`text` without any meaning in Markdown or HTML, on one line."""
-    return _SPECIAL.sub(r"\\\1", clean(text))
+    """`text` without any meaning in Markdown or HTML, on one line.
+
+    Nor is anything in it a mention, a reference, a link or a command to GitHub or GitLab, which look for these in the
+    text that is left when Markdown is done: a kernel named `{lambda()#1}` is no word about issue 1.
+    """
+    broken = _CALLS_UP.sub(_BREAK, clean(text))
+    return _SPECIAL.sub(r"\\\1", broken).replace(_BREAK, "&#8203;")

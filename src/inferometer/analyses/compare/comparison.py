@@ -29,7 +29,7 @@ from inferometer.analyses.compare.kernels import ComparedKernels, compare_kernel
 from inferometer.analyses.compare.phases import Pair, PhaseChanges, Sides, choose_leading, read_sides
 from inferometer.analyses.compare.setup_changes import SetupChange, find_setup_changes, telling_change
 from inferometer.analyses.compare.slowdown import find_slowdown
-from inferometer.analyses.compare.verdicts import Judged, Program, Verdict, judge
+from inferometer.analyses.compare.verdicts import Judged, Outcome, Program, Verdict, find_outcome, judge
 from inferometer.analyses.hardware.devices import device_of
 from inferometer.analyses.result import Result
 from inferometer.errors import InputError
@@ -97,6 +97,11 @@ class Comparison(Result):
         return self.judged.verdict
 
     @property
+    def outcome(self) -> Outcome:
+        """What became of the time of a step, in few words."""
+        return find_outcome(self.verdict, self.changes, self.leading.slowdown)
+
+    @property
     def compares_times(self) -> bool:
         """Whether functions of both runs can be set side by side."""
         return not self.comparable.stops and self.leading.slowdown.has_times
@@ -122,6 +127,7 @@ class Comparison(Result):
         return {
             "verdict": self.verdict,
             "why": self.judged.why,
+            "outcome": self.outcome,
             "base": self.base,
             "candidate": self.candidate,
             "comparable": self.comparable.as_json(),

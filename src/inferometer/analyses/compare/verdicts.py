@@ -1,4 +1,4 @@
-"""What a comparison comes to: one of eight verdicts, and the sentence that says it first.
+"""What a comparison comes to: one of eight verdicts, the sentence that says it first, and what became of the step.
 
 A cause is named only where something slowed (the step, or the calls of one class of functions), the metric moved in its
 harmful direction beyond chance and beyond what halves of the normal run reach, and the functions that slowed are those
@@ -40,6 +40,7 @@ Verdict = Literal[
     "cause named", "software change", "no difference", "improvement", "not comparable", "too few samples",
     "host time", "cause not measured",
 ]  # fmt: skip
+Outcome = Literal["slower", "faster", "no difference", "no clear difference", "can't tell", "not comparable"]
 _NAMED = 3
 _REPLACED = ("renamed", "fused", "split")
 _SOFTWARE = ("new", "gone", *_REPLACED)
@@ -129,6 +130,22 @@ def judge(
     return Judged("cause not measured", f"{why} Nothing that was measured in both runs explains it.")
 
 
+def find_outcome(verdict: Verdict, changes: Changes, slowdown: Slowdown) -> Outcome:
+    """What became of the time of a step, and no more than the verdict's sentence says of it.
+
+    "no clear difference": it is not clearly longer or shorter, and yet the verdict is about another change.
+    """
+    if verdict == "not comparable":
+        return "not comparable"
+    if slowdown.speed == "slower" or slowdown.speed == "faster":
+        return slowdown.speed
+    if verdict == "no difference":
+        return "no difference"
+    if slowdown.speed != "same" or verdict == "too few samples" or _is_lost_in_noise(changes):
+        return "can't tell"
+    return "no clear difference"
+
+
 def _idle(changes: Changes) -> str:
     """How much of a longer step is time in which the device ran nothing; empty where that isn't most of it."""
     idle = sum(line.delta_ns for line in changes.contributions if line.cls in (IDLE, REST))
@@ -168,11 +185,12 @@ def _uneven(changes: Changes) -> str:
     """The mean and the median of a step's time disagree."""
     low, high = median_ratio(changes) or (1.0, 1.0)
     medians = f"its median is not ({low:.3f} to {high:.3f} times)"
-    return f"The mean step is longer: {_times(changes)}; {medians}. A few steps are: `inferometer steps` shows which."
+    longer = f"The mean step is longer: {times_in_words(changes)}"
+    return f"{longer}; {medians}. A few steps are: `inferometer steps` shows which."
 
 
 def _not_slower(changes: Changes, slowdown: Slowdown, software: str | None, program: Program) -> Judged:
-    times = _times(changes)
+    times = times_in_words(changes)
     inputs = program.inputs.in_words() if program.inputs else None
     if slowdown.speed == "faster":
         why = _work(changes) or inputs or program.setting or ""
@@ -219,7 +237,7 @@ def _is_likely(cause: Cause) -> bool:
 
 
 def _what_slowed(changes: Changes, slowdown: Slowdown, claimed: Cause | None) -> str:
-    times = _times(changes)
+    times = times_in_words(changes)
     texts = {
         "slower": f"The step is slower: {times}.",
         "faster": f"The step is faster: {times}.",
@@ -239,15 +257,24 @@ def _what_slowed(changes: Changes, slowdown: Slowdown, claimed: Cause | None) ->
 def _as_before(changes: Changes) -> str:
     least = FEW_CHANGE if has_few_steps(changes) else MIN_CHANGE
     low, high = changes.step_ratio_interval or (1.0, 1.0)
-    if changes.step_ratio_interval is None or (low <= 1 <= high and _may_differ(changes)):
+    if _is_lost_in_noise(changes):
         which = "longer" if (changes.step_ratio or 1.0) > 1 else "shorter"
-        return f"Whether the step is {which} can't be told from noise: {_times(changes)}"
+        return f"Whether the step is {which} can't be told from noise: {times_in_words(changes)}"
     if low <= 1 <= high:
-        return f"The step is as long as before, within noise: {_times(changes)}"
+        return f"The step is as long as before, within noise: {times_in_words(changes)}"
     if abs((changes.step_ratio or 1.0) - 1) < MIN_GROWTH:
-        return f"The step is as long as before, within {MIN_GROWTH:.1%}: {_times(changes)}"
+        return f"The step is as long as before, within {MIN_GROWTH:.1%}: {times_in_words(changes)}"
     which = "longer" if low > 1 else "shorter"
-    return f"The step is {which}, not clearly by more than runs of one program differ ({least:.0%}): {_times(changes)}"
+    unclear = f"not clearly by more than runs of one program differ ({least:.0%})"
+    return f"The step is {which}, {unclear}: {times_in_words(changes)}"
+
+
+def _is_lost_in_noise(changes: Changes) -> bool:
+    """Whether the step may be longer or shorter by enough to matter, and nothing says which."""
+    if changes.step_ratio_interval is None:
+        return True
+    low, high = changes.step_ratio_interval
+    return low <= 1 <= high and _may_differ(changes)
 
 
 def _slowed_class(changes: Changes, slowdown: Slowdown) -> str:
@@ -256,7 +283,8 @@ def _slowed_class(changes: Changes, slowdown: Slowdown) -> str:
     return f"Calls of {_WORDS[slowed.cls]} take {slowed.ratio:.2f} times as long." if slowed else ""
 
 
-def _times(changes: Changes) -> str:
+def times_in_words(changes: Changes) -> str:
+    """The step of both runs, and the ratio with its interval: what stands in most of the verdicts' sentences."""
     before, after = format_duration(changes.base_step_ns), format_duration(changes.candidate_step_ns)
     if changes.step_ratio is None:
         return f"{before} -> {after}"

@@ -16,7 +16,10 @@ from inferometer.reports.views.layout import Field, Section
 COMMENT = 65_536
 """Characters that a comment holds."""
 
-_FITTING = (TableLimits(20, 300), TableLimits(10, 200), TableLimits(5, 120))
+FITTING = (TableLimits(20, 300), TableLimits(10, 200), TableLimits(5, 120))
+"""How long tables and lists may be, tried until a comment has room."""
+
+_SENTENCE = 600  # characters: a sentence without its end may say something else
 
 
 def render_text(
@@ -27,11 +30,16 @@ def render_text(
     Without `limits` they are as long as a comment has room for.
     """
     text = ""
-    for each in _FITTING if limits is None else (limits,):
+    for each in FITTING if limits is None else (limits,):
         text = _Writer(each).page(blocks, title, footer)
         if len(text) <= COMMENT:
             break
     return text
+
+
+def block_text(block: Block, limits: TableLimits) -> str:
+    """One section that isn't lacking, with its heading, for a page that arranges them itself."""
+    return _Writer(limits).block(block)
 
 
 @dataclass(frozen=True)
@@ -48,13 +56,14 @@ class _Writer:
 
     def page(self, blocks: Sequence[Block], title: str, footer: Sequence[str]) -> str:
         parts = [f"# {self._text(title)}"]
-        for block in blocks:
-            if not block.lacking:
-                parts.append(f"## {self._text(block.title)}")
-                parts += self._parts(block.parts, _Place(above=block.title))
+        parts += [self.block(block) for block in blocks if not block.lacking]
         if lacking := [(block.title, block.lacking) for block in blocks if block.lacking]:
             parts += [f"## {LACKING}", *self._facts(Facts(lacking))]
         return "\n\n".join([*parts, *map(self._text, footer)]) + "\n"
+
+    def block(self, block: Block) -> str:
+        parts = [f"## {self._text(block.title)}", *self._parts(block.parts, _Place(above=block.title))]
+        return "\n\n".join(parts)
 
     def _parts(self, parts: Sequence[Part], place: _Place) -> Iterator[str]:
         for part in parts:
@@ -62,7 +71,7 @@ class _Writer:
 
     def _part(self, part: Part, place: _Place) -> Iterator[str]:
         if isinstance(part, Words):
-            text = self._text(part.text)
+            text = escape_markdown(cut(part.text, max(_SENTENCE, self._limits.characters)))
             yield f"**{text}**" if part.kind in ("verdict", "warning") else text
         elif isinstance(part, Facts):
             yield from self._facts(part)

@@ -96,7 +96,7 @@ def compare_sections(found: Comparison) -> list[Section]:
         return [Section("Kernel families", _FAMILY_FIELDS, _frame(rows, _FAMILY_FIELDS), [note])]
     if not found.compares_times:
         return [_causes(found)]
-    sections = [_causes(found), _changed(found)]
+    sections = [_causes(found), changes_section(found)]
     if found.phases:
         sections.append(_phases(found))
     host = [line for line in found.changes.changed if not line.added]
@@ -128,7 +128,6 @@ def every_line(found: Comparison) -> Section:
 
 
 def _causes(found: Comparison) -> Section:
-    shown = _one_a_family(found.causes)[:_CAUSES]
     rows = [
         {
             "score": round(cause.score, 3),
@@ -141,10 +140,10 @@ def _causes(found: Comparison) -> Section:
             "q": f"{cause.q:.2g}",
             "class": cause.cause_class,
         }
-        for cause in shown
+        for cause in _one_a_family(found.causes)[:_CAUSES]
     ]
     title = "Cause" if found.verdict == "cause named" else "Metrics that changed for the worse, none of them claimed"
-    return Section(title, _CAUSE_FIELDS, _frame(rows, _CAUSE_FIELDS), [*_cause_notes(found, shown)])
+    return Section(title, _CAUSE_FIELDS, _frame(rows, _CAUSE_FIELDS), [*_cause_notes(found)])
 
 
 def _one_a_family(causes: Sequence[Cause]) -> list[Cause]:
@@ -156,12 +155,19 @@ def _one_a_family(causes: Sequence[Cause]) -> list[Cause]:
     return list(first.values())
 
 
-def _cause_notes(found: Comparison, shown: Sequence[Cause]) -> Iterator[str]:
+def find_runner_up(found: Comparison) -> Cause | None:
+    """The cause that would be named if the one that is were not; None where none is, or nothing else got worse."""
+    claimed = found.judged.claimed
+    if found.verdict != "cause named" or claimed is None:
+        return None
+    return next((cause for cause in _one_a_family(found.causes)[:_CAUSES] if cause.family != claimed.family), None)
+
+
+def _cause_notes(found: Comparison) -> Iterator[str]:
     claimed = found.judged.claimed
     if found.verdict == "cause named" and claimed is not None:
-        other = next((cause for cause in shown if cause.family != claimed.family), None)
-        if other is not None:
-            yield f"Runner-up: {other.metric} on {other.device}, score {other.score:.3f}."
+        if runner_up := find_runner_up(found):
+            yield f"Runner-up: {runner_up.metric} on {runner_up.device}, score {runner_up.score:.3f}."
         if claimed.assumed:
             yield f"Its severity assumes {claimed.assumed}; --hardware says which one it is."
     if found.calibration.halves:
@@ -177,7 +183,11 @@ def _cause_notes(found: Comparison, shown: Sequence[Cause]) -> Iterator[str]:
         yield f"Not measured in both runs: {', '.join(found.not_measured)}."
 
 
-def _changed(found: Comparison) -> Section:
+def changes_section(found: Comparison, *, rest: str = "--json has them all") -> Section:
+    """What makes the step another length, the largest first: lines of the device, or what it does besides them.
+
+    `rest` says where those are that aren't shown.
+    """
     changes = found.changes
     lines = [line for line in changes.changed if line.added]
     same = [line for line in changes.contributions if line.added and line.kind == "same"]
@@ -187,7 +197,7 @@ def _changed(found: Comparison) -> Section:
         steps = "no single steps are known: whole recordings compared"
     notes = [f"Step: {times}, {steps}. Unexplained: {format_duration(changes.unexplained_ns)}."]
     if len(lines) > _SHOWN:
-        notes.insert(0, f"{len(lines) - _SHOWN:,} more lines changed; --json has them all.")
+        notes.insert(0, f"{len(lines) - _SHOWN:,} more lines changed; {rest}.")
     if same:
         delta = format_duration(sum(line.delta_ns for line in same))
         are = "functions are" if len(same) > 1 else "function is"
