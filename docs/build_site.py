@@ -1,10 +1,11 @@
 """Builds the documentation as a site of plain files: `build/site/index.html`. Needs mkdocs-material; `make docs`.
 
-    python docs/build_site.py
+    python docs/build_site.py              into build/site
+    python docs/build_site.py FOLDER       into FOLDER/site
 
-The repository's Markdown pages are copied to `build/pages` with their places kept, so that links between them hold.
-A link to a file that is no page (a source file, a folder) becomes its words. A broken link or a page that the
-navigation of mkdocs.yml lacks stops the build.
+The repository's Markdown pages are copied to `pages`, next to `site`, with their places kept, so that links between
+them hold. A link to a file that is no page (a source file, a folder) becomes its words. A broken link or a page that
+the navigation of mkdocs.yml lacks stops the build.
 """
 
 import os
@@ -12,33 +13,32 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ROOT / "build" / "pages"
 _SOURCES = ("*.md", "docs/**/*.md", "samples/*.md", "benchmarks/results/*.md")
-_OTHERS = ("docs/*.svg", "docs/**/*.png", "docs/site.css")
+_OTHERS = ("docs/*.svg", "docs/**/*.png", "docs/site.css", "docs/iframe-worker.js")
 _LINK = re.compile(r"(?<!!)\[(?P<words>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()\s]+)\)")
 _MARKS = re.compile(r"^(?P<fence>`{3,}\w+) [\w -]+$", re.MULTILINE)  # what tests of blocks read behind the language
 
 
-def stage() -> list[Path]:
+def stage(staged: Path) -> list[Path]:
     """Copy the pages and what they show; the pages, as paths from the root."""
-    shutil.rmtree(PAGES, ignore_errors=True)
+    shutil.rmtree(staged, ignore_errors=True)
     pages = sorted({path.relative_to(ROOT) for pattern in _SOURCES for path in ROOT.glob(pattern)})
     for path in pages:
         text = _MARKS.sub(r"\g<fence>", (ROOT / path).read_text("utf-8"))
-        _write(path, _LINK.sub(partial(_link, page=path, pages=pages), text))
+        _write(staged / path, _LINK.sub(partial(_link, page=path, pages=pages), text))
     for path in sorted({path for pattern in _OTHERS for path in ROOT.glob(pattern)}):
-        target = PAGES / path.relative_to(ROOT)
+        target = staged / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
     return pages
 
 
-def _write(path: Path, text: str) -> None:
-    target = PAGES / path
+def _write(target: Path, text: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
 
@@ -53,16 +53,19 @@ def _link(link: re.Match[str], page: Path, pages: list[Path]) -> str:
     return link["words"] if inside and file.relative_to(ROOT) not in pages else link[0]
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """The exit code of the build."""
-    pages = stage()
+    folder = Path(arguments[0]).resolve() if arguments else ROOT / "build"
+    pages = stage(folder / "pages")
+    config = folder / "mkdocs.yml"
+    config.write_text(f"INHERIT: {ROOT / 'mkdocs.yml'}\ndocs_dir: pages\nsite_dir: site\n", encoding="utf-8")
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", str(config)]
     code = subprocess.call(build, cwd=ROOT, env=environment)
     if code == 0:
-        print(f"{len(pages)} pages: build/site/index.html")
+        print(f"{len(pages)} pages: {folder / 'site' / 'index.html'}")
     return code
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))
