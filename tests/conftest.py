@@ -23,6 +23,7 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 SHARED_SEEDS = ROOT.parent / "shared" / "seeds"
 GOLDEN = Path(__file__).parent / "golden"
 
+os.environ.setdefault("INFEROMETER_PROGRESS", "0")  # what stderr has must not depend on how busy the machine is
 os.environ.setdefault("TRITON_INTERPRET", "1")  # read as Triton is imported, whichever test does; 0 on a GPU
 
 settings.register_profile("dev", deadline=None, print_blob=True)

@@ -21,6 +21,7 @@ _BASE = "torch"
 _PLACES = ("model", "output", "traces")
 _AB_TABLE = "ab-table"
 _LEAST_ARMS = 2
+_SMALL = {"prompt_tokens": 4, "new_tokens": 2, "repetitions": 3}  # of interpreted kernels, for an answer in a minute
 _MEASURING = ("model", "backends", "arms", "output", "traces")
 
 
@@ -34,7 +35,8 @@ _MEASURING = ("model", "backends", "arms", "output", "traces")
     "its time, its share, the ratio to the first arm with an interval, a verdict that holds for all paths together, "
     "and the error of its operators on the first arm's inputs. Tokens per second come from runs without any "
     "instrument. Needs the extra torch. On a CPU Triton's kernels are interpreted: they show right or wrong, "
-    "not fast or slow.\n\n"
+    f"not fast or slow, and unless sizes are given, they get {_SMALL['prompt_tokens']} tokens, "
+    f"{_SMALL['new_tokens']} new ones and {_SMALL['repetitions']} repetitions.\n\n"
     "--read TABLE looks over a table of this kind that another tool printed: which values stand in a wrong row, which "
     "key is missing, and the table put right.",
     example="inferometer ab tiny-llama --backends torch,triton --prompt-tokens 16 --new-tokens 4",
@@ -134,17 +136,26 @@ def _measure(asked: _Asked, folder: Path | None, *, force: bool) -> "PathMeasure
     arms = [parse_arm(text, device) for text in asked.texts()]
     if len(arms) < _LEAST_ARMS:
         raise click.UsageError(f"expected two arms or more, found {', '.join(arm.name for arm in arms)}.")
-    plan = Plan(
-        prompt_tokens=asked.prompt_tokens,
-        new_tokens=asked.new_tokens,
-        batch=asked.batch,
-        repetitions=asked.repetitions,
-        seed=asked.seed,
-    )
+    sizes = {name: getattr(asked, name) for name in _SMALL}
+    if device == "cpu" and any(backend.interpreted for arm in arms for backend in arm.backends.values()):
+        sizes |= _small_where_not_given()
+    plan = Plan(**sizes, batch=asked.batch, seed=asked.seed)
     with working(per_second=0.5) as say:
         say(f"the model {asked.model}")
         engine = load_model(asked.model, device=device, dtype=asked.dtype, seed=asked.seed)
         return measure_ab(engine, arms, plan, stores=folder, force=force, on_progress=say)
+
+
+def _small_where_not_given() -> dict[str, int]:
+    """Sizes that interpreted kernels get unless the user gave others; that is said."""
+    from click.core import ParameterSource
+
+    source_of = click.get_current_context().get_parameter_source
+    small = {name: size for name, size in _SMALL.items() if source_of(name) is ParameterSource.DEFAULT}
+    if small:
+        sizes = ", ".join(f"--{name.replace('_', '-')} {size}" for name, size in small.items())
+        click.echo(f"Triton's kernels are interpreted on a CPU, which takes long: {sizes}.", err=True)
+    return small
 
 
 def _show(found: "PathComparison", layout: str, page: tuple[str, str] | None, left_out: Any, out: Output) -> None:

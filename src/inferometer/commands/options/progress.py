@@ -1,8 +1,9 @@
-"""A progress bar on stderr, for people: only on a terminal, and only when the work takes longer than a moment.
+"""What long work is at, on stderr: a bar on a terminal, elsewhere a line every few seconds, for whoever reads the log.
 
-Where a program looks on in their place, it is told (`listening`).
+`INFEROMETER_PROGRESS=0` has no such lines. Where a program looks on instead, it is told (`listening`).
 """
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +13,9 @@ from contextvars import ContextVar
 from inferometer.errors import clean
 from inferometer.formats.source import Progress
 
+VARIABLE = "INFEROMETER_PROGRESS"
 _PATIENCE_S = 0.7
+_LINE_S = 5.0  # between two lines, and before the first
 _LISTENER: ContextVar[Progress | None] = ContextVar("listener", default=None)
 
 
@@ -29,8 +32,12 @@ def listening(listener: Progress) -> Iterator[None]:
 @contextmanager
 def reading(name: str) -> Iterator[Progress | None]:
     """A callback for bytes read and bytes in all; None where nobody looks on."""
-    if not sys.stderr.isatty() or _LISTENER.get() is not None:
+    if _LISTENER.get() is not None:
         yield _LISTENER.get()
+        return
+    if not sys.stderr.isatty():
+        say = _line_sayer()
+        yield None if say is None else lambda done, total: say(f"reading {clean(name)}{_part_of(done, total)}")
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
@@ -61,9 +68,31 @@ def working(*, per_second: float = 12.5) -> Iterator[Callable[[str], None]]:
     `per_second` is how often it is drawn, which takes time from what this process measures meanwhile.
     """
     if not sys.stderr.isatty():
-        yield lambda what: None
+        say = _line_sayer()
+        yield lambda what: None if say is None else say(f"making {what}")
         return
     from rich.console import Console
 
     with Console(stderr=True).status("", refresh_per_second=per_second) as status:
         yield lambda what: status.update(f"making {what}")
+
+
+def _line_sayer() -> Callable[[str], None] | None:
+    """Writes what it is told, unless it wrote a moment ago; None where lines aren't wanted."""
+    if os.environ.get(VARIABLE) == "0":
+        return None
+    begun = said = time.monotonic()
+
+    def say(what: str) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said >= _LINE_S:
+            said = now
+            sys.stderr.write(f"inferometer: {what}, after {now - begun:.0f} s\n")
+            sys.stderr.flush()
+
+    return say
+
+
+def _part_of(done: int, total: int | None) -> str:
+    return f": {done / total:.0%} of {total / 1e6:,.0f} MB" if total else f": {done / 1e6:,.0f} MB"

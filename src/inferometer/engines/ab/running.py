@@ -6,6 +6,7 @@ order of the two passes. Logits are looked at in both, operators' answers with s
 operator was seen to spoil, completions with scopes follow until one is.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -125,7 +126,7 @@ class _Run:
         self._stores: dict[str, str] = {}
         self._ended: str | None = None
         self._is_over = False
-        self._during = ""
+        self._during = self._left = ""
         self._recorder: PathRecorder | None = None
 
     def attempt(self, part: Callable[[], None], *, is_vital: bool = False) -> None:
@@ -153,7 +154,7 @@ class _Run:
     def check(self, arm: Arm) -> None:
         """The operators of this arm next to the first one's."""
         recorder = PathRecorder()
-        check = OperatorCheck(self._arms[0], arm, lambda each: self._mark(each, _CHECK), self._errors[arm.name])
+        check = OperatorCheck(self._arms[0], arm, lambda each: self._tell(each, _CHECK), self._errors[arm.name])
         self._begin(arm, _CHECK, recorder)
         try:
             check_operators(self._work, arm, check, recorder)
@@ -163,10 +164,11 @@ class _Run:
     def compare_models(self) -> None:
         """Whole models on the same tokens."""
         self._begin(self._arms[0], _LOGITS)
-        self._agreement = agreement(self._work, self._arms, lambda arm: self._mark(arm, _LOGITS))
+        self._agreement = agreement(self._work, self._arms, lambda arm: self._tell(arm, _LOGITS))
 
     def warm_up(self) -> None:
         """Kernels are compiled and tuned, caches filled and the paths known afterwards."""
+        began = time.monotonic()
         for arm in self._arms:
             recorder = self._recorders[arm.name]
             for _ in range(self._plan.warmup):
@@ -174,10 +176,16 @@ class _Run:
                 with using(arm), recorder.entered():
                     self._work.run()
                 recorder.clear()
+        took_s = (time.monotonic() - began) / self._plan.warmup
+        self._left = f", at most about {2 * took_s * self._plan.repetitions:,.0f} s left"  # without scopes, and with
 
     def repeat(self) -> None:
         """All repetitions; each counts when it is whole."""
+        began = time.monotonic()
         for number in range(self._plan.repetitions):
+            if number:
+                left_s = (time.monotonic() - began) / number * (self._plan.repetitions - number)
+                self._left = f", about {left_s:,.0f} s left"
             made = Repetition()
             passes = [(self._time, number), (self._time_paths, number + 1)]
             for watch in self._watches.values():
@@ -186,6 +194,7 @@ class _Run:
                 for n in order_of(len(self._arms), turn):
                     timed(self._arms[n], f"repetition {number + 1} of {self._plan.repetitions}", made)
             self._kept.append(made)
+        self._left = ""
 
     def search(self) -> None:
         """Completions with scopes by arms whose logits were wrong, until an operator is seen to be."""
@@ -270,12 +279,12 @@ class _Run:
 
     def _begin(self, arm: Arm, what: str, recorder: PathRecorder | None = None) -> None:
         self._recorder = recorder
-        self._mark(arm, what)
-        self._on_progress(self._during)
+        self._tell(arm, what)
 
-    def _mark(self, arm: Arm, what: str) -> None:
-        """What to say where it ends now."""
+    def _tell(self, arm: Arm, what: str) -> None:
+        """What runs now, to who looks on; and what to say where it ends now."""
         self._during = f"{arm.name}, {what}"
+        self._on_progress(f"{self._during}{self._left}")
 
 
 def _refused(arm: Arm, calls: pl.DataFrame) -> list[str]:
