@@ -6,5 +6,6 @@ finds the lengths of sequences in steps' names, `inferred.py` what launches are 
 `cut.py` keeps what is selected: a call that is selected in part has no bound.
 `exchanges.py` finds what collectives exchange, and `collectives.py` sums that by kind and bytes.
 `counters/` sets what a profiler counted of the same kernels next to that.
+`sampled_clocks.py` sets the bound at the clocks that a recording sampled next to that, too.
 Measured are times and counters alone; FLOPs, bytes and bounds are modelled.
 """

@@ -21,12 +21,15 @@ from inferometer.operators.framework.lengths import Context, Lengths
 from inferometer.operators.framework.output_code import OutputCode
 
 _NUMBERS: Final = ("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "link_bytes")
+PARTS: Final = ("matrix_of_call_ns", "vector_of_call_ns", "memory_of_call_ns")
+"""Of the bound, what matrix units take, other arithmetic, and memory; null where a link or the host binds."""
 MODELLED: Final[dict[str, Any]] = {
     "row": pl.Int64,
     **dict.fromkeys((*SIGNATURE, "family", "dtype"), pl.String),
     **dict.fromkeys(_NUMBERS, pl.Int64),
     "bound_of_call_ns": pl.Float64,
     "warm_bound_of_call_ns": pl.Float64,
+    **dict.fromkeys(PARTS, pl.Float64),
     "binding": pl.String,
     "assumes": pl.List(pl.String),
     **dict.fromkeys(("operator", "operator_args"), pl.String),
@@ -205,6 +208,7 @@ def _describe(number: int, arguments: tuple[str | None, ...], found: Bounded) ->
             "link_bytes": work.link_bytes,
             "bound_of_call_ns": found.bound_ns,
             "warm_bound_of_call_ns": found.warm_ns,
+            **dict(zip(PARTS, found.parts_ns or (None, None, None), strict=True)),
             "binding": found.binding if found.bound_ns is not None else None,
             "assumes": list(work.assumes),
         }

@@ -23,6 +23,7 @@ from inferometer.analyses.roofline.gaps import gaps_by, steps_of
 from inferometer.analyses.roofline.inferred import infer_signatures
 from inferometer.analyses.roofline.numbers import with_numbers
 from inferometer.analyses.roofline.rows import RowMaker
+from inferometer.analyses.roofline.sampled_clocks import SAMPLED, with_clocks, with_sampled
 from inferometer.analyses.selection import Selection
 from inferometer.analyses.timeline.collectives import recorded_collectives
 from inferometer.hardware.device import Device
@@ -37,7 +38,7 @@ from inferometer.units import format_list
 NEEDED: Final = {
     table: tuple(dict.fromkeys((*LAUNCHED_NEEDED.get(table, ()), *CALLS_NEEDED.get(table, ()))))
     for table in (*LAUNCHED_NEEDED, *(set(CALLS_NEEDED) - set(LAUNCHED_NEEDED)))
-} | {"collectives": tuple(COLLECTIVES.schema)}
+} | {"collectives": tuple(COLLECTIVES.schema), "counters": ("metric", "device", "time_ns", "value")}
 _COLUMNS: Final = (
     *(
         "number",
@@ -55,6 +56,7 @@ _COLUMNS: Final = (
     *("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "link_bytes", "bound_ns", "warm_bound_ns"),
     *("binding", "fraction", "above_ns", "flops_per_s", "bytes_per_s", "assumes", "operator", "operator_args"),
     *MEASURED,
+    *SAMPLED,
     "reason",
 )
 
@@ -79,6 +81,9 @@ class Roofline(Result):
     `modelled_ns` of rows with a bound, or without a device with work. `bound_ns` sums the bounds. `small_ns`: time of
     rows whose launches take less than twice `shortest_kernel_ns`, the shortest kernel of the trace, and have a bound
     below that. `by`: the same sums by family of ops, kernel, module and step. `collectives`: by kind and bytes.
+
+    `sampled_clock_hz` and `sampled_memory_clock_hz`: of launches of a recording that sampled them, with
+    `sampled_clock_bound_ns`, the bound at these; null without samples near all of them.
 
     `counters`: what a profiler's counters joined, None without them; columns `MEASURED` of `frame` are null then.
     """
@@ -173,7 +178,7 @@ def roofline(
 
     Args:
         found: Of `attribute`, with op calls, of all launches: what is selected may be a part of a call.
-        trace: Of these launches. Of its tables only `collectives` is read here, if it was read.
+        trace: Of these launches. Of its tables, `collectives` and `counters` are read here, if they were read.
         selection: Which launches; all by default. All tell what calls are and how far they reach.
         device: What it ran on; None: as the file says.
         lengths: Of sequences, where the names of steps don't tell.
@@ -196,7 +201,8 @@ def roofline(
     )
     placed, modelled = keep_selected(*maker.place(launches), selection)
     joined = None if counters is None else join_counters(placed, counters)
-    frame = with_measured(with_numbers(_summed(placed, modelled)), joined[1] if joined else None, said)
+    summed = with_numbers(_summed(placed, modelled))
+    frame = with_measured(with_sampled(summed, with_clocks(placed, trace), said), joined[1] if joined else None, said)
     shortest = _shortest(placed)
     op_known = placed.filter(pl.col("signature").is_not_null() & ~pl.col("inferred"))
     modelled_rows = frame.filter(pl.col("reason").is_null())["row"]

@@ -26,7 +26,9 @@ class Bounded:
     """What one call takes.
 
     `bound_ns` and `binding` of the greatest bound, `warm_ns` the same with memory's from L2, where all that moves fits
-    in it. `reason`: why `work`, or its bound, isn't known. `counterpart`: the catalogue's operator that it is.
+    in it. `parts_ns`: the bounds by matrix units, by other arithmetic and by memory, which have clocks of their own;
+    None where a link bounds. `reason`: why `work`, or its bound, isn't known. `counterpart`: the catalogue's operator
+    that it is.
     """
 
     family: str | None
@@ -34,6 +36,7 @@ class Bounded:
     bound_ns: float | None = None
     binding: str = "unknown"
     warm_ns: float | None = None
+    parts_ns: tuple[float, float, float] | None = None
     reason: str = ""
     counterpart: Counterpart | None = None
 
@@ -74,7 +77,10 @@ def _on(family: str, work: Work, device: Device) -> Bounded:
     inside_ns = bounds.bound_ns or 0.0
     if link_ns > inside_ns:
         return Bounded(family, work, link_ns, "link", warm)
-    return Bounded(family, work, inside_ns, bounds.binding, warm)
+    matrix, vector, special, chain, memory = (
+        bounds.times_ns[each] or 0.0 for each in ("matrix", "vector", "special", "dependency", "memory")
+    )
+    return Bounded(family, work, inside_ns, bounds.binding, warm, (matrix, max(vector, special, chain), memory))
 
 
 def _over_pcie(family: str, work: Work, device: Device) -> Bounded:

@@ -22,6 +22,7 @@ _FIELDS: Final = (
     Field("total_ns", "Total Time", "ns"),
     Field("fraction", "Reached", "share"),
     Field("binding", "Bound by", "text"),
+    Field("sampled_clock_bound_ns", "Bound at Clock", "ns", spare=5),
     Field("calls", "Calls", "count", spare=3),
     Field("launches", "Launches", "count", spare=6),
     Field("tflops_per_s", "TFLOP/s", "ratio", spare=5),
@@ -73,7 +74,9 @@ def _sections(found: Roofline) -> Iterator[Section]:
 def _ops(found: Roofline, count: int) -> Section:
     rows = found.frame.filter(pl.col("reason").is_null())
     shown = rows.head(count)
-    fields = _FIELDS if found.device else tuple(field for field in _FIELDS if field.column not in _BOUNDED)
+    is_sampled = rows["sampled_clock_bound_ns"].is_not_null().any()
+    left_out = (() if found.device else _BOUNDED) + (() if is_sampled else ("sampled_clock_bound_ns",))
+    fields = tuple(field for field in _FIELDS if field.column not in left_out)
     title = "Ops, most time above the bound first" if found.device else "Ops, longest first"
     return Section(title, fields, _with_shapes(shown), tuple(say_rest(shown.height, rows.height)))
 
@@ -134,9 +137,24 @@ def _remarks(found: Roofline) -> Iterator[str]:
         yield f"Shapes of {captured} are those of the capture: they are the replay's where it ran the same batch."
     if found.bound_ns is not None and found.modelled_ns:
         yield from _say_gap(found, found.bound_ns)
+    yield from _say_clocks(found)
     if found.counters is not None:
         yield from say_counters(found.counters)
     yield from say_collectives(found.collectives, found.total_ns)
+
+
+def _say_clocks(found: Roofline) -> Iterator[str]:
+    rows = found.frame.filter(pl.col("sampled_clock_bound_ns").is_not_null())
+    if not rows.height:
+        return
+    clocks = rows["sampled_clock_hz"] / 1e6
+    low, high = (format_count(round(float(each))) for each in (clocks.min(), clocks.max()))  # type: ignore[arg-type]
+    held = f"{low} MHz" if low == high else f"{low} to {high} MHz"
+    there, peak = (format_duration(float(rows[name].sum())) for name in ("sampled_clock_bound_ns", "bound_ns"))
+    yield (
+        f"Where the clock of the multiprocessors was sampled nearby ({held}), bounds are {there} at the sampled clocks "
+        f"and {peak} at the nominal ones."
+    )
 
 
 def _say_gap(found: Roofline, bound_ns: float) -> Iterator[str]:
