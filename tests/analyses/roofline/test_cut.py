@@ -78,7 +78,7 @@ def test_a_stream_that_has_a_part_of_every_call_gives_them_no_bound() -> None:
     assert rows_of(found) == [("aten::mm", None, 2, 2, 180, WHY.replace("between", "stream"))]
     assert (found.modelled_ns, found.bound_ns, found.total_ns) == (0, 0.0, 180)
     [row] = op_arguments(found).frame.to_dicts()
-    assert (row["calls"], row["mean_of_call_ns"], row["flops"]) == (None, None, None)
+    assert (row["calls"], row["cut_calls"], row["mean_of_call_ns"], row["flops"]) == (None, 2, None, None)
 
 
 def test_all_options_that_select_are_named() -> None:

@@ -12,8 +12,8 @@ from inferometer.analyses.rows import compile_match, first_rows, matching
 from inferometer.trace.losses import Losses
 
 _COLUMNS: Final = (
-    *("number", "op", *ARGUMENTS, "calls", "launches", "total_ns", "share", "mean_of_call_ns", "flops", "read_bytes"),
-    *("write_bytes", "flops_per_s", "bytes_per_s", "reason"),
+    *("number", "op", *ARGUMENTS, "calls", "cut_calls", "launches", "total_ns", "share", "mean_of_call_ns", "flops"),
+    *("read_bytes", "write_bytes", "flops_per_s", "bytes_per_s", "reason"),
 )
 
 
@@ -23,7 +23,8 @@ class OpArguments(Result):
 
     Measured: `calls`, `launches`, `total_ns`, `share` of all device time, `mean_of_call_ns`. Modelled: `flops`,
     `read_bytes` and `write_bytes` of one call, null with a `reason`. `flops_per_s` and `bytes_per_s`: the one over the
-    other. `number`: as `replay --op` takes it. `shown`: the rows that were asked for.
+    other. Calls of which only some launches are selected are `cut_calls`, in rows of their own. `number`: as
+    `replay --op` takes it. `shown`: the rows that were asked for.
     """
 
     view: ClassVar[str] = "op_arguments"

@@ -26,7 +26,8 @@ _FIELDS: Final = (
 _EXACT: Final = (
     Field("number", "number", "count"),
     *(Field(name, name, "text") for name in ("op", "input_dims", "input_dtypes", "input_strides", "scalars")),
-    *(Field(name, name, "count") for name in ("calls", "launches", "total_ns", "flops", "read_bytes", "write_bytes")),
+    *(Field(name, name, "count") for name in ("calls", "cut_calls", "launches", "total_ns")),
+    *(Field(name, name, "count") for name in ("flops", "read_bytes", "write_bytes")),
     *(Field(name, name, "number") for name in ("share", "mean_of_call_ns", "flops_per_s", "bytes_per_s")),
     Field("reason", "reason", "text"),
 )
