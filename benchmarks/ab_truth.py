@@ -9,7 +9,8 @@
    other, and in which `--check` fails. Bar: all of them, and none of the honest runs (`--every never`).
 2. `differences`: `silu_mul` of one arm waits, of the candidate (slower) or of the base (faster). Counted are paths
    without it, in which both arms run the same code, that are called faster or slower, and all that are called so.
-   `--copies`: each operator of the slow arm is a backend of its own, so that nobody knows that it is the same code.
+   `--copies`: each operator of the slow arm is a backend of its own, so that nobody knows that it is the same code:
+   then the control tells, and what the same measurements come to without it is counted, too.
 
 A row is printed when it is done, with the machine's load. The model is a bundled small one with random weights, on one
 thread of a CPU. Needs torch; not part of CI.
@@ -22,8 +23,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ FUSED = "add_rms_norm"
 NEVER = "never"
 EVERY = ("2", "7", "37", "101", NEVER)
 KINDS: dict[str, Callable[[Any], Any]] = {"NaN": lambda right: right * float("nan"), "1.5": lambda right: right * 1.5}
-DELAY_S = 3e-4
+DELAY_US = 300.0
 
 Change = Callable[..., Any]
 
@@ -93,12 +94,16 @@ def honest(call: Change, *args: Any) -> Any:
     return call(*args)
 
 
-def late(call: Change, *args: Any) -> Any:
+def late(delay_us: float) -> Change:
     """Right, and late: the processor is busy meanwhile."""
-    until = time.perf_counter() + DELAY_S
-    while time.perf_counter() < until:
-        pass
-    return call(*args)
+
+    def change(call: Change, *args: Any) -> Any:
+        until = time.perf_counter() + delay_us * 1e-6
+        while time.perf_counter() < until:
+            pass
+        return call(*args)
+
+    return change
 
 
 def measure_faults(
@@ -124,14 +129,18 @@ def _count_faults(engine: Any, plan: Plan, faults: Sequence[Faulty]) -> dict[str
     return {"occurred": len(occurred), **_counted(occurred), "runs": len(faults)}
 
 
-def measure_differences(engine: Any, plan: Plan, runs: int, *, copies: bool) -> Iterator[dict[str, Any]]:
+def measure_differences(
+    engine: Any, plan: Plan, runs: int, *, copies: bool, delay_us: float = DELAY_US
+) -> Iterator[dict[str, Any]]:
     """A row per run: which arm is slow, whether that is found, and what else is called different."""
-    slow = make_arm("slow", [name for name in CONTRACTS if name != FUSED] if copies else [OPERATOR], late)
+    slow = make_arm("slow", [name for name in CONTRACTS if name != FUSED] if copies else [OPERATOR], late(delay_us))
     for run in range(runs):
         arms = (TORCH_ONLY, slow) if run % 2 == 0 else (slow, TORCH_ONLY)
-        found = _compare(engine, *arms, plan)
+        measured = measure_ab(engine, arms, plan, record=False)
+        found = compare_paths(measured)
         (candidate,) = found.candidates
-        verdicts = {row.path: row.versus[candidate].verdict for row in found.rows}
+        verdicts = _verdicts(found)
+        uncontrolled = _verdicts(compare_paths(replace(measured, control=measured.control.clear())))
         right = "slower" if run % 2 == 0 else "faster"
         planted = [path for path in verdicts if path.endswith(f".{OPERATOR}")]
         related = {path for path in verdicts if any(f"{each}.".startswith(f"{path}.") for each in planted)}
@@ -141,11 +150,21 @@ def measure_differences(engine: Any, plan: Plan, runs: int, *, copies: bool) -> 
             "found": sum(verdicts[path] == right for path in planted),
             "planted": len(planted),
             "unrelated": len(verdicts) - len(related),
-            "different": len(called := [path for path, word in verdicts.items() if word in ("faster", "slower")]),
-            "false": [path for path in called if path not in related],
+            "different": len(_different(verdicts)),
+            "false": [path for path in _different(verdicts) if path not in related],
+            "false_without_control": [path for path in _different(uncontrolled) if path not in related],
             "places": [each.path for each in found.differences[candidate]],
             "load": _load(),
         }
+
+
+def _verdicts(found: PathComparison) -> dict[str, str | None]:
+    """Of the first candidate, by path."""
+    return {row.path: next(iter(row.versus.values())).verdict for row in found.rows}
+
+
+def _different(verdicts: Mapping[str, str | None]) -> list[str]:
+    return [path for path, word in verdicts.items() if word in ("faster", "slower")]
 
 
 def _compare(
@@ -184,6 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--new-tokens", type=int, default=8)
     parser.add_argument("--model", default="tiny-llama")
     parser.add_argument("--copies", action="store_true")
+    parser.add_argument("--delay-us", type=float, default=DELAY_US, help="differences: how late; 0.3 ms by default")
     parser.add_argument("--kinds", default=",".join(KINDS), help="faults: which")
     parser.add_argument("--every", default=",".join(EVERY), help="faults: of which rows, as 7,37")
     parser.add_argument("--json", dest="out")
@@ -198,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = (
         measure_faults(engine, plan, options.runs, kinds=options.kinds.split(","), every=options.every.split(","))
         if options.part == "faults"
-        else measure_differences(engine, plan, options.runs, copies=options.copies)
+        else measure_differences(engine, plan, options.runs, copies=options.copies, delay_us=options.delay_us)
     )
     made = []
     for row in rows:

@@ -71,6 +71,14 @@ def test_nothing_is_controlled_where_nothing_differs_or_one_operator_alone_is_an
     assert measured.control.is_empty()
 
 
+def test_interpreted_kernels_whose_times_say_nothing_have_no_control(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(FakeClock(monkeypatch), left_ns=400)
+    arms = [machine.arm("base"), machine.arm("triton", slow_ns=20_000)]
+    measured = measure_ab(ToyEngine(), arms, PLAN, record=False)
+    assert compare_paths(measured).is_in_doubt("triton")
+    assert measured.control.is_empty()
+
+
 def test_each_call_of_a_pair_runs_once_by_either_arm_and_pairs_are_drawn_anew() -> None:
     import torch
 
