@@ -9,8 +9,9 @@ A block's first word is its language, further words say how it is treated:
     ... file=PATH     written to PATH, for what follows
     ... no-run        shown only: installing, recording on another machine
 
-A page runs in a folder of its own with copies of the samples and of the package, so that it may add to either. Only
-`inferometer` and `python -m pytest` are run. Needs a system with pseudo-terminals: Linux or macOS.
+A page runs in a folder of its own with copies of the samples, the package and the scripts for CI, so that it may add to
+any. Only `inferometer`, `python -m pytest` and those scripts (after `env INFEROMETER_...`) are run. Needs a system with
+pseudo-terminals: Linux or macOS.
 """
 
 import contextlib
@@ -33,7 +34,7 @@ WIDTH = 108
 _LINES = 50
 _TIMEOUT_S = 120
 _BLOCK = re.compile(r"^```(?P<info>\w[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-_RUNS = ("inferometer ", "python -m pytest ")
+_RUNS = ("inferometer ", "python -m pytest ", "env INFEROMETER_")
 
 
 class PageError(Exception):
@@ -113,8 +114,9 @@ def run_on_terminal(command: str, folder: Path, *, width: int = WIDTH, term: str
 
 
 def copy_project(folder: Path) -> None:
-    """The samples and the package, for commands to run on."""
+    """The samples, the package and the scripts for CI, for commands to run on."""
     shutil.copytree(ROOT / "samples", folder / "samples")
+    shutil.copytree(ROOT / "tools" / "ci", folder / "tools" / "ci", ignore=shutil.ignore_patterns("__pycache__"))
     package = Path("src", "inferometer")
     shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
 

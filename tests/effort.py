@@ -48,6 +48,8 @@ LONG: Final = {
     "tests/record/test_journal_processes.py::*": "kill programs that are recorded",
     "tests/record/server/test_server.py::*": "record servers, of which each fails in its own way",
     "tests/tools/test_make_kineto.py::*": "make traces of every kind",
+    "tests/tools/ci/test_compare.py::test_recorded_samples_*": "compare recorded runs by the script of CI",
+    "tests/tools/ci/test_compare.py::test_a_program_is_recorded_*": "record two programs by the script of CI",
     "*/test_browser.py::*": "open pages in a browser",
     "*::test_a_click_goes_down_to_a_box_and_up_again*": "open a page in a browser",
     "*::test_deep_nesting_*": "read brackets by the million",

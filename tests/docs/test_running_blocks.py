@@ -70,7 +70,7 @@ def test_a_command_runs_on_a_terminal_of_the_width_asked_for(tmp_path: Path) -> 
 
 
 def test_a_stale_page_is_named_and_only_written_without_check(tmp_path: Path) -> None:
-    for folder in ("docs", "samples", "src"):
+    for folder in ("docs", "samples", "src", "tools"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     page = tmp_path / "docs" / "reference" / "losses.md"
     good = page.read_text("utf-8")
