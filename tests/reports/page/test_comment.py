@@ -114,6 +114,18 @@ def test_a_changed_function_in_a_step_as_long_as_before_is_no_clear_difference()
     assert (found.verdict, found.outcome) == ("software change", "no clear difference")
 
 
+def test_a_real_run_with_a_cause_in_a_step_as_long_as_before_says_both(shared_data: Path) -> None:
+    """One of eight GPUs is slow, and the host had time to spare: 1.022 times, from 1.002 on."""
+    runs = [shared_data / "latencyprism" / "vLLM" / "gpu_instability" / run for run in ("normal", "abnormal")]
+    text = render_comment(compare(*map(inferometer.open, runs)), [], title="t")
+    _, verdict, reasons, *_ = text.split("\n\n")
+    assert verdict.startswith(
+        "**No clear difference: 1.022 times the base's mean time of a step (95 %: 1.002 to 1.042)"
+    )
+    assert "not clearly by more than runs of one program differ" in reasons
+    assert "gpu\\_frequency on gpu:3 went from 1,155 to 210 MHz" in reasons
+
+
 def test_a_ratio_of_divided_times_says_so() -> None:
     """Whole runs of one kind of layer, twice as many of them in the candidate, and nothing marks a step."""
     base, candidate = (kernel_run(head=[], layers=layers, steps=1, marked=False) for layers in (30, 60))

@@ -66,9 +66,10 @@ def serving(me: dict[str, Any] | None) -> Iterator[Service]:
             data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             service.asked.append((self.command, self.path))
             if TOKEN not in (self.headers.get("Authorization") or self.headers.get("PRIVATE-TOKEN") or ""):
-                status, found = 401, {}
+                answered: tuple[int, Any] = 401, {}
             else:
-                status, found = service.reply(self.command, self.path, json.loads(data or "{}"))
+                answered = service.reply(self.command, self.path, json.loads(data or "{}"))
+            status, found = answered
             answer = json.dumps(found).encode() if service.answer is None else service.answer
             self.send_response(status)
             if 300 <= status < 400:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.tools.ci.service import TOKEN, github, gitlab, serving
@@ -38,13 +39,13 @@ def program(folder: Path, text: str) -> None:
     (folder / "inferometer").chmod(0o755)
 
 
-def run(folder: Path, **asked: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, script: str = f"exec bash '{SCRIPT}'", **asked: str) -> subprocess.CompletedProcess[str]:
     """The script in `folder`, whose `bin` comes first on PATH, with this environment and no other word of a service."""
     path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
     other = {"HOME": str(folder), "PYTHONPATH": str(ROOT / "src"), "no_proxy": "127.0.0.1"}
     stands_in = {"FOUND": json.dumps(FOUND), "ENDS": "0", "RECORD_ENDS": "0"}
     return subprocess.run(
-        ["bash", str(SCRIPT)], cwd=folder, env={"PATH": path, **other, **stands_in, **asked}, capture_output=True,
+        ["bash", "-c", script], cwd=folder, env={"PATH": path, **other, **stands_in, **asked}, capture_output=True,
         text=True, check=False, timeout=300,
     )  # fmt: skip
 
@@ -234,3 +235,33 @@ def test_the_guide_names_every_input_and_output_of_the_action() -> None:
 def test_the_guide_shows_the_job_for_gitlab_as_it_is() -> None:
     page = (ROOT / "docs/guide/in-ci.md").read_text("utf-8")
     assert f"```yaml\n{(ROOT / 'tools/ci/gitlab.yml').read_text('utf-8')}```\n" in page
+
+
+def test_the_steps_of_the_action_do_what_its_inputs_ask(folder: Path) -> None:
+    """Compare and comment, run as a runner does: the environment of a step has its inputs, the script is as it is."""
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML, which the extra `docs` brings")
+    inputs = {"base": "a'; exit 9 #", "candidate": "b", "comment-name": "decode", "token": TOKEN}
+    event = {"pull_request": {"number": 7, "head": {"repo": {"full_name": "o/r"}}}}
+    (folder / "event.json").write_text(json.dumps(event), "utf-8")
+    steps = {step["name"]: step for step in yaml.safe_load(ACTION)["runs"]["steps"] if "name" in step}
+    with serving(None) as service:
+        environment = github(service, str(folder / "event.json"), GITHUB_OUTPUT=str(folder / "output"), ENDS="1")
+        del environment["GITHUB_TOKEN"]
+        compared = run_step(steps["Compare"], folder, inputs, environment)
+        outputs = dict(line.split("=", 1) for line in (folder / "output").read_text("utf-8").splitlines())
+        assert (compared.returncode, compared.stderr, service.asked) == (1, "", [])
+        commented = run_step(steps["Comment"], folder, {**inputs, "comment": outputs["comment"]}, environment)
+        assert (commented.returncode, commented.stdout) == (0, "comment: made the comment\n")
+    assert asked_of(folder)[0][-2:] == ["a'; exit 9 #", "b"]
+    assert service.comments[0]["body"].startswith("<!-- inferometer: decode -->\n**Check failed**")
+
+
+def run_step(
+    step: dict[str, Any], folder: Path, values: dict[str, str], environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """One step; `values`: of inputs, and of outputs of other steps, by the last part of their names."""
+    asked = {
+        name: re.sub(r"\$\{\{ [\w.]*?\.([\w-]+) \}\}", lambda match: values.get(match[1], ""), str(value))
+        for name, value in step["env"].items()
+    }
+    return run(folder, step["run"], **environment, **asked, GITHUB_ACTION_PATH=str(ROOT))

@@ -1,8 +1,8 @@
 """Two runs as a comment on a pull request: the verdict, why, what changed most; all other sections are folded away.
 
-Folded with `<details>`, as GitHub and GitLab render it: Markdown inside needs an empty line after the summary. What is
-seen before anything is unfolded is at most `MOST_LINES` lines. A comment holds 65,536 characters: sections that have no
-room, the last first, are named and left out.
+Folded with `<details>`, as GitHub and GitLab render it: Markdown inside needs an empty line after the summary. At most
+60 lines are seen before anything is unfolded: five reasons, twelve rows, what is around them. A comment holds 65,536
+characters: sections that have no room, the last first, are named and left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,8 +23,6 @@ from inferometer.reports.views.comparison_brief import changes_table, headline, 
 MOST_BYTES = 60_000
 """Of the whole, which leaves a program that posts it room for words of its own."""
 
-MOST_LINES = 60
-
 _LONGEST_LINE = 800
 _LONGEST_CELL = 100
 _OF_BOTH = "Both runs: the verdict, step by step and kernel by kernel"
@@ -34,7 +32,7 @@ _OF_ONE = "The {} alone"
 def render_comment(found: Comparison, blocks: Sequence[Block], *, title: str) -> str:
     """The page of two runs, made of their comparison and of the sections of the page, as Markdown."""
     top = _top(found, title)
-    text, sections = "", list[_Section]()
+    text, sections = "", list[_Folded]()
     for limits in FITTING:
         sections = [*_sections(blocks, limits)]
         text = _page(top, sections)
@@ -48,7 +46,7 @@ def render_comment(found: Comparison, blocks: Sequence[Block], *, title: str) ->
 
 
 @dataclass(frozen=True)
-class _Section:
+class _Folded:
     """One section as text, and the line that it is folded behind."""
 
     summary: str
@@ -69,7 +67,7 @@ def _top(found: Comparison, title: str) -> str:
     return "\n\n".join([f"# {escape_markdown(_line(title))}", verdict, why, rows])
 
 
-def _sections(blocks: Sequence[Block], limits: TableLimits) -> Iterator[_Section]:
+def _sections(blocks: Sequence[Block], limits: TableLimits) -> Iterator[_Folded]:
     """Sections about both runs, then about the candidate, then the base; last what the runs lack."""
     groups: dict[str, list[Block]] = {_OF_BOTH: [], **{_OF_ONE.format(side): [] for side in reversed(SIDES)}}
     for block in blocks:
@@ -80,10 +78,10 @@ def _sections(blocks: Sequence[Block], limits: TableLimits) -> Iterator[_Section
         groups[LACKING] = [Block("lacking", LACKING, [Facts(lacking)])]
     for summary, group in groups.items():
         for block in group:
-            yield _Section(summary, block.title, block_text(block, limits))
+            yield _Folded(summary, block.title, block_text(block, limits))
 
 
-def _page(top: str, sections: Sequence[_Section], left_out: Sequence[str] = ()) -> str:
+def _page(top: str, sections: Sequence[_Folded], left_out: Sequence[str] = ()) -> str:
     parts = [top]
     for summary, group in groupby(sections, key=lambda section: section.summary):
         parts += [f"<details>\n<summary>{summary}</summary>", *(section.text for section in group), "</details>"]

@@ -77,6 +77,9 @@ def _reasons(found: Comparison) -> Iterator[tuple[str, str]]:
 
 
 def _cause(found: Comparison) -> str:
-    """The verdict's sentence from where it goes beyond the times, which the headline has; else all of it."""
-    _, _, beyond = found.judged.why.partition(f"{times_in_words(found.changes)}. ")
-    return beyond or found.judged.why
+    """The verdict's sentence; of a step that is slower or faster without its times, which the headline has."""
+    why = found.judged.why
+    if found.outcome not in ("slower", "faster"):
+        return why
+    _, _, beyond = why.partition(f"{times_in_words(found.changes)}. ")
+    return beyond or why
