@@ -4,8 +4,8 @@
     python docs/build_site.py FOLDER       into FOLDER/site
 
 The repository's Markdown pages are copied to `pages`, next to `site`, with their places kept, so that links between
-them hold. A link to a file that is no page (a source file, a folder) becomes its words. A broken link or a page that
-the navigation of mkdocs.yml lacks stops the build.
+them hold. A link to a file that the site lacks (a source file, a folder) becomes its words. A broken link or a page
+that the navigation of mkdocs.yml lacks stops the build.
 """
 
 import os
@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 _SOURCES = ("*.md", "docs/**/*.md", "samples/*.md", "benchmarks/results/*.md")
-_OTHERS = ("docs/*.svg", "docs/**/*.png", "docs/site.css", "docs/iframe-worker.js")
+_OTHERS = ("docs/*.svg", "docs/**/*.png", "docs/site.css", "docs/iframe-worker.js", "docs/notebooks/*.ipynb")
 _LINK = re.compile(r"(?<!!)\[(?P<words>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()\s]+)\)")
 _MARKS = re.compile(r"^(?P<fence>`{3,}\w+) [\w -]+$", re.MULTILINE)  # what tests of blocks read behind the language
 
@@ -27,15 +27,20 @@ _MARKS = re.compile(r"^(?P<fence>`{3,}\w+) [\w -]+$", re.MULTILINE)  # what test
 def stage(staged: Path) -> list[Path]:
     """Copy the pages and what they show; the pages, as paths from the root."""
     shutil.rmtree(staged, ignore_errors=True)
-    pages = sorted({path.relative_to(ROOT) for pattern in _SOURCES for path in ROOT.glob(pattern)})
+    pages, others = _find(_SOURCES), _find(_OTHERS)
+    kept = frozenset([*pages, *others])
     for path in pages:
         text = _MARKS.sub(r"\g<fence>", (ROOT / path).read_text("utf-8"))
-        _write(staged / path, _LINK.sub(partial(_link, page=path, pages=pages), text))
-    for path in sorted({path for pattern in _OTHERS for path in ROOT.glob(pattern)}):
-        target = staged / path.relative_to(ROOT)
+        _write(staged / path, _LINK.sub(partial(_link, page=path, kept=kept), text))
+    for path in others:
+        target = staged / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+        shutil.copyfile(ROOT / path, target)
     return pages
+
+
+def _find(patterns: Sequence[str]) -> list[Path]:
+    return sorted({path.relative_to(ROOT) for pattern in patterns for path in ROOT.glob(pattern)})
 
 
 def _write(target: Path, text: str) -> None:
@@ -43,14 +48,14 @@ def _write(target: Path, text: str) -> None:
     target.write_text(text, encoding="utf-8")
 
 
-def _link(link: re.Match[str], page: Path, pages: list[Path]) -> str:
-    """The link, or its words where it leads to a file of the repository that is no page."""
+def _link(link: re.Match[str], page: Path, kept: frozenset[Path]) -> str:
+    """The link, or its words where it leads to a file of the repository that the site lacks."""
     target = link["target"].partition("#")[0]
     if not target or "://" in target or target.startswith("mailto:"):
         return link[0]
     file = (ROOT / page.parent / target).resolve()
     inside = file.is_relative_to(ROOT) and file.exists()
-    return link["words"] if inside and file.relative_to(ROOT) not in pages else link[0]
+    return link["words"] if inside and file.relative_to(ROOT) not in kept else link[0]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -27,6 +27,7 @@ LONG: Final = {
     "tests/faults/*": "compare pairs of runs with planted faults",
     "tests/benchmarks/*": "measure small runs, judge real captures",
     "tests/docs/test_pages.py::*": "run every command of the documentation",
+    "tests/docs/test_notebooks.py::*": "run the notebooks",
     "tests/conformance/test_mutants.py::*[[]*fused_moe]": "try a hundred wrong kernels of slow operators",
     "tests/conformance/test_mutants.py::*[[]*delta_rule*]": "try a hundred wrong kernels of slow operators",
     "tests/conformance/test_mutants.py::test_the_page_*": "try three thousand wrong kernels",
