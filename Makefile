@@ -18,10 +18,10 @@ unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes: each would
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 POLARS_MAX_THREADS=1 LP_NUM_THREADS=1
 # Each core has a worker of pytest: further threads of a library would wait for one another, and spin as they do.
 
-.PHONY: help run test test-all check format benchmark fuzz mutants docs webgpu-deps clean
+.PHONY: help run test test-all check format benchmark fuzz mutants docs release-check webgpu-deps clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.base ## Install, summarize the bundled sample trace, write report.html, compare two recorded runs
 	$(VENV)/bin/inferometer summary samples/decode.json.gz
@@ -60,6 +60,9 @@ mutants: $(VENV_ALL)/.all ## Change thirteen modules in small ways and list what
 docs: $(VENV)/.docs ## Write the generated pages, and build all as a site: build/site/index.html
 	$(VENV)/bin/python docs/generate.py
 	$(VENV)/bin/python docs/build_site.py
+
+release-check: $(VENV)/.dev ## Build sdist and wheel into dist/, install the wheel with every Python on PATH
+	$(VENV)/bin/python tools/release_check.py $(if $(TAG),--tag '$(TAG)') $(PYTHONS)
 
 webgpu-deps: ## Install a Vulkan driver that runs WebGPU on the CPU; CHROMIUM=1: a browser too
 	@if ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \

@@ -51,6 +51,7 @@ LONG: Final = {
     "tests/tools/test_make_kineto.py::*": "make traces of every kind",
     "tests/tools/ci/test_compare.py::test_recorded_samples_*": "compare recorded runs by the script of CI",
     "tests/tools/ci/test_compare.py::test_a_program_is_recorded_*": "record two programs by the script of CI",
+    "tests/tools/test_release_check.py::test_a_wheel_*": "build a wheel",
     "*/test_browser.py::*": "open pages in a browser",
     "*::test_a_click_goes_down_to_a_box_and_up_again*": "open a page in a browser",
     "*::test_deep_nesting_*": "read brackets by the million",

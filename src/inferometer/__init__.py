@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     export, open = export_trace, open_trace
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _WHERE = {
     "open": ("inferometer.formats.opening", "open_trace"),

@@ -1,0 +1,19 @@
+# Inferometer for CI: docker build -t inferometer . && docker run --rm -v "$PWD:/work" inferometer summary trace.json.gz
+# Extras: docker build --build-arg EXTRAS=mcp .
+FROM python:3.12-slim-bookworm AS build
+ARG EXTRAS=""
+WORKDIR /source
+COPY pyproject.toml README.md LICENSE constraints.txt ./
+COPY src ./src
+RUN python -m venv /opt/inferometer \
+    && /opt/inferometer/bin/pip install --no-cache-dir --disable-pip-version-check --constraint constraints.txt \
+        ".${EXTRAS:+[$EXTRAS]}"
+
+FROM python:3.12-slim-bookworm
+COPY --from=build /opt/inferometer /opt/inferometer
+RUN useradd --create-home --uid 1000 inferometer
+ENV PATH=/opt/inferometer/bin:$PATH
+USER inferometer
+WORKDIR /work
+ENTRYPOINT ["inferometer"]
+CMD ["--help"]
