@@ -133,7 +133,7 @@ def _row(each: Event) -> tuple[str, Row] | None:
     cat, args = each.get("cat", ""), each.get("args", {})
     if each["ph"] == "i":
         at = {"start_ns": exact_ns(each["ts"]), "dur_ns": 0, "device": None, "stream": None}
-        return "spans", {"span": each["name"], "domain": "instant", **_place(each), **at}
+        return "spans", {"span": each["name"], "domain": "instant", **_place(each), **at, **_shapes({})}
     if each["ph"] != "X" or cat not in READ:
         return None
     times = {"start_ns": exact_ns(each["ts"]), "dur_ns": exact_ns(each["dur"])}
@@ -158,8 +158,9 @@ def _row(each: Event) -> tuple[str, Row] | None:
         }
     if cat in DEVICE_SPANS:
         where = {"process": None, "thread": None, "device": f"gpu:{args['device']}", "stream": args["stream"]}
+        where |= _shapes({})
     else:
-        where = {**_place(each), "device": None, "stream": None}
+        where = {**_place(each), "device": None, "stream": None, **_shapes(args)}
     return "spans", {"span": each["name"], "domain": cat.lower() or None, **where, **times}
 
 
@@ -187,6 +188,10 @@ def _launch(each: Event, args: dict[str, Any]) -> Row:
         "bytes": args.get("bytes"),
         "occupancy": None if occupancy is None else float(occupancy) / 100,
     }
+
+
+def _shapes(args: dict[str, Any]) -> Row:
+    return {"input_dims": args.get("Input Dims"), "input_dtypes": args.get("Input type")}
 
 
 def _op(args: dict[str, Any]) -> Row:

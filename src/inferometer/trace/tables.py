@@ -213,6 +213,10 @@ SPANS = Table(
         Column("stream", _I64, "Stream that it is on.", "on a host thread"),
         _START,
         Column("dur_ns", _I64, "How long it took, ns; 0 for an instant."),
+        Column(
+            "input_dims", _TEXT, "Shapes of what it was given, JSON: PyTorch's ranges of collectives.", _NOT_RECORDED
+        ),
+        Column("input_dtypes", _TEXT, "Types of what it was given, JSON.", _NOT_RECORDED),
     ],
     time="start_ns",
 )

@@ -201,7 +201,20 @@ def test_a_range_on_a_host_thread(cat: str, domain: str, read: Read) -> None:
         **host,
         "start_ns": 10_000,
         "dur_ns": 4_000,
+        "input_dims": None,
+        "input_dtypes": None,
     }
+
+
+def test_a_range_has_the_shapes_of_what_it_was_given_where_they_are_recorded(read: Read) -> None:
+    trace = read("""{"traceEvents": [
+  {"ph": "X", "cat": "user_annotation", "name": "nccl:all_reduce", "pid": 1, "tid": 2, "ts": 10, "dur": 4,
+   "args": {"External id": 7, "Input Dims": [[366336]], "Input type": ["float"]}},
+  {"ph": "X", "cat": "user_annotation", "name": "forward", "pid": 1, "tid": 2, "ts": 20, "dur": 4, "args": {}}]}""")
+    assert rows(trace, "spans", "span", "input_dims", "input_dtypes") == [
+        ("nccl:all_reduce", "[[366336]]", '["float"]'),
+        ("forward", None, None),
+    ]
 
 
 @pytest.mark.parametrize("cat", ["gpu_user_annotation", "cuda_sync"])
@@ -216,6 +229,8 @@ def test_a_range_on_a_device(cat: str, read: Read) -> None:
         **place,
         "start_ns": 10_000,
         "dur_ns": 4_000,
+        "input_dims": None,
+        "input_dtypes": None,
     }
 
 

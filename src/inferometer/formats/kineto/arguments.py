@@ -107,6 +107,17 @@ class OpArgs(msgspec.Struct, gc=False):
     old_external_id: int | None = field(default=None, name="external id")
 
 
+SHAPES_SIGN = b'"Input Dims"'
+"""In the text of arguments that `ShapeArgs` are decoded from."""
+
+
+class ShapeArgs(msgspec.Struct, gc=False):
+    """Shapes and types of what a range was given: JSON text."""
+
+    dims: Raw = field(default=_NONE, name="Input Dims")
+    dtypes: Raw = field(default=_NONE, name="Input type")
+
+
 class FrameArgs(msgspec.Struct, gc=False):
     """Arguments of a Python frame."""
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from inferometer.formats.kineto.arguments import (
     COLLECTIVE_SIGN,
     EMPTY,
+    SHAPES_SIGN,
     ArgsDecoder,
     CallArgs,
     CollectiveArgs,
@@ -21,6 +22,7 @@ from inferometer.formats.kineto.arguments import (
     LaunchEvent,
     MemoryArgs,
     OpArgs,
+    ShapeArgs,
     TrackArgs,
     Triple,
 )
@@ -55,6 +57,7 @@ class Columns:
         self._collective_args = ArgsDecoder(CollectiveArgs, out.losses)
         self._call_args = ArgsDecoder(CallArgs, out.losses)
         self._op_args = ArgsDecoder(OpArgs, out.losses)
+        self._shape_args = ArgsDecoder(ShapeArgs, out.losses)
         self._frame_args = ArgsDecoder(FrameArgs, out.losses)
         self._track_args = ArgsDecoder(TrackArgs, out.losses)
         self._memory_args = ArgsDecoder(MemoryArgs, out.losses)
@@ -191,7 +194,18 @@ class Columns:
     def spans(self, events: list[Event], category: str, domain: str | None) -> None:
         """Ranges on host threads."""
         events, times = self._timed(events, category)
-        self._out.add("spans", len(events), {"span": _names(events), "domain": domain, **self._where(events), **times})
+        columns = {"span": _names(events), "domain": domain, **self._where(events), **times}
+        self._out.add("spans", len(events), columns | self._shapes(events, category))
+
+    def _shapes(self, events: list[Event], category: str) -> dict[str, Values]:
+        """Of ranges, few of which have any."""
+        if not any(SHAPES_SIGN in bytes(event.args) for event in events):
+            return {}
+        args = self._shape_args.decode(events, category)
+        return {
+            "input_dims": self._texts([a.dims for a in args], category),
+            "input_dtypes": self._texts([a.dtypes for a in args], category),
+        }
 
     def device_spans(self, events: list[Event], category: str, domain: str) -> None:
         """Ranges on a device's track: `gpu_user_annotation`, `cuda_sync`."""

@@ -56,6 +56,7 @@ _OP_JSON = (
     ("Input Strides", "input_strides"),
     ("Input Dims", "input_dims"),
 )
+_SPAN_JSON = (("Input type", "input_dtypes"), ("Input Dims", "input_dims"))
 _STEP_NUMBERS = ("gpu_busy_ns", "batch", "prefill_tokens", "decode_tokens", "context_len")
 _ON_DEVICE = ("gpu_user_annotation", "cuda_sync")
 _ON_HOST = ("user_annotation", "overhead")
@@ -145,7 +146,7 @@ def _span(processes: Places, threads: Places) -> pl.Expr:
         _text("name", pl.col("span")),
         *_host_place(processes, threads),
         *_times(),
-        args=[other],
+        args=[other, *(_arg(name, _checked(column)) for name, column in _SPAN_JSON)],
     )
     device = _event(
         _text("cat", pl.when(domain.is_in(_ON_DEVICE)).then(domain).otherwise(pl.lit("gpu_user_annotation"))),

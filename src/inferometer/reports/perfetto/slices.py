@@ -74,7 +74,14 @@ OUTER_FIRST = (
         texts=("phase", "anchor", "source"),
     ),
     Slices("frames", pl.col("frame"), pl.lit("frame"), _on_host("thread"), numbers=("frame_id", "parent")),
-    Slices("spans", pl.col("span"), pl.col("domain").fill_null("span"), _SPAN_KEY, numbers=("process", "thread")),
+    Slices(
+        "spans",
+        pl.col("span"),
+        pl.col("domain").fill_null("span"),
+        _SPAN_KEY,
+        numbers=("process", "thread"),
+        texts=("input_dims", "input_dtypes"),
+    ),
     Slices(
         "ops",
         pl.col("op"),
