@@ -98,7 +98,8 @@ class OpCall:
         op: Its name.
         inputs: By position.
         kernels: Names of the kernels that it launched itself: what they multiply in may stand there alone.
-        inside: Calls that it made, in their order; empty unless the op's model asks for them.
+        inside: Calls that it made, in their order, and last the one that made it where it is a step of autograd; empty
+            unless the op's model asks for them.
         lengths: Of the sequences that it serves, as far as they are known.
         source: Of the compiled kernel that it is, where that is known.
     """

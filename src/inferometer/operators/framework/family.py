@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
@@ -28,7 +28,9 @@ class OpFamily:
         prefixes: Models of ops whose names go on differently, by what they begin with.
         covering: Ops among them that do all that the ops do which they call: their model stands for launches of such
             that have no model of their own.
-        looks_inside: Ops whose model asks for the calls that they make.
+        looks_inside: Ops, or what their names begin with, whose model asks for the calls that they make.
+        forward_ops: For steps of autograd, by what their names begin with, what the name of the op begins with that
+            made them: their model asks for that call, too.
         needs_lengths: Ops whose model asks how long the sequences are that they serve.
         reasons: Why an op can't be modelled, by name: what it does isn't decided by its arguments.
     """
@@ -38,6 +40,7 @@ class OpFamily:
     prefixes: Mapping[str, Model] | None = None
     covering: frozenset[str] = frozenset()
     looks_inside: frozenset[str] = frozenset()
+    forward_ops: Mapping[str, str] = field(default_factory=dict)
     needs_lengths: frozenset[str] = frozenset()
     reasons: Mapping[str, str] | None = None
 
@@ -51,6 +54,7 @@ class Found:
     reason: str = ""
     covers: bool = False
     looks_inside: bool = False
+    forward_op: str | None = None
     needs_lengths: bool = False
 
     def work(self, call: OpCall) -> Work:
@@ -86,12 +90,14 @@ def model_of(op: str) -> Found | None:
                 looks_inside=name in family.looks_inside,
                 needs_lengths=name in family.needs_lengths,
             )
-        if family.reasons and (reason := _reason(name, family.reasons)):
-            return Found(family.name, None, reason)
     for family in _families().values():
         for prefix, model in (family.prefixes or {}).items():
             if name.startswith(prefix):
-                return Found(family.name, model)
+                forward = family.forward_ops.get(prefix)
+                return Found(family.name, model, looks_inside=prefix in family.looks_inside, forward_op=forward)
+    for family in _families().values():
+        if family.reasons and (reason := _reason(name, family.reasons)):
+            return Found(family.name, None, reason)
     return None
 
 
