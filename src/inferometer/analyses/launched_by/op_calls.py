@@ -4,6 +4,7 @@ Chains of names (`chain_tree`) are interned: one node stands for all calls that 
 arguments, or which launches one call queued together, asks here: a call is its row number in the trace's `ops`.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -21,6 +22,7 @@ OWNER = ("op_source", "op_call")
 LAUNCH_SHAPE = ("registers", "shared_bytes")
 """Columns of launches that, with name, grid and block, tell whether two launches are alike."""
 _ID = ["rank", "process", "external_id"]
+_STEP = re.compile(r"^(?:torch::)?autograd::|Backward")  # autograd's own: their numbers are those of forward ops
 NEEDED = {
     "launches": LAUNCH_SHAPE,
     "ops": (
@@ -99,6 +101,35 @@ class OpCalls:
         some: Numbers = order[first:last]
         inside: Numbers = some[(self._end[some] <= self._end[call]) & (some != call)]
         return inside
+
+    def forward_of(self, call: int, prefix: str) -> int:
+        """The one call of an op so called, in whose time autograd made the step that this call is; else `NONE`.
+
+        PyTorch counts the steps that a thread makes, and records how far it had counted with each op that can make one
+        as that begins. A step's number is the count when it was made: no less than that of the last such op before,
+        and less than that of the next. Reads the column `sequence_number`.
+        """
+        made = int(self._counts[call])
+        found = [at for at in self._called(prefix) if self._count_at(at, -1) <= made < self._count_at(at, 1)]
+        return found[0] if made != NONE and len(found) == 1 else NONE
+
+    def _called(self, prefix: str) -> list[int]:
+        return self._recorded["op"].str.starts_with(prefix).arg_true().to_list()
+
+    def _count_at(self, call: int, direction: int) -> int:
+        """The count of the nearest op of the thread that has one, before a call or after it; without, none can be."""
+        order, _, _ = self._by_time
+        at = int(np.flatnonzero(order == call)[0]) + direction
+        while 0 <= at < len(order) and self._lane[order[at]] == self._lane[call]:
+            if self._counts[order[at]] != NONE and not _STEP.search(self.name(int(order[at]))):
+                return int(self._counts[order[at]])
+            at += direction
+        return np.iinfo(np.int64).max if direction < 0 else NONE
+
+    @cached_property
+    def _counts(self) -> Numbers:
+        counts = self._trace.ops.select("sequence_number").collect()["sequence_number"]
+        return counts.fill_null(NONE).to_numpy()
 
     @cached_property
     def _recorded(self) -> pl.DataFrame:

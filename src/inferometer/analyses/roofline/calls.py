@@ -1,22 +1,26 @@
 """Launches by the call of an op that owns them; equal calls have one number.
 
 A call without a model is looked through where the op that made it does all that it does (`covers`): the launches are
-then that op's. Calls within graph replays count once a replay.
+then that op's. Where a model looks inside, calls are equal if those that they make are of one name, size and type, too.
+Calls within graph replays count once a replay.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 import polars as pl
 
 from inferometer.analyses.launched_by.attribution import Attribution
 from inferometer.analyses.launched_by.op_calls import LAUNCH_SHAPE, NONE, OpCalls
+from inferometer.analyses.roofline.work import calls_asked_for
 from inferometer.operators.framework.family import model_of
 
 ARGUMENTS = ("input_dims", "input_dtypes", "input_strides", "scalars")
 SIGNATURE = ("op", *ARGUMENTS, "kernel_file")
 LAUNCH = ("kernel", "grid", "block", *LAUNCH_SHAPE)
 """What tells whether two launches are alike."""
+_INSIDE = "inside"
 _REPLAY = ("rank", "process", "correlation_id")
 _REPLAYED = ("graph_alignment", "graph_node")
 
@@ -42,14 +46,12 @@ def owned_launches(found: Attribution) -> OwnedLaunches:
     """
     ran = found.launches.filter(~pl.col("is_captured"))
     owners = _owners(found, ran.select("op_source", "op_call").drop_nulls().unique(maintain_order=True))
-    signatures = (
-        owners.unique(SIGNATURE, keep="first", maintain_order=True)
-        .select(*SIGNATURE, "op_source", pl.col("owner").alias("op_call"))
-        .with_row_index("signature")
-    )
+    keys = [*SIGNATURE, _INSIDE]
+    distinct = owners.unique(keys, keep="first", maintain_order=True).with_row_index("signature")
     numbered = owners.join(
-        signatures.select("signature", *SIGNATURE), on=SIGNATURE, nulls_equal=True, maintain_order="left"
+        distinct.select("signature", *keys), on=keys, nulls_equal=True, maintain_order="left"
     ).select("op_source", "op_call", "owner", "signature")
+    signatures = distinct.select("signature", *SIGNATURE, "op_source", pl.col("owner").alias("op_call"))
     launches = ran.join(numbered, on=["op_source", "op_call"], how="left", maintain_order="left").with_columns(
         pl.col("owner").alias("op_call")
     )
@@ -73,11 +75,30 @@ def _owners(found: Attribution, asked: pl.DataFrame) -> pl.DataFrame:
             recorded = calls.rows(owner).select(*SIGNATURE)
             parts.append(
                 recorded.with_columns(
-                    pl.lit(number, dtype=pl.Int64).alias("op_source"), own, pl.Series("owner", owner, dtype=pl.Int64)
+                    pl.Series(_INSIDE, _insides(calls, owner, recorded["op"]), dtype=pl.String),
+                    pl.lit(number, dtype=pl.Int64).alias("op_source"),
+                    own,
+                    pl.Series("owner", owner, dtype=pl.Int64),
                 )
             )
-    schema = dict.fromkeys(SIGNATURE, pl.String) | dict.fromkeys(("op_source", "op_call", "owner"), pl.Int64)
+    texts = dict.fromkeys((*SIGNATURE, _INSIDE), pl.String)
+    schema = texts | dict.fromkeys(("op_source", "op_call", "owner"), pl.Int64)
     return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+
+
+def _insides(calls: OpCalls, owners: Sequence[int], ops: pl.Series) -> list[str | None]:
+    """What each call makes, as a text, where the model of its op asks for that."""
+    looking = {op: found for op in ops.unique() if (found := model_of(op)) is not None and found.looks_inside}
+    pairs = dict(zip(owners, ops, strict=True))
+    places = {call: calls_asked_for(calls, call, looking[op]) for call, op in pairs.items() if op in looking}
+    if not places:
+        return [None] * len(owners)
+    made = calls.rows(list(chain.from_iterable(places.values()))).select(
+        pl.concat_str("op", "input_dims", "input_dtypes", separator=" ", ignore_nulls=True)
+    )
+    texts = iter(made.to_series().to_list())
+    said = {call: "\n".join(islice(texts, len(within))) for call, within in places.items()}
+    return [said.get(call) for call in owners]
 
 
 def _look_through(calls: OpCalls, own: Sequence[int]) -> list[int]:

@@ -1,7 +1,8 @@
-"""What each launch that communicates exchanges: by its record, else as like calls' records say, else by its op.
+"""What each launch that communicates exchanges: by its record, else as like calls' records say, else by its call.
 
 A record is of one launch and has bytes, ranks and kind. Launches without one (queued before the window) take that of
-recorded calls of the same op and arguments, where all of these agree. An op's arguments come last: bytes, rarely ranks.
+recorded calls of the same op and arguments, where all of these agree. An op's arguments come next: bytes, rarely ranks;
+and where they don't say the bytes, the range around the call that `named_exchanges` reads.
 """
 
 import json
@@ -13,13 +14,15 @@ from typing import Any, Final
 import polars as pl
 
 from inferometer.analyses.launched_by.op_calls import OpCalls
+from inferometer.analyses.roofline.named_exchanges import named_exchanges
 from inferometer.analyses.roofline.work import calls_inside, recorded_call
-from inferometer.analyses.timeline.collectives import BY_NAME_ALONE, describe_collectives
+from inferometer.analyses.timeline.collectives import BY_NAME_ALONE, describe_collectives, recorded_collectives
 from inferometer.names.communication import find_collective, read_collective
 from inferometer.operators.framework.call import Unmodelled
 from inferometer.operators.framework.collectives import NAME, exchange_of, kept_shares
 from inferometer.operators.framework.exchange import Exchange
 from inferometer.operators.framework.family import model_of
+from inferometer.trace.trace import Trace
 
 _ROOTED: Final = ("gather", "scatter")  # which names of kernels don't tell from other sends
 _RECORD: Final = ("recorded_as", "collective", "in_bytes", "out_bytes", "group_size", "splits_in", "splits_out")
@@ -38,15 +41,15 @@ class Exchanges:
 
 
 def find_exchanges(
-    launches: pl.DataFrame, signatures: pl.DataFrame, op_calls: Sequence[OpCalls], recorded: pl.DataFrame
+    trace: Trace, launches: pl.DataFrame, signatures: pl.DataFrame, op_calls: Sequence[OpCalls]
 ) -> Exchanges:
     """What they exchange.
 
     Args:
+        trace: Of these launches; its tables `collectives` and `spans` are read, if they are there.
         launches: Of `infer_signatures`.
         signatures: Of `owned_launches`.
         op_calls: Of the attribution.
-        recorded: Of `recorded_collectives`.
     """
     kernels = launches.filter(pl.col("kind") == "kernel")["kernel"].cast(pl.String).unique()
     names = {kernel: kind for kernel in kernels if (kind := find_collective(kernel)) is not None}
@@ -56,12 +59,12 @@ def find_exchanges(
         .filter(pl.col("kind") == "kernel", kernel.is_in(list(names)))
         .with_columns(kernel.replace_strict(names, default=None, return_dtype=pl.String).alias("collective"))
     )
-    described = describe_collectives(told, recorded)
-    by_op = _by_op(told, signatures, op_calls)
-    rows = [
-        (row["signature"], row["recorded_as"] is not None, _exchange(row, by_op.get(row["signature"])))
-        for row in described.select("signature", *_RECORD).iter_rows(named=True)
-    ]
+    described = describe_collectives(told, recorded_collectives(trace))
+    by_op, by_range = _by_op(told, signatures, op_calls), named_exchanges(trace, told)
+    rows = []
+    for row in described.select("at", "signature", *_RECORD).iter_rows(named=True):
+        of_call = _by_call(by_op.get(row["signature"]), by_range.get(row["at"]))
+        rows.append((row["signature"], row["recorded_as"] is not None, _exchange(row, of_call)))
     of_like = _unanimous(rows)
     each = [found if is_recorded else of_like.get(signature, found) for signature, is_recorded, found in rows]
     numbers: dict[Exchange, int] = {}
@@ -88,7 +91,7 @@ def _by_op(told: pl.DataFrame, signatures: pl.DataFrame, op_calls: Sequence[OpCa
         if model is None or model.family != NAME:
             continue
         try:
-            call = recorded_call(row, inside=calls_inside(op_calls[row["op_source"]], row["op_call"]))
+            call = recorded_call(row, inside=calls_inside(op_calls[row["op_source"]], row["op_call"], model))
             found[row["signature"]] = exchange_of(call)
         except Unmodelled:
             continue
@@ -104,15 +107,22 @@ def _unanimous(rows: Sequence[tuple[int | None, bool, Exchange]]) -> dict[int | 
     return {signature: next(iter(all_of)) for signature, all_of in seen.items() if len(all_of) == 1}
 
 
-def _exchange(row: dict[str, Any], of_op: Exchange | None) -> Exchange:
-    """By the record, with what it lacks as the op has it; without either, what the kernel's name says."""
+def _by_call(of_op: Exchange | None, of_range: Exchange | None) -> Exchange | None:
+    """As the op's arguments say, or where these say no bytes, the range around it."""
+    if of_op is None or of_range is None or of_op.message_bytes is not None:
+        return of_op or of_range
+    return replace(of_range, ranks=of_op.ranks)
+
+
+def _exchange(row: dict[str, Any], of_call: Exchange | None) -> Exchange:
+    """By the record, with what it lacks as the call has it; without either, what the kernel's name says."""
     if row["recorded_as"] is None:
-        return of_op or Exchange(row["collective"], None, None, row["group_size"])
+        return of_call or Exchange(row["collective"], None, None, row["group_size"])
     found = Exchange(_kind(row), row["in_bytes"], row["out_bytes"], _ranks(row["group_size"]))
-    if of_op is not None and found.message_bytes is None:
-        found = replace(found, in_bytes=of_op.in_bytes, out_bytes=of_op.out_bytes)
-    if of_op is not None and found.ranks is None:
-        found = replace(found, ranks=of_op.ranks)
+    if of_call is not None and found.message_bytes is None:
+        found = replace(found, in_bytes=of_call.in_bytes, out_bytes=of_call.out_bytes)
+    if of_call is not None and found.ranks is None:
+        found = replace(found, ranks=of_call.ranks)
     return _with_splits(found, _whole(row["splits_in"]), _whole(row["splits_out"]))
 
 

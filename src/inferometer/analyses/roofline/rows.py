@@ -9,8 +9,15 @@ import polars as pl
 
 from inferometer.analyses.launched_by.op_calls import OpCalls
 from inferometer.analyses.launched_by.site_times import REASONS
-from inferometer.analyses.roofline.calls import SIGNATURE, kernels_of_calls
-from inferometer.analyses.roofline.work import Bounded, bounded, bounded_exchange, calls_inside, recorded_call
+from inferometer.analyses.roofline.calls import ARGUMENTS, SIGNATURE, kernels_of_calls
+from inferometer.analyses.roofline.work import (
+    Bounded,
+    bounded,
+    bounded_exchange,
+    calls_inside,
+    has_sizes,
+    recorded_call,
+)
 from inferometer.hardware.device import Device
 from inferometer.operators.framework.call import Unmodelled
 from inferometer.operators.framework.collectives import NAME as COLLECTIVES
@@ -33,6 +40,7 @@ MODELLED: Final[dict[str, Any]] = {
     "binding": pl.String,
     "assumes": pl.List(pl.String),
     **dict.fromkeys(("operator", "operator_args"), pl.String),
+    "sizes_recorded": pl.Boolean,
     "reason": pl.String,
 }
 """What is modelled of a row: FLOPs, bytes and bounds are those of one call."""
@@ -145,7 +153,7 @@ class RowMaker:
 
     def _evaluate(self, groups: list[_Group]) -> list[Bounded]:
         """What one call of each group takes."""
-        kinds = [(group.signature, group.context) for group in groups]
+        kinds = [(self._arguments(group.signature), group.context) for group in groups]
         sets = Counter(kinds)
         slowest = dict.fromkeys(kinds, 0.0)
         for group, kind in zip(groups, kinds, strict=True):
@@ -161,7 +169,11 @@ class RowMaker:
             exchange = self._exchanges[group.exchange] if group.exchange is not None else None
             if exchange is not None and exchange.message_bytes is not None:
                 return bounded_exchange(exchange, self._device)
-        inside = calls_inside(self._op_calls[row["op_source"]], row["op_call"]) if found and found.looks_inside else ()
+        inside = (
+            calls_inside(self._op_calls[row["op_source"]], row["op_call"], found)
+            if found and found.looks_inside
+            else ()
+        )
         window = self._lengths.window if is_only or is_quicker else None
         if found and found.needs_lengths and group.context and is_quicker and window is None:
             return Bounded(found.family, reason=_MAY_BE_WINDOWED)
@@ -193,7 +205,8 @@ def _describe(number: int, arguments: tuple[str | None, ...], found: Bounded) ->
     work = found.work
     described: dict[str, Any] = {**dict.fromkeys(MODELLED), "row": number, "family": found.family}
     described |= dict(zip(SIGNATURE, arguments, strict=True))
-    described |= {"reason": found.reason or None}
+    op_and_arguments = arguments[: 1 + len(ARGUMENTS)]
+    described |= {"sizes_recorded": work is not None or has_sizes(*op_and_arguments), "reason": found.reason or None}
     if found.counterpart is not None:
         described |= {"operator": found.counterpart.operator, "operator_args": found.counterpart.args}
     if work is not None:

@@ -21,11 +21,11 @@ from inferometer.analyses.roofline.cut import keep_selected, mark_selected
 from inferometer.analyses.roofline.exchanges import find_exchanges, with_exchange
 from inferometer.analyses.roofline.gaps import gaps_by, steps_of
 from inferometer.analyses.roofline.inferred import infer_signatures
+from inferometer.analyses.roofline.named_exchanges import NEEDED as RANGES_NEEDED
 from inferometer.analyses.roofline.numbers import with_numbers
 from inferometer.analyses.roofline.rows import RowMaker
 from inferometer.analyses.roofline.sampled_clocks import SAMPLED, with_clocks, with_sampled
 from inferometer.analyses.selection import Selection
-from inferometer.analyses.timeline.collectives import recorded_collectives
 from inferometer.hardware.device import Device
 from inferometer.operators.framework.lengths import Lengths
 from inferometer.operators.framework.output_code import OutputCode
@@ -35,29 +35,24 @@ from inferometer.trace.tables import COLLECTIVES
 from inferometer.trace.trace import Trace
 from inferometer.units import format_list
 
+_MORE: Final = {
+    "collectives": tuple(COLLECTIVES.schema),
+    "counters": ("metric", "device", "time_ns", "value"),
+    "ops": ("sequence_number",),
+}
+_PARTS: Final = (LAUNCHED_NEEDED, CALLS_NEEDED, RANGES_NEEDED, _MORE)
 NEEDED: Final = {
-    table: tuple(dict.fromkeys((*LAUNCHED_NEEDED.get(table, ()), *CALLS_NEEDED.get(table, ()))))
-    for table in (*LAUNCHED_NEEDED, *(set(CALLS_NEEDED) - set(LAUNCHED_NEEDED)))
-} | {"collectives": tuple(COLLECTIVES.schema), "counters": ("metric", "device", "time_ns", "value")}
+    table: tuple(dict.fromkeys(column for part in _PARTS for column in part.get(table, ())))
+    for table in dict.fromkeys(table for part in _PARTS for table in part)
+}
 _COLUMNS: Final = (
-    *(
-        "number",
-        "op",
-        "family",
-        "kernel",
-        *ARGUMENTS,
-        "kernel_file",
-        "calls",
-        "cut_calls",
-        "launches",
-        "inferred_launches",
-    ),
-    *("total_ns", "dtype"),
+    *("number", "op", "family", "kernel", *ARGUMENTS, "kernel_file", "calls", "cut_calls", "launches"),
+    *("inferred_launches", "total_ns", "dtype"),
     *("flops", "vector_flops", "special_ops", "read_bytes", "write_bytes", "link_bytes", "bound_ns", "warm_bound_ns"),
     *("binding", "fraction", "above_ns", "flops_per_s", "bytes_per_s", "assumes", "operator", "operator_args"),
     *MEASURED,
     *SAMPLED,
-    "reason",
+    *("sizes_recorded", "reason"),
 )
 
 
@@ -77,10 +72,13 @@ class Roofline(Result):
     takes it. `operator`: the catalogue's operator that the call is, with its arguments as JSON; null where it is none.
 
     `total_ns` is the time of all launches, `op_known_ns` of those whose op the file or a capture says, `captured_ns` of
-    those whose op a capture says, `inferred_ns` of those whose op neither says, but launches that are alike have one;
-    `modelled_ns` of rows with a bound, or without a device with work. `bound_ns` sums the bounds. `small_ns`: time of
-    rows whose launches take less than twice `shortest_kernel_ns`, the shortest kernel of the trace, and have a bound
-    below that. `by`: the same sums by family of ops, kernel, module and step. `collectives`: by kind and bytes.
+    those whose op a capture says, `inferred_ns` of those whose op neither says, but launches that are alike have one.
+    `sized_ns` is that part of `op_known_ns` which is of kernels, not copies, in rows with `sizes_recorded`: the size of
+    any tensor stands among the op's arguments, or it is recorded what a collective exchanges; `sized_modelled_ns` is
+    what of it is modelled. `modelled_ns` of rows with a bound, or without a device with work. `bound_ns` sums the
+    bounds. `small_ns`: time of rows whose launches take less than twice `shortest_kernel_ns`, the shortest kernel of
+    the trace, and have a bound below that. `by`: the same sums by family of ops, kernel, module and step.
+    `collectives`: by kind and bytes.
 
     `sampled_clock_hz` and `sampled_memory_clock_hz`: of launches of a recording that sampled them, with
     `sampled_clock_bound_ns`, the bound at these; null without samples near all of them.
@@ -95,6 +93,8 @@ class Roofline(Result):
     total_ns: int
     op_known_ns: int
     op_modelled_ns: int
+    sized_ns: int
+    sized_modelled_ns: int
     inferred_ns: int
     captured_ns: int
     shortest_kernel_ns: int | None
@@ -148,6 +148,8 @@ class Roofline(Result):
             "total_ns": self.total_ns,
             "op_known_ns": self.op_known_ns,
             "op_modelled_ns": self.op_modelled_ns,
+            "sized_ns": self.sized_ns,
+            "sized_modelled_ns": self.sized_modelled_ns,
             "inferred_ns": self.inferred_ns,
             "captured_ns": self.captured_ns,
             "cut_ns": self.cut_ns,
@@ -178,7 +180,7 @@ def roofline(
 
     Args:
         found: Of `attribute`, with op calls, of all launches: what is selected may be a part of a call.
-        trace: Of these launches. Of its tables, `collectives` and `counters` are read here, if they were read.
+        trace: Of these launches. Of its tables `collectives`, `spans` and `counters` are read here, if they were read.
         selection: Which launches; all by default. All tell what calls are and how far they reach.
         device: What it ran on; None: as the file says.
         lengths: Of sequences, where the names of steps don't tell.
@@ -193,7 +195,7 @@ def roofline(
     said, notes = (device, []) if device else _device_of(found, trace.facts)
     owned = owned_launches(found)
     inferred = mark_selected(infer_signatures(owned.launches), trace, selection)
-    exchanges = find_exchanges(inferred, owned.signatures, found.op_calls, recorded_collectives(trace))
+    exchanges = find_exchanges(trace, inferred, owned.signatures, found.op_calls)
     launches = with_exchange(inferred, exchanges)
     contexts = contexts_of(found.tree, launches["node"].unique().to_list())
     maker = RowMaker(
@@ -205,6 +207,7 @@ def roofline(
     frame = with_measured(with_sampled(summed, with_clocks(placed, trace), said), joined[1] if joined else None, said)
     shortest = _shortest(placed)
     op_known = placed.filter(pl.col("signature").is_not_null() & ~pl.col("inferred"))
+    sized = op_known.filter(pl.col("kind") == "kernel").join(frame.filter("sizes_recorded"), on="row", how="semi")
     modelled_rows = frame.filter(pl.col("reason").is_null())["row"]
     each = (
         placed.join(frame.select("row", "fraction", "family"), on="row", how="left")
@@ -218,6 +221,8 @@ def roofline(
         total_ns=int(placed["dur_ns"].sum()),
         op_known_ns=int(op_known["dur_ns"].sum()),
         op_modelled_ns=int(op_known.filter(pl.col("row").is_in(modelled_rows.to_list()))["dur_ns"].sum()),
+        sized_ns=_time(sized),
+        sized_modelled_ns=_time(sized.join(frame.filter(pl.col("reason").is_null()), on="row", how="semi")),
         inferred_ns=int(placed.filter("inferred")["dur_ns"].sum()),
         captured_ns=int(placed.filter(pl.col("op_source") > 0)["dur_ns"].sum()),
         shortest_kernel_ns=shortest,
@@ -235,6 +240,10 @@ def roofline(
         why_none=found.why_none or ("" if placed.height else say_why_none(trace, "launches")),
         counters=joined[0] if joined else None,
     )
+
+
+def _time(launches: pl.DataFrame) -> int:
+    return int(launches["dur_ns"].sum())
 
 
 def _losses(found: Attribution, counters: Trace | None) -> Losses:

@@ -4,14 +4,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inferometer.analyses.launched_by.op_calls import OpCalls
+from inferometer.analyses.launched_by.op_calls import NONE, OpCalls
 from inferometer.hardware.device import Device
 from inferometer.operators.bounds import bounds_of
 from inferometer.operators.framework.call import OpCall, Unmodelled, read_call
 from inferometer.operators.framework.collectives import NAME as COLLECTIVES
 from inferometer.operators.framework.counterparts import Counterpart
 from inferometer.operators.framework.exchange import Exchange
-from inferometer.operators.framework.family import model_of
+from inferometer.operators.framework.family import Found, model_of
 from inferometer.operators.framework.inductor_source import KernelSource
 from inferometer.operators.framework.lengths import Lengths
 from inferometer.operators.work import Work
@@ -115,10 +115,27 @@ def recorded_call(
     )
 
 
-def calls_inside(calls: OpCalls, call: int) -> tuple[OpCall, ...]:
-    """What this call called, as far as shapes were recorded."""
+def has_sizes(
+    op: str | None, dims: str | None, dtypes: str | None, strides: str | None = None, values: str | None = None
+) -> bool:
+    """Whether the size of any tensor among recorded arguments stands there, be it in a list."""
+    try:
+        return bool(read_call(op or "", dims, dtypes, strides, values).all_tensors)
+    except Unmodelled:
+        return False
+
+
+def calls_asked_for(calls: OpCalls, call: int, model: Found) -> list[int]:
+    """Those that the model of this call looks at: that it made, and that made it."""
+    forward = NONE if model.forward_op is None else calls.forward_of(call, model.forward_op)
+    made = calls.within(call).tolist() if model.looks_inside else []
+    return made if forward == NONE else [*made, forward]
+
+
+def calls_inside(calls: OpCalls, call: int, model: Found) -> tuple[OpCall, ...]:
+    """The calls that the model looks at, as far as shapes were recorded."""
     found = []
-    for row in calls.rows(calls.within(call)).iter_rows(named=True):
+    for row in calls.rows(calls_asked_for(calls, call, model)).iter_rows(named=True):
         try:
             found.append(recorded_call(row))
         except Unmodelled:
