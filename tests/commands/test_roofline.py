@@ -49,6 +49,9 @@ def test_sentences_state_what_the_numbers_are(capsys: Capsys) -> None:
     data = data_of(capsys, "roofline", DECODE)
     text = " ".join(data["remarks"])
 
+    sized, of_sized = data["sized_modelled_ns"], data["sized_ns"]
+    share = f"{100 * sized / of_sized:.1f} %"
+    assert f"Of kernels whose op and sizes are recorded it is {share}: {sized / 1e6:.3f} ms of" in text
     first = max((row for row in data["rows"] if row["reason"] is None), key=lambda row: row["above_ns"])
     above = sum(row["above_ns"] or 0 for row in data["rows"])
     assert (

@@ -28,12 +28,14 @@ from inferometer.operators.framework.lengths import Lengths
 
 TRACES = SHARED_DATA / "traces" / "kineto"
 SAMPLES = Path(__file__).parents[2] / "samples"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "roofline.md"
 RULE = "above_the_bound"
 CAPTURES = {
     "mi300_sglang_qwen3-8b_decode": "mi300_sglang_qwen3-8b_graph_capture_bs32",
     "mi300_vllm_gpt-oss_decode": "mi300_vllm_gpt-oss_graph_capture",
 }
 EAGER = ("h100_qwen1.5-0.5b", "h100_vit", "mi250_minitoy", "mi300_qwen1.5-0.5b", "mi300_vit", "mi300_resnet_ddp")
+TRAINING = ("rank0_sampled", "rank1_sampled", "a100_idle_64", "v100_graph_branches")
 INFERENCE = ("h100_qwen1.5-0.5b", "h100_vit", "mi300_qwen1.5-0.5b", "mi300_vit", *CAPTURES)
 
 
@@ -98,9 +100,7 @@ def test_every_launch_is_its_innermost_ops(name: str) -> None:
         assert got == expected
 
 
-@pytest.mark.parametrize(
-    "name", [*EAGER, *CAPTURES, "rank0_sampled", "a100_idle_64", "v100_graph_branches", "triton_example"]
-)
+@pytest.mark.parametrize("name", [*EAGER, *CAPTURES, *TRAINING, "triton_example"])
 def test_time_is_conserved(name: str) -> None:
     found, result = modelled(name)
     ran = found.launches.filter(~pl.col("is_captured"))
@@ -119,6 +119,124 @@ def test_nearly_all_time_of_ops_with_shapes_is_modelled(name: str) -> None:
 
     assert found.op_modelled_ns >= 0.97 * found.op_known_ns
     assert found.modelled_ns >= 0.95 * found.total_ns
+
+
+def _says_sizes(op: dict[str, Any]) -> bool:
+    """Whether the size of any tensor stands among an op's arguments, in a list of tensors too."""
+    args = op["args"]
+    sizes, types = args.get("Input Dims", []), args.get("Input type", [])
+    return any(
+        bool(size) if kind == "TensorList" else kind not in ("", "Scalar", "ScalarList", "GenericList")
+        for size, kind in zip(sizes, types, strict=True)
+    )
+
+
+def _chains(name: str) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Each kernel with the ops and ranges around its call, outermost first: a sweep over each thread.
+
+    The call of a whole graph is no kernel's own.
+    """
+    threads: dict[Any, list[tuple[int, int, dict[str, Any]]]] = defaultdict(list)
+    calls, kernels = {}, []
+    for each in timed_events(path_of(name)):
+        start = exact_ns(each["ts"])
+        if each["cat"] in ("cpu_op", "user_annotation") and exact_ns(each["dur"]) > 0:
+            threads[each["pid"], each["tid"]].append((start, -start - exact_ns(each["dur"]), each))
+        elif each["cat"].startswith("cuda_") and "correlation" in each.get("args", {}):
+            if "GraphLaunch" not in each["name"]:
+                calls[each["args"]["correlation"]] = (each["pid"], each["tid"], start)
+        elif each["cat"] == "kernel":
+            kernels.append(each)
+    called = [(calls[id_], each) for each in kernels if (id_ := each["args"].get("correlation")) in calls]
+    for thread, ranges in threads.items():
+        asked = sorted(((call[2], each) for call, each in called if call[:2] == thread), key=lambda pair: pair[0])
+        ranges.sort(key=lambda each: each[:2])
+        open_ones: list[tuple[int, int, dict[str, Any]]] = []
+        at = 0
+        for time, kernel in asked:
+            while at < len(ranges) and ranges[at][0] <= time:
+                open_ones.append(ranges[at])
+                at += 1
+            open_ones = [each for each in open_ones if -each[1] > time]
+            yield kernel, [each[2] for each in open_ones]
+
+
+def _sized_ns(name: str) -> int:
+    """Time of kernels whose op says the size of any tensor, or of which a range or a record says what they exchange."""
+    total = 0
+    for kernel, chain in _chains(name):
+        ops = [each for each in chain if each["cat"] == "cpu_op"]
+        ranges = [each for each in chain if each["name"].startswith("nccl:")]
+        moves = "nccl" in kernel["name"].lower()
+        exchanged = moves and ("In msg nelems" in kernel["args"] or any(map(_says_sizes, [*ranges, *ops])))
+        if ops and (exchanged or _says_sizes(ops[-1])):
+            total += exact_ns(kernel["dur"])
+    return total
+
+
+@pytest.mark.parametrize("name", [*EAGER, *TRAINING])
+def test_the_share_that_is_modelled_is_of_all_kernels_whose_op_and_sizes_stand_in_the_file(name: str) -> None:
+    _, found = modelled(name)
+    assert found.sized_ns == _sized_ns(name)
+
+    unmodelled = sum(
+        row["total_ns"]
+        for row in found.frame.filter(pl.col("reason").is_not_null(), pl.col("op").is_not_null()).to_dicts()
+        if _says_sizes({"args": _arguments(row)})
+    )
+    assert found.sized_modelled_ns >= found.sized_ns - unmodelled
+    assert found.sized_modelled_ns >= 0.97 * found.sized_ns
+
+
+def _arguments(row: dict[str, Any]) -> dict[str, Any]:
+    names = {"Input Dims": "input_dims", "Input type": "input_dtypes"}
+    return {name: json.loads(row[column] or "[]") for name, column in names.items()}
+
+
+def test_the_guide_says_these_shares() -> None:
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in GUIDE.read_text("utf-8").splitlines()]
+    said = {row[0].split("`")[1]: row[1:] for row in rows if len(row) == 3 and row[0].startswith("`")}
+
+    expected = {}
+    for name in (*EAGER, *CAPTURES, *TRAINING):
+        attributed, found = modelled(name)
+        kernels = attributed.launches.filter(~pl.col("is_captured"), pl.col("kind") == "kernel")["dur_ns"].sum()
+        shares = (found.sized_ns / kernels, found.sized_modelled_ns / found.sized_ns)
+        expected[name] = [f"{100 * share:.1f} %" for share in shares]
+    assert said == expected
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_kernels_whose_sizes_dont_stand_in_the_file_have_lists_without_sizes_or_no_arguments(name: str) -> None:
+    _, found = modelled(name)
+
+    rows = found.frame.filter(~pl.col("sizes_recorded")).to_dicts()
+    for row in rows:
+        types = json.loads(row["input_dtypes"] or "[]")
+        assert not types or "TensorList" in types or set(types) <= {"", "Scalar"}, row["op"]
+        assert row["reason"]
+
+
+def test_gradients_of_tables_read_the_indices_of_their_own_forward_op() -> None:
+    """Two steps with gradients of one size: of the one nothing inside says how many indices, its number does."""
+    _, found = modelled("rank1_sampled")
+
+    rows = found.frame.filter(pl.col("op").str.contains("SplitLookupFunction_"))
+    assert sorted(rows["read_bytes"].to_list()) == [74_347_184 * 8, 74_465_606 * 8]
+
+
+def test_all_reduces_of_old_files_move_what_the_range_around_them_says() -> None:
+    """The first tensor of the range; two ranks at least, so all of it crosses the link once."""
+    expected: dict[int, int] = defaultdict(int)
+    for kernel, chain in _chains("a100_idle_64"):
+        if chain and chain[-1]["name"] == "nccl:all_reduce":
+            (dims,) = chain[-1]["args"]["Input Dims"]
+            expected[4 * math.prod(dims)] += exact_ns(kernel["dur"])
+
+    rows = modelled("a100_idle_64")[1].frame.filter(pl.col("op") == "c10d::allreduce_", pl.col("link_bytes") > 0)
+    got = {row["link_bytes"]: row["total_ns"] for row in rows.to_dicts()}
+    assert got == expected
+    assert max(got) == 4 * 447_923_396
 
 
 def product_rows() -> list[tuple[str, dict[str, Any]]]:

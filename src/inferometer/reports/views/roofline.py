@@ -126,6 +126,10 @@ def _remarks(found: Roofline) -> Iterator[str]:
     share, modelled, total = found.modelled_ns / found.total_ns, found.modelled_ns, found.total_ns
     of_all = f"{format_duration(modelled)} of {format_duration(total)}"
     yield f"{format_share(share)} of the device time is modelled: {of_all}."
+    if found.sized_ns:
+        sized, of_sized = found.sized_modelled_ns, format_duration(found.sized_ns)
+        part = f"{format_duration(sized)} of {of_sized}"
+        yield f"Of kernels whose op and sizes are recorded it is {format_share(sized / found.sized_ns)}: {part}."
     if found.cut_ns:
         cut = format_duration(found.cut_ns)
         yield f"{cut} are launches of calls of which the selection has only a part: they have no bound."
