@@ -1,11 +1,13 @@
 """Collectives of real captures against the files: bytes, ranks and bandwidths by loops over their events."""
 
+import math
 import shutil
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from tests.conftest import SHARED_DATA
 from tests.kineto_files import exact_ns
@@ -88,7 +90,10 @@ def test_the_rows_of_ops_are_bound_by_the_link(name: str, link: float) -> None:
 
 
 def test_shapes_alone_say_bytes_and_of_gathers_the_ranks() -> None:
-    """`a100_idle_64`: 8 ranks by [65536, 384] of [8192, 384]; all-to-alls of unknown ranks, all-reduces of nothing."""
+    """`a100_idle_64`: 8 ranks by [65536, 384] of [8192, 384]; all-to-alls and all-reduces of unknown ranks.
+
+    Sizes of all-reduces stand in the range around the call alone: one was queued before the window, and has none.
+    """
     rows = found_in("a100_idle_64").collectives.frame.to_dicts()
     gathers = {row["message_bytes"]: row for row in rows if row["collective"] in ("all_gather", "reduce_scatter")}
     assert set(gathers) == {65536 * 64 * 4, 65536 * 384 * 4}
@@ -100,9 +105,12 @@ def test_shapes_alone_say_bytes_and_of_gathers_the_ranks() -> None:
     assert {row["reason"] for row in rows if row["collective"] == "all_to_all"} == {
         "how many ranks take part isn't recorded"
     }
-    assert {row["reason"] for row in rows if row["collective"] == "all_reduce"} == {
-        "how many bytes it exchanges isn't recorded"
-    }
+    reduced = {row["message_bytes"]: row["reason"] for row in rows if row["collective"] == "all_reduce"}
+    ranges = [each for each in timed_events(path_of("a100_idle_64")) if each["name"] == "nccl:all_reduce"]
+    sizes = {4 * each["args"]["Input Dims"][0][0] for each in ranges}
+    assert reduced.keys() == {*sizes, None}
+    for size, reason in reduced.items():
+        assert reason == f"how many {'ranks take part' if size else 'bytes it exchanges'} isn't recorded"
     assert sum(row["total_ns"] for row in rows) == sum(exact_ns(each["dur"]) for each in kernels("a100_idle_64"))
 
 
@@ -117,15 +125,24 @@ def test_two_of_64_ranks_that_cannot_be_matched_say_so(tmp_path: Path) -> None:
     assert (gathered["calls"], gathered["devices"], gathered["group_size"]) == (4, 2, 2**30 // 2**24)
     assert (gathered["total_ns"], gathered["wait_ns"], gathered["not_compared"]) == (sum(times), None, "too few")
     assert gathered["bus_bytes_per_s"] == pytest.approx(2**30 * 63 / 64 * 4 / sum(times) * 1e9)
-    assert rows["all_reduce", None]["not_compared"] == "ranks don't leave in step"
+    assert rows["all_reduce", 4 * 26_258_430]["not_compared"] == "ranks don't leave in step"
     assert rows["all_to_all", 419430400]["reason"] == "how many ranks take part isn't recorded"
     assert found.collectives.total_ns == sum(exact_ns(e["dur"]) for name in names for e in kernels(name))
 
 
-def test_names_alone_say_kinds() -> None:
-    rows = found_in("v100_graph_branches").collectives.frame.to_dicts()
+def test_ranges_around_calls_say_bytes_and_kinds_that_names_of_kernels_dont() -> None:
+    """Of NCCL's kernel for send and receive, the range says all-to-all; names are all that launches before it have."""
+    frame = found_in("v100_graph_branches").collectives.frame
     counts: dict[str, int] = defaultdict(int)
     for each in kernels("v100_graph_branches"):
         counts["all_reduce" if "AllReduce" in each["name"] else "send_recv"] += 1
-    assert {row["collective"]: row["launches"] for row in rows} == counts
-    assert {row["reason"] for row in rows} == {"how many bytes it exchanges isn't recorded"}
+    launches = dict(frame.group_by("collective").agg(pl.col("launches").sum()).iter_rows())
+    assert launches["all_reduce"] == counts["all_reduce"]
+    assert launches["all_to_all"] + launches["send_recv"] == counts["send_recv"]
+
+    ranges = [each for each in timed_events(path_of("v100_graph_branches")) if each["name"].startswith("nccl:")]
+    sizes = {4 * math.prod(each["args"]["Input Dims"][0]) for each in ranges}
+    for row in frame.to_dicts():
+        unsaid = "bytes it exchanges" if row["message_bytes"] is None else "ranks take part"
+        assert row["reason"] == f"how many {unsaid} isn't recorded"
+        assert row["message_bytes"] is None or row["message_bytes"] in sizes
