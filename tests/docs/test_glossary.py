@@ -62,7 +62,8 @@ def moments(launches: Iterable[Launch]) -> Counter[frozenset[str]]:
 
 def gaps(launches: Iterable[Launch]) -> list[tuple[int, Launch]]:
     """When the device went idle, and what ended that."""
-    found, last_end_ns = [], None
+    found: list[tuple[int, Launch]] = []
+    last_end_ns: int | None = None
     for one in launches:
         if last_end_ns is not None and one.start_ns > last_end_ns:
             found.append((last_end_ns, one))

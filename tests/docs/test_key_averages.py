@@ -21,7 +21,7 @@ REPEATS = 5
 class Averages(NamedTuple):
     """What `key_averages` says of one name, in ns."""
 
-    count: int
+    calls: int
     total_ns: int
 
 

@@ -27,7 +27,7 @@ LIMIT, MOST_ROWS = 50, 1_000
 _LARGEST = 2**31 - 1  # of a number of rows, a rank or a stream, where the option names no bound
 
 _PATHS = frozenset(
-    {"file", "base", "candidate", "base_set", "capture", "learn_from", "serving", "counters", "of"}
+    {"file", "base", "candidate", "base_set", "capture", "learn_from", "serving", "counters", "of", "output_code"}
     | {"hardware_file", "model_config"}  # a model's name is none, and found all the same: its last part counts
 )
 _TEXTS = frozenset({"between", "device", "format", "framework", "hardware", "match", "my", "name", "rule"})
