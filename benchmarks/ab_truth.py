@@ -148,6 +148,7 @@ def measure_differences(
             "slow": "candidate" if run % 2 == 0 else "base",
             "disturbed": list(found.disturbed),
             "found": sum(verdicts[path] == right for path in planted),
+            "found_without_control": sum(uncontrolled[path] == right for path in planted),
             "planted": len(planted),
             "unrelated": len(verdicts) - len(related),
             "different": len(_different(verdicts)),

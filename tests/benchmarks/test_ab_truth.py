@@ -46,7 +46,7 @@ def test_copies_do_the_same_work_as_the_base(monkeypatch: pytest.MonkeyPatch) ->
     (row,) = measure_differences(ToyEngine(), PLAN, 1, copies=True, delay_us=100.0)
     assert made == [[name for name in CONTRACTS if name != FUSED]]
     assert OPERATOR in made[0]
-    assert row["planted"] == 2
+    assert row["found"] <= row["found_without_control"] <= row["planted"] == 2
     assert set(row["false"]) <= set(row["false_without_control"])
     (row,) = measure_differences(ToyEngine(), PLAN, 1, copies=False, delay_us=100.0)
     assert made[1] == [OPERATOR]

@@ -42,7 +42,7 @@ class PathComparison(Result):
         repetitions: That all arms have.
         passes: Without scopes: tokens per second, and what scopes cost.
         differences: By candidate, the paths that differ by themselves, the largest first.
-        carried_ns: By candidate, what it takes more in paths of the same code: see `versus`.
+        carried_ns: By candidate, what it takes more in paths of the same code and others that are carried over.
         is_pooled: Whether layers are one path.
         level: Of all differences called one, at most this part is chance.
         unplaced: By candidate, checked paths that no arm called in the timed passes.

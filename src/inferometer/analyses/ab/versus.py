@@ -47,7 +47,7 @@ class ArmColumns:
 class Held:
     """A candidate against the base: a `Versus` a path, and the places that differ, the largest first.
 
-    `carried_ns`: what places of the same code take more, all together.
+    `carried_ns`: what places of the same code, and operators that are carried over, take more, all together.
     """
 
     paths: Sequence[Versus]
