@@ -32,6 +32,10 @@ def made(slow_ns: int = 100_000, **others: Any) -> PathMeasurement:
     return measured(runs, facts={"model": "tiny", "device": "cpu", **others.pop("facts", {})}, **others)
 
 
+def arm(text: str) -> SimpleNamespace:
+    return SimpleNamespace(name=text, backends={"linear": SimpleNamespace(interpreted="triton" in text)})
+
+
 @pytest.fixture
 def ab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
     """The command with a measurement that is there already; what it asked for is in `ab.asked`."""
@@ -51,7 +55,7 @@ def ab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> C
             SimpleNamespace(load_model=lambda name, **options: (name, options)),
         )
         monkeypatch.setattr("inferometer.commands.options.devices.require_device_at", lambda device: device)
-        monkeypatch.setattr(arms, "parse_arm", lambda text, device: SimpleNamespace(name=text))
+        monkeypatch.setattr(arms, "parse_arm", lambda text, device: arm(text))
         said = run("ab", *words, capsys=capsys)
         answer.asked = asked  # type: ignore[attr-defined]
         return said
@@ -68,6 +72,25 @@ def test_sizes_arms_and_places_are_handed_on(ab: Callable[..., Said], tmp_path: 
     assert [arm.name for arm in asked] == ["torch", "compile", "rope=triton"]
     assert plan == {"prompt_tokens": 7, "new_tokens": 3, "batch": 2, "repetitions": 5, "seed": 9}
     assert (options["stores"], options["force"]) == (tmp_path, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes", "said"),
+    [
+        ((), (4, 2, 3), ": --prompt-tokens 4, --new-tokens 2, --repetitions 3."),
+        (("--new-tokens", 5), (4, 5, 3), ": --prompt-tokens 4, --repetitions 3."),
+        (("--prompt-tokens", 64, "--new-tokens", 16, "--repetitions", 10), (64, 16, 10), None),
+        (("--on", "cuda:0"), (64, 16, 10), None),
+    ],
+)
+def test_interpreted_kernels_get_small_sizes_unless_others_are_given(
+    ab: Callable[..., Said], words: tuple[object, ...], sizes: tuple[int, ...], said: str | None
+) -> None:
+    _, _, err = ab("tiny-llama", "--backends", "torch,triton", *words)
+    (((_, _, plan), _),) = ab.asked  # type: ignore[attr-defined]
+    assert (plan["prompt_tokens"], plan["new_tokens"], plan["repetitions"]) == sizes
+    assert (said is None) == ("interpreted" not in err)
+    assert said is None or said in err
 
 
 def test_interpreted_kernels_are_no_default(ab: Callable[..., Said]) -> None:

@@ -129,7 +129,7 @@ class KernelRatio:
 
     Attributes:
         ratio: Geometric mean over pairs of completions.
-        interval: At 95 %; None of fewer than two pairs.
+        interval: At 95 %; None of too few pairs.
         p: Of no difference, two-sided; None of too few pairs.
     """
 
@@ -148,13 +148,13 @@ class Versus:
     Attributes:
         ratio: Steady time of the candidate over that of the base: above 1 it is slower. Geometric mean over pairs of
             repetitions; None where one of them doesn't call it.
-        interval: At 95 %, of this path alone; None of fewer than two pairs.
+        interval: At 95 %, of this path alone; None of too few pairs.
         p: Of no difference, two-sided; None of too few pairs.
         pairs: Repetitions in which both called it.
         verdict: None where one of them doesn't call it; that is reported in `absent`.
         difference_ns: Of mean steady times, candidate less base: what is below a path adds up to it, exactly. A path
             that isn't called took 0.
-        difference_interval_ns: At 95 %, from pairs; None of fewer than two.
+        difference_interval_ns: At 95 %, from pairs; None of too few.
         self_difference_ns: Of the path itself, without what it calls.
         self_interval_ns: The same.
         is_own: Whether the path itself differs, beyond chance of all paths.
