@@ -38,6 +38,7 @@ LONG: Final = {
     "tests/commands/test_hostile.py::*": "open hostile files, some of gigabytes",
     "tests/commands/test_killed.py::*": "kill commands at every change of the disk",
     "tests/commands/test_surroundings.py::*": "run commands in odd surroundings",
+    "tests/commands/tools/test_calls.py::test_answers_on_real_traces_*": "ask every tool of real captures",
     "tests/commands/tools/test_server.py::*[[]stdio]": "start a server as a process",
     "tests/commands/tools/test_server.py::test_stdout_has_*": "start a server as a process",
     "tests/commands/tools/test_server.py::test_progress_*": "compare runs of thousands of launches",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import pytest
 from tests.commands.test_command_line import run
 from tests.commands.test_private_files import leaky, secrets  # noqa: F401  a fixture
@@ -91,6 +92,17 @@ def test_a_cut_answer_goes_on_at_an_offset() -> None:
     pages = [ask("kernels", {"file": DECODE, "limit": 10, "offset": n}).content for n in range(0, len(whole), 10)]
     assert [row for page in pages for row in page["answer"]["rows"]] == whole
     assert pages[1]["left_out"] == [{"where": "rows", "entries": len(whole), "from": 10, "shown": 10}]
+
+
+@pytest.mark.parametrize("file", ["mi300_vllm_gpt-oss_decode", "a100_nccl", "mi300_resnet_ddp"])
+def test_answers_on_real_traces_stay_small_and_say_what_they_leave_out(file: str, shared_data: Path) -> None:
+    for name in set(COMMANDS) - {"compare", "hardware", "formats"}:
+        answer = ask(name, {"file": f"traces/kineto/{file}.json.gz", "limit": 1_000}, shared_data)
+        size = len(msgspec.json.encode(answer.content))
+        assert size <= 60_000, name
+        assert len(answer.text) < 5_200, name
+        for each in answer.content["left_out"]:
+            assert 0 <= each["shown"] < each["entries"], (name, each)
 
 
 def test_a_result_is_kept_until_its_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
