@@ -1,5 +1,6 @@
 """`inferometer mcp` before it serves: a missing extra, a root that is none."""
 
+import importlib.metadata
 import importlib.util
 from pathlib import Path
 
@@ -15,6 +16,17 @@ def test_without_the_extra_it_says_how_to_install_it(
     assert run("mcp", capsys=capsys) == (
         *(4, ""),
         "error: mcp is not installed\n  pip install 'inferometer[mcp]'\n",
+    )
+
+
+def test_the_first_version_of_the_sdk_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "1.30.0")
+    assert run("mcp", capsys=capsys) == (
+        *(4, ""),
+        "error: mcp: expected version 2.3 or newer, found 1.30.0\n  pip install 'inferometer[mcp]'\n",
     )
 
 

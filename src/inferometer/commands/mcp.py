@@ -22,14 +22,27 @@ from inferometer.commands.base import command, wants_tracebacks
     help=("Read only below this folder; may be given several times.  [default: the current folder]"),
 )
 def run(roots: tuple[str, ...]) -> None:
-    from importlib.util import find_spec
-
-    from inferometer.errors import Unavailable
-
-    if find_spec("mcp") is None:
-        raise Unavailable("mcp is not installed", hint="pip install 'inferometer[mcp]'")
+    _require_sdk()
     from inferometer.commands.tools.roots import Roots
     from inferometer.commands.tools.server import serve
 
     gc.enable()  # `main` turns it off for short jobs
     serve(Roots(roots or (".",)), debug=wants_tracebacks())
+
+
+def _require_sdk() -> None:
+    """Refuse to go on without the SDK, or with its first version, which has other names.
+
+    Raises:
+        Unavailable: What is missing, and how to install it.
+    """
+    from importlib.metadata import version
+    from importlib.util import find_spec
+
+    from inferometer.errors import Unavailable
+
+    hint = "pip install 'inferometer[mcp]'"
+    if find_spec("mcp") is None:
+        raise Unavailable("mcp is not installed", hint=hint)
+    if (found := version("mcp")).startswith("1."):
+        raise Unavailable(f"mcp: expected version 2.3 or newer, found {found}", hint=hint)

@@ -116,5 +116,6 @@ def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, Any], words:
 
 
 def test_an_unknown_argument_lists_the_known_ones() -> None:
+    pytest.importorskip("jsonschema")
     with pytest.raises(UnknownName, match='unknown argument of kernels "files"\n  Known, nearest first: file,'):
         check_arguments("kernels", offered()["kernels"].schema(), {"files": "a"})
