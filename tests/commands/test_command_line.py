@@ -263,10 +263,10 @@ def test_losses_of_a_cut_file_are_shown_beside_the_answer(tmp_path: Path, capsys
     path.write_bytes(write_file(EVENTS)[:-60])
     code, out, _ = run("kernels", path, capsys=capsys)
     assert code == 0
-    assert "error: 1 truncated" in out
+    assert "warning: 1 truncated" in out
     code, out, err = run("kernels", path, "--csv", capsys=capsys)
     assert "truncated" not in out
-    assert "error: 1 truncated" in err
+    assert "warning: 1 truncated" in err
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

@@ -48,7 +48,7 @@ def test_the_tables_and_the_strip_are_printed(trace_file: Path, capsys: pytest.C
     assert code == 0
     titles = [line for line in out.splitlines() if line in {"Devices", "Time line", "Streams", "Longest gaps"}]
     assert titles == ["Devices", "Time line", "Streams", "Longest gaps"]
-    assert "gpu:0    all      ██████XXXXXX····································MMMMMMMMMMMM" in out
+    assert "gpu:0   all     ██████XXXXXX····································MMMMMMMMMMMM" in out
     assert "gpu:0 is idle 60.0 % of its window (60.000 μs of 100.000 μs)" in out
 
 
@@ -129,7 +129,7 @@ def test_a_cut_file_says_so_beside_the_answer(tmp_path: Path, capsys: pytest.Cap
     path.write_bytes(write_file(EVENTS)[:-60])
     code, out, _ = run(path, capsys=capsys)
     assert code == 0
-    assert "error: 1 truncated" in out
+    assert "warning: 1 truncated" in out
 
 
 def test_the_strip_is_plain_where_the_encoding_lacks_blocks(trace_file: Path) -> None:

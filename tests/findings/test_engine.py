@@ -106,7 +106,7 @@ class TestResult:
         told = sum(finding.severity != "info" for finding in result.findings)
         assert [note.startswith(f"{n}. ") for n, note in enumerate(section.notes, 1)] == [True] * told + [False]
         assert section.notes[0].startswith("1. 31.7 % of decode's wall time is outside GPU work")
-        assert " Next: " in section.notes[0]
+        assert "\nNext: " in section.notes[0]
 
     def test_json_has_all_under_the_declared_keys(self, result: Findings) -> None:
         data = result.as_json()

@@ -43,7 +43,7 @@ def test_losses_by_design_are_not_shown_and_the_others_are() -> None:
     losses.count("truncated", example="at byte 7")
     losses.count("not_finite", 2, category="kernel")
     assert loss_lines(losses) == [
-        "error: 1 truncated: The file ends in the middle; everything before that was read. (at byte 7)",
+        "warning: 1 truncated: The file ends in the middle; everything before that was read. (at byte 7)",
         "info: 2 not_finite [kernel]: NaN or infinity, which JSON does not have; read as null.",
     ]
 

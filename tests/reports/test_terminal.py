@@ -43,7 +43,7 @@ def test_numbers_are_never_cut_at_any_width(width: int, table: KernelTable, monk
     assert "168.724 μs" in text
     assert "99.4 %" in text
     row = next(line for line in text.splitlines() if "168.724" in line)
-    assert re.search(r"void gemm", row)
+    assert row.startswith("gemm ")
     titles = {"Time", "Total Time", "Instances", "Avg", "Med", "Min", "Max", "StdDev", "Name"}
     if said := re.search(r"Too narrow for: (.*)\.", text):
         assert set(said[1].split(", ")) <= titles

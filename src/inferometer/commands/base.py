@@ -12,7 +12,9 @@ import click
 
 if TYPE_CHECKING:
     from inferometer.analyses.result import Result
+    from inferometer.reports.screen.screen import Detail
     from inferometer.trace.builder import Wanted
+    from inferometer.trace.losses import Losses
     from inferometer.trace.trace import Trace
 
 FORMATS = ("json", "csv", "tsv", "markdown")
@@ -114,12 +116,10 @@ class Output:
 
             self.write_json(json_of(result))
         elif self.form in ("csv", "tsv"):
-            from inferometer.reports.base import loss_lines
             from inferometer.reports.delimited import render_csv, render_tsv
 
             self.write((render_csv if self.form == "csv" else render_tsv)(result))
-            for line in loss_lines(result.losses):
-                click.echo(line, err=True)
+            say_losses(result.losses)
         elif self.form == "markdown":
             from inferometer.reports.markdown import render_markdown
 
@@ -127,7 +127,7 @@ class Output:
         else:
             from inferometer.reports.terminal import render_terminal
 
-            self.write(render_terminal(result, is_terminal=sys.stdout.isatty()))
+            self.write(render_terminal(result, is_terminal=sys.stdout.isatty(), detail=asked_detail()))
 
     def write_json(self, data: Any) -> None:
         """Plain data as one JSON document; not-a-number becomes null."""
@@ -142,6 +142,27 @@ class Output:
             sys.stdout.flush()
         except BrokenPipeError:
             raise ReaderLeft from None
+
+
+def asked_detail() -> "Detail":
+    """How much the options of the running command ask for."""
+    from inferometer.reports.screen.screen import Detail
+
+    return Detail(**{name: bool(_remembered(name)) for name in ("full", "raw", "verbose")})
+
+
+def say_losses(losses: "Losses") -> None:
+    """What was lost, on standard error; what is only information with -v."""
+    from inferometer.reports.base import loss_lines
+
+    for line in loss_lines(losses, verbose=bool(_remembered("verbose"))):
+        click.echo(line, err=True)
+
+
+def raw_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """--raw, for commands whose tables have names of kernels; handed on as `raw`."""
+    help_text = "Names as in the file; otherwise names are decoded, and C++ names demangled."
+    return click.option("--raw", is_flag=True, callback=_remember, help=help_text)
 
 
 def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -170,7 +191,13 @@ def output_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., 
             click.option(f"--{form}", is_flag=True, expose_value=False, callback=_take_form, help=words[form])
             for form in forms
         ]
-        return _chain(_with_output(function), *flags)
+        more = [
+            click.option("--full", is_flag=True, expose_value=False, callback=_remember,
+                         help="Names and tables as wide as they are, whatever the width of the screen."),
+            click.option("-v", "--verbose", is_flag=True, expose_value=False, callback=_remember,
+                         help="Also which tables were read, and remarks on losses that change nothing."),
+        ]  # fmt: skip
+        return _chain(_with_output(function), *flags, *more)
 
     return declare
 
@@ -197,8 +224,14 @@ def _take_form(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         ctx.meta.setdefault(__name__, []).append(param.name)
 
 
-def _remember(ctx: click.Context, param: click.Parameter, value: str | bool | None) -> None:
+def _remember(ctx: click.Context, param: click.Parameter, value: str | bool | None) -> str | bool | None:
     ctx.meta[f"{__name__}.{param.name}"] = value
+    return value
+
+
+def _remembered(name: str) -> str | bool | None:
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(f"{__name__}.{name}")
 
 
 def _to_source(ctx: click.Context, param: click.Parameter, value: str) -> TraceArgument:

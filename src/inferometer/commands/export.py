@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import Output, ReaderLeft, TraceArgument, command, output_options, source_argument
+from inferometer.commands.base import (
+    Output,
+    ReaderLeft,
+    TraceArgument,
+    command,
+    output_options,
+    say_losses,
+    source_argument,
+)
 from inferometer.commands.options.selection import rank_option
 from inferometer.errors import clean
 
@@ -105,12 +113,10 @@ def _show(exported: "Exported", out: Output) -> None:
 
 
 def _show_losses(exported: "Exported") -> None:
-    from inferometer.reports.base import loss_lines
     from inferometer.reports.redacted import describe_redaction
 
     for line in describe_redaction(exported.redacted):
         click.echo(line, err=True)
     for table, n in exported.left_out.items():
         click.echo(f"left out: {n:,} rows of {table}: {exported.to} has no place for them", err=True)
-    for line in loss_lines(exported.losses):
-        click.echo(line, err=True)
+    say_losses(exported.losses)

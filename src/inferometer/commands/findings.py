@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
+from inferometer.commands.base import (
+    FORMATS,
+    Output,
+    TraceArgument,
+    asked_detail,
+    command,
+    output_options,
+    source_argument,
+)
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.selection import rank_option, top_option
 from inferometer.findings.finding import Severity
@@ -56,4 +64,4 @@ def _show(found: "Findings", out: Output) -> None:
         return
     from inferometer.reports.finding_list import render_findings
 
-    out.write(render_findings(found, is_terminal=sys.stdout.isatty()))
+    out.write(render_findings(found, is_terminal=sys.stdout.isatty(), detail=asked_detail()))

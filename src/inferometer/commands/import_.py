@@ -2,7 +2,7 @@
 
 import click
 
-from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
+from inferometer.commands.base import Output, TraceArgument, command, output_options, say_losses, source_argument
 
 
 @command("import", group="Tools", help="Save a trace as a store (NAME.ifm), which every command opens at once.",
@@ -13,7 +13,6 @@ from inferometer.commands.base import Output, TraceArgument, command, output_opt
 @output_options("json")
 def run(source: TraceArgument, output: str, force: bool, out: Output) -> None:
     from inferometer.errors import clean, printable
-    from inferometer.reports.base import loss_lines
 
     trace = source.store(output, force=force)
     rows, output = trace.count_rows(), printable(output)
@@ -21,5 +20,4 @@ def run(source: TraceArgument, output: str, force: bool, out: Output) -> None:
         out.write_json({"store": output, "rows": rows, "losses": trace.losses.as_dict()})
         return
     out.write(f"{clean(output)}: " + (", ".join(f"{n:,} {name}" for name, n in rows.items() if n) or "no rows") + "\n")
-    for line in loss_lines(trace.losses):
-        click.echo(line, err=True)
+    say_losses(trace.losses)

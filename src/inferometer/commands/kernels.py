@@ -4,7 +4,15 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
+from inferometer.commands.base import (
+    FORMATS,
+    Output,
+    TraceArgument,
+    command,
+    output_options,
+    raw_option,
+    source_argument,
+)
 from inferometer.commands.options.attribution import Attributing, capture_option
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.rooflines import model_trace
@@ -55,7 +63,7 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
 @stream_option()
 @rank_option()
 @between_option("launches that begin in this window")
-@click.option("--raw", is_flag=True, help="Names as in the file; otherwise C++ names are demangled.")
+@raw_option()
 @click.option("--memory", is_flag=True, help="Memory copies and sets as rows of their own.")
 @click.option("--roofline", is_flag=True, help="With the bound of each kernel's ops, and how much of it is reached.")
 @capture_option()

@@ -1,6 +1,6 @@
 """`inferometer summary`: the first look at a trace."""
 
-from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
+from inferometer.commands.base import Output, TraceArgument, command, output_options, raw_option, source_argument
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.selection import rank_option, top_option
 
@@ -14,12 +14,13 @@ from inferometer.commands.options.selection import rank_option, top_option
 @source_argument
 @top_option("Kernels", default=10)
 @rank_option()
+@raw_option()
 @model_options(sizes=False)
 @output_options("json", "markdown")
-def run(source: TraceArgument, top: int, rank: int | None, modelled: Modelled, out: Output) -> None:
+def run(source: TraceArgument, top: int, rank: int | None, raw: bool, modelled: Modelled, out: Output) -> None:
     model, ran_on = modelled.model(), modelled.ran_on()
 
     from inferometer.findings.first_look import first_look
 
     trace = source.open(rank=rank)
-    out.show(first_look(trace, top=top, model=model, device=ran_on, bandwidths=modelled.bandwidths()))
+    out.show(first_look(trace, top=top, raw=raw, model=model, device=ran_on, bandwidths=modelled.bandwidths()))

@@ -1,6 +1,5 @@
 """`inferometer timeline`: busy and idle, what is exposed, why devices wait, which rank lags."""
 
-import shutil
 import sys
 
 import click
@@ -25,7 +24,7 @@ _LEAST = 20
     "--width",
     type=click.IntRange(min=1, max=10_000),
     metavar="N",
-    help=f"Slices of the strip; as the terminal has room for, or {_PIPE_WIDTH} in a pipe.",
+    help=f"Slices of the strip; as the terminal has room for; in a pipe {_PIPE_WIDTH} at most.",
 )
 @device_option()
 @stream_option(": what runs on others counts as idle")
@@ -54,9 +53,10 @@ def run(
 
 
 def _width() -> int:
-    if not sys.stdout.isatty():
-        return _PIPE_WIDTH
-    return max(_LEAST, shutil.get_terminal_size().columns - _BESIDE)
+    from inferometer.reports.screen.screen import screen_width
+
+    room = max(_LEAST, screen_width() - _BESIDE)
+    return room if sys.stdout.isatty() else min(room, _PIPE_WIDTH)
 
 
 def _can_print(text: str) -> bool:

@@ -54,6 +54,7 @@ def first_look(
     trace: Trace,
     *,
     top: int = 10,
+    raw: bool = False,
     model: "Model | None" = None,
     device: "Device | None" = None,
     bandwidths: Sequence[float] = (),
@@ -64,6 +65,7 @@ def first_look(
     Args:
         trace: Opened with all tables.
         top: Kernels to list.
+        raw: Their names as in the file.
         model: Dimensions of the model that ran; None: the bundled ones of the name in the file, where they agree.
         device: What it ran on, if the user knows.
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
@@ -83,7 +85,7 @@ def first_look(
     if launches is not None:
         launches.release()
     return FirstLook(
-        summary=summarize(trace, top=top),
+        summary=summarize(trace, top=top, raw=raw),
         findings=findings,
         steps=steps,
         losses=trace.losses,

@@ -54,9 +54,10 @@ def shown_losses(losses: Losses) -> Sequence[Loss]:
     return [loss for loss in losses if loss.severity != "info" or not (loss.dropped or loss.name == "text_id")]
 
 
-def loss_lines(losses: Losses) -> Sequence[str]:
-    """The losses worth showing, a line each; empty when there is nothing to say."""
-    return [clean(f"{loss.severity}: {describe_loss(loss)}") for loss in shown_losses(losses)]
+def loss_lines(losses: Losses, *, verbose: bool = True) -> Sequence[str]:
+    """The losses worth showing, a line each; empty when there is nothing to say. Not `verbose`: no mere information."""
+    shown = [loss for loss in shown_losses(losses) if verbose or loss.severity != "info"]
+    return [clean(f"{loss.severity}: {describe_loss(loss)}") for loss in shown]
 
 
 def describe_loss(loss: Loss) -> str:

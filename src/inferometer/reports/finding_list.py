@@ -1,48 +1,41 @@
 """Findings for the terminal: each with its evidence and next step below it, wrapped to the width of the screen."""
 
-import io
 from collections.abc import Iterator
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from inferometer.errors import clean
 from inferometer.findings.engine import Findings
 from inferometer.findings.finding import Finding
-from inferometer.reports.base import loss_lines, scope_line
+from inferometer.reports.screen.screen import Detail, Page
+from inferometer.reports.screen.table import SEVERITY_STYLES
+from inferometer.reports.terminal import print_losses
 from inferometer.reports.views.findings import TITLE, what_was_examined
 from inferometer.units import format_duration, format_share
 
-_PIPE_WIDTH = 10_000
-_STYLES = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
+_USUAL = Detail()
+_LABEL = 9
 
 
-def render_findings(result: Findings, *, is_terminal: bool) -> str:
-    """Text as wide as the terminal, in color unless NO_COLOR is set; or, for a pipe, plain text, a sentence a line."""
-    page = io.StringIO()
-    width = None if is_terminal else _PIPE_WIDTH
-    console = Console(file=page, highlight=False, force_terminal=is_terminal, width=width)
-    console.print(Text.assemble((f"{'File':<10}", "bold"), clean(result.source)), soft_wrap=True)
-    console.print()
+def render_findings(result: Findings, *, is_terminal: bool, detail: Detail = _USUAL) -> str:
+    """Text no wider than the screen or, behind a pipe, than COLUMNS or 120; in color on a terminal."""
+    page = Page(detail, is_terminal=is_terminal)
+    page.sentence(clean(result.source), mark=Text("File", "bold"), room=_LABEL)
+    page.blank()
     if result.findings:
-        console.print(Text(TITLE, style="bold"))
-        console.print(_grid(result))
+        page.sentence(TITLE, style="bold")
+        page.print(_grid(result))
     else:
-        console.print(Text(f"{TITLE}: none."))
+        page.sentence(f"{TITLE}: none.")
     if result.left_out:
-        console.print(Text(f"{result.left_out:,} more are not listed.", style="dim"))
+        page.sentence(f"{result.left_out:,} more are not listed.", style="dim")
     if result.findings:
-        console.print()
+        page.blank()
     for sentence in what_was_examined(result):
-        console.print(Text(sentence), soft_wrap=not is_terminal)
-    lines = [*loss_lines(result.losses), *filter(None, [scope_line(result.losses)])]
-    if lines:
-        console.print()
-    for line in lines:
-        console.print(Text(line, style="dim"), soft_wrap=not is_terminal)
-    text = page.getvalue()
-    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+        page.sentence(sentence)
+    print_losses(result.losses, page)
+    return page.text()
 
 
 def _grid(result: Findings) -> Table:
@@ -52,7 +45,7 @@ def _grid(result: Findings) -> Table:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for number, finding in enumerate(result.findings, start=1):
-        mark = Text(finding.severity, style=_STYLES[finding.severity])
+        mark = Text(finding.severity, style=SEVERITY_STYLES[finding.severity])
         first, *others = _lines(finding)
         grid.add_row(Text(f"{number}."), mark, first)
         for line in others:

@@ -35,7 +35,7 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         # The file as a whole.
-        Kind("truncated", "error", "The file ends in the middle; everything before that was read."),
+        Kind("truncated", "warning", "The file ends in the middle; everything before that was read."),
         Kind("unreadable_event", "error", "Not JSON, even after repair; skipped up to the next event.", dropped=True),
         Kind("event_too_large", "error", "One event is larger than the limit for one event; skipped.", dropped=True),
         Kind("broken_compression", "error", "The compressed data is damaged; everything before that was read."),

@@ -180,6 +180,7 @@ def test_json_is_complete_and_named_as_promised() -> None:
             "min_ns": 300,
             "max_ns": 500,
             "stddev_ns": pytest.approx(141.4213562373095),
+            "short": "gemm",
         }
     ]
     assert data["losses"] == {"scope": sorted(trace_of().scope), "events": {}, "entries": []}

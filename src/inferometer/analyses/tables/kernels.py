@@ -29,6 +29,7 @@ from inferometer.analyses.rows import (
 )
 from inferometer.analyses.selection import Selection
 from inferometer.errors import InputError, UnknownName
+from inferometer.names import decode
 from inferometer.trace.facts import PrintedTotals
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
@@ -88,12 +89,15 @@ class KernelTable(Result):
         columns = [*STATISTICS, *(["kind"] if self.with_copies else [])]
         columns += ["resolution_ns"] if self.basis == "totals" else []
         key = "kernel" if self.by == "name" else self.by
+        rows = self.frame.select(pl.col("kernel").alias(key), *columns).to_dicts()
+        if self.by == "name":
+            rows = [{**row, "short": decode(row["kernel"]).short_name} for row in rows]
         return {
             "section": self.section,
             "total_ns": self.total_ns,
             "shown_ns": self.shown_ns,
             "kernels": self.kernels,
-            "rows": self.frame.select(pl.col("kernel").alias(key), *columns).to_dicts(),
+            "rows": rows,
         }
 
 

@@ -72,17 +72,18 @@ class Summary(Result):
         }
 
 
-def summarize(trace: Trace, *, top: int = 10) -> Summary:
+def summarize(trace: Trace, *, top: int = 10, raw: bool = False) -> Summary:
     """The first look at a trace that was opened with all tables.
 
     Args:
         trace: Needs all tables; the window spans everything that has a time.
         top: Kernels to list, of each section where the source has several.
+        raw: Their names as in the file.
     """
     trace.require(ALL_TABLES)
     window = trace.window()
     devices = device_times(trace)
-    kernels = kernel_table(trace, top=top)
+    kernels = kernel_table(trace, top=top, raw=raw)
     return Summary(
         source=trace.facts.source,
         about=trace.facts,

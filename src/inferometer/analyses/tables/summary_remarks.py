@@ -13,6 +13,7 @@ from inferometer.analyses.tables.kernel_remarks import tell_printed_sums, tell_w
 from inferometer.analyses.tables.kernels import KernelTable
 from inferometer.analyses.timeline.gaps import find_gaps
 from inferometer.analyses.timeline.work import arrange_work, at_place, place_name
+from inferometer.names import decode
 from inferometer.names.apis import api_kind
 from inferometer.trace.trace import Trace
 from inferometer.units import format_count, format_duration, format_share
@@ -184,4 +185,8 @@ def _suspect_times(trace: Trace) -> Iterator[str]:
 
 
 def _short(name: str, length: int = 60) -> str:
+    """What the name tells, as tables on a screen show it; of one that tells nothing its beginning."""
+    known = decode(name)
+    if known.is_known:
+        return known.short_name
     return name if len(name) <= length else name[: length - 1] + "…"

@@ -13,7 +13,7 @@ from inferometer.errors import clean
 from inferometer.reports.base import cell, is_right, shown_fields
 from inferometer.reports.page.blocks import ADDITIVE, MOST_ROWS, Band, Grid
 from inferometer.reports.page.figures import without_surrogates
-from inferometer.reports.views.layout import Field
+from inferometer.reports.views.layout import NAMES, Field
 
 _NAME = 60  # characters of a name before it is folded
 _TEXT = 160
@@ -165,7 +165,7 @@ class _Arranged:
     def _cell(self, field: Field, value: Any) -> Cell:
         text = cell(field, value)
         if not is_right(field):
-            return self._text(text, _NAME if field.kind == "name" else _TEXT)
+            return self._text(text, _NAME if field.kind in NAMES else _TEXT)
         exact = "" if value is None else repr(value)
         return Cell(text, exact=exact if exact != text else "")
 
@@ -176,5 +176,5 @@ class _Arranged:
 
 def _names_first(fields: Sequence[Field]) -> list[Field]:
     """The first column of names in front: it says what a row is about."""
-    names = [field for field in fields if field.kind == "name"][:1]
+    names = [field for field in fields if field.kind in NAMES][:1]
     return [*names, *(field for field in fields if field not in names)]

@@ -54,7 +54,7 @@ def _columns(found: ModelBounds) -> tuple[list[Field], pl.DataFrame]:
         pl.col("flops").round().cast(pl.Int64).alias("flop_count"),
         pl.col("bytes_per_s").round().cast(pl.Int64).alias("rate"),
     )
-    return [*fields, Field("kernel", "Kernel", "name")], rows
+    return [*fields, Field("kernel", "Kernel", "kernel", leads=True)], rows
 
 
 def _remarks(found: ModelBounds) -> Sequence[str]:

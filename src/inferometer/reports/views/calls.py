@@ -11,7 +11,8 @@ from inferometer.reports.views.statistics import statistics_fields
 from inferometer.reports.views.view import View
 from inferometer.units import format_duration, format_share
 
-_FIELDS = statistics_fields("Num Calls", "api")
+_NAME = Field("api", "Name", "name", leads=True)
+_FIELDS = statistics_fields("Num Calls", _NAME)
 _DELAY_FIELDS = (
     Field("calls", "Calls", "count"),
     Field("launches", "Launches", "count", spare=2),
@@ -21,7 +22,7 @@ _DELAY_FIELDS = (
     Field("delay_max_ns", "Max", "ns", spare=4),
     Field("queued_median_ns", "After Call Med", "ns", spare=5),
     Field("queued_p99_ns", "After Call p99", "ns", spare=6),
-    Field("api", "Name", "name"),
+    _NAME,
 )
 _QUEUE_FIELDS = (
     Field("device", "Device", "text"),
@@ -40,7 +41,7 @@ _WAIT_FIELDS = (
     Field("max_ns", "Longest", "ns", spare=1),
     Field("idle_ns", "Device Idle", "ns"),
     Field("idle_share", "Idle", "share", spare=3),
-    Field("api", "Name", "name"),
+    _NAME,
 )
 _STRIPS = 16  # more devices than this get no strip of their own
 

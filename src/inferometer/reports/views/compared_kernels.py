@@ -21,7 +21,7 @@ _FIELDS: Final = (
     Field("base_total_ns", "Base total", "ns"),
     Field("candidate_total_ns", "Candidate total", "ns"),
     Field("family", "Family", "text"),
-    Field("label", "Kernel", "name"),
+    Field("label", "Kernel", "kernel"),
 )
 SUMS: Final = ("delta_ns", "base_ns", "candidate_ns", "base_total_ns", "candidate_total_ns")
 """Columns that may be added up."""

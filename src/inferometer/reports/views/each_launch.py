@@ -13,7 +13,7 @@ _FIELDS = (
     Field("user_frame", "User Frame", "text", spare=8),
     Field("module", "Module", "text", spare=6),
     Field("op_chain", "Ops", "text", spare=7),
-    Field("kernel", "Kernel", "name"),
+    Field("kernel", "Kernel", "kernel"),
 )
 
 

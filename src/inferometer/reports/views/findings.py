@@ -5,8 +5,10 @@ from typing import Final
 
 import polars as pl
 
+from inferometer.errors import clean
 from inferometer.findings.engine import Findings
 from inferometer.findings.examined import Examined
+from inferometer.findings.finding import Finding
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_count, format_counted, format_duration, format_share
@@ -14,17 +16,17 @@ from inferometer.units import format_count, format_counted, format_duration, for
 TITLE: Final = "What to look at first"
 
 _FIELDS = (
-    Field("severity", "Severity", "text"),
-    Field("title", "Finding", "name"),
+    Field("severity", "Severity", "severity"),
+    Field("title", "Finding", "sentence"),
     Field("size_ns", "Time", "ns"),
     Field("share", "Share", "share"),
     Field("rule", "Rule", "text", spare=1),
 )
 _TABLE = (
     Field("number", "Number", "count"),
-    Field("severity", "Severity", "text"),
+    Field("severity", "Severity", "severity"),
     Field("rule", "Rule", "text"),
-    Field("title", "Finding", "name"),
+    Field("title", "Finding", "sentence"),
     Field("size_ns", "Time", "ns"),
     Field("share", "Share", "share"),
     Field("evidence", "Evidence", "text"),
@@ -47,7 +49,7 @@ def first_findings(found: Findings, top: int) -> Section:
     """The first ones that no other explains; below the table the best evidence and the next step of each."""
     causes = found.causes[:top]
     notes = [
-        f"{number}. {' '.join(finding.evidence[:1])} Next: {finding.next}"
+        _note(number, finding, "".join(finding.evidence[:1]))
         for number, finding in enumerate(causes, start=1)
         if finding.severity != "info"
     ]
@@ -57,6 +59,11 @@ def first_findings(found: Findings, top: int) -> Section:
     notes += what_was_examined(found)
     frame = found.to_polars().filter(pl.col("explained_by").is_null()).head(top)
     return Section(TITLE, _FIELDS, frame, tuple(notes))
+
+
+def _note(number: int, finding: Finding, words: str) -> str:
+    """What is known of a finding, and its next step on a line of its own."""
+    return f"{number}. {clean(words)}\nNext: {clean(finding.next)}"
 
 
 def number_by_part(found: Findings, top: int) -> dict[str, str]:
@@ -108,7 +115,7 @@ def _sections(found: Findings) -> Sequence[Section]:
 def _notes(found: Findings) -> Iterable[str]:
     for number, finding in enumerate(found.findings, start=1):
         if finding.severity != "info":
-            yield f"{number}. {finding.title}: {' '.join(finding.evidence)} Next: {finding.next}"
+            yield _note(number, finding, f"{finding.title}: {' '.join(finding.evidence)}")
     if found.left_out:
         yield f"{found.left_out:,} more are not listed."
     yield from what_was_examined(found)

@@ -15,7 +15,7 @@ _FIELDS: Final = (
     Field("above_ns", "Above Bound", "ns"),
     Field("fraction", "Reached", "share"),
     Field("modelled_ns", "Modelled", "ns", spare=1),
-    Field("kernel", "Name", "name"),
+    Field("kernel", "Name", "kernel", leads=True),
 )
 
 

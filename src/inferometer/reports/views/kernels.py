@@ -9,7 +9,7 @@ from inferometer.reports.views.statistics import statistics_fields
 from inferometer.reports.views.view import View
 from inferometer.units import format_share
 
-_FIELDS = statistics_fields("Instances", "kernel")
+_FIELDS = statistics_fields("Instances", Field("kernel", "Name", "kernel", leads=True))
 _KIND = Field("kind", "Kind", "text")
 
 
@@ -24,7 +24,7 @@ def title_of(table: KernelTable) -> str:
 
 def fields_of(table: KernelTable) -> Sequence[Field]:
     """The columns to show."""
-    last = _FIELDS[-1] if table.by == "name" else Field("kernel", table.by.capitalize(), "name")
+    last = _FIELDS[-1] if table.by == "name" else Field("kernel", table.by.capitalize(), "name", leads=True)
     return (*_FIELDS[:-1], *([_KIND] if table.with_copies else []), last)
 
 

@@ -37,7 +37,7 @@ def _sections(sites: LaunchSites) -> Sequence[Section]:
         Field("count", "Launches", "count"),
         Field("mean_ns", "Avg", "ns", spare=2),
         Field("kernel_count", "Kernels", "count", spare=1),
-        Field("key", _TITLES[sites.by], "name"),
+        Field("key", _TITLES[sites.by], "name", leads=True),
     )
     return [Section("Launches", fields, sites.to_polars()), _how(sites)]
 
@@ -50,7 +50,7 @@ def _how(sites: LaunchSites) -> Section:
         Field("share", "Time", "share"),
         Field("total_ns", "Total Time", "ns"),
         Field("how", "How", "text"),
-        Field("meaning", "Meaning", "text", spare=1),
+        Field("meaning", "Meaning", "sentence", spare=1),
     )
     return Section("How they were attributed", fields, pl.DataFrame(rows, schema=schema))
 

@@ -2,31 +2,43 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import polars as pl
 
-Kind = Literal["text", "name", "count", "ns", "share", "bytes", "ratio", "number"]
+Kind = Literal[
+    "text", "name", "kernel", "sentence", "severity", "drawing", "count", "ns", "share", "bytes", "ratio", "number"
+]  # fmt: skip
+NAMES: Final[frozenset[Kind]] = frozenset({"name", "kernel", "sentence"})
+"""Kinds that say what a row is about."""
 
 
 @dataclass(frozen=True)
 class Field:
     """One column of a section.
 
-    `kind` tells renderers its unit: `ns`, `share` (0 to 1), `bytes`; a `ratio` shows four digits, a `name` may be cut.
+    `kind` tells renderers its unit: `ns`, `share` (0 to 1), `bytes`; a `ratio` shows four digits, a `name` may be cut,
+    a `kernel` be shown as what its name tells, a `sentence` be wrapped, a `drawing` neither. Any text but these gets
+    narrower where nothing else helps.
 
-    Where a terminal is too narrow, columns are left out, those with the highest `spare` first and 0 never.
+    Where a screen is too narrow, columns are left out, those with the highest `spare` first and 0 last. A field that
+    `leads` stands in front there.
     """
 
     column: str
     title: str
     kind: Kind
     spare: int = 0
+    leads: bool = False
 
 
 _DTYPES: Mapping[Kind, Any] = {
     "text": pl.String,
     "name": pl.String,
+    "kernel": pl.String,
+    "sentence": pl.String,
+    "severity": pl.String,
+    "drawing": pl.String,
     "count": pl.Int64,
     "bytes": pl.Int64,
     "ns": pl.Float64,

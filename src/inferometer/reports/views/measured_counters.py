@@ -27,8 +27,8 @@ _FIELDS: Final = (
 _LEFT: Final = (
     Field("total_ns", "Total Time", "ns"),
     Field("launches", "Launches", "count"),
-    Field("kernel", "Kernel", "name"),
-    Field("reason", "Why", "text"),
+    Field("kernel", "Kernel", "kernel"),
+    Field("reason", "Why", "sentence"),
 )
 _ROWS: Final = 20
 _REASONS: Final = 10

@@ -19,7 +19,7 @@ _FIELDS = (
     Field("host_total_ns", "Host Total", "ns"),
     Field("host_mean_ns", "Host Avg", "ns", spare=6),
     Field("domain", "Domain", "text", spare=7),
-    Field("span", "Name", "name"),
+    Field("span", "Name", "name", leads=True),
 )
 _NO_RANGES = (
     'No ranges in the selection. In PyTorch, name them with torch.profiler.record_function("name") or profiler.step(); '

@@ -3,8 +3,8 @@
 from inferometer.reports.views.layout import Field
 
 
-def statistics_fields(count: str, name: str) -> tuple[Field, ...]:
-    """As Nsight Systems titles them; `count` is the title of the counts, `name` the column that names the rows."""
+def statistics_fields(count: str, name: Field) -> tuple[Field, ...]:
+    """As Nsight Systems titles them; `count` is the title of the counts, `name` the field that names the rows."""
     return (
         Field("share", "Time", "share"),
         Field("total_ns", "Total Time", "ns"),
@@ -14,5 +14,5 @@ def statistics_fields(count: str, name: str) -> tuple[Field, ...]:
         Field("min_ns", "Min", "ns", spare=4),
         Field("max_ns", "Max", "ns", spare=3),
         Field("stddev_ns", "StdDev", "ns", spare=6),
-        Field(name, "Name", "name"),
+        name,
     )

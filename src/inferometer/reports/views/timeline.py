@@ -63,8 +63,8 @@ _GAP_FIELDS = (
     Field("api", "By", "text", spare=2),
     Field("call_ns", "Call took", "ns", spare=2),
     Field("stream", "Stream", "number", spare=4),
-    Field("kernel", "Ended by", "name"),
-    Field("after", "After", "name", spare=5),
+    Field("kernel", "Ended by", "kernel"),
+    Field("after", "After", "kernel", spare=5),
 )
 _RANK_FIELDS = (
     _RANK,
@@ -89,7 +89,7 @@ _MESSAGE_FIELDS = (
     Field("dur_ns", "Summed", "ns"),
     Field("mean_ns", "Mean", "ns", spare=1),
     Field("bytes_per_s", "Bytes/s", "bytes"),
-    Field("kernel", "Kernel", "name", spare=5),
+    Field("kernel", "Kernel", "kernel", spare=5),
 )
 _COLLECTIVE_FIELDS = (
     Field("collective", "Collective", "text"),
@@ -98,8 +98,8 @@ _COLLECTIVE_FIELDS = (
     Field("most", "A rank", "count", spare=4),
     Field("compared", "Compared", "count", spare=1),
     Field("waited_ns", "Waited", "ns"),
-    Field("not_compared", "Not compared", "text"),
-    Field("kernel", "Kernel", "name"),
+    Field("not_compared", "Not compared", "sentence"),
+    Field("kernel", "Kernel", "kernel"),
 )
 
 
@@ -162,7 +162,7 @@ def _strip_section(timeline: Timeline) -> Section:
         _RANK,
         _DEVICE,
         Field("stream", "Stream", "text"),
-        Field("cells", timeline.strip.axis(timeline.origin_ns), "text"),
+        Field("cells", timeline.strip.axis(timeline.origin_ns), "drawing"),
     )
     return _section("Time line", fields, frame, *notes)
 

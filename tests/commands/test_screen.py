@@ -1,0 +1,79 @@
+"""What text for people is like in every command: how wide, how quiet, and what --full, --raw and -v ask for."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from tests.commands.test_command_line import EVENTS, run
+from tests.kineto_files import COMPACT, kernel, write_file
+
+MANGLED = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIiEESt5arrayIPcLm1EEEEviT0_T1_"
+READABLE = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>, std::array<char*, (unsigned long)1> >"
+SHORT = "fill int32 v4"
+
+
+@pytest.fixture
+def mangled(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.json"
+    path.write_bytes(write_file([kernel(MANGLED, "100", "10", correlation=1)]))
+    return path
+
+
+def widest(text: str) -> int:
+    return max(map(cell_len, text.splitlines()))
+
+
+@pytest.mark.parametrize(("columns", "width"), [(None, 120), ("72", 72), ("200", 200), ("0", 120), ("x", 120)])
+@pytest.mark.parametrize(
+    "command", ["summary", "kernels", "launches", "calls", "findings", "timeline", "groups", "tree"]
+)
+def test_a_pipe_is_as_wide_as_columns_says_or_120(
+    command: str,
+    columns: str | None,
+    width: int,
+    mangled: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    code, out, _ = run(command, mangled, capsys=capsys)
+    assert code == 0
+    assert widest(out) <= width
+
+
+def test_the_short_name_comes_first_and_the_whole_on_demand(mangled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def row(*words: str) -> str:
+        lines = run(*words, mangled, capsys=capsys)[1].splitlines()
+        return lines[next(i for i, line in enumerate(lines) if line.startswith("───") and "Name" in lines[i - 1]) + 1]
+
+    for command in ("kernels", "summary"):
+        assert row(command).startswith(f"{SHORT}  ")
+        assert f"  {READABLE}" in row(command, "--full")
+        assert row(command, "--raw").endswith(f"  {MANGLED}")
+
+
+def test_files_for_programs_have_the_whole_name(mangled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(run("kernels", mangled, "--json", capsys=capsys)[1])["rows"]
+    assert rows[0]["kernel"].startswith(READABLE)
+    assert rows[0]["short"] == SHORT
+    for form in ("--csv", "--tsv", "--markdown"):
+        assert "FillFunctor" in run("kernels", mangled, form, capsys=capsys)[1]
+
+
+def test_what_changes_nothing_is_said_when_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "trace.json"
+    whole = write_file(EVENTS, COMPACT)
+    path.write_bytes(whole[whole.index(b"[") :].removesuffix(b"]}"))  # an array without its closing bracket
+    _, quiet, _ = run("kernels", path, capsys=capsys)
+    _, told, _ = run("kernels", path, "-v", capsys=capsys)
+    assert "info: " not in quiet
+    assert "Read only" not in quiet
+    assert told.startswith(quiet)
+    assert "info: " in told
+    assert "Read only" in told
+    for form in ("--csv", "--tsv"):
+        assert "info: " not in run("kernels", path, form, capsys=capsys)[2]
+        assert "info: " in run("kernels", path, form, "-v", capsys=capsys)[2]
