@@ -179,8 +179,8 @@ def check_report(output: bytes, truth: Truth, made: Path) -> Answer:
 def check_names(output: bytes, truth: Truth) -> Answer:
     """`names decode --json`: every name answered, and library and family of the labelled ones."""
     try:
-        said = {row["name"]: row for row in json.loads(output)}
-    except ValueError as error:
+        said = {row["name"]: row for row in json.loads(output)["names"]}
+    except (ValueError, LookupError, TypeError) as error:
         raise WrongAnswer(f"expected JSON, found {output[:200]!r}") from error
     want("names", truth.events, len(said))
     for name, known in truth.tables["names"].items():

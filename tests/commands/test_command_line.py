@@ -175,7 +175,7 @@ def test_a_store_answers_as_its_file_does(trace_file: Path, tmp_path: Path, caps
 
 def test_formats_names_what_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run("formats", "--json", capsys=capsys)
-    assert "kineto" in [fmt["name"] for fmt in json.loads(out)]
+    assert "kineto" in [fmt["name"] for fmt in json.loads(out)["formats"]]
 
 
 @pytest.mark.parametrize(

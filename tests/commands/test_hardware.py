@@ -130,7 +130,7 @@ def test_measuring_writes_a_file_that_device_file_takes(
     name = json.loads(file.read_bytes())["name"]
     code, out, _ = run("hardware", name, "--hardware-file", file, "--json", capsys=capsys)
     assert code == 0
-    assert json.loads(out) == json.loads(file.read_bytes())
+    assert json.loads(out) == {"schema": {"name": "device", "version": 1}, **json.loads(file.read_bytes())}
 
 
 def test_a_measured_file_is_replaced_only_by_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -160,10 +160,7 @@ def _small_where_not_given() -> dict[str, int]:
 
 def _show(found: "PathComparison", layout: str, page: tuple[str, str] | None, left_out: Any, out: Output) -> None:
     if out.form == "json":
-        from inferometer.reports.views.view import json_of
-
-        written = {} if page is None else {"page": describe_page(*page, left_out)}
-        out.write_json({**json_of(found), **written})
+        out.show(found, {} if page is None else {"page": describe_page(*page, left_out)})
         return
     if layout == _AB_TABLE:
         from inferometer.reports.ab_table import render_ab_table

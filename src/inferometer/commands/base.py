@@ -4,7 +4,7 @@ Nothing heavy is imported at the top, so that `inferometer --help` is quick.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from inferometer.analyses.result import Result
+    from inferometer.reports.schemas.schema import Schema
     from inferometer.reports.screen.screen import Detail
     from inferometer.trace.builder import Wanted
     from inferometer.trace.losses import Losses
@@ -109,12 +110,12 @@ class Output:
 
     form: str | None = None
 
-    def show(self, result: "Result") -> None:
-        """Print `result` as the options ask."""
+    def show(self, result: "Result", also: Mapping[str, Any] | None = None) -> None:
+        """Print `result` as the options ask; a JSON document says `also` what the command did with it."""
         if self.form == "json":
-            from inferometer.reports.views.view import json_of
+            from inferometer.reports.views.view import content_of, view_of
 
-            self.write_json(json_of(result))
+            self.write_json(view_of(result).schema, {**content_of(result), **(also or {})})
         elif self.form in ("csv", "tsv"):
             from inferometer.reports.delimited import render_csv, render_tsv
 
@@ -129,11 +130,12 @@ class Output:
 
             self.write(render_terminal(result, is_terminal=sys.stdout.isatty(), detail=asked_detail()))
 
-    def write_json(self, data: Any) -> None:
-        """Plain data as one JSON document; not-a-number becomes null."""
+    def write_json(self, schema: "Schema", data: Mapping[str, Any], *, in_one_line: bool = False) -> None:
+        """Plain data as one JSON document, which says what it is first; not-a-number becomes null."""
         import msgspec
 
-        self.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
+        document = msgspec.json.encode(schema.document(data))
+        self.write((document if in_one_line else msgspec.json.format(document, indent=2)).decode() + "\n")
 
     def write(self, text: str) -> None:
         """Text to stdout, at once. Raises `ReaderLeft` when nobody reads it."""

@@ -17,10 +17,12 @@ from inferometer.commands.base import (
 )
 from inferometer.commands.options.selection import rank_option
 from inferometer.errors import clean
+from inferometer.reports.schemas.schema import Schema
 
 if TYPE_CHECKING:
     from inferometer.reports.export import Exported
 
+SCHEMA = Schema("export", 1)
 _STDOUT = "-"
 
 
@@ -105,7 +107,7 @@ def _show(exported: "Exported", out: Output) -> None:
     from inferometer.units import format_bytes
 
     if out.form == "json":
-        out.write_json(exported.as_json())
+        out.write_json(SCHEMA, exported.as_json())
         return
     for file in exported.files:
         rows = ", ".join(f"{n:,} {table}" for table, n in file.rows.items())

@@ -3,9 +3,13 @@
 from typing import TYPE_CHECKING
 
 from inferometer.commands.base import Output, command, output_options
+from inferometer.reports.schemas.schema import Schema
 
 if TYPE_CHECKING:
     from inferometer.formats.base import Format
+
+
+SCHEMA = Schema("formats", 1)
 
 
 @command(
@@ -17,7 +21,7 @@ def run(out: Output) -> None:
 
     formats = known_formats()
     if out.form == "json":
-        out.write_json([_as_data(fmt) for fmt in formats.values()])
+        out.write_json(SCHEMA, {"formats": [_as_data(fmt) for fmt in formats.values()]})
         return
     for fmt in formats.values():
         names = ", ".join((fmt.name, *fmt.aliases))

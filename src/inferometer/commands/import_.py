@@ -3,6 +3,9 @@
 import click
 
 from inferometer.commands.base import Output, TraceArgument, command, output_options, say_losses, source_argument
+from inferometer.reports.schemas.schema import Schema
+
+SCHEMA = Schema("import", 1)
 
 
 @command("import", group="Tools", help="Save a trace as a store (NAME.ifm), which every command opens at once.",
@@ -17,7 +20,7 @@ def run(source: TraceArgument, output: str, force: bool, out: Output) -> None:
     trace = source.store(output, force=force)
     rows, output = trace.count_rows(), printable(output)
     if out.form == "json":
-        out.write_json({"store": output, "rows": rows, "losses": trace.losses.as_dict()})
+        out.write_json(SCHEMA, {"store": output, "rows": rows, "losses": trace.losses.as_dict()})
         return
     out.write(f"{clean(output)}: " + (", ".join(f"{n:,} {name}" for name, n in rows.items() if n) or "no rows") + "\n")
     say_losses(trace.losses)

@@ -139,7 +139,7 @@ def _rank(
         page.write(text)
     if out.form == "json":
         about = {} if page is None else {"page": describe_page(page.place, page.form, left_out)}
-        out.write_json({**ranking.as_json(), **about})
+        out.show(ranking, about)
     elif page is None or out.form:
         out.show(ranking)
     elif page.place != STDOUT:
@@ -194,12 +194,12 @@ def _describe_catalogue(names: tuple[str, ...], page: _Page | None, out: Output)
 
     board = make_leaderboard(list(operators().values()), devices, require_device)
     if page is None:
-        out.write_json(board.as_json())
+        out.show(board)
         return
     text, left_out = _render(board, page, page.command(*(word for name in names for word in ("--hardware", name))))
     page.write(text)
     if out.form == "json":
-        out.write_json({**board.as_json(), "page": describe_page(page.place, page.form, left_out)})
+        out.show(board, {"page": describe_page(page.place, page.form, left_out)})
     elif page.place != STDOUT:
         say_page(page.place, out)
     warn_left_out(left_out)

@@ -21,11 +21,7 @@ from inferometer.commands.base import FORMATS, Output, command, output_options
 def run(action: str, names: tuple[str, ...], out: Output) -> None:
     from inferometer.analyses.tables.names import decode_names
 
-    table = decode_names(_read_names(names))
-    if out.form == "json":
-        out.write_json(table.as_json()["names"])
-    else:
-        out.show(table)
+    out.show(decode_names(_read_names(names)))
 
 
 def _read_names(names: Sequence[str]) -> list[str]:

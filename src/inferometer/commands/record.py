@@ -1,6 +1,5 @@
 """`inferometer record`: a program, or a running server, recorded into a store."""
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from inferometer.commands.base import Output, command, output_options
+from inferometer.reports.schemas.schema import Schema
 
 if TYPE_CHECKING:
     from inferometer.record.program import Launched
 
+SCHEMA = Schema("record", 1)
+SERVER_SCHEMA = Schema("recorded_server", 1)
 _NO_TRACE = 3  # as for a file that can't be read: what was asked for isn't in the store
 _LISTED = ("ops", "launches", "spans", "frames", "calls", "counters")
 _PLAIN = {"spans": "step marks and ranges", "frames": "frames"}
@@ -90,7 +92,7 @@ def _record_command(words: tuple[str, ...], store: Path, out: Output, options: d
         wanted = Options(**{name: options[name] for name in names})
         launched = launch(words, store, wanted, seconds=options["seconds"], force=options["force"])
     if out.form == "json":
-        _write_line(launched)
+        out.write_json(SCHEMA, _plain(launched), in_one_line=True)  # the program has written to stdout before
     else:
         for line in _lines(launched):
             click.echo(line, err=True)
@@ -117,19 +119,11 @@ def _record_server(store: Path, out: Output, options: dict[str, Any]) -> int:
         hz=options["hz"],
     )
     if out.form == "json":
-        out.write_json(asdict(recorded))
+        out.write_json(SERVER_SCHEMA, asdict(recorded))
     else:
         on_progress(f"{recorded.store}: {len(recorded.files)} traces of {recorded.engine}")
         on_progress(f"  inferometer summary {recorded.store}")
     return 0 if recorded.files else _NO_TRACE
-
-
-def _write_line(launched: "Launched") -> None:
-    """One line: the program has written to stdout before."""
-    import msgspec
-
-    sys.stdout.write(msgspec.json.encode(_plain(launched)).decode() + "\n")
-    sys.stdout.flush()
 
 
 def _plain(launched: "Launched") -> dict[str, Any]:

@@ -9,11 +9,13 @@ from inferometer.commands.base import Output, TraceArgument, command, output_opt
 from inferometer.commands.options.attribution import Attributing, attributing_options
 from inferometer.commands.options.rooflines import model_trace
 from inferometer.errors import clean
+from inferometer.reports.schemas.schema import Schema
 
 if TYPE_CHECKING:
     from inferometer.analyses.roofline.table import Roofline
     from inferometer.new_files import FileKind
 
+SCHEMA = Schema("replay", 1)
 _STDOUT = "-"
 
 
@@ -63,7 +65,7 @@ def run(
     if output != _STDOUT:
         _write(script, Path(output), force=force)
     if out.form == "json":
-        out.write_json({**row, "output": None if output == _STDOUT else output, "script": script})
+        out.write_json(SCHEMA, {**row, "output": None if output == _STDOUT else output, "script": script})
     elif output == _STDOUT:
         out.write(script)
     else:

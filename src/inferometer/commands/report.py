@@ -17,10 +17,14 @@ from inferometer.commands.options.pages import (
     warn_left_out,
     write_page,
 )
+from inferometer.reports.schemas.schema import Schema
 
 if TYPE_CHECKING:
     from inferometer.reports.page.blocks import Block
     from inferometer.reports.page.look import PageData
+
+
+SCHEMA = Schema("report", 1)
 
 
 @command(
@@ -111,4 +115,4 @@ def _show(output: str, to: str, blocks: "list[Block]", left_out: tuple[str, ...]
     on_progress = describe_page(output, to, left_out)
     on_progress["sections"] = [block.name for block in blocks if not block.lacking]
     on_progress["lacking"] = {block.name: block.lacking for block in blocks if block.lacking}
-    out.write_json(on_progress)
+    out.write_json(SCHEMA, on_progress)

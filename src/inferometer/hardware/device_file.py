@@ -4,6 +4,7 @@ A file of our own is a good start: `inferometer hardware "H100 SXM" --json > min
 """
 
 from os import PathLike
+from typing import Any
 
 import msgspec
 
@@ -13,6 +14,12 @@ from inferometer.side_files import read_side_file
 
 _HINT = 'For one to start from: inferometer hardware "H100 SXM" --json'
 _MOST_BYTES = 1 << 20
+
+
+class _DeviceFile(Device, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A device as `hardware NAME --json` prints it: `schema` says that it is one."""
+
+    schema: dict[str, Any] | None = None
 
 
 def read_device(path: str | PathLike[str]) -> Device:
@@ -29,8 +36,9 @@ def read_device(path: str | PathLike[str]) -> Device:
 def decode_device(data: bytes, where: str) -> Device:
     """As `read_device`, from bytes; `where` begins the message of an error."""
     try:
-        return msgspec.json.decode(data, type=Device)
+        found = msgspec.json.decode(data, type=_DeviceFile)
     except msgspec.DecodeError as error:  # what isn't JSON, and what isn't a device
         raise FormatError(f"{where}: expected a device: {error}", hint=_HINT) from error
     except UnicodeDecodeError as error:
         raise FormatError(f"{where}: expected JSON in UTF-8, found other bytes", hint=_HINT) from error
+    return Device(**{name: getattr(found, name) for name in Device.__struct_fields__})

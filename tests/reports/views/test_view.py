@@ -14,8 +14,9 @@ import pytest
 from inferometer.analyses.result import Result
 from inferometer.errors import UnknownName
 from inferometer.registry import find
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views import view as module
-from inferometer.reports.views.view import View, json_of, sections_of
+from inferometer.reports.views.view import View, content_of, json_of, sections_of
 from inferometer.trace.losses import Losses
 from inferometer.trace.tables import ALL_TABLES
 
@@ -81,14 +82,21 @@ class Ours(Result):
 
 def test_json_is_the_data_with_what_the_view_adds_before_the_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     result = Ours(Losses(ALL_TABLES))
+    schema = Schema("ours", 3)
     shown: View[Ours] = View(
-        sections=lambda _: (), remarks=lambda _: ("so",), remarks_in_json=True, in_json=lambda _: {"said": "it"}
+        schema=schema,
+        sections=lambda _: (),
+        remarks=lambda _: ("so",),
+        remarks_in_json=True,
+        in_json=lambda _: {"said": "it"},
     )
     monkeypatch.setattr(module, "find", lambda *_: shown)
-    assert [*json_of(result).items()] == [("first", 1), ("said", "it"), ("remarks", ["so"]), ("losses", {})]
-    plain: View[Ours] = View(sections=lambda _: ())
+    assert [*content_of(result).items()] == [("first", 1), ("said", "it"), ("remarks", ["so"]), ("losses", {})]
+    plain: View[Ours] = View(schema=schema, sections=lambda _: ())
     monkeypatch.setattr(module, "find", lambda *_: plain)
-    assert json_of(result) == result.as_json()
+    assert content_of(result) == result.as_json()
+    assert next(iter(json_of(result).items())) == ("schema", {"name": "ours", "version": 3})
+    assert json_of(result) == {"schema": {"name": "ours", "version": 3}, **result.as_json()}
 
 
 def test_a_result_whose_view_is_nowhere_says_which() -> None:

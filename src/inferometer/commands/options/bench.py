@@ -204,7 +204,7 @@ class BenchOptions:
 def show_evaluation(found: "Evaluation", written: dict[str, Any], out: "Output") -> None:
     """A run's results, and the files that `BenchOptions.write` made of them."""
     if out.form == "json":
-        out.write_json({**found.as_json(), **written})
+        out.show(found, written)
         return
     out.show(found)
     for line in written.pop("left_out", ()):

@@ -92,7 +92,7 @@ def _answer_once(session: Session, text: str, out: Output) -> int:
         tell(result)
     more = session.also(answer, out)
     if out.form:
-        out.write_json({**result.as_json(), **more})
+        out.show(result, more)
     if answer.failure is not None:
         raise answer.failure
     return INTERRUPTED if answer.ended == "interrupted" else 0

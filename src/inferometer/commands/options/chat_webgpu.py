@@ -307,14 +307,14 @@ def _profiled(asked: WebGpuAsked, engine: "WebGpuEngine", answer: "DeviceAnswer"
 
 def _tell_profile(run: "ProfiledRun", out: Output) -> dict[str, Any]:
     from inferometer.engines.webgpu.profile.profile import make_profile
-    from inferometer.reports.views.view import json_of
+    from inferometer.reports.views.view import content_of
 
     profile = make_profile(
         run.program, run.submissions, adapter=run.adapter, load=run.load, rates=run.rates, brief=True
     )
     if not out.form:
         tell(profile)
-    return json_of(profile)
+    return content_of(profile)
 
 
 def _write_log(run: "ProfiledRun", out: Output) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from inferometer.analyses.model.bounds import KEYS, ModelBounds
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
@@ -68,4 +69,11 @@ def _table(found: ModelBounds) -> Section:
     return Section("Kernels", [Field("phase", "Phase", "text"), Field("unit", "Each", "text"), *fields], rows)
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True, table=_table)
+VIEW = View(
+    schema=Schema("model_bounds", 1),
+    facts=_facts,
+    sections=_sections,
+    remarks=_remarks,
+    remarks_in_json=True,
+    table=_table,
+)

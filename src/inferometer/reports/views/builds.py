@@ -8,6 +8,7 @@ import polars as pl
 from inferometer.bench.builds.gate import SEVERITIES
 from inferometer.bench.builds.record import ArchitectureBuild, KernelBuild, gist
 from inferometer.bench.builds.result import Builds
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
@@ -115,4 +116,4 @@ def _failures(build: ArchitectureBuild) -> list[dict[str, Any]]:
     return [row | {"architecture": build.architecture, "message": gist(row["message"])} for row in rows]
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("builds", 1), facts=_facts, sections=_sections, remarks=_remarks)

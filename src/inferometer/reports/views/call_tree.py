@@ -6,6 +6,7 @@ import polars as pl
 
 from inferometer.analyses.launched_by.call_tree import CallTreeTable
 from inferometer.names import decode
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_share
@@ -64,4 +65,4 @@ def join_ops(nodes: pl.DataFrame, *times: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**nodes.schema, "indented": pl.String})
 
 
-VIEW = View(sections=_sections, remarks=_remarks, remarks_in_json=True)
+VIEW = View(schema=Schema("tree", 1), sections=_sections, remarks=_remarks, remarks_in_json=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from inferometer.analyses.compare.call_trees import CallTreeComparison, TreeRun
 from inferometer.analyses.steps.sources import UNKNOWN_PHASE
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.call_tree import join_ops
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
@@ -65,4 +66,6 @@ def _phases(side: str, run: TreeRun) -> str:
     return f"{side} {', '.join(f'{count:,} {phase or UNKNOWN_PHASE}' for phase, count in counts)}"
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True)
+VIEW = View(
+    schema=Schema("tree_comparison", 1), facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True
+)

@@ -6,6 +6,7 @@ import polars as pl
 
 from inferometer.analyses.tables.calls import CallTable
 from inferometer.analyses.timeline.queue import draw_strip
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.statistics import statistics_fields
 from inferometer.reports.views.view import View
@@ -90,4 +91,4 @@ def _remarks(table: CallTable) -> Sequence[str]:
     return [*shown, *table.notable]
 
 
-VIEW = View(sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("calls", 1), sections=_sections, remarks=_remarks)

@@ -11,6 +11,7 @@ from inferometer.analyses.compare.phases import PhaseChanges
 from inferometer.analyses.compare.slowdown import has_few_steps
 from inferometer.analyses.comparison_limits import FEW_CHANGE, MIN_CHANGE
 from inferometer.names import decode
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.compared_kernels import kernel_section
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
@@ -292,4 +293,12 @@ def _more(found: Comparison) -> Iterator[Section]:
         yield kernel_section(found, most=_LISTED)
 
 
-VIEW = View(facts=_facts, sections=compare_sections, more=_more, remarks=_remarks, brief=_brief, table=every_line)
+VIEW = View(
+    schema=Schema("compare", 1),
+    facts=_facts,
+    sections=compare_sections,
+    more=_more,
+    remarks=_remarks,
+    brief=_brief,
+    table=every_line,
+)

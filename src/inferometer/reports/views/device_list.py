@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from inferometer.analyses.hardware.devices import DeviceList
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
@@ -25,4 +26,4 @@ def _sections(listed: DeviceList) -> Sequence[Section]:
     return (Section("Devices", (Field("device", "Device", "text"), *VALUES), listed.frame, NOTES),)
 
 
-VIEW = View(sections=_sections)
+VIEW = View(schema=Schema("hardware", 1), sections=_sections)

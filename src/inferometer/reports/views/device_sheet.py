@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from inferometer.analyses.hardware.devices import DeviceSheet, name_fact
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
@@ -32,4 +33,4 @@ def _remarks(sheet: DeviceSheet) -> Sequence[str]:
     return (*known.notes, *lacking)
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("device", 1), facts=_facts, sections=_sections, remarks=_remarks)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from inferometer.analyses.launched_by.each_launch import EachLaunch
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
@@ -26,4 +27,4 @@ def _remarks(found: EachLaunch) -> Sequence[str]:
     return [*(some if found.frame.height < found.launches else []), *found.notable]
 
 
-VIEW = View(sections=_sections, remarks=_remarks, remarks_in_json=True)
+VIEW = View(schema=Schema("each_launch", 1), sections=_sections, remarks=_remarks, remarks_in_json=True)

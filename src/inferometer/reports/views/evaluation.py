@@ -8,6 +8,7 @@ from inferometer.bench.comparison import ROW
 from inferometer.bench.evaluation import Evaluation
 from inferometer.bench.hard_inputs import MOST_BYTES
 from inferometer.bench.results import REFUSED, Interpreted, ShapeResult
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_counted
@@ -141,4 +142,4 @@ def _grouped(results: Sequence[ShapeResult]) -> Sequence[str]:
     ]
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("bench", 1), facts=_facts, sections=_sections, remarks=_remarks)

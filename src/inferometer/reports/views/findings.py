@@ -9,6 +9,7 @@ from inferometer.errors import clean
 from inferometer.findings.engine import Findings
 from inferometer.findings.examined import Examined
 from inferometer.findings.finding import Finding
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_count, format_counted, format_duration, format_share
@@ -127,4 +128,4 @@ def _table(found: Findings) -> Section:
     return Section(TITLE, _TABLE, rows.select(field.column for field in _TABLE))
 
 
-VIEW = View(sections=_sections, table=_table)
+VIEW = View(schema=Schema("findings", 1), sections=_sections, table=_table)

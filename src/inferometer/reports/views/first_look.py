@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from inferometer.findings.first_look import FirstLook
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.findings import first_findings, number_by_part
 from inferometer.reports.views.layout import Section
 from inferometer.reports.views.time_budget import budget_section
@@ -77,4 +78,4 @@ def _bound(first: FirstLook) -> Iterator[str]:
     )
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("summary", 1), facts=_facts, sections=_sections, remarks=_remarks)

@@ -8,6 +8,7 @@ import polars as pl
 from inferometer.analyses.groups.groups import SUBMITS, Groups
 from inferometer.analyses.groups.members import Group, Refusal
 from inferometer.names import decode
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_duration
@@ -139,4 +140,4 @@ def _some(kernels: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-VIEW = View(sections=_sections, remarks=_remarks, remarks_in_json=True)
+VIEW = View(schema=Schema("groups", 1), sections=_sections, remarks=_remarks, remarks_in_json=True)

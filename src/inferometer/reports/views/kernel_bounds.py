@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from inferometer.analyses.roofline.kernel_bounds import KernelBounds
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.view import View
 
@@ -33,4 +34,4 @@ def _remarks(found: KernelBounds) -> Iterator[str]:
     yield from say_rest(found.shown.height, found.frame.height, "kernels")
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True)
+VIEW = View(schema=Schema("kernel_bounds", 1), facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True)

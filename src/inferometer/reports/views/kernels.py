@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from inferometer.analyses.tables.kernel_remarks import tell_printed_sums, tell_whole_graphs
 from inferometer.analyses.tables.kernels import KernelTable
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.statistics import statistics_fields
 from inferometer.reports.views.view import View
@@ -41,4 +42,4 @@ def _what_is_shown(table: KernelTable) -> Iterable[str]:
         yield f"{table.frame.height:,} of {table.kernels:,} rows shown, {format_share(share)} of the {what}."
 
 
-VIEW = View(sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("kernels", 1), sections=_sections, remarks=_remarks)

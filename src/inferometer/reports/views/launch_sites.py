@@ -7,6 +7,7 @@ import polars as pl
 from inferometer.analyses.launched_by.remarks import WORDS
 from inferometer.analyses.launched_by.site_times import REASONS, LaunchSites
 from inferometer.analyses.launched_by.sites import By
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.view import View
 from inferometer.units import format_share
@@ -67,4 +68,4 @@ def _say(how: str) -> str:
     return _SAID.get(how) or REASONS[how]
 
 
-VIEW = View(sections=_sections, remarks=_remarks, remarks_in_json=True)
+VIEW = View(schema=Schema("launches", 1), sections=_sections, remarks=_remarks, remarks_in_json=True)

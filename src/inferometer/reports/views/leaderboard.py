@@ -6,6 +6,7 @@ from typing import Any
 from inferometer.analyses.operators.leaderboard import HeadlineRow, Leaderboard, Platform
 from inferometer.analyses.operators.published import DEPLOYED, PLATFORMS
 from inferometer.operators.shapes import PROFILES
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section, frame_of
 from inferometer.reports.views.operator_sheet import about_launch
 from inferometer.reports.views.view import View
@@ -112,4 +113,4 @@ def _headline_notes(platform: Platform) -> Sequence[str]:
     return notes
 
 
-VIEW = View(facts=_facts, sections=_sections)
+VIEW = View(schema=Schema("leaderboard", 1), facts=_facts, sections=_sections)

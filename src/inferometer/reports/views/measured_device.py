@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from inferometer.analyses.hardware.devices import name_fact
 from inferometer.analyses.hardware.measured import MeasuredDevice
 from inferometer.hardware.measure.timing import STEADY
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_share
@@ -54,4 +55,6 @@ def _remarks(found: MeasuredDevice) -> Sequence[str]:
     return (*lines, *found.measured.subject.remarks)
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True)
+VIEW = View(
+    schema=Schema("measured_device", 1), facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True
+)

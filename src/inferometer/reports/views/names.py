@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from inferometer.analyses.tables.names import NameTable
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
@@ -26,4 +27,4 @@ def _sections(table: NameTable) -> Sequence[Section]:
     return [Section("Kernel names", _FIELDS, table.to_polars())]
 
 
-VIEW = View(sections=_sections)
+VIEW = View(schema=Schema("names", 1), sections=_sections)

@@ -7,6 +7,7 @@ import polars as pl
 
 from inferometer.analyses.roofline.op_arguments import OpArguments
 from inferometer.analyses.roofline.shapes import shapes_of
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.view import View
 
@@ -54,4 +55,4 @@ def _table(found: OpArguments) -> Section:
     return Section("Ops by their arguments", _EXACT, found.shown)
 
 
-VIEW = View(sections=_sections, remarks=_remarks, remarks_in_json=True, table=_table)
+VIEW = View(schema=Schema("op_arguments", 1), sections=_sections, remarks=_remarks, remarks_in_json=True, table=_table)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from inferometer.analyses.operators.catalogue import OperatorList
 from inferometer.operators.shapes import PROFILES
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.operator_sheet import about_launch, about_s
 from inferometer.reports.views.view import View
@@ -43,4 +44,4 @@ def _notes(listed: OperatorList) -> Sequence[str]:
     return [words, _REGIMES, *about_s(listed.device, published=listed.published), launch]
 
 
-VIEW = View(facts=_facts, sections=_sections)
+VIEW = View(schema=Schema("operators", 1), facts=_facts, sections=_sections)

@@ -12,6 +12,7 @@ from inferometer.analyses.operators.published import (
 from inferometer.hardware.device import Device
 from inferometer.operators.bounds import BOUNDS
 from inferometer.operators.shapes import PROFILES
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_duration, format_share
@@ -121,4 +122,4 @@ def _lacking(device: Device, shapes: Sequence[BoundShape]) -> Sequence[str]:
     return [f"Not known of {device.name}, and left out: the bound by {', '.join(none)}."] if none else []
 
 
-VIEW = View(facts=_facts, sections=_sections)
+VIEW = View(schema=Schema("operator", 1), facts=_facts, sections=_sections)

@@ -6,6 +6,7 @@ import polars as pl
 
 from inferometer.analyses.path_table.found import dearer_in_all, short
 from inferometer.analyses.path_table.review import PathTableReview
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
@@ -81,4 +82,11 @@ def _in_json(_: PathTableReview) -> dict[str, list[str]]:
     return {"cant_tell": list(CANT_TELL)}
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True, in_json=_in_json)
+VIEW = View(
+    schema=Schema("path_table", 1),
+    facts=_facts,
+    sections=_sections,
+    remarks=_remarks,
+    remarks_in_json=True,
+    in_json=_in_json,
+)

@@ -7,6 +7,7 @@ import polars as pl
 
 from inferometer.analyses.latencyprism.comparison import Published
 from inferometer.analyses.latencyprism.processes import ProcessComparison
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Kind, Section
 from inferometer.reports.views.view import View
 
@@ -64,4 +65,4 @@ def _summary_section(comparisons: Sequence[ProcessComparison]) -> Section:
     )
 
 
-VIEW = View(sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("published", 1), sections=_sections, remarks=_remarks)

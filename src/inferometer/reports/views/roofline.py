@@ -8,6 +8,7 @@ import polars as pl
 from inferometer.analyses.roofline.gaps import with_fractions
 from inferometer.analyses.roofline.shapes import say_op, shapes_of
 from inferometer.analyses.roofline.table import Roofline
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.exchanges import collective_sections, say_collectives
 from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.measured_counters import counter_sections, say_counters
@@ -221,4 +222,6 @@ def _flat(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col("assumes").list.join("; "))
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True, table=_table)
+VIEW = View(
+    schema=Schema("roofline", 1), facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True, table=_table
+)

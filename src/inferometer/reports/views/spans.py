@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from inferometer.analyses.tables.spans import SpanTable
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_share
@@ -55,4 +56,4 @@ def _remarks(table: SpanTable) -> Iterator[str]:
         yield f"Spans on device tracks: {table.on_device:,}, left out because they are not ranges of the host."
 
 
-VIEW = View(sections=_sections, remarks=_remarks, remarks_in_json=True)
+VIEW = View(schema=Schema("spans", 1), sections=_sections, remarks=_remarks, remarks_in_json=True)

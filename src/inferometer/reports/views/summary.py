@@ -7,6 +7,7 @@ import polars as pl
 
 from inferometer.analyses.hardware.traced_names import describe_devices, say_unnamed
 from inferometer.analyses.tables.summary import Summary
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.kernels import fields_of
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View, sections_of
@@ -74,4 +75,4 @@ def _gpus(about: Facts, used: pl.DataFrame) -> str:
     return ", ".join(f"{name} ({', '.join(devices)}{of})" for name, devices in by_name.items())
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("trace_summary", 1), facts=_facts, sections=_sections, remarks=_remarks)

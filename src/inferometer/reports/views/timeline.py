@@ -9,6 +9,7 @@ from inferometer.analyses.timeline.timeline import Timeline
 from inferometer.analyses.timeline.work import PLACE
 from inferometer.names.apis import canonical_api
 from inferometer.names.demangle import demangle
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_duration
@@ -180,4 +181,4 @@ def _renamed(frame: pl.DataFrame, rename: Callable[[str], str], *columns: str) -
     )
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("timeline", 1), facts=_facts, sections=_sections, remarks=_remarks)

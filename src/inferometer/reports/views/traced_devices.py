@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from inferometer.analyses.hardware.devices import TracedDevices
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.device_list import NOTES, VALUES
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
@@ -36,4 +37,4 @@ def _remarks(traced: TracedDevices) -> Sequence[str]:
     return traced.notable
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("traced_devices", 1), facts=_facts, sections=_sections, remarks=_remarks)

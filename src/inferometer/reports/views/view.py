@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from inferometer.analyses.result import Result
 from inferometer.registry import find
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Section
 
 R = TypeVar("R", bound=Result)
@@ -23,11 +24,12 @@ def _nothing(_: Any) -> dict[str, Any]:
     return {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class View(Generic[R]):
-    """Functions that take the result.
+    """Functions that take the result, and what its JSON is called.
 
     Attributes:
+        schema: Which document `--json` prints of it.
         sections: The tables, in order.
         more: Further tables, too long for a terminal; where the view has a brief, Markdown folds them with the others.
         facts: Lines above the tables: a label and its text.
@@ -38,6 +40,7 @@ class View(Generic[R]):
         table: All rows as one table, exact, for spreadsheets; None: the first section is that.
     """
 
+    schema: Schema
     sections: Callable[[R], Iterable[Section]]
     more: Callable[[R], Iterable[Section]] = _none
     facts: Callable[[R], Iterable[tuple[str, str]]] = _none
@@ -90,7 +93,12 @@ def table_of(result: Result) -> Section:
 
 
 def json_of(result: Result) -> dict[str, Any]:
-    """Everything as plain data, as `--json` prints it: `as_json()`, with sentences where the view adds them."""
+    """Everything as plain data, as `--json` prints it: the schema's name and version, then `content_of`."""
+    return view_of(result).schema.document(content_of(result))
+
+
+def content_of(result: Result) -> dict[str, Any]:
+    """`as_json()`, with sentences where the view adds them."""
     data, view = result.as_json(), view_of(result)
     more = {**({"remarks": [*view.remarks(result)]} if view.remarks_in_json else {}), **view.in_json(result)}
     added = {key: value for key, value in more.items() if key not in data}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from inferometer.engines.chat.answer import ChatAnswer, Ended
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import MISSING, format_bytes, format_count, format_duration, format_sample
@@ -85,4 +86,4 @@ def _per_s(rate: float | None) -> str:
     return f"{MISSING if rate is None else format_sample(rate)} tokens/s"
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("chat", 1), facts=_facts, sections=_sections, remarks=_remarks)

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from inferometer.engines.webgpu.chat.answer import DeviceChatAnswer
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.chat.answer import what_answered, what_it_took
 from inferometer.reports.views.layout import Field, Section, frame_of
 from inferometer.reports.views.view import View
@@ -92,4 +93,4 @@ def _load_row(row: dict[str, Any]) -> dict[str, Any]:
     return {"name": "  of it reading", **row, "bytes": row["bytes"] or None}
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("webgpu_chat", 1), facts=_facts, sections=_sections, remarks=_remarks)

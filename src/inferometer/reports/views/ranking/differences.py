@@ -4,6 +4,7 @@ from typing import Any
 
 from inferometer.bench.ranking.differences import Differences, Drift, LevelChange, ShapeDifference
 from inferometer.bench.ranking.shape_figures import Figure
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section, frame_of
 from inferometer.reports.views.ranking.remarks import count_shapes
 from inferometer.reports.views.ranking.shortened import MOST_SHOWN, join_shapes, shortened
@@ -195,4 +196,4 @@ def _count(found: Differences, what: str) -> int:
     return sum(each.became == what for each in found.shapes)
 
 
-VIEW = View(sections=_sections, remarks=difference_remarks)
+VIEW = View(schema=Schema("ranking_differences", 1), sections=_sections, remarks=difference_remarks)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from inferometer.bench.ranking.ranking import Ranking
 from inferometer.bench.ranking.shape_figures import FUNCTIONAL_ONLY
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Section
 from inferometer.reports.views.ranking.remarks import ranking_remarks
 from inferometer.reports.views.ranking.shortened import join_shapes, shortened, tell
@@ -47,4 +48,4 @@ def _wrong_first(section: Section) -> Section:
     return replace(section, frame=section.frame.sort("right", descending=True, maintain_order=True))
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=ranking_remarks, table=every_shape)
+VIEW = View(schema=Schema("ranking", 1), facts=_facts, sections=_sections, remarks=ranking_remarks, table=every_shape)

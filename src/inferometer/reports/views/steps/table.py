@@ -11,6 +11,7 @@ from inferometer.analyses.steps.outliers import REST
 from inferometer.analyses.steps.sources import UNKNOWN_PHASE
 from inferometer.analyses.steps.table import StepTable
 from inferometer.names.demangle import demangle
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.steps.serving import latency_remarks, latency_section
 from inferometer.reports.views.view import View
@@ -223,4 +224,6 @@ def _trend_rows(trends: pl.DataFrame) -> pl.DataFrame:
     return _named(_demangled(trends).with_columns(half, words, of))
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, in_json=_in_json, table=_each_step)
+VIEW = View(
+    schema=Schema("steps", 1), facts=_facts, sections=_sections, remarks=_remarks, in_json=_in_json, table=_each_step
+)

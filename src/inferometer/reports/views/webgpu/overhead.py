@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from inferometer.engines.webgpu.profile.overhead import Overhead
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
@@ -28,4 +29,4 @@ def _remarks(found: Overhead) -> Sequence[str]:
     return [*([] if found.same_tokens else [wrong]), *([] if found.left_out is None else [found.left_out])]
 
 
-VIEW = View(sections=_sections, remarks=_remarks)
+VIEW = View(schema=Schema("webgpu_overhead", 1), sections=_sections, remarks=_remarks)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from inferometer.engines.webgpu.profile.profile import LAUNCH_BOUND, Profile
+from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_bytes, format_count, format_duration, format_share
@@ -147,4 +148,6 @@ def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(words.alias("is_launch_bound"))
 
 
-VIEW = View(facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True)
+VIEW = View(
+    schema=Schema("webgpu_profile", 1), facts=_facts, sections=_sections, remarks=_remarks, remarks_in_json=True
+)
