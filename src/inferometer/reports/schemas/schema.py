@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from keyword import iskeyword
 from typing import Any
 
@@ -26,9 +25,8 @@ class Schema:
         return {"schema": {"name": self.name, "version": self.version}, **data}
 
     def declared(self) -> Any:
-        """The type of the whole document, from this folder's file of its name; None where there is none.
+        """The type of the whole document, as this folder's file of its name declares it.
 
-        Costs some ms: for references and tests, not for commands.
+        Costs some ms: for the reference and for tests, not for commands.
         """
-        module = f"{__package__}.{self.name}{'_' if iskeyword(self.name) else ''}"
-        return import_module(module).DOCUMENT if find_spec(module) else None
+        return import_module(f"{__package__}.{self.name}{'_' if iskeyword(self.name) else ''}").DOCUMENT
