@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 import polars as pl
+from json_schemas import json_page, schema_files
 from make_picture import PICTURE, make_picture
 from pages import ROOT, PageError, refresh, runnable_pages
 
@@ -59,7 +60,7 @@ def _is_current(name: str, make: Callable[[], str], *, write: bool) -> bool:
     if path.exists() and path.read_text("utf-8") == content:
         return True
     if write:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
     return False
 
@@ -69,6 +70,7 @@ def _pages() -> dict[str, Callable[[], str]]:
     pages: dict[str, Callable[[], str]] = {
         f"docs/reference/{name}": partial(_reference, make) for name, make in REFERENCES.items()
     }
+    pages |= {f"docs/reference/{name}": make for name, make in schema_files().items()}
     pages[str(PICTURE.relative_to(ROOT))] = make_picture
     for path in runnable_pages():
         name = str(path.relative_to(ROOT))
@@ -270,6 +272,7 @@ REFERENCES: dict[str, Callable[[], str]] = {
     "formats.md": formats_page,
     "findings.md": findings_page,
     "tools.md": tools_page,
+    "json.md": json_page,
 }
 
 if __name__ == "__main__":
