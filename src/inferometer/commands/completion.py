@@ -4,7 +4,9 @@ import click
 from click.shell_completion import get_completion_class
 
 from inferometer.commands.base import Output, command, output_options
+from inferometer.reports.schemas.schema import Schema
 
+SCHEMA = Schema("completion", 1)
 _VARIABLE = "_INFEROMETER_COMPLETE"  # click's, made of the program's name
 _PLACES = {
     "bash": "inferometer completion bash >> ~/.bashrc",
@@ -27,6 +29,6 @@ def run(shell: str, out: Output) -> None:
 
     script = get_completion_class(shell)(cli, {}, "inferometer", _VARIABLE).source()  # type: ignore[misc]
     if out.form == "json":
-        out.write_json({"shell": shell, "script": script})
+        out.write_json(SCHEMA, {"shell": shell, "script": script})
     else:
         out.write(script.strip() + "\n")

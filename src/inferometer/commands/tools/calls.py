@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inferometer.commands.base import Output
 from inferometer.commands.options.progress import listening
@@ -13,6 +13,9 @@ from inferometer.commands.tools.offered import LIMIT, Tool, check_arguments, off
 from inferometer.commands.tools.roots import Roots, State
 from inferometer.errors import UnknownName
 from inferometer.formats.source import Progress
+
+if TYPE_CHECKING:
+    from inferometer.reports.schemas.schema import Schema
 
 _KEPT = 8
 
@@ -27,16 +30,14 @@ class _Collected(Output):
     data: Any = None
     text: str = ""
 
-    def show(self, result: Any) -> None:
-        from inferometer.reports.views.view import json_of
-
-        self.write_json(json_of(result))
+    def show(self, result: Any, also: Mapping[str, Any] | None = None) -> None:
+        super().show(result, also)
         self.text = describe_result(result)
 
-    def write_json(self, data: Any) -> None:
+    def write_json(self, schema: "Schema", data: Mapping[str, Any], *, in_one_line: bool = False) -> None:
         import msgspec
 
-        self.data = msgspec.json.decode(msgspec.json.encode(data))
+        self.data = msgspec.json.decode(msgspec.json.encode(schema.document(data)))
 
 
 class Calls:
