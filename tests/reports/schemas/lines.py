@@ -123,7 +123,7 @@ NEVER: Final[dict[str, tuple[str, ...]]] = {
         *(f"webgpu_chat.PlanDifference.{name}" for name in _OF_PLANS),
     ),
     "no device, shape or name of these has it": (
-        *("device.Device.l2_bandwidth", "operators.NamedBounds.memory_warm_ns", "roofline.ModelledOp.warm_bound_ns"),
+        *("operators.NamedBounds.memory_warm_ns", "roofline.ModelledOp.warm_bound_ns"),
         *("names.DecodedName.head_dim", "names.DecodedName.vector"),
     ),
     "no sample is of compiled code; real traces are": (
@@ -150,3 +150,6 @@ NEVER: Final[dict[str, tuple[str, ...]]] = {
     ),
 }
 """Fields that no line above fills, by the reason."""
+
+SOMETIMES: Final = frozenset({"device.Device.l2_bandwidth"})
+"""Fields that a measurement fills or not, by what else the machine does."""

@@ -21,7 +21,7 @@ from tests.commands.test_ab import made
 from tests.commands.test_command_line import run, run_apart
 from tests.commands.test_roofline_counters import PROGRAM, written
 from tests.ncu_files import RAW
-from tests.reports.schemas.lines import LINES, NEVER, OF_A_TRACE
+from tests.reports.schemas.lines import LINES, NEVER, OF_A_TRACE, SOMETIMES
 from tests.reports.schemas.walked import Walk, fields_of
 from tests.truth.planted import write_planted
 
@@ -138,7 +138,7 @@ def test_every_field_is_filled_in_some_document(walks: Callable[[str], Walk]) ->
         skip_without_torch(name)
     declared = set[str]().union(*(fields_of(KNOWN[name].declared()) for name in LINES))
     filled = set[str]().union(*(walks(name).filled for name in LINES))
-    unfilled = declared - filled
+    unfilled = declared - filled - SOMETIMES
     explained = {each for fields in NEVER.values() for each in fields}
     needed, stale = sorted(unfilled - explained), sorted(explained - unfilled)
     assert not needed, f"give these a line that fills them, or a reason: {', '.join(needed)}"
