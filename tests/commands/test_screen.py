@@ -9,7 +9,7 @@ from tests.commands.test_command_line import EVENTS, run
 from tests.kineto_files import COMPACT, kernel, write_file
 
 MANGLED = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIiEESt5arrayIPcLm1EEEEviT0_T1_"
-READABLE = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>, std::array<char*, (unsigned long)1> >"
+READABLE = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>, std::array<char*, "
 SHORT = "fill int32 v4"
 
 

@@ -59,7 +59,7 @@ def run_on_a_terminal(*words: str | Path, **surroundings: str) -> str:
 def test_a_terminal_gets_color_and_none_under_no_color(trace_file: Path) -> None:
     assert "\x1b[1m" in run_on_a_terminal("summary", trace_file)
     plain = run_on_a_terminal("summary", trace_file, NO_COLOR="1")
-    assert "gemm μ<T>" in plain
+    assert "gemm " in plain
     assert not any(f"[{color}m" in plain for color in range(30, 38))
 
 

@@ -197,7 +197,7 @@ def output_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., 
             click.option("--full", is_flag=True, expose_value=False, callback=_remember,
                          help="Names and tables as wide as they are, whatever the width of the screen."),
             click.option("-v", "--verbose", is_flag=True, expose_value=False, callback=_remember,
-                         help="Also which tables were read, and remarks on losses that change nothing."),
+                         help="Also which tables were read, and losses that are only information."),
         ]  # fmt: skip
         return _chain(_with_output(function), *flags, *more)
 

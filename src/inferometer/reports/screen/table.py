@@ -19,7 +19,14 @@ from inferometer.reports.screen.shown_names import cut_middle, cut_names, label_
 from inferometer.reports.screen.widths import SHRINKING, Column, choose_widths, total_width, whole_widths
 from inferometer.reports.views.layout import Field, Section
 
-SEVERITY_STYLES: Final = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
+SEVERITY_STYLES: Final = {
+    "high": "bold red",
+    "medium": "yellow",
+    "low": "cyan",
+    "info": "dim",
+    "error": "bold red",
+    "warning": "yellow",
+}
 
 
 def print_table(section: Section, page: Page) -> None:

@@ -17,6 +17,8 @@ from inferometer.reports.views.layout import NAMES, Field
 _GAP: Final = 2
 _AT_EASE: Final = 0.6
 """Of the screen: before names and sentences get narrower than that, columns that can be spared are left out."""
+_SPARED_AT_EASE: Final = 28
+"""Columns of a name that can be spared itself."""
 SHRINKING: Final = ("kernel", "name", "sentence", "text")
 """Kinds of columns that can get narrower; the first say best what a row is about."""
 
@@ -36,7 +38,9 @@ class Column:
 
     def at_ease(self, width: int) -> int:
         """As wide as it stays on a screen of that width while others can be spared."""
-        return min(self.natural, round(_AT_EASE * width)) if self.field.kind in NAMES else self.natural
+        if self.field.kind not in NAMES:
+            return self.natural
+        return min(self.natural, _SPARED_AT_EASE if self.field.spare else round(_AT_EASE * width))
 
     @property
     def least(self) -> int:

@@ -41,7 +41,7 @@ _FAILED = (
     Field("message", "Message", "name"),
 )
 _FINDINGS = (
-    Field("severity", "Severity", "text"),
+    Field("severity", "Severity", "severity"),
     Field("rule", "Rule", "text"),
     Field("found", "Found", "text"),
     Field("wanted", "Wanted", "text", spare=1),

@@ -9,13 +9,13 @@ from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.view import View
 
 _FIELDS: Final = (
-    Field("share", "Time", "share"),
+    Field("share", "Time", "share", spare=1),
     Field("total_ns", "Total Time", "ns"),
-    Field("launches", "Instances", "count"),
-    Field("bound_ns", "Bound", "ns", spare=2),
+    Field("launches", "Instances", "count", spare=2),
+    Field("bound_ns", "Bound", "ns", spare=3),
     Field("above_ns", "Above Bound", "ns"),
     Field("fraction", "Reached", "share"),
-    Field("modelled_ns", "Modelled", "ns", spare=1),
+    Field("modelled_ns", "Modelled", "ns", spare=4),
     Field("kernel", "Name", "kernel", leads=True),
 )
 

@@ -64,7 +64,7 @@ def _sections(found: Roofline) -> Iterator[Section]:
     yield from collective_sections(found.collectives)
     if (reasons := _not_modelled(found)).height:
         fields = (Field("total_ns", "Total Time", "ns"), Field("launches", "Launches", "count"),
-                  Field("what", "Op or kernel", "name"), Field("reason", "Why", "text"))  # fmt: skip
+                  Field("what", "Op or kernel", "name"), Field("reason", "Why", "sentence"))  # fmt: skip
         shown = reasons.head(_REASONS)
         yield Section("Not modelled", fields, shown, tuple(say_rest(shown.height, reasons.height)))
     for by, frame in found.by.items() if found.device else ():
