@@ -121,6 +121,7 @@ def test_measuring_writes_a_file_that_device_file_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
     code, out, err = run("hardware", "--measure", "--quick", "--on", "cpu", capsys=capsys)
     assert (code, err) == (0, "")
     for words in ("fp32 peak, vector units", "launch of an empty kernel", "TFLOP/s", "on 20"):

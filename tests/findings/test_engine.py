@@ -118,7 +118,8 @@ class TestResult:
     def test_the_frame_is_the_same(self, result: Findings) -> None:
         assert result.to_polars().to_dicts() == result.as_json()["findings"]
 
-    def test_it_prints(self, result: Findings) -> None:
+    def test_it_prints(self, result: Findings, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "200")
         page = render_terminal(result, is_terminal=False)
         assert "What to look at first" in page
         assert "host_gap" in page

@@ -18,6 +18,7 @@ from inferometer.analyses.tables.kernels import KernelTable, kernel_table
 from inferometer.errors import clean, show_hidden
 from inferometer.reports.delimited import render_csv, render_tsv
 from inferometer.reports.markdown import render_markdown
+from inferometer.reports.screen.screen import Detail
 from inferometer.reports.terminal import render_terminal
 
 SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "decode.json.gz"
@@ -96,7 +97,9 @@ def test_markdown_reads_back_within_what_it_prints(launches: list[dict[str, Any]
         assert abs(ours["total_ns"] - theirs["total_ns"]) <= (theirs["resolution_ns"] or 0)
 
 
-@pytest.mark.parametrize("render", [render_markdown, lambda table: render_terminal(table, is_terminal=False)])
+@pytest.mark.parametrize(
+    "render", [render_markdown, lambda table: render_terminal(table, is_terminal=False, detail=Detail(full=True))]
+)
 def test_the_sample_reads_back_from_what_people_read(render: Callable[[KernelTable], str]) -> None:
     table = kernel_table(inferometer.open(SAMPLE, {"launches"}))
     again = read_back(render(table))

@@ -26,7 +26,7 @@ def titles(columns: list[Column], width: int) -> list[str]:
         (200, ["Time", "Total Time", "Instances", "Avg", "Name"]),
         (80, ["Time", "Total Time", "Instances", "Name"]),
         (70, ["Time", "Total Time", "Name"]),
-        (34, ["Time", "Total Time", "Name"]),
+        (44, ["Time", "Total Time", "Name"]),
         (28, ["Total Time", "Name"]),
     ],
 )

@@ -1,8 +1,8 @@
 """Which columns of a table fit, and how wide each is.
 
-Columns that can be spared go first, those with the highest `spare` before others. Then names and other texts get
-narrower. Where that doesn't do, all columns go but two, from the right: the first that names the row, and the first
-time. Numbers are never cut.
+Columns that can be spared go first, those with the highest `spare` before others. Then texts get narrower, and names
+down to 24 columns. Where that doesn't do, all columns go but two, from the right: the first that names the row, and
+the first time. Numbers are never cut.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,6 +19,7 @@ _AT_EASE: Final = 0.6
 """Of the screen: before names and sentences get narrower than that, columns that can be spared are left out."""
 _SPARED_AT_EASE: Final = 28
 """Columns of a name that can be spared itself."""
+_LEAST_NAME: Final = 24
 SHRINKING: Final = ("kernel", "name", "sentence", "text")
 """Kinds of columns that can get narrower; the first say best what a row is about."""
 
@@ -44,6 +45,11 @@ class Column:
 
     @property
     def least(self) -> int:
+        """As narrow as it gets before others are left out for it."""
+        return min(self.natural, _LEAST_NAME) if self.field.kind in NAMES else self.narrowest
+
+    @property
+    def narrowest(self) -> int:
         """As narrow as it can be."""
         return min(self.natural, LEAST_WIDTH) if self.field.kind in SHRINKING else self.natural
 
@@ -88,10 +94,12 @@ def total_width(widths: Iterable[int]) -> int:
 def _share_out(columns: Sequence[Column], width: int) -> dict[Column, int]:
     """What is left beyond the least goes to those that need least more, then evenly to the others."""
     widths = {column: column.least for column in columns}
+    if total_width(widths.values()) > width:
+        widths = {column: column.narrowest for column in columns}
     left = width - total_width(widths.values())
-    needing = sorted(columns, key=lambda each: each.natural - each.least)
+    needing = sorted(columns, key=lambda each: each.natural - widths[each])
     for i, column in enumerate(needing):
-        more = min(column.natural - column.least, max(0, left) // (len(needing) - i))
+        more = min(column.natural - widths[column], max(0, left) // (len(needing) - i))
         widths[column] += more
         left -= more
     return widths

@@ -108,7 +108,7 @@ def _number(value: float | None) -> str:
 def tree_section(found: PathComparison) -> Section:
     """A row per path."""
     base, several = found.arms[0] if found.arms else "", len(found.candidates) > 1
-    fields = [Field("time_0", _title(base), "ns")] if base else []
+    fields = [Field("time_0", _title(base), "ns", spare=1)] if base else []
     for a, arm in enumerate(found.candidates, 1):
         fields += [
             Field(f"time_{a}", _title(arm), "ns", spare=2 if several else 0),
