@@ -18,6 +18,7 @@ NOT_OFFERED = {
     "operators": "describes the catalogue, not a trace",
     "names": "decodes what it is given",
     "mcp": "is the server",
+    "completion": "is for shells",
 }
 FILE_WORDS = ("FILE", "DIR", "BASE", "CANDIDATE", "OUT", "FILE|NAME")
 
