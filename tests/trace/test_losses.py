@@ -15,13 +15,13 @@ def example() -> Losses:
     losses.count("without_duration", category="kernel", example="second")
     losses.count("without_duration", category="cpu_op")
     losses.count("control_character", 9)
-    losses.count("truncated", example="at byte 7")
+    losses.count("broken_compression", example="at byte 7")
     return losses
 
 
 def test_the_gravest_come_first_then_the_most_frequent() -> None:
     assert [(loss.name, loss.category, loss.count) for loss in example()] == [
-        ("truncated", None, 1),
+        ("broken_compression", None, 1),
         ("without_duration", "kernel", 3),
         ("without_duration", "cpu_op", 1),
         ("control_character", None, 9),
