@@ -23,6 +23,7 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 SHARED_SEEDS = ROOT.parent / "shared" / "seeds"
 GOLDEN = Path(__file__).parent / "golden"
 
+os.environ["COLUMNS"] = "120"  # what a pipe gets; the processes of pytest-xdist have 80
 os.environ.setdefault("INFEROMETER_PROGRESS", "0")  # what stderr has must not depend on how busy the machine is
 os.environ.setdefault("TRITON_INTERPRET", "1")  # read as Triton is imported, whichever test does; 0 on a GPU
 

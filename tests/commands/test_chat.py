@@ -82,7 +82,7 @@ def chat(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 def test_text_goes_to_stdout_and_all_else_to_stderr(chat: Chat) -> None:
     code, out, err = chat("--prompt", "Hello", "--new-tokens", 6, "--seed", 7, "--dtype", "bfloat16")
     assert (code, out) == (0, "yes!ye\n")
-    for line in ("Model ", "Weights   none: a script", "TTFT ", "Decode ", "argmax     torch", "tokens/s", "cold"):
+    for line in ("Model ", "Weights   none: a script", "TTFT ", "Decode ", "argmax    torch", "tokens/s", "cold"):
         assert line in err
     assert chat.loaded == [{"model": "tiny-llama", "device": "cpu", "dtype": "bfloat16", "seed": 7}]
 

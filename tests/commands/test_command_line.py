@@ -104,6 +104,7 @@ def test_kernels_as_json_has_the_promised_shape(trace_file: Path, capsys: pytest
     assert data["losses"]["scope"] == ["launches", "totals"]
     assert data["rows"][0] == {
         "kernel": "gemm",
+        "short": "gemm",
         "share": pytest.approx(40 / 45),
         "total_ns": 40_000,
         "count": 2,

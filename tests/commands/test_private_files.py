@@ -121,8 +121,8 @@ def test_an_error_that_quotes_the_file_holds_no_secret(tmp_path: Path, capsys: p
 def test_summary_and_import_say_what_and_where_but_not_the_value(
     leaky: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, said, _ = run("summary", leaky, capsys=capsys)
-    _, _, err = run("import", leaky, "-o", tmp_path / "store.ifm", capsys=capsys)
+    _, said, _ = run("summary", leaky, "-v", capsys=capsys)
+    _, _, err = run("import", leaky, "-o", tmp_path / "store.ifm", "-v", capsys=capsys)
     for text in (" ".join(said.split()), err):
         assert "1 secret [value of an option or variable named as a secret in metadata.env.WANDB_API_KEY]: " in text
         assert "1 secret [Hugging Face access token in metadata.texts[0]]: " in text

@@ -149,7 +149,7 @@ def test_a_cut_trace_is_answered_with_its_loss(tmp_path: Path) -> None:
     data = (SAMPLES / DECODE).read_bytes()
     (tmp_path / "cut.json.gz").write_bytes(data[: len(data) // 2])
     answer = ask("summary", {"file": "cut.json.gz"}, tmp_path)
-    assert "error: 1 truncated" in answer.text
+    assert "warning: 1 truncated" in answer.text
     assert any(loss["name"] == "truncated" for loss in answer.content["answer"]["losses"]["entries"])
 
 
