@@ -5,6 +5,7 @@ ARG EXTRAS=""
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY src ./src
+COPY samples ./samples
 RUN python -m venv /opt/inferometer \
     && /opt/inferometer/bin/pip install --no-cache-dir --disable-pip-version-check --constraint constraints.txt \
         ".${EXTRAS:+[$EXTRAS]}"

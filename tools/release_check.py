@@ -23,12 +23,16 @@ from zipfile import ZipFile
 
 from packaging.metadata import Metadata
 
+from inferometer.samples import SAMPLES
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "inferometer"
 SAMPLE = ROOT / "samples" / "decode.json.gz"
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
 _IN_SDIST = re.compile(
-    r"(src/inferometer/.*|(pyproject\.toml|README\.md|LICENSE|CHANGELOG\.md|constraints\.txt|PKG-INFO|\.gitignore))"
+    r"src/inferometer/.*"
+    r"|samples/((decode|nsys|webgpu)\.\w+\.gz|recorded/cpu_quota/.*)"
+    r"|pyproject\.toml|README\.md|LICENSE|CHANGELOG\.md|constraints\.txt|PKG-INFO|\.gitignore"
 )
 _MOST_BYTES = 1 << 20  # of a file: the largest data of ours has a third of it
 
@@ -131,10 +135,15 @@ def check_wheel(path: Path) -> None:
 
 
 def package_files() -> Iterator[str]:
-    """What a wheel must have: all files of the package but caches, as paths in the wheel."""
+    """What a wheel must have: all files of the package but caches, and its samples, as paths in the wheel."""
     for path in sorted(PACKAGE.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             yield path.relative_to(PACKAGE.parent).as_posix()
+    for name in SAMPLES.values():
+        place = SAMPLE.parent / name
+        for path in sorted(place.rglob("*")) if place.is_dir() else (place,):
+            if path.is_file():
+                yield f"inferometer/_samples/{path.relative_to(SAMPLE.parent).as_posix()}"
 
 
 def _refuse(path: Path, why: str, names: list[str]) -> None:

@@ -46,6 +46,8 @@ def test_a_wheel_runs_from_where_it_is_unpacked(wheel: Path, tmp_path: Path) -> 
     assert Path(run("-c", "import inferometer; print(inferometer.__file__)").strip()).is_relative_to(tmp_path)
     assert run("-m", "inferometer", "--version").split()[-1] == version()
     assert "NVIDIA H100 80GB HBM3" in run("-m", "inferometer", "summary", ROOT / "samples" / "decode.json.gz")
+    assert "NVIDIA H100 80GB HBM3" in run("-m", "inferometer", "summary", "sample:decode")
+    assert "cpu_limited_share" in run("-m", "inferometer", "compare", "sample:normal", "sample:slow")
     assert "RTX 4090" in run("-m", "inferometer", "hardware", "--csv")  # data files are found
     assert "entry_points" in {path.stem for path in tmp_path.rglob("*.dist-info/entry_points.txt")}
 
@@ -72,7 +74,8 @@ def test_a_wheel_with_what_is_not_the_package_s_is_refused(wheel: Path, tmp_path
     ("name", "size", "words"),
     [
         ("tests/test_x.py", 1, "tests/test_x.py aren't the package's"),
-        ("samples/decode.json.gz", 1, "samples/decode.json.gz aren't the package's"),
+        ("samples/decode.json.gz", 1, None),
+        ("samples/serving.json", 1, "samples/serving.json aren't the package's"),
         ("shared/data/x", 1, "shared/data/x aren't the package's"),
         ("src/inferometer/large.json", 2 << 20, "large.json have more than 1,048,576 bytes"),
         ("src/inferometer/x.py", 1, None),
