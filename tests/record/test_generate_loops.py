@@ -55,7 +55,9 @@ WORDS = {  # of each command that takes a trace: the words after its name; `{0}`
     "roofline": "{0}",
     "tree": "{0}",
 }
-OTHERS = {"ab", "bench", "chat", "formats", "leaderboard", "names", "operators", "record"}  # take no trace
+OTHERS = {  # take no trace
+    *("ab", "bench", "chat", "completion", "formats", "leaderboard", "mcp", "names", "operators", "record")
+}
 
 
 @pytest.fixture(scope="module")

@@ -193,7 +193,8 @@ def test_a_rank_is_chosen_and_an_unknown_one_refused() -> None:
 def test_json_is_complete_and_named_as_promised() -> None:
     data = json_of(span_table(A_STEP, top=1))
     assert list(data) == [
-        *("source", "ranges", "launches", "summed_ns", "rows", "in_no_range", "without_call", "spans_on_devices"),
+        *("schema", "source", "ranges", "launches", "summed_ns", "rows", "in_no_range", "without_call"),
+        "spans_on_devices",
         *("marks", "remarks", "losses"),
     ]
     assert data["in_no_range"] == {"launches": 1, "summed_ns": 3, "busy_ns": 3}

@@ -86,7 +86,7 @@ def test_rows_are_in_the_store_after_a_flush_and_after_the_end(path: Path) -> No
     assert starts_of(trace) == [0, 1, 2, 3]
     assert trace.spans.collect().row(0, named=True) == {
         "span": "s0", "domain": None, "rank": None, "process": None, "thread": 1, "device": None, "stream": None,
-        "start_ns": 0, "dur_ns": 1,
+        "start_ns": 0, "dur_ns": 1, "input_dims": None, "input_dtypes": None,
     }  # fmt: skip
     assert files_of(path) == ["spans-00002.parquet"]
 

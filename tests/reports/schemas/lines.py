@@ -3,6 +3,7 @@
 from typing import Final
 
 _EXPORTED: Final = "--export flashinfer-bench --export-to {new}"
+_CUTS_A_CALL: Final = "--between 0ms 0.102ms"  # of a scan's two kernels, the first
 
 LINES: Final[dict[str, tuple[str, ...]]] = {
     "bench": (
@@ -19,6 +20,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "compare {h200}/normal.ifm {h200}/gpu_contention.ifm",
         "compare {decode} {h200}/kineto_eager.json.gz",
     ),
+    "completion": ("completion bash",),
     "device": tuple(f"hardware '{name}'" for name in ("H100 SXM", "MI300X", "H20")),
     "each_launch": (
         "launches --each {decode}",
@@ -56,7 +58,11 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "operator": ("operators rms_norm --hardware MI300X",),
     "operators": ("operators", "operators --hardware 'H100 SXM'"),
-    "op_arguments": ("kernels --by op-args {decode}", "kernels --by op-args {h200}/kineto_eager.json.gz"),
+    "op_arguments": (
+        "kernels --by op-args {decode}",
+        "kernels --by op-args {h200}/kineto_eager.json.gz",
+        f"kernels --by op-args {{decode}} {_CUTS_A_CALL}",
+    ),
     "published": ("compare --published {slow}/normal {slow}/abnormal",),
     "record": ("record -o {new}.ifm -- {python} -c pass",),
     "replay": ("replay {h200}/kineto_eager.json.gz --op 1", "replay {decode} --op 3 -o {new}.py"),
@@ -66,6 +72,8 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         "roofline {h200}/kineto_eager.json.gz --counters {h200}/ncu_details.csv.gz",
         "roofline {counted} --counters {counters}",
         "roofline {ranks} --hardware 'H100 SXM'",
+        "roofline {h200}/normal.ifm",
+        f"roofline {{decode}} {_CUTS_A_CALL}",
     ),
     "spans": ("spans {decode}", "spans {h200}/kineto_graph.json.gz"),
     "steps": (
@@ -128,7 +136,7 @@ NEVER: Final[dict[str, tuple[str, ...]]] = {
     ),
     "no sample is of compiled code; real traces are": (
         *("each_launch.Launch.region", "each_launch.Launch.kernel_file", "each_launch.Launch.kernel_hash"),
-        "launches.SiteKernel.kernel_file",
+        *("launches.SiteKernel.kernel_file", "roofline.ModelledOp.kernel_file"),
     ),
     "no sample has steps that are found in the order of kernels; real traces do": (
         *(f"steps.Step.{name}" for name in ("is_partial", "is_warm_up", "confidence", "layers")),

@@ -159,7 +159,8 @@ def read_work(trace: Trace, ranges: CallRanges) -> pl.DataFrame:
 
 def _may_shorten(loss: Loss) -> bool:
     """Whether device work or calls may be missing; categories that aren't read are none of them."""
-    return loss.severity == "error" or (loss.dropped and loss.severity == "warning" and loss.name not in _OTHER_EVENTS)
+    is_grave = loss.severity == "error" or loss.name == "truncated"
+    return is_grave or (loss.dropped and loss.severity == "warning" and loss.name not in _OTHER_EVENTS)
 
 
 def _streams(own: pl.DataFrame, count: int) -> Numbers:

@@ -22,6 +22,7 @@ _WORDS = re.compile(r"\S+(?: \S+)*")
 _RULER = re.compile(r"[\s|+:=\-─━═┼╪]*[-=─━═]{3}[\s|+:=\-─━═┼╪]*")
 _DASHES = re.compile(r"[-=─━═]+")
 _BAR = re.compile(r"(?<!\\)((?:\\\\)*)\|")
+_BREAK = "\u200b"  # our Markdown puts it, as `&#8203;`, where a name would call somebody or something up
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])|(&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)")
 
 
@@ -157,4 +158,4 @@ def _unescaped(cell: str) -> str:
     ticks = len(cell) - len(inner)
     if inner and ticks and ticks % 2 == 0 and cell.startswith("`" * (ticks // 2) + inner[0]):
         return inner.strip().replace("\\|", "|")
-    return _ESCAPED.sub(lambda match: match[1] or html.unescape(match[2]), cell)
+    return _ESCAPED.sub(lambda match: match[1] or html.unescape(match[2]).replace(_BREAK, ""), cell)

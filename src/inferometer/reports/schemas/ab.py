@@ -54,6 +54,14 @@ class ArmPath(Part):
     layers: Annotated[Layers | None, says("Null where no layers are pooled.")]
 
 
+class KernelRatio(Part):
+    """The candidate's kernels of a path over the base's in the same surroundings."""
+
+    ratio: Annotated[float, says("Geometric mean over pairs of completions.")]
+    interval: Interval
+    p: Annotated[float | None, says("Probability of such a difference by chance; null of too few pairs.")]
+
+
 class CandidatePath(Part):
     """A path in a candidate, held against the base."""
 
@@ -73,6 +81,7 @@ class CandidatePath(Part):
     tolerance: Annotated[float | None, says("What is allowed.")]
     failing_call: Annotated[int | None, says("The first call that is wrong, from 1.")]
     failure: Annotated[str | None, says("Why it is wrong. Its words may change.")]
+    control: Annotated[KernelRatio | None, says("Null where it wasn't measured, or the arms call other operators.")]
 
 
 class Path(Part):

@@ -236,6 +236,13 @@ class Comparison(Document):
     """The verdict over two runs, with all that it rests on."""
 
     verdict: Annotated[str, says("Such as `cause named`, `no difference`, `software change`, `not comparable`.")]
+    outcome: Annotated[
+        str,
+        says(
+            "What became of the step: `slower`, `faster`, `no difference`, `no clear difference`, `can't tell` or "
+            "`not comparable`."
+        ),
+    ]
     why: Annotated[str, says("Why. Its words may change.")]
     base: Annotated[str, says("The normal run's file.")]
     candidate: Annotated[str, says("The file of the run in question.")]

@@ -14,7 +14,8 @@ class OpCall(Part):
     input_dtypes: Annotated[str | None, says("Types, as recorded.")]
     input_strides: Annotated[str | None, says("Strides, as recorded.")]
     scalars: Annotated[str | None, says("Other arguments, as recorded.")]
-    calls: Annotated[int | None, says("Calls of it.")]
+    calls: Annotated[int | None, says("Whole calls of it.")]
+    cut_calls: Annotated[int | None, says("Calls of which only some launches are selected.")]
     launches: Launches
     total_ns: TotalNs
     share: Share

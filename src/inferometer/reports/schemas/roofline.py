@@ -18,7 +18,9 @@ class ModelledOp(Part):
     input_dtypes: Annotated[str | None, says("Types, as recorded.")]
     input_strides: Annotated[str | None, says("Strides, as recorded.")]
     scalars: Annotated[str | None, says("Other arguments, as recorded.")]
-    calls: Annotated[int | None, says("Calls of it.")]
+    kernel_file: Annotated[str | None, says("Of a compiled kernel: the file of its source, as recorded.")]
+    calls: Annotated[int | None, says("Whole calls of it; null of those that the selection cuts.")]
+    cut_calls: Annotated[int | None, says("Calls of which only some launches are selected: their own row.")]
     launches: Annotated[int, says("Launches of all these calls.")]
     inferred_launches: Annotated[int, says("Of these, launches without an op in the file that are like ones with it.")]
     total_ns: TotalNs
@@ -51,6 +53,10 @@ class ModelledOp(Part):
     measured_fp32_flops: Annotated[float | None, says("With `--counters`: of one call.")]
     measured_fp64_flops: Annotated[float | None, says("With `--counters`: of one call.")]
     measured_tensor_flops: Annotated[float | None, says("With `--counters`: of one call.")]
+    sampled_clock_hz: Annotated[float | None, says("Of a recording: sampled clock of the multiprocessors, Hz.")]
+    sampled_memory_clock_hz: Annotated[float | None, says("Of a recording: sampled clock of the memory, Hz.")]
+    sampled_clock_bound_ns: Annotated[float | None, says("Of a recording: the bound at these clocks, all calls, ns.")]
+    sizes_recorded: Annotated[bool | None, says("Whether the size of any tensor is; null where the op isn't known.")]
     reason: Annotated[str | None, says("Why it isn't modelled. Its words may change.")]
 
 
@@ -136,6 +142,9 @@ class Roofline(Document):
     total_ns: TotalNs
     op_known_ns: Annotated[int, says("Time of launches whose op the file or a capture says, ns.")]
     op_modelled_ns: Annotated[int, says("Of that, time of rows that are modelled, ns.")]
+    sized_ns: Annotated[int, says("Of that, time of kernels, not copies, with `sizes_recorded`, ns.")]
+    sized_modelled_ns: Annotated[int, says("Of that, time of rows that are modelled, ns.")]
+    cut_ns: Annotated[int, says("Time of launches of calls that the selection cuts, ns.")]
     inferred_ns: Annotated[int, says("Time of launches whose op only launches that are alike have, ns.")]
     captured_ns: Annotated[int, says("Time of launches whose op a capture says, ns.")]
     modelled_ns: Annotated[int, says("Time of rows that are modelled, ns.")]
