@@ -144,6 +144,11 @@ def test_options_choose_and_order_the_rows(
     assert [row["kernel"] for row in json.loads(out)["rows"]] == kernels
 
 
+def test_more_rows_than_there_are_may_be_asked_for(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    every = run("kernels", trace_file, "--json", capsys=capsys)[1]
+    assert run("kernels", trace_file, "--json", "--top", 10**30, capsys=capsys)[:2] == (0, every)
+
+
 def test_csv_has_exact_numbers_under_nsights_titles(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run("kernels", trace_file, "--csv", "--top", "1", capsys=capsys)
     head, row = out.splitlines()

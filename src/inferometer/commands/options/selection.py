@@ -8,6 +8,8 @@ import click
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+_MOST_ROWS = 2**31 - 1
+
 _STATISTICS = {  # with Nsight's words next to ours
     "total": "total",
     "count": "count",
@@ -33,6 +35,14 @@ class Number(click.FloatRange):
         return number
 
 
+class RowCount(click.IntRange):
+    """A number of rows, at least 1; more than any table has is that many."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        return min(int(super().convert(value, param, ctx)), _MOST_ROWS)
+
+
 def sort_option(count: str) -> Option:
     """--sort, of a table of statistics; `count` is a further word for its count."""
     words = {**_STATISTICS, count: "count"}
@@ -49,9 +59,9 @@ def sort_option(count: str) -> Option:
 def top_option(rows: str, *, default: int | None = None) -> Option:
     """--top, the number of `rows` to show."""
     what = f"Show the first N {rows}." if default is None else f"{rows} to list."
-    at_least_one = click.IntRange(min=1)
+    rows_at_most = RowCount(min=1)
     return click.option(
-        "--top", type=at_least_one, metavar="N", help=what, default=default, show_default=default is not None
+        "--top", type=rows_at_most, metavar="N", help=what, default=default, show_default=default is not None
     )
 
 
