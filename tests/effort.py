@@ -50,6 +50,10 @@ LONG: Final = {
     "tests/record/test_journal_processes.py::*": "kill programs that are recorded",
     "tests/record/server/test_server.py::*": "record servers, of which each fails in its own way",
     "tests/tools/test_make_kineto.py::*": "make traces of every kind",
+    "tests/reports/schemas/*": "hold what every command prints against its type",
+    "tests/reports/page/test_comment.py::*": "write comments on recorded runs",
+    "tests/analyses/compare/test_phases.py::*": "compare runs by phase",
+    "tests/analyses/compare/causes/test_granularity.py::*": "compare runs of many kinds",
     "tests/tools/ci/test_compare.py::test_recorded_samples_*": "compare recorded runs by the script of CI",
     "tests/tools/ci/test_compare.py::test_a_program_is_recorded_*": "record two programs by the script of CI",
     "tests/tools/test_release_check.py::test_a_wheel_*": "build a wheel",
@@ -86,11 +90,12 @@ EXHAUSTIVE: Final = {
 does outside CI."""
 
 SAMPLED: Final = {
-    "tests/bench/test_cheats.py::test_work_can_t_be_hidden[[]*": 3,
-    "tests/bench/test_isolation.py::test_it_fails_in_time_and_alone[[]*": 3,
-    "tests/conformance/test_mutants.py::test_every_wrong_kernel_is_refused[[]*": 4,
+    "tests/bench/test_cheats.py::test_work_can_t_be_hidden[[]*": 6,
+    "tests/bench/test_isolation.py::test_it_fails_in_time_and_alone[[]*": 6,
+    "tests/conformance/test_mutants.py::test_every_wrong_kernel_is_refused[[]*": 8,
     "tests/conformance/test_damage.py::test_any_damage_is_an_answer_or_an_input_error[[]*": 2,
     "tests/engines/test_ab_models.py::*[[]tiny-*": 3,
+    "tests/reports/schemas/test_documents.py::test_documents_of_real_*[[]*": 3,
 }
 """Tests with many parameters of one kind, by pattern, of which CI runs one in so many, always the same ones; the others
 are exhaustive, too."""
@@ -101,7 +106,7 @@ ASK_FOR_EXTRAS: Final = (
     *("tests/commands/options/*", "tests/commands/test_ab.py::*", "tests/commands/test_bench.py::*"),
     *("tests/commands/test_chat.py::*", "tests/commands/test_command_line.py::*", "tests/commands/test_hardware.py::*"),
     *("tests/commands/test_record.py::*", "tests/commands/test_surroundings.py::*"),
-    *("tests/commands/tools/*", "tests/commands/test_mcp.py::*"),
+    *("tests/commands/tools/*", "tests/commands/test_mcp.py::*", "tests/reports/schemas/*"),
 )
 """Tests of code that takes another way where an extra is installed, by pattern: CI runs them with and without."""
 
