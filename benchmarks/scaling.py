@@ -86,7 +86,9 @@ from inferometer.registry import collect
 print(json.dumps(sorted(collect("inferometer.commands", "run"))))
 """
 # They read no file that grows.
-_NO_FILE: Final = frozenset({"ab", "bench", "chat", "formats", "hardware", "leaderboard", "operators", "record"})
+_NO_FILE: Final = frozenset(
+    {"ab", "bench", "chat", "completion", "formats", "hardware", "leaderboard", "mcp", "operators", "record"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +287,7 @@ _NOTES: Final = """\
   one there; the answer says how much it was.
 - Eager files have many host events per launch; graph files replay a CUDA graph in their decode steps, and have many
   launches a host call. The smallest file of each kind (one layer, or a few steps) shows the start.
-- `bench`, `formats`, `hardware`, `leaderboard`, `operators` read nothing that grows, and have no case. Exports have
+- `bench`, `completion`, `formats`, `hardware`, `leaderboard`, `operators` read nothing that grows, and have no case. Exports have
   no groups, steps and comparisons here, logs no calls, ranges and timelines: other files show how these commands grow.
 - HTA is HolisticTraceAnalysis from PyPI: load, then `get_gpu_kernel_breakdown(visualize=False)`. Its fastest settings
   known are the ijson backend, which leaves Python frames unread, and the least arguments. `kernels` answers the same

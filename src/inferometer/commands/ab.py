@@ -1,7 +1,9 @@
 """`inferometer ab`: one model with several kernel backends, compared by call path."""
 
+import re
 import shlex
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -143,7 +145,24 @@ def _measure(asked: _Asked, folder: Path | None, *, force: bool) -> "PathMeasure
     with working(per_second=0.5) as say:
         say(f"the model {asked.model}")
         engine = load_model(asked.model, device=device, dtype=asked.dtype, seed=asked.seed)
-        return measure_ab(engine, arms, plan, stores=folder, force=force, on_progress=say)
+        return measure_ab(engine, arms, plan, stores=folder, force=force, on_progress=_with_time_left(say))
+
+
+def _with_time_left(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Says also how long the repetitions still take, by those that are over."""
+    began: dict[int, float] = {}
+
+    def tell(what: str) -> None:
+        left = ""
+        if found := re.search(r"repetition (\d+) of (\d+)", what):
+            number, count = map(int, found.groups())
+            began.setdefault(number, time.monotonic())
+            if number > 1 and 1 in began:
+                left_s = (began[number] - began[1]) / (number - 1) * (count - number + 1)
+                left = f", about {left_s:,.0f} s left"
+        say(f"{what}{left}")
+
+    return tell
 
 
 def _small_where_not_given() -> dict[str, int]:

@@ -42,7 +42,7 @@ def program(folder: Path, text: str) -> None:
 def run(folder: Path, script: str = f"exec bash '{SCRIPT}'", **asked: str) -> subprocess.CompletedProcess[str]:
     """The script in `folder`, whose `bin` comes first on PATH, with this environment and no other word of a service."""
     path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
-    other = {"HOME": str(folder), "PYTHONPATH": str(ROOT / "src"), "no_proxy": "127.0.0.1"}
+    other = {"HOME": str(folder), "PYTHONPATH": str(ROOT / "src"), "no_proxy": "127.0.0.1", "INFEROMETER_PROGRESS": "0"}
     stands_in = {"FOUND": json.dumps(FOUND), "ENDS": "0", "RECORD_ENDS": "0"}
     return subprocess.run(
         ["bash", "-c", script], cwd=folder, env={"PATH": path, **other, **stands_in, **asked}, capture_output=True,

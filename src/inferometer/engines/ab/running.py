@@ -6,7 +6,6 @@ order of the two passes. Logits are looked at in both, operators' answers with s
 operator was seen to spoil, completions with scopes follow until one is.
 """
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -126,7 +125,7 @@ class _Run:
         self._stores: dict[str, str] = {}
         self._ended: str | None = None
         self._is_over = False
-        self._during = self._left = ""
+        self._during = ""
         self._recorder: PathRecorder | None = None
 
     def attempt(self, part: Callable[[], None], *, is_vital: bool = False) -> None:
@@ -168,7 +167,6 @@ class _Run:
 
     def warm_up(self) -> None:
         """Kernels are compiled and tuned, caches filled and the paths known afterwards."""
-        began = time.monotonic()
         for arm in self._arms:
             recorder = self._recorders[arm.name]
             for _ in range(self._plan.warmup):
@@ -176,16 +174,10 @@ class _Run:
                 with using(arm), recorder.entered():
                     self._work.run()
                 recorder.clear()
-        took_s = (time.monotonic() - began) / self._plan.warmup
-        self._left = f", at most about {2 * took_s * self._plan.repetitions:,.0f} s left"  # without scopes, and with
 
     def repeat(self) -> None:
         """All repetitions; each counts when it is whole."""
-        began = time.monotonic()
         for number in range(self._plan.repetitions):
-            if number:
-                left_s = (time.monotonic() - began) / number * (self._plan.repetitions - number)
-                self._left = f", about {left_s:,.0f} s left"
             made = Repetition()
             passes = [(self._time, number), (self._time_paths, number + 1)]
             for watch in self._watches.values():
@@ -194,7 +186,6 @@ class _Run:
                 for n in order_of(len(self._arms), turn):
                     timed(self._arms[n], f"repetition {number + 1} of {self._plan.repetitions}", made)
             self._kept.append(made)
-        self._left = ""
 
     def search(self) -> None:
         """Completions with scopes by arms whose logits were wrong, until an operator is seen to be."""
@@ -287,7 +278,7 @@ class _Run:
     def _tell(self, arm: Arm, what: str) -> None:
         """What runs now, to who looks on; and what to say where it ends now."""
         self._during = f"{arm.name}, {what}"
-        self._on_progress(f"{self._during}{self._left}")
+        self._on_progress(self._during)
 
 
 def _refused(arm: Arm, calls: pl.DataFrame) -> list[str]:
