@@ -287,8 +287,9 @@ _NOTES: Final = """\
   one there; the answer says how much it was.
 - Eager files have many host events per launch; graph files replay a CUDA graph in their decode steps, and have many
   launches a host call. The smallest file of each kind (one layer, or a few steps) shows the start.
-- `bench`, `completion`, `formats`, `hardware`, `leaderboard`, `operators` read nothing that grows, and have no case. Exports have
-  no groups, steps and comparisons here, logs no calls, ranges and timelines: other files show how these commands grow.
+- `bench`, `completion`, `formats`, `hardware`, `leaderboard`, `operators` read nothing that grows, and have no case.
+  Exports have no groups, steps and comparisons here, logs no calls, ranges and timelines: other files show how these
+  commands grow.
 - HTA is HolisticTraceAnalysis from PyPI: load, then `get_gpu_kernel_breakdown(visualize=False)`. Its fastest settings
   known are the ijson backend, which leaves Python frames unread, and the least arguments. `kernels` answers the same
   question; `summary` answers more; `import` reads every event, as HTA's load does. It reads Kineto files only.

@@ -10,6 +10,7 @@ from tests.truth.raw import FILES, Launch, duration, exposed, share
 import inferometer
 from inferometer.analyses.tables.summary import summarize
 from inferometer.analyses.timeline.timeline import find_timeline
+from inferometer.names import decode
 from inferometer.reports.views.view import remarks_of
 
 WHY = {
@@ -56,11 +57,11 @@ def late_host(told: Idle) -> str:
     for each in told.pieces:
         gaps[each.gap].append(each)
     longest = max(gaps.values(), key=total)
-    kernel = longest[-1].launch.name
+    kernel, known = longest[-1].launch.name, decode(longest[-1].launch.name)
+    shown = known.short_name if known.is_known else kernel if len(kernel) <= 60 else kernel[:59] + "…"
     return (
         f" For {share(late_ns / told.idle_ns)} of that the host was late: its call for the next work returned only "
-        f"after the device had gone idle. Longest gap: {duration(total(longest))}, ended by "
-        f"{kernel if len(kernel) <= 60 else kernel[:59] + '…'}."
+        f"after the device had gone idle. Longest gap: {duration(total(longest))}, ended by {shown}."
     )
 
 
