@@ -94,7 +94,7 @@ def run_on_terminal(command: str, folder: Path, *, width: int = WIDTH, term: str
 
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     env = {"PATH": path, "HOME": str(folder), "PYTHONPATH": str(folder / "src"), "PYTHONUTF8": "1", "TERM": term}
-    env |= {"COLUMNS": str(width), "LINES": str(_LINES)}
+    env |= {"COLUMNS": str(width), "LINES": str(_LINES), "INFEROMETER_PROGRESS": "0"}
     ours, theirs = pty.openpty()
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
