@@ -105,8 +105,8 @@ Not promised: the order of keys and, unless the schema says otherwise, of rows; 
 evidence, reasons, titles); further values of a field that lists some, such as a new cause or kind.
 
 Times are whole nanoseconds where they are counted (`_ns`), and decimals where they are means, medians or modelled.
-Shares are 0 to 1. Null is what isn't known or doesn't apply, never 0 or an empty text; so is a number that is none
-(NaN).
+Shares are 0 to 1. Null is what isn't known or doesn't apply, never 0 or an empty text. A number that is none (NaN)
+becomes null.
 
 ## Documents
 

@@ -1,4 +1,4 @@
-"""`inferometer.json_of` of what changed between two results of `bench`, which is a part of `ranking`."""
+"""`inferometer.json_of` of what changed between two results of `bench`: part of `ranking`."""
 
 from typing import Annotated, Any
 

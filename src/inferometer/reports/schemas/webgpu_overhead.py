@@ -1,4 +1,4 @@
-"""What measuring costs our WebGPU engine: `inferometer.json_of`, and a part of `webgpu_chat` with `--overhead`."""
+"""`inferometer.json_of` of what measuring costs our WebGPU engine: part of `webgpu_chat` with `--overhead`."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`inferometer.json_of` of a profile of our WebGPU engine, which is a part of `webgpu_chat` with `--profile`."""
+"""`inferometer.json_of` of a profile of our WebGPU engine: part of `webgpu_chat` with `--profile`."""
 
 from typing import Annotated
 
