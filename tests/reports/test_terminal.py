@@ -3,11 +3,15 @@
 import re
 from collections.abc import Callable
 
+import polars as pl
 import pytest
 
 from inferometer.analyses.tables.kernels import KernelTable
 from inferometer.analyses.tables.summary import Summary
+from inferometer.reports.screen.screen import Detail, Page
+from inferometer.reports.screen.table import print_table
 from inferometer.reports.terminal import render_terminal
+from inferometer.reports.views.layout import Field, Section
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -62,3 +66,13 @@ def test_nothing_from_a_file_drives_the_terminal(hostile: Summary) -> None:
 def test_every_launch_of_a_hostile_file_is_one_line(hostile: Summary) -> None:
     lines = render_terminal(hostile.kernels, is_terminal=False).splitlines()
     assert sum("100 ns" in line for line in lines) == 15
+
+
+def test_the_severity_of_a_finding_has_its_color_in_every_table() -> None:
+    frame = pl.DataFrame({"severity": ["high", "medium", "low"], "title": ["word " * 30] * 3})
+    fields = (Field("severity", "Severity", "severity"), Field("title", "Finding", "sentence"))
+    page = Page(Detail(), is_terminal=True)
+    print_table(Section("What to look at first", fields, frame), page)
+    text = page.text()
+    assert [text.count(code) for code in ("\x1b[1;31mhigh", "\x1b[33mmedium", "\x1b[36mlow")] == [1, 1, 1]
+    assert STYLE.sub("", text).split().count("word") == 90
