@@ -37,6 +37,7 @@ class OpCalls:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        self._counted_of: dict[str, tuple[Numbers, Numbers, Numbers]] = {}
         places = trace.compact("ops").select(*THREAD, "start_ns", "dur_ns", "external_id").collect()
         self._places = places
         self._threads = places.select(THREAD).unique().sort(THREAD).with_row_index("lane")
@@ -110,16 +111,25 @@ class OpCalls:
         and less than that of the next. Reads the column `sequence_number`.
         """
         made = int(self._counts[call])
-        found = [at for at in self._called(prefix) if self._count_at(at, -1) <= made < self._count_at(at, 1)]
-        return found[0] if made != NONE and len(found) == 1 else NONE
+        called, first, end = self._counted(prefix)
+        found = called[(first <= made) & (made < end)]
+        return int(found[0]) if made != NONE and len(found) == 1 else NONE
 
-    def _called(self, prefix: str) -> list[int]:
-        return self._recorded["op"].str.starts_with(prefix).arg_true().to_list()
+    def _counted(self, prefix: str) -> tuple[Numbers, Numbers, Numbers]:
+        """The calls of ops so called, with the counts before and after each."""
+        if prefix not in self._counted_of:
+            called = self._recorded["op"].str.starts_with(prefix).arg_true().to_numpy().astype(np.int64)
+            first, end = (
+                np.array([self._count_at(call, direction) for call in called.tolist()], dtype=np.int64)
+                for direction in (-1, 1)
+            )
+            self._counted_of[prefix] = called, first, end
+        return self._counted_of[prefix]
 
     def _count_at(self, call: int, direction: int) -> int:
         """The count of the nearest op of the thread that has one, before a call or after it; without, none can be."""
         order, _, _ = self._by_time
-        at = int(np.flatnonzero(order == call)[0]) + direction
+        at = int(self._place[call]) + direction
         while 0 <= at < len(order) and self._lane[order[at]] == self._lane[call]:
             if self._counts[order[at]] != NONE and not _STEP.search(self.name(int(order[at]))):
                 return int(self._counts[order[at]])
@@ -139,6 +149,14 @@ class OpCalls:
     def _by_time(self) -> tuple[Numbers, Numbers, Numbers]:
         order = np.lexsort((-self._end, self._start, self._lane))
         return order, self._lane[order], self._start[order]
+
+    @cached_property
+    def _place(self) -> Numbers:
+        """Of each call, in the order of time."""
+        order, _, _ = self._by_time
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        return place
 
     @cached_property
     def _parents(self) -> Numbers:
