@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.analyses.ab.runs import Call, measured, op
 from tests.commands.test_command_line import run
 
 from inferometer.analyses.ab.measurement import PathMeasurement
+from inferometer.commands.ab import _with_time_left
 from inferometer.engines import arms
 
 HAS_TORCH = find_spec("torch") is not None
@@ -72,6 +74,19 @@ def test_sizes_arms_and_places_are_handed_on(ab: Callable[..., Said], tmp_path: 
     assert [arm.name for arm in asked] == ["torch", "compile", "rope=triton"]
     assert plan == {"prompt_tokens": 7, "new_tokens": 3, "batch": 2, "repetitions": 5, "seed": 9}
     assert (options["stores"], options["force"]) == (tmp_path, True)
+
+
+def test_repetitions_say_how_long_the_others_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    now = iter(range(0, 1_000, 10))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(now)))
+    tell = _with_time_left(said.append)
+    for what in ("warm-up", "repetition 1 of 4", "repetition 2 of 4", "repetition 4 of 4", "control 1 of 4"):
+        tell(f"torch, {what}")
+    assert said == [
+        *("torch, warm-up", "torch, repetition 1 of 4", "torch, repetition 2 of 4, about 30 s left"),
+        *("torch, repetition 4 of 4, about 7 s left", "torch, control 1 of 4"),
+    ]
 
 
 @pytest.mark.parametrize(

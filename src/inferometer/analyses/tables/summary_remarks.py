@@ -185,7 +185,7 @@ def _suspect_times(trace: Trace) -> Iterator[str]:
 
 
 def _short(name: str, length: int = 60) -> str:
-    """What the name tells, as tables on a screen show it; of one that tells nothing its beginning."""
+    """What the name tells; of one that tells nothing its beginning."""
     known = decode(name)
     if known.is_known:
         return known.short_name
