@@ -11,6 +11,8 @@ from inferometer.commands.main import _commands
 from inferometer.commands.settings import VARIABLE, find_settings
 from inferometer.samples import SAMPLES
 
+SLOW = Path(__file__).parents[2] / "samples" / "slow"
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -65,6 +67,25 @@ def test_a_device_for_all_is_no_option_that_was_given(folder: Path, capsys: pyte
     assert run("kernels", "sample:decode", "--hardware", "H200", capsys=capsys)[0] == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("summary", "sample:decode"), ("findings", "sample:decode"), ("roofline", "sample:decode")),
+        *(
+            ("compare", "sample:normal", "sample:slow"),
+            ("compare", f"{SLOW}/normal", f"{SLOW}/abnormal", "--published"),
+        ),
+        *(("report", "sample:decode", "-o", "report.html"), ("kernels", "sample:decode", "--roofline")),
+        ("kernels", "sample:webgpu"),
+    ],
+)
+def test_every_command_takes_a_device_for_all(
+    folder: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "inferometer.toml").write_text('hardware = "H100 SXM"\n')
+    assert run(*words, capsys=capsys)[0] == 0
+
+
 def test_columns_are_those_of_the_file(folder: Path) -> None:
     (folder / "inferometer.toml").write_text("columns = 160\n")
     settings = find_settings(_commands())
@@ -84,6 +105,12 @@ def test_columns_are_those_of_the_file(folder: Path) -> None:
         ("[kernels]\ntop = 0", "inferometer.toml, kernels: top: 0 is not in the range x>=1."),
         ("[kernels]\nmatch = ['a', 'b']", "inferometer.toml, kernels: match: expected one value, found a list"),
         ("[record]\noutput = 'x.ifm'", "inferometer.toml, record: the command has no option 'output' that can be set"),
+        (
+            "[bench]\ncandidate = 'x.py'",
+            "inferometer.toml, bench: the command has no option 'candidate' that can",
+        ),
+        ("[record]\nserver = 'x'", "inferometer.toml, record: the command has no option 'server' that can be set"),
+        ("[mcp]\nroot = '/'", "inferometer.toml, mcp: the command has no option 'root' that can be set"),
         ("columns = -1", "inferometer.toml: columns: expected a whole number above 0, found -1"),
         ("columns = true", "inferometer.toml: columns: expected a whole number above 0, found True"),
     ],

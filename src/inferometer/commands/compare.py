@@ -6,6 +6,7 @@ import click
 
 from inferometer.commands.base import Output, TraceArgument, command, output_options
 from inferometer.commands.options.selection import Number, hardware_option
+from inferometer.commands.settings import is_setting
 
 if TYPE_CHECKING:
     from inferometer.analyses.compare.comparison import Comparison
@@ -63,7 +64,7 @@ def run(
     if pairing is not None and not published:
         raise click.UsageError("--pairing goes with --published.")
     if published:
-        if check or base_set or hardware:
+        if check or base_set or (hardware and not is_setting("hardware")):
             raise click.UsageError("--published goes with --pairing and an output form alone.")
         _show_published(base, candidate, form, pairing, out)
         return

@@ -9,6 +9,7 @@ from inferometer.commands.base import command, wants_tracebacks
 
 @command(
     "mcp",
+    group="Tools",
     help="Let a coding assistant ask questions of traces: a server of the Model Context Protocol on stdin and stdout."
     "\n\nIts tools are the commands that answer with --json; they write nothing, and read only below the roots. "
     "Needs the extra mcp.",

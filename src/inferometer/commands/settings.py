@@ -7,14 +7,13 @@
     [compare]                   # of this command
     max-regression = 3
 
-`INFEROMETER_CONFIG` names another file, or is empty for none.
+`INFEROMETER_CONFIG` names another file, or is empty for none. No setting names a file, folder or address: who can write
+into a folder above would choose what is run, read or written.
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ VARIABLE = "INFEROMETER_CONFIG"
 _OWN, _SHARED = "inferometer.toml", "pyproject.toml"
 _COLUMNS = "columns"
 _NEVER = frozenset(("output", "force", "check", "json", "csv", "tsv", "markdown"))  # said where they are meant
+_PLACES = frozenset(("FILE", "DIR", "FOLDER", "PATH", "OUT", "OUT.ifm", "NAME.ifm.parts", "TABLE", "BASE", "URL"))
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,8 @@ def is_setting(name: str) -> bool:
 
 def _read(path: Path, commands: Mapping[str, click.Command]) -> Settings | None:
     """None of a pyproject.toml without ours."""
+    import tomllib
+
     name = printable(str(path))
     try:
         data = tomllib.loads(path.read_text("utf-8"))
@@ -141,12 +143,15 @@ def _options_of(command: click.Command) -> dict[str, click.Option]:
     return {
         name.removeprefix("--"): param
         for param in command.params
-        if isinstance(param, click.Option) and not (param.hidden or param.is_eager) and param.name not in _NEVER
+        if isinstance(param, click.Option) and not (param.hidden or param.is_eager)
+        if param.name not in _NEVER and param.metavar not in _PLACES
         for name in param.opts
         if name.startswith("--")
     }
 
 
 def _nearest(word: str, known: Any) -> str:
+    from difflib import get_close_matches
+
     near = get_close_matches(word, known, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
