@@ -73,7 +73,9 @@ def test_nothing_is_controlled_where_nothing_differs_or_one_operator_alone_is_an
 
 def test_interpreted_kernels_whose_times_say_nothing_have_no_control(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(FakeClock(monkeypatch), left_ns=400)
-    arms = [machine.arm("base"), machine.arm("triton", slow_ns=20_000)]
+    slow = machine.arm("triton", slow_ns=20_000)
+    backends = {operator: replace(backend, interpreted=True) for operator, backend in slow.backends.items()}
+    arms = [machine.arm("base"), Arm("triton", backends)]
     measured = measure_ab(ToyEngine(), arms, PLAN, record=False)
     assert compare_paths(measured).is_in_doubt("triton")
     assert measured.control.is_empty()

@@ -131,7 +131,7 @@ def _measure(asked: _Asked, folder: Path | None, *, force: bool) -> "PathMeasure
     from inferometer.commands.options.devices import require_device_at
     from inferometer.commands.options.progress import working
     from inferometer.engines.ab import Plan, measure_ab
-    from inferometer.engines.arms import parse_arm
+    from inferometer.engines.arms import are_interpreted, parse_arm
     from inferometer.engines.hf.model import load_model
 
     device = require_device_at(asked.on)
@@ -139,7 +139,7 @@ def _measure(asked: _Asked, folder: Path | None, *, force: bool) -> "PathMeasure
     if len(arms) < _LEAST_ARMS:
         raise click.UsageError(f"expected two arms or more, found {', '.join(arm.name for arm in arms)}.")
     sizes = {name: getattr(asked, name) for name in _SMALL}
-    if device == "cpu" and any(backend.interpreted for arm in arms for backend in arm.backends.values()):
+    if are_interpreted(arms, device):
         sizes |= _small_where_not_given()
     plan = Plan(**sizes, batch=asked.batch, seed=asked.seed)
     with working(per_second=0.5) as say:

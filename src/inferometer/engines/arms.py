@@ -4,7 +4,7 @@
 noted for the call path, with the reason. A backend that raises isn't replaced: a wrong kernel must not look right.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -36,6 +36,11 @@ class Arm:
         """The name of the backend that is asked first."""
         found = self.backends.get(operator)
         return BASE if found is None else found.name
+
+
+def are_interpreted(arms: Iterable[Arm], device: str) -> bool:
+    """Whether kernels of any of them run in Triton's interpreter, so that times say nothing."""
+    return device == "cpu" and any(backend.interpreted for arm in arms for backend in arm.backends.values())
 
 
 def known_backends() -> dict[str, Backend]:

@@ -68,12 +68,8 @@ def load_notes() -> list[str]:
 
 def run_notes(engine: Engine, backends: Collection[str]) -> list[str]:
     """What the engine says of itself, and what its device means for times. `backends`: what ran."""
-    return [*getattr(engine, "notes", ()), *([INTERPRETED_NOTE] if is_interpreted(engine, backends) else [])]
-
-
-def is_interpreted(engine: Engine, backends: Collection[str]) -> bool:
-    """Whether kernels of these run in Triton's interpreter, so that times say nothing."""
-    return engine.device == "cpu" and "triton" in backends
+    is_interpreted = engine.device == "cpu" and "triton" in backends
+    return [*getattr(engine, "notes", ()), *([INTERPRETED_NOTE] if is_interpreted else [])]
 
 
 def _batch_ns() -> float:

@@ -21,7 +21,7 @@ from inferometer.engines.ab.agreement import agreement
 from inferometer.engines.ab.checking import OperatorCheck, OperatorErrors, check_operators
 from inferometer.engines.ab.completion import Work, choose_tokens, collector_set_aside, without_collector
 from inferometer.engines.ab.control import run_pair
-from inferometer.engines.ab.facts import cost_of_scopes, describe, end_of, is_interpreted, load_notes, run_notes
+from inferometer.engines.ab.facts import cost_of_scopes, describe, end_of, load_notes, run_notes
 from inferometer.engines.ab.failures import as_error, in_words
 from inferometer.engines.ab.plan import Plan, make_prompt, named_apart, order_of
 from inferometer.engines.ab.recording import allocations, plan_stores, record_arm
@@ -36,7 +36,7 @@ from inferometer.engines.ab.rows import (
     take_calls,
 )
 from inferometer.engines.ab.watching import AnswerWatch
-from inferometer.engines.arms import BASE, Arm, using
+from inferometer.engines.arms import BASE, Arm, are_interpreted, using
 from inferometer.engines.engine import Engine
 from inferometer.engines.paths import PathRecorder
 
@@ -204,8 +204,7 @@ class _Run:
         """Both arms' kernels in the same surroundings, where a difference may be what other paths leave behind."""
         found = compare_paths(self.measured())
         for arm in self._arms[1:]:
-            chosen = {each.name for one in (self._arms[0], arm) for each in one.backends.values()}
-            if is_interpreted(self._engine, chosen):
+            if are_interpreted((self._arms[0], arm), self._engine.device):
                 continue
             recorder = PathRecorder(self._engine.device)
             for number in range(self._plan.repetitions if found.is_in_doubt(arm.name) else 0):
