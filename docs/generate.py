@@ -135,9 +135,9 @@ the counts, `--json` has them all under `losses`, and `trace.losses` in Python. 
 
 In every category of the file, **events in the file = events read + events dropped**: `events` under `losses` has
 the first number, its entries with `dropped: true` add up to the last. A counter event may make several rows. What is
-too broken to tell its category is counted without one, next to that sum. With fewer tables asked for, the counts are of
-those tables alone: `scope` names them. Reports for people leave out events that are dropped by design (severity
-`info`).
+too broken to tell its category is counted without one, next to that sum. No loss is an error: the rest was read, and
+the exit code is 0; what can't be read at all is refused. With fewer tables asked for, the counts are of those tables
+alone: `scope` names them. Reports for people leave out events that are dropped by design (severity `info`).
 
 ## Dropped: the event has no row
 

@@ -14,7 +14,7 @@ from rich.text import Text
 _PIPE_WIDTH: Final = 120
 _LEAST_WIDTH: Final = 40  # in less, numbers would have to be cut
 _LINES: Final = 50  # no table depends on it
-_LOSSES: Final = {"error": "red", "warning": "yellow"}
+_LOSSES: Final = {"warning": "yellow"}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 from inferometer.trace.losses import Loss, Losses
 
-_TONES = {"error": "bad", "warning": "warning", "info": "plain"}
+_TONES = {"warning": "warning", "info": "plain"}
 _NONE = "Everything in the file was read."
 _BY_DESIGN = "Everything that has a place in the trace was read; {n} events of the file have none."
 
