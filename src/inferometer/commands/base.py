@@ -161,10 +161,10 @@ def say_losses(losses: "Losses") -> None:
         click.echo(line, err=True)
 
 
-def raw_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """--raw, for commands whose tables have names of kernels; handed on as `raw`."""
+def raw_option(*, handed_on: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """--raw, for commands whose tables have names of kernels; `raw` for those that choose names before they print."""
     help_text = "Names as in the file; otherwise names are decoded, and C++ names demangled."
-    return click.option("--raw", is_flag=True, callback=_remember, help=help_text)
+    return click.option("--raw", is_flag=True, callback=_remember, expose_value=handed_on, help=help_text)
 
 
 def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,31 @@
+"""Tables of a screen: which cells are shown as what their names tell."""
+
+import polars as pl
+import pytest
+
+from inferometer.reports.screen.screen import Detail, Page
+from inferometer.reports.screen.table import print_table
+from inferometer.reports.views.layout import Field, Section
+
+KERNEL = "_ZN2at6native13reduce_kernelILi512ELi1EEEvi"
+"""As an op's name it would be one that nobody gives; as a kernel's it tells something."""
+
+
+def printed(detail: Detail) -> list[str]:
+    """The names of a table with an op, the same text as a kernel's, and neither."""
+    frame = pl.DataFrame({"what": [KERNEL, KERNEL, None, "aten::mm"], "is_kernel": [True, False, True, None]})
+    page = Page(detail, is_terminal=False)
+    print_table(Section("Work", [Field("what", "Op or kernel", "kernel", kernel_where="is_kernel")], frame), page)
+    return page.text().splitlines()[3:]
+
+
+@pytest.mark.parametrize(
+    ("detail", "kernel"),
+    [
+        (Detail(), "reduce"),
+        (Detail(full=True), "void at::native::reduce_kernel<512, 1>(int)"),
+        (Detail(raw=True), KERNEL),
+    ],
+)
+def test_where_a_column_has_kernels_and_ops_the_kernels_alone_are_decoded(detail: Detail, kernel: str) -> None:
+    assert printed(detail) == [kernel, KERNEL, "-", "aten::mm"]
