@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import re
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -103,3 +105,21 @@ def test_kernels_without_an_op_are_decoded_next_to_ops(
     assert any(row["kernel"] and row["kernel"].startswith(norm) for row in rows)
     table = csv.DictReader(io.StringIO(run("roofline", file, "--csv", capsys=capsys)[1]))
     assert matmul in {row["kernel"] for row in table}
+
+
+@pytest.mark.parametrize("name", ["h100_qwen1.5-0.5b", "mi300_vllm_gpt-oss_decode", "triton_example"])
+def test_what_a_table_calls_a_kernel_finds_it(
+    name: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each name on the screen, without the part in brackets that tells it from others, is found by `--match`."""
+    monkeypatch.setenv("COLUMNS", "200")
+    file = shared_data / f"traces/kineto/{name}.json.gz"
+    shown = run("kernels", file, capsys=capsys)[1].splitlines()[3:]
+    labels = [re.split(r"  +| \[", line)[0] for line in takewhile(bool, shown)]
+    assert labels
+    rows = json.loads(run("kernels", file, "--json", capsys=capsys)[1])["rows"]
+    for label, row in zip(labels, rows, strict=False):
+        found = json.loads(run("kernels", file, "--json", "--match", re.escape(label), capsys=capsys)[1])
+        assert row["kernel"] in {each["kernel"] for each in found["rows"]}, label
+    tree = run("tree", file, "--match", re.escape(labels[0]), "--min-share", "0", capsys=capsys)[1]
+    assert labels[0] in tree
