@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options
+from inferometer.commands.base import FORMATS, Output, TraceArgument, asked_theme, command, output_options
 from inferometer.commands.options.backends import DecoderBackends
 from inferometer.commands.options.pages import check_output, choose_place, describe_page, warn_left_out, write_page
 
@@ -202,7 +202,7 @@ def _write(found: "PathComparison", page: tuple[str, str], *, force: bool) -> tu
     if form == "markdown":
         write_page(place, render_text_of(found, apart, command=command), form, force=force)
         return ()
-    made = render_page_of(found, apart, command=command)
+    made = render_page_of(found, apart, command=command, theme=asked_theme())
     write_page(place, made.html, form, force=force)
     return made.left_out
 

@@ -328,7 +328,7 @@ class Losses:
         losses = cls(data["scope"])
         losses.seen.update(data["events"])
         for entry in data["entries"]:
-            severity = "warning" if entry["severity"] == "error" else entry["severity"]  # there was that once
+            severity: Any = "warning" if entry["severity"] == "error" else entry["severity"]  # there was that once
             kind = Kind(entry["name"], severity, "", entry["dropped"])
             known = KINDS.get(entry["name"], kind)
             losses.count(

@@ -211,6 +211,21 @@ def test_the_theme_is_the_system_s_until_chosen_and_charts_follow(tab: Tab, show
     assert tab.run("document.getElementById('theme').textContent") == "Dark theme"
 
 
+def test_a_page_opens_in_the_theme_that_it_was_made_in(tab: Tab, tmp_path: Path) -> None:
+    path = tmp_path / "dark.html"
+    blocks = [Block("kernels", "Kernels", [bars(["gemm"])])]
+    path.write_text(render_page(blocks, title="run", theme="dark").html, "utf-8")
+    tab.open(path)
+    tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    tab.wait("document.querySelector('.point path') !== null")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    color = "getComputedStyle(document.querySelector('.point path')).fill"
+    assert (tab.run(color), tab.run(ground)) == ("rgb(255, 154, 82)", "rgb(20, 22, 26)")
+    assert tab.run("document.getElementById('theme').textContent") == "Light theme"
+    tab.run("document.getElementById('theme').click()")
+    assert tab.run(ground) == "rgb(255, 255, 255)"
+
+
 def test_paper_has_everything_unfolded_light_and_without_controls(tab: Tab, show: Callable[..., None]) -> None:
     points = Points([Point("Idle", "high", "bad", detail=["Half of it."])])
     show(points, *(Words("far") for _ in range(200)), grid(ROWS * 11, group="family"), bars(["gemm"]))

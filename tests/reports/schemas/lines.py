@@ -30,6 +30,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     "export": ("export {decode} --to parquet -o {new} --redact", "export {log} --to chrome -o {new}.json"),
     "findings": ("findings {decode}", "findings {log}", "findings {recordings}/cpu_stop/fault.ifm", "findings {ranks}"),
     "formats": ("formats",),
+    "rules": ("rules",),
     "groups": (
         "groups {decode}",
         "groups {h200}/kineto_graph.json.gz --learn-from {h200}/kineto_eager.json.gz",

@@ -26,6 +26,7 @@ from inferometer.reports.page.blocks import (
 )
 from inferometer.reports.page.figures import figure_json
 from inferometer.reports.page.grids import TableLimits, arrange_grid, cut
+from inferometer.reports.themes import Theme
 
 MOST_BYTES = 8_000_000
 LACKING = "What this page can't show"
@@ -43,7 +44,12 @@ class Page:
 
 
 def render_page(
-    blocks: Sequence[Block], *, title: str, footer: Sequence[str] = (), text_bytes: int = _TEXT_BYTES
+    blocks: Sequence[Block],
+    *,
+    title: str,
+    footer: Sequence[str] = (),
+    text_bytes: int = _TEXT_BYTES,
+    theme: Theme = "auto",
 ) -> Page:
     """One HTML file of at most `MOST_BYTES`: of too much, tables get shorter, then the largest charts go.
 
@@ -52,18 +58,20 @@ def render_page(
         title: The heading.
         footer: Lines below all.
         text_bytes: Tables and texts that take more are cut shorter, for charts to have room.
+        theme: How the page opens: light, dark, or else as the reader's system is; a button changes it.
     """
     charts = [chart for block in blocks for chart in find_charts(block.parts)]
     figures = dict(enumerate(map(figure_json, charts), start=1))
-    limits, used_bytes = _fitting_limits(blocks, title, footer, text_bytes)
+    limits, used_bytes = _fitting_limits(blocks, title, footer, text_bytes, theme)
     kept = _fitting(figures, MOST_BYTES - used_bytes - len(_plotly().encode()))
     left_out = [chart.title for number, chart in enumerate(charts, start=1) if number not in kept]
     views = [*_Views(limits, kept).blocks(blocks)]
-    return Page(_write(views, title, limits, footer, plotly=_plotly() if kept else ""), tuple(left_out))
+    html = _write(views, title, limits, footer, plotly=_plotly() if kept else "", theme=theme)
+    return Page(html, tuple(left_out))
 
 
 def _fitting_limits(
-    blocks: Sequence[Block], title: str, footer: Sequence[str], text_bytes: int
+    blocks: Sequence[Block], title: str, footer: Sequence[str], text_bytes: int, theme: Theme
 ) -> tuple[TableLimits, int]:
     """The widest limits under which tables and texts leave room for charts, and the bytes of the page without these."""
     limits, used_bytes = _LIMITS[-1], 0
@@ -71,7 +79,7 @@ def _fitting_limits(
         views = _Views(limits, {})
         made = [*views.blocks(blocks)]
         if views.characters <= text_bytes or limits is _LIMITS[-1]:  # else it isn't worth writing
-            used_bytes = len(_write(made, title, limits, footer).encode())
+            used_bytes = len(_write(made, title, limits, footer, theme=theme).encode())
             if used_bytes <= text_bytes:
                 break
     return limits, used_bytes
@@ -86,7 +94,13 @@ def _fitting(figures: dict[int, str], room: int) -> dict[int, str]:
 
 
 def _write(
-    views: "Sequence[_View]", title: str, limits: TableLimits, footer: Sequence[str], *, plotly: str = ""
+    views: "Sequence[_View]",
+    title: str,
+    limits: TableLimits,
+    footer: Sequence[str],
+    *,
+    plotly: str = "",
+    theme: Theme = "auto",
 ) -> str:
     from markupsafe import Markup
 
@@ -99,6 +113,7 @@ def _write(
         plotly=Markup(plotly),
         footer=[cut(line, limits.characters) for line in footer],
         version=__version__,
+        theme=theme if theme in ("light", "dark") else "",
     )
     return html.lstrip()
 

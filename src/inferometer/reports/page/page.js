@@ -11,16 +11,16 @@
 
   const isShown = (element) => element.getClientRects().length > 0;
 
-  // Theme: the system's, until the button says otherwise.
+  // Theme: the one that the page came with, else the system's, until the button says otherwise.
 
   const system = matchMedia("(prefers-color-scheme: dark)");
   const button = document.getElementById("theme");
-  let chosen = "";
+  let chosen = root.dataset.theme || "";
 
   function showTheme(theme = chosen || (system.matches ? "dark" : "light")) {
+    button.textContent = theme === "dark" ? "Light theme" : "Dark theme";
     if (root.dataset.theme === theme) return;
     root.dataset.theme = theme;
-    button.textContent = theme === "dark" ? "Light theme" : "Dark theme";
     all(".js-plotly-plot").filter(isShown).forEach(draw); // others when their tab is chosen
   }
 

@@ -20,12 +20,12 @@ from inferometer.reports.screen.widths import SHRINKING, Column, choose_widths, 
 from inferometer.reports.views.layout import Field, Section
 
 SEVERITY_STYLES: Final = {
-    "high": "bold red",
-    "medium": "yellow",
-    "low": "cyan",
+    "high": "grave",
+    "medium": "notable",
+    "low": "mild",
     "info": "dim",
-    "error": "bold red",
-    "warning": "yellow",
+    "error": "grave",
+    "warning": "notable",
 }
 
 
