@@ -32,7 +32,7 @@ from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any
 
 from benchmarks.machine import describe_machine
 from benchmarks.record_overhead import interval
@@ -63,7 +63,7 @@ class Page:
         page = self
 
         class Handler(SimpleHTTPRequestHandler):
-            extensions_map: ClassVar = {**SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript"}
+            extensions_map = {**SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript"}  # noqa: RUF012
 
             def translate_path(self, path: str) -> str:
                 if path == "/":
@@ -129,6 +129,7 @@ def opened(packages: Path, models: Path) -> Iterator[tuple[Page, Any]]:
 def measure(source: Path, packages: Path, models: Path, rounds: int, new_tokens: int) -> dict[str, Any]:
     """Rates of both in turns, and the ratios of each round."""
     prompt = PROMPTS[SMALL]
+    same = 0
     rates: dict[str, list[float]] = {name: [] for name in (PEER, *BATCHES)}
     engine = load_webgpu(str(source), on="browser", capacity_tokens=POSITIONS, greedy=True)
     try:
