@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import examples
 
-from inferometer.analyses.nesting import extremes_within, find_enclosed, find_innermost
+from inferometer.analyses.nesting import extremes_within, find_enclosed, find_innermost, find_nested
 
 Range = tuple[int, int, int]  # lane, start, end
 Point = tuple[int, int]  # lane, time
@@ -70,6 +70,35 @@ def test_nothing_is_found_in_nothing(ranges: list[Range], points: list[Point]) -
 @examples(300)
 def test_any_ranges_are_found_as_by_looking_at_every_one(ranges: list[Range], points: list[Point]) -> None:
     assert innermost(ranges, points) == [search_slowly(ranges, point) for point in points]
+
+
+@given(RANGES)
+@examples(300)
+def test_ranges_nest_unless_two_cross_or_one_is_empty(ranges: list[Range]) -> None:
+    of_lane = sorted(((start, end) for _, start, end in ranges), key=lambda each: (each[0], -each[1]))
+    crosses = any(a < c < b < d for a, b in of_lane for c, d in of_lane)
+    is_empty = any(start == end for start, end in of_lane)
+    nested = find_nested(*columns(of_lane, 2))
+
+    if not of_lane or crosses or is_empty:
+        assert nested is None
+        return
+    assert nested is not None
+    around = [max((j for j in range(i) if of_lane[j][1] >= end), default=-1) for i, (_, end) in enumerate(of_lane)]
+    depths: list[int] = []
+    for j in around:
+        depths.append(0 if j < 0 else depths[j] + 1)
+    assert nested.parent.tolist() == around
+    assert [level.tolist() for level in nested.levels] == [
+        [i for i, depth in enumerate(depths) if depth == level] for level in range(1 + max(depths))
+    ]
+
+
+def test_what_nests_too_deep_is_left_to_a_sweep() -> None:
+    deep = np.arange(2_000, dtype=np.int64)
+
+    assert find_nested(deep, 5_000 - deep) is not None
+    assert find_nested(np.arange(2_001), 5_000 - np.arange(2_001)) is None
 
 
 @given(RANGES, POINTS)

@@ -1,4 +1,6 @@
-"""Which range stands around a moment: one sort and one stack sweep a lane, O((n + m) log(n + m)).
+"""Which range stands around a moment: one sort a lane, then columns where all nest, else one stack sweep.
+
+Both are O((n + m) log(n + m)), if what nests isn't deep.
 
 A lane is whatever ranges nest in, a thread of a process as a rule. Ranges hold their start and not their end, so an
 empty one holds nothing. Ranges may overlap without nesting, as start/end ranges of NVTX do: the innermost is the one
@@ -6,12 +8,63 @@ that began last among those that are still open; of several that began at once t
 last given.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
+_MOST_LEVELS: Final = 2_000  # a pass over columns for each; one sweep is as quick
+
+
+@dataclass(frozen=True)
+class Nested:
+    """Ranges of one lane of which no two cross, by start, of equal starts the longest first; shape (n,) each.
+
+    `parent`: the range around each, -1 for the outermost. `levels`: the ranges of each depth, outermost first.
+    """
+
+    start_ns: Numbers
+    end_ns: Numbers
+    parent: Numbers
+    levels: tuple[Numbers, ...]
+
+    def innermost(self, time_ns: Numbers) -> Numbers:
+        """The innermost range around each time, -1 where there is none."""
+        found = (np.searchsorted(self.start_ns, time_ns, side="right") - 1).astype(np.int64)
+        rows = np.flatnonzero(found >= 0)
+        while len(rows := rows[self.end_ns[found[rows]] <= time_ns[rows]]):
+            found[rows] = self.parent[found[rows]]
+            rows = rows[found[rows] >= 0]
+        return found
+
+
+def find_nested(start_ns: Numbers, end_ns: Numbers) -> Nested | None:
+    """How ranges of one lane nest; None where two cross, one is empty, or they nest too deep for columns.
+
+    As many are open at a start as began before and haven't ended; where all nest, the one around a range is the last
+    that began one level above.
+
+    Args:
+        start_ns: Sorted; of equal ones the longest first. Shape (n,).
+        end_ns: Exclusive.
+    """
+    if not len(start_ns) or (end_ns <= start_ns).any():
+        return None
+    depth = np.arange(len(start_ns)) - np.searchsorted(np.sort(end_ns), start_ns, side="right")
+    if depth.max() >= _MOST_LEVELS:
+        return None
+    order = np.argsort(depth, kind="stable")
+    levels = np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
+    parent = np.full(len(start_ns), -1, dtype=np.int64)
+    for outer, inner in pairwise(levels):
+        around = outer[np.searchsorted(outer, inner) - 1]
+        if (end_ns[inner] > end_ns[around]).any():
+            return None
+        parent[inner] = around
+    return Nested(start_ns, end_ns, parent, tuple(levels))
 
 
 def find_innermost(
@@ -31,13 +84,20 @@ def find_innermost(
     """
     found = np.full(len(point_time), -1, dtype=np.int64)
     ranges = np.lexsort((-range_end, range_start, range_lane))
+    ranges = ranges[range_end[ranges] > range_start[ranges]]
     points = np.lexsort((point_time, point_lane))
     starts, ends, times = range_start[ranges], range_end[ranges], point_time[points]
     for of_ranges, of_points in shared_lanes(range_lane[ranges], point_lane[points]):
-        place = _sweep(starts[of_ranges].tolist(), ends[of_ranges].tolist(), times[of_points].tolist())
-        inner = np.array(place, dtype=np.int64)
+        inner = _innermost(starts[of_ranges], ends[of_ranges], times[of_points])
         found[points[of_points]] = np.where(inner < 0, -1, ranges[of_ranges][inner])
     return found
+
+
+def _innermost(starts: Numbers, ends: Numbers, times: Numbers) -> Numbers:
+    """The number of the innermost range around each time, -1 where there is none; of one lane, everything sorted."""
+    if nested := find_nested(starts, ends):
+        return nested.innermost(times)
+    return np.array(_sweep(starts.tolist(), ends.tolist(), times.tolist()), dtype=np.int64)
 
 
 def find_enclosed(

@@ -17,6 +17,14 @@ Range = tuple[int, int, str]  # start, end, name; small names are loose
 
 def found(ranges: list[Range], times: list[int], lanes: tuple[list[int], list[int]] | None = None) -> list[str]:
     """The chain at each time, names joined by a slash. Names in capitals are calls, others named ranges."""
+    tree, nodes = grown(ranges, times, lanes)
+    return ["/".join(tree.label_of(node).name for node in tree.chain(node)) for node in nodes]
+
+
+def grown(
+    ranges: list[Range], times: list[int], lanes: tuple[list[int], list[int]] | None = None
+) -> tuple[CallTree, list[int]]:
+    """The tree, and the node at each time."""
     tree = CallTree()
     of, at = lanes or ([0] * len(ranges), [0] * len(times))
     labels = [tree.number(Label("op" if name.isupper() else "span", name)) for *_, name in ranges]
@@ -29,7 +37,7 @@ def found(ranges: list[Range], times: list[int], lanes: tuple[list[int], list[in
         rank=np.zeros(len(ranges), dtype=np.int64),
     )
     nodes = find_chains(tree, columns, np.array(at, dtype=np.int64), np.array(times, dtype=np.int64))
-    return ["/".join(tree.label_of(node).name for node in tree.chain(node)) for node in nodes.tolist()]
+    return tree, nodes.tolist()
 
 
 def test_calls_nest_and_a_moment_has_the_chain_of_all_that_are_open() -> None:
@@ -94,6 +102,23 @@ def test_chains_are_what_looking_at_every_range_finds(ranges: list[Range], times
     ordered = sorted(range(len(ranges)), key=lambda i: (ranges[i][0], -ranges[i][1], i))
     expected = ["/".join(ranges[i][2] for i in ordered if ranges[i][0] <= time < ranges[i][1]) for time in times]
     assert found(ranges, times) == expected
+
+
+@given(nested(), st.lists(st.integers(-1, 62), max_size=12))
+@examples(300)
+def test_columns_grow_the_tree_that_a_sweep_grows(ranges: list[Range], times: list[int]) -> None:
+    named = [(start, end, name[0]) for start, end, name in ranges]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chains, "find_nested", lambda *_: None)
+        swept, expected = grown(named, times)
+
+    tree, nodes = grown(named, times)
+    assert (tree.parent, tree.label, nodes) == (swept.parent, swept.label, expected)
+
+
+def test_calls_that_nest_are_not_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(chains._Sweep, "run")
+    assert found([(0, 100, "A"), (10, 40, "B"), (20, 30, "c"), (40, 60, "D")], [25, 45]) == ["A/B/c", "A/D"]
 
 
 @given(

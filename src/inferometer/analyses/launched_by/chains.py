@@ -1,4 +1,6 @@
-"""The chain of ranges around each moment of a thread, into a tree: one sort and one stack sweep, O(n log n).
+"""The chain of ranges around each moment of a thread, into a tree: one sort, then columns or a stack sweep, O(n log n).
+
+Where all ranges of a thread nest, as they nearly always do, they are taken level by level, else one by one.
 
 Calls (ops, Python frames) nest as a call stack does, but recorded times are rounded and may cross. Of two that cross,
 the later was called by the earlier if most of it lies inside, and follows it otherwise. Named ranges may cross in
@@ -12,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inferometer.analyses.launched_by.chain_tree import ROOT, CallTree
-from inferometer.analyses.nesting import Numbers, find_enclosed, shared_lanes
+from inferometer.analyses.nesting import Nested, Numbers, find_enclosed, find_nested, shared_lanes
 
 _DEEPEST = 2_000  # Python stops at 1,000 frames; what a broken file nests deeper is left out of the chains
 _NEVER = int(np.iinfo(np.int64).max)
@@ -63,15 +65,47 @@ def find_chains(tree: CallTree, ranges: Ranges, lane: Numbers, time_ns: Numbers,
     order = np.lexsort((ranges.rank, -ranges.end_ns, ranges.start_ns, ranges.lane))
     ranges, points = ranges.take(order), _by_lane(lane, time_ns)
     for some, moments in shared_lanes(ranges.lane, lane[points]):
-        rows = zip(
-            *(column[some].tolist() for column in (ranges.start_ns, ranges.end_ns, ranges.label, ranges.is_loose)),
-            strict=True,
-        )
-        times = time_ns[points[moments]]
-        first = _first_between(np.concatenate((ranges.start_ns[some], ranges.end_ns[some])), times)
-        nodes = np.array(_Sweep(tree, root).run(list(rows), times[first].tolist()), dtype=np.int64)
-        found[points[moments]] = np.repeat(nodes, np.diff(np.append(first, len(times))))
+        found[points[moments]] = _nodes(tree, root, ranges, some, time_ns[points[moments]])
     return found
+
+
+def _nodes(tree: CallTree, root: int, ranges: Ranges, some: slice, times: Numbers) -> Numbers:
+    """The node at each of the sorted times of one thread; some of the sorted ranges are that thread's."""
+    end = some.start + int(np.searchsorted(ranges.start_ns[some], times[-1], side="right"))
+    begun = slice(some.start, end)
+    starts, ends, labels = ranges.start_ns[begun], ranges.end_ns[begun], ranges.label[begun]
+    nested = find_nested(starts, ends)
+    if nested is not None and len(nested.levels) <= _DEEPEST:
+        inner = nested.innermost(times)
+        return np.where(inner < 0, root, _grow(tree, root, nested, labels)[inner])
+    first = _first_between(np.concatenate((starts, ends)), times)
+    rows = zip(*(column.tolist() for column in (starts, ends, labels, ranges.is_loose[begun])), strict=True)
+    swept = np.array(_Sweep(tree, root).run(list(rows), times[first].tolist()), dtype=np.int64)
+    return np.repeat(swept, np.diff(np.append(first, len(times))))
+
+
+def _grow(tree: CallTree, root: int, nested: Nested, labels: Numbers) -> Numbers:
+    """The node of each range.
+
+    Ranges of one label get one number if those around them have one, level by level. Then numbers become nodes, in the
+    order in which ranges begin: the tree is the same as of a sweep.
+    """
+    number, firsts, count = np.zeros(len(labels), dtype=np.int64), [], 0
+    for depth, level in enumerate(nested.levels):
+        around = number[nested.parent[level]] if depth else -1
+        keys = (around + 1) * (labels.max() + 1) + labels[level]
+        _, first, same = np.unique(keys, return_index=True, return_inverse=True)
+        number[level] = count + same
+        firsts.append(level[first])
+        count += len(first)
+    nodes = np.full(count, root, dtype=np.int64)
+    new = np.sort(np.concatenate(firsts))
+    around = nested.parent[new]
+    for of, outer, label in zip(
+        number[new].tolist(), np.where(around < 0, -1, number[around]).tolist(), labels[new].tolist(), strict=True
+    ):
+        nodes[of] = tree.child(root if outer < 0 else int(nodes[outer]), label)
+    return nodes[number]
 
 
 def _by_lane(lane: Numbers, time_ns: Numbers) -> Numbers:

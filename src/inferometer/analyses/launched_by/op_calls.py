@@ -10,10 +10,9 @@ from functools import cached_property
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from inferometer.analyses.launched_by.host_side import THREAD, lanes_of
-from inferometer.analyses.nesting import Numbers, find_innermost
+from inferometer.analyses.nesting import Numbers, find_innermost, find_nested, shared_lanes
 from inferometer.trace.trace import Trace
 
 NONE = -1
@@ -83,6 +82,10 @@ class OpCalls:
         """What was recorded of these calls, in their order: `op`, arguments as JSON texts, file of a kernel."""
         names = [name for name in NEEDED["ops"] if name not in (*THREAD, "external_id")]
         return self._recorded.select(names)[np.asarray(calls, dtype=np.int64)]
+
+    def names(self, calls: Sequence[int]) -> pl.Series:
+        """The ops that were called, in the order of these calls."""
+        return self._recorded["op"][np.asarray(calls, dtype=np.int64)]
 
     def name(self, call: int) -> str:
         """The op that was called."""
@@ -160,8 +163,14 @@ class OpCalls:
 
     @cached_property
     def _parents(self) -> Numbers:
-        order, lanes, _ = self._by_time
-        return _parents(order, lanes, self._end)
+        order, lanes, starts = self._by_time
+        ends = self._end[order]
+        parent = np.full(len(order), NONE, dtype=np.int64)
+        for some, _ in shared_lanes(lanes, lanes):
+            around = _around(starts[some], ends[some])
+            calls = order[some]
+            parent[calls] = np.where(around == NONE, NONE, calls[around])
+        return parent
 
 
 def or_null(name: str, values: Numbers) -> pl.Series:
@@ -170,18 +179,16 @@ def or_null(name: str, values: Numbers) -> pl.Series:
     return series.set(series == NONE, None)
 
 
-def _parents(order: Numbers, lanes: Numbers, end: NDArray[np.int64]) -> Numbers:
-    """The call around each, `NONE` for the outermost: one sweep in the order of lanes and starts, longest first."""
-    parent = np.full(len(order), NONE, dtype=np.int64)
-    stack: list[tuple[int, int]] = []  # end, call
-    lane = None
-    for call, at, until in zip(order.tolist(), lanes.tolist(), end[order].tolist(), strict=True):
-        if at != lane:
-            stack.clear()
-            lane = at
+def _around(start: Numbers, end: Numbers) -> Numbers:
+    """The place of the call around each of one thread, `NONE` for the outermost; by start, the longest first."""
+    if nested := find_nested(start, end):
+        return nested.parent
+    parent = np.full(len(end), NONE, dtype=np.int64)
+    stack: list[tuple[int, int]] = []  # end, place
+    for place, until in enumerate(end.tolist()):
         while stack and stack[-1][0] < until:
             stack.pop()
         if stack:
-            parent[call] = stack[-1][1]
-        stack.append((until, call))
+            parent[place] = stack[-1][1]
+        stack.append((until, place))
     return parent

@@ -103,9 +103,10 @@ def _insides(calls: OpCalls, owners: Sequence[int], ops: pl.Series) -> list[str 
 
 def _look_through(calls: OpCalls, own: Sequence[int]) -> list[int]:
     """Each call, or the one around it that covers it where it has no model."""
-    names = calls.rows(own)["op"].to_list()
+    names = calls.names(own)
+    unmodelled = {name for name in names.unique().to_list() if model_of(name) is None}
     return [
-        call if model_of(name) is not None else _covering(calls, call) for call, name in zip(own, names, strict=True)
+        _covering(calls, call) if name in unmodelled else call for call, name in zip(own, names.to_list(), strict=True)
     ]
 
 
