@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from tests.conftest import SHARED_DATA
@@ -17,8 +16,6 @@ from tests.truth.raw import KINDS, timed_events
 
 import inferometer
 from inferometer.analyses.launched_by.attribution import Attribution, attribute
-from inferometer.analyses.roofline.calls import owned_launches
-from inferometer.analyses.roofline.inferred import infer_signatures
 from inferometer.analyses.roofline.table import Roofline, roofline
 from inferometer.findings.engine import find_findings
 from inferometer.hardware.known import require_device
@@ -320,35 +317,6 @@ def test_experts_are_read_in_four_bits_and_their_scales() -> None:
     assert row["read_bytes"] == 32 * 3072 * 2 + used * sum(size // 2 + size // 32 for size in (first, second))
     assert row["dtype"] == "bf16"
     assert row["assumes"] == ["tokens choose their experts evenly"]
-
-
-@pytest.mark.parametrize("name", ["h100_qwen1.5-0.5b", "mi300_qwen1.5-0.5b"])
-@pytest.mark.parametrize("share", [0.1, 0.5])
-def test_what_is_inferred_is_what_the_file_says_where_it_does(name: str, share: float) -> None:
-    found, _ = modelled(name)
-    launches = owned_launches(found).launches.filter(pl.col("signature").is_not_null())
-    hidden = np.random.default_rng(5).random(launches.height) < share
-    is_hidden = pl.Series("hidden", hidden)
-    veiled = launches.with_columns(
-        *(pl.when(~is_hidden).then(column).alias(column) for column in ("signature", "call")),
-        pl.when(is_hidden).then(pl.lit("launch_before_window")).otherwise(pl.col("how").cast(pl.String)).alias("how"),
-    )
-
-    inferred = infer_signatures(veiled)
-
-    told = inferred.filter(pl.col("inferred")).height
-    wrong = (inferred["inferred"] & (inferred["signature"] != launches["signature"])).sum()
-    kernels = launches.filter(is_hidden & (launches["kind"] == "kernel")).height
-    assert wrong == 0
-    assert told >= 0.9 * kernels
-
-
-def test_calls_that_are_inferred_are_as_many_as_the_model_has_layers() -> None:
-    _, found = modelled("h100_qwen1.5-0.5b")
-    row = row_of(found, "aten::_flash_attention_forward")
-
-    assert row["inferred_launches"] == 10
-    assert row["calls"] == row["launches"] == 34
 
 
 @pytest.mark.parametrize("name", ["kineto_eager", "kineto_graph"])

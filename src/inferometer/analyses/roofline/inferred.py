@@ -2,9 +2,12 @@
 
 Two launches are alike that have one name, grid, block, registers and shared memory (as far as the unknown ones have
 them recorded), and, where known ones of that kind differ in their arguments, the same neighbours in their stream: one
-on either side, then two, and so on until all known ones agree. What none is like stays unknown.
+on either side, then two, and so on until all known ones agree. Where kinds don't tell, as of collectives, which may all
+be one kernel, the signatures of the launches that follow do. At least two known launches must agree: what ran once
+needn't have run before. What fewer are like stays unknown.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,8 +19,11 @@ from inferometer.analyses.nesting import Numbers
 from inferometer.analyses.roofline.calls import LAUNCH
 
 _MOST_NEIGHBOURS: Final = 24  # on either side: more than the kernels of a layer
+_FOLLOWING: Final = 4
+_LEAST: Final = 2  # known launches that agree
 _LANE = ["rank", "device", "stream"]
-_UNKNOWN = ("launch_before_window", "call_missing", "no_call")
+UNKNOWN: Final = ("launch_before_window", "call_missing", "no_call")
+"""How it isn't known who launched it, of launches whose op is looked for."""
 
 
 def infer_signatures(launches: pl.DataFrame) -> pl.DataFrame:
@@ -31,7 +37,7 @@ def infer_signatures(launches: pl.DataFrame) -> pl.DataFrame:
     ordered = launches.with_row_index("row").sort(*_LANE, "start_ns", maintain_order=True)
     unknown = ordered.select(
         (
-            pl.col("signature").is_null() & pl.col("how").cast(pl.String).is_in(_UNKNOWN) & (pl.col("kind") == "kernel")
+            pl.col("signature").is_null() & pl.col("how").cast(pl.String).is_in(UNKNOWN) & (pl.col("kind") == "kernel")
         ).alias("u")
     )["u"].to_numpy()
     known = ordered["signature"].cast(pl.Int64).fill_null(NONE).to_numpy()
@@ -40,6 +46,7 @@ def infer_signatures(launches: pl.DataFrame) -> pl.DataFrame:
     kinds = _kinds(ordered, ordered.filter(unknown))
     lanes = ordered.select(pl.struct(_LANE).rank("dense"))[:, 0].to_numpy()
     found = _agreed(kinds, lanes, known, unknown)
+    _continue(kinds, lanes, known, found, unknown)
     calls = _calls(kinds, lanes, known, found, ordered["call"])
     signature = np.where(found != NONE, found, known)
     filled = pl.DataFrame(
@@ -71,12 +78,38 @@ def _agreed(kinds: Numbers, lanes: Numbers, known: Numbers, unknown: np.ndarray)
     for _ in range(_MOST_NEIGHBOURS):
         lowest, highest = _extremes(ids, known)
         low, high = lowest[ids[open_rows]], highest[ids[open_rows]]
-        found[open_rows[(low == high) & (high != NONE)]] = low[(low == high) & (high != NONE)]
+        is_agreed = (low == high) & (np.bincount(ids[known != NONE], minlength=len(highest))[ids[open_rows]] >= _LEAST)
+        found[open_rows[is_agreed]] = low[is_agreed]
         open_rows = open_rows[(low != high) & (high != NONE)]
         if not len(open_rows):
             break
         ids = _with_neighbours(ids, lanes)
     return found
+
+
+def _continue(kinds: Numbers, lanes: Numbers, known: Numbers, found: Numbers, unknown: np.ndarray) -> None:
+    """Fill in what is still open by what follows it, the last first: what is found then tells what was before it."""
+    told = np.where(found != NONE, found, known)
+    open_rows = np.flatnonzero(unknown & (told == NONE))
+
+    def following(at: int) -> tuple[int, ...] | None:
+        """The kind of a launch and the signatures of the next ones, None where not all are known."""
+        end = at + _FOLLOWING
+        if end >= len(kinds) or lanes[end] != lanes[at] or (told[at + 1 : end + 1] == NONE).any():
+            return None
+        return int(kinds[at]), *told[at + 1 : end + 1].tolist()
+
+    if not any(following(at) for at in open_rows.tolist()):
+        return
+    before: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for at in np.flatnonzero((known != NONE) & np.isin(kinds, kinds[open_rows])).tolist():
+        if context := following(at):
+            before[context].append(int(known[at]))
+    for at in open_rows[::-1].tolist():
+        context = following(at)
+        agreeing = before.get(context, []) if context else []
+        if len(agreeing) >= _LEAST and len(set(agreeing)) == 1:
+            told[at] = found[at] = agreeing[0]
 
 
 def _extremes(ids: Numbers, known: Numbers) -> tuple[Numbers, Numbers]:

@@ -10,6 +10,7 @@ import polars as pl
 from inferometer.analyses.launched_by.op_calls import OpCalls
 from inferometer.analyses.launched_by.site_times import REASONS
 from inferometer.analyses.roofline.calls import ARGUMENTS, SIGNATURE, kernels_of_calls
+from inferometer.analyses.roofline.likeness import LIKENESS, Likeness
 from inferometer.analyses.roofline.work import (
     Bounded,
     bounded,
@@ -49,7 +50,8 @@ _MAY_BE_WINDOWED: Final = (
     "--window says how long that is"
 )
 _QUICKER: Final = 0.75  # of the slowest kind's time; kernels that a tuner chose for one and the same are closer
-_REPLAYED = "it is of a graph's replay: --capture FILE, a trace of the graph's capture, tells its op"
+_REPLAYED = "it is of a graph's replay"
+_CAPTURE = "--capture FILE, a trace of the graph's capture, tells its op"
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class RowMaker:
         """`launches` with the number of each one's `row`, and the rows: columns `MODELLED`.
 
         Args:
-            launches: Of `infer_signatures`, with `exchange`.
+            launches: Of `infer_signatures`, with `exchange` and `likeness`.
         """
         numbered = launches.with_row_index("at")
         owned, groups = self._grouped(numbered.filter(pl.col("signature").is_not_null()))
@@ -188,17 +190,19 @@ class RowMaker:
 
 def _by_reason(unowned: pl.DataFrame, first: int) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
     """The row of each launch without an op, and these rows: one for each kernel and reason, numbered from `first`."""
-    keyed = unowned.select("at", pl.col("kernel").cast(pl.String), pl.col("how").cast(pl.String))
-    keys = keyed.select("kernel", "how").unique(maintain_order=True).with_row_index("row", offset=first)
-    placed = keyed.join(keys, on=["kernel", "how"], how="left", maintain_order="left", nulls_equal=True)
-    rows = [{**dict.fromkeys(MODELLED), "row": row, "reason": _why(how)} for row, _, how in keys.iter_rows()]
+    key = ["kernel", "how", "likeness"]
+    keyed = unowned.select("at", *(pl.col(name).cast(pl.String) for name in key))
+    keys = keyed.select(key).unique(maintain_order=True).with_row_index("row", offset=first)
+    placed = keyed.join(keys, on=key, how="left", maintain_order="left", nulls_equal=True)
+    rows = [{**dict.fromkeys(MODELLED), "row": row, "reason": _why(*why)} for row, _, *why in keys.iter_rows()]
     return placed.select("at", pl.col("row").cast(pl.Int64)), rows
 
 
-def _why(how: str) -> str:
+def _why(how: str, likeness: Likeness | None) -> str:
+    of_known = "" if likeness is None else f"; {LIKENESS[likeness]}"
     if how == "graph_launch":
-        return _REPLAYED
-    return REASONS.get(how, "no op was open where it was launched")
+        return f"{_REPLAYED}{of_known}: {_CAPTURE}"
+    return REASONS.get(how, "no op was open where it was launched") + of_known
 
 
 def _describe(number: int, arguments: tuple[str | None, ...], found: Bounded) -> dict[str, Any]:

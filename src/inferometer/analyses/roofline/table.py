@@ -21,6 +21,7 @@ from inferometer.analyses.roofline.cut import keep_selected, mark_selected
 from inferometer.analyses.roofline.exchanges import find_exchanges, with_exchange
 from inferometer.analyses.roofline.gaps import gaps_by, steps_of
 from inferometer.analyses.roofline.inferred import infer_signatures
+from inferometer.analyses.roofline.likeness import with_likeness
 from inferometer.analyses.roofline.named_exchanges import NEEDED as RANGES_NEEDED
 from inferometer.analyses.roofline.numbers import with_numbers
 from inferometer.analyses.roofline.rows import RowMaker
@@ -194,7 +195,7 @@ def roofline(
     selection = selection or Selection()
     said, notes = (device, []) if device else _device_of(found, trace.facts)
     owned = owned_launches(found)
-    inferred = mark_selected(infer_signatures(owned.launches), trace, selection)
+    inferred = mark_selected(with_likeness(infer_signatures(owned.launches)), trace, selection)
     exchanges = find_exchanges(trace, inferred, owned.signatures, found.op_calls)
     launches = with_exchange(inferred, exchanges)
     contexts = contexts_of(found.tree, launches["node"].unique().to_list())
