@@ -10,13 +10,14 @@ import polars as pl
 import pytest
 from tests.kineto_files import exact_ns
 from tests.truth.raw import KINDS, timed_events
-from tests.truth.test_roofline import EAGER, GUIDE, TRAINING, modelled, path_of, row_of
+from tests.truth.test_roofline import CAPTURES, EAGER, GUIDE, TRAINING, modelled, path_of, row_of
 
 import inferometer
 from inferometer.analyses.launched_by.attribution import attribute
 from inferometer.analyses.roofline.calls import owned_launches
 from inferometer.analyses.roofline.inferred import infer_signatures
-from inferometer.analyses.roofline.table import Roofline
+from inferometer.analyses.roofline.table import Roofline, roofline
+from inferometer.hardware.known import require_device
 
 
 @pytest.mark.parametrize("name", ["h100_qwen1.5-0.5b", "mi300_qwen1.5-0.5b"])
@@ -116,6 +117,22 @@ def by_why(found: Roofline) -> dict[str, int]:
     return sums
 
 
+@pytest.mark.parametrize(("name", "partly", "too_fast"), [("rank0_sampled", 13, 3), ("rank1_sampled", 10, 2)])
+def test_calls_of_sampled_launches_that_lack_those_that_compute_have_no_bound(
+    name: str, partly: int, too_fast: int
+) -> None:
+    """Read one by one: products of which a memset or the sum of parts is there alone, sums with a memset."""
+    with inferometer.open(path_of(name)) as trace:
+        device = require_device("A100 SXM 80GB")
+        frame = roofline(attribute(trace, with_op_calls=True), trace, device=device).frame
+
+    rows = frame.filter(pl.col("reason").str.starts_with("the launches that compute it aren't in the file"))
+    assert rows.height == partly
+    assert set(rows["op"]) <= {"aten::mm", "aten::addmm", "aten::sum"}
+    assert all(kernel.startswith("Memset") or "splitKreduce" in kernel for kernel in rows["kernel"])
+    assert frame.filter(pl.col("fraction") > 1).height == too_fast
+
+
 @pytest.mark.parametrize("name", ["a100_idle_64", "v100_graph_branches"])
 def test_no_three_kernels_in_a_row_of_a_graph_run_outside_of_it(name: str) -> None:
     """So no eager run of the file says what its graphs' kernels are; a capture would."""
@@ -142,6 +159,25 @@ def test_no_three_kernels_in_a_row_of_a_graph_run_outside_of_it(name: str) -> No
         exact_ns(each["dur"]) for each in timed if each["cat"] in KINDS and calls.get(each["args"].get("correlation"))
     )
     assert by_why(modelled(name)[1])["graphs"] == replayed
+
+
+def test_no_op_of_a_real_trace_says_which_tensors_it_reads() -> None:
+    """Recorded of ops, but collectives and compiled kernels: sizes, types, strides, values, and numbers of calls."""
+    of_calls = {
+        "External id",
+        "Record function id",
+        "Ev Idx",
+        "Profiler Event Index",
+        "Sequence number",
+        "Fwd thread id",
+    }
+    arguments = {"Input Dims", "Input type", "Input Strides", "Concrete Inputs"}
+    others = {"Trace name", "Trace iteration", "Module Hierarchy", "Call stack", "finished"}
+    for name in (*EAGER, *CAPTURES, *CAPTURES.values(), *TRAINING):
+        ops = [each["args"] for each in timed_events(path_of(name)) if each["cat"] == "cpu_op"]
+        plain = [args for args in ops if "Collective name" not in args and "kernel_file" not in args]
+        assert plain
+        assert {key for args in plain for key in args} <= of_calls | arguments | others
 
 
 def test_the_guide_says_what_of_these_traces_is_not_modelled() -> None:

@@ -1,9 +1,13 @@
 """Rooflines as tables: bars of the time at the bound, above it, and not modelled."""
 
 import polars as pl
+import pytest
 
 from inferometer.analyses.roofline.gaps import GAPS
-from inferometer.reports.views.roofline import BAR, _gaps, _with_bars
+from inferometer.hardware.known import require_device
+from inferometer.reports.views.roofline import BAR, _explanations, _gaps, _with_bars
+
+FITS, TOO_MUCH = 10_000_000, 100_000_000  # bytes; the L2 of an A100 has 40 MB
 
 
 def test_bars_are_as_long_as_the_time_and_parted_by_the_bound() -> None:
@@ -24,3 +28,29 @@ def test_what_is_not_modelled_has_no_bound_and_no_time_above_it() -> None:
     assert rows["above_ns"].to_list() == [60.0, None]
     assert rows["bound_ns"].to_list() == [20.0, None]
     assert rows["fraction"].to_list() == [0.25, None]
+
+
+def explained(device: str | None, *, warm_ns: float | None, assumes: list[str], moved: int) -> str:
+    """The first explanation of a row that took 100 ns."""
+    row = pl.DataFrame(
+        [{"total_ns": 100, "warm_bound_ns": warm_ns, "assumes": assumes, "read_bytes": moved, "write_bytes": 0}],
+        schema_overrides={"warm_bound_ns": pl.Float64, "assumes": pl.List(pl.String)},
+    )
+    known = None if device is None else require_device(device)
+    return next(why for explains, why in _explanations(known) if row.filter(explains).height)
+
+
+@pytest.mark.parametrize(
+    ("device", "warm_ns", "assumes", "moved", "words"),
+    [
+        ("A100 SXM 80GB", 90.0, ["even"], FITS, "from there they aren't too fast"),
+        ("A100 SXM 80GB", 110.0, ["even"], FITS, "what is assumed"),
+        ("A100 SXM 80GB", None, [], FITS, "can't be told"),
+        ("A100 SXM 80GB", None, [], TOO_MUCH, "only a part of its launches"),
+        (None, None, [], FITS, "only a part of its launches"),
+    ],
+)
+def test_a_row_faster_than_its_bound_says_why_or_that_it_cant_be_told(
+    device: str | None, warm_ns: float | None, assumes: list[str], moved: int, words: str
+) -> None:
+    assert words in explained(device, warm_ns=warm_ns, assumes=assumes, moved=moved)

@@ -17,6 +17,9 @@ from inferometer.operators.framework.lengths import Lengths
 from inferometer.operators.work import Work
 
 HOST_COPIES = re.compile(r"^(?:Memcpy (?:HtoD|DtoH)|CopyHostToDevice|CopyDeviceToHost)")
+_CLEARS = re.compile(r"^(?:Memset|__amd_rocclr_fillBuffer)")
+_ADDS_PARTS = re.compile(r"splitKreduce_kernel")  # of a product that others compute
+_NOT_COMPUTED = "the launches that compute it aren't in the file: those that are only clear memory or add up parts"
 NO_MODEL = "there is no model of this op"
 NO_PEAK = "the device's data lacks a rate that it needs"
 
@@ -50,11 +53,21 @@ def bounded(call: OpCall, device: Device | None) -> Bounded:
         work = found.work(call)
     except Unmodelled as unmodelled:
         return Bounded(found.family, reason=str(unmodelled))
+    if not _is_computed(work, call.kernels):
+        return Bounded(found.family, reason=_NOT_COMPUTED)
     if device is None:
         return Bounded(found.family, work)
     if call.kernels and all(HOST_COPIES.match(kernel) for kernel in call.kernels):
         return _over_pcie(found.family, work, device)
     return _on(found.family, work, device)
+
+
+def _is_computed(work: Work, kernels: Sequence[str]) -> bool:
+    """Whether any of a call's launches can do its work: files of sampled launches have some of them alone."""
+    others = [kernel for kernel in kernels if not _CLEARS.match(kernel)]
+    if work.products:
+        others = [kernel for kernel in others if not _ADDS_PARTS.search(kernel)]
+    return bool(others) or not kernels or not (work.products or work.read_bytes)
 
 
 def bounded_exchange(exchange: Exchange, device: Device | None) -> Bounded:

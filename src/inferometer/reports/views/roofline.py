@@ -8,6 +8,7 @@ import polars as pl
 from inferometer.analyses.roofline.gaps import with_fractions
 from inferometer.analyses.roofline.shapes import say_op, shapes_of
 from inferometer.analyses.roofline.table import Roofline
+from inferometer.hardware.device import Device
 from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.exchanges import collective_sections, say_collectives
 from inferometer.reports.views.layout import Field, Section, say_rest
@@ -186,22 +187,37 @@ def _say_gap(found: Roofline, bound_ns: float) -> Iterator[str]:
 
 
 def _say_faster(found: Roofline) -> Iterator[str]:
-    """Rows that are faster than their bound, by what may explain it."""
+    """Rows that are faster than their bound, by what may explain it; of each the first that may."""
     faster = found.frame.filter(pl.col("fraction") > 1)
-    if not faster.height:
-        return
-    cached = faster.filter(pl.col("warm_bound_ns") <= pl.col("total_ns"))
-    assumed = faster.filter(
-        pl.col("warm_bound_ns").gt(pl.col("total_ns")).fill_null(value=True), pl.col("assumes").list.len() > 0
-    )
-    left = faster.height - cached.height - assumed.height
-    for count, why in (
-        (cached.height, "all that they move fits in the L2 cache, and from there they aren't too fast"),
-        (assumed.height, "what is assumed of them doesn't hold (`assumes` of --json)"),
-        (left, "the device, the op of the launches, or our model of it isn't what ran"),
-    ):
-        if count:
+    for explains, why in _explanations(found.device):
+        explained = faster.filter(explains)
+        faster = faster.filter(~explains)
+        if count := explained.height:
             yield f"{_rows(count)} faster than {'its' if count == 1 else 'their'} bound: {why}."
+
+
+def _explanations(device: Device | None) -> Iterator[tuple[pl.Expr, str]]:
+    warm, moved = pl.col("warm_bound_ns"), pl.col("read_bytes") + pl.col("write_bytes")
+    yield (
+        (warm <= pl.col("total_ns")).fill_null(value=False),
+        "all that they move fits in the L2 cache, and from there they aren't too fast",
+    )
+    yield (
+        (pl.col("assumes").list.len() > 0).fill_null(value=False),
+        ("what is assumed of them doesn't hold (`assumes` of --json)"),
+    )
+    if device is not None and device.l2 is not None and device.l2_bandwidth is None:
+        yield (
+            (moved <= device.l2.value).fill_null(value=False),
+            "all that they move fits in the L2 cache, but its rate isn't known: it can't be told whether that is why",
+        )
+    yield (
+        pl.lit(value=True),
+        (
+            "the device, the op of the launches, or our model of it isn't what ran, "
+            "or the file has only a part of its launches"
+        ),
+    )
 
 
 def _rows(count: int) -> str:
