@@ -9,9 +9,9 @@ A block's first word is its language, further words say how it is treated:
     ... file=PATH     written to PATH, for what follows
     ... no-run        shown only: installing, recording on another machine
 
-A page runs in a folder of its own with copies of the samples, the package and the scripts for CI, so that it may add to
-any. Only `inferometer`, `python -m pytest` and those scripts (after `env INFEROMETER_...`) are run. Needs a system with
-pseudo-terminals: Linux or macOS.
+A page runs in a folder of its own with copies of the samples and the scripts for CI, and of the package from where it
+writes a file into it, so that it may add to any. Only `inferometer`, `python -m pytest` and those scripts (after
+`env INFEROMETER_...`) are run. Needs a system with pseudo-terminals: Linux or macOS.
 """
 
 import contextlib
@@ -25,11 +25,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from select import select
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = Path("src", "inferometer")
 WIDTH = 108
 _LINES = 50
 _TIMEOUT_S = 120
@@ -93,13 +95,12 @@ def run_on_terminal(command: str, folder: Path, *, width: int = WIDTH, term: str
     import pty
 
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    env = {"PATH": path, "HOME": str(folder), "PYTHONPATH": str(folder / "src"), "PYTHONUTF8": "1", "TERM": term}
+    source = (folder if (folder / PACKAGE).exists() else ROOT) / PACKAGE.parent
+    env = {"PATH": path, "HOME": str(folder), "PYTHONPATH": str(source), "PYTHONUTF8": "1", "TERM": term}
     env |= {"COLUMNS": str(width), "LINES": str(_LINES), "INFEROMETER_PROGRESS": "0"}
     ours, theirs = pty.openpty()
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            command, shell=True, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=theirs, stderr=errors
-        )
+        process = start(command, cwd=folder, env=env, stdout=theirs, stderr=errors.fileno())
         os.close(theirs)
         try:
             output = b"".join(_read_terminal(ours, time.monotonic() + _TIMEOUT_S))
@@ -113,12 +114,20 @@ def run_on_terminal(command: str, folder: Path, *, width: int = WIDTH, term: str
     return output.decode().replace("\r\n", "\n"), code
 
 
+def start(command: str, **given: Any) -> subprocess.Popen[bytes]:
+    """A shell that runs the command."""
+    return subprocess.Popen(command, shell=True, stdin=subprocess.DEVNULL, **given)
+
+
 def copy_project(folder: Path) -> None:
-    """The samples, the package and the scripts for CI, for commands to run on."""
+    """The samples and the scripts for CI, for commands to run on."""
     shutil.copytree(ROOT / "samples", folder / "samples")
     shutil.copytree(ROOT / "tools" / "ci", folder / "tools" / "ci", ignore=shutil.ignore_patterns("__pycache__"))
-    package = Path("src", "inferometer")
-    shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def copy_package(folder: Path) -> None:
+    """The package, for files to be added to it; compiled as it is, since a copy keeps the times of its files."""
+    shutil.copytree(ROOT / PACKAGE, folder / PACKAGE, ignore=shutil.ignore_patterns("*.pyc.*"))  # being written
 
 
 class _Run:
@@ -126,10 +135,15 @@ class _Run:
 
     def __init__(self, page: str, folder: Path) -> None:
         self._page = page
-        self._folder = folder
+        self._empty = folder
         self._names: dict[str, Any] = {"__name__": page}
         self._printed = ""
-        copy_project(folder)
+
+    @cached_property
+    def _folder(self) -> Path:
+        """Where it runs, made when the first block asks for it."""
+        copy_project(self._empty)
+        return self._empty
 
     def block(self, block: Block) -> str:
         """Do what the block asks; its text as it should be."""
@@ -151,6 +165,8 @@ class _Run:
 
     def _write(self, block: Block) -> str:
         path = self._folder / str(block.file)
+        if path.is_relative_to(self._folder / PACKAGE) and not (self._folder / PACKAGE).exists():
+            copy_package(self._folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(block.body, encoding="utf-8")
         return block.body

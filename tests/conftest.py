@@ -15,8 +15,8 @@ import inferometer
 from inferometer import Trace
 
 if TYPE_CHECKING:
-    from tests.bench.warm_python import WarmPython
     from tests.scheduling import ByFileOrCapture
+    from tests.warm_python import WarmPython
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -105,9 +105,9 @@ def warm_python() -> "Iterator[WarmPython]":
         pytest.skip("torch isn't installed")
     if sys.platform != "linux":
         pytest.skip("forks are watched as Linux has them")
-    from tests.bench.warm_python import WarmPython
+    from tests.warm_python import WORKERS, WarmPython
 
-    with WarmPython() as python:
+    with WarmPython("torch", *WORKERS) as python:
         yield python
 
 

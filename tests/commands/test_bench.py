@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.bench.warm_python import WarmPython
 from tests.commands.test_command_line import run
+from tests.warm_python import WarmPython
 
 CANDIDATE = Path(__file__).parents[1] / "bench" / "candidates" / "right.py"
 

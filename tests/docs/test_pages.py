@@ -1,14 +1,18 @@
 """The pages say what is true today: outputs, reference, links, and nothing is left out."""
 
 import re
-import subprocess
 import sys
 import tomllib
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from tests.test_import_order import ROOMS
+from tests.warm_python import WarmPython, modules_of_commands
 
 import inferometer
 from inferometer.commands.main import cli
@@ -19,6 +23,7 @@ REFERENCE = ("tables.md", "losses.md", "commands.md", "formats.md", "findings.md
 MADE = ("README.md", "CONTRIBUTING.md", "docs/summary.svg", *(f"docs/reference/{name}" for name in REFERENCE))
 MARKDOWN = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("samples/*.md")])
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_OF_A_SHELL = set("<>|&;$*?~`\\")
 _LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 
 
@@ -27,12 +32,34 @@ def text_of(name: str) -> str:
     return (ROOT / name).read_text("utf-8")
 
 
+@pytest.fixture(scope="module")
+def generate() -> Iterator[ModuleType]:
+    """`docs/generate.py`, which finds what it imports in its own folder; commands are forked of a warm Python."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs")
+        module = import_module("generate")
+        if sys.platform != "linux":
+            yield module
+            return
+        with WarmPython(*modules_of_commands()) as python:
+            patch.setattr("pages.start", partial(start_warm, python, import_module("pages").start))
+            yield module
+
+
+def start_warm(python: WarmPython, start: Callable[..., Any], command: str, **given: Any) -> Any:
+    """The process of a command; in the place of a shell, where it runs `inferometer` as it is and needs none."""
+    needs_a_shell = not command.startswith("inferometer ") or set(command) & _OF_A_SHELL
+    if needs_a_shell or given["env"]["PYTHONPATH"] != str(ROOT / "src"):
+        return start(command, **given)
+    return python.start_command(command, **given)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="commands in pages run on a pseudo-terminal")
 @pytest.mark.parametrize("name", [*MADE, *sorted(f"docs/guide/{path.name}" for path in ROOT.glob("docs/guide/*.md"))])
-def test_a_page_shows_what_the_code_says_and_its_blocks_print(name: str) -> None:
-    command = [sys.executable, "docs/generate.py", "--check", name]
-    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_a_page_shows_what_the_code_says_and_its_blocks_print(
+    name: str, generate: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (generate.main(["--check", name]), capsys.readouterr().err) == (0, "")
 
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: str(path.relative_to(ROOT)))

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 from tests.bench.builds import samples
-from tests.bench.warm_python import WarmPython
+from tests.warm_python import WarmPython
 
 from inferometer.bench.builds.building import build_candidate
 from inferometer.bench.builds.result import Builds

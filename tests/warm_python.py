@@ -1,18 +1,20 @@
-"""A Python that has loaded torch already, and of which processes of candidates are forked: to answer, or to compile.
+"""A Python that has loaded modules already, and of which processes are forked: candidates of bench, and commands.
 
-To load torch takes three seconds of each. From there on all is as in a process of its own: the same module runs with
-its arguments, files, folder and environment. What lacks is what stands around it, so tests of what a candidate starts,
-of how it ends and of what it sees of its process take none of these.
+To load torch takes three seconds of each process, to load Polars and ours half a second. From there on all is as in a
+process of its own: the same module runs with its arguments, files, folder and environment. What lacks is what stands
+around it, so tests of what a candidate starts, of how it ends and of what it sees of its process take none of these.
 
-`python warm_python.py CHANNEL`: the number of a socket. A message to it has a module with its arguments, a folder and
-an environment, with files: standard input, output, and others in the place of the first arguments. The answer is the
-id of its process. An id as a message is answered with the status that it ended with.
+`python warm_python.py CHANNEL MODULE...`: the number of a socket. A message to it has a module with its arguments, a
+folder and an environment, with files: standard input, output, errors, and others in the place of the first arguments.
+The answer is the id of its process. An id as a message is answered with the status that it ended with.
 """
 
 import importlib
 import json
 import os
+import pkgutil
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -25,20 +27,25 @@ from typing import IO, Any
 
 from inferometer.bench.supervised import Supervised
 
-MODULES = ("inferometer.bench.process.worker", "inferometer.bench.builds.worker")
+WORKERS = ("inferometer.bench.process.worker", "inferometer.bench.builds.worker")
+COMMANDS = "inferometer.commands.main"
+ROOMS = ("trace", "formats", "names", "analyses", "findings", "reports", "commands")
 _LONGEST, _MOST_FILES = 1 << 18, 8
 _END_S = 30.0
 
 
 class WarmPython:
-    """The running process, a context manager; `start` stands in the place of `Supervised`. Linux only."""
+    """The running process, which has loaded `modules`, a context manager. Linux only.
 
-    def __init__(self) -> None:
+    `start` stands in the place of `Supervised`, `start_command` in that of a shell.
+    """
+
+    def __init__(self, *modules: str) -> None:
         self._lock = threading.Lock()
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(theirs.fileno())],
+                [sys.executable, "-P", __file__, str(theirs.fileno()), *modules],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -52,11 +59,17 @@ class WarmPython:
         self._process.wait(_END_S)
 
     def start(self, command: Sequence[str], **given: Any) -> "Forked | Supervised":
-        """A forked process, where the command is one of `MODULES`."""
+        """A forked process, where the command is one of `WORKERS`."""
         _, *words = (word for word in command if word != "-P")
-        if words[:1] == ["-m"] and words[1] in MODULES:
+        if words[:1] == ["-m"] and words[1] in WORKERS:
             return Forked(self, words[1:], **given)
         return Supervised(command, **given)
+
+    def start_command(self, command: str, *, cwd: Path, env: Mapping[str, str], stdout: int, stderr: int) -> "Forked":
+        """A forked process that runs `inferometer`: a command that asks nothing of a shell but to take quotes away."""
+        _, *words = shlex.split(command)
+        with os.fdopen(os.dup(stdout), "wb") as output, os.fdopen(os.dup(stderr), "wb") as errors:
+            return Forked(self, [COMMANDS, *words], cwd=cwd, env=env, output=output, errors=errors)
 
     def ask(self, message: Any, files: Sequence[int] = ()) -> int:
         """What is answered."""
@@ -77,6 +90,7 @@ class Forked:
         env: Mapping[str, str],
         log: Path | None = None,
         output: IO[Any] | None = None,
+        errors: IO[Any] | None = None,
         stdin: int | None = None,
         pass_fds: Sequence[int] = (),
     ) -> None:
@@ -87,7 +101,8 @@ class Forked:
         self._python = python
         with output or Path(log or os.devnull).open("wb") as printed:
             message = {"words": list(words), "cwd": str(cwd), "env": dict(env)}
-            self.pid = python.ask(message, [reading, printed.fileno(), *pass_fds])
+            said = errors or printed
+            self.pid = python.ask(message, [reading, printed.fileno(), said.fileno(), *pass_fds])
         os.close(reading)
         self._handle = os.pidfd_open(self.pid)
         self._status: int | None = None
@@ -99,22 +114,32 @@ class Forked:
     def wait(self, timeout_s: float | None = None) -> int:
         if self._status is None:
             if not select.select([self._handle], [], [], timeout_s)[0]:
-                raise subprocess.TimeoutExpired(MODULES[0], timeout_s or 0.0)
+                raise subprocess.TimeoutExpired(WORKERS[0], timeout_s or 0.0)
             self._status = os.waitstatus_to_exitcode(self._python.ask(self.pid))
             os.close(self._handle)
         return self._status
 
-    def end(self) -> int:
+    def kill(self) -> None:
         if self._status is None:
             for kill in (os.killpg, os.kill):  # it may have no group of its own yet
                 with suppress(ProcessLookupError):
                     kill(self.pid, signal.SIGKILL)
+
+    def end(self) -> int:
+        self.kill()
         return self.wait(_END_S)
 
 
-def serve(channel: socket.socket) -> None:
+def modules_of_commands() -> list[str]:
+    """All that a command may load of ours but engines, and scipy."""
+    rooms = [importlib.import_module(f"inferometer.{name}") for name in ROOMS]
+    ours = (each.name for room in rooms for each in pkgutil.walk_packages(room.__path__, f"{room.__name__}."))
+    return [*ours, "scipy.stats"]
+
+
+def serve(channel: socket.socket, modules: Sequence[str]) -> None:
     """Fork and wait as it is asked to, until the other end is closed."""
-    for name in ("torch", *MODULES):
+    for name in modules:
         importlib.import_module(name)
     while True:
         data, files, _, _ = socket.recv_fds(channel, _LONGEST, _MOST_FILES)
@@ -139,14 +164,18 @@ def _become(asked: Mapping[str, Any], files: Sequence[int]) -> None:
         os.chdir(asked["cwd"])
         os.environ.clear()
         os.environ.update(asked["env"])
-        stdin, printed, *others = files
-        for number, file in enumerate((stdin, printed, printed)):
+        standard, others = files[:3], files[3:]
+        for number, file in enumerate(standard):
             os.dup2(file, number)
-        os.close(stdin)
-        os.close(printed)
+            os.close(file)
+        sys.stdin = os.fdopen(0, closefd=False)
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+        sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
         name, *words = asked["words"]
         sys.argv[1:] = [*map(str, others), *words[len(others) :]]
         code = sys.modules[name].main() or 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -155,4 +184,4 @@ def _become(asked: Mapping[str, Any], files: Sequence[int]) -> None:
 
 if __name__ == "__main__":
     with socket.socket(fileno=int(sys.argv[1])) as own:
-        serve(own)
+        serve(own, sys.argv[2:])
