@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.bench import attacks
+from tests.warm_python import WarmPython
 
 import inferometer
 from inferometer.bench.candidates import Candidate, choose_candidates
@@ -71,6 +72,13 @@ def check(folder: Path, body: str, *, strict: bool = False, seconds: float = 60)
     return evaluate([asked], choose_candidates((), path, "cpu"), plan).run.results[0]
 
 
+@pytest.fixture
+def warm_start(warm_python: WarmPython, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates whose process is none of their ways are forked of one that has loaded torch."""
+    monkeypatch.setattr("inferometer.bench.isolation.Supervised", warm_python.start)
+
+
+@pytest.mark.usefixtures("warm_start")
 def test_an_honest_candidate_is_right_and_timed(tmp_path: Path) -> None:
     found = race(tmp_path, RMS + RIGHT, base=("torch",))
     assert found.is_right
@@ -213,6 +221,7 @@ def test_a_cheat_is_caught(name: str, tmp_path: Path) -> None:
     assert not found.timings
 
 
+@pytest.mark.usefixtures("warm_start")
 @pytest.mark.parametrize("name", REPLACED)
 def test_what_was_replaced_is_named(name: str, tmp_path: Path) -> None:
     body, names = REPLACED[name]
@@ -243,6 +252,7 @@ def test_a_cheating_answer_is_wrong(name: str, answered: dict[str, str | None]) 
     assert ANSWERS[name][1] in (answered[name] or "nothing")
 
 
+@pytest.mark.usefixtures("warm_start")
 def test_a_kernel_that_never_runs_doesn_t_hide_the_library(tmp_path: Path) -> None:
     pytest.importorskip("triton", reason="triton isn't installed")
     found = race(tmp_path, KERNEL + RMS + RIGHT)
@@ -250,6 +260,7 @@ def test_a_kernel_that_never_runs_doesn_t_hide_the_library(tmp_path: Path) -> No
     assert found.failure.startswith("it defines rms_norm_rows, but none of these ran: the time went to ")
 
 
+@pytest.mark.usefixtures("warm_start")
 def test_a_kernel_that_runs_is_told_as_its_own(tmp_path: Path) -> None:
     pytest.importorskip("triton", reason="triton isn't installed")
     source = Path(__file__).parent / "candidates" / "triton_rms_norm.py"
@@ -260,6 +271,7 @@ def test_a_kernel_that_runs_is_told_as_its_own(tmp_path: Path) -> None:
     assert found.attribution.own > 0.5
 
 
+@pytest.mark.usefixtures("warm_start")
 def test_patching_the_clock_only_within_a_call_changes_nothing(tmp_path: Path) -> None:
     body = (
         "import time\nclock = time.perf_counter_ns\n"
@@ -272,6 +284,7 @@ def test_patching_the_clock_only_within_a_call_changes_nothing(tmp_path: Path) -
     assert timing.median_ns > 20e6
 
 
+@pytest.mark.usefixtures("warm_start")
 def test_the_one_whose_call_fails_is_named_though_it_is_the_base(tmp_path: Path) -> None:
     file = tmp_path / "fails.py"
     file.write_text(RMS + "    raise ValueError(eps)\n", "utf-8")
@@ -341,6 +354,7 @@ def test_what_libraries_do_by_themselves_is_no_concern(tmp_path: Path) -> None:
     assert (found.failure, found.concerns) == (None, ())
 
 
+@pytest.mark.usefixtures("warm_start")
 def test_a_decoy_is_told_with_the_share_of_each_kernel(tmp_path: Path) -> None:
     pytest.importorskip("triton", reason="triton isn't installed")
     call = (
