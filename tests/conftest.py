@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.effort import Passed, is_exhaustive, is_long, leave_out
+from tests.effort import Passed, exhaustive_of, is_long, leave_out, turn_of
 
 import inferometer
 from inferometer import Trace
@@ -53,10 +53,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    exhaustive = exhaustive_of((item.nodeid for item in items), turn_of(os.environ))
     if config.getoption("--exhaustive"):
-        deselect(config, items, lambda item: not is_exhaustive(item.nodeid))
+        deselect(config, items, lambda item: item.nodeid not in exhaustive)
     elif os.environ.get("CI"):
-        deselect(config, items, lambda item: is_exhaustive(item.nodeid))
+        deselect(config, items, lambda item: item.nodeid in exhaustive)
     if config.getoption("--quick"):
         deselect(config, items, lambda item: is_long(item.nodeid))
     if (noted := config.getoption("--leave-out")) is not None:

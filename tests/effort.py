@@ -6,12 +6,11 @@ left out of the next.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fnmatch import translate
 from functools import cache
 from pathlib import Path
 from typing import Final
-from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -80,7 +79,6 @@ LONG: Final = {
 
 
 EXHAUSTIVE: Final = {
-    "tests/fuzz/test_campaign.py::test_a_slice_has_no_defect[[][23]]": "the same of other damage",
     "tests/commands/test_killed.py::*[[]record]": "the same of export and import",
     "tests/commands/test_killed.py::*[[]report]": "the same of export and import",
     "tests/benchmarks/test_growth.py::test_a_small_run_measures_the_chosen_commands": "the other tests of that file",
@@ -90,15 +88,26 @@ EXHAUSTIVE: Final = {
 does outside CI."""
 
 SAMPLED: Final = {
+    "tests/backends/test_torch_kernels.py::*[[]*": 2,
+    "tests/backends/test_triton_*.py::*[[]*": 2,
+    "tests/backends/test_wgsl_attention.py::*[[]*": 2,
+    "tests/bench/test_cheats.py::test_a_cheat_is_caught[[]*": 2,
+    "tests/bench/test_cheats.py::test_tolerances_can_t_be_replaced[[]*": 3,
     "tests/bench/test_cheats.py::test_work_can_t_be_hidden[[]*": 6,
     "tests/bench/test_isolation.py::test_it_fails_in_time_and_alone[[]*": 6,
-    "tests/conformance/test_mutants.py::test_every_wrong_kernel_is_refused[[]*": 8,
-    "tests/conformance/test_damage.py::test_any_damage_is_an_answer_or_an_input_error[[]*": 2,
+    "tests/commands/test_hostile.py::*[[]*": 2,
+    "tests/commands/test_killed.py::*[[][ie]*": 3,
+    "tests/conformance/test_damage.py::test_any_damage_is_an_answer_or_an_input_error[[]*": 4,
+    "tests/conformance/test_mutants.py::test_every_wrong_kernel_is_refused[[]*": 12,
+    "tests/engines/gguf/test_real_models.py::*[[]*": 2,
     "tests/engines/test_ab_models.py::*[[]tiny-*": 3,
+    "tests/engines/webgpu/test_browser.py::test_a_model_makes_the_tokens_*[[]*": 4,
+    "tests/fuzz/test_campaign.py::test_a_slice_has_no_defect[[]*": 4,
+    "tests/reports/page/test_browser.py::test_a_sample_shows_on_phone_and_desk_*[[]*": 2,
     "tests/reports/schemas/test_documents.py::test_documents_of_real_*[[]*": 3,
 }
-"""Tests with many parameters of one kind, by pattern, of which CI runs one in so many, always the same ones; the others
-are exhaustive, too."""
+"""Tests with many parameters of one kind, by pattern, of which CI runs one in so many; the others are exhaustive, too.
+Which ones is drawn by `TURN`, that of a commit: in time all are run."""
 
 ASK_FOR_EXTRAS: Final = (
     *("tests/backends/*", "tests/bench/*", "tests/conformance/*", "tests/docs/*", "tests/engines/*", "tests/record/*"),
@@ -148,11 +157,19 @@ def is_long(test: str) -> bool:
     return _matches(test, LONG)
 
 
-def is_exhaustive(test: str) -> bool:
-    """Whether CI leaves out the test of this node id, since it runs others like it."""
-    return _matches(test, EXHAUSTIVE) or any(
-        _matches(test, (pattern,)) and crc32(test.encode()) % each for pattern, each in SAMPLED.items()
-    )
+def exhaustive_of(tests: Iterable[str], turn: int) -> set[str]:
+    """Those of all tests, by node id, that CI leaves out in this turn, since it runs others like them."""
+    tests = sorted(tests)
+    found = {test for test in tests if _matches(test, EXHAUSTIVE)}
+    for pattern, each in SAMPLED.items():
+        alike = [test for test in tests if _matches(test, (pattern,))]
+        found |= {test for place, test in enumerate(alike) if (place + turn) % each}
+    return found
+
+
+def turn_of(environment: Mapping[str, str]) -> int:
+    """`TURN`: hexadecimal, as the name of a commit begins; 0 where it isn't set."""
+    return int(environment.get("TURN") or "0", 16)
 
 
 def _matches(test: str, patterns: Iterable[str]) -> bool:

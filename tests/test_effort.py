@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.effort import ASK_FOR_EXTRAS, EXHAUSTIVE, LONG, SAMPLED, Passed, is_exhaustive, leave_out
+from tests.effort import ASK_FOR_EXTRAS, EXHAUSTIVE, LONG, SAMPLED, Passed, exhaustive_of, leave_out, turn_of
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +22,20 @@ def test_each_pattern_stands_for_tests(tests: list[str], pytestconfig: pytest.Co
     assert [pattern for pattern in patterns if not any(fnmatchcase(test, pattern) for test in tests)] == []
 
 
-def test_what_ci_leaves_out_is_a_part_of_what_it_runs() -> None:
-    test = "tests/fuzz/test_campaign.py::test_a_slice_has_no_defect[{}]".format
-    assert [part for part in range(4) if is_exhaustive(test(part))] == [2, 3]
+def test_ci_runs_one_in_so_many_and_all_of_them_in_as_many_turns() -> None:
+    slices = [f"tests/fuzz/test_campaign.py::test_a_slice_has_no_defect[{part}]" for part in range(4)]
+    run = [sorted({*slices} - exhaustive_of(slices, turn)) for turn in range(4)]
+    assert run == [[slices[0]], [slices[3]], [slices[2]], [slices[1]]]
+
+
+def test_ci_leaves_out_what_is_exhaustive_in_any_turn_and_nothing_else() -> None:
+    test = "tests/commands/test_killed.py::test_a_killed_command_leaves_the_old_or_the_new_output_whole[{}]".format
+    tests = [test("record"), test("import"), "tests/test_units.py::test_a"]
+    assert [exhaustive_of(tests, turn) for turn in (0, 3)] == [{test("record")}] * 2
+
+
+def test_a_turn_is_the_beginning_of_a_commit_s_name() -> None:
+    assert [turn_of(given) for given in ({}, {"TURN": ""}, {"TURN": "387a5b0"})] == [0, 0, 0x387A5B0]
 
 
 def test_of_each_kind_that_ci_samples_some_tests_are_in_it_and_some_are_not(
@@ -34,8 +45,9 @@ def test_of_each_kind_that_ci_samples_some_tests_are_in_it_and_some_are_not(
         pytest.skip("needs all tests to be collected")
     if pytestconfig.args != pytestconfig.getini("testpaths"):
         pytest.skip("needs all tests to be collected")
+    exhaustive = exhaustive_of(tests, 0)
     for pattern in SAMPLED:
-        assert {is_exhaustive(test) for test in tests if fnmatchcase(test, pattern)} == {True, False}, pattern
+        assert {test in exhaustive for test in tests if fnmatchcase(test, pattern)} == {True, False}, pattern
 
 
 def test_only_what_passed_and_asks_for_no_extra_is_left_out(tmp_path: Path) -> None:
