@@ -27,6 +27,8 @@ LONG: Final = {
     "tests/benchmarks/*": "measure small runs, judge real captures",
     "tests/docs/test_pages.py::*": "run every command of the documentation",
     "tests/docs/test_notebooks.py::*": "run the notebooks",
+    "tests/docs/test_running_blocks.py::*": "run pages made for it",
+    "tests/docs/test_site.py::*": "build the documentation as a site",
     "tests/conformance/test_mutants.py::*[[]*fused_moe]": "try a hundred wrong kernels of slow operators",
     "tests/conformance/test_mutants.py::*[[]*delta_rule*]": "try a hundred wrong kernels of slow operators",
     "tests/conformance/test_mutants.py::test_the_page_*": "try three thousand wrong kernels",
@@ -119,6 +121,13 @@ ASK_FOR_EXTRAS: Final = (
 )
 """Tests of code that takes another way where an extra is installed, by pattern: CI runs them with and without."""
 
+ASK_FOR_NONE: Final = (
+    *("tests/bench/ranking/*", "tests/bench/test_samples.py::*", "tests/conformance/test_any_steps.py::*"),
+    *("tests/conformance/test_formats.py::*", "tests/docs/test_glossary.py::*"),
+    "tests/engines/webgpu/plan/*",
+)
+"""Exceptions of these, which look for no extra as they run."""
+
 
 class Passed:
     """Adds to a file the node ids of tests that passed without an extra and ask for none, one a line."""
@@ -131,7 +140,7 @@ class Passed:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._failed.add(report.nodeid)
-        elif report.when == "call" and report.passed and not _matches(report.nodeid, ASK_FOR_EXTRAS):
+        elif report.when == "call" and report.passed and not _asks_for_extras(report.nodeid):
             self._passed.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
@@ -146,6 +155,10 @@ def leave_out(items: list[pytest.Item], path: Path) -> list[pytest.Item]:
     passed = [item for item in items if _line(item.nodeid) in noted]
     items[:] = [item for item in items if _line(item.nodeid) not in noted]
     return passed
+
+
+def _asks_for_extras(test: str) -> bool:
+    return _matches(test, ASK_FOR_EXTRAS) and not _matches(test, ASK_FOR_NONE)
 
 
 def _line(test: str) -> str:

@@ -7,7 +7,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.effort import ASK_FOR_EXTRAS, EXHAUSTIVE, LONG, SAMPLED, Passed, exhaustive_of, leave_out, turn_of
+from tests.effort import (
+    ASK_FOR_EXTRAS,
+    ASK_FOR_NONE,
+    EXHAUSTIVE,
+    LONG,
+    SAMPLED,
+    Passed,
+    exhaustive_of,
+    leave_out,
+    turn_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +28,7 @@ def tests(request: pytest.FixtureRequest) -> list[str]:
 def test_each_pattern_stands_for_tests(tests: list[str], pytestconfig: pytest.Config) -> None:
     if pytestconfig.getoption("--quick") or pytestconfig.args != pytestconfig.getini("testpaths"):
         pytest.skip("needs all tests to be collected")
-    patterns = (*LONG, *ASK_FOR_EXTRAS, *(() if os.environ.get("CI") else EXHAUSTIVE))
+    patterns = (*LONG, *ASK_FOR_EXTRAS, *ASK_FOR_NONE, *(() if os.environ.get("CI") else EXHAUSTIVE))
     assert [pattern for pattern in patterns if not any(fnmatchcase(test, pattern) for test in tests)] == []
 
 
@@ -58,6 +68,7 @@ def test_only_what_passed_and_asks_for_no_extra_is_left_out(tmp_path: Path) -> N
         ("tests/names/test_a.py::test_left_a_mess", "call", "passed"),
         ("tests/names/test_a.py::test_left_a_mess", "teardown", "failed"),
         ("tests/bench/test_a.py::test_of_torch", "call", "passed"),
+        ("tests/bench/ranking/test_a.py::test_of_numbers", "call", "passed"),
     ]
     (tmp_path / "passed.txt").write_text("'tests/of_an_earlier_run.py::test_a'\n")
     noted = Passed(tmp_path / "passed.txt")
@@ -67,7 +78,8 @@ def test_only_what_passed_and_asks_for_no_extra_is_left_out(tmp_path: Path) -> N
 
     assert "'tests/of_an_earlier_run.py::test_a'" in (tmp_path / "passed.txt").read_text().splitlines()
     items: list[Any] = [SimpleNamespace(nodeid=test) for test in dict.fromkeys(test for test, _, _ in outcomes)]
-    assert [item.nodeid for item in leave_out(items, tmp_path / "passed.txt")] == ["tests/names/test_a.py::test_b[\n]"]
+    left_out = ["tests/names/test_a.py::test_b[\n]", "tests/bench/ranking/test_a.py::test_of_numbers"]
+    assert [item.nodeid for item in leave_out(items, tmp_path / "passed.txt")] == left_out
     assert len(items) == 4
 
 
