@@ -84,8 +84,22 @@ def test_a_late_host_is_found_and_the_same_run_without_it_has_nothing_of_it() ->
     assert "idle_device" not in {each["rule"] for each in calm.findings}
 
 
-def test_the_command_prints_json_and_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--only", "Nsight", "--layers", "2", "--misses"]) == 0
+@pytest.mark.parametrize(
+    ("only", "kind", "case", "heading"),
+    [
+        ("8B, Nsight", "healthy", "8B, Nsight Systems", "| healthy trace |"),
+        ("eager, 1B", "planted", "eager, 1B model, 128 requests", "| fault | trace |"),
+    ],
+)
+def test_the_command_prints_json_and_tables(
+    only: str, kind: str, case: str, heading: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--only", only, "--layers", "2", "--misses"]) == 0
     out, err = capsys.readouterr()
-    assert [each["case"] for each in json.loads(out)["healthy"]] == ["8B, Nsight Systems"]
-    assert "| healthy trace |" in err
+    answers = json.loads(out)
+    assert {name: [each["case"] for each in answers[name]] for name in ("healthy", "planted")} == {
+        "healthy": [],
+        "planted": [],
+        kind: [case],
+    }
+    assert heading in err
