@@ -90,7 +90,8 @@ class Flame {
     box.style.setProperty("--box", color);
     box.setAttribute("role", "treeitem");
     box.setAttribute("aria-level", this.depths[index] + 1);
-    box.setAttribute("aria-label", `${this.trace.customdata[index]}: ${this.trace.text[index]}`);
+    const [label, whole] = [labels[index], this.trace.customdata[index]];
+    box.setAttribute("aria-label", `${label === whole ? label : `${label}, ${whole}`}: ${this.trace.text[index]}`);
     return box;
   }
 

@@ -3,12 +3,14 @@
 Numbers of several devices are of all their windows together. What a file can't tell is said in the number's place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
+import numpy as np
 import polars as pl
 
+from inferometer.analyses.steps.disturbances import is_whole, is_without_work
 from inferometer.analyses.steps.table import StepTable
 from inferometer.analyses.timeline.budget import COMMUNICATION, COMPUTE, COPIES, IDLE, SEVERAL, describe_part
 from inferometer.analyses.timeline.timeline import Timeline
@@ -45,11 +47,17 @@ def _parts(run: RunData, side: str = "") -> Iterator[Part]:
     timeline = None if run.timeline is None or run.timeline.devices.is_empty() else run.timeline
     numbers = [_busy(timeline, links), _idle(timeline, links), _family(run, families, links), _step(run.steps, links)]
     yield Numbers([number for number in numbers if number.value != NONE], side.capitalize())
-    if unknown := [f"{number.label}: {number.about}" for number in numbers if number.value == NONE]:
-        yield Words(" ".join(unknown), "note")
+    yield from _unknown([number for number in numbers if number.value == NONE])
     budget = run.first.findings.budget
     if budget["time_ns"].sum():
         yield _stack(budget, families["family"].to_list(), links, side)
+
+
+def _unknown(numbers: Sequence[Number]) -> Iterator[Words]:
+    """What the file can't tell, and why."""
+    for why in dict.fromkeys(number.about for number in numbers):
+        labels = ", ".join(number.label for number in numbers if number.about == why)
+        yield Words(f"{labels}: {why}", "note")
 
 
 class _Links:
@@ -117,7 +125,7 @@ def _families(run: RunData) -> pl.DataFrame:
 def _family(run: RunData, families: pl.DataFrame, links: _Links) -> Number:
     total_ns = run.kernels.total_ns
     if families.is_empty() or not total_ns:
-        return Number("Largest family", NONE, "The file holds no times of kernels.")
+        return Number("Largest family", NONE, "The file holds neither launches nor sums by kernel.")
     name, family_ns, count = families.row(0)
     launches = "" if count is None else f", {count:,} {'launch' if count == 1 else 'launches'}"
     about = f"{format_duration(family_ns)} of {format_duration(total_ns)} kernel time{launches}."
@@ -125,23 +133,32 @@ def _family(run: RunData, families: pl.DataFrame, links: _Links) -> Number:
 
 
 def _step(table: StepTable | None, links: _Links) -> Number:
-    """The median of the phase with the most steps that may be used, and how far they spread."""
+    """The median of the phase with the most steps that may be used, and how far they spread.
+
+    A step's time is its window, which lasts until its device work has ended; without device work, its mark's.
+    """
     if table is None:
         return Number("Step", NONE, "No steps are recorded, marked or found.")
     phases = table.phases.sort("used", descending=True, maintain_order=True)
-    row = next((row for row in phases.iter_rows(named=True) if row["used"]), None)
-    sort = "wall" if row is not None and row["wall_median_ns"] is not None else "gpu"
-    if row is None or row[f"{sort}_median_ns"] is None:
-        return Number("Step", NONE, f"Of none of {table.steps.height:,} steps the whole time is known.", links.steps)
-    of_phase = " of unknown phase" if row["phase"] is None else f" of {row['phase']}"
-    if row["used"] == 1:
-        about = f"Of {format_counted(row['steps'], 'step')}{of_phase}, one can be used: the spread isn't known."
-    else:
-        of = f"{row['used']:,}" if row["used"] == row["steps"] else f"{row['used']:,} of {row['steps']:,}"
-        mad, p95 = (format_duration(row[f"{sort}_{name}_ns"]) for name in ("mad", "p95"))
-        spread = f"MAD {mad}, 95th percentile {p95}"
-        about = f"Median of {of} steps{of_phase}{'' if sort == 'wall' else ', busy time'}; {spread}."
-    return Number("Step", format_duration(row[f"{sort}_median_ns"]), about, links.steps)
+    phase, steps = phases.select("phase", "steps").row(0)
+    time_ns = pl.coalesce("window_ns", "wall_ns", "gpu_busy_ns")
+    usable = is_whole() & ~is_without_work() & ~pl.col("disturbed") & pl.col("phase").eq_missing(phase)
+    used = table.steps.filter(usable).select(time_ns).to_series().drop_nulls()
+    if used.is_empty():
+        return Number("Step", NONE, "Of none of the steps the whole time is known.")
+    of = "steps of unknown phase" if phase is None else f"{phase} steps"
+    return Number("Step", format_duration(float(np.median(used.to_numpy()))), _spread(used, steps, of), links.steps)
+
+
+def _spread(used: pl.Series, steps: int, of: str) -> str:
+    if len(used) == 1:
+        only = f"The only one of {steps:,} {of} that can be used" if steps > 1 else f"One of the {of}, the only one"
+        return f"{only}: its spread isn't known."
+    times = used.to_numpy()
+    mad = format_duration(float(np.median(np.abs(times - np.median(times)))))
+    p95 = format_duration(float(np.quantile(times, 0.95)))
+    which = f"{len(used):,}" if len(used) == steps else f"{len(used):,} of {steps:,}"
+    return f"Median of {which} {of}, with their device work; MAD {mad}, 95th percentile {p95}."
 
 
 def _stack(budget: pl.DataFrame, families: list[str], links: _Links, side: str) -> Stack:
