@@ -2,38 +2,20 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pytest
 from tests.reports.page.browser import Tab, find_chromium
+from tests.reports.page.page_parts import ROWS, bars, grid, hover
 
 import inferometer
-from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
+from inferometer.reports.page.blocks import Point, Points, Words
 from inferometer.reports.page.document import render_page
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import build_blocks
-from inferometer.reports.views.layout import Field, Section
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="needs chromium or google-chrome on PATH")
 
 SAMPLES = Path(__file__).parents[3] / "samples"
-FIELDS = (
-    Field("total_ns", "Total", "ns"),
-    Field("count", "Instances", "count"),
-    Field("share", "Share", "share"),
-    Field("mean_ns", "Mean", "ns"),
-    Field("family", "Family", "text"),
-    Field("kernel", "Kernel", "name"),
-)
-ROWS = [
-    (9_000, 9, 0.6, 1_000.0, "gemm", "gemm_a"),
-    (3_500_000, 1_500, 0.2, 2_333.3, "copy", "copy_b"),
-    (2_000, 1, 0.1, 2_000.0, "gemm", "gemm_" + "c" * 100),
-    (1_000, 10, 0.05, 100.0, "norm", "norm_d"),
-    (999, 10, 0.04, None, "norm", "norm_e"),
-    (5, 1, 0.01, 5.0, "copy", "copy_f"),
-]
 EVIL = [
     "</script><script>hacked = 1</script>",
     '<img src=x onerror="hacked = 1">',
@@ -47,49 +29,6 @@ NAMES = (
     "[...document.querySelectorAll('#kernels tbody tr.row')].filter(row => row.offsetParent)"
     ".map(row => row.cells[0].textContent.slice(0, 6))"
 )
-
-
-@pytest.fixture
-def show(tab: Tab, tmp_path: Path) -> Callable[..., None]:
-    """Opens a page of these parts."""
-
-    def show(*parts: Part, **window: Any) -> None:
-        path = tmp_path / "page.html"
-        path.write_text(render_page([Block("kernels", "Kernels", parts)], title="run").html, "utf-8")
-        tab.open(path, **window)
-
-    return show
-
-
-def grid(rows: Any = ROWS, group: str | None = None) -> Grid:
-    frame = pl.DataFrame(rows, schema=[field.column for field in FIELDS], orient="row")
-    return Grid(Section("Kernels", FIELDS, frame), group)
-
-
-def bars(names: list[str], **layout: Any) -> Chart:
-    trace: dict[str, Any] = {
-        "type": "bar",
-        "orientation": "h",
-        "y": names,
-        "x": [3 + i for i, _ in enumerate(names)],
-        "text": names,
-    }
-    trace |= {"hovertemplate": "%{text}: %{x} ms<extra></extra>", "marker": {"color": "var(--series-2)"}}
-    return Chart("Time", "The first takes 3 ms.", [trace], {"xaxis": {"title": {"text": "Time, ms"}}, **layout})
-
-
-def hover(tab: Tab, n: int = 0) -> str:
-    """The text that appears next to a bar."""
-    tab.run("document.querySelector('.plot').scrollIntoView({behavior: 'instant', block: 'center'})")
-    box = tab.run(
-        f"(() => {{ const b = document.querySelectorAll('.plot .mark')[{n}].getBoundingClientRect();"
-        " return [b.left + b.width / 2, b.top + b.height / 2]; })()"
-    )
-    tab.point(1, 1)
-    tab.wait("document.querySelector('.plot .tip').hidden")
-    tab.point(*box)
-    tab.wait("!document.querySelector('.plot .tip').hidden")
-    return str(tab.run("document.querySelector('.plot .tip').textContent"))
 
 
 def test_a_table_sorts_by_exact_numbers_and_says_so(tab: Tab, show: Callable[..., None]) -> None:

@@ -148,6 +148,7 @@ def test_the_steps_of_a_log_are_the_times_that_it_prints() -> None:
         f"MAD {format_duration(mad)}, 95th percentile {format_duration(p95)}."
     )
     assert set(found) == {"Largest family", "Step"}
+    assert found["Largest family"].about.endswith("kernel time.")  # the log doesn't say how often they were launched
     assert words(trace) == ["Busy, Idle: The file holds no single launches."]
 
 

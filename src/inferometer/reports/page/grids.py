@@ -119,8 +119,12 @@ class _Arranged:
             notes=[cut(note, self._limits.characters) for note in self._notes()[: self._limits.rows]],
             group=self._group_title(),
             folded=self._frame.height > _FOLDED,
-            turned=self._group is None and self._frame.height <= _FEW and len(self._fields) >= _MANY,
+            turned=self._is_turned(),
         )
+
+    def _is_turned(self) -> bool:
+        is_plain = not (self._grid.bands or self._grid.instead) and self._group is None
+        return is_plain and self._frame.height <= _FEW and len(self._fields) >= _MANY
 
     def _is_used(self, field: Field) -> bool:
         """Whether a row that is shown has something in the column."""

@@ -115,10 +115,11 @@ def _cause(name: str) -> str:
 
 
 def _families(run: RunData) -> pl.DataFrame:
-    """Families of the first table of kernels: `family`, `total_ns`, `count`, the largest first."""
+    """Families of the first table of kernels: `family`, `total_ns`, `count` (null if not told), the largest first."""
     frame = run.kernels.frame
     known = decode_frame(frame["kernel"]).select("kernel", "family")
-    sums = frame.join(known, on="kernel", how="left").group_by("family").agg(pl.col("total_ns", "count").sum())
+    count = pl.when(pl.col("count").null_count() == 0).then(pl.col("count").sum()).alias("count")
+    sums = frame.join(known, on="kernel", how="left").group_by("family").agg(pl.col("total_ns").sum(), count)
     return sums.sort("total_ns", "family", descending=[True, False])
 
 
