@@ -36,9 +36,9 @@ def test_axe_finds_nothing_grave(tab: Tab, page: Path, width: int, scheme: str) 
 
 
 def test_axe_finds_nothing_grave_in_two_runs(tab: Tab, tmp_path: Path) -> None:
-    runs = (inferometer.open(SAMPLES / "slow" / name) for name in ("normal", "abnormal"))
+    base, candidate = (inferometer.open(SAMPLES / "slow" / name) for name in ("normal", "abnormal"))
     path = tmp_path / "page.html"
-    path.write_text(render_page(build_blocks(PageData(*runs)), title="slow").html, "utf-8")
+    path.write_text(render_page(build_blocks(PageData(base, candidate)), title="slow").html, "utf-8")
     tab.open(path)
     assert grave_violations(tab) == []
 

@@ -68,10 +68,15 @@ def test_stacked_bars_begin_where_the_ones_below_end(tab: Tab, show: Callable[..
 
 
 def test_a_waterfall_goes_on_where_it_was(tab: Tab, show: Callable[..., None]) -> None:
-    trace = {"type": "waterfall", "orientation": "h", "y": ["base", "more", "less", "all"], "x": [10, 4, -2, 12]}
+    trace: dict[str, Any] = {
+        "type": "waterfall",
+        "orientation": "h",
+        "y": ["base", "more", "less", "all"],
+        "x": [10, 4, -2, 12],
+    }
     colors = {"increasing": "var(--bad)", "decreasing": "var(--good)", "totals": "var(--series-1)"}
     trace |= {"measure": ["absolute", "relative", "relative", "total"]}
-    trace |= {name: {"marker": {"color": shade}} for name, shade in colors.items()}
+    trace.update({name: {"marker": {"color": shade}} for name, shade in colors.items()})
     show(chart(trace))
     base, more, less, whole = ((left, left + width) for left, _, width, _ in boxes(tab))
     assert more[0] == pytest.approx(base[1], abs=0.1)
@@ -120,9 +125,7 @@ def test_a_cell_of_a_heat_map_says_its_number(tab: Tab, show: Callable[..., None
     assert sorted(said) == ["gpu:0 at 15: 50%", "gpu:0 at 5: 0%", "gpu:1 at 5: 100%"]
 
 
-def test_a_chart_in_a_tab_is_as_wide_as_its_place_when_the_tab_is_chosen_and_as_paper(
-    tab: Tab, show: Callable[..., None]
-) -> None:
+def test_a_chart_is_as_wide_as_its_tab_when_that_is_chosen_and_as_paper(tab: Tab, show: Callable[..., None]) -> None:
     show(Tabs("Of", [PageTab("one", [bars(["a"])]), PageTab("two", [bars(["b"])])]))
     drawn = "[...document.querySelectorAll('.plot')].map(plot => plot.querySelectorAll('.mark').length)"
     assert tab.run(drawn) == [1, 1]
@@ -156,14 +159,15 @@ def test_labels_fit_on_a_phone_and_are_whole_when_asked(tab: Tab, show: Callable
 
 @pytest.mark.parametrize("kind", ["empty", "null", "one", "same", "huge", "negative"])
 def test_numbers_that_are_few_or_far_out_draw_without_a_problem(tab: Tab, show: Callable[..., None], kind: str) -> None:
-    values: list[Any] = {
+    few: dict[str, list[Any]] = {
         "empty": [],
         "null": [None, None],
         "one": [7],
         "same": [3, 3, 3],
         "huge": [1e-300, 1e300],
         "negative": [-5, 5, -2],
-    }[kind]
+    }
+    values = few[kind]
     places = [*range(len(values))]
     traces = [line(x=places, y=values), {"type": "bar", "x": places, "y": values}]
     show(*(chart(trace) for trace in traces), chart(line(x=places, y=values), yaxis={"type": "log"}), Words("end"))

@@ -125,6 +125,16 @@ def test_columns_that_do_not_fit_are_the_most_spare_ones_and_can_be_asked_for(
     assert tab.run(excess) > 0
 
 
+def test_columns_that_only_rows_have_are_gone_while_all_groups_are_folded(tab: Tab, show: Callable[..., None]) -> None:
+    show(grid(group="family"))
+    seen = "[...document.querySelectorAll('thead th')].filter(head => head.offsetParent).map(head => head.textContent)"
+    assert tab.run(seen) == ["Kernel", "Total", "Instances", "Share", "Mean"]
+    tab.run("document.querySelector('.fold').click()")
+    assert tab.run(seen) == ["Kernel", "Total", "Instances", "Share"]
+    tab.run("document.querySelector('tr.group .toggle').click()")
+    assert tab.run(seen) == ["Kernel", "Total", "Instances", "Share", "Mean"]
+
+
 @pytest.mark.parametrize("name", TRACES)
 def test_no_column_of_a_real_trace_is_clipped_or_empty_at_1400_pixels(
     tab: Tab, name: str, shared_data: Path, tmp_path: Path

@@ -8,6 +8,7 @@ class Fitting {
     this.grid = grid;
     this.box = grid.table.parentElement;
     this.left = new Set();
+    this.empty = new Set();
     this.isWhole = false;
     grid.columns.onclick = () => {
       this.isWhole = !this.isWhole;
@@ -20,6 +21,18 @@ class Fitting {
     if (this.box.clientWidth === this.width || root.classList.contains("printing")) return;
     this.width = this.box.clientWidth;
     if (this.width) this.fit();
+  }
+
+  // Where all groups are folded, columns that only their rows have would be empty.
+  shown() {
+    const { grid } = this;
+    const isFolded = grid.isGrouped && !grid.words.length && grid.groups.every((group) => !group.open);
+    const has = (column) => grid.groups.some(({ head }) => head.cells[column].textContent.trim());
+    const empty = grid.heads.flatMap((head, column) => (isFolded && column && !has(column) ? [column] : []));
+    const isSame = empty.length === this.empty.size;
+    this.empty = new Set(empty);
+    if (isSame || !this.width) this.apply();
+    else this.fit();
   }
 
   fit() {
@@ -47,6 +60,7 @@ class Fitting {
     const left = [];
     for (const column of order) {
       if (excess <= 0) break;
+      if (this.empty.has(column)) continue;
       excess -= heads[column].offsetWidth;
       left.push(column);
     }
@@ -60,7 +74,9 @@ class Fitting {
 
   apply() {
     for (const row of this.grid.table.rows) {
-      for (let column = 1; column < row.cells.length; column += 1) row.cells[column].hidden = this.left.has(column);
+      for (let column = 1; column < row.cells.length; column += 1) {
+        row.cells[column].hidden = this.left.has(column) || this.empty.has(column);
+      }
     }
   }
 }

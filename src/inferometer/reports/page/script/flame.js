@@ -5,11 +5,32 @@ const ROW = 22; // pixels
 const LEAST = 0.0008; // of the width: thinner boxes can't be seen
 const LABELLED = 0.02;
 
+// Where a tree has several roots, what is above all of them.
+function withOneRoot(trace) {
+  const isRoot = trace.parents.map((parent) => !trace.ids.includes(parent));
+  if (isRoot.filter(Boolean).length === 1) return trace;
+  const sum = trace.values.reduce((total, value, index) => total + (isRoot[index] ? value : 0), 0);
+  const name = "all of it";
+  return {
+    ...trace,
+    ids: [name, ...trace.ids],
+    parents: ["", ...trace.parents.map((parent, index) => (isRoot[index] ? name : parent))],
+    labels: [name, ...trace.labels],
+    customdata: [name, ...trace.customdata],
+    values: [sum, ...trace.values],
+    text: [formatted("ns", sum), ...trace.text],
+    marker: { ...trace.marker, colors: ["var(--line)", ...trace.marker.colors] },
+  };
+}
+
 class Flame {
-  constructor(plot, trace, legend) {
+  // `share` is how wide it is of its place, `legend` what its colours stand for.
+  constructor(plot, trace, legend, share) {
     this.plot = plot;
     this.trace = trace;
     this.legend = legend;
+    this.share = share;
+    this.deepest = trace.maxdepth || Infinity;
     this.ids = new Map(trace.ids.map((id, index) => [id, index]));
     this.parents = trace.parents.map((parent) => this.ids.get(parent) ?? -1);
     this.children = trace.ids.map(() => []);
@@ -41,7 +62,7 @@ class Flame {
   }
 
   build() {
-    const name = this.plot.dataset.title;
+    const name = [this.plot.dataset.title, this.trace.name].filter(Boolean).join(", ");
     this.path = make("nav", { className: "flame-path" });
     this.path.setAttribute("aria-label", `Path in ${name}`);
     const tools = make("div", { className: "tools" }, this.searchField(name), this.count = make("output"));
@@ -57,8 +78,10 @@ class Flame {
     this.tree.addEventListener("pointerleave", () => this.tell(null));
     this.tree.addEventListener("focusin", (event) => this.tell(event.target));
     this.tree.addEventListener("focusout", () => this.tell(null));
-    this.plot.replaceChildren(tools, this.keys(), this.path, this.tree, this.tip);
-    this.plot.setAttribute("role", "group");
+    this.tree.style.maxWidth = `${this.share * 100}%`;
+    const title = this.trace.name ? [make("p", { className: "flame-name", textContent: this.trace.name })] : [];
+    const parts = [...title, tools, ...(this.legend.length ? [this.keys()] : []), this.path, this.tree, this.tip];
+    this.plot.append(make("div", { className: "flame-holder" }, ...parts));
   }
 
   searchField(name) {
@@ -112,7 +135,7 @@ class Flame {
       const left = isAbove ? 0 : (this.begins[n] - begin) / span;
       const width = isAbove ? 1 : (this.ends[n] - this.begins[n]) / span;
       const level = this.depths[n] - first;
-      const isSeen = level >= 0 && level < this.trace.maxdepth && width >= LEAST && (isAbove || (this.depths[n] > this.depths[index] && left > -1e-9 && left < 1));
+      const isSeen = level >= 0 && level < this.deepest && width >= LEAST && (isAbove || (this.depths[n] > this.depths[index] && left > -1e-9 && left < 1));
       box.hidden = !isSeen;
       if (!isSeen) return;
       deepest = Math.max(deepest, level);

@@ -147,7 +147,7 @@ class Grid {
       this.folder.textContent = this.groups.some((group) => !group.open) ? "Unfold all" : "Fold all";
     }
     this.foot(isFiltered);
-    this.fitting.apply();
+    this.fitting.shown();
   }
 
   sorted(rows) {
