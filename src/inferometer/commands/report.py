@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
+from inferometer.commands.base import (
+    Output,
+    TraceArgument,
+    asked_theme,
+    asked_thresholds,
+    command,
+    output_options,
+    source_argument,
+)
 from inferometer.commands.options.attribution import capture_option, open_captures
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.pages import (
@@ -85,7 +93,7 @@ def _open(source: TraceArgument, candidate: str | None, modelled: Modelled, capt
 
     trace = source.open()
     other = None if candidate is None else TraceArgument(candidate, source.format, source.limited).open()
-    return PageData(trace, other, PageOptions(model, ran_on, modelled.bandwidths(), taken))
+    return PageData(trace, other, PageOptions(model, ran_on, modelled.bandwidths(), taken, asked_thresholds()))
 
 
 def _title(base: str, candidate: str | None) -> str:
@@ -104,7 +112,7 @@ def _render(blocks: "list[Block]", look: "PageData", title: str, to: str) -> tup
         return render_text(blocks, title=title), ()
     from inferometer.reports.page.document import render_page
 
-    page = render_page(blocks, title=title)
+    page = render_page(blocks, title=title, theme=asked_theme())
     return page.html, page.left_out
 
 

@@ -14,6 +14,7 @@ from inferometer.reports.page.document import Page, render_page
 from inferometer.reports.page.drawing import ICICLE, cut
 from inferometer.reports.page.grids import TableLimits
 from inferometer.reports.page.text import render_text
+from inferometer.reports.themes import Theme
 from inferometer.reports.views.ab.sections import difference_sections, tree_section, whole_sections
 from inferometer.reports.views.view import facts_of, remarks_of
 from inferometer.units import format_duration, format_share
@@ -36,9 +37,11 @@ _WORDS = (
 )
 
 
-def render_page_of(found: "PathComparison", apart: "PathComparison | None", *, command: str) -> Page:
+def render_page_of(
+    found: "PathComparison", apart: "PathComparison | None", *, command: str, theme: Theme = "auto"
+) -> Page:
     """As HTML that loads nothing. `apart` is the same with each layer its own; `command` makes it again."""
-    return render_page(_blocks(found, apart), title=_title(found), footer=[f"Made with: {command}"])
+    return render_page(_blocks(found, apart), title=_title(found), footer=[f"Made with: {command}"], theme=theme)
 
 
 def render_text_of(found: "PathComparison", apart: "PathComparison | None", *, command: str) -> str:

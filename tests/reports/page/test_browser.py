@@ -8,7 +8,7 @@ from tests.reports.page.browser import Tab, find_chromium
 from tests.reports.page.page_parts import ROWS, bars, grid, hover
 
 import inferometer
-from inferometer.reports.page.blocks import Point, Points, Words
+from inferometer.reports.page.blocks import Block, Point, Points, Words
 from inferometer.reports.page.document import render_page
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import build_blocks
@@ -157,6 +157,21 @@ def test_the_theme_is_the_system_s_until_chosen_and_charts_follow(tab: Tab, show
     tab.run("document.getElementById('theme').click()")
     assert (tab.run(color), tab.run(ground)) == ("rgb(200, 89, 10)", "rgb(255, 255, 255)")
     assert tab.run("document.getElementById('theme').textContent") == "Dark theme"
+
+
+def test_a_page_opens_in_the_theme_that_it_was_made_in(tab: Tab, tmp_path: Path) -> None:
+    path = tmp_path / "dark.html"
+    blocks = [Block("kernels", "Kernels", [bars(["gemm"])])]
+    path.write_text(render_page(blocks, title="run", theme="dark").html, "utf-8")
+    tab.open(path)
+    tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    tab.wait("document.querySelector('.point path') !== null")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    color = "getComputedStyle(document.querySelector('.point path')).fill"
+    assert (tab.run(color), tab.run(ground)) == ("rgb(255, 154, 82)", "rgb(20, 22, 26)")
+    assert tab.run("document.getElementById('theme').textContent") == "Light theme"
+    tab.run("document.getElementById('theme').click()")
+    assert tab.run(ground) == "rgb(255, 255, 255)"
 
 
 def test_paper_has_everything_unfolded_light_and_without_controls(tab: Tab, show: Callable[..., None]) -> None:

@@ -30,6 +30,7 @@ from inferometer.reports.page.blocks import (
 )
 from inferometer.reports.page.figures import figure_json
 from inferometer.reports.page.grids import TableLimits, arrange_grid, cut
+from inferometer.reports.themes import Theme
 
 MOST_BYTES = 8_000_000
 LACKING = "What this page can't show"
@@ -68,7 +69,12 @@ class Page:
 
 
 def render_page(
-    blocks: Sequence[Block], *, title: str, footer: Sequence[str] = (), text_bytes: int = _TEXT_BYTES
+    blocks: Sequence[Block],
+    *,
+    title: str,
+    footer: Sequence[str] = (),
+    text_bytes: int = _TEXT_BYTES,
+    theme: Theme = "auto",
 ) -> Page:
     """One HTML file of at most `MOST_BYTES`: of too much, tables get shorter, then the largest charts go.
 
@@ -77,18 +83,19 @@ def render_page(
         title: The heading.
         footer: Lines below all.
         text_bytes: Tables and texts that take more are cut shorter, for charts to have room.
+        theme: How the page opens: light, dark, or else as the reader's system is; a button changes it.
     """
     charts = [chart for block in blocks for chart in find_charts(block.parts)]
     figures = dict(enumerate(map(figure_json, charts), start=1))
-    limits, used_bytes = _fitting_limits(blocks, title, footer, text_bytes)
+    limits, used_bytes = _fitting_limits(blocks, title, footer, text_bytes, theme)
     kept = _fitting(figures, MOST_BYTES - used_bytes)
     left_out = [chart.title for number, chart in enumerate(charts, start=1) if number not in kept]
     views = [*_Views(limits, kept).blocks(blocks)]
-    return Page(_write(views, title, limits, footer), tuple(left_out))
+    return Page(_write(views, title, limits, footer, theme=theme), tuple(left_out))
 
 
 def _fitting_limits(
-    blocks: Sequence[Block], title: str, footer: Sequence[str], text_bytes: int
+    blocks: Sequence[Block], title: str, footer: Sequence[str], text_bytes: int, theme: Theme
 ) -> tuple[TableLimits, int]:
     """The widest limits under which tables and texts leave room for charts, and the bytes of the page without these."""
     limits, used_bytes = _LIMITS[-1], 0
@@ -96,7 +103,7 @@ def _fitting_limits(
         views = _Views(limits, {})
         made = [*views.blocks(blocks)]
         if views.characters <= text_bytes or limits is _LIMITS[-1]:  # else it isn't worth writing
-            used_bytes = len(_write(made, title, limits, footer).encode())
+            used_bytes = len(_write(made, title, limits, footer, theme=theme).encode())
             if used_bytes <= text_bytes:
                 break
     return limits, used_bytes
@@ -110,7 +117,7 @@ def _fitting(figures: dict[int, str], room: int) -> dict[int, str]:
     return {number: figures[number] for number in sizes}
 
 
-def _write(views: "Sequence[_View]", title: str, limits: TableLimits, footer: Sequence[str]) -> str:
+def _write(views: "Sequence[_View]", title: str, limits: TableLimits, footer: Sequence[str], *, theme: Theme) -> str:
     from markupsafe import Markup
 
     html: str = _template().render(
@@ -121,6 +128,7 @@ def _write(views: "Sequence[_View]", title: str, limits: TableLimits, footer: Se
         script=Markup(_script()),
         footer=[cut(line, limits.characters) for line in footer],
         version=__version__,
+        theme=theme if theme in ("light", "dark") else "",
     )
     return html.lstrip()
 

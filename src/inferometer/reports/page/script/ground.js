@@ -21,24 +21,25 @@ function draw(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Theme: the system's, until the button says otherwise. Colours are variables of the style: nothing is drawn anew.
+// Theme: the one that the page came with, else the system's, until the button says otherwise. Colours are variables of
+// the style: nothing is drawn anew.
 
 const theme = document.getElementById("theme");
 const system = matchMedia("(prefers-color-scheme: dark)");
 
-function showTheme(chosen = "") {
+function showTheme(chosen) {
   root.dataset.theme = chosen || (system.matches ? "dark" : "light");
   theme.textContent = root.dataset.theme === "dark" ? "Light theme" : "Dark theme";
 }
 
-let chosenTheme = "";
+let chosenTheme = root.dataset.theme || "";
 theme.hidden = false;
 theme.onclick = () => {
   chosenTheme = root.dataset.theme === "dark" ? "light" : "dark";
   showTheme(chosenTheme);
 };
 system.addEventListener("change", () => showTheme(chosenTheme));
-showTheme();
+showTheme(chosenTheme);
 
 // Numbers, as Python's reports write them.
 

@@ -19,7 +19,7 @@ UNREAD: Final = frozenset(
 """Losses other than dropped events of which something isn't in the trace."""
 
 _TITLE = "What was not read"
-_TONES = {"error": "bad", "warning": "warning", "info": "plain"}
+_TONES = {"warning": "warning", "info": "plain"}
 _NONE = "Everything in the file was read."
 _BY_DESIGN = "Everything that has a place in the trace was read; {n} events of the file have none."
 
