@@ -165,9 +165,8 @@ def test_a_page_opens_in_the_theme_that_it_was_made_in(tab: Tab, tmp_path: Path)
     path.write_text(render_page(blocks, title="run", theme="dark").html, "utf-8")
     tab.open(path)
     tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
-    tab.wait("document.querySelector('.point path') !== null")
     ground = "getComputedStyle(document.body).backgroundColor"
-    color = "getComputedStyle(document.querySelector('.point path')).fill"
+    color = "getComputedStyle(document.querySelector('.plot .mark')).fill"
     assert (tab.run(color), tab.run(ground)) == ("rgb(255, 154, 82)", "rgb(20, 22, 26)")
     assert tab.run("document.getElementById('theme').textContent") == "Light theme"
     tab.run("document.getElementById('theme').click()")

@@ -87,6 +87,7 @@ def test_paper_shows_every_chart_and_every_row(tab: Tab, page: Path, tmp_path: P
     blank = f"[...document.querySelectorAll('.plot')].filter(plot => !{drawn})"
     assert tab.run(f"{blank}.length") == 0
     assert tab.run("[...document.querySelectorAll('details.unfolds')].every(fold => fold.open)")
-    assert tab.run("document.documentElement.scrollWidth") <= 1400
+    hidden = "[...document.querySelectorAll('.grid thead th')].filter(head => head.hidden).length"
+    assert tab.run(hidden) == 0
     tab.call("Emulation.setEmulatedMedia", media="")
     tab.run("dispatchEvent(new Event('afterprint')), 0")

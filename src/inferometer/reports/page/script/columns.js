@@ -38,6 +38,7 @@ class Fitting {
   fit() {
     this.leave([]);
     this.grid.table.classList.remove("dense");
+    if (root.classList.contains("printing")) return; // paper has all of them
     if (roomy.matches && this.excess() > 0) this.grid.table.classList.add("dense");
     if (roomy.matches && !this.isWhole) this.leave(this.tooMany());
     const { columns } = this.grid;

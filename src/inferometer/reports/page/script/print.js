@@ -13,6 +13,7 @@ function toPaper() {
   groups.forEach((group) => { group.open = true; });
   if (groups.length) grids.forEach((grid) => grid.show());
   root.classList.add("printing");
+  grids.forEach((grid) => grid.fitting.fit());
   charts.forEach((chart) => chart.redraw(PRINTED));
 }
 
@@ -24,6 +25,7 @@ function fromPaper() {
   unprinted = null;
   tabs.forEach((each) => each.show());
   root.classList.remove("printing");
+  grids.forEach((grid) => grid.fitting.fit());
   charts.forEach((chart) => chart.redraw());
 }
 
