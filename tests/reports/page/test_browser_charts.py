@@ -67,6 +67,14 @@ def test_stacked_bars_begin_where_the_ones_below_end(tab: Tab, show: Callable[..
     assert tab.run("document.querySelector('.legend button').ariaPressed") == "false"
 
 
+def test_bars_share_the_room_of_a_name_with_those_that_stand_there(tab: Tab, show: Callable[..., None]) -> None:
+    one = {"type": "bar", "orientation": "h", "name": "one", "y": ["both", "own"], "x": [1, 1]}
+    two = {"type": "bar", "orientation": "h", "name": "two", "y": ["both"], "x": [1]}
+    show(chart(one, two, barmode="group"))
+    (_, _, _, shared), (_, _, _, whole), (_, _, _, other) = boxes(tab)
+    assert [shared / whole, other / whole] == pytest.approx([0.5, 0.5], rel=0.01)
+
+
 def test_a_waterfall_goes_on_where_it_was(tab: Tab, show: Callable[..., None]) -> None:
     trace: dict[str, Any] = {
         "type": "waterfall",

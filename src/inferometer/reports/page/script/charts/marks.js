@@ -43,13 +43,17 @@ function barsOf(traces, layout) {
         from = stacks.get(key) || 0;
         stacks.set(key, from + (value || 0));
       }
-      const own = groups.filter((each) => (each.xaxis || "x") === (trace.xaxis || "x"));
-      const isGrouped = layout.barmode !== "stack" && own.length > 1;
-      const share = isGrouped ? 1 / own.length : 1;
-      const offset = isGrouped ? (own.indexOf(trace) + 0.5) * share - 0.5 : 0;
+      const beside = layout.barmode === "stack" ? [trace] : groups.filter((each) => hasBarAt(each, trace, trace[place][index]));
+      const share = 1 / Math.max(1, beside.length);
+      const offset = (beside.indexOf(trace) + 0.5) * share - 0.5;
       return { trace, index, place: trace[place][index], from, to: from + (value || 0), share, offset };
     });
   });
+}
+
+function hasBarAt(trace, like, at) {
+  const { place, length } = along(trace);
+  return (trace.xaxis || "x") === (like.xaxis || "x") && trace[place].some((each, n) => each === at && trace[length][n] !== null);
 }
 
 function bandOf(places) {
