@@ -48,7 +48,7 @@ def test_the_answer_is_on_the_first_screen(tab: Tab, page: Path) -> None:
     tab.open(page, width=1400, height=900)
     bottom = "document.querySelector('{}').getBoundingClientRect().bottom"
     assert tab.run("document.querySelectorAll('.numbers .value').length") == 4
-    assert tab.run(bottom.format(".stack .bar")) < 900
+    assert tab.run(bottom.format(".stack-bar")) < 900
     assert tab.run(bottom.format("#findings .points details[open] summary")) < 900
     assert tab.run("document.querySelectorAll('#findings .points details[open]').length") == 1
     order = tab.run("[...document.querySelectorAll('main section')].map(section => section.id)")
