@@ -12,7 +12,21 @@ import pytest
 from tests.reports.conftest import HOSTILE
 from tests.traces import trace_of
 
-from inferometer.reports.page.blocks import MOST_ROWS, Block, Chart, Facts, Grid, Part, Point, Points, Words
+from inferometer.reports.page.blocks import (
+    MOST_ROWS,
+    Block,
+    Chart,
+    Facts,
+    Grid,
+    Number,
+    Numbers,
+    Part,
+    Point,
+    Points,
+    Slice,
+    Stack,
+    Words,
+)
 from inferometer.reports.page.document import MOST_BYTES, render_page
 from inferometer.reports.page.figures import figure_json
 from inferometer.reports.page.look import PageData
@@ -224,6 +238,14 @@ def test_the_same_run_gives_the_same_bytes_and_is_small() -> None:
     first, second = (render_page(build_blocks(PageData(trace_of(launches))), title="t").html for _ in range(2))
     assert first == second
     assert len(page(Words("x"))) < 100_000
+
+
+def test_a_number_leads_only_to_a_section_that_is_there() -> None:
+    numbers = [Number("Busy", "9 %", "of it", link) for link in ("#kernels?filter=a%20b", "#timeline", "")]
+    slices = [Slice("a", "1 ns", 1.0, "var(--ink)", "#kernels"), Slice("b", "0 ns", 0.0, "var(--ink)", "#steps")]
+    found = Html(page(Numbers(numbers), Stack("Bar", "All of it.", slices)))
+    links = [attrs["href"] for attrs in found.all("a") if attrs.get("class") != "skip"]
+    assert links == ["#kernels", "#kernels?filter=a%20b", "#kernels"]  # the first is of the list of contents
 
 
 def test_a_kind_of_chart_that_the_page_does_not_draw_is_refused() -> None:

@@ -101,7 +101,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Number:
-    """A number to see at a glance. `about` says what it is of, `link` is the section that has more of it."""
+    """A number to see at a glance. `about` says what it is of; `link` leads to more, if the page has it."""
 
     label: str
     value: str
@@ -119,7 +119,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Slice:
-    """A part of a whole; `shade` a colour of the page. `share` is of the whole, 0 to 1."""
+    """A part of a whole; `shade` a colour of the page, `share` of the whole, 0 to 1; `link` as of `Number`."""
 
     name: str
     text: str

@@ -22,7 +22,6 @@ from inferometer.reports.page.blocks import (
     Numbers,
     Part,
     Points,
-    Slice,
     Stack,
     Tabs,
     Words,
@@ -155,9 +154,11 @@ class _Views:
         self._charts = 0
         self._tables = 0
         self._holders = 0
+        self._names = set[str]()
 
     def blocks(self, blocks: Sequence[Block]) -> Iterator[_View]:
         """The sections, and what is lacking for others as one more."""
+        self._names = {block.name for block in blocks if not block.lacking}
         yield from (self._block(block) for block in blocks if not block.lacking)
         lacking = tuple((block.title, self._cut(block.lacking)) for block in blocks if block.lacking)
         if lacking:
@@ -189,13 +190,13 @@ class _Views:
 
     def _numbers(self, numbers: Numbers, above: str) -> _View:
         shown = [
-            Number(self._cut(one.label), self._cut(one.value), self._cut(one.about), one.link)
+            Number(self._cut(one.label), self._cut(one.value), self._cut(one.about), self._link(one.link))
             for one in numbers.numbers
         ]
         return _View("Numbers", "", self._cut(numbers.title), shown)
 
     def _stack(self, stack: Stack, above: str) -> _View:
-        slices = [Slice(self._cut(one.name), one.text, one.share, one.shade, one.link) for one in stack.slices]
+        slices = [replace(one, name=self._cut(one.name), link=self._link(one.link)) for one in stack.slices]
         return _View("Stack", "", self._cut(stack.title), Stack(stack.title, self._cut(stack.alt), slices))
 
     def _points(self, points: Points, above: str) -> _View:
@@ -242,6 +243,10 @@ class _Views:
 
     def _inside(self, parts: Sequence[Part], above: str) -> list[_View]:
         return [self._part(part, above) for part in parts]
+
+    def _link(self, link: str) -> str:
+        """The address, if the page has that section."""
+        return link if link.removeprefix("#").partition("?")[0] in self._names else ""
 
     def _holder(self, kind: str) -> str:
         self._holders += 1

@@ -42,7 +42,7 @@ def build(look: PageData) -> Block:
 
 
 def _parts(run: RunData, side: str = "") -> Iterator[Part]:
-    links = _Links(run, f"_{side}" if side else "")
+    links = _Links(f"_{side}" if side else "")
     families = _families(run)
     timeline = None if run.timeline is None or run.timeline.devices.is_empty() else run.timeline
     numbers = [_busy(timeline, links), _idle(timeline, links), _family(run, families, links), _step(run.steps, links)]
@@ -61,17 +61,14 @@ def _unknown(numbers: Sequence[Number]) -> Iterator[Words]:
 
 
 class _Links:
-    """Addresses of sections that this page has for sure."""
+    """Addresses of a run's sections."""
 
-    def __init__(self, run: RunData, suffix: str) -> None:
-        has_timeline = run.timeline is not None and not run.timeline.devices.is_empty()
-        self.timeline = f"#timeline{suffix}" if has_timeline else ""
-        self.kernels = f"#kernels{suffix}" if run.kernels.kernels else ""
-        self.steps = f"#steps{suffix}" if run.steps is not None else ""
+    def __init__(self, suffix: str) -> None:
+        self.timeline, self.kernels, self.steps = (f"#{name}{suffix}" for name in ("timeline", "kernels", "steps"))
 
     def family(self, name: str) -> str:
         """The table of kernels with this family alone."""
-        return self.kernels and f"{self.kernels}?filter={quote(name)}"
+        return f"{self.kernels}?filter={quote(name)}"
 
 
 def _busy(timeline: Timeline | None, links: _Links) -> Number:
