@@ -23,7 +23,7 @@ def test_the_page_is_written_and_its_size_said(trace_file: Path, capsys: pytest.
     code, said, err = run("report", trace_file, "-o", out, capsys=capsys)
     assert (code, err) == (0, "")
     assert said.startswith(f"{out}: ")
-    assert said.endswith(" MB\n")
+    assert said.endswith(" kB\n")
     html = out.read_text("utf-8")
     assert html.startswith("<!doctype html>")
     assert "<title>trace.json</title>" in html

@@ -1,4 +1,4 @@
-"""Blocks as one HTML file that loads nothing: the style, the script, Plotly and the charts' data are in it.
+"""Blocks as one HTML file that loads nothing: the style, the script and the charts' data are in it.
 
 The page opens from a disk, without a network; its own policy (CSP) forbids loading. What it holds is text: the template
 escapes it, and the data of charts is made harmless by `figures.py`. The same blocks give the same bytes.
@@ -18,8 +18,11 @@ from inferometer.reports.page.blocks import (
     Fold,
     Folds,
     Grid,
+    Number,
+    Numbers,
     Part,
     Points,
+    Stack,
     Tabs,
     Words,
     find_charts,
@@ -32,7 +35,28 @@ MOST_BYTES = 8_000_000
 LACKING = "What this page can't show"
 _TEXT_BYTES = 1_500_000  # of tables and texts: where they take more, they are cut shorter, for charts to have room
 _LIMITS = (TableLimits(), TableLimits(200, 1_000), TableLimits(50, 250), TableLimits(10, 100))
-_FIRST = frozenset({"facts", "verdict", "findings", "time_budget", "losses"})  # above the list of contents
+SCRIPTS = (
+    "ground.js",
+    "charts/axes.js",
+    "charts/words.js",
+    "charts/marks.js",
+    "charts/hover.js",
+    "charts/frame.js",
+    "charts/chart.js",
+    "flame.js",
+    "figures.js",
+    "csv.js",
+    "columns.js",
+    "tables.js",
+    "tabs.js",
+    "folds.js",
+    "contents.js",
+    "links.js",
+    "print.js",
+)
+"""In this order: a file uses names of those before it."""
+
+_FIRST = frozenset({"facts", "verdict", "overview", "findings"})  # above the list of contents
 
 
 @dataclass(frozen=True)
@@ -63,11 +87,10 @@ def render_page(
     charts = [chart for block in blocks for chart in find_charts(block.parts)]
     figures = dict(enumerate(map(figure_json, charts), start=1))
     limits, used_bytes = _fitting_limits(blocks, title, footer, text_bytes, theme)
-    kept = _fitting(figures, MOST_BYTES - used_bytes - len(_plotly().encode()))
+    kept = _fitting(figures, MOST_BYTES - used_bytes)
     left_out = [chart.title for number, chart in enumerate(charts, start=1) if number not in kept]
     views = [*_Views(limits, kept).blocks(blocks)]
-    html = _write(views, title, limits, footer, plotly=_plotly() if kept else "", theme=theme)
-    return Page(html, tuple(left_out))
+    return Page(_write(views, title, limits, footer, theme=theme), tuple(left_out))
 
 
 def _fitting_limits(
@@ -93,15 +116,7 @@ def _fitting(figures: dict[int, str], room: int) -> dict[int, str]:
     return {number: figures[number] for number in sizes}
 
 
-def _write(
-    views: "Sequence[_View]",
-    title: str,
-    limits: TableLimits,
-    footer: Sequence[str],
-    *,
-    plotly: str = "",
-    theme: Theme = "auto",
-) -> str:
+def _write(views: "Sequence[_View]", title: str, limits: TableLimits, footer: Sequence[str], *, theme: Theme) -> str:
     from markupsafe import Markup
 
     html: str = _template().render(
@@ -109,8 +124,7 @@ def _write(
         first=[view for view in views if view.name in _FIRST],
         rest=[view for view in views if view.name not in _FIRST],
         css=Markup(_asset("page.css")),
-        script=Markup(_asset("page.js")),
-        plotly=Markup(plotly),
+        script=Markup(_script()),
         footer=[cut(line, limits.characters) for line in footer],
         version=__version__,
         theme=theme if theme in ("light", "dark") else "",
@@ -140,9 +154,11 @@ class _Views:
         self._charts = 0
         self._tables = 0
         self._holders = 0
+        self._names = set[str]()
 
     def blocks(self, blocks: Sequence[Block]) -> Iterator[_View]:
         """The sections, and what is lacking for others as one more."""
+        self._names = {block.name for block in blocks if not block.lacking}
         yield from (self._block(block) for block in blocks if not block.lacking)
         lacking = tuple((block.title, self._cut(block.lacking)) for block in blocks if block.lacking)
         if lacking:
@@ -155,6 +171,8 @@ class _Views:
         make: dict[type, Callable[[Any, str], _View]] = {
             Words: self._words,
             Facts: self._facts,
+            Numbers: self._numbers,
+            Stack: self._stack,
             Points: self._points,
             Grid: self._grid,
             Chart: self._chart,
@@ -170,6 +188,17 @@ class _Views:
         lines = [tuple(map(self._cut, line)) for line in facts.lines[: self._limits.rows]]
         return _View("Facts", "", "", Facts(lines, [*map(self._cut, facts.heads)]), more=len(facts.lines) - len(lines))
 
+    def _numbers(self, numbers: Numbers, above: str) -> _View:
+        shown = [
+            Number(self._cut(one.label), self._cut(one.value), self._cut(one.about), self._link(one.link))
+            for one in numbers.numbers
+        ]
+        return _View("Numbers", "", self._cut(numbers.title), shown)
+
+    def _stack(self, stack: Stack, above: str) -> _View:
+        slices = [replace(one, name=self._cut(one.name), link=self._link(one.link)) for one in stack.slices]
+        return _View("Stack", "", self._cut(stack.title), Stack(stack.title, self._cut(stack.alt), slices))
+
     def _points(self, points: Points, above: str) -> _View:
         shown = [
             replace(
@@ -181,7 +210,8 @@ class _Views:
             )
             for point in points.points[: self._limits.rows]
         ]
-        return _View("Points", "", self._cut(points.title), shown, more=len(points.points) - len(shown))
+        of = (shown, points.opened)
+        return _View("Points", "", self._cut(points.title), of, more=len(points.points) - len(shown))
 
     def _grid(self, grid: Grid, above: str) -> _View:
         self._tables += 1
@@ -214,6 +244,10 @@ class _Views:
     def _inside(self, parts: Sequence[Part], above: str) -> list[_View]:
         return [self._part(part, above) for part in parts]
 
+    def _link(self, link: str) -> str:
+        """The address, if the page has that section."""
+        return link if link.removeprefix("#").partition("?")[0] in self._names else ""
+
     def _holder(self, kind: str) -> str:
         self._holders += 1
         return f"{kind}-{self._holders}"
@@ -234,11 +268,12 @@ def _template() -> Any:
     return environment.from_string(_asset("page.html.j2"))
 
 
-def _asset(name: str) -> str:
-    return files("inferometer.reports.page").joinpath(name).read_text("utf-8")
+def _asset(*path: str) -> str:
+    return files("inferometer.reports.page").joinpath(*path).read_text("utf-8")
 
 
 @cache
-def _plotly() -> str:
-    """The library with the licences of all that is in it."""
-    return files("plotly").joinpath("package_data", "plotly.min.js").read_text("utf-8")
+def _script() -> str:
+    """The files of `script/` as one, whose names are seen by nothing else in the page."""
+    texts = (_asset("script", *name.split("/")).rstrip() for name in SCRIPTS)
+    return "\n".join(['"use strict";', "(() => {", *texts, "})();"])

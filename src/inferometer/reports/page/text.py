@@ -8,7 +8,21 @@ import polars as pl
 
 from inferometer.reports.base import cell
 from inferometer.reports.markdown import escape_markdown, markdown_table
-from inferometer.reports.page.blocks import Block, Chart, Facts, Fold, Folds, Grid, Part, Points, Tab, Tabs, Words
+from inferometer.reports.page.blocks import (
+    Block,
+    Chart,
+    Facts,
+    Fold,
+    Folds,
+    Grid,
+    Numbers,
+    Part,
+    Points,
+    Stack,
+    Tab,
+    Tabs,
+    Words,
+)
 from inferometer.reports.page.document import LACKING
 from inferometer.reports.page.grids import TableLimits, cut
 from inferometer.reports.views.layout import Field, Section
@@ -16,7 +30,7 @@ from inferometer.reports.views.layout import Field, Section
 COMMENT = 65_536
 """Characters that a comment holds."""
 
-FITTING = (TableLimits(20, 300), TableLimits(10, 200), TableLimits(5, 120))
+FITTING = (TableLimits(20, 300), TableLimits(10, 200), TableLimits(5, 120), TableLimits(3, 80))
 """How long tables and lists may be, tried until a comment has room."""
 
 _SENTENCE = 600  # characters: a sentence without its end may say something else
@@ -75,6 +89,11 @@ class _Writer:
             yield f"**{text}**" if part.kind in ("verdict", "warning") else text
         elif isinstance(part, Facts):
             yield from self._facts(part)
+        elif isinstance(part, Numbers):
+            yield from self._numbers(part, place)
+        elif isinstance(part, Stack):
+            named = "; ".join(f"{one.name} {one.text}" for one in part.slices)
+            yield f"**{self._text(part.title)}**: {escape_markdown(cut(f'{named}. {part.alt}', _SENTENCE))}"
         elif isinstance(part, Points):
             yield from self._points(part, place)
         elif isinstance(part, Grid):
@@ -91,6 +110,12 @@ class _Writer:
             return
         rows = [("", *facts.heads), ("---",) * (len(facts.heads) + 1), *lines]
         yield "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+    def _numbers(self, numbers: Numbers, place: _Place) -> Iterator[str]:
+        if numbers.title:
+            yield f"{'#' * place.level} {self._text(numbers.title)}"
+        lines = [tuple(map(self._text, (one.label, one.value, one.about))) for one in numbers.numbers]
+        yield "\n".join(f"- **{label}**: {value}. {about}" for label, value, about in lines)
 
     def _several(self, part: Tabs | Folds, place: _Place) -> Iterator[str]:
         """One under the other, each with its heading."""

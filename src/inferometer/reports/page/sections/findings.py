@@ -17,7 +17,7 @@ _TONES = {"high": "bad", "medium": "warning", "low": "low", "info": "plain"}
 def _build(look: PageData) -> Block:
     base = _points(look.base.first)
     if look.candidate is None:
-        return Block("findings", TITLE, [*([Points(base)] if base else []), _examined(look.base.first)])
+        return Block("findings", TITLE, [*([Points(base, opened=1)] if base else []), _examined(look.base.first)])
     candidate = _points(look.candidate.first)
     both = [point for point in base if point in candidate]
     parts: list[Part] = []
@@ -51,4 +51,4 @@ def _point(finding: Finding, titles: Mapping[str, str]) -> Point:
     )
 
 
-SECTION = PageSection("findings", _build, after="verdict")
+SECTION = PageSection("findings", _build, after="overview")

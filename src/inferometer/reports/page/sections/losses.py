@@ -1,11 +1,24 @@
-"""What could not be read or was mended, gravest first; of both runs where there are two."""
+"""What could not be read, gravest first, and apart from that what was mended or noted; of two runs, of both."""
+
+from typing import Final
 
 from inferometer.reports.base import describe_loss, scope_line, shown_losses
-from inferometer.reports.page.blocks import Block, Point, Points
+from inferometer.reports.page.blocks import Block, Fold, Folds, Part, Point, Points
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 from inferometer.trace.losses import Loss, Losses
 
+UNREAD: Final = frozenset(
+    {
+        *("truncated", "broken_compression", "trailing_data", "unreadable_header", "environment", "missing_file"),
+        *("unreadable_file", "missing_column", "unreadable_rank_file", "same_recording", "recording_ended_early"),
+        *("not_recorded", "counter_unavailable", "unfinished_run", "truncated_report", "unended_line"),
+        *("not_finite", "wrong_type", "number_out_of_range", "unknown_column"),
+    }
+)
+"""Losses other than dropped events of which something isn't in the trace."""
+
+_TITLE = "What was not read"
 _TONES = {"warning": "warning", "info": "plain"}
 _NONE = "Everything in the file was read."
 _BY_DESIGN = "Everything that has a place in the trace was read; {n} events of the file have none."
@@ -13,17 +26,19 @@ _BY_DESIGN = "Everything that has a place in the trace was read; {n} events of t
 
 def _build(look: PageData) -> Block:
     if look.candidate is None:
-        return Block("losses", "What was not read", [_points(look.base.trace.losses, "")])
-    runs = [_points(look.base.trace.losses, "Base"), _points(look.candidate.trace.losses, "Candidate")]
-    return Block("losses", "What was not read", runs)
+        return Block("losses", _TITLE, _parts(look.base.trace.losses, ""))
+    base, candidate = look.base.trace.losses, look.candidate.trace.losses
+    return Block("losses", _TITLE, [*_parts(base, "Base"), *_parts(candidate, "Candidate")])
 
 
-def _points(losses: Losses, title: str) -> Points:
-    points = [_point(loss) for loss in shown_losses(losses)]
-    if not points:
-        points.append(_nothing(losses))
+def _parts(losses: Losses, title: str) -> list[Part]:
+    shown = shown_losses(losses)
+    unread = [_point(loss) for loss in shown if loss.dropped or loss.name in UNREAD]
+    noted = [_point(loss) for loss in shown if not (loss.dropped or loss.name in UNREAD)]
     scope = scope_line(losses)
-    return Points([*points, *([Point(scope)] if scope else [])], title)
+    points = [*(unread or [_nothing(losses)]), *([Point(scope)] if scope else [])]
+    fold = Fold("Mended, or noted while it was read", [Points(noted)], aside=f"{len(noted):,}")
+    return [Points(points, title), *([Folds([fold])] if noted else [])]
 
 
 def _nothing(losses: Losses) -> Point:

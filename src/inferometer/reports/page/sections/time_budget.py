@@ -21,4 +21,4 @@ def _build(look: PageData) -> Block:
     return Block("time_budget", TITLE, parts) if parts else Block("time_budget", TITLE, lacking=_LACKING)
 
 
-SECTION = PageSection("time_budget", _build, after="findings")
+SECTION = PageSection("time_budget", _build, after="timeline")
