@@ -68,7 +68,8 @@ def run(
     from inferometer.reports.page.section import build_blocks
 
     with working() as say:
-        blocks = build_blocks(look, on_progress=lambda name: say(f"the section {name}"))
+        is_page = to != "markdown"  # a comment folds what is of one run
+        blocks = build_blocks(look, is_beside=is_page, on_progress=lambda name: say(f"the section {name}"))
         say("the page")
         text, left_out = _render(blocks, look, title, to)
     write_page(output, text, to, force=force)

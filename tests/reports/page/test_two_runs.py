@@ -8,7 +8,7 @@ import pytest
 from tests.analyses.compare.run_traces import LAYER, kernel_run
 
 import inferometer
-from inferometer.reports.page.blocks import Block, Chart, Grid
+from inferometer.reports.page.blocks import Block, Chart, Grid, find_charts
 from inferometer.reports.page.document import MOST_BYTES, render_page
 from inferometer.reports.page.look import PageData, RunData
 from inferometer.reports.page.scales import share_scales
@@ -21,9 +21,15 @@ LACKING = ("bounds", "roofline")  # the runs print no sums by step and have no s
 
 
 @pytest.fixture(scope="module")
-def blocks() -> dict[str, Block]:
+def look() -> PageData:
     base, candidate = (inferometer.open(RECORDED / "disk" / f"{run}.ifm") for run in ("normal", "fault"))
-    return {block.name: block for block in build_blocks(PageData(base, candidate))}
+    return PageData(base, candidate)
+
+
+@pytest.fixture(scope="module")
+def blocks(look: PageData) -> dict[str, Block]:
+    """Sections about one run apart, as a comment has them."""
+    return {block.name: block for block in build_blocks(look, is_beside=False)}
 
 
 def test_each_section_about_one_run_stands_there_for_both(blocks: dict[str, Block]) -> None:
@@ -49,10 +55,21 @@ def test_the_kernels_of_each_side_are_those_of_its_run(blocks: dict[str, Block])
         assert grid.section.frame["total_ns"].sum() == total_ns
 
 
-def test_the_page_stays_within_its_limit_and_markdown_has_both(blocks: dict[str, Block]) -> None:
-    page = render_page([*blocks.values()], title="both")
+def test_the_page_has_each_section_once_and_stays_within_its_limit(look: PageData, blocks: dict[str, Block]) -> None:
+    whole = build_blocks(look)
+    names = [block.name for block in whole]
+    assert len(names) == len(set(names))
+    assert not [name for name in names if name.endswith(("_base", "_candidate"))]
+    page = render_page(whole, title="both")
     assert len(page.html.encode()) < MOST_BYTES
     assert page.left_out == ()
+    charts_apart = [chart.title for block in blocks.values() for chart in find_charts(block.parts)]
+    charts_of_page = [chart.title for block in whole for chart in find_charts(block.parts)]
+    assert sorted(charts_of_page) == sorted(charts_apart), "nothing of either run is left out"
+    assert [f"### {head}" in render_text(whole, title="both") for head in ("Base", "Candidate")] == [True, True]
+
+
+def test_markdown_has_both(blocks: dict[str, Block]) -> None:
     text = render_text([*blocks.values()], title="both")
     assert [f"## Time line ({side})" in text for side in ("base", "candidate")] == [True, True]
 

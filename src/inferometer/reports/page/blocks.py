@@ -115,6 +115,17 @@ class Tabs:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """Rows of parts, one column for each of `heads`; on a narrow screen they are below each other, each with its head.
+
+    None where a column has nothing next to what the others have.
+    """
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence["Part | None"]]
+
+
+@dataclass(frozen=True)
 class Fold:
     """Parts behind a line that unfolds them. `aside` stands small next to the title, `band` sets it apart."""
 
@@ -131,7 +142,7 @@ class Folds:
     folds: Sequence[Fold]
 
 
-Part = Words | Facts | Points | Grid | Chart | Tabs | Folds
+Part = Words | Facts | Points | Grid | Chart | Tabs | Beside | Folds
 
 
 @dataclass(frozen=True)
@@ -145,13 +156,16 @@ class Block:
 
 
 def find_charts(parts: Sequence[Part]) -> Iterator[Chart]:
-    """All charts, those inside of tabs and folds too, in the order of the page."""
+    """All charts, those inside of other parts too, in the order of the page."""
     for part in parts:
         if isinstance(part, Chart):
             yield part
         elif isinstance(part, Tabs):
             for tab in part.tabs:
                 yield from find_charts(tab.parts)
+        elif isinstance(part, Beside):
+            for row in part.rows:
+                yield from find_charts([each for each in row if each is not None])
         elif isinstance(part, Folds):
             for fold in part.folds:
                 yield from find_charts(fold.parts)

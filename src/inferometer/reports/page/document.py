@@ -12,6 +12,7 @@ from typing import Any
 
 from inferometer import __version__
 from inferometer.reports.page.blocks import (
+    Beside,
     Block,
     Chart,
     Facts,
@@ -94,7 +95,7 @@ def _write(
         title=cut(title, limits.characters),
         first=[view for view in views if view.name in _FIRST],
         rest=[view for view in views if view.name not in _FIRST],
-        css=Markup(_asset("page.css")),
+        css=Markup(_asset("page.css") + _asset("two_runs.css")),
         script=Markup(_asset("page.js")),
         plotly=Markup(plotly),
         footer=[cut(line, limits.characters) for line in footer],
@@ -144,6 +145,7 @@ class _Views:
             Grid: self._grid,
             Chart: self._chart,
             Tabs: self._tabs,
+            Beside: self._beside,
             Folds: self._folds,
         }
         return make[type(part)](part, above)
@@ -187,6 +189,15 @@ class _Views:
             for number, tab in enumerate(tabs.tabs, start=1)
         ]
         return _View("Tabs", name, self._cut(tabs.label), parts=views)
+
+    def _beside(self, beside: Beside, above: str) -> _View:
+        heads = [*map(self._cut, beside.heads)]
+        cells = [
+            _View("Cell", head, head, parts=[] if part is None else [self._part(part, above)])
+            for row in beside.rows
+            for head, part in zip(heads, row, strict=True)
+        ]
+        return _View("Beside", "", "", len(heads), cells)
 
     def _folds(self, folds: Folds, above: str) -> _View:
         name = self._holder("folds")

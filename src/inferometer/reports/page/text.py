@@ -8,7 +8,20 @@ import polars as pl
 
 from inferometer.reports.base import cell
 from inferometer.reports.markdown import escape_markdown, markdown_table
-from inferometer.reports.page.blocks import Block, Chart, Facts, Fold, Folds, Grid, Part, Points, Tab, Tabs, Words
+from inferometer.reports.page.blocks import (
+    Beside,
+    Block,
+    Chart,
+    Facts,
+    Fold,
+    Folds,
+    Grid,
+    Part,
+    Points,
+    Tab,
+    Tabs,
+    Words,
+)
 from inferometer.reports.page.document import LACKING
 from inferometer.reports.page.grids import TableLimits, cut
 from inferometer.reports.views.layout import Field, Section
@@ -81,6 +94,8 @@ class _Writer:
             yield from self._grid(part, place)
         elif isinstance(part, Chart):
             yield f"**{self._text(part.title)}**: {self._text(part.alt)}"
+        elif isinstance(part, Beside):
+            yield from self._beside(part, place)
         else:
             yield from self._several(part, place)
 
@@ -91,6 +106,14 @@ class _Writer:
             return
         rows = [("", *facts.heads), ("---",) * (len(facts.heads) + 1), *lines]
         yield "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+    def _beside(self, beside: Beside, place: _Place) -> Iterator[str]:
+        """A column after the other, each with its heading."""
+        for head, column in zip(beside.heads, zip(*beside.rows, strict=True), strict=True):
+            parts = [part for part in column if part is not None]
+            if parts:
+                yield f"{'#' * place.level} {self._text(head)}"
+                yield from self._parts(parts, _Place(place.level + 1, place.above))
 
     def _several(self, part: Tabs | Folds, place: _Place) -> Iterator[str]:
         """One under the other, each with its heading."""

@@ -1,7 +1,8 @@
 """What could not be read or was mended, gravest first; of both runs where there are two."""
 
 from inferometer.reports.base import describe_loss, scope_line, shown_losses
-from inferometer.reports.page.blocks import Block, Point, Points
+from inferometer.reports.page.beside import HEADS
+from inferometer.reports.page.blocks import Beside, Block, Point, Points
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 from inferometer.trace.losses import Loss, Losses
@@ -12,18 +13,18 @@ _BY_DESIGN = "Everything that has a place in the trace was read; {n} events of t
 
 
 def _build(look: PageData) -> Block:
-    if look.candidate is None:
-        return Block("losses", "What was not read", [_points(look.base.trace.losses, "")])
-    runs = [_points(look.base.trace.losses, "Base"), _points(look.candidate.trace.losses, "Candidate")]
-    return Block("losses", "What was not read", runs)
+    runs = [_points(run.trace.losses) for run in look.runs]
+    if len(set(map(repr, runs))) == 1:
+        return Block("losses", "What was not read", runs[:1])
+    return Block("losses", "What was not read", [Beside(HEADS, [runs])])
 
 
-def _points(losses: Losses, title: str) -> Points:
+def _points(losses: Losses) -> Points:
     points = [_point(loss) for loss in shown_losses(losses)]
     if not points:
         points.append(_nothing(losses))
     scope = scope_line(losses)
-    return Points([*points, *([Point(scope)] if scope else [])], title)
+    return Points([*points, *([Point(scope)] if scope else [])])
 
 
 def _nothing(losses: Losses) -> Point:
