@@ -72,6 +72,7 @@ class Grid:
             of `ADDITIVE` that the table has.
         bands: By column, what sets a number of it apart.
         instead: By column, a column of the frame with the text that stands where there is no number.
+        bars: Columns whose cells have a bar as long as the number is large: to the right above 0, to the left below.
     """
 
     section: Section
@@ -79,6 +80,7 @@ class Grid:
     sums: Sequence[str] | None = None
     bands: Mapping[str, Callable[[float], Band]] = field(default_factory=dict)
     instead: Mapping[str, str] = field(default_factory=dict)
+    bars: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from inferometer.reports.views.layout import NAMES, Field
 
 _NAME = 60  # characters of a name before it is folded
 _TEXT = 160
+_BAR_DIGITS = 4
 _MARKUP = 10  # characters around a cell
 _FOLDED = 60  # rows from which groups begin folded
 
@@ -42,12 +43,16 @@ class Head:
 
 @dataclass(frozen=True)
 class Cell:
-    """`text` as people read it; `short`, its beginning, where it is long; `exact` where the text isn't."""
+    """`text` as people read it; `short`, its beginning, where it is long; `exact` where the text isn't.
+
+    `bar`: -1 to 1, how long a bar in the cell is and to which side.
+    """
 
     text: str
     short: str = ""
     exact: str = ""
     band: Band | None = None
+    bar: float | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,7 @@ class _Arranged:
         self._limits = limits
         self._group = grid.group if grid.group in self._frame.columns else None
         self._fields = _names_first(shown_fields(grid.section))
+        self._largest = {column: self._frame[column].abs().max() or 1 for column in grid.bars}
         self._summed = set(ADDITIVE if grid.sums is None else grid.sums)
 
     def table(self) -> PageTable:
@@ -160,7 +166,10 @@ class _Arranged:
         if value is None and field.column in self._grid.instead:
             return Cell(cut(row[self._grid.instead[field.column]], self._limits.characters))
         band = None if value is None else self._grid.bands.get(field.column)
-        return replace(self._cell(field, value), band=None if band is None else band(value))
+        made = replace(self._cell(field, value), band=None if band is None else band(value))
+        if value is None or field.column not in self._largest:
+            return made
+        return replace(made, bar=round(value / self._largest[field.column], _BAR_DIGITS))
 
     def _cell(self, field: Field, value: Any) -> Cell:
         text = cell(field, value)
