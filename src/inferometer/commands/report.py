@@ -103,9 +103,10 @@ def _render(blocks: "list[Block]", look: "PageData", title: str, to: str) -> tup
         from inferometer.reports.page.text import render_text
 
         return render_text(blocks, title=title), ()
-    from inferometer.reports.page.document import render_page
+    from inferometer.reports.page.document import TEXT_BYTES, TEXT_BYTES_OF_TWO, render_page
 
-    page = render_page(blocks, title=title)
+    text_bytes = TEXT_BYTES if look.candidate is None else TEXT_BYTES_OF_TWO
+    page = render_page(blocks, title=title, text_bytes=text_bytes)
     return page.html, page.left_out
 
 

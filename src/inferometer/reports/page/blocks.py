@@ -98,6 +98,18 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class StepLines:
+    """Steps of two runs, one below the other on one time axis: the reader chooses which.
+
+    `data` is that of `step_lines.data`; `title` and `alt` as of a chart.
+    """
+
+    title: str
+    alt: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Tab:
     """One of several views of the same kind."""
 
@@ -144,7 +156,7 @@ class Folds:
     folds: Sequence[Fold]
 
 
-Part = Words | Facts | Points | Grid | Chart | Tabs | Beside | Folds
+Part = Words | Facts | Points | Grid | Chart | StepLines | Tabs | Beside | Folds
 
 
 @dataclass(frozen=True)
@@ -157,10 +169,10 @@ class Block:
     lacking: str = ""
 
 
-def find_charts(parts: Sequence[Part]) -> Iterator[Chart]:
+def find_charts(parts: Sequence[Part]) -> Iterator[Chart | StepLines]:
     """All charts, those inside of other parts too, in the order of the page."""
     for part in parts:
-        if isinstance(part, Chart):
+        if isinstance(part, Chart | StepLines):
             yield part
         elif isinstance(part, Tabs):
             for tab in part.tabs:

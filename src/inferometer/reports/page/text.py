@@ -18,6 +18,7 @@ from inferometer.reports.page.blocks import (
     Grid,
     Part,
     Points,
+    StepLines,
     Tab,
     Tabs,
     Words,
@@ -92,7 +93,7 @@ class _Writer:
             yield from self._points(part, place)
         elif isinstance(part, Grid):
             yield from self._grid(part, place)
-        elif isinstance(part, Chart):
+        elif isinstance(part, Chart | StepLines):
             yield f"**{self._text(part.title)}**: {self._text(part.alt)}"
         elif isinstance(part, Beside):
             yield from self._beside(part, place)
