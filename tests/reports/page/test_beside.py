@@ -1,19 +1,23 @@
 """Sections of two runs as one: what stands next to what, what is a switch, and what is reported of one run alone."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from tests.reports.page.browser import Tab, find_chromium
 
 import inferometer
 from inferometer.reports.page.beside import beside, set_beside
 from inferometer.reports.page.blocks import Beside, Block, Chart, Grid, Part, Point, Points, Tabs, Words
+from inferometer.reports.page.document import render_page
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sections import time_budget
 from inferometer.reports.page.text import render_text
 from inferometer.reports.views.layout import Field, Section
 
+needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="needs chromium or google-chrome on PATH")
 SAMPLES = Path(__file__).parents[3] / "samples"
 
 
@@ -114,3 +118,57 @@ def test_the_budgets_of_both_runs_add_up_to_their_windows_and_shares_to_all(pair
     points = (both["candidate_share"] - both["base_share"]) * 100
     assert both["points"].to_list() == pytest.approx(points.to_list(), abs=0.051)
     assert both["points"].abs().is_sorted(descending=True)
+
+
+@pytest.fixture
+def opened(tab: Tab, tmp_path: Path) -> Callable[..., Tab]:
+    """A page of one section of both runs."""
+
+    def open_page(**window: Any) -> Tab:
+        found = set_beside(of(chart("a"), grid(1_000)), of(chart("a", top=3), grid(2_000)))
+        assert found is not None
+        path = tmp_path / "page.html"
+        path.write_text(render_page([found], title="two").html, "utf-8")
+        tab.open(path, **window)
+        return tab
+
+    return open_page
+
+
+LEFTS = "[...document.querySelectorAll('.cell')].map(cell => Math.round(cell.getBoundingClientRect().left))"
+SEEN = (
+    "[...document.querySelectorAll('.panel td, .panel tbody th')].filter(cell => cell.checkVisibility())"
+    ".map(cell => cell.textContent)"
+)
+
+
+@needs_chromium
+def test_on_a_wide_screen_both_stand_side_by_side_and_on_a_phone_below_each_other(opened: Callable[..., Tab]) -> None:
+    wide = opened(width=1400).run(LEFTS)
+    assert wide[0] < wide[1]
+    tab = opened(width=390, mobile=True)
+    phone = tab.run(LEFTS)
+    assert phone[0] == phone[1]
+    assert tab.run("[...document.querySelectorAll('.side')].map(s => [s.textContent, s.checkVisibility()])") == [
+        ["Base", True],
+        ["Candidate", True],
+    ]
+    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+@needs_chromium
+def test_a_keyboard_switches_the_run_and_paper_has_both(opened: Callable[..., Tab]) -> None:
+    tab = opened()
+    assert tab.run("document.querySelector('[role=tablist]').ariaLabel") == "Run"
+    assert tab.run(SEEN) == ["1.000 μs"]
+    tab.run("document.querySelector('[role=tab]').focus()")
+    tab.press("ArrowRight", 39)
+    assert tab.run(SEEN) == ["2.000 μs"]
+    assert tab.run("document.activeElement.textContent") == "Candidate"
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    tab.run("dispatchEvent(new Event('beforeprint')), 0")
+    assert tab.run(SEEN) == ["1.000 μs", "2.000 μs"]
+    tab.call("Emulation.setEmulatedMedia", media="")
+    tab.run("dispatchEvent(new Event('afterprint')), 0")
+    assert tab.run(SEEN) == ["2.000 μs"]
+    assert tab.problems == []

@@ -168,7 +168,7 @@ def test_sections_are_folded_by_what_they_are_about(comparison: Comparison) -> N
 def test_what_has_no_room_is_left_out_from_the_end_and_named(comparison: Comparison) -> None:
     blocks = [
         block("facts"),
-        *(block(f"{i}_{side}", 5, "k" * 5_000) for i in range(60) for side in ("base", "candidate")),
+        *(block(f"{i}_{side}", 5, "k" * 5_000) for i in range(200) for side in ("base", "candidate")),
     ]
     text = render_comment(comparison, blocks, title="t")
     assert len(text.encode()) <= 60_000

@@ -124,9 +124,29 @@ def test_a_range_holds_both_runs_with_room_at_the_ends() -> None:
     assert both[0] == both[1] == ([0, 2.08], [92, 308])
 
 
-def test_the_same_times_in_other_units_are_at_the_same_height() -> None:
-    base, candidate = ranges(chart(points([1_000, 500]), unit="μs"), chart(points([3, 2]), unit="ms"))
-    assert [end * 1_000 for end in candidate[1]] == pytest.approx(base[1])
+def test_times_in_other_units_are_brought_to_the_larger_one() -> None:
+    hover = {"hovertemplate": "step %{x}: %{y} μs<extra></extra>"}
+    small, large = chart(points([1_000, 500], **hover), unit="μs"), chart(points([3, 2]), unit="ms")
+    for pair in ((small, large), (large, small)):
+        found = [charts(each)[0] for each in share_scales(*pair) if each is not None]
+        assert [one.layout["yaxis"]["title"]["text"] for one in found] == ["Time, ms", "Time, ms"]
+        assert found[0].layout["yaxis"]["range"] == found[1].layout["yaxis"]["range"] == [0.4, 3.1]
+        (scaled,) = found[pair.index(small)].data
+        assert (scaled["x"], scaled["y"]) == ([0, 1], [1, 0.5])
+        assert scaled["hovertemplate"] == "step %{x}: %{y} ms<extra></extra>"
+
+
+def test_a_box_of_times_is_brought_to_the_larger_unit_whole() -> None:
+    box = {"type": "box", "orientation": "h", "y": ["k"], "lowerfence": [10], "q1": [20], "median": [30], "q3": [40]}
+    layout: dict[str, Any] = {"xaxis": {"title": {"text": "Time, μs"}}, "yaxis": {}}
+    small = Block("one", "One", [Chart("times", "", [{**box, "upperfence": [50]}], layout)])
+    wide = {**box, "upperfence": [9]}
+    large = Block("one", "One", [Chart("times", "", [wide], {**layout, "xaxis": {"title": {"text": "Time, ms"}}})])
+    scaled, _ = share_scales(small, large)
+    assert scaled is not None
+    (data,) = charts(scaled)[0].data
+    assert [data[name] for name in ("lowerfence", "median", "upperfence")] == [[0.01], [0.03], [0.05]]
+    assert data["y"] == ["k"]
 
 
 def test_bars_that_stand_on_each_other_are_added_and_begin_at_zero() -> None:

@@ -30,7 +30,7 @@ from inferometer.reports.views.layout import Field, Section
 COMMENT = 65_536
 """Characters that a comment holds."""
 
-FITTING = (TableLimits(20, 300), TableLimits(10, 200), TableLimits(5, 120))
+FITTING = (TableLimits(20, 300), TableLimits(10, 200), TableLimits(5, 120), TableLimits(2, 80))
 """How long tables and lists may be, tried until a comment has room."""
 
 _SENTENCE = 600  # characters: a sentence without its end may say something else

@@ -88,10 +88,11 @@ def compared_budget(base: pl.DataFrame, candidate: pl.DataFrame) -> Section:
     ]
     points = ((pl.col("candidate_share") - pl.col("base_share")) * 100).round(1).alias("points")
     frame = parts.with_columns(shares).with_columns(points)
-    frame = frame.sort(pl.col("points").abs(), "part", descending=[True, False], nulls_last=True)
+    most = pl.max_horizontal("base_share", "candidate_share")
+    frame = frame.sort(pl.col("points").abs(), most, "part", descending=[True, True, False], nulls_last=True)
     windows = " and ".join(map(format_duration, windows_ns))
     note = f"Shares are of each run's own windows, {windows}, which the rows add up to. Changes are percentage points."
-    return Section("Both runs", _COMPARED, frame, (note,))
+    return Section(TITLE, _COMPARED, frame, (note,))
 
 
 def _by_part(budget: pl.DataFrame, side: str) -> pl.DataFrame:

@@ -56,6 +56,8 @@ def _alt(shown: ShownSteps) -> str:
     base, candidate = (run.steps[run.median] for run in (shown.base, shown.candidate))
     times = [f"{format_duration(base.dur_ns)} in the base", f"{format_duration(candidate.dur_ns)} in the candidate"]
     what = "the recordings" if shown.per == "recording" else "the median steps"
+    if what == "the median steps" and shown.base.of == shown.candidate.of == 1:
+        what = "the only complete step of each run"
     words = f"Drawn at first: {what}, {times[0]} and {times[1]}."
     if not any(shown.groups):
         return words
@@ -75,6 +77,8 @@ def _reading(shown: ShownSteps, found: Comparison) -> Iterator[str]:
             yield f"{len(run.steps):,} of {run.of:,} complete steps of the {head.lower()} can be chosen."
         if merged := sum(step.boxes["kernel"].null_count() for step in run.steps):
             yield f"{merged:,} boxes of the {head.lower()} are several short launches each, next to each other."
+    if max(shown.base.of, shown.candidate.of) > 1:
+        yield "The median step is the middle one by its time, of an even number the faster of two."
     yield _BEGIN
     yield _TIES if any(shown.groups) else _NO_TIES
     if found.changes.repair is not None and shown.per == "step":

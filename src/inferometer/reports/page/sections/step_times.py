@@ -147,7 +147,7 @@ def _commonest(times: Values, edges: Values, side: str) -> str:
     counts = np.histogram(times, edges)[0]
     at = int(np.argmax(counts))
     within = f"{format_duration(float(edges[at]))} to {format_duration(float(edges[at + 1]))}"
-    return f"Most steps of the {side} take {within}: {format_share(counts[at] / len(times))}."
+    return f"The fullest bin of the {side} is {within}, with {format_share(counts[at] / len(times))} of its steps."
 
 
 def _over_the_run(times: Sequence[Values], unit: TimeUnit) -> Chart:

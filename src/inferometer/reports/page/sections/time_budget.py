@@ -30,7 +30,8 @@ def _build(look: PageData) -> Block:
         side = SIDES[[table is not None for table in tables].index(True)]
         return Block("time_budget", TITLE, [Words(_ALONE.format(side=side), "note"), *grids])
     both = compared_budget(*(run.first.findings.budget for run in look.runs))
-    switch = [("Both", Grid(both, sums=_BOTH)), *zip(HEADS, grids, strict=True)]
+    untitled = [replace(grid, section=replace(grid.section, title=TITLE)) for grid in grids]
+    switch = [("Both", Grid(both, sums=_BOTH)), *zip(HEADS, untitled, strict=True)]
     return Block("time_budget", TITLE, [Tabs(SWITCH, [Tab(head, [grid]) for head, grid in switch])])
 
 
