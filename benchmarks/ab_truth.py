@@ -33,6 +33,7 @@ from benchmarks.machine import describe_machine
 from inferometer.analyses.ab.comparison import PathComparison, compare_paths
 from inferometer.backends.backend import Backend, DecoderKernel, DecoderKernels
 from inferometer.engines.ab import Plan, measure_ab
+from inferometer.engines.ab.progress import Progress
 from inferometer.engines.arms import TORCH_ONLY, Arm, decoder_of, known_backends
 from inferometer.operators.decoder.contracts import CONTRACTS
 
@@ -84,9 +85,9 @@ class Faulty:
         self.occurred += not self.is_warming_up
         return self.spoil(right)
 
-    def hear(self, doing: str) -> None:
+    def hear(self, doing: Progress) -> None:
         """What the measurement says that it does now."""
-        self.is_warming_up = doing.endswith("warm-up")
+        self.is_warming_up = doing.part == "warm-up"
 
 
 def honest(call: Change, *args: Any) -> Any:
@@ -169,7 +170,7 @@ def _different(verdicts: Mapping[str, str | None]) -> list[str]:
 
 
 def _compare(
-    engine: Any, base: Arm, candidate: Arm, plan: Plan, on_progress: Callable[[str], None] = lambda doing: None
+    engine: Any, base: Arm, candidate: Arm, plan: Plan, on_progress: Callable[[Progress], None] = lambda doing: None
 ) -> PathComparison:
     return compare_paths(measure_ab(engine, [base, candidate], plan, record=False, on_progress=on_progress))
 

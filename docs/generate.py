@@ -24,11 +24,13 @@ from inferometer.commands.tools import listing
 from inferometer.commands.tools.offered import LIMIT_AND_OFFSET, offered
 from inferometer.findings.engine import known_rules
 from inferometer.findings.rule import Rule
+from inferometer.findings.thresholds import thresholds_of
 from inferometer.formats.base import Format, known_formats
 from inferometer.reports.views.findings import TITLE
 from inferometer.trace import store_writer
 from inferometer.trace.losses import KINDS, Kind
 from inferometer.trace.tables import TABLES, Table
+from inferometer.units import format_share
 
 _MARK = "<!-- Made by docs/generate.py: do not edit. -->"
 _HELP_WIDTH = 88
@@ -135,9 +137,9 @@ the counts, `--json` has them all under `losses`, and `trace.losses` in Python. 
 
 In every category of the file, **events in the file = events read + events dropped**: `events` under `losses` has
 the first number, its entries with `dropped: true` add up to the last. A counter event may make several rows. What is
-too broken to tell its category is counted without one, next to that sum. With fewer tables asked for, the counts are of
-those tables alone: `scope` names them. Reports for people leave out events that are dropped by design (severity
-`info`).
+too broken to tell its category is counted without one, next to that sum. No loss is an error: the rest was read, and
+the exit code is 0; what can't be read at all is refused. With fewer tables asked for, the counts are of those tables
+alone: `scope` names them. Reports for people leave out events that are dropped by design (severity `info`).
 
 ## Dropped: the event has no row
 
@@ -206,6 +208,9 @@ source doesn't record what it needs. Under `--json` a finding has `rule`, `sever
 to), `next`, and `explained_by`: the rule of another finding that names the cause, behind which it stands. They come
 gravest first, then by `size_ns`.
 
+A rule's thresholds are the shares of time from which on a finding of it is low, medium or high; a
+[settings file](../guide/settings-and-completion.md#thresholds) sets others by the names given here.
+
 {"".join(map(_rule, known_rules().values()))}"""
 
 
@@ -246,7 +251,12 @@ def _kind(about: dict[str, Any]) -> str:
 
 def _rule(rule: Rule) -> str:
     words = sys.modules[rule.find.__module__].__doc__ or ""
-    return f"## {rule.name}\n\n{words.strip()}\n\n"
+    return f"## {rule.name}\n\n{words.strip()}\n\n{_thresholds(rule)}"
+
+
+def _thresholds(rule: Rule) -> str:
+    values = ", ".join(f"`{name}` {format_share(value)}" for name, value in thresholds_of([rule]).items())
+    return f"Thresholds: {values}.\n\n" if values else ""
 
 
 def _format(fmt: Format) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,8 +13,9 @@ from tests.analyses.ab.runs import Call, measured, op
 from tests.commands.test_command_line import run
 
 from inferometer.analyses.ab.measurement import PathMeasurement
-from inferometer.commands.ab import _with_time_left
+from inferometer.commands.ab import _in_words
 from inferometer.engines import arms
+from inferometer.engines.ab.progress import Progress
 
 HAS_TORCH = find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="torch isn't installed")
@@ -76,17 +76,17 @@ def test_sizes_arms_and_places_are_handed_on(ab: Callable[..., Said], tmp_path: 
     assert (options["stores"], options["force"]) == (tmp_path, True)
 
 
-def test_repetitions_say_how_long_the_others_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    now = iter(range(0, 1_000, 10))
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(now)))
-    tell = _with_time_left(said.append)
-    for what in ("warm-up", "repetition 1 of 4", "repetition 2 of 4", "repetition 4 of 4", "control 1 of 4"):
-        tell(f"torch, {what}")
-    assert said == [
-        *("torch, warm-up", "torch, repetition 1 of 4", "torch, repetition 2 of 4, about 30 s left"),
-        *("torch, repetition 4 of 4, about 7 s left", "torch, control 1 of 4"),
-    ]
+@pytest.mark.parametrize(
+    ("left_ns", "said"),
+    [
+        (None, "torch, repetition 2 of 4 with scopes"),
+        ((60_400_000_000, 130_000_000_000), "torch, repetition 2 of 4 with scopes, about 60 to 130 s left"),
+        ((7_000_000_000, 7_000_000_000), "torch, repetition 2 of 4 with scopes, about 7 s left"),
+        ((6_900_000_000, 7_100_000_000), "torch, repetition 2 of 4 with scopes, about 7 s left"),
+    ],
+)
+def test_what_runs_is_said_with_how_long_it_takes(left_ns: tuple[int, int] | None, said: str) -> None:
+    assert _in_words(Progress("torch", "repetition", " with scopes", 2, 4, left_ns)) == said
 
 
 @pytest.mark.parametrize(

@@ -275,6 +275,21 @@ def test_losses_of_a_cut_file_are_shown_beside_the_answer(tmp_path: Path, capsys
     assert "warning: 1 truncated" in err
 
 
+def test_a_packed_file_that_was_cut_is_a_warning_as_a_plain_one_is(
+    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = (shared_data / "traces/kineto/a100_event_sync.json.gz").read_bytes()
+    path = tmp_path / "cut.json.gz"
+    path.write_bytes(whole[: len(whole) * 3 // 4])
+    code, out, err = run("kernels", path, "--csv", capsys=capsys)
+    assert (code, len(out.splitlines()) > 1) == (0, True)
+    assert err.startswith("warning: 1 broken_compression: ")
+    assert "error" not in err
+    code, out, _ = run("summary", path, "--json", capsys=capsys)
+    assert {each["severity"] for each in json.loads(out)["losses"]["entries"]} <= {"warning", "info"}
+    assert code == 0
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_standard_input_is_read_plain_or_packed(pack: "type[bytes]") -> None:
     done = run_apart("kernels", "-", "--json", stdin=pack(write_file(EVENTS)))

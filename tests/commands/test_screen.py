@@ -1,6 +1,10 @@
 """What text for people is like in every command: how wide, how quiet, and what --full, --raw and -v ask for."""
 
+import csv
+import io
 import json
+import re
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -77,3 +81,45 @@ def test_what_changes_nothing_is_said_when_asked_for(tmp_path: Path, capsys: pyt
     for form in ("--csv", "--tsv"):
         assert "info: " not in run("kernels", path, form, capsys=capsys)[2]
         assert "info: " in run("kernels", path, form, "-v", capsys=capsys)[2]
+
+
+def test_kernels_without_an_op_are_decoded_next_to_ops(
+    shared_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a graph's replay no op is known: rows of the roofline are kernels, which other tables decode."""
+    file = shared_data / "traces/kineto/mi300_vllm_gpt-oss_decode.json.gz"
+    matmul = "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1"
+    norm = "_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdI"
+    monkeypatch.setenv("COLUMNS", "120")
+    shown = run("roofline", file, capsys=capsys)[1]
+    assert "  moe matmul bf16×mxfp4 16x128x256  " in shown
+    assert "  ck rmsnorm2d fwd bf16  " in shown
+    assert not {"_matmul_ogs", "_ZN7ck_tile"} & {word[:11] for word in shown.split()}
+    whole = run("roofline", file, "--full", capsys=capsys)[1]
+    assert f"  {matmul}  " in whole
+    assert "  void ck_tile::kentry<1, ck_tile::Rmsnorm2dFwd<" in whole
+    raw = run("roofline", file, "--raw", capsys=capsys)[1]
+    assert f"  {norm}" in raw
+    rows = json.loads(run("roofline", file, "--json", capsys=capsys)[1])["rows"]
+    assert matmul in {row["kernel"] for row in rows}
+    assert any(row["kernel"] and row["kernel"].startswith(norm) for row in rows)
+    table = csv.DictReader(io.StringIO(run("roofline", file, "--csv", capsys=capsys)[1]))
+    assert matmul in {row["kernel"] for row in table}
+
+
+@pytest.mark.parametrize("name", ["h100_qwen1.5-0.5b", "mi300_vllm_gpt-oss_decode", "triton_example"])
+def test_what_a_table_calls_a_kernel_finds_it(
+    name: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each name on the screen, without the part in brackets that tells it from others, is found by `--match`."""
+    monkeypatch.setenv("COLUMNS", "200")
+    file = shared_data / f"traces/kineto/{name}.json.gz"
+    shown = run("kernels", file, capsys=capsys)[1].splitlines()[3:]
+    labels = [re.split(r"  +| \[", line)[0] for line in takewhile(bool, shown)]
+    assert labels
+    rows = json.loads(run("kernels", file, "--json", capsys=capsys)[1])["rows"]
+    for label, row in zip(labels, rows, strict=False):
+        found = json.loads(run("kernels", file, "--json", "--match", re.escape(label), capsys=capsys)[1])
+        assert row["kernel"] in {each["kernel"] for each in found["rows"]}, label
+    tree = run("tree", file, "--match", re.escape(labels[0]), "--min-share", "0", capsys=capsys)[1]
+    assert labels[0] in tree

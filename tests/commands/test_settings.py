@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from tests.commands.test_command_line import run
 
-from inferometer.commands.main import _commands
-from inferometer.commands.settings import VARIABLE, find_settings
+from inferometer.commands.base import asked_detail
+from inferometer.commands.main import _commands, cli
+from inferometer.commands.settings import VARIABLE, find_settings, use_settings
 from inferometer.samples import SAMPLES
 
 SLOW = Path(__file__).parents[2] / "samples" / "slow"
@@ -86,6 +88,17 @@ def test_every_command_takes_a_device_for_all(
     assert run(*words, capsys=capsys)[0] == 0
 
 
+def test_a_terminal_has_the_theme_of_the_file(folder: Path) -> None:
+    (folder / "inferometer.toml").write_text('theme = "light"\n')
+    settings = find_settings(_commands())
+    assert settings is not None
+    with click.Context(cli) as outer:
+        assert asked_detail().theme == "auto"
+        use_settings(settings, outer)
+        with click.Context(_commands()["kernels"], parent=outer):
+            assert asked_detail().theme == "light"
+
+
 def test_columns_are_those_of_the_file(folder: Path) -> None:
     (folder / "inferometer.toml").write_text("columns = 160\n")
     settings = find_settings(_commands())
@@ -113,6 +126,20 @@ def test_columns_are_those_of_the_file(folder: Path) -> None:
         ("[mcp]\nroot = '/'", "inferometer.toml, mcp: the command has no option 'root' that can be set"),
         ("columns = -1", "inferometer.toml: columns: expected a whole number above 0, found -1"),
         ("columns = true", "inferometer.toml: columns: expected a whole number above 0, found True"),
+        (
+            "theme = 'drak'",
+            "inferometer.toml: theme: expected one of auto, light, dark, none, found 'drak'; did you mean",
+        ),
+        ("theme = ['dark']", "inferometer.toml: theme: expected one of auto, light, dark, none, found ['dark']"),
+        ("thresholds = 3", "inferometer.toml: thresholds: expected a table, found 3"),
+        (
+            "[thresholds]\nidle_devise.low = 0.1",
+            "inferometer.toml, thresholds: there is no threshold 'idle_devise.low'; did you mean 'idle_device.low'?",
+        ),
+        (
+            "[thresholds.idle_device]\nlow = 20",
+            "inferometer.toml, thresholds: idle_device.low: expected a share of time from 0 to 1, found 20",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_place(
@@ -122,6 +149,63 @@ def test_what_makes_no_sense_is_refused_with_its_place(
     code, out, err = run("kernels", "sample:decode", capsys=capsys)
     assert (code, out) == (3, "")
     assert err.startswith(f"error: {folder}/{error}")
+
+
+def test_thresholds_reach_findings_the_list_of_rules_and_pages(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "inferometer.toml").write_text(
+        "[thresholds]\nlaunch_bound.low = 0.11\nsync_points.without_steps.low = 0.06\n"
+    )
+    changed = [
+        {"name": "launch_bound.low", "value": 0.11, "default": 0.05},
+        {"name": "sync_points.without_steps.low", "value": 0.06, "default": 0.05},
+    ]
+    for words in (("findings", "sample:decode"), ("summary", "sample:decode")):
+        assert json.loads(run(*words, "--json", capsys=capsys)[1])["thresholds"] == changed
+        said = "Thresholds of the settings: launch_bound.low 11.0 % in place of 5.0 %;"
+        assert said in run(*words, capsys=capsys)[1]
+    rules = json.loads(run("rules", "--json", capsys=capsys)[1])["rules"]
+    listed = [each for rule in rules for each in rule["thresholds"]]
+    assert [each for each in listed if each["value"] != each["default"]] == changed
+    assert "  launch_bound.low = 0.11  (11.0 %, by default 5.0 %)" in run("rules", capsys=capsys)[1].splitlines()
+    assert run("report", "sample:decode", "-o", "report.html", capsys=capsys)[0] == 0
+    assert "launch_bound.low 11.0 % in place of 5.0 %" in Path("report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("theme", "root"), [("dark", ' data-theme="dark"'), ("light", ' data-theme="light"'), ("none", "")]
+)
+def test_a_page_opens_in_the_theme_of_the_settings(
+    folder: Path, theme: str, root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "inferometer.toml").write_text(f'theme = "{theme}"\n')
+    assert run("leaderboard", "-o", "page.html", capsys=capsys)[0] == 0
+    assert f'<html lang="en"{root}>' in Path("page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("[kernels]\nsort = 'count'", ("kernels", "sample:decode", "--roofline"), "--sort: set in {file}"),
+        ("[kernels]\nroofline = true", ("kernels", "sample:decode", "--sort", "count"), "--roofline: set in {file}"),
+        ("[ab]\nlayout = 'ab-table'", ("ab", "tiny-llama", "--json"), "--layout: set in {file}"),
+        ("[kernels]\ntop = 3", ("kernels", "sample:decode", "--nothing"), None),
+        ("[kernels]\ntop = 3", ("kernels",), None),
+        ("top = 3", ("kernels", "sample:decode", "--top", "2", "--json", "--csv"), None),
+    ],
+)
+def test_what_a_setting_has_a_command_refuse_is_said_to_be_one(
+    folder: Path, text: str, words: tuple[str, ...], said: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "inferometer.toml").write_text(text)
+    code, out, err = run(*words, capsys=capsys)
+    assert (code, out) == (2, "")
+    last = err.splitlines()[-1]
+    if said is None:
+        assert "set in" not in err
+    else:
+        assert last == f"{said.format(file=folder / 'inferometer.toml')}, not on the command line."
 
 
 @pytest.mark.parametrize("text", ["[tool]\ninferometer = 3", "[tool.inferometer]\nnothing = 3"])

@@ -19,7 +19,7 @@ NAMES = sorted(path.name for path in FOLDER.glob("*.ipynb"))
 PLOTLY = "application/vnd.plotly.v1+json"
 
 needs_jupyter = pytest.mark.skipif(
-    any(find_spec(name) is None for name in ("nbclient", "ipykernel")), reason="needs the extra `docs`"
+    any(find_spec(name) is None for name in ("nbclient", "ipykernel", "plotly")), reason="needs the extra `docs`"
 )
 
 

@@ -16,6 +16,7 @@ from inferometer.analyses.ab.measurement import CONTROL
 from inferometer.engines.ab import Plan, measure_ab
 from inferometer.engines.ab.completion import Work
 from inferometer.engines.ab.control import run_pair
+from inferometer.engines.ab.progress import Progress
 from inferometer.engines.arms import Arm
 from inferometer.engines.paths import PathRecorder
 
@@ -116,9 +117,9 @@ def test_what_a_kernel_raises_in_the_control_ends_it_and_keeps_the_repetitions(m
     machine = Machine(FakeClock(monkeypatch), left_ns=400)
     said: list[str] = []
 
-    def hear(doing: str) -> None:
-        said.append(doing)
-        if doing == "late, control 2 of 10":
+    def hear(doing: Progress) -> None:
+        said.append(str(doing))
+        if said[-1] == "late, control 2 of 10":
             raise RuntimeError("out of luck")
 
     arms = [machine.arm("base"), machine.arm("late", slow_ns=20_000)]

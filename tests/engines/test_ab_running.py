@@ -14,6 +14,7 @@ from tests.engines.toy_engine import VOCABULARY, FakeClock, ToyEngine, arm, slow
 
 from inferometer.analyses.ab.measurement import CALLS, PASSES, PathMeasurement
 from inferometer.engines.ab import Plan, measure_ab
+from inferometer.engines.ab.progress import Progress
 from inferometer.engines.arms import TORCH_ONLY, Arm
 from inferometer.errors import InputError, Unavailable
 
@@ -89,10 +90,10 @@ def test_arms_take_turns_forward_and_backward_in_both_passes(monkeypatch: pytest
     began: list[int] = []
     passes: list[str] = []
 
-    def said(line: str) -> None:
-        if "repetition" in line:
+    def said(now: Progress) -> None:
+        if now.part == "repetition":
             began.append(len(log))
-            passes.append("scopes" if line.endswith("with scopes") else "none")
+            passes.append("scopes" if now.detail == " with scopes" else "none")
 
     measure_ab(ToyEngine(), [noting("A"), noting("B"), noting("C")], PLAN, record=False, on_progress=said)
     assert "".join(log[began[0] :: PLAN.new_tokens]) == "ABCCBA" + "ABCCBA"
@@ -107,6 +108,7 @@ def test_every_arm_gets_the_first_ones_tokens_though_it_would_choose_others() ->
 
     engine = ToyEngine()
     found = measure_ab(engine, [TORCH_ONLY, arm("stubborn", ["argmax"], last)], PLAN, record=False)
+    del engine.passes[PLAN.new_tokens : PLAN.new_tokens + 3]  # the probe: a prefill of the first arm, two of the other
     runs = [engine.passes[n : n + PLAN.new_tokens] for n in range(0, len(engine.passes), PLAN.new_tokens)]
     lockstep = [[runs[n // 3][n % 3] for n in (6, 8, 10)], [runs[n // 3][n % 3] for n in (7, 9, 11)]]
     runs[2:4] = lockstep  # the comparison of logits takes both arms a step at a time
@@ -208,7 +210,7 @@ def test_the_garbage_collector_is_off_while_it_is_timed_and_then_as_it_was(is_on
     was = gc.isenabled()
     (gc.enable if is_on else gc.disable)()
     try:
-        measure_ab(engine, [TORCH_ONLY], PLAN, record=False, on_progress=lambda line: at.__setitem__(0, line))
+        measure_ab(engine, [TORCH_ONLY], PLAN, record=False, on_progress=lambda now: at.__setitem__(0, str(now)))
         assert gc.isenabled() == is_on
     finally:
         (gc.enable if was else gc.disable)()
@@ -255,8 +257,8 @@ def broken(during: str, error: BaseException, stores: Path | None = None) -> Pat
     """Torch against a backend whose `silu_mul` raises once `during` is reported."""
     is_due = [False]
 
-    def said(line: str) -> None:
-        is_due[0] = is_due[0] or line == during
+    def said(now: Progress) -> None:
+        is_due[0] = is_due[0] or str(now) == during
 
     def change(call: Callable[..., Any], *args: Any, **settings: Any) -> Any:
         if is_due[0]:
@@ -290,7 +292,7 @@ def test_the_call_that_raised_is_named_by_its_path_among_others_of_its_operator(
 
     def change(call: Callable[..., Any], *args: Any) -> Any:
         calls[0] += 1
-        if calls[0] == (1 + 1) * before + 5 + 4:  # after the check and the comparison, the first decode
+        if calls[0] == 2 * 5 + (1 + 1) * before + 5 + 4:  # after probe, check and comparison, the first decode
             raise RuntimeError("no")
         return call(*args)
 
@@ -324,7 +326,7 @@ def test_times_outlive_a_comparison_of_logits_that_fails() -> None:
 
     def before(tokens: Any) -> None:
         calls[0] += 1
-        if calls[0] == 2 * PLAN.new_tokens + 2:  # after the choice and the check, the other arm's first step
+        if calls[0] == 3 + 2 * PLAN.new_tokens + 2:  # after probe, choice and check, the other arm's first step
             raise RuntimeError("once")
 
     engine.before = before
@@ -334,14 +336,21 @@ def test_times_outlive_a_comparison_of_logits_that_fails() -> None:
 
 
 def test_times_outlive_a_check_that_runs_out_of_memory() -> None:
-    errors = [MemoryError()]
+    errors: list[MemoryError] = []
+    due = [MemoryError()]
+
+    def said(now: Progress) -> None:
+        if now.part == "check of the operators" and due:
+            errors.append(due.pop())
 
     def change(call: Callable[..., Any], *args: Any, **settings: Any) -> Any:
         if errors:
             raise errors.pop()
         return call(*args, **settings)
 
-    found = measure_ab(ToyEngine(), [TORCH_ONLY, arm("big", ["silu_mul"], change)], PLAN, record=False)
+    found = measure_ab(
+        ToyEngine(), [TORCH_ONLY, arm("big", ["silu_mul"], change)], PLAN, record=False, on_progress=said
+    )
     assert found.ended == f"big, check of the operators: in {PREFILL}.forward.layers.0.mlp.silu_mul: out of memory"
     checked = found.errors.filter(pl.col("calls") > 0)["path"].str.split(".").list.last().to_list()
     assert checked[:3] == ["input_norm", "gate", "up"]  # what follows is of the sample of timed calls
@@ -365,8 +374,8 @@ def test_an_interrupt_before_that_is_an_interrupt(during: str) -> None:
         if errors:
             raise errors.pop()
 
-    def said(line: str) -> None:
-        if line.startswith(during):
+    def said(now: Progress) -> None:
+        if str(now).startswith(during):
             errors.append(KeyboardInterrupt())
 
     with pytest.raises(KeyboardInterrupt):

@@ -87,11 +87,11 @@ def test_every_severity_is_one_of_four() -> None:
     ("share", "severity"), [(0.0, None), (0.0099, None), (0.01, "low"), (0.1, "medium"), (0.5, "high"), (7.0, "high")]
 )
 def test_a_scale_gives_the_severity_from_its_limit_on(share: float, severity: str | None) -> None:
-    assert Scale(low=0.01, medium=0.1, high=0.5).severity(share) == severity
+    assert Scale("odd", low=0.01, medium=0.1, high=0.5).severity(share) == severity
 
 
 def test_a_scale_may_end_early() -> None:
-    assert Scale(low=0.01).severity(1.0) == "low"
+    assert Scale("odd", low=0.01).severity(1.0) == "low"
 
 
 class TestResult:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from inferometer.names import decode
 from inferometer.names.communication import find_collective, read_collective
 
 COMMUNICATION = [
@@ -114,3 +115,9 @@ def test_kernels_that_only_sound_so_compute(name: str) -> None:
 )
 def test_what_pytorch_calls_a_collective_is_read(recorded: str, collective: str) -> None:
     assert read_collective(recorded) == collective
+
+
+def test_a_type_of_c_is_one_word_of_the_short_name() -> None:
+    name = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)"
+    assert decode(name).short_name == "nccl sendrecv ring simple sum int8"
+    assert decode("ncclDevKernel_AllReduce_Sum_t(P)").short_name == "nccl allreduce sum t"

@@ -2,11 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.analyses.ab.runs import Call, measured, op
+from tests.reports.page.browser import chromium, find_chromium
 
 from inferometer.analyses.ab.comparison import PathComparison, compare_paths
 from inferometer.reports.page.blocks import Chart, find_charts
@@ -99,3 +101,18 @@ def test_a_run_without_a_whole_repetition_says_so() -> None:
     html = page(found)
     assert "Nothing whole was measured of triton." in html
     assert "RuntimeError: no" in html
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="needs chromium or google-chrome on PATH")
+def test_the_arms_are_drawn_below_each_other_on_one_scale(found: PathComparison, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(page(found), "utf-8")
+    widths = "[...document.querySelectorAll('.flame')].map(flame => flame.getBoundingClientRect().width)"
+    with chromium(tmp_path / "profile") as tab:
+        tab.open(path)
+        torch, triton = tab.run(widths)
+        values = [each["values"][0] for each in icicles(found)["data"]]
+        assert torch / triton == pytest.approx(values[0] / values[1], rel=0.01)
+        names = tab.run("[...document.querySelectorAll('.flame-name')].map(name => name.textContent)")
+        assert [name.split(":")[0] for name in names] == ["torch", "triton"]
+        assert tab.problems == []

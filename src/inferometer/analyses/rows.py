@@ -1,7 +1,7 @@
 """Which rows of a table a reader sees, and in what order; and the statistics of durations that such tables show."""
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -56,6 +56,26 @@ def matching(frame: pl.DataFrame, column: str, pattern: re.Pattern[str] | None) 
         return frame
     found = [text is not None and bool(pattern.search(text)) for text in frame[column]]
     return frame.filter(pl.Series(found, dtype=pl.Boolean))
+
+
+def finds_kernel(pattern: re.Pattern[str], name: str) -> bool:
+    """Whether the pattern finds the kernel: in its name, or in the short one that tables show in its place."""
+    from inferometer.names import decode
+
+    return bool(pattern.search(name) or pattern.search(decode(name).short_name))
+
+
+def matching_kernels(frame: pl.DataFrame, pattern: re.Pattern[str] | None) -> pl.DataFrame:
+    """As `matching`, of the names in `kernel` and what is shown of them."""
+    if pattern is None:
+        return frame
+    found = [name is not None and finds_kernel(pattern, name) for name in frame["kernel"]]
+    return frame.filter(pl.Series(found, dtype=pl.Boolean))
+
+
+def match_as_json(match: str | None, *names: str) -> dict[str, Any] | None:
+    """Which names of a row `match` was searched in; None where nothing was asked for."""
+    return {"regex": match, "names": list(names)} if match else None
 
 
 def ordered(frame: pl.DataFrame, *columns: str, top: int | None = None) -> pl.DataFrame:

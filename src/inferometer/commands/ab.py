@@ -1,21 +1,20 @@
 """`inferometer ab`: one model with several kernel backends, compared by call path."""
 
-import re
 import shlex
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options
+from inferometer.commands.base import FORMATS, Output, TraceArgument, asked_theme, command, output_options
 from inferometer.commands.options.backends import DecoderBackends
 from inferometer.commands.options.pages import check_output, choose_place, describe_page, warn_left_out, write_page
 
 if TYPE_CHECKING:
     from inferometer.analyses.ab.comparison import PathComparison
     from inferometer.analyses.ab.measurement import PathMeasurement
+    from inferometer.engines.ab.progress import Progress
 
 _INTERRUPTED = 130
 _BAD_INPUT = 3
@@ -145,24 +144,15 @@ def _measure(asked: _Asked, folder: Path | None, *, force: bool) -> "PathMeasure
     with working(per_second=0.5) as say:
         say(f"the model {asked.model}")
         engine = load_model(asked.model, device=device, dtype=asked.dtype, seed=asked.seed)
-        return measure_ab(engine, arms, plan, stores=folder, force=force, on_progress=_with_time_left(say))
+        return measure_ab(engine, arms, plan, stores=folder, force=force, on_progress=lambda now: say(_in_words(now)))
 
 
-def _with_time_left(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Says also how long the repetitions still take, by those that are over."""
-    began: dict[int, float] = {}
-
-    def tell(what: str) -> None:
-        left = ""
-        if found := re.search(r"repetition (\d+) of (\d+)", what):
-            number, count = map(int, found.groups())
-            began.setdefault(number, time.monotonic())
-            if number > 1 and 1 in began:
-                left_s = (began[number] - began[1]) / (number - 1) * (count - number + 1)
-                left = f", about {left_s:,.0f} s left"
-        say(f"{what}{left}")
-
-    return tell
+def _in_words(progress: "Progress") -> str:
+    """What runs now and, where that is known, how long all of it still takes."""
+    if progress.left_ns is None:
+        return str(progress)
+    least, most = (f"{ns / 1e9:,.0f}" for ns in progress.left_ns)
+    return f"{progress}, about {least if least == most else f'{least} to {most}'} s left"
 
 
 def _small_where_not_given() -> dict[str, int]:
@@ -202,7 +192,7 @@ def _write(found: "PathComparison", page: tuple[str, str], *, force: bool) -> tu
     if form == "markdown":
         write_page(place, render_text_of(found, apart, command=command), form, force=force)
         return ()
-    made = render_page_of(found, apart, command=command)
+    made = render_page_of(found, apart, command=command, theme=asked_theme())
     write_page(place, made.html, form, force=force)
     return made.left_out
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from inferometer.analyses.result import Result
     from inferometer.reports.schemas.schema import Schema
     from inferometer.reports.screen.screen import Detail
+    from inferometer.reports.themes import Theme
     from inferometer.trace.builder import Wanted
     from inferometer.trace.losses import Losses
     from inferometer.trace.trace import Trace
@@ -147,10 +148,21 @@ class Output:
 
 
 def asked_detail() -> "Detail":
-    """How much the options of the running command ask for."""
+    """How much the options of the running command ask for, and in which colors."""
     from inferometer.reports.screen.screen import Detail
 
-    return Detail(**{name: bool(_remembered(name)) for name in ("full", "raw", "verbose")})
+    flags = {name: bool(_remembered(name)) for name in ("full", "raw", "verbose")}
+    return Detail(**flags, theme=asked_theme())
+
+
+def asked_theme() -> "Theme":
+    """The colors that the settings ask for."""
+    return _remembered("theme") or "auto"
+
+
+def asked_thresholds() -> Mapping[str, float]:
+    """The thresholds of rules that the settings ask for."""
+    return _remembered("thresholds") or {}
 
 
 def say_losses(losses: "Losses") -> None:
@@ -161,10 +173,10 @@ def say_losses(losses: "Losses") -> None:
         click.echo(line, err=True)
 
 
-def raw_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """--raw, for commands whose tables have names of kernels; handed on as `raw`."""
+def raw_option(*, handed_on: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """--raw, for commands whose tables have names of kernels; `raw` for those that choose names before they print."""
     help_text = "Names as in the file; otherwise names are decoded, and C++ names demangled."
-    return click.option("--raw", is_flag=True, callback=_remember, help=help_text)
+    return click.option("--raw", is_flag=True, callback=_remember, expose_value=handed_on, help=help_text)
 
 
 def source_argument(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -227,11 +239,16 @@ def _take_form(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: str | bool | None) -> str | bool | None:
-    ctx.meta[f"{__name__}.{param.name}"] = value
+    remember(ctx, str(param.name), value)
     return value
 
 
-def _remembered(name: str) -> str | bool | None:
+def remember(ctx: click.Context, name: str, value: Any) -> None:
+    """For what prints a result of the command that runs in this context or in one below."""
+    ctx.meta[f"{__name__}.{name}"] = value
+
+
+def _remembered(name: str) -> Any:
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(f"{__name__}.{name}")
 

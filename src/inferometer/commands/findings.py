@@ -10,6 +10,7 @@ from inferometer.commands.base import (
     Output,
     TraceArgument,
     asked_detail,
+    asked_thresholds,
     command,
     output_options,
     source_argument,
@@ -52,7 +53,14 @@ def run(
 
     model, ran_on = modelled.model(), modelled.ran_on()
     trace = source.open(rank=rank)
-    found = find_findings(trace, model=model, device=ran_on, bandwidths=modelled.bandwidths(), rules=rules)
+    found = find_findings(
+        trace,
+        model=model,
+        device=ran_on,
+        bandwidths=modelled.bandwidths(),
+        rules=rules,
+        thresholds=asked_thresholds(),
+    )
     _show(found if top is None else found.head(top), out)
     if check is not None and found.at_least(check):
         click.get_current_context().exit(1)

@@ -58,7 +58,7 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
 )
 @sort_option("instances")
 @top_option("kernels")
-@match_option("kernels")
+@match_option("kernels", of_kernels=", whole or as it is decoded,")
 @device_option()
 @stream_option()
 @rank_option()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, command, output_options
+from inferometer.commands.base import FORMATS, Output, asked_theme, command, output_options
 from inferometer.commands.options.pages import (
     STDOUT,
     check_output,
@@ -181,7 +181,7 @@ def _render_ranking(ranking: "Ranking", page: _Page, command: str) -> tuple[str,
     title = page.title or _RANKING_TITLE
     if page.form == "markdown":
         return render_ranking_text(ranking, title=title, command=command), ()
-    made = render_ranking(ranking, title=title, command=command)
+    made = render_ranking(ranking, title=title, command=command, theme=asked_theme())
     return made.html, made.left_out
 
 
@@ -227,5 +227,5 @@ def _render(board: "Leaderboard", page: _Page, command: str) -> tuple[str, tuple
     title = page.title or _CATALOGUE_TITLE
     if page.form == "markdown":
         return render_leaderboard_text(board, title=title, command=command), ()
-    made = render_leaderboard(board, title=title, command=command)
+    made = render_leaderboard(board, title=title, command=command, theme=asked_theme())
     return made.html, made.left_out

@@ -14,7 +14,8 @@ import click
 from inferometer import __version__
 from inferometer.commands.base import GROUPS, ReaderLeft
 from inferometer.commands.failures import describe_failure
-from inferometer.commands.settings import find_settings
+from inferometer.commands.settings import explain_settings, find_settings, use_settings
+from inferometer.errors import clean
 from inferometer.new_files import NO_ROOM
 from inferometer.registry import collect
 
@@ -96,9 +97,7 @@ def cli(ctx: click.Context) -> None:
         click.echo(_WELCOME, nl=False)
         return
     if settings := find_settings(_commands()):
-        ctx.default_map = {**settings.defaults}
-        if settings.columns is not None:
-            os.environ.setdefault("COLUMNS", str(settings.columns))
+        use_settings(settings, ctx)
 
 
 def main(args: list[str] | None = None) -> NoReturn:
@@ -117,6 +116,8 @@ def main(args: list[str] | None = None) -> NoReturn:
         sys.exit(0)
     except click.ClickException as error:
         error.show()
+        if isinstance(error, click.UsageError) and (why := explain_settings(error)):
+            click.echo(clean(why), err=True)
         sys.exit(_USAGE)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import Output, TraceArgument, command, output_options, source_argument
+from inferometer.commands.base import (
+    Output,
+    TraceArgument,
+    asked_theme,
+    asked_thresholds,
+    command,
+    output_options,
+    source_argument,
+)
 from inferometer.commands.options.attribution import capture_option, open_captures
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.pages import (
@@ -86,7 +94,7 @@ def _open(source: TraceArgument, candidate: str | None, modelled: Modelled, capt
 
     trace = source.open()
     other = None if candidate is None else TraceArgument(candidate, source.format, source.limited).open()
-    return PageData(trace, other, PageOptions(model, ran_on, modelled.bandwidths(), taken))
+    return PageData(trace, other, PageOptions(model, ran_on, modelled.bandwidths(), taken, asked_thresholds()))
 
 
 def _title(base: str, candidate: str | None) -> str:
@@ -106,7 +114,7 @@ def _render(blocks: "list[Block]", look: "PageData", title: str, to: str) -> tup
     from inferometer.reports.page.document import TEXT_BYTES, TEXT_BYTES_OF_TWO, render_page
 
     text_bytes = TEXT_BYTES if look.candidate is None else TEXT_BYTES_OF_TWO
-    page = render_page(blocks, title=title, text_bytes=text_bytes)
+    page = render_page(blocks, title=title, text_bytes=text_bytes, theme=asked_theme())
     return page.html, page.left_out
 
 

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, TraceArgument, command, output_options, source_argument
+from inferometer.commands.base import (
+    FORMATS,
+    Output,
+    TraceArgument,
+    command,
+    output_options,
+    raw_option,
+    source_argument,
+)
 from inferometer.commands.options.attribution import Attributing, attributing_options
 from inferometer.commands.options.rooflines import device_for_bounds, model_trace
 from inferometer.commands.options.selection import top_option
@@ -57,6 +65,7 @@ _MOST_NAMES = 8
 @click.option("--to-bench", metavar="OUT", help="Write shapes for `bench` to this .jsonl file.")
 @click.option("--force", is_flag=True, help="Replace OUT if it is there.")
 @top_option("ops")
+@raw_option(handed_on=False)
 @attributing_options
 @output_options(*FORMATS)
 def run(

@@ -3,16 +3,21 @@
     # inferometer.toml; in a pyproject.toml the same below [tool.inferometer]
     hardware = "H100 SXM"       # of every command that has this option
     columns = 160               # the width of tables, as the variable COLUMNS sets it
+    theme = "dark"              # of the terminal and of pages
 
     [compare]                   # of this command
     max-regression = 3
+
+    [thresholds]                # of the rules that make findings
+    idle_device.low = 0.3
 
 `INFEROMETER_CONFIG` names another file, or is empty for none. No setting names a file, folder or address: who can write
 into a folder above would choose what is run, read or written.
 """
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +25,15 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from inferometer.commands.base import remember
 from inferometer.errors import InputError, printable
+from inferometer.reports.themes import THEMES, Theme
 
 VARIABLE = "INFEROMETER_CONFIG"
 _OWN, _SHARED = "inferometer.toml", "pyproject.toml"
-_COLUMNS = "columns"
+_COLUMNS, _THEME, _THRESHOLDS = "columns", "theme", "thresholds"
 _NEVER = frozenset(("output", "force", "check", "json", "csv", "tsv", "markdown"))  # said where they are meant
+_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 _PLACES = frozenset(("FILE", "DIR", "FOLDER", "PATH", "OUT", "OUT.ifm", "NAME.ifm.parts", "TABLE", "BASE", "URL"))
 
 
@@ -35,7 +43,27 @@ class Settings:
 
     where: str
     columns: int | None
+    theme: Theme
+    thresholds: dict[str, float]
     defaults: dict[str, dict[str, Any]]  # by command, by the option's parameter
+
+    def explain(self, error: click.UsageError) -> str | None:
+        """What of a refused call stands in the file: options that the refusal names, else all; None where none do."""
+        context = error.ctx
+        if context is None:
+            return None
+        source_of = context.get_parameter_source
+        ours = {f"--{name}": param for name, param in _options_of(context.command).items()}
+        ours = {
+            name: param for name, param in ours.items() if source_of(param.name or "") is ParameterSource.DEFAULT_MAP
+        }
+        words = set(_OPTION.findall(error.message))
+        refused = error.param if isinstance(error, click.BadParameter) else None
+        named = [name for name, param in ours.items() if name in words or param is refused]
+        if not named and isinstance(error, click.NoSuchOption | click.MissingParameter):
+            return None  # no value is to blame for these
+        shown = ", ".join(named or ours)
+        return f"{shown}: set in {self.where}, not on the command line." if shown else None
 
 
 def find_settings(commands: Mapping[str, click.Command], folder: Path | None = None) -> Settings | None:
@@ -54,6 +82,22 @@ def find_settings(commands: Mapping[str, click.Command], folder: Path | None = N
         if (place / _SHARED).is_file() and (found := _read(place / _SHARED, commands)) is not None:
             return found
     return None
+
+
+def explain_settings(error: click.UsageError) -> str | None:
+    """Of the settings that the refused command ran with: `Settings.explain`."""
+    settings = None if error.ctx is None else error.ctx.meta.get(__name__)
+    return settings.explain(error) if isinstance(settings, Settings) else None
+
+
+def use_settings(settings: Settings, context: click.Context) -> None:
+    """Have the commands below `context` run with them."""
+    context.meta[__name__] = settings
+    context.default_map = {**settings.defaults}
+    remember(context, "theme", settings.theme)
+    remember(context, "thresholds", settings.thresholds)
+    if settings.columns is not None:
+        os.environ.setdefault("COLUMNS", str(settings.columns))
 
 
 def is_setting(name: str) -> bool:
@@ -93,10 +137,14 @@ def _checked(where: str, data: Mapping[str, Any], commands: Mapping[str, click.C
     columns = data.get(_COLUMNS)
     if columns is not None and (not isinstance(columns, int) or isinstance(columns, bool) or columns < 1):
         raise InputError(f"{where}: columns: expected a whole number above 0, found {columns!r}")
+    theme = data.get(_THEME, "auto")
+    if theme not in THEMES:
+        near = _nearest(theme, THEMES) if isinstance(theme, str) else ""
+        raise InputError(f"{where}: theme: expected one of {', '.join(THEMES)}, found {theme!r}{near}")
     options = {name: _options_of(command) for name, command in commands.items()}
     defaults: dict[str, dict[str, Any]] = {name: {} for name in commands}
     for key, value in data.items():
-        if key == _COLUMNS:
+        if key in (_COLUMNS, _THEME, _THRESHOLDS):
             continue
         if isinstance(value, dict):
             if key not in commands:
@@ -105,7 +153,29 @@ def _checked(where: str, data: Mapping[str, Any], commands: Mapping[str, click.C
                 _set(f"{where}, {key}", option, own, {key: options[key]}, defaults, is_own=True)
         else:
             _set(where, key, value, options, defaults, is_own=False)
-    return Settings(where, columns, defaults)
+    return Settings(where, columns, theme, _thresholds_of(where, data.get(_THRESHOLDS, {})), defaults)
+
+
+def _thresholds_of(where: str, given: Any) -> dict[str, float]:
+    """By name; loads the rules, where any are set."""
+    if not isinstance(given, dict):
+        raise InputError(f"{where}: {_THRESHOLDS}: expected a table, found {given!r}")
+    flat = dict(_flat(given))
+    if flat:
+        from inferometer.findings.engine import known_rules
+        from inferometer.findings.thresholds import check_thresholds, thresholds_of
+
+        check_thresholds(flat, thresholds_of(known_rules().values()), where=f"{where}, {_THRESHOLDS}")
+    return flat
+
+
+def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Names with dots, whether they were written so or as tables in tables."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
 
 
 def _set(

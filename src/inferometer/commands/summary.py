@@ -1,6 +1,14 @@
 """`inferometer summary`: the first look at a trace."""
 
-from inferometer.commands.base import Output, TraceArgument, command, output_options, raw_option, source_argument
+from inferometer.commands.base import (
+    Output,
+    TraceArgument,
+    asked_thresholds,
+    command,
+    output_options,
+    raw_option,
+    source_argument,
+)
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.selection import rank_option, top_option
 
@@ -23,4 +31,13 @@ def run(source: TraceArgument, top: int, rank: int | None, raw: bool, modelled: 
     from inferometer.findings.first_look import first_look
 
     trace = source.open(rank=rank)
-    out.show(first_look(trace, top=top, raw=raw, model=model, device=ran_on, bandwidths=modelled.bandwidths()))
+    found = first_look(
+        trace,
+        top=top,
+        raw=raw,
+        model=model,
+        device=ran_on,
+        bandwidths=modelled.bandwidths(),
+        thresholds=asked_thresholds(),
+    )
+    out.show(found)

@@ -50,7 +50,7 @@ _MIN_SHARE = 0.5
     show_default=True,
     help="Show nodes with at least this share of the device time; with --base, of the larger one.",
 )
-@match_option("nodes, and those above them,")
+@match_option("nodes, and those above them,", of_kernels=" (of kernels whole or as it is decoded)")
 @attributing_options
 @click.option(
     "--folded",

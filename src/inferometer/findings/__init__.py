@@ -19,8 +19,9 @@ No sentence stands on its generator alone: `tests/truth` recomputes what is prin
 plain Python that shares no code with the analyses, and `benchmarks/real_verdicts.toml` has a person's verdict on each
 text.
 
-Severity follows size: a rule has a `Scale` of shares, and the page of findings is made from the words that give its
-reasons. Rules know no labels: what a kernel is, they ask `names`, and what its role takes elsewhere in the run, the
-steps. What a log calls its device is never taken for a chip. A finding's `size_ns` is time spent; what could be saved
-stands in the evidence, next to the rate or the part that it is measured against.
+Severity follows size: a rule has a `Scale` of shares, which a user may set to others (`thresholds.py`), and the page of
+findings is made from the words that give its reasons. Rules know no labels: what a kernel is, they ask `names`, and
+what its role takes elsewhere in the run, the steps. What a log calls its device is never taken for a chip. A finding's
+`size_ns` is time spent; what could be saved stands in the evidence, next to the rate or the part that it is measured
+against.
 """

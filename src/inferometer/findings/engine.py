@@ -4,9 +4,11 @@ Gravest first, then by the time at stake; what another finding explains stands r
 hold several runs: each is looked at alone, since lengths of contexts and medians mean nothing across runs.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -17,8 +19,9 @@ from inferometer.analyses.timeline.budget import SCHEMA as BUDGET
 from inferometer.errors import UnknownName
 from inferometer.findings.causes import explain
 from inferometer.findings.examined import Examined, examine
-from inferometer.findings.finding import SEVERITIES, Finding, Severity
+from inferometer.findings.finding import SEVERITIES, Finding, Severity, changed_thresholds
 from inferometer.findings.rule import NEEDED, Evidence, Rule
+from inferometer.findings.thresholds import ChangedThreshold, changed_of, say_changed
 from inferometer.registry import collect
 from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
@@ -50,6 +53,7 @@ class Findings(Result):
 
     `budget`: where the devices' time went, of `analyses.timeline.budget`; empty where no launches were looked at.
     `left_out` counts those that were asked not to be listed. `roofline`: of the first run, where a rule asked for it.
+    `thresholds`: those that were set to others than the rules' own.
     """
 
     view: ClassVar[str] = "findings"
@@ -60,6 +64,7 @@ class Findings(Result):
     budget: pl.DataFrame
     left_out: int = 0
     roofline: "Roofline | None" = None
+    thresholds: tuple[ChangedThreshold, ...] = ()
 
     def head(self, top: int) -> "Findings":
         """The first ones alone."""
@@ -82,6 +87,7 @@ class Findings(Result):
             "findings": [finding.as_json() for finding in self.findings],
             "left_out": self.left_out,
             "examined": self.examined.as_json(),
+            "thresholds": [each.as_json() for each in self.thresholds],
             "device_time_budget": self.budget.to_dicts(),
             "losses": self.losses.as_dict(),
         }
@@ -101,6 +107,7 @@ def find_findings(
     rules: Collection[str] = (),
     launches: "LaunchEvidence | None" = None,
     most_launches: int | None = None,
+    thresholds: Mapping[str, float] = MappingProxyType({}),
 ) -> Findings:
     """What to look at first in a run.
 
@@ -113,13 +120,15 @@ def find_findings(
         rules: Ask these alone; none: all.
         launches: What the analyses make of the trace's launches, where somebody asks them besides the rules.
         most_launches: Don't ask about launches where the trace has more.
+        thresholds: Shares to judge by in place of the rules' own, by name (`idle_device.low`).
 
     Raises:
-        InputError: One of these tables was not read.
+        InputError: One of these tables was not read, or there is no such threshold.
         UnknownName: There is no such rule.
     """
     trace.require(NEEDED)
     asked = _asked(rules)
+    changed = changed_of(known_rules().values(), thresholds)
     found: dict[Finding, list[int | None]] = {}
     looked_at: list[LaunchEvidence | None] = []
     for run, part in _runs(trace):
@@ -133,10 +142,11 @@ def find_findings(
             launches=launches if is_whole else None,
             most_launches=most_launches,
         )
-        for finding in _ask(asked, evidence):
-            found.setdefault(finding, []).append(run)
+        with changed_thresholds({each.name: each.value for each in changed}):
+            for finding in _ask(asked, evidence):
+                found.setdefault(finding, []).append(run)
         looked_at.append(evidence.launches)
-    named = explain([_named(finding, runs) for finding, runs in found.items()])
+    named = explain([_named(_judged(finding, changed), runs) for finding, runs in found.items()])
     return Findings(
         source=trace.facts.source,
         findings=tuple(named),
@@ -144,6 +154,7 @@ def find_findings(
         examined=examine(trace, len(asked), looked_at, named, of_all_rules=not rules),
         roofline=next((made for each in looked_at if each is not None and (made := each.made_roofline)), None),
         budget=pl.concat([pl.DataFrame(schema=BUDGET), *(each.budget for each in looked_at if each is not None)]),
+        thresholds=changed,
     )
 
 
@@ -162,9 +173,16 @@ def _asked(names: Collection[str]) -> list[Rule]:
 
 def _ask(rules: Sequence[Rule], evidence: Evidence) -> Iterator[Finding]:
     """What rules find, in their order; some are asked at once, since those that wait for the same use no processor."""
+    asked = [(copy_context(), rule) for rule in rules]  # threads have no thresholds of their own
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for found in pool.map(lambda rule: list(rule.find(evidence)), rules):
+        for found in pool.map(lambda each: each[0].run(lambda: list(each[1].find(evidence))), asked):
             yield from found
+
+
+def _judged(finding: Finding, changed: Sequence[ChangedThreshold]) -> Finding:
+    """With a sentence on thresholds that aren't its rule's own."""
+    said = say_changed(changed, finding.rule)
+    return replace(finding, evidence=(*finding.evidence, *said)) if said else finding
 
 
 def _named(finding: Finding, runs: Sequence[int | None]) -> Finding:

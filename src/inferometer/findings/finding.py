@@ -1,10 +1,15 @@
 """One finding: what is odd, how grave, with which evidence, and the one thing to do next."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 Severity = Literal["high", "medium", "low", "info"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+_CHANGED: ContextVar[Mapping[str, float]] = ContextVar("changed thresholds", default=MappingProxyType({}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,18 +64,44 @@ class Finding:
 class Scale:
     """From which share of the time at stake a finding is `low`, `medium`, `high`; None: it never is.
 
-    Below `low` there is nothing to say.
+    Below `low` there is nothing to say. `name`: the rule and, where it has several scales, after a dot which of them:
+    `NAME.low` and so on are the names of the thresholds, under which `changed_thresholds` replaces them.
     """
 
+    name: str
     low: float
     medium: float | None = None
     high: float | None = None
 
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Those that it has, by name, as they are declared."""
+        values = {"low": self.low, "medium": self.medium, "high": self.high}
+        return {f"{self.name}.{severity}": value for severity, value in values.items() if value is not None}
+
+    @property
+    def least(self) -> float:
+        """The share from which on there is something to say."""
+        return self._now("low", self.low) or 0.0
+
     def severity(self, share: float) -> Severity | None:
         """The severity of a share; None below the lowest."""
         steps: tuple[tuple[Severity, float | None], ...] = (
-            ("high", self.high),
-            ("medium", self.medium),
-            ("low", self.low),
+            ("high", self._now("high", self.high)),
+            ("medium", self._now("medium", self.medium)),
+            ("low", self.least),
         )
         return next((severity for severity, least in steps if least is not None and share >= least), None)
+
+    def _now(self, severity: Severity, declared: float | None) -> float | None:
+        return _CHANGED.get().get(f"{self.name}.{severity}", declared)
+
+
+@contextmanager
+def changed_thresholds(changed: Mapping[str, float]) -> Iterator[None]:
+    """Scales judge by these thresholds meanwhile, in this context; those that aren't named stay as declared."""
+    token = _CHANGED.set(changed)
+    try:
+        yield
+    finally:
+        _CHANGED.reset(token)

@@ -1,7 +1,8 @@
 """The first look at a run: what stands out, its steps by phase, and the summary of any trace."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
@@ -45,7 +46,7 @@ class FirstLook(Result):
         """The summary's, with all `findings`, and `phases`."""
         phases = [] if self.steps is None else self.steps.phases.to_dicts()
         found = self.findings.as_json()
-        more = {name: found[name] for name in ("findings", "examined", "device_time_budget")}
+        more = {name: found[name] for name in ("findings", "examined", "thresholds", "device_time_budget")}
         more |= {"phases": phases, "unasked_launches": self.unasked}
         return self.summary.as_json() | more
 
@@ -59,6 +60,7 @@ def first_look(
     device: "Device | None" = None,
     bandwidths: Sequence[float] = (),
     launches: "LaunchEvidence | None" = None,
+    thresholds: Mapping[str, float] = MappingProxyType({}),
 ) -> FirstLook:
     """What a trace is, where its time went and what stands out.
 
@@ -70,6 +72,7 @@ def first_look(
         device: What it ran on, if the user knows.
         bandwidths: Memory bandwidths to bracket an unknown device with, bytes/s.
         launches: What the analyses make of the launches, where somebody asks them besides the rules.
+        thresholds: As for `find_findings`.
     """
     count = trace.launches.select(pl.len()).collect().item()
     steps = step_table(trace) if trace.steps.select(pl.len()).collect().item() else None
@@ -81,6 +84,7 @@ def first_look(
         steps=steps,
         launches=launches,
         most_launches=MOST_LAUNCHES,
+        thresholds=thresholds,
     )
     if launches is not None:
         launches.release()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from inferometer.findings.evidence.locked_property import locked_cached_property
-from inferometer.findings.finding import Finding
+from inferometer.findings.finding import Finding, Scale
 from inferometer.names import KernelName, decode
 from inferometer.names.engine_labels import class_of_label
 from inferometer.trace.trace import Trace
@@ -243,10 +243,12 @@ class Rule:
     """One kind of oddity. `find` yields nothing where it isn't, or where what it needs wasn't recorded.
 
     It runs in parallel with other rules on threads: it changes nothing that others see, the evidence least of all.
+    `scales` are those that it judges by.
     """
 
     name: str
     find: Callable[[Evidence], Iterator[Finding]]
+    scales: tuple[Scale, ...] = ()
 
 
 def op_of_label(label: str) -> str:

@@ -1,7 +1,7 @@
 """What the name of a kernel tells: one frozen struct. Null means that the name doesn't tell; nothing is guessed.
 
 The words are those of the fields' types below. A dtype may be a pair: `a*b` multiplies an activation by a weight of
-another type, `from>to` is a cast. M and N of a tile stand in the name's own order.
+another type (`a×b` in a short name), `from>to` is a cast. M and N of a tile stand in the name's own order.
 """
 
 from typing import Any, Literal

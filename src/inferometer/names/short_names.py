@@ -1,11 +1,15 @@
 """Names that fit into a table: words in lower case, at most 64 characters."""
 
+import re
+
 from inferometer.names.kernel_name import LONGEST_SHORT_NAME
+
+_PAIR = re.compile(r"([a-z]\w*)\*([a-z]\w*)", re.ASCII)  # a dtype that multiplies two
 
 
 def short(*words: object) -> str:
-    """The words that are there, in order, as many as fit."""
-    text = " ".join([str(word) for word in words if word is not None and word != ""])
+    """The words that are there, in order, as many as fit; of a dtype of two types `bf16×mxfp4`."""
+    text = " ".join([_readable(str(word)) for word in words if word is not None and word != ""])
     if len(text) <= LONGEST_SHORT_NAME:
         return text
     cut = text[: LONGEST_SHORT_NAME + 1].rsplit(" ", 1)[0]
@@ -15,6 +19,11 @@ def short(*words: object) -> str:
 def size(*numbers: int | None) -> str:
     """`128x64`, of the numbers that are known."""
     return "x".join(str(number) for number in numbers if number is not None)
+
+
+def _readable(word: str) -> str:
+    pair = _PAIR.fullmatch(word) if "*" in word else None
+    return f"{pair[1]}×{pair[2]}" if pair else word
 
 
 def _cut(text: str) -> str:

@@ -14,6 +14,7 @@ from inferometer.reports.page.document import Page, render_page
 from inferometer.reports.page.drawing import ICICLE, cut
 from inferometer.reports.page.grids import TableLimits
 from inferometer.reports.page.text import render_text
+from inferometer.reports.themes import Theme
 from inferometer.reports.views.ab.sections import difference_sections, tree_section, whole_sections
 from inferometer.reports.views.view import facts_of, remarks_of
 from inferometer.units import format_duration, format_share
@@ -36,9 +37,11 @@ _WORDS = (
 )
 
 
-def render_page_of(found: "PathComparison", apart: "PathComparison | None", *, command: str) -> Page:
+def render_page_of(
+    found: "PathComparison", apart: "PathComparison | None", *, command: str, theme: Theme = "auto"
+) -> Page:
     """As HTML that loads nothing. `apart` is the same with each layer its own; `command` makes it again."""
-    return render_page(_blocks(found, apart), title=_title(found), footer=[f"Made with: {command}"])
+    return render_page(_blocks(found, apart), title=_title(found), footer=[f"Made with: {command}"], theme=theme)
 
 
 def render_text_of(found: "PathComparison", apart: "PathComparison | None", *, command: str) -> str:
@@ -105,24 +108,13 @@ def _icicles(found: "PathComparison") -> Chart:
     arms = [arm for arm in found.arms if totals[arm]]
     room = (1 - _GAP * (len(arms) - 1)) / max(len(arms), 1)
     longest = max(totals.values(), default=1)
-    data, titles = [], []
+    data = []
     for i, arm in enumerate(arms):
         left = i * (room + _GAP)
-        data.append(_icicle(found, arm, [left, left + room * totals[arm] / longest]))
-        titles.append(
-            {
-                "text": f"{cut(arm)}: {format_duration(totals[arm])}",
-                "x": left,
-                "y": 1,
-                "xref": "paper",
-                "yref": "paper",
-                "xanchor": "left",
-                "yanchor": "bottom",
-                "showarrow": False,
-            }
-        )
+        name = f"{cut(arm)}: {format_duration(totals[arm])}"
+        data.append({**_icicle(found, arm, [left, left + room * totals[arm] / longest]), "name": name})
     levels = 1 + max(row.depth for row in found.rows)
-    layout = {"annotations": titles, "uniformtext": {"minsize": 10, "mode": "hide"}, "margin": {"t": 32}}
+    layout: dict[str, Any] = {}
     stated = ", ".join(f"{arm} {format_duration(totals[arm])}" for arm in arms)
     alt = f"Time of a repetition by call path: {stated}. {_main_fact(found)}"
     return Chart("Icicles of the arms, one scale", alt, data, layout, height=80 + _LEVEL_PX * levels)
@@ -175,7 +167,7 @@ def _hover(row: "PathRow", own: "ArmPath", found: "PathComparison", arm: str) ->
         lines.append(f"{held[arm].ratio:.4g} times {found.arms[0]}: {held[arm].verdict}")
     elif arm in held and held[arm].absent:
         lines.append(held[arm].absent)
-    return "<br>".join(lines)
+    return "\n".join(lines)
 
 
 def _main_fact(found: "PathComparison") -> str:

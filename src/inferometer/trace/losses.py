@@ -1,8 +1,9 @@
 """What a reader could not read, or had to mend: counted by name, severity and the file's own category.
 
 Two sorts are kept apart, so that events in the file = events read + events dropped holds in every category: a *dropped*
-event has no row in the trace; any other loss is a repair or a remark about rows that are there. `KINDS` declares
-the names once; docs/reference/losses.md is made from it.
+event has no row in the trace; any other loss is a repair or a remark about rows that are there. None is an error: the
+rest was read, and a command that answers from it exits with 0. What can't be read at all raises. `KINDS` declares the
+names once; docs/reference/losses.md is made from it.
 """
 
 from collections import Counter
@@ -17,8 +18,8 @@ from inferometer.privacy.secrets import blank_secrets
 _LONGEST_EXAMPLE = 120
 _LOOKED_AT = 4_000  # characters of an example's text; a file may give any length
 
-Severity = Literal["info", "warning", "error"]
-_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+Severity = Literal["info", "warning"]
+_SEVERITIES: tuple[Severity, ...] = ("warning", "info")
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,12 @@ KINDS: dict[str, Kind] = {
     for kind in (
         # The file as a whole.
         Kind("truncated", "warning", "The file ends in the middle; everything before that was read."),
-        Kind("unreadable_event", "error", "Not JSON, even after repair; skipped up to the next event.", dropped=True),
-        Kind("event_too_large", "error", "One event is larger than the limit for one event; skipped.", dropped=True),
-        Kind("broken_compression", "error", "The compressed data is damaged; everything before that was read."),
+        Kind("unreadable_event", "warning", "Not JSON, even after repair; skipped up to the next event.", dropped=True),
+        Kind("event_too_large", "warning", "One event is larger than the limit for one event; skipped.", dropped=True),
+        Kind("broken_compression", "warning", "The compressed data is damaged; everything before that was read."),
         Kind(
             "changed_while_read",
-            "error",
+            "warning",
             "The file was written to, or replaced, while it was read: rows may be of both states. Read it again.",
         ),
         Kind("trailing_data", "warning", "Text after the end of the JSON document; not read."),
@@ -66,10 +67,10 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("field_not_searched", "info", "A field next to the events that is too large to be searched for secrets."),
         Kind("missing_file", "info", "A file that belongs to the recording is not there."),
-        Kind("unreadable_file", "error", "A file that belongs to the recording can't be read; the others were."),
+        Kind("unreadable_file", "warning", "A file that belongs to the recording can't be read; the others were."),
         Kind("missing_column", "warning", "A column that the format has is not in the file; read as null."),
         # A folder of ranks.
-        Kind("unreadable_rank_file", "error", "A file of a rank that can't be read: this rank is missing."),
+        Kind("unreadable_rank_file", "warning", "A file of a rank that can't be read: this rank is missing."),
         Kind("no_common_clock", "warning", "A rank whose times can't be compared with those of the other ranks."),
         Kind("ranks_apart", "warning", "A rank whose device work begins only after that of another has ended."),
         Kind("rank_by_position", "warning", "A file that names no rank: it has the next number in the order of names."),
@@ -84,12 +85,12 @@ KINDS: dict[str, Kind] = {
         Kind("counter_unavailable", "info", "A counter that this machine, driver or user's rights don't give."),
         Kind(
             "buffer_full",
-            "error",
+            "warning",
             "Rows of a recording for which a thread's buffer had no room: they came faster than they were written.",
             dropped=True,
         ),
         Kind("module_without_path", "warning", "A module whose model can't name its parts: it has its class's name."),
-        Kind("rows_not_written", "error", "Rows that couldn't be written: a full disk, a lost folder.", dropped=True),
+        Kind("rows_not_written", "warning", "Rows that couldn't be written: a full disk, a lost folder.", dropped=True),
         # A log of an engine.
         Kind("unknown_line", "info", "A line of a log that is like none of its format: kept as text."),
         Kind(
@@ -323,11 +324,12 @@ class Losses:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Losses":
-        """The inverse of `as_dict`; a name of a later version keeps its severity."""
+        """The inverse of `as_dict`; a name of another version keeps its severity, or has today's for it."""
         losses = cls(data["scope"])
         losses.seen.update(data["events"])
         for entry in data["entries"]:
-            kind = Kind(entry["name"], entry["severity"], "", entry["dropped"])
+            severity: Any = "warning" if entry["severity"] == "error" else entry["severity"]  # there was that once
+            kind = Kind(entry["name"], severity, "", entry["dropped"])
             known = KINDS.get(entry["name"], kind)
             losses.count(
                 entry["name"], entry["count"], category=entry["category"], example=entry["example"], kind=known

@@ -134,6 +134,23 @@ def test_matching_and_the_top_pick_rows_and_change_none() -> None:
     assert "80.0 %" in remarks_of(kernel_table(trace, top=1))[0]
 
 
+def test_a_match_is_searched_in_the_whole_name_and_in_the_short_one() -> None:
+    gemm, norm = "nvjet_tst_192x32_64x8_2x1_v_bz_TNT", "_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdIiEEEEvT1_"
+    rows = [{"start_ns": 0, "dur_ns": 5, "kind": "kernel", "kernel": name} for name in (gemm, norm)]
+    for match, found in (
+        ("gemm bf16", [gemm]),
+        ("^nvjet_tst", [gemm]),
+        ("ck rmsnorm2d", [norm]),
+        ("Rmsnorm2d", [norm]),
+    ):
+        table = kernel_table(trace_of(rows), match=match, raw=True)
+        assert table.frame["kernel"].to_list() == found
+        assert table.as_json()["match"] == {"regex": match, "names": ["kernel", "short"]}
+    by_library = kernel_table(trace_of(rows), match="gemm bf16", by="library")
+    assert (by_library.frame.height, by_library.as_json()["match"]["names"]) == (0, ["library"])
+    assert kernel_table(trace_of(rows)).as_json()["match"] is None
+
+
 def test_upper_and_lower_case_count_in_a_match() -> None:
     assert names(match="GEMM") == []
     assert names(match="(?i)GEMM") == ["gemm"]
@@ -165,7 +182,7 @@ def test_launches_of_no_time_have_no_share() -> None:
 def test_json_is_complete_and_named_as_promised() -> None:
     data = kernel_table(trace_of(LAUNCHES), top=1).as_json()
     assert list(data) == [
-        *("source", "basis", "by", "whole_graphs", "section", "total_ns", "shown_ns", "kernels", "rows"),
+        *("source", "basis", "by", "match", "whole_graphs", "section", "total_ns", "shown_ns", "kernels", "rows"),
         *("other_sections", "losses"),
     ]
     assert (data["basis"], data["section"], data["other_sections"]) == ("launches", None, [])

@@ -250,11 +250,11 @@ def test_a_table_of_sums_beside_recordings_is_a_report_on_them(folder: Path) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"\x1f\x8b\x08\0half", b"garbage", b'{"schemaVersion": 1}'])
-def test_a_broken_file_is_an_error_and_the_others_are_read(content: bytes, folder: Path) -> None:
+def test_a_broken_file_is_counted_and_the_others_are_read(content: bytes, folder: Path) -> None:
     trace = inferometer.open(fill(folder, rank0__json=profile(0), rank1__json=content, rank2__json=profile(2)))
     assert kernels(trace) == [(0, "k"), (2, "k")]
     (loss,) = list(trace.losses)
-    assert (loss.name, loss.severity, loss.count, loss.category) == ("unreadable_rank_file", "error", 1, "rank1.json")
+    assert (loss.name, loss.severity, loss.count, loss.category) == ("unreadable_rank_file", "warning", 1, "rank1.json")
     assert loss.example
     assert not loss.example.startswith(str(folder))
     with pytest.raises(InputError, match=r"rank1\.json: "):

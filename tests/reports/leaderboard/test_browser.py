@@ -93,25 +93,26 @@ def test_a_point_tells_its_shape_and_a_list_sets_one_operator_apart(tab: Tab, pa
     tab.open(page)
     plot = "document.querySelector('#roofline .panel:not([hidden]) .plot')"
     tab.run(f"{plot}.scrollIntoView({{behavior: 'instant', block: 'center'}})")
-    tab.wait(f"{plot}.querySelectorAll('.points path').length > 0")
+    tab.wait(f"{plot}.querySelectorAll('path.mark').length > 0")
     box = tab.run(
         f"(points => {{ const b = points[points.length - 1].getBoundingClientRect();"
-        f" return [b.left + b.width / 2, b.top + b.height / 2]; }})({plot}.querySelectorAll('.points path'))"
+        f" return [b.left + b.width / 2, b.top + b.height / 2]; }})({plot}.querySelectorAll('path.mark'))"
     )
     tab.point(1, 1)
     tab.point(box[0] - 1, box[1])
     tab.point(*box)
-    tab.wait("document.querySelector('.hoverlayer .hovertext') !== null")
-    said = tab.run("[...document.querySelectorAll('.hoverlayer .hovertext tspan')].map(t => t.textContent).join(' ')")
+    tab.wait(f"!{plot}.querySelector('.tip').hidden")
+    said = tab.run(f"{plot}.querySelector('.tip').textContent")
     assert "#" in said
     assert "S " in said
     assert "FLOP/B" in said
     select = "document.querySelector('#roofline select')"
     assert tab.run(f"[...{select}.options].map(o => o.textContent)")[0] == "All operators"
     tab.run(f"{select}.value = 'rms_norm'; {select}.onchange()")
-    tab.wait(f"{plot}.data.some(trace => trace.selectedpoints && trace.selectedpoints.length > 0)")
+    faint = f"{plot}.querySelectorAll('.mark[opacity=\"0.06\"]').length"
+    assert 0 < tab.run(faint) < tab.run(f"{plot}.querySelectorAll('path.mark').length")
     tab.run(f"{select}.selectedIndex = 0; {select}.onchange()")
-    tab.wait(f"{plot}.data.every(trace => !trace.selectedpoints)")
+    assert tab.run(faint) == 0
 
 
 def test_a_chart_in_a_tab_is_as_wide_as_its_place_also_after_a_change_of_theme(tab: Tab, page: Path) -> None:
@@ -120,8 +121,8 @@ def test_a_chart_in_a_tab_is_as_wide_as_its_place_also_after_a_change_of_theme(t
     for position in (2, 0):
         tab.run(f"document.querySelectorAll('#roofline [role=tab]')[{position}].click()")
         plot = f"document.querySelectorAll('#roofline .plot')[{position}]"
-        tab.wait(f"{plot}.querySelector('.main-svg') !== null")
-        width = f"Math.abs({plot}.querySelector('.main-svg').getBoundingClientRect().width - {plot}.clientWidth)"
+        tab.wait(f"{plot}.querySelector('svg') !== null")
+        width = f"Math.abs({plot}.querySelector('svg').getBoundingClientRect().width - {plot}.clientWidth)"
         tab.wait(f"{width} < 2")
         tab.run("document.getElementById('theme').click()")
         tab.wait(f"{width} < 2")
@@ -136,7 +137,7 @@ def test_paper_has_every_tab_and_fold_and_then_all_is_as_before(tab: Tab, page: 
     assert tab.run("document.querySelectorAll('.unfolds:not([open])').length") == 0
     assert tab.run("getComputedStyle(document.querySelector('.tab-list')).display") == "none"
     assert tab.run("[...document.querySelectorAll('#hardware .tab-title')].every(title => title.checkVisibility())")
-    assert tab.run("document.querySelectorAll('#roofline .plot .main-svg').length") > 3
+    assert tab.run("document.querySelectorAll('#roofline .plot .canvas svg').length") == 3
     tab.call("Emulation.setEmulatedMedia", media="")
     tab.run("dispatchEvent(new Event('afterprint')), 0")
     assert tab.run(PANELS.format("roofline")) == [True, False, False]
@@ -144,7 +145,7 @@ def test_paper_has_every_tab_and_fold_and_then_all_is_as_before(tab: Tab, page: 
     for position in range(3):
         tab.run(f"document.querySelectorAll('#roofline [role=tab]')[{position}].click()")
         plot = f"document.querySelectorAll('#roofline .plot')[{position}]"
-        width = f"{plot}.querySelector('.main-svg').getBoundingClientRect().width"
+        width = f"{plot}.querySelector('svg').getBoundingClientRect().width"
         tab.wait(f"Math.abs({width} - {plot}.clientWidth) < 2")
 
 

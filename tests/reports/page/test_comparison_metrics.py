@@ -233,7 +233,7 @@ def test_a_flat_metric_is_listed_and_not_drawn() -> None:
     assert any(text == "One value all the time, the same in both runs: flat on host." for text in words(block, "note"))
 
 
-def test_hostile_names_stay_out_of_what_plotly_reads_as_html() -> None:
+def test_hostile_names_stay_out_of_layouts_and_templates() -> None:
     evil = "<img src=x onerror=alert(1)>"
     run = trace_of(counters=samples(evil, [1.0, 2.0, 3.0], unit="<b>"))
     (drawn,) = parts(compared_counters.build(look(run, run)[0]), Chart)

@@ -14,7 +14,7 @@ def order(**after: str) -> list[str]:
 def test_our_sections_begin_with_the_facts_and_end_with_the_notes() -> None:
     names = [section.name for section in page_sections()]
     assert (names[0], names[-1]) == ("facts", "notes")
-    assert names.index("kernels") < names.index("bounds") < names.index("timeline")
+    assert names.index("findings") < names.index("timeline") < names.index("kernels") < names.index("bounds")
 
 
 def test_a_section_of_another_package_stands_right_behind_the_one_that_it_names() -> None:

@@ -132,7 +132,7 @@ def test_the_table_has_the_heaviest_as_a_tree_and_only_sums_of_the_rest() -> Non
     assert max(map(len, shown["called"])) <= 60
     *lines, last = arrange_grid(grid, TableLimits()).lines
     assert (len(lines), last.kind, last.rows) == (MOST_ROWS, "rest", rest.height)
-    assert [cell.text for cell in last.cells] == ["", "", "", format_duration(int(rest["self_ns"].sum())), "", "", ""]
+    assert [cell.text for cell in last.cells] == ["", "", "", format_duration(int(rest["self_ns"].sum())), "", ""]
 
 
 def test_names_in_the_table_are_indented_by_their_depth_and_in_full_where_they_were_shortened() -> None:
@@ -209,12 +209,13 @@ def test_a_large_tree_is_drawn_within_half_a_second_and_half_a_megabyte() -> Non
 def test_a_click_goes_down_to_a_box_and_up_again_and_the_colours_follow_the_theme(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(render_page([build(tree_of(RUN, BEFORE))], title="run").html, "utf-8")
-    boxes = "[...document.querySelectorAll('.iciclelayer .slice')]"
-    texts = f"{boxes}.map(box => box.textContent)"
+    seen = "[...document.querySelectorAll('.flame .box')].filter(box => !box.hidden)"
+    texts = f"{seen}.map(box => box.textContent)"
+    path_texts = "[...document.querySelectorAll('.flame-path button')].map(step => step.textContent)"
     with chromium(tmp_path / "profile") as tab:
 
         def click(text: str) -> None:
-            box = f"{boxes}.find(box => box.textContent === '{text}').getBoundingClientRect()"
+            box = f"{seen}.find(box => box.textContent === '{text}').getBoundingClientRect()"
             x, y = tab.run(f"(box => [box.left + box.width / 2, box.top + box.height / 2])({box})")
             tab.point(x, y)
             for kind in ("mousePressed", "mouseReleased"):
@@ -223,16 +224,45 @@ def test_a_click_goes_down_to_a_box_and_up_again_and_the_colours_follow_the_them
         features = [{"name": "prefers-color-scheme", "value": "light"}]
         tab.call("Emulation.setEmulatedMedia", media="", features=features)
         tab.open(path)
-        tab.wait(f"{texts}.includes('aten::linear')")
-        assert tab.run("[...document.querySelectorAll('.legendtext')].map(text => text.textContent)") == [
+        assert "aten::linear" in tab.run(texts)
+        assert tab.run("[...document.querySelectorAll('.flame-keys span')].map(key => key.textContent)") == [
             *("frame", "op", "kernel", "unknown")
         ]
         click("aten::linear")
-        tab.wait(f"{texts}[0] === 'aten::linear' && !{texts}.includes('all device work')")
+        assert tab.run(path_texts) == ["all device work", "main.py(3): run", "aten::linear"]
+        assert "aten::rms_norm" not in tab.run(texts)
         click("aten::linear")
-        tab.wait(f"{texts}[0] === 'main.py(3): run'")
-        color = f"getComputedStyle({boxes}.find(box => box.textContent === 'aten::linear').querySelector('path')).fill"
+        assert tab.run(path_texts)[-1] == "main.py(3): run"
+        tab.run("document.querySelector('.flame-path button').click()")
+        assert "aten::rms_norm" in tab.run(texts)
+        color = f"getComputedStyle({seen}.find(box => box.textContent === 'aten::linear')).borderLeftColor"
         assert tab.run(color) == "rgb(155, 77, 202)"
         tab.run("document.getElementById('theme').click()")
-        tab.wait(f"{color} === 'rgb(199, 155, 255)'")
+        assert tab.run(color) == "rgb(199, 155, 255)"
+        assert tab.problems == []
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="needs chromium or google-chrome on PATH")
+def test_a_search_counts_nested_boxes_once_and_the_keyboard_walks_the_tree(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(render_page([build(tree_of(RUN, BEFORE))], title="run").html, "utf-8")
+    with chromium(tmp_path / "profile") as tab:
+        tab.open(path)
+        tab.run("document.querySelector('.plot input[type=search]').focus()")
+        tab.call("Input.insertText", text="aten::")
+        count = "document.querySelector('.plot .tools output').textContent"
+        assert tab.run(count) == "3 boxes, 900.000 μs, 90.0 % of all"  # linear with addmm inside, and rms_norm
+        tab.press("Enter", 13, "\r")
+        assert tab.run("document.querySelector('.box.here').textContent") == "aten::linear"
+        tab.run("document.querySelector('.flame [tabindex=\"0\"]').focus()")
+        where = "document.activeElement.textContent"
+        tab.press("ArrowDown", 40)
+        assert tab.run(where) == "aten::linear"
+        tab.press("ArrowRight", 39)
+        assert tab.run(where) == "aten::rms_norm"
+        tab.press("Enter", 13, "\r")
+        assert tab.run("document.querySelector('.flame-path [aria-current]').textContent") == "aten::rms_norm"
+        assert tab.run("document.activeElement.ariaLabel").startswith("aten::rms_norm: op: 200.000 μs, 20.0 %")
+        tab.press("Escape", 27)
+        assert tab.run("document.querySelector('.flame-path [aria-current]').textContent") == "main.py(3): run"
         assert tab.problems == []

@@ -66,8 +66,12 @@ def test_the_areas_of_many_kernels_add_up_to_all_kernel_time() -> None:
     trace = launches({f"kernel_{i}": [1_000 + i] * 2 for i in range(200)})
     block = build(kernels, trace)
     (tree,) = charts(block)[0].data
-    assert tree["type"] == "treemap"
-    assert sum(tree["values"]) == kernel_table(trace).total_ns
+    assert tree["type"] == "icicle"
+    times = dict(zip(tree["ids"], tree["values"], strict=True))
+    total_ns = kernel_table(trace).total_ns
+    for parent, below_ns in (("all", total_ns), ("f0", times["f0"])):
+        children = [times[box] for box, above in zip(tree["ids"], tree["parents"], strict=True) if above == parent]
+        assert sum(children) == times[parent] == below_ns
     assert f"other {200 - kernels.LEAVES:,} kernels" in tree["labels"]
     assert len(set(tree["ids"])) == len(tree["ids"])
     assert set(tree["parents"]) <= {"", *tree["ids"]}

@@ -54,4 +54,4 @@ def test_the_chart_draws_a_bar_for_each_contender_and_operator_with_an_s(tab: Ta
     tab.open(page)
     plot = "document.querySelector('#ranking .panel:not([hidden]) .plot')"
     tab.run(f"{plot}.scrollIntoView({{behavior: 'instant', block: 'center'}})")
-    tab.wait(f"{plot}.querySelectorAll('.bars .point').length === 2")
+    tab.wait(f"{plot}.querySelectorAll('rect.mark').length === 2")

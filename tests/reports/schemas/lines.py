@@ -30,6 +30,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     "export": ("export {decode} --to parquet -o {new} --redact", "export {log} --to chrome -o {new}.json"),
     "findings": ("findings {decode}", "findings {log}", "findings {recordings}/cpu_stop/fault.ifm", "findings {ranks}"),
     "formats": ("formats",),
+    "rules": ("rules",),
     "groups": (
         "groups {decode}",
         "groups {h200}/kineto_graph.json.gz --learn-from {h200}/kineto_eager.json.gz",
@@ -38,12 +39,13 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "hardware": ("hardware",),
     "import": ("import {decode} -o {new}.ifm",),
-    "kernel_bounds": ("kernels --roofline {decode}", "kernels --roofline {h200}/kineto_eager.json.gz"),
+    "kernel_bounds": ("kernels --roofline {decode} --match gemm", "kernels --roofline {h200}/kineto_eager.json.gz"),
     "kernels": (
         *(f"kernels {{decode}} --by {by}" for by in ("name", "short", "family", "library", "dtype", "tile")),
         *(f"kernels {{log}} --by {by}" for by in ("layer", "role")),
         "kernels --memory {h200}/kineto_eager.json.gz",
         "kernels {table}",
+        "kernels {decode} --match gemm",
     ),
     "launches": ("launches {decode}", "launches --by span {h200}/kineto_graph.json.gz"),
     "leaderboard": ("leaderboard --hardware 'H100 SXM' -o {new}.html",),

@@ -17,7 +17,7 @@ from inferometer.analyses.launched_by.remarks import site_remarks
 from inferometer.analyses.launched_by.site_times import Layers
 from inferometer.analyses.launched_by.user_frames import UserCode
 from inferometer.analyses.result import Result
-from inferometer.analyses.rows import compile_match
+from inferometer.analyses.rows import compile_match, finds_kernel
 from inferometer.trace.losses import Losses
 
 
@@ -98,7 +98,8 @@ def call_tree(
         code: What is the user's own code.
         depth: Show so many levels.
         min_share: Show nodes with at least this share of the device time, 0 to 1.
-        match: Show only nodes whose name this regular expression finds, and those above them.
+        match: Show only nodes whose name this regular expression finds (of a kernel also its short name), and those
+            above them.
 
     Raises:
         InputError: `match` is no regular expression.
@@ -133,7 +134,11 @@ def shown_nodes(frame: pl.DataFrame, asked: TreeOptions) -> pl.DataFrame:
     if asked.depth is not None:
         keep &= frame["depth"].to_numpy() < asked.depth
     if pattern is not None:
-        keep &= _with_callers(frame, [bool(pattern.search(name)) for name in frame["name"]])
+        nodes = frame.select("kind", "name").iter_rows()
+        found = [
+            finds_kernel(pattern, name) if kind == "kernel" else bool(pattern.search(name)) for kind, name in nodes
+        ]
+        keep &= _with_callers(frame, found)
     return frame.filter(pl.Series(keep, dtype=pl.Boolean))
 
 

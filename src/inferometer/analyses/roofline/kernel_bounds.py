@@ -8,8 +8,9 @@ import polars as pl
 from inferometer.analyses.result import Result
 from inferometer.analyses.roofline.gaps import with_fractions
 from inferometer.analyses.roofline.table import Roofline
-from inferometer.analyses.rows import compile_match, first_rows, matching
+from inferometer.analyses.rows import compile_match, first_rows, match_as_json, matching_kernels
 from inferometer.hardware.device import Device
+from inferometer.names import decode
 from inferometer.trace.losses import Losses
 
 
@@ -29,6 +30,7 @@ class KernelBounds(Result):
     total_ns: int
     notable: tuple[str, ...]
     losses: Losses
+    match: str | None = None
 
     def to_polars(self) -> pl.DataFrame:
         """The rows that were asked for."""
@@ -39,7 +41,8 @@ class KernelBounds(Result):
             "source": self.source,
             "hardware": None if self.device is None else self.device.name,
             "total_ns": self.total_ns,
-            "rows": self.shown.to_dicts(),
+            "match": match_as_json(self.match, "kernel", "short"),
+            "rows": [{**row, "short": decode(row["kernel"]).short_name} for row in self.shown.to_dicts()],
             "losses": self.losses.as_dict(),
         }
 
@@ -50,7 +53,7 @@ def kernel_bounds(found: Roofline, *, top: int | None = None, match: str | None 
     Args:
         found: Of `roofline`.
         top: Show so many rows.
-        match: Show kernels whose name this regular expression finds.
+        match: Show kernels whose name, or whose short name, this regular expression finds.
 
     Raises:
         InputError: `match` is no regular expression.
@@ -63,5 +66,5 @@ def kernel_bounds(found: Roofline, *, top: int | None = None, match: str | None 
         )
         .sort("total_ns", "kernel", descending=[True, False])
     )
-    shown = first_rows(matching(rows, "kernel", compile_match(match)), top)
-    return KernelBounds(found.source, found.device, rows, shown, found.total_ns, found.notable, found.losses)
+    shown = first_rows(matching_kernels(rows, compile_match(match)), top)
+    return KernelBounds(found.source, found.device, rows, shown, found.total_ns, found.notable, found.losses, match)

@@ -23,7 +23,9 @@ from inferometer.analyses.rows import (
     SortKey,
     compile_match,
     duration_statistics,
+    match_as_json,
     matching,
+    matching_kernels,
     ordered,
     sort_column,
 )
@@ -68,6 +70,7 @@ class KernelTable(Result):
     steps: int = 0
     printed: PrintedTotals | None = None
     why_none: str = "No kernels in the file."
+    match: str | None = None
 
     def to_polars(self) -> pl.DataFrame:
         """The rows shown, of the first section."""
@@ -78,6 +81,7 @@ class KernelTable(Result):
             "source": self.source,
             "basis": self.basis,
             "by": self.by,
+            "match": match_as_json(self.match, *(("kernel", "short") if self.by == "name" else (self.by,))),
             "whole_graphs": {"count": self.whole_graphs, "total_ns": self.whole_graphs_ns},
             **self._table_as_json(),
             **({} if self.printed is None else {"printed_totals": to_builtins(self.printed)}),
@@ -113,7 +117,8 @@ class _Show:
 
     def rows(self, frame: pl.DataFrame, then: Sequence[str]) -> pl.DataFrame:
         """The rows of `frame` that were asked for."""
-        found = matching(frame, "kernel", compile_match(self.match))
+        pattern = compile_match(self.match)
+        found = matching_kernels(frame, pattern) if self.by == "name" else matching(frame, "kernel", pattern)
         return ordered(found, *dict.fromkeys((sort_column(self.sort, "kernel"), *then)), top=self.top)
 
 
@@ -136,7 +141,7 @@ def kernel_table(
         selection: Which launches count; all by default.
         sort: Largest first; by `name` from A to Z. Equal rows stand by name.
         top: Show so many rows.
-        match: Show kernels whose name this regular expression finds; upper and lower case count.
+        match: Show kernels whose name, or whose short name, this regular expression finds; upper and lower case count.
         raw: Names as in the file; otherwise C++ names are demangled, which may join rows of launches.
         copies: Memory copies and sets as rows of their own.
         section: Show this section of `totals` alone.
@@ -183,6 +188,7 @@ def _from_launches(trace: Trace, selection: Selection, show: _Show, *, copies: b
         losses=trace.losses,
         with_copies=copies,
         by=show.by,
+        match=show.match,
         whole_graphs=0 if copies else int(graphs["count"].sum()),
         whole_graphs_ns=0 if copies else int(graphs["total_ns"].sum()),
         notes=trace.facts.notes,
@@ -252,6 +258,7 @@ def _section_table(trace: Trace, rows: pl.DataFrame, section: int | None, show: 
         losses=trace.losses,
         basis="totals",
         by=show.by,
+        match=show.match,
         section=section,
     )
 

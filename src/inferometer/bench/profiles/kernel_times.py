@@ -32,6 +32,9 @@ NEEDED = {
     "spans": ("span", "domain", "process", "thread", "device", "stream", "start_ns", "dur_ns"),
 }
 _OTHER_EVENTS = ("unknown_category", "unknown_phase")
+_OF_THE_FILE = (
+    *("truncated", "broken_compression", "changed_while_read", "unreadable_file", "unreadable_rank_file"),
+)  # parts of it, with any number of events, may be missing
 _NAME = re.compile(re.escape(CALL) + r" (\d{1,9})")
 _HINT = f'Record it with torch.profiler, each call inside record_function("{CALL} N").'
 
@@ -159,8 +162,9 @@ def read_work(trace: Trace, ranges: CallRanges) -> pl.DataFrame:
 
 def _may_shorten(loss: Loss) -> bool:
     """Whether device work or calls may be missing; categories that aren't read are none of them."""
-    is_grave = loss.severity == "error" or loss.name == "truncated"
-    return is_grave or (loss.dropped and loss.severity == "warning" and loss.name not in _OTHER_EVENTS)
+    if loss.name in _OF_THE_FILE:
+        return True
+    return loss.dropped and loss.severity == "warning" and loss.name not in _OTHER_EVENTS
 
 
 def _streams(own: pl.DataFrame, count: int) -> Numbers:

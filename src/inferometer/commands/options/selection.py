@@ -65,9 +65,10 @@ def top_option(rows: str, *, default: int | None = None) -> Option:
     )
 
 
-def match_option(rows: str) -> Option:
-    """--match, a regular expression that the names of `rows` are searched for."""
-    return click.option("--match", metavar="REGEX", help=f"Show {rows} whose name the regular expression finds.")
+def match_option(rows: str, *, of_kernels: str = "") -> Option:
+    """--match, a regular expression that the names of `rows` are searched for; `of_kernels`: what else of kernels."""
+    help_text = f"Show {rows} whose name{of_kernels} the regular expression finds."
+    return click.option("--match", metavar="REGEX", help=help_text)
 
 
 def device_option(more: str = "") -> Option:

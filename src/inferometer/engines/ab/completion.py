@@ -42,14 +42,18 @@ class Work:
         """Once, by the arm in use."""
         return complete(self.engine, self.prompt, self.tokens.shape[1], self.sampler())
 
+    def prefill_ns(self) -> int:
+        """How long the prompt alone takes the arm in use."""
+        return complete(self.engine, self.prompt, 1, self.sampler()).wall_ns[PREFILL]
+
     def sampler(self) -> Sampler:
         """Takes the tokens of this work."""
         return forced(self.tokens.to(self.engine.device))
 
 
-def choose_tokens(engine: Engine, prompt_BT: Any, new_tokens: int) -> Any:
-    """The most probable tokens by the arm in use, int64 [B, M] on the host."""
-    return complete(engine, prompt_BT, new_tokens, take_first).tokens
+def choose_tokens(engine: Engine, prompt_BT: Any, new_tokens: int) -> Completed:
+    """A completion with the most probable tokens by the arm in use."""
+    return complete(engine, prompt_BT, new_tokens, take_first)
 
 
 def complete(engine: Engine, prompt_BT: Any, new_tokens: int, sampler: Sampler) -> Completed:

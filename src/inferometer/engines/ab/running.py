@@ -1,4 +1,4 @@
-"""Runs an A/B: check, warm-up, repetitions in turns, recordings; what was measured is kept, whatever happens.
+"""Runs an A/B: probe, check, warm-up, repetitions in turns, recordings; what was measured is kept, whatever happens.
 
 In a repetition every arm runs without scopes (the time that users see) and with them (where it goes; a GPU is then held
 until the host has queued what it does, see `device_hold`), in the opposite order; that is reversed each time, as is the
@@ -19,11 +19,20 @@ from inferometer.analyses.ab.comparison import compare_paths
 from inferometer.analyses.ab.measurement import AGREEMENT, BUSY, CALLS, CONTROL, PathMeasurement
 from inferometer.engines.ab.agreement import agreement
 from inferometer.engines.ab.checking import OperatorCheck, OperatorErrors, check_operators
-from inferometer.engines.ab.completion import Work, choose_tokens, collector_set_aside, without_collector
+from inferometer.engines.ab.completion import (
+    DECODE,
+    PREFILL,
+    Work,
+    choose_tokens,
+    collector_set_aside,
+    on_gpu,
+    without_collector,
+)
 from inferometer.engines.ab.control import run_pair
 from inferometer.engines.ab.facts import cost_of_scopes, describe, end_of, load_notes, run_notes
 from inferometer.engines.ab.failures import as_error, in_words
 from inferometer.engines.ab.plan import Plan, make_prompt, named_apart, order_of
+from inferometer.engines.ab.progress import Probe, Progress, TimeLeft, estimate
 from inferometer.engines.ab.recording import allocations, plan_stores, record_arm
 from inferometer.engines.ab.rows import (
     Repetition,
@@ -40,7 +49,7 @@ from inferometer.engines.arms import BASE, Arm, are_interpreted, using
 from inferometer.engines.engine import Engine
 from inferometer.engines.paths import PathRecorder
 
-Say = Callable[[str], None]
+Say = Callable[[Progress], None]
 _CHECK, _LOGITS = "check of the operators", "comparison of logits"
 _SEARCHES = 20
 
@@ -54,7 +63,7 @@ def measure_ab(
     stores: Path | None = None,
     force: bool = False,
     record: bool = True,
-    on_progress: Say = lambda line: None,
+    on_progress: Say = lambda progress: None,
 ) -> PathMeasurement:
     """Run the same completion by every arm.
 
@@ -69,7 +78,7 @@ def measure_ab(
         stores: A folder for the recordings, one an arm. None: they aren't kept; then a CPU isn't recorded at all.
         force: Replace recordings that are there.
         record: Whether to record. Without it there is no device time of a path.
-        on_progress: Called with what runs now, in a few words.
+        on_progress: Called with what runs now; its `str` is that in a few words.
 
     Returns:
         What was measured. Where a backend raised, memory ran out, or the user interrupted it, `ended` says so, and
@@ -87,6 +96,7 @@ def measure_ab(
     with collector_set_aside():
         run = _Run(engine, named, plan, prompt_BT, on_progress)
         run.attempt(run.choose, is_vital=True)
+        run.attempt(partial(run.probe, is_recorded=record and (places is not None or on_gpu(engine.device))))
         for arm in named[1:]:
             run.attempt(partial(run.check, arm))
         run.attempt(run.compare_models)
@@ -126,6 +136,7 @@ class _Run:
         self._ended: str | None = None
         self._is_over = False
         self._during = ""
+        self._left = TimeLeft()
         self._recorder: PathRecorder | None = None
 
     def attempt(self, part: Callable[[], None], *, is_vital: bool = False) -> None:
@@ -147,8 +158,19 @@ class _Run:
         """The tokens that all arms go on with: the first one's."""
         self._begin(self._arms[0], "choice of the tokens")
         with using(self._arms[0]):
-            tokens_BM = choose_tokens(self._engine, self._prompt_BT, self._plan.new_tokens)
-        self._work = Work(self._engine, self._prompt_BT, tokens_BM)
+            self._first = choose_tokens(self._engine, self._prompt_BT, self._plan.new_tokens)
+        self._work = Work(self._engine, self._prompt_BT, self._first.tokens)
+
+    def probe(self, *, is_recorded: bool) -> None:
+        """Passes over the prompt that say how long all of it takes, about."""
+        probes: dict[str, Probe] = {}
+        for n, arm in enumerate(self._arms):
+            self._begin(arm, "probe of the time")
+            with using(arm):
+                first_ns = self._first.wall_ns[PREFILL] if n == 0 else self._work.prefill_ns()
+                probes[arm.name] = Probe(first_ns, max(1, self._work.prefill_ns()))
+        decode_ns = self._first.wall_ns.get(DECODE, 0)
+        self._left.expect(*estimate(self._plan, probes, decode_ns, is_recorded=is_recorded))
 
     def check(self, arm: Arm) -> None:
         """The operators of this arm next to the first one's."""
@@ -184,8 +206,9 @@ class _Run:
                 watch.begin(number)
             for timed, turn in passes if number % 2 == 0 else passes[::-1]:
                 for n in order_of(len(self._arms), turn):
-                    timed(self._arms[n], f"repetition {number + 1} of {self._plan.repetitions}", made)
+                    timed(self._arms[n], number + 1, made)
             self._kept.append(made)
+        self._left.stop()
 
     def search(self) -> None:
         """Completions with scopes by arms whose logits were wrong, until an operator is seen to be."""
@@ -195,7 +218,7 @@ class _Run:
                 fault = find_faults(self.measured()).get(arm.name)
                 if fault is None or fault.path is not None:
                     break
-                self._begin(arm, f"search {number + 1} of {_SEARCHES} for a wrong answer", recorder)
+                self._begin(arm, "search", recorder, detail=" for a wrong answer", number=number + 1, count=_SEARCHES)
                 with using(arm), recorder.entered():
                     self._work.run()
                 self._searched.append(calls_of(arm.name, number, take_calls(recorder), paths_of(recorder)))
@@ -208,7 +231,7 @@ class _Run:
                 continue
             recorder = PathRecorder(self._engine.device)
             for number in range(self._plan.repetitions if found.is_in_doubt(arm.name) else 0):
-                self._begin(arm, f"control {number + 1} of {self._plan.repetitions}", recorder)
+                self._begin(arm, "control", recorder, number=number + 1, count=self._plan.repetitions)
                 pair = run_pair(self._work, self._arms[0], arm, number, recorder, self._plan.seed)
                 self._control.append(pair)
 
@@ -256,28 +279,34 @@ class _Run:
             found = errors.frame()
             yield found.filter(pl.col("failure").is_not_null()) if n == 0 else found
 
-    def _time(self, arm: Arm, when: str, made: Repetition) -> None:
-        self._begin(arm, when)
+    def _time(self, arm: Arm, number: int, made: Repetition) -> None:
+        self._repeat(arm, number)
         with using(arm), without_collector():
             made.plain[arm.name] = self._work.run()
 
-    def _time_paths(self, arm: Arm, when: str, made: Repetition) -> None:
+    def _time_paths(self, arm: Arm, number: int, made: Repetition) -> None:
         recorder = self._recorders[arm.name]
-        self._begin(arm, f"{when} with scopes", recorder)
+        self._repeat(arm, number, recorder, detail=" with scopes")
         with using(arm), without_collector(), recorder.entered():
             made.scoped[arm.name] = self._work.run()
         made.calls[arm.name] = take_calls(recorder)
         if recorder.short_waits is not None:
             made.short_waits[arm.name] = recorder.short_waits
 
-    def _begin(self, arm: Arm, what: str, recorder: PathRecorder | None = None) -> None:
-        self._recorder = recorder
-        self._tell(arm, what)
+    def _repeat(self, arm: Arm, number: int, recorder: PathRecorder | None = None, *, detail: str = "") -> None:
+        count = self._plan.repetitions
+        self._left.repeat(number, count)
+        self._begin(arm, "repetition", recorder, detail=detail, number=number, count=count)
 
-    def _tell(self, arm: Arm, what: str) -> None:
+    def _begin(self, arm: Arm, part: str, recorder: PathRecorder | None = None, **which: Any) -> None:
+        self._recorder = recorder
+        self._tell(arm, part, **which)
+
+    def _tell(self, arm: Arm, part: str, **which: Any) -> None:
         """What runs now, to who looks on; and what to say where it ends now."""
-        self._during = f"{arm.name}, {what}"
-        self._on_progress(self._during)
+        progress = Progress(arm.name, part, left_ns=self._left.now(), **which)
+        self._during = str(progress)
+        self._on_progress(progress)
 
 
 def _refused(arm: Arm, calls: pl.DataFrame) -> list[str]:

@@ -23,6 +23,7 @@ _HINTS = re.compile(
 )
 _NEVER = frozenset({"cub", "at_cuda_detail", "cublasLt", "cutlass"})
 _NCCL = re.compile(r"(?:nccl(?:Dev|SymDev|Symk?Dev)?Kernel|nccl(?:Sym)?k?DevKernel)_(?P<what>\w+)")
+_OF_C = re.compile(r"(?<=int8)_t(?=_|$)")  # `int8_t` is one word, and two by the underscore
 _ALGORITHMS = ("RING", "TREE", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT", "COLLNET")
 _PROTOCOLS = ("LL128", "LL", "SIMPLE")
 _TYPES = TYPES | {
@@ -134,7 +135,7 @@ def _read_nccl(name: ParsedName, what: str) -> KernelName:
         family="collective",
         dtype=dtype,
         flags=(coll, *flags),
-        short_name=short(library, *(word.lower() for word in words)),
+        short_name=short(library, *_OF_C.sub("", what).lower().split("_")),
         evidence=Evidence("NCCL kernel", "D"),
     )
 

@@ -14,6 +14,7 @@ from inferometer.reports.page.blocks import Block, Facts, Words
 from inferometer.reports.page.document import Page, render_page
 from inferometer.reports.page.grids import TableLimits
 from inferometer.reports.page.text import render_text
+from inferometer.reports.themes import Theme
 from inferometer.reports.views.view import facts_of
 
 MOST_DEVICES = 4
@@ -47,9 +48,11 @@ def build_blocks(board: Leaderboard) -> list[Block]:
     ]
 
 
-def render_leaderboard(board: Leaderboard, *, title: str, command: str) -> Page:
+def render_leaderboard(board: Leaderboard, *, title: str, command: str, theme: Theme = "auto") -> Page:
     """As HTML that loads nothing. `command` makes it again."""
-    return render_page(build_blocks(board), title=title, footer=_footer(board, command), text_bytes=_TEXT_BYTES)
+    return render_page(
+        build_blocks(board), title=title, footer=_footer(board, command), text_bytes=_TEXT_BYTES, theme=theme
+    )
 
 
 def render_leaderboard_text(board: Leaderboard, *, title: str, command: str) -> str:

@@ -10,13 +10,26 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import groupby
 
-from inferometer.reports.page.blocks import Beside, Block, Chart, Facts, Part, Point, Points, Tab, Tabs, Words
+from inferometer.reports.page.blocks import (
+    Beside,
+    Block,
+    Chart,
+    Facts,
+    Numbers,
+    Part,
+    Point,
+    Points,
+    Stack,
+    Tab,
+    Tabs,
+    Words,
+)
 from inferometer.reports.page.scales import share_scales
 
 HEADS = ("Base", "Candidate")
 SWITCH = "Run"
 
-_NARROW = (Words, Facts, Points, Chart)
+_NARROW = (Words, Facts, Points, Numbers, Stack, Chart)
 _WIDE_CHARTS = frozenset({"heatmap", "icicle"})  # their boxes and cells have no room in half the width
 Row = tuple[Part | None, Part | None]
 
@@ -89,7 +102,13 @@ def points_or_none(points: Sequence[Point], title: str = "") -> Points | None:
 
 def _key(part: Part) -> tuple[str, str]:
     """What parts of two runs are set next to each other by."""
-    title = part.title if isinstance(part, Chart | Points) else part.kind if isinstance(part, Words) else ""
+    title = (
+        part.title
+        if isinstance(part, Chart | Points | Numbers | Stack)
+        else part.kind
+        if isinstance(part, Words)
+        else ""
+    )
     return type(part).__name__, title
 
 

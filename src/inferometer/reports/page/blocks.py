@@ -1,6 +1,7 @@
 """What a section of the page is made of: words, tables and charts. Rendered as HTML or Markdown by others.
 
-Charts are Plotly figures as plain data (`data`, `layout`), already down-sampled: nothing here may grow with the trace.
+Charts are figures as plain data (`data`, `layout`, in Plotly's words), already down-sampled: nothing here may grow with
+the trace. `figures.py` says which kinds the page draws.
 Colours in them are names of the page's own, `var(--series-1)` to `var(--series-8)`, `var(--good)`, `var(--bad)`,
 `var(--muted)`, `var(--ink)`, and `var(--slower-1)` to `var(--slower-3)`, `var(--faster-1)` to `var(--faster-3)` for
 small to large changes: the page resolves them for light and dark. Texts from files stay plain: renderers escape.
@@ -46,10 +47,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Points:
-    """A list, the most important first. `title`: where a section has several."""
+    """A list, the most important first, of which `opened` are unfolded. `title`: where a section has several."""
 
     points: Sequence[Point]
     title: str = ""
+    opened: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Grid:
         bands: By column, what sets a number of it apart.
         instead: By column, a column of the frame with the text that stands where there is no number.
         bars: Columns whose cells have a bar as long as the number is large: to the right above 0, to the left below.
+        whole: By column of short names, a column of the frame with the whole ones, empty where they are the same.
     """
 
     section: Section
@@ -81,11 +84,12 @@ class Grid:
     bands: Mapping[str, Callable[[float], Band]] = field(default_factory=dict)
     instead: Mapping[str, str] = field(default_factory=dict)
     bars: Sequence[str] = ()
+    whole: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A Plotly figure. `alt` says in a sentence what it shows, for those who can't see it, and for Markdown.
+    """A figure. `alt` says in a sentence what it shows, for those who can't see it, and for Markdown.
 
     A menu (`layout["updatemenus"]`) becomes a plain list to choose from, which a keyboard can use.
     """
@@ -107,6 +111,44 @@ class StepLines:
     title: str
     alt: str
     data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number to see at a glance. `about` says what it is of, `link` is the section that has more of it."""
+
+    label: str
+    value: str
+    about: str
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A few of them, side by side. `title`: whose, where there are several runs."""
+
+    numbers: Sequence[Number]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of a whole; `shade` a colour of the page. `share` is of the whole, 0 to 1."""
+
+    name: str
+    text: str
+    share: float
+    shade: str
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Parts that add up to a whole, as one bar. `alt` says of what whole, in a sentence."""
+
+    title: str
+    alt: str
+    slices: Sequence[Slice]
 
 
 @dataclass(frozen=True)
@@ -156,7 +198,7 @@ class Folds:
     folds: Sequence[Fold]
 
 
-Part = Words | Facts | Points | Grid | Chart | StepLines | Tabs | Beside | Folds
+Part = Words | Facts | Numbers | Stack | Points | Grid | Chart | StepLines | Tabs | Beside | Folds
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Blocks as one HTML file that loads nothing: the style, the script, Plotly and the charts' data are in it.
+"""Blocks as one HTML file that loads nothing: the style, the script and the charts' data are in it.
 
 The page opens from a disk, without a network; its own policy (CSP) forbids loading. What it holds is text: the template
 escapes it, and the data of charts is made harmless by `figures.py`. The same blocks give the same bytes.
@@ -19,8 +19,12 @@ from inferometer.reports.page.blocks import (
     Fold,
     Folds,
     Grid,
+    Number,
+    Numbers,
     Part,
     Points,
+    Slice,
+    Stack,
     StepLines,
     Tabs,
     Words,
@@ -29,6 +33,7 @@ from inferometer.reports.page.blocks import (
 from inferometer.reports.page.figures import figure_json
 from inferometer.reports.page.grids import TableLimits, arrange_grid, cut
 from inferometer.reports.page.step_lines.data import lines_json
+from inferometer.reports.themes import Theme
 
 MOST_BYTES = 8_000_000
 LACKING = "What this page can't show"
@@ -37,7 +42,28 @@ TEXT_BYTES_OF_TWO = 2_200_000
 """As much, where a page is about two runs: each has its tables, and both have theirs."""
 
 _LIMITS = (TableLimits(), TableLimits(200, 1_000), TableLimits(50, 250), TableLimits(10, 100))
-_FIRST = frozenset({"facts", "verdict", "findings", "time_budget", "losses"})  # above the list of contents
+SCRIPTS = (
+    "ground.js",
+    "charts/axes.js",
+    "charts/words.js",
+    "charts/marks.js",
+    "charts/hover.js",
+    "charts/frame.js",
+    "charts/chart.js",
+    "flame.js",
+    "figures.js",
+    "csv.js",
+    "columns.js",
+    "tables.js",
+    "tabs.js",
+    "folds.js",
+    "contents.js",
+    "links.js",
+    "print.js",
+)
+"""In this order: a file uses names of those before it."""
+
+_FIRST = frozenset({"facts", "verdict", "overview", "findings"})  # above the list of contents
 
 
 @dataclass(frozen=True)
@@ -49,7 +75,12 @@ class Page:
 
 
 def render_page(
-    blocks: Sequence[Block], *, title: str, footer: Sequence[str] = (), text_bytes: int = TEXT_BYTES
+    blocks: Sequence[Block],
+    *,
+    title: str,
+    footer: Sequence[str] = (),
+    text_bytes: int = TEXT_BYTES,
+    theme: Theme = "auto",
 ) -> Page:
     """One HTML file of at most `MOST_BYTES`: of too much, tables get shorter, then the largest charts go.
 
@@ -58,18 +89,19 @@ def render_page(
         title: The heading.
         footer: Lines below all.
         text_bytes: Tables and texts that take more are cut shorter, for charts to have room.
+        theme: How the page opens: light, dark, or else as the reader's system is; a button changes it.
     """
     charts = [chart for block in blocks for chart in find_charts(block.parts)]
     figures = dict(enumerate(map(_figure, charts), start=1))
-    limits, used_bytes = _fitting_limits(blocks, title, footer, text_bytes)
-    kept = _fitting(figures, MOST_BYTES - used_bytes - len(_plotly().encode()))
+    limits, used_bytes = _fitting_limits(blocks, title, footer, text_bytes, theme)
+    kept = _fitting(figures, MOST_BYTES - used_bytes)
     left_out = [chart.title for number, chart in enumerate(charts, start=1) if number not in kept]
     views = [*_Views(limits, kept).blocks(blocks)]
-    return Page(_write(views, title, limits, footer, plotly=_plotly() if kept else ""), tuple(left_out))
+    return Page(_write(views, title, limits, footer, theme=theme), tuple(left_out))
 
 
 def _fitting_limits(
-    blocks: Sequence[Block], title: str, footer: Sequence[str], text_bytes: int
+    blocks: Sequence[Block], title: str, footer: Sequence[str], text_bytes: int, theme: Theme
 ) -> tuple[TableLimits, int]:
     """The widest limits under which tables and texts leave room for charts, and the bytes of the page without these."""
     limits, used_bytes = _LIMITS[-1], 0
@@ -77,7 +109,7 @@ def _fitting_limits(
         views = _Views(limits, {})
         made = [*views.blocks(blocks)]
         if views.characters <= text_bytes or limits is _LIMITS[-1]:  # else it isn't worth writing
-            used_bytes = len(_write(made, title, limits, footer).encode())
+            used_bytes = len(_write(made, title, limits, footer, theme=theme).encode())
             if used_bytes <= text_bytes:
                 break
     return limits, used_bytes
@@ -95,9 +127,7 @@ def _fitting(figures: dict[int, str], room: int) -> dict[int, str]:
     return {number: figures[number] for number in sizes}
 
 
-def _write(
-    views: "Sequence[_View]", title: str, limits: TableLimits, footer: Sequence[str], *, plotly: str = ""
-) -> str:
+def _write(views: "Sequence[_View]", title: str, limits: TableLimits, footer: Sequence[str], *, theme: Theme) -> str:
     from markupsafe import Markup
 
     html: str = _template().render(
@@ -105,10 +135,10 @@ def _write(
         first=[view for view in views if view.name in _FIRST],
         rest=[view for view in views if view.name not in _FIRST],
         css=Markup(_asset("page.css") + _asset("two_runs.css")),
-        script=Markup(_asset("page.js") + _step_lines()),
-        plotly=Markup(plotly),
+        script=Markup(_script() + _step_lines()),
         footer=[cut(line, limits.characters) for line in footer],
         version=__version__,
+        theme=theme if theme in ("light", "dark") else "",
     )
     return html.lstrip()
 
@@ -150,6 +180,8 @@ class _Views:
         make: dict[type, Callable[[Any, str], _View]] = {
             Words: self._words,
             Facts: self._facts,
+            Numbers: self._numbers,
+            Stack: self._stack,
             Points: self._points,
             Grid: self._grid,
             Chart: self._chart,
@@ -167,6 +199,17 @@ class _Views:
         lines = [tuple(map(self._cut, line)) for line in facts.lines[: self._limits.rows]]
         return _View("Facts", "", "", Facts(lines, [*map(self._cut, facts.heads)]), more=len(facts.lines) - len(lines))
 
+    def _numbers(self, numbers: Numbers, above: str) -> _View:
+        shown = [
+            Number(self._cut(one.label), self._cut(one.value), self._cut(one.about), one.link)
+            for one in numbers.numbers
+        ]
+        return _View("Numbers", "", self._cut(numbers.title), shown)
+
+    def _stack(self, stack: Stack, above: str) -> _View:
+        slices = [Slice(self._cut(one.name), one.text, one.share, one.shade, one.link) for one in stack.slices]
+        return _View("Stack", "", self._cut(stack.title), Stack(stack.title, self._cut(stack.alt), slices))
+
     def _points(self, points: Points, above: str) -> _View:
         shown = [
             replace(
@@ -178,7 +221,8 @@ class _Views:
             )
             for point in points.points[: self._limits.rows]
         ]
-        return _View("Points", "", self._cut(points.title), shown, more=len(points.points) - len(shown))
+        of = (shown, points.opened)
+        return _View("Points", "", self._cut(points.title), of, more=len(points.points) - len(shown))
 
     def _grid(self, grid: Grid, above: str) -> _View:
         self._tables += 1
@@ -241,8 +285,8 @@ def _template() -> Any:
     return environment.from_string(_asset("page.html.j2"))
 
 
-def _asset(name: str) -> str:
-    return files("inferometer.reports.page").joinpath(name).read_text("utf-8")
+def _asset(*path: str) -> str:
+    return files("inferometer.reports.page").joinpath(*path).read_text("utf-8")
 
 
 @cache
@@ -253,6 +297,7 @@ def _step_lines() -> str:
 
 
 @cache
-def _plotly() -> str:
-    """The library with the licences of all that is in it."""
-    return files("plotly").joinpath("package_data", "plotly.min.js").read_text("utf-8")
+def _script() -> str:
+    """The files of `script/` as one, whose names are seen by nothing else in the page."""
+    texts = (_asset("script", *name.split("/")).rstrip() for name in SCRIPTS)
+    return "\n".join(['"use strict";', "(() => {", *texts, "})();"])

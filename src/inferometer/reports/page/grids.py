@@ -1,6 +1,7 @@
 """Tables as the page's template writes them: cells as text and exact value, groups with sums, and what is left out.
 
-The column of names stands first and heads its row. Sums are of whole groups, also where not every row is shown.
+The column of names stands first and heads its row. Names are short, as on a terminal, and whole where they are asked
+for. Columns in which no row has anything are named below. Sums are of whole groups, also where not every row is shown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,13 +14,15 @@ from inferometer.errors import clean
 from inferometer.reports.base import cell, is_right, shown_fields
 from inferometer.reports.page.blocks import ADDITIVE, MOST_ROWS, Band, Grid
 from inferometer.reports.page.figures import without_surrogates
+from inferometer.reports.screen.shown_names import cut_names, label_kernels
 from inferometer.reports.views.layout import NAMES, Field
 
-_NAME = 60  # characters of a name before it is folded
+_NAME = 60  # characters of a name that are seen at first
 _TEXT = 160
 _BAR_DIGITS = 4
 _MARKUP = 10  # characters around a cell
 _FOLDED = 60  # rows from which groups begin folded
+_FEW, _MANY = 3, 9  # rows, and columns: such a table is turned, a line for each column
 
 
 @dataclass(frozen=True)
@@ -32,18 +35,22 @@ class TableLimits:
 
 @dataclass(frozen=True)
 class Head:
-    """A column's heading. `kind` tells the script how to write a sum, `summed` whether there is one."""
+    """A column's heading. `kind` tells the script how to write a sum, `summed` whether there is one.
+
+    `spare`: where the window is too narrow, columns with the highest are left out first.
+    """
 
     title: str
     kind: str
     right: bool
     summed: bool
     of_group: bool
+    spare: int = 0
 
 
 @dataclass(frozen=True)
 class Cell:
-    """`text` as people read it; `short`, its beginning, where it is long; `exact` where the text isn't.
+    """`text` as people read it; `short` is seen in its place where it is long; `exact` where the text isn't.
 
     `bar`: -1 to 1, how long a bar in the cell is and to which side.
     """
@@ -68,7 +75,7 @@ class Line:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table ready for the template."""
+    """A table ready for the template. `turned`: columns as lines."""
 
     title: str
     heads: Sequence[Head]
@@ -76,6 +83,7 @@ class PageTable:
     notes: Sequence[str]
     group: str | None
     folded: bool
+    turned: bool
 
     def characters(self) -> int:
         """About how many the page needs for it, at least."""
@@ -102,7 +110,10 @@ class _Arranged:
         self._frame = grid.section.frame
         self._limits = limits
         self._group = grid.group if grid.group in self._frame.columns else None
-        self._fields = _names_first(shown_fields(grid.section))
+        fields = _names_first(shown_fields(grid.section))
+        self._fields = [field for field in fields if self._is_used(field)] or fields[:1]
+        self._unused = [field.title for field in fields if field not in self._fields]
+        self._short = {field: self._short_names(field) for field in self._fields if field.kind in NAMES}
         self._largest = {column: self._frame[column].abs().max() or 1 for column in grid.bars}
         self._summed = set(ADDITIVE if grid.sums is None else grid.sums)
 
@@ -111,10 +122,36 @@ class _Arranged:
             title=cut(self._section.title, self._limits.characters),
             heads=[self._head(field) for field in self._fields],
             lines=[*self._lines()],
-            notes=[cut(note, self._limits.characters) for note in self._section.notes[: self._limits.rows]],
+            notes=[cut(note, self._limits.characters) for note in self._notes()[: self._limits.rows]],
             group=self._group_title(),
             folded=self._frame.height > _FOLDED,
+            turned=self._is_turned(),
         )
+
+    def _is_turned(self) -> bool:
+        is_plain = not (self._grid.bands or self._grid.instead) and self._group is None
+        return is_plain and self._frame.height <= _FEW and len(self._fields) >= _MANY
+
+    def _is_used(self, field: Field) -> bool:
+        """Whether a row that is shown has something in the column."""
+        values = self._frame[field.column].head(self._limits.rows).drop_nulls()
+        if self._frame.is_empty() or field.column in self._grid.instead:
+            return True
+        return len(values.filter(values != "") if values.dtype == pl.String else values) > 0
+
+    def _notes(self) -> Sequence[str]:
+        if not self._unused:
+            return self._section.notes
+        return [*self._section.notes, f"Left out, since no row has it: {', '.join(self._unused)}."]
+
+    def _short_names(self, field: Field) -> Mapping[str, str]:
+        """What is seen of each name: of a kernel what its name tells, of others as much as there is room for."""
+        if field.kind == "sentence" or field.column in self._grid.whole:
+            return {}
+        values = self._frame[field.column].head(self._limits.rows).cast(pl.String)
+        names = [name for name in values.unique(maintain_order=True) if name]
+        labels = label_kernels(names) if field.kind == "kernel" else {name: clean(name) for name in names}
+        return cut_names(labels, _NAME)
 
     def _group_title(self) -> str | None:
         titles = [field.title for field in self._fields if field.column == self._group]
@@ -122,7 +159,8 @@ class _Arranged:
 
     def _head(self, field: Field) -> Head:
         title = cut(field.title, self._limits.characters)
-        return Head(title, field.kind, is_right(field), self._is_summed(field), field.column == self._group)
+        is_summed, of_group = self._is_summed(field), field.column == self._group
+        return Head(title, field.kind, is_right(field), is_summed, of_group, field.spare)
 
     def _is_summed(self, field: Field) -> bool:
         return field.column in self._summed and self._frame[field.column].dtype.is_numeric()
@@ -165,6 +203,8 @@ class _Arranged:
         value = row[field.column]
         if value is None and field.column in self._grid.instead:
             return Cell(cut(row[self._grid.instead[field.column]], self._limits.characters))
+        if whole := self._grid.whole.get(field.column):
+            return self._text(row[whole] or value, _TEXT, value)
         band = None if value is None else self._grid.bands.get(field.column)
         made = replace(self._cell(field, value), band=None if band is None else band(value))
         if value is None or field.column not in self._largest:
@@ -174,13 +214,15 @@ class _Arranged:
     def _cell(self, field: Field, value: Any) -> Cell:
         text = cell(field, value)
         if not is_right(field):
-            return self._text(text, _NAME if field.kind in NAMES else _TEXT)
+            return self._text(text, _TEXT, self._short.get(field, {}).get(text, ""))
         exact = "" if value is None else repr(value)
         return Cell(text, exact=exact if exact != text else "")
 
-    def _text(self, text: str, longest: int) -> Cell:
+    def _text(self, text: str, longest: int, short: str = "") -> Cell:
         text = cut(text, self._limits.characters)
-        return Cell(text, short=f"{text[:_NAME]}…" if len(text) > longest else "")
+        if not short and len(text) > longest:
+            short = f"{text[:_NAME]}…"
+        return Cell(text, short=cut(short, self._limits.characters) if short != text else "")
 
 
 def _names_first(fields: Sequence[Field]) -> list[Field]:

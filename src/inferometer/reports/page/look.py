@@ -1,6 +1,7 @@
 """What a page is about: a run, perhaps a second one, and what the analyses make of them, each made when first asked."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,12 +32,16 @@ SLICES = 300
 
 @dataclass(frozen=True)
 class PageOptions:
-    """What the reader's engineer reported about the files: a model and a device, for bounds; captures, for replays."""
+    """What the reader's engineer reported about the files: a model and a device, for bounds; captures, for replays.
+
+    `thresholds`: what the findings are judged by in place of the rules' own.
+    """
 
     model: "Model | None" = None
     device: "Device | None" = None
     bandwidths: tuple[float, ...] = ()
     captures: tuple[Trace, ...] = ()
+    thresholds: Mapping[str, float] = field(default_factory=dict)
 
 
 class RunData:
@@ -62,6 +67,7 @@ class RunData:
             device=asked.device,
             bandwidths=asked.bandwidths,
             launches=self.launches,
+            thresholds=asked.thresholds,
         )
 
     @cached_property

@@ -16,8 +16,10 @@ from inferometer.reports.page.blocks import (
     Fold,
     Folds,
     Grid,
+    Numbers,
     Part,
     Points,
+    Stack,
     StepLines,
     Tab,
     Tabs,
@@ -89,6 +91,11 @@ class _Writer:
             yield f"**{text}**" if part.kind in ("verdict", "warning") else text
         elif isinstance(part, Facts):
             yield from self._facts(part)
+        elif isinstance(part, Numbers):
+            yield from self._numbers(part, place)
+        elif isinstance(part, Stack):
+            named = "; ".join(f"{one.name} {one.text}" for one in part.slices)
+            yield f"**{self._text(part.title)}**: {escape_markdown(cut(f'{named}. {part.alt}', _SENTENCE))}"
         elif isinstance(part, Points):
             yield from self._points(part, place)
         elif isinstance(part, Grid):
@@ -115,6 +122,12 @@ class _Writer:
             if parts:
                 yield f"{'#' * place.level} {self._text(head)}"
                 yield from self._parts(parts, _Place(place.level + 1, place.above))
+
+    def _numbers(self, numbers: Numbers, place: _Place) -> Iterator[str]:
+        if numbers.title:
+            yield f"{'#' * place.level} {self._text(numbers.title)}"
+        lines = [tuple(map(self._text, (one.label, one.value, one.about))) for one in numbers.numbers]
+        yield "\n".join(f"- **{label}**: {value}. {about}" for label, value, about in lines)
 
     def _several(self, part: Tabs | Folds, place: _Place) -> Iterator[str]:
         """One under the other, each with its heading."""

@@ -12,6 +12,7 @@ from inferometer.reports.ranking.contenders import build_operators, build_rankin
 from inferometer.reports.ranking.definitions import build_definitions
 from inferometer.reports.ranking.differences import build_differences
 from inferometer.reports.ranking.shapes import build_shapes
+from inferometer.reports.themes import Theme
 from inferometer.reports.views.ranking.tables import runs_section
 from inferometer.reports.views.view import facts_of, remarks_of
 
@@ -39,9 +40,9 @@ def build_blocks(ranking: Ranking) -> list[Block]:
     return [block for block in blocks if block is not None]
 
 
-def render_ranking(ranking: Ranking, *, title: str, command: str) -> Page:
+def render_ranking(ranking: Ranking, *, title: str, command: str, theme: Theme = "auto") -> Page:
     """As HTML that loads nothing. `command` makes it again."""
-    return render_page(build_blocks(ranking), title=title, footer=_footer(command), text_bytes=_TEXT_BYTES)
+    return render_page(build_blocks(ranking), title=title, footer=_footer(command), text_bytes=_TEXT_BYTES, theme=theme)
 
 
 def render_ranking_text(ranking: Ranking, *, title: str, command: str) -> str:

@@ -52,6 +52,16 @@ class Loss(Part):
     example: Annotated[str | None, says("One case.")]
 
 
+class Matched(Part):
+    """What picked the rows."""
+
+    regex: Annotated[str, says("The regular expression, as it was given.")]
+    names: Annotated[list[str], says("Which names of a row it was searched in: a row that has any of them is there.")]
+
+
+Match = Annotated[Matched | None, says("`--match`; null where it wasn't given.")]
+
+
 class Losses(Part):
     """What of the source is not in the tables that were read."""
 

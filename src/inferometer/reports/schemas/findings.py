@@ -47,6 +47,15 @@ class BudgetRow(Part):
     count: Annotated[int | None, says("Launches of it, or idle gaps; null where several families ran at once.")]
 
 
+class ChangedThreshold(Part):
+    """A threshold of a rule, as it is set and as the rule has it."""
+
+    name: Annotated[str, says("As `rules` lists it.")]
+    value: Annotated[float, says("The share from which on a finding has that severity, 0 to 1.")]
+    default: Annotated[float, says("The rule's own.")]
+
+
+Thresholds = Annotated[list[ChangedThreshold], says("Those that differ from the rules' own; empty where none do.")]
 FoundFirst = Annotated[list[Finding], says("The gravest first.")]
 Budget = Annotated[list[BudgetRow], says("Where the devices' time went; empty without launches.")]
 
@@ -57,6 +66,7 @@ class Findings(Document):
     source: Source
     findings: FoundFirst
     examined: Examined
+    thresholds: Thresholds
     device_time_budget: Budget
     left_out: Annotated[int, says("Findings that `--top` left out.")]
     losses: Losses

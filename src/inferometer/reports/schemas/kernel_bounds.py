@@ -7,6 +7,7 @@ from inferometer.reports.schemas.fields import (
     Kernel,
     Launches,
     Losses,
+    Match,
     Part,
     Remarks,
     Share,
@@ -21,6 +22,7 @@ class KernelBound(Part):
     """A kernel. A call's bound is shared among the kernels that it launches as their times are."""
 
     kernel: Kernel
+    short: Annotated[str, says("Its short name.")]
     launches: Launches
     total_ns: TotalNs
     modelled_ns: Annotated[int, says("Of that, time of launches whose op is modelled, ns.")]
@@ -36,6 +38,7 @@ class KernelBounds(Document):
     source: Source
     hardware: Hardware
     total_ns: TotalNs
+    match: Match
     rows: Annotated[list[KernelBound], says("The most time first.")]
     remarks: Remarks
     losses: Losses

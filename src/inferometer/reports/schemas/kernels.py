@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType
 from inferometer.reports.schemas.fields import (
     Basis,
     Losses,
+    Match,
     Part,
     PrintedStatistics,
     SchemaMark,
@@ -25,7 +26,7 @@ class KernelRow(PrintedStatistics):
     """
 
     kernel: Annotated[str | UnsetType, says("With `by` name: the kernel's name.")] = UNSET
-    short: Annotated[str | UnsetType | None, says("With `by` short: a short name.")] = UNSET
+    short: Annotated[str | UnsetType | None, says("With `by` name or short: the short name.")] = UNSET
     family: Annotated[str | UnsetType | None, says("With `by` family: the kind of work.")] = UNSET
     library: Annotated[str | UnsetType | None, says("With `by` library: where the kernel is from.")] = UNSET
     dtype: Annotated[str | UnsetType | None, says("With `by` dtype: the type of the data.")] = UNSET
@@ -64,6 +65,7 @@ class Kernels(KernelTable, kw_only=True):
     by: Annotated[
         str, says("What makes a row: `name`, `short`, `family`, `library`, `dtype`, `tile`, `layer`, `role`.")
     ]
+    match: Match
     whole_graphs: WholeGraphs
     printed_totals: Annotated[
         PrintedTotals | UnsetType, says("The source's own totals next to what the rows make, where it prints some.")

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from inferometer.reports.schemas.fields import SchemaMark, says
-from inferometer.reports.schemas.findings import Budget, Examined, FoundFirst
+from inferometer.reports.schemas.findings import Budget, Examined, FoundFirst, Thresholds
 from inferometer.reports.schemas.steps import Phase
 from inferometer.reports.schemas.trace_summary import SummaryParts
 
@@ -14,6 +14,7 @@ class Summary(SummaryParts):
     schema: SchemaMark
     findings: FoundFirst
     examined: Examined
+    thresholds: Thresholds
     device_time_budget: Budget
     phases: Annotated[list[Phase], says("Steps of the first run by phase; empty where no steps are recorded.")]
     unasked_launches: Annotated[int, says("Launches that no rule was asked about, since they are too many; else 0.")]

@@ -2,7 +2,7 @@
 
 import io
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,11 +10,21 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from rich.theme import Theme as Styles
+
+from inferometer.reports.themes import Theme
 
 _PIPE_WIDTH: Final = 120
 _LEAST_WIDTH: Final = 40  # in less, numbers would have to be cut
 _LINES: Final = 50  # no table depends on it
-_LOSSES: Final = {"error": "red", "warning": "yellow"}
+_DARK: Final = {"grave": "bold bright_red", "notable": "bright_yellow", "mild": "bright_cyan"}
+_STYLES: Final[Mapping[Theme, Mapping[str, str]]] = {
+    "auto": {"grave": "bold red", "notable": "yellow", "mild": "cyan"},
+    "light": {"grave": "bold red3", "notable": "dark_orange3", "mild": "deep_sky_blue4"},
+    "dark": _DARK,
+    "none": _DARK,
+}
+_LOSSES: Final = {"warning": "notable"}
 
 
 @dataclass(frozen=True)
@@ -25,11 +35,13 @@ class Detail:
         full: Names as long as they are, and every column, however wide the table gets.
         raw: Names of kernels as in the file, as long as they are.
         verbose: Also which tables were read, and losses that are only information.
+        theme: In which colors, on a terminal.
     """
 
     full: bool = False
     raw: bool = False
     verbose: bool = False
+    theme: Theme = "auto"
 
     @property
     def fits(self) -> bool:
@@ -51,7 +63,13 @@ class Page:
         self._is_terminal = is_terminal
         self._text = io.StringIO()
         self._console = Console(
-            file=self._text, highlight=False, force_terminal=is_terminal, width=self.width, height=_LINES
+            file=self._text,
+            highlight=False,
+            force_terminal=is_terminal,
+            width=self.width,
+            height=_LINES,
+            theme=Styles(_STYLES[detail.theme]),
+            no_color=True if detail.theme == "none" else None,  # None: as NO_COLOR says
         )
 
     def text(self) -> str:

@@ -99,10 +99,7 @@ def _label(name: str) -> str:
     known = decode(name)
     if not known.is_known:
         return clean(canonical_name(name)) or clean(name)
-    label = known.short_name
-    if known.dtype and "*" in known.dtype:
-        label = label.replace(known.dtype, known.dtype.replace("*", "×"))
-    return clean(label)
+    return clean(known.short_name)
 
 
 def _alike(shown: Mapping[str, str]) -> list[list[str]]:

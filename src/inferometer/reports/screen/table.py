@@ -20,12 +20,12 @@ from inferometer.reports.screen.widths import SHRINKING, Column, choose_widths, 
 from inferometer.reports.views.layout import Field, Section
 
 SEVERITY_STYLES: Final = {
-    "high": "bold red",
-    "medium": "yellow",
-    "low": "cyan",
+    "high": "grave",
+    "medium": "notable",
+    "low": "mild",
     "info": "dim",
-    "error": "bold red",
-    "warning": "yellow",
+    "error": "grave",
+    "warning": "notable",
 }
 
 
@@ -56,11 +56,15 @@ def _in_order(fields: Sequence[Field], *, leads: bool) -> Sequence[Field]:
 
 def _column(field: Field, section: Section, detail: Detail) -> Column:
     values = section.frame[field.column].to_list()
-    if field.kind == "kernel":
-        names = {value for value in values if value is not None}
-        labels = _kernels([value for value in values if value in names], detail)
-        return Column(field, values, [labels.get(value, "-") for value in values])
-    return Column(field, values, [clean(cell(field, value)) for value in values])
+    if field.kind != "kernel":
+        return Column(field, values, [clean(cell(field, value)) for value in values])
+    where = section.frame[field.kernel_where].to_list() if field.kernel_where else [True] * len(values)
+    is_kernel = [value is not None and known for value, known in zip(values, where, strict=True)]
+    labels = _kernels([value for value, known in zip(values, is_kernel, strict=True) if known], detail)
+    texts = [
+        labels[value] if known else clean(cell(field, value)) for value, known in zip(values, is_kernel, strict=True)
+    ]
+    return Column(field, values, texts)
 
 
 def _kernels(names: Sequence[str], detail: Detail) -> Mapping[str, str]:

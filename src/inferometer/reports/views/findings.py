@@ -84,6 +84,8 @@ def what_was_examined(found: Findings) -> Iterator[str]:
     asked = format_counted(examined.rules, "rule")
     nothing = "" if found.findings else ": nothing is above their thresholds"
     yield f"{asked} looked at {rows or 'no rows'}{of}{nothing}."
+    if found.thresholds:
+        yield f"Thresholds of the settings: {'; '.join(map(str, found.thresholds))}."
     if examined.of_all_rules:
         yield from _idle_time(examined)
 

@@ -23,6 +23,9 @@ class Field:
 
     Where a screen is too narrow, columns are left out, those with the highest `spare` first and 0 last. A field that
     `leads` stands in front there.
+
+    Where a column names kernels and other things, `kernel_where` is the column of the section's frame that is true in
+    the rows of kernels.
     """
 
     column: str
@@ -30,6 +33,7 @@ class Field:
     kind: Kind
     spare: int = 0
     leads: bool = False
+    kernel_where: str | None = None
 
 
 _DTYPES: Mapping[Kind, Any] = {

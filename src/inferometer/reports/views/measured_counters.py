@@ -10,6 +10,8 @@ from inferometer.analyses.roofline.table import Roofline
 from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.units import format_count, format_duration, format_share
 
+OP_OR_KERNEL: Final = Field("what", "Op or kernel", "kernel", kernel_where="is_kernel")
+"""Of rows with the columns of `op_or_kernel`."""
 _FIELDS: Final = (
     Field("total_ns", "Total Time", "ns", spare=1),
     Field("counted_launches", "Launches", "count", spare=3),
@@ -22,7 +24,7 @@ _FIELDS: Final = (
     Field("measured_fp32_flops", "FP32 FLOPs", "ratio", spare=6),
     Field("measured_fp64_flops", "FP64 FLOPs", "ratio", spare=7),
     Field("measured_tensor_flops", "Tensor FLOPs", "ratio", spare=5),
-    Field("what", "Op or kernel", "name"),
+    OP_OR_KERNEL,
 )
 _LEFT: Final = (
     Field("total_ns", "Total Time", "ns"),
@@ -38,6 +40,11 @@ _NEVER_TIMES: Final = (
 )
 
 
+def op_or_kernel() -> tuple[pl.Expr, pl.Expr]:
+    """What a row of the roofline is about: its op, else its kernel; and whether it is a kernel."""
+    return pl.coalesce("op", "kernel").alias("what"), pl.col("op").is_null().alias("is_kernel")
+
+
 def counter_sections(found: Roofline) -> Iterator[Section]:
     """What was measured, the longest ops first, and which launches have no counters."""
     if found.counters is None:
@@ -46,7 +53,7 @@ def counter_sections(found: Roofline) -> Iterator[Section]:
         found.frame.filter(pl.col("counted_launches") > 0)
         .sort("total_ns", descending=True, maintain_order=True)
         .with_columns(
-            pl.coalesce("op", "kernel").alias("what"),
+            *op_or_kernel(),
             (pl.col("measured_clock_hz") / 1e6).round().cast(pl.Int64).alias("mhz"),
             pl.col("measured_dram_bytes").round().cast(pl.Int64),
         )

@@ -11,7 +11,7 @@ from inferometer.analyses.roofline.table import Roofline
 from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.exchanges import collective_sections, say_collectives
 from inferometer.reports.views.layout import Field, Section, say_rest
-from inferometer.reports.views.measured_counters import counter_sections, say_counters
+from inferometer.reports.views.measured_counters import OP_OR_KERNEL, counter_sections, op_or_kernel, say_counters
 from inferometer.reports.views.view import View
 from inferometer.units import format_count, format_counted, format_duration, format_share
 
@@ -64,7 +64,7 @@ def _sections(found: Roofline) -> Iterator[Section]:
     yield from collective_sections(found.collectives)
     if (reasons := _not_modelled(found)).height:
         fields = (Field("total_ns", "Total Time", "ns"), Field("launches", "Launches", "count"),
-                  Field("what", "Op or kernel", "name"), Field("reason", "Why", "sentence"))  # fmt: skip
+                  OP_OR_KERNEL, Field("reason", "Why", "sentence"))  # fmt: skip
         shown = reasons.head(_REASONS)
         yield Section("Not modelled", fields, shown, tuple(say_rest(shown.height, reasons.height)))
     for by, frame in found.by.items() if found.device else ():
@@ -85,7 +85,7 @@ def _ops(found: Roofline, count: int) -> Section:
 def _not_modelled(found: Roofline) -> pl.DataFrame:
     return (
         found.frame.filter(pl.col("reason").is_not_null())
-        .group_by(pl.coalesce("op", "kernel").alias("what"), "reason")
+        .group_by(*op_or_kernel(), "reason")
         .agg(pl.col("total_ns").sum(), pl.col("launches").sum())
         .sort("total_ns", "what", descending=[True, False])
     )

@@ -31,8 +31,8 @@ _STRAIGHT = 0.9
 _FAR_ABOVE = 4.0
 _NO_GPU_IS_SLOWER = 8e9  # bytes/s: one channel of DDR3-1066, the least that a GPU of any computer of today shares
 _MOST_BYTES = 4  # of an element of the KV cache
-_SCALE = Scale(low=0.02, medium=0.08, high=0.20)
-_UNSURE = Scale(low=0.02, medium=0.08)
+_SCALE = Scale("cost_per_kv_position", low=0.02, medium=0.08, high=0.20)
+_UNSURE = Scale("cost_per_kv_position.unsure", low=0.02, medium=0.08)
 _NEXT = (
     "Look at how the kernel walks the cache at one token: enough workgroups for the device, positions split among "
     "them, wide loads."
@@ -187,4 +187,4 @@ def _extrapolate(evidence: Evidence, steps: pl.DataFrame) -> Iterator[str]:
         )
 
 
-RULE = Rule("cost_per_kv_position", _find)
+RULE = Rule("cost_per_kv_position", _find, (_SCALE, _UNSURE))

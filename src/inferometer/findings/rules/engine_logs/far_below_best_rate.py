@@ -17,7 +17,7 @@ from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
-_SCALE = Scale(low=0.005, medium=0.03, high=0.10)
+_SCALE = Scale("far_below_best_rate", low=0.005, medium=0.03, high=0.10)
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
@@ -45,4 +45,4 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-RULE = Rule("far_below_best_rate", _find)
+RULE = Rule("far_below_best_rate", _find, (_SCALE,))

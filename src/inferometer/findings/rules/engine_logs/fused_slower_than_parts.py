@@ -27,7 +27,7 @@ from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
 _SLOWER = 1.25
-_SCALE = Scale(low=0.005, medium=0.03, high=0.10)
+_SCALE = Scale("fused_slower_than_parts", low=0.005, medium=0.03, high=0.10)
 _NEXT = (
     "Run it unfused, as separate kernels, and measure; then see how many workgroups the fused one launches: a norm "
     "needs the whole row, which tempts to do all of the product in one."
@@ -156,4 +156,4 @@ def _against_rate(evidence: Evidence, fused: dict[str, Any]) -> _Case | None:
     return None if found is None else _Case(found[0], (found[1],))
 
 
-RULE = Rule("fused_slower_than_parts", _find)
+RULE = Rule("fused_slower_than_parts", _find, (_SCALE,))

@@ -15,7 +15,7 @@ from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
-_SCALE = Scale(low=0.0, medium=0.05)
+_SCALE = Scale("inconsistent_decode_rate", low=0.0, medium=0.05)
 _SAME_NS = 1_000_000  # the line of performance rounds to whole milliseconds
 
 
@@ -29,12 +29,15 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     if not ours or abs(ours - rate) <= half:
         return
     differ = abs(rate / ours - 1)
+    severity = _SCALE.severity(differ)
+    if severity is None:
+        return
     counted = evidence.number("decode_tokens")
     fits = counted is not None and abs(counted / time_ns * 1e9 - rate) <= half
     of = f"fits {counted:,} tokens, the count in the metrics" if fits else "fits no count of the log"
     yield Finding(
         rule=RULE.name,
-        severity=_SCALE.severity(differ) or "low",
+        severity=severity,
         title=f"the decode rate is defined twice: {rate:.2f} and {ours:.2f} tokens/s",
         evidence=(
             (
@@ -73,4 +76,4 @@ def _half_of_time(time_ns: int) -> float:
     return digit / 2
 
 
-RULE = Rule("inconsistent_decode_rate", _find)
+RULE = Rule("inconsistent_decode_rate", _find, (_SCALE,))

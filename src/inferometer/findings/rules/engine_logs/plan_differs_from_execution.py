@@ -17,7 +17,7 @@ from inferometer.findings.finding import Finding, Scale, Severity
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_share
 
-_SCALE = Scale(low=0.0, medium=0.10)
+_SCALE = Scale("plan_differs_from_execution", low=0.0, medium=0.10)
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
@@ -30,7 +30,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     unsaid = classes.filter(~pl.col("op").is_in(logged))
     swapped = unsaid.filter(pl.col("class").is_in([name for name in unsaid["class"] if evidence.is_fused(name)]))
     if swapped.height:
-        yield _swapped(evidence, swapped, chosen)
+        yield from _swapped(evidence, swapped, chosen)
     never = sorted(op for op in chosen if not any(op in ran for ran in classes["op"].unique()))
     if never and not evidence.trace.losses.total("truncated"):
         yield _finding("low", f"chosen, but in no report: {', '.join(never)}", (_choices(evidence),))
@@ -42,13 +42,15 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         yield _finding("info", f"no choice is logged for {', '.join(rest)}", (took, _choices(evidence)))
 
 
-def _swapped(evidence: Evidence, swapped: pl.DataFrame, chosen: set[str]) -> Finding:
+def _swapped(evidence: Evidence, swapped: pl.DataFrame, chosen: set[str]) -> Iterator[Finding]:
     by_phase = swapped.group_by("phase", maintain_order=True).agg("class", pl.col("share", "total_ns").sum())
     worst = by_phase.sort("share", descending=True).row(0, named=True)
     names = ", ".join(sorted(set(swapped["class"])))
     ran = f"{', '.join(worst['class'])}: {format_share(worst['share'])} of the GPU time of {worst['phase'] or 'all'}"
-    return _finding(
-        _SCALE.severity(worst["share"]) or "low",
+    if (severity := _SCALE.severity(worst["share"])) is None:
+        return
+    yield _finding(
+        severity,
         f"kernels ran that no logged choice has: {names}",
         (f"{ran}, with no choice logged.", _choices(evidence), *_plan(evidence), *_replaced(evidence, worst["phase"])),
         int(swapped["total_ns"].sum()),
@@ -93,4 +95,4 @@ def _finding(
     )
 
 
-RULE = Rule("plan_differs_from_execution", _find)
+RULE = Rule("plan_differs_from_execution", _find, (_SCALE,))

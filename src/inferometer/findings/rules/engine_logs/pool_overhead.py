@@ -13,7 +13,7 @@ from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_bytes, format_share
 
-_SCALE = Scale(low=0.05, medium=0.30)
+_SCALE = Scale("pool_overhead", low=0.05, medium=0.30)
 _MIB = 1 << 20
 _HALF_DIGIT = 0.005  # GiB: engines print two decimals
 
@@ -72,4 +72,4 @@ def _explained(sizes: Sequence[int], printed: int) -> Iterator[str]:
             )
 
 
-RULE = Rule("pool_overhead", _find)
+RULE = Rule("pool_overhead", _find, (_SCALE,))

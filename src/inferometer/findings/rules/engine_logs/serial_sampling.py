@@ -16,7 +16,7 @@ from inferometer.names.engine_labels import class_of_label
 from inferometer.units import format_duration, format_share
 
 _DEAR = 10.0
-_SCALE = Scale(low=0.002, medium=0.02, high=0.10)
+_SCALE = Scale("serial_sampling", low=0.002, medium=0.02, high=0.10)
 _WORDS = ("sample", "sampling", "top_k", "topk", "top_p", "argmax")
 
 
@@ -70,4 +70,4 @@ def _a_token(evidence: Evidence, total_ns: int, phase: str | None) -> str:
     return f", {format_duration(total_ns / tokens)} per token" if tokens else ""
 
 
-RULE = Rule("serial_sampling", _find)
+RULE = Rule("serial_sampling", _find, (_SCALE,))

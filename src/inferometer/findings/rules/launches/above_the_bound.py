@@ -22,7 +22,7 @@ from inferometer.units import format_count, format_counted, format_duration, for
 if TYPE_CHECKING:
     from inferometer.analyses.roofline.table import Roofline
 
-_SCALE = Scale(low=0.10, medium=0.25)
+_SCALE = Scale("above_the_bound", low=0.10, medium=0.25)
 _REACHED = 0.5
 _LONG_NS = 10_000  # of a launch; below, starting and ending is most of a kernel's time
 _SHOWN = 3
@@ -37,7 +37,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         pl.col("fraction") < _REACHED,
         took >= _LONG_NS,
         ~pl.col("binding").is_in(("pcie", "link")),
-        pl.col("above_ns") >= _SCALE.low * found.total_ns,
+        pl.col("above_ns") >= _SCALE.least * found.total_ns,
     )
     for row in rows.head(_SHOWN).iter_rows(named=True):
         yield _finding(found, row)
@@ -76,4 +76,4 @@ def _inferred(row: dict[str, Any]) -> Iterator[str]:
         yield f"{of} {verb} known by launches that are alike: the calls aren't in the file."
 
 
-RULE = Rule("above_the_bound", _find)
+RULE = Rule("above_the_bound", _find, (_SCALE,))

@@ -27,7 +27,7 @@ from inferometer.units import format_duration, format_share
 if TYPE_CHECKING:
     from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 
-_SCALE = Scale(low=0.02, medium=0.06, high=0.15)
+_SCALE = Scale("attention_growth", low=0.02, medium=0.06, high=0.15)
 _FAMILIES = ("attention", "attention_decode")
 _STEPS = 8
 _LAUNCHES = 400  # without steps
@@ -166,4 +166,4 @@ def _with_context(launches: "LaunchEvidence", rows: KernelRows, each: _Growing) 
         )
 
 
-RULE = Rule("attention_growth", _find)
+RULE = Rule("attention_growth", _find, (_SCALE,))

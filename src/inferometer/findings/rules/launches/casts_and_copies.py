@@ -33,7 +33,7 @@ from inferometer.units import format_bytes, format_duration, format_share
 if TYPE_CHECKING:
     from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 
-_SCALE = Scale(low=0.02, medium=0.08, high=0.20)
+_SCALE = Scale("casts_and_copies", low=0.02, medium=0.08, high=0.20)
 _WORDS = ("cast", "copy", "transpose", "contiguous")
 _NOT_WORDS = ("fill", "concat", "foreach", "kv", "pad")
 _TIMES = 4  # occurrences of a kernel in a place
@@ -199,4 +199,4 @@ def _bytes(launches: "LaunchEvidence", rows: KernelRows, chosen: Ints) -> Iterat
         yield f"Of them, {len(known):,} copies from device to device are known to move {format_bytes(moved)}."
 
 
-RULE = Rule("casts_and_copies", _find)
+RULE = Rule("casts_and_copies", _find, (_SCALE,))

@@ -35,7 +35,7 @@ from inferometer.names import decode
 from inferometer.names.communication import find_collective
 from inferometer.units import format_bytes, format_duration, format_share
 
-_SCALE = Scale(low=0.20, medium=0.30, high=0.45)
+_SCALE = Scale("exposed_collectives", low=0.20, medium=0.30, high=0.45)
 _SHOWN = 3
 _SHOWN_SHARE = 0.1  # of the exposed time: less is not worth a sentence
 _STAGED_SHARE = 0.01  # of the exposed time
@@ -203,4 +203,4 @@ def _next(messages: pl.DataFrame, waited_share: float | None) -> str:
     return _UNKNOWN_SIZE if waited_share is None and unknown_ns > _MOSTLY * all_ns else _NEXT[collective]
 
 
-RULE = Rule("exposed_collectives", _find)
+RULE = Rule("exposed_collectives", _find, (_SCALE,))

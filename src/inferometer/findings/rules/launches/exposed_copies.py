@@ -24,7 +24,7 @@ from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_bytes, format_duration, format_share
 
-_SCALE = Scale(low=0.02, medium=0.05, high=0.15)
+_SCALE = Scale("exposed_copies", low=0.02, medium=0.05, high=0.15)
 _SHOWN = 3
 _SHOWN_SHARE = 0.1  # of the exposed time: less is not worth a sentence
 _MOSTLY = 0.5  # of the exposed time
@@ -150,4 +150,4 @@ def _next(first: dict[str, Any]) -> str:
     return next(text for word, text in _NEXT if word.lower() in name)
 
 
-RULE = Rule("exposed_copies", _find)
+RULE = Rule("exposed_copies", _find, (_SCALE,))

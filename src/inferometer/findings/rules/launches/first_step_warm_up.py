@@ -35,7 +35,7 @@ from inferometer.units import format_duration, format_share
 if TYPE_CHECKING:
     from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 
-_SCALE = Scale(low=0.05)
+_SCALE = Scale("first_step_warm_up", low=0.05)
 _WORTH_SAYING = 0.005
 _MOST = 5
 _LIKE = 2
@@ -219,4 +219,4 @@ def _and_before(slow: list[_Slow]) -> str:
     return " and of what runs before them" if any(each.step["step"] is None for each in slow) else ""
 
 
-RULE = Rule("first_step_warm_up", _find)
+RULE = Rule("first_step_warm_up", _find, (_SCALE,))

@@ -27,8 +27,8 @@ from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
-_SCALE = Scale(low=0.02, medium=0.08, high=0.20)
-_EAGER_SCALE = Scale(low=0.05)
+_SCALE = Scale("graph_breaks", low=0.02, medium=0.08, high=0.20)
+_EAGER_SCALE = Scale("graph_breaks.eager", low=0.05)
 _PARTS = (part_key(IDLE, "host_late"), part_key(IDLE, "sync"))
 _REPLAYED = 0.5  # of a step's launches
 _FEW = 3  # replayed steps; fewer tell no usual idle time
@@ -226,4 +226,4 @@ def _compiled(launches: LaunchEvidence, late: pl.DataFrame) -> Iterator[Finding]
     )
 
 
-RULE = Rule("graph_breaks", _find)
+RULE = Rule("graph_breaks", _find, (_SCALE, _EAGER_SCALE))

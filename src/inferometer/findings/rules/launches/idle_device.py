@@ -33,7 +33,7 @@ from inferometer.findings.rule import Evidence, Rule
 from inferometer.findings.rules.launches.launch_bound import launch_bound_places
 from inferometer.units import format_duration, format_share
 
-_SCALE = Scale(low=0.12, medium=0.20, high=0.40)
+_SCALE = Scale("idle_device", low=0.12, medium=0.20, high=0.40)
 _KINDS: Final[tuple[IdleKind, ...]] = ("host", "queued", "graph", "unknown", "recorder")
 _OF_KIND: Final = {
     "launching": "late launches one by one",
@@ -188,4 +188,4 @@ def _others(others: list[_Idle]) -> Iterator[str]:
         )
 
 
-RULE = Rule("idle_device", _find)
+RULE = Rule("idle_device", _find, (_SCALE,))

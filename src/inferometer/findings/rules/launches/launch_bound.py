@@ -229,4 +229,4 @@ def _next(*, is_late: bool) -> str:
     return "Do it in one kernel: vectorise the loop that launches them, or let torch.compile fuse them."
 
 
-RULE = Rule("launch_bound", _find)
+RULE = Rule("launch_bound", _find, (_SCALE,))

@@ -32,7 +32,7 @@ from inferometer.units import format_counted, format_duration, format_share
 if TYPE_CHECKING:
     from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 
-_SCALE = Scale(low=0.03, medium=0.10, high=0.25)
+_SCALE = Scale("low_occupancy", low=0.03, medium=0.10, high=0.25)
 _LONG_NS = 10_000  # below, starting and ending is most of a kernel's time
 _FEW_BLOCKS = 0.40
 _FEW_WARPS = 0.15
@@ -58,7 +58,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     share = size_ns / launches.total_ns
     few_warps_ns = found.filter(~pl.col("few"))["total_ns"].sum()
     severity: Severity | None = _SCALE.severity(without_ns / launches.total_ns)
-    if severity is None and few_warps_ns < _SCALE.low * launches.total_ns:
+    if severity is None and few_warps_ns < _SCALE.least * launches.total_ns:
         return
     first = found.row(0, named=True)
     few = "fewer blocks than multiprocessors" if first["without"] else "few warps"
@@ -194,4 +194,4 @@ def _advice(row: dict[str, Any], place: str) -> str:
     return f"Spread the work over more blocks{place}, if there is enough of it."
 
 
-RULE = Rule("low_occupancy", _find)
+RULE = Rule("low_occupancy", _find, (_SCALE,))

@@ -20,7 +20,7 @@ from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
-_SCALE = Scale(low=0.02, medium=0.05, high=0.15)
+_SCALE = Scale("rank_imbalance", low=0.02, medium=0.05, high=0.15)
 _DEVIATIONS = 4.0
 _UNEVEN = 0.02  # of compute from the mean: above it, that explains a straggler
 
@@ -97,4 +97,4 @@ def _next(against_mean: float | None, rank: int | None) -> str:
     return f"See what it waits for: inferometer timeline FOLDER_OF_RANKS{chosen}."
 
 
-RULE = Rule("rank_imbalance", _find)
+RULE = Rule("rank_imbalance", _find, (_SCALE,))

@@ -30,8 +30,8 @@ from inferometer.units import format_counted, format_duration, format_share
 if TYPE_CHECKING:
     from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 
-_LOOPS = Scale(low=0.005, medium=0.05, high=0.20)
-_LAYERS = Scale(low=0.01, medium=0.05, high=0.20)
+_LOOPS = Scale("repeated_work.loops", low=0.005, medium=0.05, high=0.20)
+_LAYERS = Scale("repeated_work.layers", low=0.01, medium=0.05, high=0.20)
 _BENCHMARK = 0.90
 _SHOWN = 3
 _TURNS = ("first", "launches", "length")
@@ -179,4 +179,4 @@ def _is_of_batch(known: KernelName, *, has_experts: bool) -> bool:
     return not has_experts and known.family in _ON_NUMBERS and known.dtype in WHOLE_NUMBERS
 
 
-RULE = Rule("repeated_work", _find)
+RULE = Rule("repeated_work", _find, (_LOOPS, _LAYERS))

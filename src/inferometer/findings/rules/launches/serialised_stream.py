@@ -29,7 +29,7 @@ from inferometer.names.apis import canonical_api
 from inferometer.names.communication import find_collective
 from inferometer.units import format_duration, format_share
 
-_SCALE = Scale(low=0.05, medium=0.15, high=0.30)
+_SCALE = Scale("serialised_stream", low=0.05, medium=0.15, high=0.30)
 _OVERLAPS = 0.02
 _TURNS = 10
 _WAIT = ("cudaStreamWaitEvent", "cuStreamWaitEvent", "hipStreamWaitEvent")
@@ -117,7 +117,7 @@ def _serial(launches: LaunchEvidence, place: BusiestDevice, event_waits: int) ->
         return
     kernels = _kernels(launches, place)
     sums = kernels.group_by("stream").agg(pl.col("dur_ns").sum()).sort("dur_ns", "stream", descending=[True, False])
-    streams = [stream for stream, ns in sums.iter_rows() if ns >= _SCALE.low * place.window_ns]
+    streams = [stream for stream, ns in sums.iter_rows() if ns >= _SCALE.least * place.window_ns]
     every = place.of(launches.work.select("rank", "device", "stream", "start_ns", "dur_ns"))
     for stream in streams[1:]:
         own, others = every.filter(pl.col("stream") == stream), every.filter(pl.col("stream").ne_missing(stream))
@@ -171,4 +171,4 @@ def _site(launches: LaunchEvidence, kernels: pl.DataFrame) -> str | None:
     return describe_site(None, largest["user_frame"][0])
 
 
-RULE = Rule("serialised_stream", _find)
+RULE = Rule("serialised_stream", _find, (_SCALE,))

@@ -32,7 +32,7 @@ from inferometer.units import format_duration, format_share
 if TYPE_CHECKING:
     from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 
-_SCALE = Scale(low=0.005, medium=0.04, high=0.15)
+_SCALE = Scale("slow_sibling", low=0.005, medium=0.04, high=0.15)
 _SLOWER = 1.3
 _BEYOND_NOISE = 6 * 1.4826  # the deviation of a normal distribution is 1.4826 times its median absolute one
 _LEAST_NOISE = 0.02  # of the median: a few equal durations are no proof that there is no noise
@@ -260,4 +260,4 @@ def _next(rows: KernelRows, odd: _Odd, *, is_once: bool) -> str:
     return "Compare the inputs there with those of another place: shapes, strides, where they lie in memory."
 
 
-RULE = Rule("slow_sibling", _find)
+RULE = Rule("slow_sibling", _find, (_SCALE,))

@@ -22,7 +22,7 @@ from inferometer.units import format_duration, format_share
 if TYPE_CHECKING:
     from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 
-_SCALE = Scale(low=0.12, medium=0.20, high=0.40)
+_SCALE = Scale("split_k_reductions", low=0.12, medium=0.20, high=0.40)
 _WORTH_SAYING = 0.08
 _SHOWN = 3
 
@@ -100,4 +100,4 @@ def _sentence(rows: KernelRows, where: Origins, row: dict[str, int]) -> str:
     return f"{row['count']:,} reductions{product}{place}: {took}{against}."
 
 
-RULE = Rule("split_k_reductions", _find)
+RULE = Rule("split_k_reductions", _find, (_SCALE,))

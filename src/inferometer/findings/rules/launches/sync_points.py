@@ -27,8 +27,8 @@ from inferometer.findings.rule import Evidence, Rule
 from inferometer.names.apis import api_kind
 from inferometer.units import format_duration, format_share
 
-_SCALE = Scale(low=0.01, medium=0.04, high=0.15)
-_WITHOUT_STEPS = Scale(low=0.05)
+_SCALE = Scale("sync_points", low=0.01, medium=0.04, high=0.15)
+_WITHOUT_STEPS = Scale("sync_points.without_steps", low=0.05)
 _LOOKED_AT = 4_096  # waits whose place in the code is looked up, those with the most idle time
 _SHOWN = 3
 _SITE = ("waited_in", "op", "user_frame")
@@ -131,4 +131,4 @@ def _often(launches: LaunchEvidence, count: int) -> str:
     return f", {count / steps:,.1f} per step" if steps > 1 else ""
 
 
-RULE = Rule("sync_points", _find)
+RULE = Rule("sync_points", _find, (_SCALE, _WITHOUT_STEPS))

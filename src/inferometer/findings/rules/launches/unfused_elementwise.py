@@ -28,7 +28,7 @@ from inferometer.findings.rule import Evidence, Rule
 from inferometer.names import KernelName
 from inferometer.units import format_duration, format_share
 
-_SCALE = Scale(low=0.03, medium=0.10, high=0.25)
+_SCALE = Scale("unfused_elementwise", low=0.03, medium=0.10, high=0.25)
 _FUSIBLE = frozenset({"elementwise", "norm", "activation", "copy", "reduction", "rope"})
 _LEAST = 3  # launches; pairs are common in engines that fuse well
 _MOST = 64  # launches; more are a loop or a whole computation, which no one kernel would do
@@ -168,4 +168,4 @@ def members(chain: dict[str, Any]) -> Ints:
     return (starts[:, None] + np.arange(chain["length"])).ravel()
 
 
-RULE = Rule("unfused_elementwise", _find)
+RULE = Rule("unfused_elementwise", _find, (_SCALE,))

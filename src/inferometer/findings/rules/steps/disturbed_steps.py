@@ -14,7 +14,7 @@ from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_ranges, format_share
 
-_SCALE = Scale(low=0.001, medium=0.005, high=0.10)
+_SCALE = Scale("disturbed_steps", low=0.001, medium=0.005, high=0.10)
 _LISTED = 8
 _EXPLAINED = 3
 
@@ -58,4 +58,4 @@ def _reasons(hit: pl.DataFrame) -> Iterator[str]:
         yield f"Step {step}: {why.rstrip('.')}."
 
 
-RULE = Rule("disturbed_steps", _find)
+RULE = Rule("disturbed_steps", _find, (_SCALE,))

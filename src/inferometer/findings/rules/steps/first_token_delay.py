@@ -12,7 +12,7 @@ from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
 LEAST_NS = 10_000_000
-_OF_FIRST_TOKEN = Scale(low=0.10, medium=0.30)
+_OF_FIRST_TOKEN = Scale("first_token_delay", low=0.10, medium=0.30)
 _LONG = 0.70
 _INTERRUPTS_NS = 1_000_000_000
 
@@ -65,4 +65,4 @@ def _first_step(evidence: Evidence) -> Iterator[str]:
     )
 
 
-RULE = Rule("first_token_delay", _find)
+RULE = Rule("first_token_delay", _find, (_OF_FIRST_TOKEN,))

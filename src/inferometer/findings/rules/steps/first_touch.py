@@ -15,7 +15,7 @@ from inferometer.units import format_duration, format_ranges, format_share
 
 _COLD = 1.3
 _LEAST_LAYERS = 4
-_SCALE = Scale(low=0.02, medium=0.20)
+_SCALE = Scale("first_touch", low=0.02, medium=0.20)
 
 
 def _find(evidence: Evidence) -> Iterator[Finding]:
@@ -90,4 +90,4 @@ def _widest(rows: pl.DataFrame, step: object, layer: int) -> str:
     return f" Widest in {row['class']}: {format_duration(row['total_ns'])} against {format_duration(row['usual_ns'])}."
 
 
-RULE = Rule("first_touch", _find)
+RULE = Rule("first_touch", _find, (_SCALE,))

@@ -17,7 +17,7 @@ from inferometer.findings.finding import Finding, Scale
 from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_duration, format_share
 
-_SCALE = Scale(low=0.03, medium=0.05, high=0.25)
+_SCALE = Scale("host_gap", low=0.03, medium=0.05, high=0.25)
 _FEW = 5  # steps; a correlation of fewer says nothing
 _STEADY = 0.25  # of the median, between the quartiles
 _UNRELATED = 0.5  # correlation below which the work explains less than a quarter of how the gap varies
@@ -101,4 +101,4 @@ def _relation(steps: pl.DataFrame, words: "_Words") -> tuple[tuple[str, ...], bo
     return (f"It doesn't vary with {words.whose} (r = {r:.2f}) and {so}: {half}.",), is_fixed
 
 
-RULE = Rule("host_gap", _find)
+RULE = Rule("host_gap", _find, (_SCALE,))

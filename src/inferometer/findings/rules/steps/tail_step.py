@@ -14,7 +14,7 @@ from inferometer.findings.rule import Evidence, Rule
 from inferometer.units import format_counted, format_duration, format_share
 
 _ODD = 0.10
-_SCALE = Scale(low=0.0, medium=0.01)
+_SCALE = Scale("tail_step", low=0.0, medium=0.01)
 _NEIGHBOURS = 3
 
 
@@ -35,7 +35,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     severity: Severity = "info"
     size = format_counted(tail["tokens"], "token")
     if is_odd:
-        severity = _SCALE.severity(beyond / max(evidence.gpu_ns("decode"), 1)) or "low"
+        severity = _SCALE.severity(beyond / max(evidence.gpu_ns("decode"), 1)) or "info"
     yield Finding(
         rule=RULE.name,
         severity=severity,
@@ -67,4 +67,4 @@ def _expected(evidence: Evidence, mean_kv: float | None) -> tuple[float | None, 
     return (float(found) if isinstance(found, int | float) else None), f"median of the {before.height} before"
 
 
-RULE = Rule("tail_step", _find)
+RULE = Rule("tail_step", _find, (_SCALE,))

@@ -40,7 +40,6 @@ _FIELDS = (
     Field("count", "Launches", "count"),
     Field("kind", "Kind", "text"),
     Field("called", "Name", "name"),
-    Field("full", "In Full", "text"),
 )
 
 
@@ -108,7 +107,8 @@ def _main_fact(table: "CallTreeTable") -> str:
 
 def _grid(frame: pl.DataFrame) -> Grid:
     """The heaviest nodes as a tree, then the others, which are only added up."""
-    return Grid(Section("Heaviest callers and kernels", _FIELDS, with_indent(frame)), sums=("self_ns",))
+    table = Section("Heaviest callers and kernels", _FIELDS, with_indent(frame))
+    return Grid(table, sums=("self_ns",), whole={"called": "full"})
 
 
-SECTION = RunSection("call_tree", build, after="timeline")
+SECTION = RunSection("call_tree", build, after="histogram")

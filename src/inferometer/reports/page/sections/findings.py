@@ -19,7 +19,7 @@ _TONES = {"high": "bad", "medium": "warning", "low": "low", "info": "plain"}
 def _build(look: PageData) -> Block:
     base = _points(look.base.first)
     if look.candidate is None:
-        return Block("findings", TITLE, [*([Points(base)] if base else []), _examined(look.base.first)])
+        return Block("findings", TITLE, [*([Points(base, opened=1)] if base else []), _examined(look.base.first)])
     candidate = _points(look.candidate.first)
     lists: list[list[Part]] = [[Points(points)] if points else [] for points in (base, candidate)]
     examined = [_examined(run.first) for run in look.runs]
@@ -52,4 +52,4 @@ def _point(finding: Finding, titles: Mapping[str, str]) -> Point:
     )
 
 
-SECTION = PageSection("findings", _build, after="verdict")
+SECTION = PageSection("findings", _build, after="overview")

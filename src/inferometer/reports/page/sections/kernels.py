@@ -3,8 +3,7 @@
 Tables that a source printed are shown each for itself: they may count the same time.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -13,22 +12,22 @@ from inferometer.analyses.tables.kernels import KernelTable
 from inferometer.names.decoding import decode_frame
 from inferometer.names.engine_labels import class_of_label
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
-from inferometer.reports.page.drawing import TimeUnit, color, cut, kernel_labels
+from inferometer.reports.page.drawing import TimeUnit, color, kernel_labels
 from inferometer.reports.page.look import RunData
 from inferometer.reports.page.section import RunSection
+from inferometer.reports.page.tree_boxes import ALL, GROUND, Box, icicle
 from inferometer.reports.views.kernels import fields_of, title_of
 from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_duration, format_share
 
 FEW = 12
-"""Kernels that bars can show one by one; more are a tree map."""
+"""Kernels that bars can show one by one; more are boxes below their families."""
 
 LEAVES = 80
-"""Kernels of a tree map with an area of their own; the others of a family are one area."""
+"""Kernels with a box of their own; the others of a family are one box."""
 
 TABLES = 4
-_TILE = 28  # characters of a label that an area may show
-_EDGE = "rgba(255,255,255,0.7)"
+_ALL = "all kernels"
 _TELLS = ("family", "library", "dtype")
 _TOLD = (
     Field("family", "Family", "text"),
@@ -122,57 +121,25 @@ def _bars(table: KernelTable, timed: pl.DataFrame) -> Chart:
     return Chart(f"{title_of(table)}: time", _main_fact(table, timed), [data], layout, height=120 + 26 * timed.height)
 
 
-@dataclass(frozen=True)
-class _Node:
-    """One area. `id` and `parent` are ours; `label`, `whole` come from the file."""
-
-    id: str
-    parent: str
-    label: str
-    whole: str
-    time_ns: int
-    text: str
-    color: str
-
-
 def _tree(table: KernelTable, timed: pl.DataFrame) -> Chart:
-    nodes = _nodes(table, timed)
-    data = {
-        "type": "treemap",
-        "ids": [node.id for node in nodes],
-        "parents": [node.parent for node in nodes],
-        "labels": [node.label for node in nodes],
-        "values": [node.time_ns for node in nodes],
-        "text": [node.text for node in nodes],
-        "customdata": [node.whole for node in nodes],
-        "marker": {"colors": [node.color for node in nodes], "line": {"width": 1, "color": _EDGE}},
-        "textinfo": "label+text",
-        "hovertemplate": "%{customdata}<br>%{text}<extra></extra>",
-        "tiling": {"pad": 1},
-        "pathbar": {"visible": False},
-    }
-    layout = {"uniformtext": {"minsize": 9, "mode": "hide"}}
-    return Chart(f"{title_of(table)}: time by family", _main_fact(table, timed), [data], layout, height=460)
+    return icicle(f"{title_of(table)}: time by family", _main_fact(table, timed), _boxes(table, timed), {}, depth=1)
 
 
-def _nodes(table: KernelTable, timed: pl.DataFrame) -> Sequence[_Node]:
-    """Families with no time of their own, and their kernels: the kernels' times add up to the table's."""
+def _boxes(table: KernelTable, timed: pl.DataFrame) -> Iterator[Box]:
+    """All kernels, their families, and the kernels of each: every level adds up to the table's time."""
     labels = kernel_labels(timed["kernel"].head(LEAVES).to_list())
-    families = _families(timed)
     own, rest = timed.head(LEAVES), timed.slice(LEAVES)
-    nodes = []
-    for i, (family, family_ns) in enumerate(families.iter_rows()):
+    yield Box(ALL, "", _ALL, _ALL, _text(table.total_ns, table.total_ns), GROUND, table.total_ns)
+    for i, (family, family_ns) in enumerate(_families(timed).iter_rows()):
         shade = color(i)
-        nodes.append(_Node(f"f{i}", "", family, family, 0, _text(family_ns, table.total_ns), shade))
+        yield Box(f"f{i}", ALL, family, family, _text(family_ns, table.total_ns), shade, family_ns)
         kernels = own.filter(pl.col("family") == family)
         for j, (kernel, time_ns) in enumerate(kernels.select("kernel", "total_ns").iter_rows()):
-            label = cut(labels[kernel], _TILE)
-            nodes.append(_Node(f"f{i}k{j}", f"f{i}", label, kernel, time_ns, _text(time_ns, table.total_ns), shade))
+            yield Box(f"f{i}k{j}", f"f{i}", labels[kernel], kernel, _text(time_ns, table.total_ns), shade, time_ns)
         others = rest.filter(pl.col("family") == family)
         if others.height:
             words, time_ns = f"other {others.height:,} kernels", int(others["total_ns"].sum())
-            nodes.append(_Node(f"f{i}rest", f"f{i}", words, words, time_ns, _text(time_ns, table.total_ns), shade))
-    return nodes
+            yield Box(f"f{i}rest", f"f{i}", words, words, _text(time_ns, table.total_ns), shade, time_ns)
 
 
 def _text(time_ns: int, total_ns: int) -> str:

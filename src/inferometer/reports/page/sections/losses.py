@@ -1,30 +1,48 @@
-"""What could not be read or was mended, gravest first; of both runs where there are two."""
+"""What could not be read, gravest first, and apart from that what was mended or noted; of two runs, of both."""
+
+from typing import Final
 
 from inferometer.reports.base import describe_loss, scope_line, shown_losses
-from inferometer.reports.page.beside import HEADS
-from inferometer.reports.page.blocks import Beside, Block, Point, Points
+from inferometer.reports.page.beside import beside
+from inferometer.reports.page.blocks import Block, Fold, Folds, Part, Point, Points
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 from inferometer.trace.losses import Loss, Losses
 
-_TONES = {"error": "bad", "warning": "warning", "info": "plain"}
+UNREAD: Final = frozenset(
+    {
+        *("truncated", "broken_compression", "trailing_data", "unreadable_header", "environment", "missing_file"),
+        *("unreadable_file", "missing_column", "unreadable_rank_file", "same_recording", "recording_ended_early"),
+        *("not_recorded", "counter_unavailable", "unfinished_run", "truncated_report", "unended_line"),
+        *("not_finite", "wrong_type", "number_out_of_range", "unknown_column"),
+    }
+)
+"""Losses other than dropped events of which something isn't in the trace."""
+
+_TITLE = "What was not read"
+_TONES = {"warning": "warning", "info": "plain"}
 _NONE = "Everything in the file was read."
 _BY_DESIGN = "Everything that has a place in the trace was read; {n} events of the file have none."
 
 
 def _build(look: PageData) -> Block:
-    runs = [_points(run.trace.losses) for run in look.runs]
-    if len(set(map(repr, runs))) == 1:
-        return Block("losses", "What was not read", runs[:1])
-    return Block("losses", "What was not read", [Beside(HEADS, [runs])])
+    return Block(
+        "losses",
+        _TITLE,
+        [*beside(*(_parts(run.trace.losses) for run in look.runs))]
+        if look.candidate
+        else _parts(look.base.trace.losses),
+    )
 
 
-def _points(losses: Losses) -> Points:
-    points = [_point(loss) for loss in shown_losses(losses)]
-    if not points:
-        points.append(_nothing(losses))
+def _parts(losses: Losses) -> list[Part]:
+    shown = shown_losses(losses)
+    unread = [_point(loss) for loss in shown if loss.dropped or loss.name in UNREAD]
+    noted = [_point(loss) for loss in shown if not (loss.dropped or loss.name in UNREAD)]
     scope = scope_line(losses)
-    return Points([*points, *([Point(scope)] if scope else [])])
+    points = [*(unread or [_nothing(losses)]), *([Point(scope)] if scope else [])]
+    fold = Fold("Mended, or noted while it was read", [Points(noted)], aside=f"{len(noted):,}")
+    return [Points(points), *([Folds([fold])] if noted else [])]
 
 
 def _nothing(losses: Losses) -> Point:

@@ -1,6 +1,7 @@
 """Where steps spend their time: classes of kernels over the steps, and layers over the steps."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from inferometer.reports.page.drawing import REST_COLOR, TimeUnit, axis, color, 
 from inferometer.reports.page.look import RunData
 from inferometer.reports.page.sampling import Indices, Values, bucket_means, buckets
 from inferometer.reports.page.section import RunSection
+from inferometer.reports.views.layout import Section
 from inferometer.reports.views.view import sections_of
 from inferometer.units import format_duration, format_share
 
@@ -39,8 +41,14 @@ def build(run: RunData) -> Block | None:
     if table.class_steps.is_empty():
         return Block("step_classes", _TITLE, lacking=_LACKING)
     charts = [*_stacks(table), *_layers(run, table)]
-    grids = [Grid(one, group="phase") for one in sections_of(table) if one.title == "Classes of kernels"]
+    grids = [Grid(_by_kernel(one), group="phase") for one in sections_of(table) if one.title == "Classes of kernels"]
     return Block("step_classes", _TITLE, [Words(" ".join(_notes(table)), "note"), *charts, *grids])
+
+
+def _by_kernel(section: Section) -> Section:
+    """A class is named after its kernels."""
+    fields = [replace(field, kind="kernel") if field.column == "class" else field for field in section.fields]
+    return replace(section, fields=fields)
 
 
 def _notes(table: StepTable) -> Iterator[str]:

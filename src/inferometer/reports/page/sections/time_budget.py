@@ -35,4 +35,4 @@ def _build(look: PageData) -> Block:
     return Block("time_budget", TITLE, [Tabs(SWITCH, [Tab(head, [grid]) for head, grid in switch])])
 
 
-SECTION = PageSection("time_budget", _build, after="findings")
+SECTION = PageSection("time_budget", _build, after="timeline")

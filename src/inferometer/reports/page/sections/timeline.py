@@ -164,4 +164,4 @@ def _stacked_bar(name: str, places: Sequence[str], values: Sequence[Any], unit: 
     }
 
 
-SECTION = RunSection("timeline", build, after="histogram")
+SECTION = RunSection("timeline", build, after="findings")

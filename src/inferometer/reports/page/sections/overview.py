@@ -1,0 +1,199 @@
+"""At a glance: how busy the devices are, why they wait, which kernels take most, how long a step takes; one bar of it.
+
+Numbers of several devices are of all their windows together. What a file can't tell is said in the number's place.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+from urllib.parse import quote
+
+import numpy as np
+import polars as pl
+
+from inferometer.analyses.steps.disturbances import is_whole, is_without_work
+from inferometer.analyses.steps.table import StepTable
+from inferometer.analyses.timeline.budget import COMMUNICATION, COMPUTE, COPIES, IDLE, SEVERAL, describe_part
+from inferometer.analyses.timeline.timeline import Timeline
+from inferometer.analyses.timeline.work import place_name
+from inferometer.names.decoding import decode_frame
+from inferometer.reports.page.beside import beside
+from inferometer.reports.page.blocks import Block, Number, Numbers, Part, Slice, Stack, Words
+from inferometer.reports.page.drawing import REST_COLOR, color
+from inferometer.reports.page.look import PageData, RunData
+from inferometer.reports.page.section import PageSection
+from inferometer.units import format_counted, format_duration, format_share
+
+TITLE: Final = "At a glance"
+NONE: Final = "-"
+
+_SMALL = 0.005  # of the windows: smaller parts are one slice
+_CAUSES = 3  # named in the number; all of them are in the bar
+_NO_LAUNCHES = "The file holds no single launches."
+_SHADES = {SEVERAL: color(7), COPIES: REST_COLOR, IDLE: "var(--line)"}
+_COLLECTIVE = "collective"  # the family of kernels that communicate
+_ORDER = (COMPUTE, SEVERAL, COMMUNICATION, COPIES, IDLE)
+
+
+def build(look: PageData) -> Block:
+    """Four numbers and the bar; of two runs, the base's first."""
+    if look.candidate is None:
+        return Block("overview", TITLE, [*_parts(look.base)])
+    return Block("overview", TITLE, [*beside([*_parts(look.base)], [*_parts(look.candidate)])])
+
+
+def _parts(run: RunData, side: str = "") -> Iterator[Part]:
+    links = _Links(run, f"_{side}" if side else "")
+    families = _families(run)
+    timeline = None if run.timeline is None or run.timeline.devices.is_empty() else run.timeline
+    numbers = [_busy(timeline, links), _idle(timeline, links), _family(run, families, links), _step(run.steps, links)]
+    yield Numbers([number for number in numbers if number.value != NONE], side.capitalize())
+    yield from _unknown([number for number in numbers if number.value == NONE])
+    budget = run.first.findings.budget
+    if budget["time_ns"].sum():
+        yield _stack(budget, families["family"].to_list(), links, side)
+
+
+def _unknown(numbers: Sequence[Number]) -> Iterator[Words]:
+    """What the file can't tell, and why."""
+    for why in dict.fromkeys(number.about for number in numbers):
+        labels = ", ".join(number.label for number in numbers if number.about == why)
+        yield Words(f"{labels}: {why}", "note")
+
+
+class _Links:
+    """Addresses of sections that this page has for sure."""
+
+    def __init__(self, run: RunData, suffix: str) -> None:
+        has_timeline = run.timeline is not None and not run.timeline.devices.is_empty()
+        self.timeline = f"#timeline{suffix}" if has_timeline else ""
+        self.kernels = f"#kernels{suffix}" if run.kernels.kernels else ""
+        self.steps = f"#steps{suffix}" if run.steps is not None else ""
+
+    def family(self, name: str) -> str:
+        """The table of kernels with this family alone."""
+        return self.kernels and f"{self.kernels}?filter={quote(name)}"
+
+
+def _busy(timeline: Timeline | None, links: _Links) -> Number:
+    if timeline is None:
+        return Number("Busy", NONE, _NO_LAUNCHES)
+    devices = timeline.devices
+    window_ns, idle_ns = int(devices["window_ns"].sum()), int(devices["idle_ns"].sum())
+    about = f"{format_duration(window_ns - idle_ns)} of {format_duration(window_ns)}{_whose(devices)}."
+    share = format_share((window_ns - idle_ns) / window_ns) if window_ns else NONE
+    return Number("Busy", share, about, links.timeline)
+
+
+def _whose(devices: pl.DataFrame) -> str:
+    """Of which device; of several, which is the least busy."""
+    least = devices.sort("busy_share", nulls_last=True, maintain_order=True).row(0, named=True)
+    place = place_name(least["rank"], least["device"])
+    if devices.height == 1:
+        return f", the window of {place}"
+    return (
+        f", the windows of {devices.height:,} devices together; "
+        f"the least busy is {place} with {format_share(least['busy_share'])}"
+    )
+
+
+def _idle(timeline: Timeline | None, links: _Links) -> Number:
+    if timeline is None:
+        return Number("Idle", NONE, _NO_LAUNCHES)
+    window_ns, idle_ns = (int(timeline.devices[column].sum()) for column in ("window_ns", "idle_ns"))
+    share = format_share(idle_ns / window_ns) if window_ns else NONE
+    if not idle_ns:
+        return Number("Idle", share, "From the first launch to the end of the last, there is no gap.", links.timeline)
+    causes = timeline.causes.group_by("cause").agg(pl.col("idle_ns").sum())
+    causes = causes.sort("idle_ns", "cause", descending=[True, False])
+    named = [f"{format_duration(ns)} {_cause(cause)}" for cause, ns in causes.head(_CAUSES).iter_rows()]
+    more = format_counted(causes.height - _CAUSES, "more cause") if causes.height > _CAUSES else ""
+    return Number("Idle", share, f"{'; '.join(filter(None, [*named, more]))}.", links.timeline)
+
+
+def _cause(name: str) -> str:
+    return describe_part(IDLE, name).removeprefix("idle: ")
+
+
+def _families(run: RunData) -> pl.DataFrame:
+    """Families of the first table of kernels: `family`, `total_ns`, `count` (null if not told), the largest first."""
+    frame = run.kernels.frame
+    known = decode_frame(frame["kernel"]).select("kernel", "family")
+    count = pl.when(pl.col("count").null_count() == 0).then(pl.col("count").sum()).alias("count")
+    sums = frame.join(known, on="kernel", how="left").group_by("family").agg(pl.col("total_ns").sum(), count)
+    return sums.sort("total_ns", "family", descending=[True, False])
+
+
+def _family(run: RunData, families: pl.DataFrame, links: _Links) -> Number:
+    total_ns = run.kernels.total_ns
+    if families.is_empty() or not total_ns:
+        return Number("Largest family", NONE, "The file holds neither launches nor sums by kernel.")
+    name, family_ns, count = families.row(0)
+    launches = "" if count is None else f", {count:,} {'launch' if count == 1 else 'launches'}"
+    about = f"{format_duration(family_ns)} of {format_duration(total_ns)} kernel time{launches}."
+    return Number(f"Largest family: {name}", format_share(family_ns / total_ns), about, links.family(name))
+
+
+def _step(table: StepTable | None, links: _Links) -> Number:
+    """The median of the phase with the most steps that may be used, and how far they spread.
+
+    A step's time is its window, which lasts until its device work has ended; without device work, its mark's.
+    """
+    if table is None:
+        return Number("Step", NONE, "No steps are recorded, marked or found.")
+    phases = table.phases.sort("used", descending=True, maintain_order=True)
+    phase, steps = phases.select("phase", "steps").row(0)
+    time_ns = pl.coalesce("window_ns", "wall_ns", "gpu_busy_ns")
+    usable = is_whole() & ~is_without_work() & ~pl.col("disturbed") & pl.col("phase").eq_missing(phase)
+    used = table.steps.filter(usable).select(time_ns).to_series().drop_nulls()
+    if used.is_empty():
+        return Number("Step", NONE, "Of none of the steps the whole time is known.")
+    of = "steps of unknown phase" if phase is None else f"{phase} steps"
+    return Number("Step", format_duration(float(np.median(used.to_numpy()))), _spread(used, steps, of), links.steps)
+
+
+def _spread(used: pl.Series, steps: int, of: str) -> str:
+    if len(used) == 1:
+        only = f"The only one of {steps:,} {of} that can be used" if steps > 1 else f"One of the {of}, the only one"
+        return f"{only}: its spread isn't known."
+    times = used.to_numpy()
+    mad = format_duration(float(np.median(np.abs(times - np.median(times)))))
+    p95 = format_duration(float(np.quantile(times, 0.95)))
+    which = f"{len(used):,}" if len(used) == steps else f"{len(used):,} of {steps:,}"
+    return f"Median of {which} {of}, with their device work; MAD {mad}, 95th percentile {p95}."
+
+
+def _stack(budget: pl.DataFrame, families: list[str], links: _Links, side: str) -> Stack:
+    whole_ns = int(budget["time_ns"].sum())
+    parts = budget.group_by("sort", "name").agg(pl.col("time_ns").sum())
+    order = pl.col("sort").replace_strict({sort: n for n, sort in enumerate(_ORDER)}, return_dtype=pl.Int64)
+    parts = parts.sort(order, "time_ns", "name", descending=[False, True, False]).filter(pl.col("time_ns") > 0)
+    is_small = pl.col("time_ns") < _SMALL * whole_ns
+    small = parts.filter(is_small)
+    shown = parts if small.height < 2 else parts.filter(~is_small)
+    slices = [
+        Slice(describe_part(sort, name), _text(ns, whole_ns), ns / whole_ns, _shade(sort, name, families), link)
+        for sort, name, ns in shown.iter_rows()
+        for link in [links.family(name) if sort == COMPUTE and name else links.timeline]
+    ]
+    if small.height > 1:
+        ns = int(small["time_ns"].sum())
+        slices.append(Slice(f"{small.height} smaller parts", _text(ns, whole_ns), ns / whole_ns, color(7)))
+    places = budget.select("rank", "device").unique().height
+    of = "the device's window" if places == 1 else f"the windows of {places:,} devices, summed"
+    title = "Where the time went" + (f" ({side})" if side else "")
+    return Stack(title, f"The parts add up to {format_duration(whole_ns)}: {of}.", slices)
+
+
+def _text(ns: int, whole_ns: int) -> str:
+    return f"{format_duration(ns)}, {format_share(ns / whole_ns)}"
+
+
+def _shade(sort: str, name: str | None, families: list[str]) -> str:
+    """Of a family the colour that it has among the kernels."""
+    family = _COLLECTIVE if sort == COMMUNICATION else name
+    if sort in (COMPUTE, COMMUNICATION):
+        return color(families.index(family)) if family in families else "var(--warning)"
+    return _SHADES[sort]
+
+
+SECTION = PageSection("overview", build, after="verdict")
