@@ -43,6 +43,7 @@ EVIL = [
     "%{x} $x^2$ {{ 7*7 }}",
     "x" * 10_000,
 ]
+TAB_OF = "document.getElementById(`${panel.id}-tab`)"
 NAMES = (
     "[...document.querySelectorAll('#kernels tbody tr.row')].filter(row => row.offsetParent)"
     ".map(row => row.cells[0].textContent.slice(0, 6))"
@@ -269,6 +270,7 @@ def test_a_sample_shows_on_phone_and_desk_with_all_its_charts(
     assert tab.run("document.querySelector('nav details').open") is (width > 500)
     for n in range(tab.run("document.querySelectorAll('.plot').length")):
         plot = f"document.querySelectorAll('.plot')[{n}]"
+        tab.run(f"for (const panel of [{plot}.closest('.panel')].filter(Boolean)) {TAB_OF}.click()")
         tab.run(f"{plot}.scrollIntoView({{behavior: 'instant'}})")
         tab.wait(f"{plot}.querySelector('.main-svg') !== null")
     assert tab.run("document.documentElement.scrollWidth <= innerWidth")
