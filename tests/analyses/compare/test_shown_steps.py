@@ -61,6 +61,24 @@ def test_boxes_lie_where_the_launches_of_the_file_do(pair: tuple[str, str]) -> N
             assert step.start_ns == before, "a step begins where the one before ends"
 
 
+def test_steps_of_two_real_ranks_hold_the_launches_that_their_marks_called_for(shared_data: Path) -> None:
+    names = (shared_data / "traces" / "kineto" / f"rank{rank}_sampled.json.gz" for rank in (0, 1))
+    traces = [*map(inferometer.open, names)]
+    found = shown(*traces)
+    for run, trace in zip((found.base, found.candidate), traces, strict=True):
+        calls = dict(trace.calls.select("correlation_id", "start_ns").collect().drop_nulls().rows())
+        spans = trace.spans.select(pl.col("span").cast(pl.String), "stream", "start_ns", "dur_ns").collect().rows()
+        steps = [row for row in spans if row[0].startswith("ProfilerStep#") and row[1] is None]
+        marks = [(start, start + dur) for _, _, start, dur in steps]
+        launches = trace.launches.select("stream", "correlation_id", "start_ns", "dur_ns").collect().rows()
+        assert len(marks) == len(run.steps) == 2
+        for step, (begin, end) in zip(run.steps, marks, strict=True):
+            own = [row for row in launches if begin <= calls.get(row[1], -1) < end]
+            drawn = step.boxes.select("stream", pl.col("start_ns") + step.start_ns, "dur_ns").rows()
+            assert sorted(drawn) == sorted((str(stream), start, dur) for stream, _, start, dur in own)
+            assert step.start_ns + step.dur_ns == max(start + dur for _, _, start, dur in own)
+
+
 def union(spans: list[tuple[int, int]]) -> int:
     total, until = 0, spans[0][0]
     for start, end in spans:

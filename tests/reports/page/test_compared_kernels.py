@@ -28,11 +28,10 @@ def tables(base: Trace, candidate: Trace) -> tuple[Block, list[Grid]]:
     return block, [*grids, *parts(block, Grid)]
 
 
-def raw_steps(path: Path) -> dict[str, float]:
+def raw_steps(trace: Trace, mark: str) -> dict[str, float]:
     """Kernel time per step in a Kineto file, by name: of launches whose call begins within a step's mark."""
-    trace = inferometer.open(path)
     spans = trace.spans.collect().select("span", "stream", "start_ns", "dur_ns").rows()
-    marks = [(start, dur) for span, stream, start, dur in spans if span.startswith("step[") and stream is None]
+    marks = [(start, dur) for span, stream, start, dur in spans if span.startswith(mark) and stream is None]
     assert marks
     calls = dict(trace.calls.collect().select("correlation_id", "start_ns").drop_nulls().rows())
     sums: dict[str, float] = defaultdict(float)
@@ -45,14 +44,27 @@ def raw_steps(path: Path) -> dict[str, float]:
 
 def test_times_of_a_step_are_those_of_the_file() -> None:
     names = "decode.json.gz", "decode_fixed.json.gz"
-    _, (in_step, _, account) = tables(*(inferometer.open(SAMPLES / name) for name in names))
-    sums = [raw_steps(SAMPLES / name) for name in names]
+    base, candidate = (inferometer.open(SAMPLES / name) for name in names)
+    _, (in_step, _, account) = tables(base, candidate)
+    sums = [raw_steps(trace, "step[") for trace in (base, candidate)]
     for side, own in zip(("base", "candidate"), sums, strict=True):
         times = Counter(dict.fromkeys(map(round, own.values()), 1))
         assert in_step.section.frame[f"{side}_ns"].sum() == pytest.approx(sum(own.values()), abs=len(own) / 2)
         assert {round(ns) for ns in in_step.section.frame[f"{side}_ns"] if ns} == set(times)
         kernels = account.section.frame.row(0, named=True)
         assert kernels[f"{side}_ns"] == in_step.section.frame[f"{side}_ns"].sum()
+
+
+def test_times_of_two_real_ranks_are_those_of_their_files(shared_data: Path) -> None:
+    names = (shared_data / "traces" / "kineto" / f"rank{rank}_sampled.json.gz" for rank in (0, 1))
+    base, candidate = map(inferometer.open, names)
+    _, (in_step, whole, account) = tables(base, candidate)
+    for side, trace in (("base", base), ("candidate", candidate)):
+        own = raw_steps(trace, "ProfilerStep#")
+        assert in_step.section.frame[f"{side}_ns"].sum() == pytest.approx(sum(own.values()), abs=len(own) / 2)
+        assert whole.section.frame[f"{side}_total_ns"].sum() == trace.launches.collect()["dur_ns"].sum()
+    *rows, step = account.section.frame.iter_rows(named=True)
+    assert sum(row["delta_ns"] for row in rows) == step["delta_ns"]
 
 
 def test_the_difference_of_the_step_is_kept_to_the_nanosecond() -> None:

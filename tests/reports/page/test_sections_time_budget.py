@@ -37,7 +37,8 @@ def test_two_runs_have_one_together_and_one_each() -> None:
 
 def test_of_two_runs_the_one_with_launches_is_named() -> None:
     for pair, side in (((ROWS, []), "base"), (([], ROWS), "candidate")):
-        words, grid = built(PageData(*map(trace_of, pair))).parts
+        base, candidate = map(trace_of, pair)
+        words, grid = built(PageData(base, candidate)).parts
         assert isinstance(words, Words)
         assert words.text == f"Of the {side} alone: the other run holds no launches."
         assert isinstance(grid, Grid)
