@@ -196,6 +196,19 @@ def test_the_keyboard_goes_from_launch_to_launch_and_to_the_one_that_corresponds
 
 
 @needs_chromium
+def test_paper_has_the_lines_as_wide_as_it_is_and_in_light_colours(tab: Tab, shown: Any) -> None:
+    tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    shown(RUN, SLOW)
+    width = tab.run(f"{CANVAS}.width")
+    tab.run("dispatchEvent(new Event('beforeprint')), 0")
+    assert tab.run(f"{CANVAS}.width") == 680
+    assert tab.run("document.documentElement.dataset.theme") == "light"
+    assert tab.run(INK)
+    tab.run("dispatchEvent(new Event('afterprint')), 0")
+    assert tab.run(f"{CANVAS}.width") == width
+
+
+@needs_chromium
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_names_of_a_hostile_file_are_text_on_a_phone(tab: Tab, shown: Any, theme: str) -> None:
     tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])

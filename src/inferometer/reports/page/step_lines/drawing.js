@@ -14,6 +14,8 @@ class Drawing {
   }
 
   draw() {
+    const isPrinted = document.documentElement.classList.contains("printing");
+    this.canvas.style.width = isPrinted ? `${PRINTED}px` : "";
     if (!this.canvas.clientWidth) return; // in a tab that is not seen
     const height = this.layout();
     const scale = window.devicePixelRatio || 1;

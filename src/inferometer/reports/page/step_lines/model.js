@@ -8,6 +8,7 @@ const HEAD = 26;
 const BETWEEN = 36;
 const AXIS = 22;
 const TIED = 60; // lines between launches that are always drawn: those of the longest in view
+const PRINTED = 680; // CSS pixels between the margins of A4
 const SHORTEST = 50; // ns that the axis shows at most closely
 
 function duration(ns) {
