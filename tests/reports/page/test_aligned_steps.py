@@ -148,6 +148,13 @@ def shown(tab: Tab, tmp_path: Path) -> Any:
 SAID = "document.querySelector('.step-lines .said').textContent"
 SELECTS = "[...document.querySelectorAll('.step-lines select')]"
 CANVAS = "document.querySelector('.step-lines canvas')"
+HAS_COLOR = (
+    "(([red, green, blue]) => {{ const c = document.querySelector('.step-lines canvas');"
+    " const copy = Object.assign(document.createElement('canvas'), {{ width: c.width, height: c.height }});"
+    " const brush = copy.getContext('2d', {{ willReadFrequently: true }}); brush.drawImage(c, 0, 0);"
+    " const seen = brush.getImageData(0, 0, c.width, c.height).data;"
+    " return seen.some((v, i) => i % 4 === 0 && v === red && seen[i + 1] === green && seen[i + 2] === blue); }})([{}])"
+)
 INK = f"{CANVAS}.getContext('2d').getImageData(0, 0, 1000, 200).data.some((v) => v > 0)"
 
 
@@ -202,9 +209,9 @@ def test_paper_has_the_lines_as_wide_as_it_is_and_in_light_colours(tab: Tab, sho
     width = tab.run(f"{CANVAS}.width")
     tab.run("dispatchEvent(new Event('beforeprint')), 0")
     assert tab.run(f"{CANVAS}.width") == 680
-    assert tab.run("document.documentElement.dataset.theme") == "light"
-    assert tab.run(INK)
+    assert (tab.run(HAS_COLOR.format("26, 29, 35")), tab.run(HAS_COLOR.format("232, 234, 238"))) == (True, False)
     tab.run("dispatchEvent(new Event('afterprint')), 0")
+    assert (tab.run(HAS_COLOR.format("26, 29, 35")), tab.run(HAS_COLOR.format("232, 234, 238"))) == (False, True)
     assert tab.run(f"{CANVAS}.width") == width
 
 

@@ -16,6 +16,7 @@ class Drawing {
   draw() {
     const isPrinted = document.documentElement.classList.contains("printing");
     this.canvas.style.width = isPrinted ? `${PRINTED}px` : "";
+    this.holder.style.colorScheme = isPrinted ? "light" : "";
     if (!this.canvas.clientWidth) return; // in a tab that is not seen
     const height = this.layout();
     const scale = window.devicePixelRatio || 1;
