@@ -45,7 +45,8 @@ def test_with_a_candidate_the_page_compares(trace_file: Path, capsys: pytest.Cap
     code, said, _ = run("report", trace_file, other, "-o", out, "--json", capsys=capsys)
     sections = json.loads(said)["sections"]
     assert (code, sections[:2]) == (0, ["facts", "verdict"])
-    assert {"kernels_base", "kernels_candidate", "timeline_base", "timeline_candidate"} <= set(sections)
+    assert {"kernels", "timeline", "compared_kernels"} <= set(sections)
+    assert len(sections) == len(set(sections))
     assert "<title>slow.json compared with trace.json</title>" in out.read_text("utf-8")
 
 

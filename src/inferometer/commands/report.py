@@ -76,7 +76,8 @@ def run(
     from inferometer.reports.page.section import build_blocks
 
     with working() as say:
-        blocks = build_blocks(look, on_progress=lambda name: say(f"the section {name}"))
+        is_page = to != "markdown"  # a comment folds what is of one run
+        blocks = build_blocks(look, is_beside=is_page, on_progress=lambda name: say(f"the section {name}"))
         say("the page")
         text, left_out = _render(blocks, look, title, to)
     write_page(output, text, to, force=force)
@@ -110,9 +111,10 @@ def _render(blocks: "list[Block]", look: "PageData", title: str, to: str) -> tup
         from inferometer.reports.page.text import render_text
 
         return render_text(blocks, title=title), ()
-    from inferometer.reports.page.document import render_page
+    from inferometer.reports.page.document import TEXT_BYTES, TEXT_BYTES_OF_TWO, render_page
 
-    page = render_page(blocks, title=title, theme=asked_theme())
+    text_bytes = TEXT_BYTES if look.candidate is None else TEXT_BYTES_OF_TWO
+    page = render_page(blocks, title=title, text_bytes=text_bytes, theme=asked_theme())
     return page.html, page.left_out
 
 

@@ -45,7 +45,11 @@ def seen(text: str) -> list[str]:
 def page(request: pytest.FixtureRequest) -> tuple[str, Comparison, str]:
     look = PageData(*opened(request.param))
     assert look.comparison is not None
-    return render_comment(look.comparison, build_blocks(look), title="t"), look.comparison, PAIRS[request.param][2]
+    return (
+        render_comment(look.comparison, build_blocks(look, is_beside=False), title="t"),
+        look.comparison,
+        PAIRS[request.param][2],
+    )
 
 
 def test_sixty_lines_are_seen_and_the_whole_fits_into_a_comment(page: tuple[str, Comparison, str]) -> None:

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 from tests.analyses.compare.run_traces import LAYER, kernel_run
-from tests.reports.page.comparisons import chart, look, parts, words
+from tests.reports.page.comparisons import look, parts, words
 from tests.traces import trace_of
 
 import inferometer
 from inferometer import Trace
-from inferometer.reports.page.blocks import Block, Grid
+from inferometer.reports.page.blocks import Block, Chart, Grid, Tabs
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sections import compared_call_tree
 from inferometer.units import format_duration
 
 RECORDED = Path(__file__).resolve().parents[3] / "samples" / "recorded"
-TITLE = "The candidate's time by caller, and its change"
+TITLE = "The {}'s time by caller, and its change"
 RUN = kernel_run()
 
 
@@ -26,9 +26,16 @@ def built(base: Trace, candidate: Trace) -> Block:
     return block
 
 
-def boxes(block: Block) -> dict[str, dict[str, Any]]:
+def icicle(block: Block, side: str = "candidate") -> Chart:
+    (tabs,) = parts(block, Tabs)
+    charts = [part for tab in tabs.tabs for part in tab.parts if isinstance(part, Chart)]
+    assert [tab.title for tab in tabs.tabs] == ["Candidate", "Base"]
+    return next(one for one in charts if one.title == TITLE.format(side))
+
+
+def boxes(block: Block, side: str = "candidate") -> dict[str, dict[str, Any]]:
     """Label, value, text and colour of each box by its identity."""
-    (data,) = [trace for trace in chart(block, TITLE).data if trace["type"] == "icicle"]
+    (data,) = [trace for trace in icicle(block, side).data if trace["type"] == "icicle"]
     columns = zip(data["labels"], data["values"], data["text"], data["parents"], data["marker"]["colors"], strict=True)
     return {
         box: dict(zip(("label", "value", "text", "parent", "color"), each, strict=True))
@@ -37,15 +44,16 @@ def boxes(block: Block) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("fault", ["disk", "cpu_contention"])
-def test_boxes_add_up_to_the_candidates_time_in_a_step(fault: str) -> None:
+@pytest.mark.parametrize("side", ["base", "candidate"])
+def test_boxes_add_up_to_the_runs_time_in_a_step(fault: str, side: str) -> None:
     base, candidate = (inferometer.open(RECORDED / fault / f"{run}.ifm") for run in ("normal", "fault"))
     page = PageData(base, candidate)
     block = compared_call_tree.build(page)
     assert block is not None
     tree = page.compared_trees
     assert tree is not None
-    drawn = boxes(block)
-    assert drawn["all"]["value"] == tree.candidate_ns
+    drawn = boxes(block, side)
+    assert drawn["all"]["value"] == (tree.base_ns if side == "base" else tree.candidate_ns)
     for name, box in drawn.items():
         below = sum(each["value"] for each in drawn.values() if each["parent"] == name)
         assert below in (0, box["value"])
@@ -79,17 +87,32 @@ def test_what_is_gone_is_listed_with_its_path() -> None:
     (gone,) = [part for part in parts(block, Grid) if part.section.title.startswith("Gone")]
     assert gone.section.frame.select("called", "path").rows() == [("mul kernel (triton)", "ProfilerStep#N")]
     assert all("mul" not in box["label"] for box in boxes(block).values())
+    (mul,) = [box for box in boxes(block, "base").values() if box["label"].startswith("mul")]
+    gone_ns = round(kernel_ns(RUN, "mul_kernel") / 10)
+    assert mul["value"] == gone.section.frame["base_ns"].item() == gone_ns
+    assert mul["label"].endswith(f" gone {format_duration(-gone_ns)}")
+    alone = f"Only in one run: nothing in the candidate, 1 path ({format_duration(gone_ns)}) in the base."
+    assert words(block, "plain")[1] == alone
+
+
+def test_what_is_new_is_listed_with_its_path_and_its_time() -> None:
+    block = built(kernel_run(LAYER[:-1]), RUN)
+    (new,) = [part for part in parts(block, Grid) if part.section.title.startswith("New")]
+    assert new.section.frame.select("called", "path").rows() == [("mul kernel (triton)", "ProfilerStep#N")]
+    assert new.section.frame["candidate_ns"].item() == round(kernel_ns(RUN, "mul_kernel") / 10)
+    assert all("mul" not in box["label"] for box in boxes(block, "base").values())
 
 
 def test_a_run_against_itself_has_one_colour_and_nothing_gone() -> None:
     block = built(RUN, RUN)
     assert {box["color"] for box in boxes(block).values()} == {"var(--line)"}
     assert [part.section.title for part in parts(block, Grid)] == ["Both call trees"]
-    assert chart(block, TITLE).alt.startswith("No node differs.")
+    assert icicle(block).alt.startswith("No node differs.")
+    assert words(block, "plain")[1] == "Only in one run: nothing in the candidate, nothing in the base."
 
 
 def test_the_words_say_what_times_are_of() -> None:
-    (plain,) = words(built(RUN, kernel_run(seed=1, steps=7)), "plain")
+    plain, _ = words(built(RUN, kernel_run(seed=1, steps=7)), "plain")
     assert plain.endswith("(10 and 7 steps)")
 
 

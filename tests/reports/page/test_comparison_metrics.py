@@ -1,5 +1,6 @@
 """The page on two runs, in metrics: who is a cause, an effect or context, and counters over time."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from inferometer import Trace
 from inferometer.reports.page.blocks import MOST_POINTS, Chart, Grid
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sections import causes, compared_counters, contributions
-from inferometer.reports.page.sections.compared_counters import MOST_METRICS, MOST_SAMPLES
+from inferometer.reports.page.sections._counter_curves import MOST_CAUSES, MOST_SAMPLES
+from inferometer.reports.page.sections.compared_counters import MOST_METRICS
+from inferometer.units import format_sample
 
 SLOW = Path(__file__).resolve().parents[3] / "samples" / "slow"
 ROLES = ["cause, named", "cause, possible", "cause, not for the worse", "effect", "context"]
@@ -115,24 +118,59 @@ def test_counters_begin_at_each_runs_own_start_and_hold_what_the_comparison_judg
     assert median["y"] == [2, 2]
 
 
-def test_the_ranked_causes_are_drawn_first_and_the_others_are_listed() -> None:
+def test_ranked_causes_have_their_curves_next_to_their_scores_and_the_others_are_listed() -> None:
     page, found = look(*slow_pair())
-    block = compared_counters.build(page)
-    charts = parts(block, Chart)
-    assert len(charts) == MOST_METRICS
-    assert charts[0].title == "cpu_frequency on host, MHz"
-    cause = found.causes[0]
-    assert charts[0].data[1]["y"] == pytest.approx([cause.base] * 2, rel=1e-4)
-    assert charts[0].data[3]["y"] == pytest.approx([cause.candidate] * 2, rel=1e-4)
-    listed = " ".join(words(block, "note"))
-    told = {(one.metric, one.device) for one in found.causes}
-    drawn = {title.title.split(",")[0] for title in charts}
-    assert all(f"{metric} on {device}" in drawn or f"{metric} on {device}" in listed for metric, device in told)
+    block = causes.build(page)
+    scores, *curves = parts(block, Chart)
+    assert scores.title == SCORES
+    worse = [cause for cause in found.causes if cause.severity > 0][:MOST_CAUSES]
+    units = [f", {cause.unit}" if cause.unit else "" for cause in worse]
+    assert [one.title for one in curves] == [
+        f"{rank}. {cause.metric} on {cause.device}{unit}"
+        for rank, (cause, unit) in enumerate(zip(worse, units, strict=True), start=1)
+    ]
+    for cause, drawn in zip(worse, curves, strict=True):
+        assert drawn.data[1]["y"] == pytest.approx([cause.base] * 2, rel=1e-4)
+        assert drawn.data[3]["y"] == pytest.approx([cause.candidate] * 2, rel=1e-4)
+    first, cause = curves[0], worse[0]
+    for side, ticks, median in zip((0, 1), cause.ticks, (cause.base, cause.candidate), strict=True):
+        seconds = first.data[2 * side]["x"]
+        assert len(seconds) == ticks
+        first_s, last_s = (format_sample(round(at, 2)) for at in (min(seconds), max(seconds)))
+        when = f"({ticks} ticks, {first_s} to {last_s} s)"
+        assert f"{format_sample(median)} MHz in the {('base', 'candidate')[side]} {when}" in first.alt
+    others = compared_counters.build(page)
+    charts = parts(others, Chart)
+    assert len(charts) <= MOST_METRICS
+    listed = " ".join(words(others, "note"))
+    drawn_there = {one.title.split(",")[0] for one in charts} | {one.title.split(",")[0][3:] for one in curves}
+    told = {f"{one.metric} on {one.device}" for one in found.causes}
+    assert all(name in drawn_there or name in listed for name in told)
+    assert not {one.title for one in charts} & {one.title[3:] for one in curves}, "each is drawn once"
+
+
+def test_the_curves_say_when_the_compared_steps_begin() -> None:
+    base, candidate = slow_pair()
+    page, _ = look(base, candidate)
+    (note,) = [text for text in words(causes.build(page), "note") if text.startswith("Times count")]
+    windows = []
+    for run, side in ((base, "base"), (candidate, "candidate")):
+        starts = run.steps.collect()["start_ns"].to_list()
+        origin = min([*starts, *run.counters.collect()["time_ns"].to_list()])
+        begins = [(ns - origin) / 1e9 for ns in starts]
+        windows.append((side, begins))
+    for side, begins in windows:
+        (first, last) = re.findall(rf"([\d.]+) and ([\d.]+) s of the {side}", note)[0]
+        assert min(begins) <= float(first) + 0.01
+        assert float(last) <= max(begins) + 0.01
+        rounded = {format_sample(round(begin, 2)) for begin in begins}
+        assert {first, last} <= rounded
 
 
 def test_load_by_others_is_drawn_though_it_is_derived() -> None:
     page, found = look(*slow_pair())
-    load = next(one for one in parts(compared_counters.build(page), Chart) if "others_cpu_usage" in one.title)
+    every = [*parts(causes.build(page), Chart), *parts(compared_counters.build(page), Chart)]
+    load = next(one for one in every if "others_cpu_usage" in one.title)
     cause = next(one for one in found.causes if one.metric == "others_cpu_usage")
     assert np.median(load.data[0]["y"]) == pytest.approx(cause.base, rel=1e-3)
     assert load.data[0]["mode"] == "lines+markers"
@@ -154,7 +192,9 @@ def test_samples_of_several_cores_are_one_point_a_tick_as_the_comparison_judges_
     rows = samples("cpu_frequency", [3.0, 3.2] * 16, unit="MHz")
     cores = [row | {"time_ns": i // 4 * _S + i % 4} for i, row in enumerate(rows)]
     slower = [row | {"value": row["value"] / 2} for row in cores]
-    (drawn,) = parts(compared_counters.build(look(trace_of(counters=cores), trace_of(counters=slower))[0]), Chart)
+    page, _ = look(trace_of(counters=cores), trace_of(counters=slower))
+    _, drawn = parts(causes.build(page), Chart)
+    assert compared_counters.build(page) is None, "it is drawn with the causes"
     assert drawn.data[0]["x"] == list(range(8))
     assert drawn.data[0]["y"] == [3.1] * 8
     assert drawn.data[2]["y"] == [1.55] * 8

@@ -5,6 +5,7 @@ Numbers in charts are held against the comparison itself.
 
 import io
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from tools.make_webgpu_log import Options, write_log
 import inferometer
 from inferometer import Trace
 from inferometer.analyses.steps.growth import ALL
-from inferometer.reports.page.blocks import MOST_POINTS, Chart, Facts, Grid
+from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Facts, Grid, Tabs
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sections import compared_kernels, compared_steps, contributions, step_times, verdict
 from inferometer.reports.page.sections.contributions import MOST_BARS, Bar, axis_range, waterfall_bars
+from inferometer.units import format_duration
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 RUN = kernel_run()
@@ -71,13 +73,53 @@ def test_a_repair_is_said_with_the_verdict() -> None:
 def test_the_distribution_and_the_strip_hold_every_step_of_both_runs() -> None:
     page, found = look(RUN, SLOW_GEMM)
     block = step_times.build(page)
-    strip, shares = chart(block, "Step times over the run"), chart(block, "Distribution of step times")
+    strip, (shares, counts) = chart(block, "Step times over the run"), distributions(block)
+    edges = np.array(counts.data[0]["x"]) * 1e3
     for side, times in enumerate(found.changes.step_times):
         assert np.allclose(np.array(strip.data[side]["y"]) * 1e3, times, rtol=5e-4)  # in μs
-        assert np.allclose(np.array(shares.data[side]["x"]) * 1e3, np.sort(times), rtol=5e-4)
-        assert shares.data[side]["y"][-1] == 1
+        curve, median = shares.data[2 * side : 2 * side + 2]
+        assert np.allclose(np.array(curve["x"]) * 1e3, np.sort(times), rtol=5e-4)
+        assert curve["y"][-1] == 1
+        assert (median["x"][0] * 1e3, median["y"]) == (pytest.approx(np.median(times), rel=5e-4), [0.5])
+        assert counts.data[side]["x"] == counts.data[0]["x"], "the same bins"
+        own = [float(((times >= low) & (times < high)).mean()) for low, high in pairwise([*edges[:-1], np.inf])]
+        assert np.allclose(counts.data[side]["y"][:-1], own, atol=1.01 / len(times)), "rounded edges may move one step"
+        assert sum(counts.data[side]["y"][:-1]) == pytest.approx(1, abs=1e-3)
     assert [one["name"] for one in strip.data] == ["base", "candidate"]
     assert "μs" in strip.layout["yaxis"]["title"]["text"]
+
+
+def distributions(block: Block | None) -> tuple[Chart, Chart]:
+    (tabs,) = parts(block, Tabs)
+    shares, counts = (part for tab in tabs.tabs for part in tab.parts if isinstance(part, Chart))
+    return shares, counts
+
+
+def test_steps_in_numbers_are_those_of_the_comparison() -> None:
+    page, found = look(RUN, SLOW_GEMM)
+    changes = found.changes
+    lines = {line[0]: line[1:] for line in parts(step_times.build(page), Facts)[0].lines}
+    assert list(lines) == ["Mean", "Fastest", "Median", "Slowest"]
+    assert changes.step_delta_interval_ns is not None
+    low, high = changes.step_delta_interval_ns
+    assert low < changes.step_delta_ns < high
+    base, candidate = (ns / 1e3 for ns in (changes.base_step_ns, changes.candidate_step_ns))
+    within = f"(95 %: +{low / 1e3:.3f} μs to +{high / 1e3:.3f} μs)"
+    assert lines["Mean"] == (f"{base:.3f} μs", f"{candidate:.3f} μs", f"+{changes.step_delta_ns / 1e3:.3f} μs {within}")
+    before, after = (float(np.median(times)) for times in changes.step_times)
+    assert lines["Median"] == (*map(format_duration, (before, after)), f"+{format_duration(after - before)}")
+
+
+def test_equal_steps_have_no_change_and_a_longer_run_its_95th_percentile() -> None:
+    (facts,) = parts(step_times.build(look(kernel_run(steps=30), kernel_run(steps=30))[0]), Facts)
+    assert "95th percentile" in [line[0] for line in facts.lines]
+    assert {line[3] for line in facts.lines} == {"0 ns", "0 ns (95 %: 0 ns to 0 ns)"}
+
+
+def test_steps_of_one_length_have_one_bin() -> None:
+    run = timed_run({"k": ("gpu:0", 3, 10_000)}, noise=0)
+    _, counts = distributions(step_times.build(look(run, run)[0]))
+    assert [trace["y"] for trace in counts.data] == [[1, 1], [1, 1]]
 
 
 def test_a_long_run_keeps_its_extremes_and_says_what_a_point_is() -> None:
@@ -237,13 +279,3 @@ def test_what_did_not_slow_is_not_said_to_have_slowed_most() -> None:
     slower, same = (chart(contributions.build(look(RUN, other)[0]), title).alt for other in (SLOW_GEMM, RUN))
     assert slower.startswith("Calls of compute functions slowed most: they take 1.")
     assert same.startswith("Calls of no class of functions slowed beyond noise")
-
-
-def test_kernels_stand_side_by_side_with_sums_of_the_runs() -> None:
-    page, found = look(RUN, SLOW_GEMM)
-    (grid,) = parts(compared_kernels.build(page), Grid)
-    first = grid.section.frame.row(0, named=True)
-    assert (first["kind"], first["family"], first["delta_ns"]) == ("slower", "gemm", found.kernels.rows[0].delta_ns)
-    for side, trace in (("base", RUN), ("candidate", SLOW_GEMM)):
-        total_ns = trace.launches.select("dur_ns").collect().sum().item()
-        assert grid.section.frame[f"{side}_total_ns"].sum() == total_ns

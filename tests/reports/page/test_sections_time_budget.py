@@ -2,7 +2,7 @@
 
 from tests.traces import trace_of
 
-from inferometer.reports.page.blocks import Block, Grid
+from inferometer.reports.page.blocks import Block, Grid, Tabs, Words
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sections import time_budget
 
@@ -24,9 +24,24 @@ def test_one_run_has_one_table_that_adds_up() -> None:
     ]
 
 
-def test_two_runs_have_one_each() -> None:
-    parts = built(PageData(trace_of(ROWS), trace_of(ROWS[:1]))).parts
-    assert [part.section.title for part in parts if isinstance(part, Grid)] == ["Base", "Candidate"]
+def test_two_runs_have_one_together_and_one_each() -> None:
+    (tabs,) = built(PageData(trace_of(ROWS), trace_of(ROWS[:1]))).parts
+    assert isinstance(tabs, Tabs)
+    both, base, candidate = (part.section.frame for tab in tabs.tabs for part in tab.parts if isinstance(part, Grid))
+    assert both.select("part", "base_ns", "candidate_ns", "points").rows() == [
+        ("gemm kernels", 80, 60, 20.0),
+        ("idle: no host call recorded", 20, 0, -20.0),
+    ]
+    assert (base.height, candidate.height) == (2, 1)
+
+
+def test_of_two_runs_the_one_with_launches_is_named() -> None:
+    for pair, side in (((ROWS, []), "base"), (([], ROWS), "candidate")):
+        base, candidate = map(trace_of, pair)
+        words, grid = built(PageData(base, candidate)).parts
+        assert isinstance(words, Words)
+        assert words.text == f"Of the {side} alone: the other run holds no launches."
+        assert isinstance(grid, Grid)
 
 
 def test_without_launches_it_says_what_is_lacking() -> None:

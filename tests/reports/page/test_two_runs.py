@@ -8,7 +8,7 @@ import pytest
 from tests.analyses.compare.run_traces import LAYER, kernel_run
 
 import inferometer
-from inferometer.reports.page.blocks import Block, Chart, Grid
+from inferometer.reports.page.blocks import Block, Chart, Grid, find_charts
 from inferometer.reports.page.document import MOST_BYTES, render_page
 from inferometer.reports.page.look import PageData, RunData
 from inferometer.reports.page.scales import share_scales
@@ -21,9 +21,15 @@ LACKING = ("bounds", "roofline")  # the runs print no sums by step and have no s
 
 
 @pytest.fixture(scope="module")
-def blocks() -> dict[str, Block]:
+def look() -> PageData:
     base, candidate = (inferometer.open(RECORDED / "disk" / f"{run}.ifm") for run in ("normal", "fault"))
-    return {block.name: block for block in build_blocks(PageData(base, candidate))}
+    return PageData(base, candidate)
+
+
+@pytest.fixture(scope="module")
+def blocks(look: PageData) -> dict[str, Block]:
+    """Sections about one run apart, as a comment has them."""
+    return {block.name: block for block in build_blocks(look, is_beside=False)}
 
 
 def test_each_section_about_one_run_stands_there_for_both(blocks: dict[str, Block]) -> None:
@@ -49,10 +55,21 @@ def test_the_kernels_of_each_side_are_those_of_its_run(blocks: dict[str, Block])
         assert grid.section.frame["total_ns"].sum() == total_ns
 
 
-def test_the_page_stays_within_its_limit_and_markdown_has_both(blocks: dict[str, Block]) -> None:
-    page = render_page([*blocks.values()], title="both")
+def test_the_page_has_each_section_once_and_stays_within_its_limit(look: PageData, blocks: dict[str, Block]) -> None:
+    whole = build_blocks(look)
+    names = [block.name for block in whole]
+    assert len(names) == len(set(names))
+    assert not [name for name in names if name.endswith(("_base", "_candidate"))]
+    page = render_page(whole, title="both")
     assert len(page.html.encode()) < MOST_BYTES
     assert page.left_out == ()
+    charts_apart = [chart.title for block in blocks.values() for chart in find_charts(block.parts)]
+    charts_of_page = [chart.title for block in whole for chart in find_charts(block.parts)]
+    assert sorted(charts_of_page) == sorted(charts_apart), "nothing of either run is left out"
+    assert [f"### {head}" in render_text(whole, title="both") for head in ("Base", "Candidate")] == [True, True]
+
+
+def test_markdown_has_both(blocks: dict[str, Block]) -> None:
     text = render_text([*blocks.values()], title="both")
     assert [f"## Time line ({side})" in text for side in ("base", "candidate")] == [True, True]
 
@@ -107,9 +124,29 @@ def test_a_range_holds_both_runs_with_room_at_the_ends() -> None:
     assert both[0] == both[1] == ([0, 2.08], [92, 308])
 
 
-def test_the_same_times_in_other_units_are_at_the_same_height() -> None:
-    base, candidate = ranges(chart(points([1_000, 500]), unit="μs"), chart(points([3, 2]), unit="ms"))
-    assert [end * 1_000 for end in candidate[1]] == pytest.approx(base[1])
+def test_times_in_other_units_are_brought_to_the_larger_one() -> None:
+    hover = {"hovertemplate": "step %{x}: %{y} μs<extra></extra>"}
+    small, large = chart(points([1_000, 500], **hover), unit="μs"), chart(points([3, 2]), unit="ms")
+    for pair in ((small, large), (large, small)):
+        found = [charts(each)[0] for each in share_scales(*pair) if each is not None]
+        assert [one.layout["yaxis"]["title"]["text"] for one in found] == ["Time, ms", "Time, ms"]
+        assert found[0].layout["yaxis"]["range"] == found[1].layout["yaxis"]["range"] == [0.4, 3.1]
+        (scaled,) = found[pair.index(small)].data
+        assert (scaled["x"], scaled["y"]) == ([0, 1], [1, 0.5])
+        assert scaled["hovertemplate"] == "step %{x}: %{y} ms<extra></extra>"
+
+
+def test_a_box_of_times_is_brought_to_the_larger_unit_whole() -> None:
+    box = {"type": "box", "orientation": "h", "y": ["k"], "lowerfence": [10], "q1": [20], "median": [30], "q3": [40]}
+    layout: dict[str, Any] = {"xaxis": {"title": {"text": "Time, μs"}}, "yaxis": {}}
+    small = Block("one", "One", [Chart("times", "", [{**box, "upperfence": [50]}], layout)])
+    wide = {**box, "upperfence": [9]}
+    large = Block("one", "One", [Chart("times", "", [wide], {**layout, "xaxis": {"title": {"text": "Time, ms"}}})])
+    scaled, _ = share_scales(small, large)
+    assert scaled is not None
+    (data,) = charts(scaled)[0].data
+    assert [data[name] for name in ("lowerfence", "median", "upperfence")] == [[0.01], [0.03], [0.05]]
+    assert data["y"] == ["k"]
 
 
 def test_bars_that_stand_on_each_other_are_added_and_begin_at_zero() -> None:

@@ -33,11 +33,11 @@ class Changes:
     """How a step of the candidate differs from one of the base.
 
     `amounts`: calls per cycle before any repair. `base_steps`, `candidate_steps`: complete steps compared, of all
-    lanes. `step_ratio`: candidate over base; None where the base has no step. `step_ratio_interval`: None where a run
-    has one cycle of unknown spread. `contributions`: the added lines first, those changed beyond noise before the
-    others. `step_times`: of each complete cycle, ns, empty where a run has no cycles. `account`: what a step is made of
-    besides functions: `idle` (and overlap), `rest` (not on the device) or `sums`. `work`: how much more a step calls,
-    where both runs mark their steps alike.
+    lanes. `step_ratio`: candidate over base; None where the base has no step. `step_ratio_interval` and
+    `step_delta_interval_ns`: None where a run has one cycle of unknown spread. `contributions`: the added lines first,
+    those changed beyond noise before the others. `step_times`: of each complete cycle, ns, empty where a run has no
+    cycles. `account`: what a step is made of besides functions: `idle` (and overlap), `rest` (not on the device) or
+    `sums`. `work`: how much more a step calls, where both runs mark their steps alike.
     """
 
     amounts: Amounts
@@ -55,6 +55,7 @@ class Changes:
     notes: tuple[str, ...] = ()
     step_times: tuple[Values, Values] = (np.empty(0), np.empty(0))
     work: WorkChange | None = None
+    step_delta_interval_ns: tuple[int, int] | None = None
 
     @property
     def step_delta_ns(self) -> int:
@@ -128,6 +129,7 @@ def find_changes(base: Activity, candidate: Activity, *, marked: bool = False) -
         step_times=(left.step_times, right.step_times),
         notes=tuple(_notes(base, candidate, None if marked else amounts, windows=windows)),
         work=find_work_change(lines, amounts, marked=marked),
+        step_delta_interval_ns=_delta_interval(left, right),
     )
 
 
@@ -153,6 +155,13 @@ def _ratio_interval(base: Side, candidate: Side) -> tuple[float, float] | None:
     if (before <= 0).any():
         return None
     return interval(candidate.step_draws / before)
+
+
+def _delta_interval(base: Side, candidate: Side) -> tuple[int, int] | None:
+    if not (_varies(base.units) and _varies(candidate.units)):
+        return None
+    low, high = interval(candidate.step_draws - base.step_draws)
+    return round(low), round(high)
 
 
 def _varies(units: Units) -> bool:

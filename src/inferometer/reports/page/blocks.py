@@ -74,6 +74,7 @@ class Grid:
             of `ADDITIVE` that the table has.
         bands: By column, what sets a number of it apart.
         instead: By column, a column of the frame with the text that stands where there is no number.
+        bars: Columns whose cells have a bar as long as the number is large: to the right above 0, to the left below.
         whole: By column of short names, a column of the frame with the whole ones, empty where they are the same.
     """
 
@@ -82,6 +83,7 @@ class Grid:
     sums: Sequence[str] | None = None
     bands: Mapping[str, Callable[[float], Band]] = field(default_factory=dict)
     instead: Mapping[str, str] = field(default_factory=dict)
+    bars: Sequence[str] = ()
     whole: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -97,6 +99,18 @@ class Chart:
     data: Sequence[dict[str, Any]]
     layout: dict[str, Any]
     height: int = 360
+
+
+@dataclass(frozen=True)
+class StepLines:
+    """Steps of two runs, one below the other on one time axis: the reader chooses which.
+
+    `data` is that of `step_lines.data`; `title` and `alt` as of a chart.
+    """
+
+    title: str
+    alt: str
+    data: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -157,6 +171,17 @@ class Tabs:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """Rows of parts, one column for each of `heads`; on a narrow screen they are below each other, each with its head.
+
+    None where a column has nothing next to what the others have.
+    """
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence["Part | None"]]
+
+
+@dataclass(frozen=True)
 class Fold:
     """Parts behind a line that unfolds them. `aside` stands small next to the title, `band` sets it apart."""
 
@@ -173,7 +198,7 @@ class Folds:
     folds: Sequence[Fold]
 
 
-Part = Words | Facts | Numbers | Stack | Points | Grid | Chart | Tabs | Folds
+Part = Words | Facts | Numbers | Stack | Points | Grid | Chart | StepLines | Tabs | Beside | Folds
 
 
 @dataclass(frozen=True)
@@ -186,14 +211,17 @@ class Block:
     lacking: str = ""
 
 
-def find_charts(parts: Sequence[Part]) -> Iterator[Chart]:
-    """All charts, those inside of tabs and folds too, in the order of the page."""
+def find_charts(parts: Sequence[Part]) -> Iterator[Chart | StepLines]:
+    """All charts, those inside of other parts too, in the order of the page."""
     for part in parts:
-        if isinstance(part, Chart):
+        if isinstance(part, Chart | StepLines):
             yield part
         elif isinstance(part, Tabs):
             for tab in part.tabs:
                 yield from find_charts(tab.parts)
+        elif isinstance(part, Beside):
+            for row in part.rows:
+                yield from find_charts([each for each in row if each is not None])
         elif isinstance(part, Folds):
             for fold in part.folds:
                 yield from find_charts(fold.parts)

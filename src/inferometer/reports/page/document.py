@@ -12,6 +12,7 @@ from typing import Any
 
 from inferometer import __version__
 from inferometer.reports.page.blocks import (
+    Beside,
     Block,
     Chart,
     Facts,
@@ -23,17 +24,22 @@ from inferometer.reports.page.blocks import (
     Part,
     Points,
     Stack,
+    StepLines,
     Tabs,
     Words,
     find_charts,
 )
 from inferometer.reports.page.figures import figure_json
 from inferometer.reports.page.grids import TableLimits, arrange_grid, cut
+from inferometer.reports.page.step_lines.data import lines_json
 from inferometer.reports.themes import Theme
 
 MOST_BYTES = 8_000_000
 LACKING = "What this page can't show"
-_TEXT_BYTES = 1_500_000  # of tables and texts: where they take more, they are cut shorter, for charts to have room
+TEXT_BYTES = 1_500_000  # of tables and texts: where they take more, they are cut shorter, for charts to have room
+TEXT_BYTES_OF_TWO = 2_200_000
+"""As much, where a page is about two runs: each has its tables, and both have theirs."""
+
 _LIMITS = (TableLimits(), TableLimits(200, 1_000), TableLimits(50, 250), TableLimits(10, 100))
 SCRIPTS = (
     "ground.js",
@@ -72,7 +78,7 @@ def render_page(
     *,
     title: str,
     footer: Sequence[str] = (),
-    text_bytes: int = _TEXT_BYTES,
+    text_bytes: int = TEXT_BYTES,
     theme: Theme = "auto",
 ) -> Page:
     """One HTML file of at most `MOST_BYTES`: of too much, tables get shorter, then the largest charts go.
@@ -85,7 +91,7 @@ def render_page(
         theme: How the page opens: light, dark, or else as the reader's system is; a button changes it.
     """
     charts = [chart for block in blocks for chart in find_charts(block.parts)]
-    figures = dict(enumerate(map(figure_json, charts), start=1))
+    figures = dict(enumerate(map(_figure, charts), start=1))
     limits, used_bytes = _fitting_limits(blocks, title, footer, text_bytes, theme)
     kept = _fitting(figures, MOST_BYTES - used_bytes)
     left_out = [chart.title for number, chart in enumerate(charts, start=1) if number not in kept]
@@ -108,6 +114,10 @@ def _fitting_limits(
     return limits, used_bytes
 
 
+def _figure(chart: Chart | StepLines) -> str:
+    return lines_json(chart.data) if isinstance(chart, StepLines) else figure_json(chart)
+
+
 def _fitting(figures: dict[int, str], room: int) -> dict[int, str]:
     """All but the largest, until they have room."""
     sizes = {number: len(text.encode()) for number, text in figures.items()}
@@ -123,8 +133,8 @@ def _write(views: "Sequence[_View]", title: str, limits: TableLimits, footer: Se
         title=cut(title, limits.characters),
         first=[view for view in views if view.name in _FIRST],
         rest=[view for view in views if view.name not in _FIRST],
-        css=Markup(_asset("page.css")),
-        script=Markup(_script()),
+        css=Markup(_asset("page.css") + _asset("two_runs.css")),
+        script=Markup(_script() + _step_lines()),
         footer=[cut(line, limits.characters) for line in footer],
         version=__version__,
         theme=theme if theme in ("light", "dark") else "",
@@ -176,7 +186,9 @@ class _Views:
             Points: self._points,
             Grid: self._grid,
             Chart: self._chart,
+            StepLines: self._chart,
             Tabs: self._tabs,
+            Beside: self._beside,
             Folds: self._folds,
         }
         return make[type(part)](part, above)
@@ -219,11 +231,12 @@ class _Views:
         self.characters += table.characters()
         return _View("Grid", f"table-{self._tables}", "" if grid.section.title == above else table.title, table)
 
-    def _chart(self, chart: Chart, above: str) -> _View:
+    def _chart(self, chart: Chart | StepLines, above: str) -> _View:
         self._charts += 1
         shown = replace(chart, title=self._cut(chart.title), alt=self._cut(chart.alt))
         data = self._figures.get(self._charts, "")
-        return _View("Chart", f"chart-{self._charts}", "" if chart.title == above else shown.title, (shown, data))
+        kind = type(chart).__name__
+        return _View(kind, f"chart-{self._charts}", "" if chart.title == above else shown.title, (shown, data))
 
     def _tabs(self, tabs: Tabs, above: str) -> _View:
         name = self._holder("tabs")
@@ -232,6 +245,15 @@ class _Views:
             for number, tab in enumerate(tabs.tabs, start=1)
         ]
         return _View("Tabs", name, self._cut(tabs.label), parts=views)
+
+    def _beside(self, beside: Beside, above: str) -> _View:
+        heads = [*map(self._cut, beside.heads)]
+        cells = [
+            _View("Cell", head, head, parts=[] if part is None else [self._part(part, above)])
+            for row in beside.rows
+            for head, part in zip(heads, row, strict=True)
+        ]
+        return _View("Beside", "", "", len(heads), cells)
 
     def _folds(self, folds: Folds, above: str) -> _View:
         name = self._holder("folds")
@@ -270,6 +292,13 @@ def _template() -> Any:
 
 def _asset(*path: str) -> str:
     return files("inferometer.reports.page").joinpath(*path).read_text("utf-8")
+
+
+@cache
+def _step_lines() -> str:
+    """What draws steps of two runs, as one script."""
+    files_of = (_asset(f"step_lines/{name}.js") for name in ("model", "drawing", "viewer"))
+    return "\n".join(['"use strict";', "(() => {", *files_of, "})();"])
 
 
 @cache

@@ -19,6 +19,7 @@ from inferometer.reports.views.layout import NAMES, Field
 
 _NAME = 60  # characters of a name that are seen at first
 _TEXT = 160
+_BAR_DIGITS = 4
 _MARKUP = 10  # characters around a cell
 _FOLDED = 60  # rows from which groups begin folded
 _FEW, _MANY = 3, 9  # rows, and columns: such a table is turned, a line for each column
@@ -49,12 +50,16 @@ class Head:
 
 @dataclass(frozen=True)
 class Cell:
-    """`text` as people read it; `short` is seen in its place where it is long; `exact` where the text isn't."""
+    """`text` as people read it; `short` is seen in its place where it is long; `exact` where the text isn't.
+
+    `bar`: -1 to 1, how long a bar in the cell is and to which side.
+    """
 
     text: str
     short: str = ""
     exact: str = ""
     band: Band | None = None
+    bar: float | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,7 @@ class _Arranged:
         self._fields = [field for field in fields if self._is_used(field)] or fields[:1]
         self._unused = [field.title for field in fields if field not in self._fields]
         self._short = {field: self._short_names(field) for field in self._fields if field.kind in NAMES}
+        self._largest = {column: self._frame[column].abs().max() or 1 for column in grid.bars}
         self._summed = set(ADDITIVE if grid.sums is None else grid.sums)
 
     def table(self) -> PageTable:
@@ -200,7 +206,10 @@ class _Arranged:
         if whole := self._grid.whole.get(field.column):
             return self._text(row[whole] or value, _TEXT, value)
         band = None if value is None else self._grid.bands.get(field.column)
-        return replace(self._cell(field, value), band=None if band is None else band(value))
+        made = replace(self._cell(field, value), band=None if band is None else band(value))
+        if value is None or field.column not in self._largest:
+            return made
+        return replace(made, bar=round(value / self._largest[field.column], _BAR_DIGITS))
 
     def _cell(self, field: Field, value: Any) -> Cell:
         text = cell(field, value)

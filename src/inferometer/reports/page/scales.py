@@ -1,8 +1,8 @@
 """Charts of two runs on the same scales, so that equal lengths are equal amounts.
 
-Two charts of one title get axes of the same range: the one that holds what both draw, in whatever unit of time each
-has. Left alone are axes of names, those that have a range, those that are logarithmic in one chart only, and charts
-with a menu, which draw one thing at a time.
+Two charts of one title get axes of the same range: the one that holds what both draw. Times are in the larger unit of
+both, but for charts with times on both axes, which keep theirs. Left alone are axes of names, those that have a range,
+those that are logarithmic in one chart only, and charts with a menu, which draw one thing at a time.
 """
 
 import math
@@ -17,6 +17,8 @@ from inferometer.reports.page.sampling import rounded
 
 _ROOM = 0.04  # of the range, on either side
 _DIGITS = 6
+_AXES = ("xaxis", "yaxis")
+_BOX = ("lowerfence", "q1", "median", "q3", "upperfence")
 Range = tuple[float, float]
 
 
@@ -43,11 +45,45 @@ def _scaled(block: Block, others: Mapping[str, Chart]) -> Block:
 def _with_ranges(chart: Chart, other: Chart) -> Chart:
     if "updatemenus" in chart.layout or "updatemenus" in other.layout:
         return chart
+    chart, other = _in_unit(chart, other), _in_unit(other, chart)
     axes: dict[str, Any] = {}
     for name in ("xaxis", "yaxis"):
         if name in chart.layout and name in other.layout and (found := _shared_range(chart, other, name)):
             axes[name] = {**chart.layout[name], "range": rounded(found, _DIGITS)}
     return replace(chart, layout={**chart.layout, **axes})
+
+
+def _in_unit(chart: Chart, other: Chart) -> Chart:
+    """The chart with its axis of times in the unit of the other, where that is larger."""
+    timed = [name for name in _AXES if ns_per(chart.layout.get(name, {})) > 1]
+    if len(timed) != 1 or ns_per(chart.layout[timed[0]]) >= ns_per(other.layout.get(timed[0], {})):
+        return chart
+    (name,) = timed
+    ratio = ns_per(other.layout[name]) // ns_per(chart.layout[name])
+    own, new = (axis["title"]["text"].rpartition(" ")[2] for axis in (chart.layout[name], other.layout[name]))
+    title = {**chart.layout[name]["title"], "text": chart.layout[name]["title"]["text"].removesuffix(own) + new}
+    layout = {**chart.layout, name: {**chart.layout[name], "title": title}}
+    if "range" in layout[name] or "shapes" in layout:
+        return chart
+    return replace(chart, data=[_scaled_trace(trace, name[0], ratio, own, new) for trace in chart.data], layout=layout)
+
+
+def _scaled_trace(trace: dict[str, Any], letter: str, ratio: int, own: str, new: str) -> dict[str, Any]:
+    changed: dict[str, Any] = {}
+    keys = [letter, f"{letter}0", f"d{letter}"] + ([] if letter == "y" and trace.get("orientation") == "h" else [*_BOX])
+    for key in keys:
+        if key in trace:
+            value = trace[key]
+            changed[key] = (
+                _divided(value, ratio) if isinstance(value, int | float) else [_divided(v, ratio) for v in value]
+            )
+    if "hovertemplate" in trace:
+        changed["hovertemplate"] = trace["hovertemplate"].replace(f"}} {own}", f"}} {new}")
+    return {**trace, **changed}
+
+
+def _divided(value: Any, ratio: int) -> Any:
+    return value if value is None or isinstance(value, str) else rounded([value / ratio], _DIGITS)[0]
 
 
 def _shared_range(chart: Chart, other: Chart, name: str) -> Range | None:

@@ -6,6 +6,7 @@ from itertools import chain
 
 from inferometer.errors import InferometerError, UnknownName
 from inferometer.registry import collect
+from inferometer.reports.page.beside import set_beside
 from inferometer.reports.page.blocks import Block
 from inferometer.reports.page.look import SIDES, PageData, RunData
 from inferometer.reports.page.scales import share_scales
@@ -28,7 +29,7 @@ class PageSection:
 
 @dataclass(frozen=True)
 class RunSection:
-    """One section about one run; of a page of two runs it stands there twice. Attributes as of `PageSection`."""
+    """One section about one run; a page of two runs has it of both. Attributes as of `PageSection`."""
 
     name: str
     build: Callable[[RunData], Block | None]
@@ -77,30 +78,32 @@ def in_order(sections: Mapping[str, AnySection]) -> tuple[AnySection, ...]:
     return tuple(ordered)
 
 
-def build_blocks(look: PageData, *, on_progress: Callable[[str], None] | None = None) -> list[Block]:
+def build_blocks(
+    look: PageData, *, is_beside: bool = True, on_progress: Callable[[str], None] | None = None
+) -> list[Block]:
     """The blocks of all sections that have a place on this page, in order.
-
-    Of two runs, sections about one stand there for the base and for the candidate, and say so.
 
     Args:
         look: What the page is about.
+        is_beside: Of two runs, sections about one hold what there is of both. Else they stand there for the base and
+            for the candidate, and say so.
         on_progress: Called with the name of each section before it is made.
     """
     blocks: list[Block] = []
     for section in page_sections():
         if on_progress is not None:
             on_progress(section.name)
-        blocks += _blocks_of(section, look)
+        blocks += _blocks_of(section, look, is_beside=is_beside)
     return blocks
 
 
-def _blocks_of(section: AnySection, look: PageData) -> list[Block]:
+def _blocks_of(section: AnySection, look: PageData, *, is_beside: bool) -> list[Block]:
     if isinstance(section, PageSection):
-        block = section.build(look)
-        return [] if block is None else [block]
-    built = [section.build(run) for run in look.runs]
-    if len(built) > 1:
-        built = _of_both(*built)
+        built = [section.build(look)]
+    else:
+        built = [section.build(run) for run in look.runs]
+        if len(built) > 1:
+            built = [set_beside(*built)] if is_beside else _of_both(*built)
     return [block for block in built if block is not None]
 
 

@@ -9,6 +9,7 @@ import polars as pl
 from inferometer.reports.base import cell
 from inferometer.reports.markdown import escape_markdown, markdown_table
 from inferometer.reports.page.blocks import (
+    Beside,
     Block,
     Chart,
     Facts,
@@ -19,6 +20,7 @@ from inferometer.reports.page.blocks import (
     Part,
     Points,
     Stack,
+    StepLines,
     Tab,
     Tabs,
     Words,
@@ -30,7 +32,7 @@ from inferometer.reports.views.layout import Field, Section
 COMMENT = 65_536
 """Characters that a comment holds."""
 
-FITTING = (TableLimits(20, 300), TableLimits(10, 200), TableLimits(5, 120), TableLimits(3, 80))
+FITTING = (TableLimits(20, 300), TableLimits(10, 200), TableLimits(5, 120), TableLimits(2, 80))
 """How long tables and lists may be, tried until a comment has room."""
 
 _SENTENCE = 600  # characters: a sentence without its end may say something else
@@ -98,8 +100,10 @@ class _Writer:
             yield from self._points(part, place)
         elif isinstance(part, Grid):
             yield from self._grid(part, place)
-        elif isinstance(part, Chart):
+        elif isinstance(part, Chart | StepLines):
             yield f"**{self._text(part.title)}**: {self._text(part.alt)}"
+        elif isinstance(part, Beside):
+            yield from self._beside(part, place)
         else:
             yield from self._several(part, place)
 
@@ -110,6 +114,14 @@ class _Writer:
             return
         rows = [("", *facts.heads), ("---",) * (len(facts.heads) + 1), *lines]
         yield "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+    def _beside(self, beside: Beside, place: _Place) -> Iterator[str]:
+        """A column after the other, each with its heading."""
+        for head, column in zip(beside.heads, zip(*beside.rows, strict=True), strict=True):
+            parts = [part for part in column if part is not None]
+            if parts:
+                yield f"{'#' * place.level} {self._text(head)}"
+                yield from self._parts(parts, _Place(place.level + 1, place.above))
 
     def _numbers(self, numbers: Numbers, place: _Place) -> Iterator[str]:
         if numbers.title:

@@ -12,6 +12,14 @@ from inferometer.units import format_duration
 
 TITLE: Final = "Where the device's time went"
 _SHOWN_SHARE: Final = 0.005  # of the windows: smaller parts are one line of the table
+_COMPARED: Final = (
+    Field("part", "Part", "text"),
+    Field("base_ns", "Base", "ns"),
+    Field("base_share", "Base share", "share"),
+    Field("candidate_ns", "Candidate", "ns"),
+    Field("candidate_share", "Candidate share", "share"),
+    Field("points", "Change, points", "number"),
+)
 
 
 def budget_section(budget: pl.DataFrame, findings: Mapping[str, str] | None = None) -> Section:
@@ -56,3 +64,38 @@ def budget_section(budget: pl.DataFrame, findings: Mapping[str, str] | None = No
     total = f"The rows add up to {format_duration(window_ns)}: "
     total += "the device's window." if places == 1 else f"the windows of {places:,} devices, summed."
     return Section(TITLE, fields, shown.with_columns(share.alias("share")), (total,) if places else ())
+
+
+def compared_budget(base: pl.DataFrame, candidate: pl.DataFrame) -> Section:
+    """Two budgets side by side, the largest change of a share first; parts that are small in both are one line.
+
+    Shares are of each run's own windows, so they can be set against each other though the windows differ.
+    """
+    windows_ns = [int(run["time_ns"].sum()) for run in (base, candidate)]
+    sums = [_by_part(run, side) for run, side in ((base, "base"), (candidate, "candidate"))]
+    parts = (
+        sums[0].join(sums[1], on="part", how="full", coalesce=True).with_columns(pl.all().exclude("part").fill_null(0))
+    )
+    least_ns = [_SHOWN_SHARE * window_ns for window_ns in windows_ns]
+    is_large = (pl.col("base_ns") >= least_ns[0]) | (pl.col("candidate_ns") >= least_ns[1])
+    small = parts.filter(~is_large)
+    if small.height > 1:
+        line = small.select(pl.lit(f"{small.height} smaller parts").alias("part"), pl.all().exclude("part").sum())
+        parts = pl.concat([parts.filter(is_large), line.select(parts.columns)])
+    shares = [
+        (pl.col(f"{side}_ns") / window_ns if window_ns else pl.lit(None, dtype=pl.Float64)).alias(f"{side}_share")
+        for side, window_ns in zip(("base", "candidate"), windows_ns, strict=True)
+    ]
+    points = ((pl.col("candidate_share") - pl.col("base_share")) * 100).round(1).alias("points")
+    frame = parts.with_columns(shares).with_columns(points)
+    most = pl.max_horizontal("base_share", "candidate_share")
+    frame = frame.sort(pl.col("points").abs(), most, "part", descending=[True, True, False], nulls_last=True)
+    windows = " and ".join(map(format_duration, windows_ns))
+    note = f"Shares are of each run's own windows, {windows}, which the rows add up to. Changes are percentage points."
+    return Section(TITLE, _COMPARED, frame, (note,))
+
+
+def _by_part(budget: pl.DataFrame, side: str) -> pl.DataFrame:
+    names = [describe_part(*kind) for kind in budget.select("sort", "name").iter_rows()]
+    parts = budget.with_columns(pl.Series("part", names, dtype=pl.String))
+    return parts.group_by("part").agg(pl.col("time_ns").sum().alias(f"{side}_ns"))

@@ -12,9 +12,10 @@ from inferometer.analyses.compare.comparison import Comparison
 from inferometer.analyses.comparison_limits import AGREES, DISAGREES, UNKNOWN
 from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Words
 from inferometer.reports.page.drawing import axis, color, cut, distinct, vertical_line
-from inferometer.reports.page.look import PageData
+from inferometer.reports.page.look import SIDES, PageData
 from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.page.sections._counter_curves import CURVES, curve, curved_causes, run_start
 from inferometer.reports.page.sections._two_runs import NOT_COMPARABLE
 from inferometer.reports.views.layout import Field, Section
 from inferometer.units import format_sample
@@ -65,7 +66,8 @@ def build(look: PageData) -> Block | None:
         return Block("causes", _TITLE, lacking=lacking)
     notes = (_SCORE, _AGREEMENT, _ROLES)
     table = Section("Metrics of both runs", _FIELDS, pl.DataFrame(rows, infer_schema_length=None), notes)
-    return Block("causes", _TITLE, [Words(_claim(found)), *_calibration(found), *_scores(found), Grid(table)])
+    parts: list[Part] = [Words(_claim(found)), *_calibration(found), *_scores(found), *_curves(look, found)]
+    return Block("causes", _TITLE, [*parts, Grid(table)])
 
 
 def _claim(found: Comparison) -> str:
@@ -122,6 +124,32 @@ def _scores(found: Comparison) -> Iterator[Chart]:
         else f"{_place(first)} scores {first.score:.3f}{than}. How high false alarms score isn't known."
     )
     yield Chart("Scores of metrics that changed for the worse", alt, [data], layout, 130 + 28 * len(shown))
+
+
+def _curves(look: PageData, found: Comparison) -> Iterator[Part]:
+    """What the ranked causes did over time in both runs, the first first."""
+    causes = curved_causes(found)
+    if not causes or look.candidate is None:
+        return
+    base, candidate = ({entity.key: entity for entity in run} for run in look.entities)
+    starts_ns = run_start(look.base.trace), run_start(look.candidate.trace)
+    yield Words(" ".join([CURVES, *_step_windows(found, starts_ns)]), "note")
+    ranks = {id(cause): rank for rank, cause in enumerate(found.causes, start=1)}
+    for cause in causes:
+        key = (cause.metric, cause.device)
+        yield from curve(found, (base[key], candidate[key]), starts_ns, rank=ranks[id(cause)])
+
+
+def _step_windows(found: Comparison, starts_ns: Sequence[int]) -> Iterator[str]:
+    """When the compared steps begin, where both runs tell: counters of other times say less of them."""
+    windows, pair = [], found.leading.pair
+    for run, start_ns, side in zip((pair.base, pair.candidate), starts_ns, SIDES, strict=True):
+        begins = run.cycles.filter("complete")["start_ns"].drop_nulls().to_numpy()
+        if len(begins) < 2:
+            return
+        first, last = (format_sample(round(float(ns - start_ns) / 1e9, 2)) for ns in (begins.min(), begins.max()))
+        windows.append(f"{first} and {last} s of the {side}")
+    yield f"The compared steps begin between {' and between '.join(windows)}."
 
 
 def _place(cause: Cause) -> str:

@@ -1,10 +1,12 @@
 """What to look at first: what rules found, then the remarks of the summary; of two runs what both share once."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from inferometer.findings.finding import Finding
 from inferometer.findings.first_look import FirstLook
-from inferometer.reports.page.blocks import Block, Part, Point, Points, Words
+from inferometer.reports.page.beside import HEADS, beside
+from inferometer.reports.page.blocks import Beside, Block, Part, Point, Points, Words
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
 from inferometer.reports.views.findings import TITLE, what_was_examined
@@ -19,17 +21,16 @@ def _build(look: PageData) -> Block:
     if look.candidate is None:
         return Block("findings", TITLE, [*([Points(base, opened=1)] if base else []), _examined(look.base.first)])
     candidate = _points(look.candidate.first)
-    both = [point for point in base if point in candidate]
-    parts: list[Part] = []
-    for title, run, points in (("Base", look.base.first, base), ("Candidate", look.candidate.first, candidate)):
-        own = [point for point in points if point not in both]
-        parts += [*([Points(own, title)] if own else []), _examined(run, f"{title}: ")]
-    return Block("findings", TITLE, [*parts, *([Points(both, "Both runs")] if both else [])])
+    lists: list[list[Part]] = [[Points(points)] if points else [] for points in (base, candidate)]
+    examined = [_examined(run.first) for run in look.runs]
+    if examined[0] == examined[1]:
+        return Block("findings", TITLE, [*beside(*lists), replace(examined[0], text=f"Each run: {examined[0].text}")])
+    return Block("findings", TITLE, [*beside(*lists), Beside(HEADS, [examined])])
 
 
-def _examined(run: FirstLook, whose: str = "") -> Words:
+def _examined(run: FirstLook) -> Words:
     """What was looked at, and the idle time that no finding is about."""
-    return Words(f"{whose}{' '.join(what_was_examined(run.findings))}", "note")
+    return Words(" ".join(what_was_examined(run.findings)), "note")
 
 
 def _points(run: FirstLook) -> list[Point]:

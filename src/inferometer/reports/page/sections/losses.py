@@ -3,6 +3,7 @@
 from typing import Final
 
 from inferometer.reports.base import describe_loss, scope_line, shown_losses
+from inferometer.reports.page.beside import beside
 from inferometer.reports.page.blocks import Block, Fold, Folds, Part, Point, Points
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
@@ -25,20 +26,23 @@ _BY_DESIGN = "Everything that has a place in the trace was read; {n} events of t
 
 
 def _build(look: PageData) -> Block:
-    if look.candidate is None:
-        return Block("losses", _TITLE, _parts(look.base.trace.losses, ""))
-    base, candidate = look.base.trace.losses, look.candidate.trace.losses
-    return Block("losses", _TITLE, [*_parts(base, "Base"), *_parts(candidate, "Candidate")])
+    return Block(
+        "losses",
+        _TITLE,
+        [*beside(*(_parts(run.trace.losses) for run in look.runs))]
+        if look.candidate
+        else _parts(look.base.trace.losses),
+    )
 
 
-def _parts(losses: Losses, title: str) -> list[Part]:
+def _parts(losses: Losses) -> list[Part]:
     shown = shown_losses(losses)
     unread = [_point(loss) for loss in shown if loss.dropped or loss.name in UNREAD]
     noted = [_point(loss) for loss in shown if not (loss.dropped or loss.name in UNREAD)]
     scope = scope_line(losses)
     points = [*(unread or [_nothing(losses)]), *([Point(scope)] if scope else [])]
     fold = Fold("Mended, or noted while it was read", [Points(noted)], aside=f"{len(noted):,}")
-    return [Points(points, title), *([Folds([fold])] if noted else [])]
+    return [Points(points), *([Folds([fold])] if noted else [])]
 
 
 def _nothing(losses: Losses) -> Point:

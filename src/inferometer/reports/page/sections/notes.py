@@ -13,7 +13,7 @@ _TABLES = "Tables show times with three decimals; the exact number is the cell's
 _CHARTS = "Charts may show fewer points than the trace has, and then say so; tables and sums are of all rows."
 _TOTALS = "A file holds sums of kernel time, no single launches: what needs launches isn't on this page."
 _MODELLED = "Bytes, FLOPs and bounds are modelled from the dimensions of the model; times are measured."
-_PAIR = "Sections about one run stand twice, the base's first: their charts have the same scales in both."
+_PAIR = "What sections show of one run they show of both, on the same scales: side by side, or behind a switch."
 
 
 def _build(look: PageData) -> Block:

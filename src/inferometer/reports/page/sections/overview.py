@@ -17,9 +17,10 @@ from inferometer.analyses.timeline.budget import COMMUNICATION, COMPUTE, COPIES,
 from inferometer.analyses.timeline.timeline import Timeline
 from inferometer.analyses.timeline.work import place_name
 from inferometer.names.decoding import decode_frame
+from inferometer.reports.page.beside import beside
 from inferometer.reports.page.blocks import Block, Number, Numbers, Part, Slice, Stack, Words
 from inferometer.reports.page.drawing import REST_COLOR, color
-from inferometer.reports.page.look import SIDES, PageData, RunData
+from inferometer.reports.page.look import PageData, RunData
 from inferometer.reports.page.section import PageSection
 from inferometer.units import format_counted, format_duration, format_share
 
@@ -38,8 +39,7 @@ def build(look: PageData) -> Block:
     """Four numbers and the bar; of two runs, the base's first."""
     if look.candidate is None:
         return Block("overview", TITLE, [*_parts(look.base)])
-    parts = [part for side, run in zip(SIDES, look.runs, strict=True) for part in _parts(run, side)]
-    return Block("overview", TITLE, parts)
+    return Block("overview", TITLE, [*beside([*_parts(look.base)], [*_parts(look.candidate)])])
 
 
 def _parts(run: RunData, side: str = "") -> Iterator[Part]:
