@@ -428,3 +428,47 @@ def test_without_a_script_the_sentence_and_the_places_are_there(tab: Tab, tmp_pa
         tab.call("Emulation.setScriptExecutionDisabled", value=False)
     assert "All of it. Every single event is in the page." in said
     assert "Places that stand out" in said
+
+
+def test_fingers_pan_and_pinch(tab: Tab, show: Callable[..., None]) -> None:
+    tab.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    try:
+        show(calls_and_work(), width=390, mobile=True)
+        tab.run(f"{VIEWER}.zoom(4)")
+        start, end = seen(tab)
+        tab.run("document.querySelector('.tl-lanes').scrollIntoView({behavior: 'instant', block: 'center'})")
+        x, y = tab.run("(b => [b.left + 250, b.top + 60])(document.querySelector('.tl-lanes').getBoundingClientRect())")
+        touch(tab, "touchStart", (x, y))
+        for step in range(1, 6):
+            touch(tab, "touchMove", (x - 20 * step, y))
+        touch(tab, "touchEnd")
+        panned = seen(tab)
+        assert (panned[0] > start, panned[1] - panned[0]) == (True, pytest.approx(end - start))
+        touch(tab, "touchStart", (x - 60, y), (x, y))
+        for step in range(1, 6):
+            touch(tab, "touchMove", (x - 60 - 10 * step, y), (x + 10 * step, y))
+        touch(tab, "touchEnd")
+        closer = seen(tab)
+        assert closer[1] - closer[0] < 0.6 * (end - start)
+    finally:
+        tab.call("Emulation.setTouchEmulationEnabled", enabled=False)
+
+
+def touch(tab: Tab, kind: str, *points: tuple[float, float]) -> None:
+    """Fingers at these places."""
+    fingers = [{"x": x, "y": y, "id": n} for n, (x, y) in enumerate(points)]
+    tab.call("Input.dispatchTouchEvent", type=kind, touchPoints=fingers)
+
+
+def test_paper_has_the_time_line_in_light_and_no_wider_than_itself(tab: Tab, show: Callable[..., None]) -> None:
+    show(calls_and_work())
+    tab.run("document.getElementById('theme').click()")
+    tab.wait(f"({VIEWER}.painter.pixels[0] & 0xffffff) === 0x1a1614")
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    tab.run("dispatchEvent(new Event('beforeprint')), 0")
+    assert tab.run(f"({VIEWER}.painter.pixels[0] & 0xffffff) === 0xffffff")
+    assert tab.run("document.querySelector('.tl-stage').getBoundingClientRect().width") <= 680
+    assert tab.run("getComputedStyle(document.querySelector('.tl-tools')).display") == "none"
+    tab.call("Emulation.setEmulatedMedia", media="")
+    tab.run("dispatchEvent(new Event('afterprint')), 0")
+    tab.wait(f"({VIEWER}.painter.pixels[0] & 0xffffff) === 0x1a1614")

@@ -9,14 +9,18 @@ from tests.conftest import SHARED_DATA
 from tests.traces import trace_of
 
 import inferometer
-from inferometer.analyses.timeline.lanes.events import NO_TIE, Lanes
+from inferometer.analyses.timeline.lanes.events import NO_TIE, Category, Lanes
 from inferometer.analyses.timeline.lanes.find import find_lanes
 from inferometer.analyses.timeline.lanes.levels import Levels
 from inferometer.analyses.timeline.lanes.window import Excerpt, cut_window
+from inferometer.findings.finding import Finding
 from inferometer.reports.page.blocks import TimeLine
+from inferometer.reports.page.look import RunData
 from inferometer.reports.page.time_line.fit import fit_excerpt
+from inferometer.reports.page.time_line.marks import find_address, find_marks
 from inferometer.reports.page.time_line.markup import write_time_lines
 from inferometer.reports.page.time_line.pack import pack, unpack
+from inferometer.reports.page.time_line.palette import category_colors
 
 KINETO = SHARED_DATA / "traces" / "kineto"
 real = pytest.mark.skipif(not KINETO.is_dir(), reason="needs ../shared/data/traces")
@@ -119,3 +123,40 @@ def test_a_page_takes_no_more_than_its_room_and_says_what_it_merged() -> None:
     (none,) = write_time_lines([("timeline", TimeLine("t", "alt.", line))], 1_000)
     assert "The time line is left out: with it, the page would be too large." in none
     assert write_time_lines([("timeline", TimeLine("t", "alt.", line))], 120_000) == [small]
+
+
+def test_colours_tell_families_apart_and_what_stands_around_is_pale() -> None:
+    sorts = [
+        Category("gemm kernels", "kernel", 9),
+        Category("norm kernels", "kernel", 10),
+        Category("ranges", "range", 99),
+    ]
+    more = [Category(f"family {i} kernels", "kernel", 1) for i in range(9)]
+    colors = category_colors([*sorts, Category("communication", "kernel", 5), *more])
+    assert colors[:4] == [("--series-4", 0), ("--series-1", 0), ("--series-4", 0.5), ("--series-2", 0)]
+    assert colors[-1] == ("--series-8", 0)
+
+
+def test_a_gap_leads_to_the_finding_about_its_cause_and_back() -> None:
+    late = [
+        {
+            "api": "cudaLaunchKernel",
+            "process": 1,
+            "thread": 1,
+            "correlation_id": i,
+            "start_ns": i * 10**6,
+            "dur_ns": 5_000,
+        }
+        for i in range(9)
+    ]
+    work = [{"start_ns": i * 10**6 + 6_000, "dur_ns": 100_000, "process": 1, "correlation_id": i} for i in range(9)]
+    trace = trace_of(work, calls=late)
+    run = RunData(trace)
+    finding = Finding(rule="r", severity="high", title="t", evidence=(), next="n", parts=("idle.host_late",))
+    assert run.lanes is not None
+    marks = find_marks(run.lanes, run.timeline, None, [finding])
+    assert {mark.section for mark in marks if "the host was late" in mark.text} == {"findings"}
+    first = marks[0]
+    assert find_address(finding, run.timeline) == f"#timeline?at={first.start_ns}-{first.end_ns}"
+    assert find_address(Finding(rule="r", severity="low", title="t", evidence=(), next="n"), run.timeline) == ""
+    assert {mark.section for mark in find_marks(run.lanes, run.timeline, None)} == {"timeline"}
