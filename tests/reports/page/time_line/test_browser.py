@@ -386,6 +386,28 @@ def test_names_of_a_hostile_file_are_text(tab: Tab, show: Callable[..., None]) -
     assert tab.run("document.querySelectorAll('img, b').length") == 0
 
 
+def test_an_instant_at_the_very_end_is_drawn_and_counts(tab: Tab, show: Callable[..., None]) -> None:
+    spans = [{"span": "end", "process": 1, "thread": 1, "start_ns": 1_000_000, "dur_ns": 0}]
+    show(trace_of([{"start_ns": 0, "dur_ns": 1_000_000}], spans=spans))
+    assert seen(tab) == (0, 1_000_000)
+    x, y = at(tab, 1)
+    tab.point(x - 1, y)
+    assert text(tab, ".tl-hover").split("\n\n")[1] == "ranges: 1 range, 0 ns; the longest 0 ns: end"
+    tab.run(f"{VIEWER}.selectView(), 0")
+    sums = "[...document.querySelectorAll('.tl-sums tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
+    assert tab.run(sums) == [
+        ["gpu:0, stream 7", "other kernels", "1", "1.000 ms"],
+        ["process 1, thread 1, ranges", "ranges", "1", "0 ns"],
+    ]
+
+
+def test_what_is_nested_too_deeply_is_told_with_the_sums(tab: Tab, show: Callable[..., None]) -> None:
+    ops = [{"op": f"op {i}", "process": 1, "thread": 1, "start_ns": i, "dur_ns": 1_000 - 2 * i} for i in range(300)]
+    show(trace_of(ops=ops))
+    tab.run(f"{VIEWER}.selectView(), 0")
+    assert "Not in these sums: 44 events of the whole time line" in text(tab, ".tl-sums")
+
+
 def test_one_event_instants_and_ten_thousand_lanes_are_drawn(tab: Tab, show: Callable[..., None]) -> None:
     show(trace_of([{"start_ns": 2**61, "dur_ns": 0}]))
     assert seen(tab) == (0, 40)
