@@ -1,7 +1,7 @@
 """What a section of the page is made of: words, tables and charts. Rendered as HTML or Markdown by others.
 
 Charts are figures as plain data (`data`, `layout`, in Plotly's words), already down-sampled: nothing here may grow with
-the trace. `figures.py` says which kinds the page draws.
+the trace but a time line, of which the page takes what has room. `figures.py` says which kinds the page draws.
 Colours in them are names of the page's own, `var(--series-1)` to `var(--series-8)`, `var(--good)`, `var(--bad)`,
 `var(--muted)`, `var(--ink)`, and `var(--slower-1)` to `var(--slower-3)`, `var(--faster-1)` to `var(--faster-3)` for
 small to large changes: the page resolves them for light and dark. Texts from files stay plain: renderers escape.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from inferometer.analyses.timeline.lanes.events import Lanes
 from inferometer.reports.views.layout import Section
 
 MOST_POINTS = 4_000  # of one chart: more can't be seen, and every one is in the page
@@ -36,13 +37,17 @@ class Facts:
 
 @dataclass(frozen=True)
 class Point:
-    """One thing of a list. `mark` is its severity in a word, `tone` how grave that is, `detail` unfolds."""
+    """One thing of a list. `mark` is its severity in a word, `tone` how grave that is, `detail` unfolds.
+
+    `place` is the address in the page where it is seen; it unfolds with the detail.
+    """
 
     text: str
     mark: str = ""
     tone: str = "plain"  # plain, bad, warning, low, good
     aside: str = ""
     detail: Sequence[str] = ()
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,34 @@ class StepLines:
     title: str
     alt: str
     data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place of a time line that stands out: times in ns from its origin, what is there, and where the page says more.
+
+    `tone`: bad, warning, good, muted. `section` is the name of a section of the same run.
+    """
+
+    start_ns: int
+    end_ns: int
+    text: str
+    tone: str = "muted"
+    section: str = ""
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """What ran when, to zoom into; as much of it as has room in the page. `alt` says in sentences what it shows.
+
+    `offset_ns` is added to times as they are shown.
+    """
+
+    title: str
+    alt: str
+    lanes: Lanes
+    marks: Sequence[Mark] = ()
+    offset_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -198,7 +231,7 @@ class Folds:
     folds: Sequence[Fold]
 
 
-Part = Words | Facts | Numbers | Stack | Points | Grid | Chart | StepLines | Tabs | Beside | Folds
+Part = Words | Facts | Numbers | Stack | Points | Grid | Chart | StepLines | TimeLine | Tabs | Beside | Folds
 
 
 @dataclass(frozen=True)
@@ -213,15 +246,24 @@ class Block:
 
 def find_charts(parts: Sequence[Part]) -> Iterator[Chart | StepLines]:
     """All charts, those inside of other parts too, in the order of the page."""
+    return (part for part in _every(parts) if isinstance(part, Chart | StepLines))
+
+
+def find_time_lines(parts: Sequence[Part]) -> Iterator[TimeLine]:
+    """All time lines, as `find_charts`."""
+    return (part for part in _every(parts) if isinstance(part, TimeLine))
+
+
+def _every(parts: Sequence[Part]) -> Iterator[Part]:
     for part in parts:
-        if isinstance(part, Chart | StepLines):
-            yield part
-        elif isinstance(part, Tabs):
+        if isinstance(part, Tabs):
             for tab in part.tabs:
-                yield from find_charts(tab.parts)
+                yield from _every(tab.parts)
         elif isinstance(part, Beside):
             for row in part.rows:
-                yield from find_charts([each for each in row if each is not None])
+                yield from _every([each for each in row if each is not None])
         elif isinstance(part, Folds):
             for fold in part.folds:
-                yield from find_charts(fold.parts)
+                yield from _every(fold.parts)
+        else:
+            yield part

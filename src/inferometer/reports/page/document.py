@@ -26,12 +26,15 @@ from inferometer.reports.page.blocks import (
     Stack,
     StepLines,
     Tabs,
+    TimeLine,
     Words,
     find_charts,
+    find_time_lines,
 )
 from inferometer.reports.page.figures import figure_json
 from inferometer.reports.page.grids import TableLimits, arrange_grid, cut
 from inferometer.reports.page.step_lines.data import lines_json
+from inferometer.reports.page.time_line.markup import time_line_css, time_line_script, write_time_lines
 from inferometer.reports.themes import Theme
 
 MOST_BYTES = 8_000_000
@@ -93,9 +96,12 @@ def render_page(
     charts = [chart for block in blocks for chart in find_charts(block.parts)]
     figures = dict(enumerate(map(_figure, charts), start=1))
     limits, used_bytes = _fitting_limits(blocks, title, footer, text_bytes, theme)
-    kept = _fitting(figures, MOST_BYTES - used_bytes)
+    room = MOST_BYTES - used_bytes
+    kept = _fitting(figures, room)
     left_out = [chart.title for number, chart in enumerate(charts, start=1) if number not in kept]
-    views = [*_Views(limits, kept).blocks(blocks)]
+    lines = [(block.name, line) for block in blocks for line in find_time_lines(block.parts)]
+    written = write_time_lines(lines, room - sum(len(text.encode()) for text in kept.values()))
+    views = [*_Views(limits, kept, written).blocks(blocks)]
     return Page(_write(views, title, limits, footer, theme=theme), tuple(left_out))
 
 
@@ -133,8 +139,9 @@ def _write(views: "Sequence[_View]", title: str, limits: TableLimits, footer: Se
         title=cut(title, limits.characters),
         first=[view for view in views if view.name in _FIRST],
         rest=[view for view in views if view.name not in _FIRST],
-        css=Markup(_asset("page.css") + _asset("two_runs.css")),
+        css=Markup(_asset("page.css") + _asset("two_runs.css") + time_line_css()),
         script=Markup(_script() + _step_lines()),
+        time_line=Markup(time_line_script()) if any(view.has("TimeLine") for view in views) else "",
         footer=[cut(line, limits.characters) for line in footer],
         version=__version__,
         theme=theme if theme in ("light", "dark") else "",
@@ -153,14 +160,19 @@ class _View:
     parts: Sequence["_View"] = ()
     more: int = 0
 
+    def has(self, kind: str) -> bool:
+        """Whether it is of this kind, or has such a part."""
+        return self.kind == kind or any(part.has(kind) for part in self.parts)
+
 
 class _Views:
     """Turns blocks into views; numbers tables and charts as they come, and adds up the characters of their texts."""
 
-    def __init__(self, limits: TableLimits, figures: dict[int, str]) -> None:
+    def __init__(self, limits: TableLimits, figures: dict[int, str], time_lines: Sequence[str] = ()) -> None:
         self.characters = 0
         self._limits = limits
         self._figures = figures
+        self._time_lines = iter(time_lines)
         self._charts = 0
         self._tables = 0
         self._holders = 0
@@ -187,6 +199,7 @@ class _Views:
             Grid: self._grid,
             Chart: self._chart,
             StepLines: self._chart,
+            TimeLine: self._time_line,
             Tabs: self._tabs,
             Beside: self._beside,
             Folds: self._folds,
@@ -237,6 +250,9 @@ class _Views:
         data = self._figures.get(self._charts, "")
         kind = type(chart).__name__
         return _View(kind, f"chart-{self._charts}", "" if chart.title == above else shown.title, (shown, data))
+
+    def _time_line(self, line: TimeLine, above: str) -> _View:
+        return _View("TimeLine", "", "", next(self._time_lines, ""))
 
     def _tabs(self, tabs: Tabs, above: str) -> _View:
         name = self._holder("tabs")

@@ -23,6 +23,7 @@ from inferometer.reports.page.blocks import (
     StepLines,
     Tab,
     Tabs,
+    TimeLine,
     Words,
 )
 from inferometer.reports.page.document import LACKING
@@ -100,7 +101,7 @@ class _Writer:
             yield from self._points(part, place)
         elif isinstance(part, Grid):
             yield from self._grid(part, place)
-        elif isinstance(part, Chart | StepLines):
+        elif isinstance(part, Chart | StepLines | TimeLine):
             yield f"**{self._text(part.title)}**: {self._text(part.alt)}"
         elif isinstance(part, Beside):
             yield from self._beside(part, place)
