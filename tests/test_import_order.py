@@ -16,7 +16,7 @@ PACKAGE = "inferometer"
 SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 GROUND = (
     *("errors", "units", "registry", "privacy", "new_files"),
-    *("side_files", "spreadsheets", "guarded", "caches", "samples"),
+    *("side_files", "spreadsheets", "guarded", "caches", "samples", "loopback"),
 )
 ROOMS = (
     *("trace", "hardware", "names", "operators", "architectures", "formats", "analyses", "findings"),
@@ -35,7 +35,7 @@ QUESTIONS = (
 HEAVY = {
     *("torch", "triton", "transformers", "tokenizers", "safetensors", "wgpu", "ray", "fsspec", "s3fs", "gcsfs"),
     *("cupti", "cutlass", "pynvml", "psutil", "pandas", "pyarrow", "plotly", "scipy.stats"),
-    *("anyio", "jsonschema", "mcp"),
+    *("anyio", "jsonschema", "mcp", "starlette", "uvicorn"),
 }
 
 
