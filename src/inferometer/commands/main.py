@@ -13,8 +13,8 @@ import click
 
 from inferometer import __version__
 from inferometer.commands.base import GROUPS, ReaderLeft
-from inferometer.commands.failures import describe_failure
 from inferometer.commands.settings import find_settings
+from inferometer.failures import describe_failure
 from inferometer.new_files import NO_ROOM
 from inferometer.registry import collect
 
