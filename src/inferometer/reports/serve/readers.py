@@ -1,0 +1,40 @@
+"""Processes that stay, to answer quickly: one looks at recordings that go on, one has a time line open.
+
+As `guarded.py` has them: with limits of memory and time, and begun anew after a file ended one.
+"""
+
+import asyncio
+from typing import Any
+
+from inferometer.guarded import Guarded
+from inferometer.record.workers.parts import find_parts
+from inferometer.reports.serve.runs import Run
+
+_WORK = "inferometer.reports.serve.work"
+_SECONDS = 20.0  # of the processor, for an answer
+
+
+class Readers:
+    """Both of them; they start when they are first asked."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        self._live = Guarded(f"{_WORK}.live", memory_bytes=memory_bytes, seconds=_SECONDS)
+
+    def is_one(self, folder: str) -> bool:
+        """Whether a format takes a folder as one profile; whatever ended the look, it isn't."""
+        from inferometer.errors import InferometerError
+
+        try:
+            return bool(self._live.call("is_one", folder))
+        except InferometerError:
+            return False
+
+    async def live(self, run: Run, since: float) -> dict[str, Any]:
+        """What came into a recording after `since`. Raises what `work/live.py` does, or `GuardedError`."""
+        stores = find_parts(run.path) if run.kind == "parts" else [run.path]
+        found: dict[str, Any] = await asyncio.to_thread(self._live.call, "look", [*map(str, stores)], since)
+        return found
+
+    def close(self) -> None:
+        """End them."""
+        self._live.close()
