@@ -13,8 +13,8 @@ from tests.traces import trace_of
 import inferometer
 from inferometer.analyses.timeline.timeline import find_timeline
 from inferometer.reports.base import cell
-from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Grid, Points, Words
-from inferometer.reports.page.look import SLICES, RunData
+from inferometer.reports.page.blocks import MOST_POINTS, Block, Chart, Grid, Points, TimeLine, Words, find_time_lines
+from inferometer.reports.page.look import RunData
 from inferometer.reports.page.sections import (
     bounds,
     counters,
@@ -207,21 +207,19 @@ def test_of_several_ranks_layers_are_of_the_run_that_is_shown() -> None:
     assert any("All of this is of run 0 of rank 0." in part.text for part in block.parts if isinstance(part, Words))
 
 
-def test_the_strip_shows_how_busy_devices_and_streams_are() -> None:
+def test_the_time_line_has_every_launch_on_its_stream_and_the_longest_gaps() -> None:
     rows = [
         {"stream": 1, "start_ns": 0, "dur_ns": 150 * US},
         {"stream": 2, "start_ns": 0, "dur_ns": 300 * US},
         {"stream": 2, "start_ns": 450 * US, "dur_ns": 150 * US},
     ]
-    trace = trace_of(rows)
-    chart = charts(build(timeline, trace))["Busy over time"]
-    (cells,) = chart.data
-    assert cells["y"] == ["gpu:0", "gpu:0, stream 1", "gpu:0, stream 2"]
-    assert len(cells["z"][0]) == SLICES
-    slice_us = cells["dx"]
-    assert (slice_us, cells["x0"]) == (2, 1)
-    assert [sum(lane) * slice_us for lane in cells["z"]] == pytest.approx([450, 150, 450])
-    assert set(cells["z"][0]) == {0, 1}
+    (line,) = find_time_lines(build(timeline, trace_of(rows)).parts)
+    assert [(lane.group, lane.name) for lane in line.lanes.lanes] == [("gpu:0", "stream 1"), ("gpu:0", "stream 2")]
+    assert line.lanes.dur_ns.tolist() == [150 * US, 300 * US, 150 * US]
+    assert [(mark.start_ns, mark.end_ns, mark.text) for mark in line.marks] == [
+        (300 * US, 450 * US, "gpu:0 idle for 150.000 μs: no host call recorded")
+    ]
+    assert line.alt == "gpu:0 is busy for 75.0 % of 600.000 μs. 3 events in 600.000 μs. Lanes: 2 of streams."
 
 
 def test_parts_of_a_device_add_up_to_its_window() -> None:
@@ -236,17 +234,11 @@ def test_parts_of_a_device_add_up_to_its_window() -> None:
     assert exposed["x"][0] == pytest.approx(device["exposed_communication_ns"] / MS, rel=1e-3)
 
 
-def test_too_many_streams_leave_room_for_every_device() -> None:
-    rows = [
-        {"device": f"gpu:{device}", "stream": stream, "start_ns": 10 * stream, "dur_ns": 5}
-        for device in range(4)
-        for stream in range(30)
-    ]
-    block = build(timeline, trace_of(rows))
-    (cells,) = charts(block)["Busy over time"].data
-    assert cells["y"][:4] == [f"gpu:{device}" for device in range(4)]
-    assert len(cells["y"]) == timeline.LANES
-    assert any(part.text.startswith("84 more lines") for part in block.parts if isinstance(part, Words))
+def test_without_launches_the_time_line_has_what_the_host_did() -> None:
+    ops = [{"op": "aten::mm", "process": 1, "thread": 2, "start_ns": 5, "dur_ns": 10}]
+    (part,) = build(timeline, trace_of(ops=ops)).parts
+    assert isinstance(part, TimeLine)
+    assert part.alt == "1 event in 10 ns. Lanes: 1 of ops."
 
 
 def test_counters_are_lines_of_each_device() -> None:

@@ -1,6 +1,7 @@
 """What a section of the page is made of: words, tables and charts. Rendered as HTML or Markdown by others.
 
-Charts are Plotly figures as plain data (`data`, `layout`), already down-sampled: nothing here may grow with the trace.
+Charts are Plotly figures as plain data (`data`, `layout`), already down-sampled: nothing here may grow with the trace
+but a time line, of which the page takes what has room.
 Colours in them are names of the page's own, `var(--series-1)` to `var(--series-8)`, `var(--good)`, `var(--bad)`,
 `var(--muted)`, `var(--ink)`, and `var(--slower-1)` to `var(--slower-3)`, `var(--faster-1)` to `var(--faster-3)` for
 small to large changes: the page resolves them for light and dark. Texts from files stay plain: renderers escape.
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from inferometer.analyses.timeline.lanes.events import Lanes
 from inferometer.reports.views.layout import Section
 
 MOST_POINTS = 4_000  # of one chart: more can't be seen, and every one is in the page
@@ -96,6 +98,34 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A place of a time line that stands out: times in ns from its origin, what is there, and where the page says more.
+
+    `tone`: bad, warning, good, muted. `section` is the name of a section of the same run.
+    """
+
+    start_ns: int
+    end_ns: int
+    text: str
+    tone: str = "muted"
+    section: str = ""
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """What ran when, to zoom into; as much of it as has room in the page. `alt` says in sentences what it shows.
+
+    `offset_ns` is added to times as they are shown.
+    """
+
+    title: str
+    alt: str
+    lanes: Lanes
+    marks: Sequence[Mark] = ()
+    offset_ns: int = 0
+
+
+@dataclass(frozen=True)
 class Tab:
     """One of several views of the same kind."""
 
@@ -131,7 +161,7 @@ class Folds:
     folds: Sequence[Fold]
 
 
-Part = Words | Facts | Points | Grid | Chart | Tabs | Folds
+Part = Words | Facts | Points | Grid | Chart | TimeLine | Tabs | Folds
 
 
 @dataclass(frozen=True)
@@ -146,12 +176,21 @@ class Block:
 
 def find_charts(parts: Sequence[Part]) -> Iterator[Chart]:
     """All charts, those inside of tabs and folds too, in the order of the page."""
+    return (part for part in _every(parts) if isinstance(part, Chart))
+
+
+def find_time_lines(parts: Sequence[Part]) -> Iterator[TimeLine]:
+    """All time lines, as `find_charts`."""
+    return (part for part in _every(parts) if isinstance(part, TimeLine))
+
+
+def _every(parts: Sequence[Part]) -> Iterator[Part]:
     for part in parts:
-        if isinstance(part, Chart):
-            yield part
-        elif isinstance(part, Tabs):
+        if isinstance(part, Tabs):
             for tab in part.tabs:
-                yield from find_charts(tab.parts)
+                yield from _every(tab.parts)
         elif isinstance(part, Folds):
             for fold in part.folds:
-                yield from find_charts(fold.parts)
+                yield from _every(fold.parts)
+        else:
+            yield part

@@ -21,11 +21,14 @@ from inferometer.reports.page.blocks import (
     Part,
     Points,
     Tabs,
+    TimeLine,
     Words,
     find_charts,
+    find_time_lines,
 )
 from inferometer.reports.page.figures import figure_json
 from inferometer.reports.page.grids import TableLimits, arrange_grid, cut
+from inferometer.reports.page.time_line.markup import time_line_css, time_line_script, write_time_lines
 
 MOST_BYTES = 8_000_000
 LACKING = "What this page can't show"
@@ -56,9 +59,12 @@ def render_page(
     charts = [chart for block in blocks for chart in find_charts(block.parts)]
     figures = dict(enumerate(map(figure_json, charts), start=1))
     limits, used_bytes = _fitting_limits(blocks, title, footer, text_bytes)
-    kept = _fitting(figures, MOST_BYTES - used_bytes - len(_plotly().encode()))
+    room = MOST_BYTES - used_bytes - len(_plotly().encode())
+    kept = _fitting(figures, room)
     left_out = [chart.title for number, chart in enumerate(charts, start=1) if number not in kept]
-    views = [*_Views(limits, kept).blocks(blocks)]
+    lines = [(block.name, line) for block in blocks for line in find_time_lines(block.parts)]
+    written = write_time_lines(lines, room - sum(len(text.encode()) for text in kept.values()))
+    views = [*_Views(limits, kept, written).blocks(blocks)]
     return Page(_write(views, title, limits, footer, plotly=_plotly() if kept else ""), tuple(left_out))
 
 
@@ -94,8 +100,9 @@ def _write(
         title=cut(title, limits.characters),
         first=[view for view in views if view.name in _FIRST],
         rest=[view for view in views if view.name not in _FIRST],
-        css=Markup(_asset("page.css")),
+        css=Markup(_asset("page.css") + time_line_css()),
         script=Markup(_asset("page.js")),
+        time_line=Markup(time_line_script()) if any(view.has("TimeLine") for view in views) else "",
         plotly=Markup(plotly),
         footer=[cut(line, limits.characters) for line in footer],
         version=__version__,
@@ -114,14 +121,19 @@ class _View:
     parts: Sequence["_View"] = ()
     more: int = 0
 
+    def has(self, kind: str) -> bool:
+        """Whether it is of this kind, or has such a part."""
+        return self.kind == kind or any(part.has(kind) for part in self.parts)
+
 
 class _Views:
     """Turns blocks into views; numbers tables and charts as they come, and adds up the characters of their texts."""
 
-    def __init__(self, limits: TableLimits, figures: dict[int, str]) -> None:
+    def __init__(self, limits: TableLimits, figures: dict[int, str], time_lines: Sequence[str] = ()) -> None:
         self.characters = 0
         self._limits = limits
         self._figures = figures
+        self._time_lines = iter(time_lines)
         self._charts = 0
         self._tables = 0
         self._holders = 0
@@ -143,6 +155,7 @@ class _Views:
             Points: self._points,
             Grid: self._grid,
             Chart: self._chart,
+            TimeLine: self._time_line,
             Tabs: self._tabs,
             Folds: self._folds,
         }
@@ -179,6 +192,9 @@ class _Views:
         shown = replace(chart, title=self._cut(chart.title), alt=self._cut(chart.alt))
         data = self._figures.get(self._charts, "")
         return _View("Chart", f"chart-{self._charts}", "" if chart.title == above else shown.title, (shown, data))
+
+    def _time_line(self, line: TimeLine, above: str) -> _View:
+        return _View("TimeLine", "", "", next(self._time_lines, ""))
 
     def _tabs(self, tabs: Tabs, above: str) -> _View:
         name = self._holder("tabs")

@@ -9,6 +9,8 @@ from inferometer.analyses.compare.comparison import Comparison, compare
 from inferometer.analyses.groups.groups import Groups, find_groups
 from inferometer.analyses.steps.table import StepTable
 from inferometer.analyses.tables.kernels import KernelTable, kernel_table
+from inferometer.analyses.timeline.lanes.events import Lanes
+from inferometer.analyses.timeline.lanes.find import find_lanes
 from inferometer.analyses.timeline.timeline import Timeline, find_timeline
 from inferometer.findings.evidence.launch_evidence import LaunchEvidence
 from inferometer.findings.first_look import FirstLook, first_look
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
 
 SIDES = ("base", "candidate")
-SLICES = 300
-"""Of the time line, as many as a chart shows side by side."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,12 @@ class RunData:
     @cached_property
     def timeline(self) -> Timeline | None:
         """The time line; None without launches."""
-        return find_timeline(self.trace, width=SLICES) if self.has_launches else None
+        return find_timeline(self.trace) if self.has_launches else None
+
+    @cached_property
+    def lanes(self) -> Lanes | None:
+        """What ran when; None where nothing has a time, or times lie too far apart to be drawn."""
+        return find_lanes(self.trace, None if self.steps is None else self.steps.steps)
 
     @cached_property
     def groups(self) -> Groups:

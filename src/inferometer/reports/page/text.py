@@ -8,7 +8,20 @@ import polars as pl
 
 from inferometer.reports.base import cell
 from inferometer.reports.markdown import escape_markdown, markdown_table
-from inferometer.reports.page.blocks import Block, Chart, Facts, Fold, Folds, Grid, Part, Points, Tab, Tabs, Words
+from inferometer.reports.page.blocks import (
+    Block,
+    Chart,
+    Facts,
+    Fold,
+    Folds,
+    Grid,
+    Part,
+    Points,
+    Tab,
+    Tabs,
+    TimeLine,
+    Words,
+)
 from inferometer.reports.page.document import LACKING
 from inferometer.reports.page.grids import TableLimits, cut
 from inferometer.reports.views.layout import Field, Section
@@ -79,7 +92,7 @@ class _Writer:
             yield from self._points(part, place)
         elif isinstance(part, Grid):
             yield from self._grid(part, place)
-        elif isinstance(part, Chart):
+        elif isinstance(part, Chart | TimeLine):
             yield f"**{self._text(part.title)}**: {self._text(part.alt)}"
         else:
             yield from self._several(part, place)

@@ -1,33 +1,40 @@
 """Over time: how busy each device and stream is, where its time goes, and why it waits."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from inferometer.analyses.timeline.gaps import CAUSES
-from inferometer.analyses.timeline.strip import PARTS, Strip
+from inferometer.analyses.timeline.lanes.events import Lanes
 from inferometer.analyses.timeline.timeline import Timeline
 from inferometer.analyses.timeline.work import place_name
-from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, Words
+from inferometer.reports.page.blocks import Block, Chart, Grid, Part, Point, Points, TimeLine
 from inferometer.reports.page.drawing import TimeUnit, color, distinct, stacked
 from inferometer.reports.page.look import RunData
-from inferometer.reports.page.sampling import rounded
 from inferometer.reports.page.section import RunSection
+from inferometer.reports.page.time_line.marks import find_marks
 from inferometer.reports.views.layout import Section
 from inferometer.reports.views.view import remarks_of, sections_of
 from inferometer.units import format_duration, format_share
 
 LANES = 40
-"""Lines of the strip, and bars of a chart; more hide each other."""
+"""Bars of a chart; more hide each other."""
 
-_SEEN = 0.01  # of a slice, from which on it gets a line of its own
 _TITLE = "Time line"
 _CELLS = "cells"  # the column that draws the strip as text
 _LACKING = "The trace would need single launches with their times: the source holds none."
-_IDLE = [[0.0, "rgba(128,128,128,0.10)"], [1.0, color(0)]]
-_EXPOSED = {"exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies"}
+_KINDS = {
+    "step": "steps",
+    "stream": "streams",
+    "device_range": "ranges on devices",
+    "range": "ranges",
+    "frame": "Python calls",
+    "op": "ops",
+    "call": "host calls",
+    "system": "system events",
+}
 _SHARES = (
     ("compute_busy_ns", "compute", color(0)),
     ("exposed_communication_ns", "exposed communication", color(1)),
@@ -37,12 +44,13 @@ _SHARES = (
 
 
 def build(run: RunData) -> Block | None:
-    """The strip, parts of each device's window, causes of idle time, and the tables."""
+    """The time line, parts of each device's window, causes of idle time, and the tables."""
     timeline = run.timeline
+    line = [*_line(run)]
     if timeline is None or timeline.devices.is_empty():
-        return Block("timeline", _TITLE, lacking=_LACKING)
+        return Block("timeline", _TITLE, line) if line else Block("timeline", _TITLE, lacking=_LACKING)
     parts: list[Part] = [Points([Point(text) for text in remarks_of(timeline)])] if remarks_of(timeline) else []
-    parts += _strip(timeline, timeline.strip)
+    parts += line
     parts.append(_parts_of_window(timeline))
     parts += _causes(timeline)
     parts += [_grid(table) for table in sections_of(timeline) if all(one.column != _CELLS for one in table.fields)]
@@ -54,62 +62,26 @@ def _grid(table: Section) -> Grid:
     return Grid(table, sums=("launches", "count", "idle_ns", "busy_ns", "summed_ns"))
 
 
-def _strip(timeline: Timeline, strip: Strip) -> Iterator[Part]:
-    lanes = _lanes(strip)
-    if not lanes:
-        return
-    shown, origin = lanes[:LANES], timeline.origin_ns
-    first, last = strip.edges_ns[0], strip.edges_ns[-1]
-    unit, slice_ns = TimeUnit.of(last - origin), (last - first) / (len(strip.edges_ns) - 1)
-    data = {
-        "type": "heatmap",
-        "x0": rounded([(first + slice_ns / 2 - origin) / unit.ns], 9)[0],
-        "dx": rounded([slice_ns / unit.ns], 9)[0],
-        "y": distinct([name for name, _ in shown]),
-        "z": [rounded(shares, 3) for _, shares in shown],
-        "zmin": 0,
-        "zmax": 1,
-        "colorscale": _IDLE,
-        "colorbar": {"title": {"text": "busy"}, "tickformat": ".0%"},
-        "hovertemplate": f"%{{y}}<br>at %{{x:.4~g}} {unit.name}: %{{z:.0%}} of the slice<extra></extra>",
-    }
-    layout = {
-        "xaxis": unit.axis("Since the start of the trace"),
-        "yaxis": {"autorange": "reversed", "automargin": True, "type": "category"},
-    }
+def _line(run: RunData) -> Iterator[TimeLine]:
+    lanes, timeline = run.lanes, run.timeline
+    if lanes is not None:
+        yield TimeLine("What ran when", _alt(lanes, timeline), lanes, find_marks(lanes, timeline, run.steps))
+
+
+def _alt(lanes: Lanes, timeline: Timeline | None) -> str:
+    kinds = Counter(lane.kind for lane in lanes.lanes)
+    words = [f"{count:,} of {words}" for kind, words in _KINDS.items() if (count := kinds[kind])]
+    words += [f"{len(lanes.samples):,} of counters"] if lanes.samples else []
+    events = "1 event" if len(lanes.start_ns) == 1 else f"{len(lanes.start_ns):,} events"
+    said = f"{events} in {format_duration(lanes.length_ns)}. Lanes: {', '.join(words)}."
+    if timeline is None or timeline.devices.is_empty():
+        return said
     least = f", the least of {timeline.devices.height:,} devices" if timeline.devices.height > 1 else ""
     worst = timeline.devices.sort("busy_share", nulls_last=True).row(0, named=True)
-    alt = (
+    return (
         f"{place_name(worst['rank'], worst['device'])} is busy for {format_share(worst['busy_share'])} of "
-        f"{format_duration(worst['window_ns'])}{least}. Each of "
-        f"{len(strip.edges_ns) - 1} slices is {format_duration(slice_ns)} long."
+        f"{format_duration(worst['window_ns'])}{least}. {said}"
     )
-    yield Chart("Busy over time", alt, [data], layout, height=130 + 24 * len(shown))
-    if len(lanes) > len(shown):
-        yield Words(f"{len(lanes) - len(shown):,} more lines of streams are not drawn.", "note")
-
-
-def _lanes(strip: Strip) -> list[tuple[str, list[float]]]:
-    """Name of each line and its share of each slice: a device, what is exposed on it, its streams.
-
-    Where they are too many for one chart, devices come first, then the busiest streams.
-    """
-    length = np.diff(np.array(strip.edges_ns, dtype=np.int64)).astype(np.float64)
-    lanes = []
-    for row in strip.lanes.iter_rows(named=True):
-        times = {part: np.array(row[part], dtype=np.float64) for part in PARTS}
-        busy = np.sum(list(times.values()), axis=0) / length
-        place = place_name(row["rank"], row["device"])
-        if not row["whole"]:
-            name = f"{place}, stream {'unknown' if row['stream'] is None else row['stream']}"
-            lanes.append((1 - float(busy.mean()), name, busy))
-            continue
-        lanes.append((-1.0, place, busy))
-        exposed = [(stated, times[part]) for part, stated in _EXPOSED.items() if (times[part] > _SEEN * length).any()]
-        lanes += [(0.0, f"{place}, {stated}", time / length) for stated, time in exposed]
-    if len(lanes) > LANES:
-        lanes.sort(key=lambda lane: lane[0])
-    return [(name, shares.tolist()) for _, name, shares in lanes]
 
 
 def _parts_of_window(timeline: Timeline) -> Chart:

@@ -1,0 +1,111 @@
+"""What is shorter than 2^k ns, merged into slices of 2^k ns: so a picture of any scale has few things to draw.
+
+Slices lie on a fixed grid from the origin. An event that reaches from one slice into the next has its time in both, and
+counts in the one where it begins. So of each row, lane and category, the count and the summed time of single events
+and slices together are the same at every level, to the nanosecond.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inferometer.analyses.timeline.lanes.events import Lanes, Numbers
+
+MOST_LEVEL = 53
+
+
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """One row a row of the picture, slice and category of what was merged there; by these three.
+
+    Attributes:
+        row: The row of the picture. Shape (n,), as all.
+        at: Number of the slice: it begins `at << level` ns from the origin.
+        category: What was merged.
+        ns: Its time within the slice.
+        count: How many of it begin in the slice.
+        name: The name of the longest of it that touches the slice, of equal ones the first,
+        longest_ns: and how long that takes in all.
+    """
+
+    row: Numbers
+    at: Numbers
+    category: Numbers
+    ns: Numbers
+    count: Numbers
+    name: Numbers
+    longest_ns: Numbers
+
+    @classmethod
+    def none(cls) -> "Slices":
+        """No slices."""
+        return cls(*(np.zeros(0, dtype=np.int64) for _ in range(7)))
+
+    def columns(self) -> tuple[Numbers, ...]:
+        """All, in the order of their declaration."""
+        return (self.row, self.at, self.category, self.ns, self.count, self.name, self.longest_ns)
+
+    def take(self, places: NDArray[np.bool_] | Numbers | slice) -> "Slices":
+        """Those at these places."""
+        return Slices(*(column[places] for column in self.columns()))
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """A time line at one scale: the places of events that take 2^level ns or more, and slices of all others."""
+
+    level: int
+    single: Numbers
+    slices: Slices
+
+
+class Levels:
+    """The levels of a time line, each made of the next finer one that was asked for before, and kept."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self.lanes = lanes
+        self._known = {0: Level(0, np.arange(len(lanes.start_ns)), Slices.none())}
+
+    def at(self, level: int) -> Level:
+        """The level at which everything shorter than 2^level ns is merged; at 0 nothing is."""
+        level = min(max(level, 0), MOST_LEVEL)
+        if level not in self._known:
+            finer = self._known[max(known for known in self._known if known < level)]
+            self._known[level] = _merge(self.lanes, finer, level)
+        return self._known[level]
+
+
+def _merge(lanes: Lanes, finer: Level, level: int) -> Level:
+    is_short = lanes.dur_ns[finer.single] < 1 << level
+    if not is_short.any() and not len(finer.slices.row):
+        return Level(level, finer.single, Slices.none())
+    made = cut_slices(lanes, finer.single[is_short], level)
+    old = finer.slices
+    coarser = Slices(old.row, old.at >> (level - finer.level), *old.columns()[2:])
+    joined = Slices(*(np.concatenate(pair) for pair in zip(coarser.columns(), made.columns(), strict=True)))
+    return Level(level, finer.single[~is_short], _grouped(joined))
+
+
+def cut_slices(lanes: Lanes, events: Numbers, level: int) -> Slices:
+    """Each of these events, all shorter than 2^level ns, as one or two slices; not yet grouped."""
+    start, dur = lanes.start_ns[events], lanes.dur_ns[events]
+    row = np.searchsorted(lanes.row_at, events, side="right") - 1
+    name = lanes.name[events].astype(np.int64)
+    category = lanes.name_category[name].astype(np.int64)
+    at = start >> level
+    first_ns = np.minimum(start + dur, (at + 1) << level) - start
+    on = np.flatnonzero(dur > first_ns)
+    parts = (row, at, category, first_ns, np.ones(len(events), dtype=np.int64), name, dur)
+    over = (row[on], at[on] + 1, category[on], (dur - first_ns)[on], np.zeros(len(on), np.int64), name[on], dur[on])
+    return Slices(*(np.concatenate(pair) for pair in zip(parts, over, strict=True)))
+
+
+def _grouped(some: Slices) -> Slices:
+    """One of each row, slice and category."""
+    order = np.lexsort((-some.longest_ns, some.category, some.at, some.row))
+    row, at, category, ns, count, name, longest = (column[order] for column in some.columns())
+    is_new = (np.diff(row) != 0) | (np.diff(at) != 0) | (np.diff(category) != 0)
+    first = np.flatnonzero(np.concatenate(([True], is_new)))
+    ns, count = np.add.reduceat(ns, first), np.add.reduceat(count, first)
+    return Slices(row[first], at[first], category[first], ns, count, name[first], longest[first])

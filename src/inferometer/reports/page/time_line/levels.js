@@ -1,0 +1,167 @@
+// What is shorter than 2^k ns, merged into slices of 2^k ns, for each row when a scale first asks for it.
+// A level of a row: `single`, the places of events that take 2^k ns or more, and `slices`, columns by slice and category.
+
+const COLUMNS = ["at", "category", "ns", "count", "longest", "longestNs"];
+
+function noSlices() {
+  return { n: 0, at: new Float64Array(0) };
+}
+
+class RowLevels {
+  // `first` and `last` bound the row's events, `base` are the slices of its finest level.
+  constructor(line, first, last, level, base) {
+    this.line = line;
+    this.finest = level;
+    const single = new Uint32Array(last - first);
+    for (let i = 0; i < single.length; i += 1) single[i] = first + i;
+    this.known = new Map([[level, { level, single, slices: base }]]);
+  }
+
+  at(level) {
+    const wanted = Math.max(level, this.finest);
+    let known = this.known.get(wanted);
+    if (known) return known;
+    let finer = wanted;
+    while (!this.known.has(finer)) finer -= 1;
+    known = this.known.get(finer);
+    for (let next = finer + 1; next <= wanted; next += 1) {
+      known = merge(this.line, known, next);
+      this.known.set(next, known);
+    }
+    return known;
+  }
+}
+
+function merge(line, finer, level) {
+  const { start, dur } = line;
+  const size = 2 ** level;
+  let short = 0;
+  for (const event of finer.single) short += dur[event] < size;
+  if (!short && !finer.slices.n) return { level, single: finer.single, slices: finer.slices };
+  const single = new Uint32Array(finer.single.length - short);
+  const merged = new Uint32Array(short);
+  let kept = 0;
+  let gone = 0;
+  for (const event of finer.single) {
+    if (dur[event] < size) merged[gone++] = event;
+    else single[kept++] = event;
+  }
+  const slices = new Slices(line, 2 * short + finer.slices.n);
+  const old = finer.slices;
+  let i = 0;
+  let j = 0;
+  while (i < short || j < old.n || slices.hasRest) {
+    const ofEvent = i < short ? Math.floor(start[merged[i]] / size) : Infinity;
+    const ofSlice = j < old.n ? Math.floor(old.at[j] / 2) : Infinity;
+    const at = Math.min(ofEvent, ofSlice, slices.hasRest ? slices.restAt : Infinity);
+    slices.begin(at);
+    while (j < old.n && Math.floor(old.at[j] / 2) === at) {
+      slices.add(old.category[j], old.ns[j], old.count[j], old.longest[j], old.longestNs[j]);
+      j += 1;
+    }
+    while (i < short && Math.floor(start[merged[i]] / size) === at) {
+      slices.event(merged[i], (at + 1) * size);
+      i += 1;
+    }
+    slices.end();
+  }
+  return { level, single, slices: slices.done() };
+}
+
+// Builds slices in order; what reaches into the next slice waits for it.
+class Slices {
+  constructor(line, most) {
+    this.line = line;
+    this.n = 0;
+    this.out = {
+      at: new Float64Array(most), category: new Uint16Array(most), ns: new Float64Array(most),
+      count: new Float64Array(most), longest: new Uint32Array(most), longestNs: new Float64Array(most),
+    };
+    const categories = line.categories.length;
+    this.ns = new Float64Array(categories);
+    this.count = new Float64Array(categories);
+    this.longest = new Uint32Array(categories);
+    this.longestNs = new Float64Array(categories).fill(-1);
+    this.touched = [];
+    this.hasRest = false;
+    this.restAt = 0;
+    this.restNs = 0;
+    this.restEvent = 0;
+  }
+
+  begin(at) {
+    this.slice = at;
+    if (this.hasRest && this.restAt === at) {
+      this.hasRest = false;
+      const { name, category, dur } = this.line;
+      const called = name[this.restEvent];
+      this.add(category[called], this.restNs, 0, called, dur[this.restEvent]);
+    }
+  }
+
+  event(event, end) {
+    const { start, dur, name, category } = this.line;
+    const called = name[event];
+    const first = Math.min(start[event] + dur[event], end) - start[event];
+    this.add(category[called], first, 1, called, dur[event]);
+    if (dur[event] > first) {
+      this.hasRest = true;
+      this.restAt = this.slice + 1;
+      this.restNs = dur[event] - first;
+      this.restEvent = event;
+    }
+  }
+
+  add(category, ns, count, longest, longestNs) {
+    if (this.longestNs[category] < 0) this.touched.push(category);
+    this.ns[category] += ns;
+    this.count[category] += count;
+    if (longestNs > this.longestNs[category]) {
+      this.longest[category] = longest;
+      this.longestNs[category] = longestNs;
+    }
+  }
+
+  end() {
+    this.touched.sort((a, b) => a - b);
+    for (const category of this.touched) {
+      const { out, n } = this;
+      out.at[n] = this.slice;
+      out.category[n] = category;
+      for (const column of ["ns", "count", "longest", "longestNs"]) out[column][n] = this[column][category];
+      this.ns[category] = 0;
+      this.count[category] = 0;
+      this.longestNs[category] = -1;
+      this.n += 1;
+    }
+    this.touched.length = 0;
+  }
+
+  done() {
+    const slices = { n: this.n };
+    for (const column of COLUMNS) slices[column] = this.out[column].slice(0, this.n);
+    return slices;
+  }
+}
+
+// The first place from `low` whose value is not below `wanted`.
+function lowerBound(values, wanted, low = 0, high = values.length) {
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (values[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// As that, of the values at `places`.
+function lowerBoundAt(values, places, wanted) {
+  let low = 0;
+  let high = places.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (values[places[middle]] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,48 @@
+"""What stands out on a time line: the longest idle gaps of devices, and disturbed steps."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from inferometer.analyses.steps.table import StepTable
+from inferometer.analyses.timeline.lanes.events import Lanes
+from inferometer.analyses.timeline.timeline import Timeline
+from inferometer.analyses.timeline.work import place_name
+from inferometer.reports.page.blocks import Mark
+from inferometer.units import format_duration
+
+MOST_STEPS: Final = 50
+"""Disturbed steps that are marked; of more, those with the largest excess."""
+
+_CAUSES: Final = {
+    "host_late": ("the host was late", "bad"),
+    "sync": ("after a wait of the host", "warning"),
+    "dependency": ("queued work waited", "warning"),
+    "launch_gap": ("between queued launches", "muted"),
+    "graph": ("between the launches of one call", "muted"),
+    "unknown": ("no host call recorded", "muted"),
+    "recorder": ("the recording was cut", "muted"),
+}
+
+
+def find_marks(lanes: Lanes, timeline: Timeline | None, steps: StepTable | None) -> Sequence[Mark]:
+    """Gaps, the longest first, then disturbed steps in their order."""
+    gaps = [] if timeline is None else [*_gaps(timeline, lanes.origin_ns)]
+    return [*gaps, *([] if steps is None else _steps(steps, lanes.origin_ns))]
+
+
+def _gaps(timeline: Timeline, origin_ns: int) -> Iterator[Mark]:
+    for row in timeline.gaps.iter_rows(named=True):
+        words, tone = _CAUSES[row["cause"]]
+        start_ns = row["gap_start_ns"] - origin_ns
+        text = f"{place_name(row['rank'], row['device'])} idle for {format_duration(row['gap_ns'])}: {words}"
+        yield Mark(start_ns, start_ns + row["gap_ns"], text, tone, "timeline")
+
+
+def _steps(steps: StepTable, origin_ns: int) -> Iterator[Mark]:
+    disturbed = steps.steps.filter("disturbed").drop_nulls(("start_ns", "wall_ns"))
+    largest = disturbed.sort("excess_ns", "step", descending=[True, False], nulls_last=True).head(MOST_STEPS)
+    for row in largest.sort("step").iter_rows(named=True):
+        start_ns = row["start_ns"] - origin_ns
+        why = f": {row['why']}" if row["why"] else ""
+        text = f"step {row['step']} was disturbed, {format_duration(row['wall_ns'])}{why}"
+        yield Mark(start_ns, start_ns + row["wall_ns"], text, "warning", "steps")

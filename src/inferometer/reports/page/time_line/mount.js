@@ -1,0 +1,37 @@
+// Every time line that is packed in the page, and addresses that lead into them: #NAME?at=FROM-TO, in ns from the origin.
+
+const ADDRESS = /^#([\w-]+)\?at=(\d{1,16})(?:-(\d{1,16}))?$/;
+const mounted = new Map();
+
+async function mount(holder) {
+  const data = document.getElementById(holder.dataset.packed);
+  const source = new EmbeddedSource(await unpack(fromBase64(data.textContent.trim())));
+  data.remove();
+  const viewer = new Viewer(holder, source, { offset: Number(holder.dataset.offset || 0) });
+  mounted.set(holder.closest("section")?.id || holder.id, viewer);
+  return viewer;
+}
+
+function visit() {
+  const match = ADDRESS.exec(location.hash);
+  const viewer = match && mounted.get(match[1]);
+  if (!viewer) return;
+  const [start, end] = [Number(match[2]), Number(match[3] || match[2])];
+  const mark = viewer.marks.find((each) => each.start === start && each.end === end);
+  if (mark) viewer.showMark(mark);
+  else {
+    viewer.view.showAround(start, end);
+    if (end > start) viewer.select(start, end);
+    viewer.redraw();
+  }
+  viewer.parts.root.scrollIntoView({ block: "start" });
+}
+
+const holders = [...document.querySelectorAll(".time-line[data-packed]")];
+Promise.all(holders.map(mount)).then(visit);
+addEventListener("hashchange", visit);
+// A second click on the same link changes no address.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.('a[href*="?at="]');
+  if (link && link.hash === location.hash) visit();
+});
