@@ -20,7 +20,8 @@ class Walk:
     def __init__(self, holds: Callable[[str], bool]) -> None:
         self._room = _MOST_ENTRIES
         self._holds = holds
-        self._endings = tuple(suffix for fmt in known_formats().values() for suffix in fmt.suffixes)
+        endings = (suffix for fmt in known_formats().values() for suffix in fmt.suffixes)
+        self._endings = tuple(ending.removesuffix(".gz") for ending in endings)
 
     @property
     def is_whole(self) -> bool:
@@ -28,7 +29,7 @@ class Walk:
         return self._room >= 0
 
     def profiles(self, top: str | Path) -> Iterator[Path]:
-        """Stores, and files whose name ends as those of a known format do, in the order of their paths."""
+        """Stores, and files whose name ends as those of a known format do, packed or not, in order of their paths."""
         for folder, folders, files in os.walk(top):
             self._room -= len(folders) + len(files)
             if self._room < 0:
@@ -37,5 +38,7 @@ class Walk:
             folders[:] = sorted(name for name in folders if name not in stores and not name.startswith("."))
             for name in sorted([*stores, *files]):
                 path = Path(folder, name)
-                if name in stores or (name.endswith(self._endings) and self._holds(os.path.realpath(path))):
+                if name in stores or (
+                    name.removesuffix(".gz").endswith(self._endings) and self._holds(os.path.realpath(path))
+                ):
                     yield path

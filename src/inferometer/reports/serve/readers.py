@@ -4,6 +4,8 @@ As `guarded.py` has them: with limits of memory and time, and begun anew after a
 """
 
 import asyncio
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from inferometer.guarded import Guarded
@@ -19,6 +21,7 @@ class Readers:
 
     def __init__(self, memory_bytes: int) -> None:
         self._live = Guarded(f"{_WORK}.live", memory_bytes=memory_bytes, seconds=_SECONDS)
+        self._windows = Guarded(f"{_WORK}.windows", memory_bytes=memory_bytes, seconds=_SECONDS)
 
     def is_one(self, folder: str) -> bool:
         """Whether a format takes a folder as one profile; whatever ended the look, it isn't."""
@@ -35,6 +38,17 @@ class Readers:
         found: dict[str, Any] = await asyncio.to_thread(self._live.call, "look", [*map(str, stores)], since)
         return found
 
+    async def line(self, folder: Path) -> bytes:
+        """The whole time line that a job wrote there, packed as a screen shows it."""
+        found: bytes = await asyncio.to_thread(self._windows.call, "first", str(folder))
+        return found
+
+    async def rows(self, folder: Path, lanes: Sequence[int], window: tuple[int, int], pixels: int) -> bytes:
+        """What there is to see of some lanes in a window of it, packed."""
+        found: bytes = await asyncio.to_thread(self._windows.call, "rows", str(folder), [*lanes], *window, pixels)
+        return found
+
     def close(self) -> None:
         """End them."""
         self._live.close()
+        self._windows.close()

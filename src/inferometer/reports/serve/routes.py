@@ -7,23 +7,27 @@ GET    /api/tables             the documented tables and columns
 POST   /api/jobs               begin one: kind, run or base and candidate, query
 GET    /api/jobs/ID            a job with its whole result; DELETE ends it
 GET    /api/runs/ID/live       what came into a recording `since` then
+GET    /api/runs/ID/line       the time line that a job laid out, packed (`reports/page/time_line/pack.py`)
+GET    /api/runs/ID/rows       a window of it: lanes, start, end, pixels
 POST   /api/uploads?name=NAME  keep a file
 PUT    /api/runs/ID/tags       what a run is called, too
 GET    /pages/KEY              a report, for its frame (`security.py`)
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from inferometer import __version__
 from inferometer.errors import InferometerError, InputError
+from inferometer.reports.page.time_line.markup import time_line_css, time_line_module
 from inferometer.reports.serve.runs import Run
-from inferometer.reports.serve.state import State
+from inferometer.reports.serve.state import LINE, State
 from inferometer.reports.serve.uploads import TooLarge
 
 if TYPE_CHECKING:
@@ -32,11 +36,13 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
-_MODULES = ("api", "app", "dom", "jobs", "list", "live", "run", "sql", "tags", "uploads")
+_MODULES = ("api", "app", "dom", "jobs", "line", "list", "live", "run", "sql", "tags", "uploads")
 _FILES = {"": "index.html", "app.css": "app.css"} | {f"{name}.js": f"{name}.js" for name in _MODULES}
 _KEY = re.compile(r"[0-9a-f]{32}")
 _MOST_JSON = 1 << 20
 _MOST_ROWS = 10_000
+_MOST_LANES = 1_000
+_LONGEST_NUMBER = 16  # digits; times end at 2^53
 
 
 class Asked(msgspec.Struct, forbid_unknown_fields=True):
@@ -66,8 +72,8 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
 
     async def page_file(request: "Request") -> "Response":
         name = request.path_params.get("name", "")
-        if name == "page.css":
-            return Response(_page_style(), media_type="text/css")
+        if name in _OF_THE_PAGE:
+            return Response(_OF_THE_PAGE[name](), media_type=_TYPES[name.rpartition(".")[2]])
         if name not in _FILES:
             return Response(status_code=404)
         return Response(_file(_FILES[name]), media_type=_TYPES[_FILES[name].rpartition(".")[2]])
@@ -101,10 +107,10 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
         asked = msgspec.json.decode(await _body(request), type=Asked)
         if asked.kind in ("pair_page", "verdict"):
             runs: tuple[Run, ...] = (run_of(asked.base), run_of(asked.candidate))
-        elif asked.kind in ("about", "page", "query"):
+        elif asked.kind in ("about", "page", "line", "query"):
             runs = (run_of(asked.run),)
         else:
-            raise InputError("the job: expected about, page, pair_page, verdict or query, found another kind")
+            raise InputError("the job: expected about, page, pair_page, verdict, line or query, found another kind")
         most_rows = min(max(asked.most_rows, 1), _MOST_ROWS) if asked.kind == "query" else 0
         work = state.work(asked.kind, *runs, query=asked.query, most_rows=most_rows)
         page = state.page_of(*runs) if asked.kind in ("page", "pair_page") else None
@@ -120,6 +126,24 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
     async def live(request: "Request") -> "Response":
         since = _number(request.query_params.get("since", "-1"))
         return answer(await state.readers.live(run_of(request.path_params["id"]), since))
+
+    def line_of(run: Run) -> Path:
+        place = state.kept.place(run.key) / LINE
+        if not place.is_dir():
+            raise _Missing("the time line isn't laid out: begin a job of the kind line")
+        return place
+
+    async def line(request: "Request") -> "Response":
+        packed = await state.readers.line(line_of(run_of(request.path_params["id"])))
+        return Response(packed, media_type="application/octet-stream")
+
+    async def rows(request: "Request") -> "Response":
+        asked = request.query_params
+        lanes = [_whole("lanes", lane) for lane in asked.get("lanes", "").split(",")[:_MOST_LANES]]
+        window = _whole("start", asked.get("start")), _whole("end", asked.get("end"))
+        pixels = _whole("pixels", asked.get("pixels"))
+        packed = await state.readers.rows(line_of(run_of(request.path_params["id"])), lanes, window, pixels)
+        return Response(packed, media_type="application/octet-stream")
 
     async def upload(request: "Request") -> "Response":
         if state.uploads is None:
@@ -149,6 +173,8 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
         ("/api/jobs", begin, "POST"),
         ("/api/jobs/{id}", job, "GET DELETE"),
         ("/api/runs/{id}/live", live, "GET"),
+        ("/api/runs/{id}/line", line, "GET"),
+        ("/api/runs/{id}/rows", rows, "GET"),
         ("/api/uploads", upload, "POST"),
         ("/api/runs/{id}/tags", tag, "PUT"),
         ("/pages/{key}", report, "GET"),
@@ -197,6 +223,12 @@ async def _body(request: "Request") -> bytes:
     return bytes(body)
 
 
+def _whole(name: str, text: str | None) -> int:
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > _LONGEST_NUMBER:
+        raise InputError(f"{name}: expected a whole number, found {(text or 'nothing')[:40]!r}")
+    return int(text)
+
+
 def _number(text: str) -> float:
     try:
         return min(max(float(text), -1.0), 1e15)
@@ -213,6 +245,13 @@ def _file(name: str) -> bytes:
 def _page_style() -> bytes:
     """The colours and shapes that reports have."""
     return (files("inferometer.reports.page") / "page.css").read_bytes()
+
+
+_OF_THE_PAGE: Mapping[str, Callable[[], bytes]] = {
+    "page.css": _page_style,
+    "time_line.css": lambda: time_line_css().encode(),
+    "time_line.js": lambda: time_line_module().encode(),
+}
 
 
 @cache

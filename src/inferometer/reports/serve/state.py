@@ -17,6 +17,9 @@ from inferometer.reports.serve.runs import Library, Run
 from inferometer.reports.serve.uploads import Uploads
 from inferometer.reports.serve.work.opened import Given, text_of
 
+LINE = "line"
+"""The folder of a time line in a kept place."""
+
 READ_AHEAD_BYTES = 64 << 20
 """A file of at most this is read before somebody opens it, for the list to say what it is; a store always is."""
 _AHEAD = 8  # that wait at once
@@ -93,6 +96,9 @@ class State:
         elif kind == "verdict":
             result = place / "verdict.json"
             given["verdict"] = str(result)
+        elif kind == "line":
+            given["line"] = str(place / LINE)
+            result = place / f"{LINE}.json"
         elif kind == "query":
             return Work(kind, key, title, of, {**given, "query": query, "most_rows": most_rows})
         else:

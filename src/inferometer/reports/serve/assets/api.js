@@ -8,6 +8,7 @@ export async function ask(path, options = {}) {
     throw new Error("The server doesn't answer: it has ended, or the connection is lost.");
   }
   const kind = answer.headers.get("Content-Type") ?? "";
+  if (answer.ok && kind.startsWith("application/octet-stream")) return new Uint8Array(await answer.arrayBuffer());
   const data = kind.startsWith("application/json") ? await answer.json() : null;
   if (!answer.ok) throw new Error(data?.error ?? `The server refused it (${answer.status}): reload with the address that it printed.`);
   return data;
@@ -16,6 +17,7 @@ export async function ask(path, options = {}) {
 const json = (method, data) => ({ method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(data) });
 
 export const state = () => ask("api/state");
+export const packed = (path) => ask(path);
 export const tables = () => ask("api/tables");
 export const begin = (kind, given) => ask("api/jobs", json("POST", { kind, ...given }));
 export const job = (id) => ask(`api/jobs/${id}`);

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { el, say } from "./dom.js";
 
-const WORDS = { about: "Reading", page: "Report of", pair_page: "Comparison of", verdict: "Verdict on", query: "Question to" };
+const WORDS = { about: "Reading", page: "Report of", pair_page: "Comparison of", verdict: "Verdict on", line: "Time line of", query: "Question to" };
 const waiting = new Map(); // by id: who waits for the end of a job
 const watched = new Map(); // by id: the line
 

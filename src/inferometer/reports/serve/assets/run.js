@@ -2,9 +2,10 @@
 
 import * as jobs from "./jobs.js";
 import { bytes, date, duration, el, share } from "./dom.js";
+import { showLine } from "./line.js";
 import { showSql } from "./sql.js";
 
-const VIEWS = { report: "Report", sql: "SQL", about: "About" };
+const VIEWS = { report: "Report", line: "Time line", sql: "SQL", about: "About" };
 
 export function showRun(place, state, id, view) {
   const run = state.runs.find((each) => each.id === id);
@@ -15,6 +16,7 @@ export function showRun(place, state, id, view) {
   place.replaceChildren(
     el("div", { class: "title" }, el("h1", {}, run.name), run.place && el("small", {}, run.place), el("nav", { class: "views", "aria-label": "Views" }, tabs)),
     body);
+  if (view === "line") return showLine(body, run);
   if (view === "sql") return showSql(body, run);
   if (view === "about") return showAbout(body, run);
   return jobs.follow(body, "page", { run: id }, (job) => frame(body, state, job, run.name));

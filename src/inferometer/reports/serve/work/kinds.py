@@ -49,6 +49,28 @@ def verdict(tell: Tell, base: Given, candidate: Given, verdict: str) -> dict[str
     return _written(Path(verdict), said)
 
 
+def line(tell: Tell, run: Given, line: str) -> dict[str, Any]:
+    """The time line of a run as files, for windows of it."""
+    from inferometer.analyses.timeline.lanes.find import find_lanes
+    from inferometer.analyses.timeline.lanes.levels import Levels
+    from inferometer.new_files import NewFolder
+    from inferometer.reports.serve.work.line_files import write_levels
+    from inferometer.reports.serve.work.line_marks import find_places
+
+    trace = open_run(run, tell)
+    tell("finding steps and gaps", None)
+    steps, places = find_places(trace)
+    tell("laying out the time line", None)
+    lanes = find_lanes(trace, steps)
+    place = Path(line)
+    if lanes is None:
+        return _written(place.with_suffix(".json"), {"events": 0})
+    tell("merging what is short", None)
+    with NewFolder(place, ours=lambda _: True, force=True) as work:
+        write_levels(Levels(lanes), places(lanes), work)
+    return _written(place.with_suffix(".json"), {"events": len(lanes.start_ns)})
+
+
 def query(tell: Tell, run: Given, query: str, most_rows: int) -> dict[str, Any]:
     """The rows of a question in SQL, as text: a browser's numbers are no whole ones of 64 bits."""
     from inferometer.analyses.sql.query import run_query
@@ -95,5 +117,5 @@ def _written(place: Path, data: dict[str, Any]) -> dict[str, Any]:
 
 
 KINDS: Mapping[str, Callable[..., dict[str, Any]]] = {
-    each.__name__: each for each in (about, page, pair_page, verdict, query)
+    each.__name__: each for each in (about, page, pair_page, verdict, line, query)
 }
