@@ -12,10 +12,14 @@ const view = document.getElementById("view");
 let state = null;
 let shown = {}; // what is seen now: `update` takes a new state, `close` ends it
 
-function route() {
+async function route() {
   shown.close?.();
   shown = {};
-  const [, where, ...rest] = location.hash.split("/");
+  const address = location.hash;
+  const [, where, ...rest] = address.split("/");
+  const ids = where === "compare" ? rest : rest.slice(0, 1);
+  if (ids.some((id) => !state.runs.some((run) => run.id === id))) await refresh(); // one that has just come
+  if (location.hash !== address) return;
   document.body.classList.toggle("whole", Boolean(where));
   const crumbs = document.getElementById("crumbs");
   crumbs.replaceChildren(...(where ? [el("a", { href: "#/" }, "All runs")] : []));

@@ -118,25 +118,25 @@ export function show(place, state) {
       el("td", { class: "when", title: about.date ? "When it was recorded" : "When the file was written" }, date(about.date ?? run.changed)),
       el("td", {}, devices(run)),
       el("td", {}, about.model ?? ""),
-      el("td", { class: "n", title: about.wall_ns ? `${about.wall_ns} ns` : null }, about.wall_ns === undefined ? bytes(run.bytes) : duration(about.wall_ns)),
-      el("td", { class: "n", title: about.steps ? `the median of ${about.steps} steps` : null }, duration(about.step_ns)),
-      el("td", { class: "n" }, share(about.busy_share)),
+      el("td", { class: "n", "data-label": "Length", title: about.wall_ns ? `${about.wall_ns} ns` : null }, about.wall_ns === undefined ? bytes(run.bytes) : duration(about.wall_ns)),
+      el("td", { class: "n", "data-label": "Step", title: about.steps ? `the median of ${about.steps} steps` : null }, duration(about.step_ns)),
+      el("td", { class: "n", "data-label": "Busy" }, share(about.busy_share)),
       el("td", { class: "tags" }, tagsOf(run).map((tag) => el("button", { type: "button", class: "tag", onclick: () => { kept.search = search.value = `tag:${tag}`; rows(); } }, tag)),
         state.may_write && tagEditor(run)),
       el("td", { class: "verdict-cell" }, against(run)));
   }
 
   function against(run) {
-    if (run.id === kept.base) return el("button", { type: "button", class: "base", "aria-pressed": "true", onclick: () => choose(null) }, "the base");
+    if (run.id === kept.base) return el("button", { type: "button", class: "base", "aria-pressed": "true", onclick: () => choose(null) }, "is the base");
     const choice = el("button", { type: "button", class: "quiet", "aria-label": `Judge the others against ${run.name}`, onclick: () => choose(run.id) }, "make it the base");
     const base = state.runs.find((each) => each.id === kept.base);
     if (!base || run.is_recording || run.error) return choice;
     const found = verdicts.get(`${base.key} ${run.key}`);
     if (!found) return el("small", {}, asked.has(`${base.key} ${run.key}`) ? "comparing …" : "");
-    if (found instanceof Error) return el("small", { title: found.message }, "can't be compared");
+    if (found instanceof Error) return [el("small", { title: found.message }, "can't be compared"), " ", choice];
     const tone = { slower: "bad", faster: "good" }[found.outcome.split(" ")[0]] ?? "plain";
     const text = found.ratio === null || tone === "plain" ? found.outcome : `${found.outcome} ${found.ratio.toFixed(3)} ×`;
-    return el("a", { class: `outcome ${tone}`, href: `#/compare/${base.id}/${run.id}`, title: found.headline }, text);
+    return [el("a", { class: `outcome ${tone}`, href: `#/compare/${base.id}/${run.id}`, title: found.headline }, text), " ", choice];
   }
 
   function choose(id) {
