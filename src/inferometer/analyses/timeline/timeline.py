@@ -4,7 +4,7 @@
 draws it; here they become one answer.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import polars as pl
@@ -105,18 +105,23 @@ def find_timeline(
     return Timeline(
         source=trace.facts.source,
         origin_ns=origin_ns,
-        devices=devices,
-        streams=stream_times(cut, devices),
-        causes=causes,
-        gaps=longest,
-        ranks=ranks,
-        messages=sum_messages(work, recorded),
+        devices=_plain(devices),
+        streams=_plain(stream_times(cut, devices)),
+        causes=_plain(causes),
+        gaps=_plain(longest),
+        ranks=replace(ranks, frame=_plain(ranks.frame), collectives=_plain(ranks.collectives)),
+        messages=_plain(sum_messages(work, recorded)),
         strip=cut_strip(work, cut, width),
         limits=_limits(selection, work, origin_ns),
         notable=tuple(find_remarks(trace, devices, gaps, ranks)),
         losses=trace.losses,
         glyphs=glyphs,
     )
+
+
+def _plain(frame: pl.DataFrame) -> pl.DataFrame:
+    """With text in place of categories."""
+    return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
 
 
 def _longest(gaps: pl.DataFrame, origin_ns: int, top: int) -> pl.DataFrame:

@@ -22,7 +22,7 @@ class Work:
     """The launches of a selection.
 
     `launches`: one row per launch, whole and also outside the window: `place` (row number in `places`), `sort`,
-    `collective`, `end_ns` and columns of the table, by place and start. `places`: `rank`, `device` and the place's
+    `collective`, `end_ns` and columns of the table, by place and start, text as categories. `places`: `rank`, `device` and the place's
     window, `from_ns` and `to_ns`: that of the selection as far as recorded, or else its first start and last end.
     """
 
@@ -54,14 +54,14 @@ def find_work(trace: Trace, selection: Selection | None = None) -> Work:
     """
     selection = selection or Selection()
     window_ns = _recorded(trace, selection.window(trace)) if selection.between_ns else None
-    return arrange_work(replace(selection, between_ns=None).apply(trace), window_ns)
+    return arrange_work(replace(selection, between_ns=None).apply(trace, compact=True), window_ns)
 
 
 def arrange_work(chosen: pl.LazyFrame, window_ns: tuple[int, int] | None = None) -> Work:
     """The work of these rows of `launches`, in a window on the trace's clock or in each place's own."""
     launches = chosen.select(_COLUMNS).collect()
     places = _places(launches, window_ns)
-    joined = _placed(launches, places).join(_sorts(launches), on=["kind", "kernel"], how="left")
+    joined = _placed(launches, places).join(_sorts(launches), on=["kind", "kernel"], how="left", maintain_order="left")
     ordered = joined.with_columns((pl.col("start_ns") + pl.col("dur_ns")).alias("end_ns")).sort(
         "place", "start_ns", maintain_order=True
     )

@@ -16,7 +16,7 @@ from inferometer.analyses.timeline.lanes.events import Lanes, Numbers
 from inferometer.analyses.timeline.lanes.levels import MOST_LEVEL, Level, Levels, Slices
 from inferometer.analyses.timeline.lanes.window import Excerpt
 from inferometer.reports.page.sampling import keep_extremes
-from inferometer.reports.page.time_line.pack import pack
+from inferometer.reports.page.time_line.pack import packed_size
 
 MOST_SAMPLES: Final = 100_000
 """Of all counters together."""
@@ -33,10 +33,9 @@ _SHARES: Final[Mapping[str, float]] = {  # measured on a page of each: see docs/
     "step": 0.03,
     "system": 0.02,
 }
-_FAST: Final = 1  # of gzip: to see what fits
 _SURE: Final = 16  # bytes that an event never takes
 _STEP: Final = 2  # levels: each is four times as coarse
-_SLICE: Final = 2  # bytes that a slice takes at least; an event takes 1
+_SLICE: Final = 3  # bytes that a slice takes, about
 
 Mask = NDArray[np.bool_]
 
@@ -54,16 +53,18 @@ def fit_excerpt(levels: Levels, most_bytes: int) -> Excerpt:
             rest = sum(_SHARES[each] for each in waiting[waiting.index(kind) :])
             share = room * _SHARES[kind] / rest
             if sizes[kind] > share:
-                chosen[kind], sizes[kind] = _finest(levels, rows[kind], share)
+                chosen[kind], sizes[kind] = _finest(levels, rows[kind], share, sizes[kind])
             room -= sizes[kind]
     return _joined(levels, rows, chosen)
 
 
-def _finest(levels: Levels, rows: Mask, share: float) -> tuple[int, int]:
+def _finest(levels: Levels, rows: Mask, share: float, whole_bytes: int) -> tuple[int, int]:
     """The finest level of these rows, of every second one, that takes no more than its share, and its bytes."""
+    line = levels.lanes
+    event_bytes = whole_bytes / max(1, len(_of_rows(levels.at(0), rows, line.row_at)[0]))
     for level in range(_STEP, MOST_LEVEL, _STEP):
-        single, slices = _of_rows(levels.at(level), rows, levels.lanes.row_at)
-        if len(single) + _SLICE * len(slices.row) <= share:  # else it can't fit
+        single, slices = _of_rows(levels.at(level), rows, line.row_at)
+        if event_bytes * len(single) + _SLICE * len(slices.row) <= share:  # else it would not fit
             size = _size(levels, rows, level)
             if size <= share:
                 return level, size
@@ -73,7 +74,7 @@ def _finest(levels: Levels, rows: Mask, share: float) -> tuple[int, int]:
 def _size(levels: Levels, rows: Mask, level: int) -> int:
     line = levels.lanes
     part = _of_rows(levels.at(level), rows, line.row_at)
-    return len(pack(Excerpt(line, np.full(len(line.lanes), level), *part), level=_FAST))
+    return packed_size(Excerpt(line, np.full(len(line.lanes), level), *part))
 
 
 def _of_rows(level: Level, rows: Mask, row_at: Numbers) -> tuple[Numbers, Slices]:

@@ -8,6 +8,7 @@ async function mount(holder) {
   const source = new EmbeddedSource(await unpack(fromBase64(data.textContent.trim())));
   data.remove();
   const viewer = new Viewer(holder, source, { offset: Number(holder.dataset.offset || 0) });
+  holder.viewer = viewer; // for who looks at it from outside
   mounted.set(holder.closest("section")?.id || holder.id, viewer);
   return viewer;
 }
