@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 PATIENCE_S = 120
 TOKEN = "t" * 24
+EVIL = "<img src=x onerror=alert(1)>.json"
 
 
 class Served:
@@ -81,6 +82,10 @@ class Served:
     def runs(self) -> dict[str, dict[str, Any]]:
         """By place and name."""
         return {f"{run['place']}/{run['name']}".strip("/"): run for run in self.get("api/state")["runs"]}
+
+    def id_of(self, name: str) -> str:
+        """The number of a run."""
+        return str(self.runs()[name]["id"])
 
     def until(self, is_true: Any) -> Any:
         """What `is_true` gives of the runs, when it is no longer false."""

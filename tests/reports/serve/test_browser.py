@@ -82,10 +82,6 @@ def visit(tab: Tab, server: Served, where: str = "", *, width: int = 1400, mobil
     tab.wait("document.readyState === 'complete' && document.querySelector('#view h1, #view [role=alert]') !== null")
 
 
-def id_of(server: Served, name: str) -> str:
-    return str(server.runs()[name]["id"])
-
-
 NAMES = "[...document.querySelectorAll('.runs tbody th a')].map(a => a.textContent)"
 VIEWER = "document.querySelector('.time-line').viewer"
 
@@ -132,7 +128,7 @@ def test_two_ticks_compare(tab: Tab, server: Served) -> None:
     assert not tab.run("document.getElementById('compare').disabled")
     tab.run("document.getElementById('compare').click()")
     tab.wait("location.hash.startsWith('#/compare/') && document.querySelector('iframe') !== null")
-    ids = {id_of(server, "base.json"), id_of(server, "slow.json")}
+    ids = {server.id_of("base.json"), server.id_of("slow.json")}
     assert set(tab.run("location.hash").split("/")[2:]) == ids
     assert "compared with" in tab.run("document.querySelector('h1').textContent")
     tab.run("history.back()")
@@ -145,13 +141,13 @@ def test_the_others_are_judged_against_a_base(tab: Tab, server: Served) -> None:
     tab.run("document.querySelector('[aria-label=\"Judge the others against base.json\"]').click()")
     row = "[...document.querySelectorAll('.runs tbody tr')].find(r => r.textContent.includes('slow.json'))"
     tab.wait(f"{row}.querySelector('.outcome') !== null")
-    found = server.job("verdict", base=id_of(server, "base.json"), candidate=id_of(server, "slow.json"))["result"]
+    found = server.job("verdict", base=server.id_of("base.json"), candidate=server.id_of("slow.json"))["result"]
     assert tab.run(f"{row}.querySelector('.outcome').title") == found["headline"]
     assert tab.run(f"{row}.querySelector('.outcome').textContent").startswith(found["outcome"])
 
 
 def test_a_report_is_framed_without_an_origin(tab: Tab, server: Served) -> None:
-    visit(tab, server, f"run/{id_of(server, 'base.json')}")
+    visit(tab, server, f"run/{server.id_of('base.json')}")
     tab.wait("document.querySelector('iframe') !== null")
     frame = "document.querySelector('iframe')"
     assert tab.run(f"{frame}.sandbox.value") == "allow-scripts allow-downloads"
@@ -166,7 +162,7 @@ def test_a_report_is_framed_without_an_origin(tab: Tab, server: Served) -> None:
 
 
 def test_names_with_markup_are_text_everywhere(tab: Tab, server: Served) -> None:
-    run = id_of(server, f"deep/{EVIL}")
+    run = server.id_of(f"deep/{EVIL}")
     for view in ("report", "sql", "about", "line"):
         visit(tab, server, f"run/{run}/{view}")
         assert tab.run("document.querySelector('h1').textContent") == EVIL
@@ -178,7 +174,7 @@ def test_names_with_markup_are_text_everywhere(tab: Tab, server: Served) -> None
 
 
 def test_a_zoom_fetches_the_single_launches_of_its_window(tab: Tab, server: Served) -> None:
-    visit(tab, server, f"run/{id_of(server, 'long.json')}/line")
+    visit(tab, server, f"run/{server.id_of('long.json')}/line")
     tab.wait(f"document.querySelector('.time-line') !== null && {VIEWER} !== undefined && {VIEWER}.drawn > 0")
     stream = f"{VIEWER}.source.about.lanes.find(lane => lane.kind === 'stream')"
     assert tab.run(f"{stream}.level") > 0
@@ -204,7 +200,7 @@ def test_a_zoom_fetches_the_single_launches_of_its_window(tab: Tab, server: Serv
 
 
 def test_panning_stays_in_what_is_here(tab: Tab, server: Served) -> None:
-    visit(tab, server, f"run/{id_of(server, 'long.json')}/line")
+    visit(tab, server, f"run/{server.id_of('long.json')}/line")
     tab.wait(f"document.querySelector('.time-line') !== null && {VIEWER} !== undefined && {VIEWER}.drawn > 0")
     for i in range(30):
         tab.run(f"{VIEWER}.view.show({200_000_000 + 10_000 * i}, {200_400_000 + 10_000 * i}), {VIEWER}.redraw()")
@@ -214,7 +210,7 @@ def test_panning_stays_in_what_is_here(tab: Tab, server: Served) -> None:
 
 
 def test_a_question_is_answered_and_a_wrong_one_explained(tab: Tab, server: Served) -> None:
-    visit(tab, server, f"run/{id_of(server, 'base.json')}/sql")
+    visit(tab, server, f"run/{server.id_of('base.json')}/sql")
     tab.wait("document.querySelectorAll('.names summary').length > 10")
     write(tab, "#query", "select kernel, sum(dur_ns) as ns from launches group by kernel order by kernel")
     tab.call("Input.dispatchKeyEvent", type="keyDown", key="Enter", code="Enter", windowsVirtualKeyCode=13, modifiers=2)
@@ -229,7 +225,7 @@ def test_a_question_is_answered_and_a_wrong_one_explained(tab: Tab, server: Serv
 
 
 def test_work_is_cancelled_by_its_button(tab: Tab, server: Served) -> None:
-    visit(tab, server, f"run/{id_of(server, 'base.json')}/sql")
+    visit(tab, server, f"run/{server.id_of('base.json')}/sql")
     tables = ", ".join(f"launches l{i}" for i in range(9))
     write(tab, "#query", f"select count(*) from {tables}")
     tab.run("document.getElementById('go').click()")
@@ -316,7 +312,7 @@ def test_the_theme_is_the_system_s_until_chosen(tab: Tab, server: Served) -> Non
 
 @pytest.mark.parametrize("view", ["", "report", "line", "sql", "about"])
 def test_a_phone_has_all_without_scrolling_sideways(tab: Tab, server: Served, view: str) -> None:
-    where = f"run/{id_of(server, 'base.json')}/{view}" if view else ""
+    where = f"run/{server.id_of('base.json')}/{view}" if view else ""
     visit(tab, server, where, width=390, mobile=True)
     tab.wait("document.querySelector('.waiting') === null")
     assert tab.run("document.documentElement.scrollWidth <= innerWidth")

@@ -18,7 +18,6 @@ from inferometer.reports.serve.work.line_files import KeptLevels
 _FIRST_PIXELS = 4_000  # of the whole time line, as the viewer begins with it
 _MOST_PIXELS = 1 << 16
 _MOST_OPEN = 4
-_FAST = 1  # of gzip: on loopback the time counts
 _OPEN: "OrderedDict[str, KeptLevels]" = OrderedDict()
 
 
@@ -62,7 +61,7 @@ def _packed(excerpt: Excerpt, more: Mapping[str, Any], lanes: Lanes) -> bytes:
         tie=np.full(len(single), NO_TIE, dtype=np.int64),
     )
     places = {"places": single.tolist(), "calls": lanes.tie[single].tolist()}
-    return pack(_moved(excerpt, part), more={**more, **places}, level=_FAST)
+    return pack(_moved(excerpt, part), more={**more, **places})
 
 
 def _moved(excerpt: Excerpt, part: Lanes) -> Excerpt:
