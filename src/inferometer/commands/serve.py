@@ -30,7 +30,7 @@ _GB = 10**9
 @click.option(
     "--token",
     envvar="INFEROMETER_TOKEN",
-    metavar="TEXT",
+    metavar="SECRET",
     help="The secret of the address, at least 16 letters, digits, - and _; better given as INFEROMETER_TOKEN.  "
     "[default: a new one]",
 )
@@ -43,7 +43,10 @@ _GB = 10**9
 )
 @click.option("--open", "opens", is_flag=True, help="Open the app in the browser.")
 @click.option(
-    "--no-limits", is_flag=True, help="Accept any expansion of compressed files, and any size of an event or a file."
+    "--no-limits",
+    is_flag=True,
+    is_eager=True,
+    help="Accept any expansion of compressed files, and any size of an event or a file.",
 )
 def run(
     paths: tuple[str, ...],

@@ -26,7 +26,9 @@ VARIABLE = "INFEROMETER_CONFIG"
 _OWN, _SHARED = "inferometer.toml", "pyproject.toml"
 _COLUMNS = "columns"
 _NEVER = frozenset(("output", "force", "check", "json", "csv", "tsv", "markdown"))  # said where they are meant
-_PLACES = frozenset(("FILE", "DIR", "FOLDER", "PATH", "OUT", "OUT.ifm", "NAME.ifm.parts", "TABLE", "BASE", "URL"))
+_PLACES = frozenset(("FILE", "DIR", "FOLDER", "PATH", "OUT", "OUT.ifm", "NAME.ifm.parts", "TABLE", "BASE", "URL")) | {
+    *("ADDRESS", "SECRET"),  # of a server: who reaches it
+}
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ async def _watch(state: State) -> None:
     looks = 0
     while True:
         if looks % _TIDY_EVERY == 0:
-            await asyncio.to_thread(state.kept.make_room, {run.key for run in state.library.runs.values()})
+            await asyncio.to_thread(state.kept.make_room, state.jobs.in_use())
         looks += 1
         state.read_ahead()
         await asyncio.sleep(_LOOK_S)

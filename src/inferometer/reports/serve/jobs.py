@@ -26,6 +26,7 @@ MEMORY_SHARE = 0.5  # of the machine's, for one job
 _LEAST_MEMORY = 2 << 30
 _LONGEST_LINE = 64 << 20
 _KEPT_JOBS = 200  # that are over, for a page that asks late
+_KEPT_ANSWERS = 8  # with all their rows
 _LARGEST_KEPT = 16 << 20
 _SHORT_S = 5.0  # who worked for longer has taken memory
 _START = "import sys; sys.path[:] = sys.argv[2:]; from inferometer.reports.serve.work.main import main; main()"
@@ -131,6 +132,10 @@ class Jobs:
             job.task.cancel()
         return job
 
+    def in_use(self) -> set[str]:
+        """The keys of runs that jobs are at work on, or wait to be."""
+        return {key for job in self.known.values() if not job.is_over for key in job.work.of}
+
     async def close(self) -> None:
         """End all."""
         tasks = [job.task for job in self.known.values() if job.task is not None and not job.is_over]
@@ -219,9 +224,11 @@ class Jobs:
         self.on_change(job)
 
     def _forget(self) -> None:
-        over = [job.id for job in self.known.values() if job.is_over]
-        for id in over[:-_KEPT_JOBS]:
-            del self.known[id]
+        over = [job for job in self.known.values() if job.is_over]
+        for job in over[:-_KEPT_JOBS]:
+            del self.known[job.id]
+        for job in [job for job in over if job.work.kind == "query"][:-_KEPT_ANSWERS]:
+            job.result = None
 
 
 def usual_memory_bytes() -> int:

@@ -31,6 +31,10 @@ class Kept:
             os.utime(place)
         return place
 
+    def find(self, key: str) -> Path:
+        """Where the folder of a content is, if it is there."""
+        return self.folder / key
+
     def make_room(self, in_use: set[str]) -> None:
         """Delete what was not used for the longest time, until the rest has room; never what is in use."""
         with suppress(OSError):

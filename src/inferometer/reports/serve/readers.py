@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from inferometer.errors import InferometerError, InputError, printable
 from inferometer.guarded import Guarded
 from inferometer.record.workers.parts import find_parts
 from inferometer.reports.serve.runs import Run
@@ -25,17 +26,17 @@ class Readers:
 
     def is_one(self, folder: str) -> bool:
         """Whether a format takes a folder as one profile; whatever ended the look, it isn't."""
-        from inferometer.errors import InferometerError
-
         try:
             return bool(self._live.call("is_one", folder))
-        except InferometerError:
+        except (InferometerError, UnicodeEncodeError):
             return False
 
     async def live(self, run: Run, since: float) -> dict[str, Any]:
         """What came into a recording after `since`. Raises what `work/live.py` does, or `GuardedError`."""
-        stores = find_parts(run.path) if run.kind == "parts" else [run.path]
-        found: dict[str, Any] = await asyncio.to_thread(self._live.call, "look", [*map(str, stores)], since)
+        stores = [*map(str, find_parts(run.path) if run.kind == "parts" else [run.path])]
+        if not all(printable(store) == store for store in stores):
+            raise InputError(f"{run.title}: a store's name must be text in UTF-8", hint="Rename its folder.")
+        found: dict[str, Any] = await asyncio.to_thread(self._live.call, "look", stores, since)
         return found
 
     async def line(self, folder: Path) -> bytes:

@@ -14,6 +14,7 @@ PUT    /api/runs/ID/tags       what a run is called, too
 GET    /pages/KEY              a report, for its frame (`security.py`)
 """
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
@@ -80,7 +81,7 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
 
     async def report(request: "Request") -> "Response":
         key = request.path_params["key"]
-        place = state.kept.place(key) / "page.html" if _KEY.fullmatch(key) else None
+        place = state.kept.find(key) / "page.html" if _KEY.fullmatch(key) else None
         if place is None or not place.is_file():
             return Response(status_code=404)
         return FileResponse(place, media_type="text/html")
@@ -128,7 +129,7 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
         return answer(await state.readers.live(run_of(request.path_params["id"]), since))
 
     def line_of(run: Run) -> Path:
-        place = state.kept.place(run.key) / LINE
+        place = state.kept.find(run.key) / LINE
         if not place.is_dir():
             raise _Missing("the time line isn't laid out: begin a job of the kind line")
         return place
@@ -152,7 +153,7 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
         size = int(length) if length.isascii() and length.isdigit() and len(length) < 19 else None
         place = await state.uploads.take(request.query_params.get("name", ""), request.stream(), size)
         state.library.add(state.uploads.folder)
-        state.library.scan()
+        await asyncio.to_thread(state.library.scan)
         state.hub.tell({"runs": True})
         state.read_ahead()
         kept = next((run.id for run in state.library.runs.values() if run.path == place), None)

@@ -1,7 +1,7 @@
 // A recording that goes on: steps, step times and counters, once a second.
 
 import * as api from "./api.js";
-import { duration, el, svg } from "./dom.js";
+import { bytes, duration, el, svg } from "./dom.js";
 import { problem } from "./jobs.js";
 
 const KEPT = 600; // points of a line
@@ -82,13 +82,15 @@ function chart(line, height) {
   const last = text(values.at(-1), line.unit);
   const name = line.device ? `${line.title}, ${line.device}` : line.title;
   return el("figure", { class: "live-chart" },
-    el("figcaption", {}, el("span", {}, line.title, line.device && el("small", {}, ` ${line.device}`)), el("b", {}, last)),
+    el("figcaption", {}, el("span", { title: name }, line.title, line.device && el("small", {}, ` ${line.device}`)), el("b", {}, last)),
     svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": `${name}: now ${last}, from ${text(Math.min(...values), line.unit)} to ${text(Math.max(...values), line.unit)}` },
       svg("path", { d: path })));
 }
 
 function text(value, unit) {
   if (unit === "ns") return duration(value);
+  if (unit === "bytes") return bytes(value);
+  if (unit === "B/s") return `${bytes(value)}/s`;
   const number = Math.abs(value) >= 1e6 ? value.toExponential(3) : value.toLocaleString("en", { maximumFractionDigits: 2 });
   return unit ? `${number} ${unit}` : number;
 }

@@ -41,7 +41,7 @@ def open_run(run: Given, tell: Tell) -> Trace:
     if not store.exists():
         return _import(run, store, tell)
     try:
-        return open_trace(store)
+        return open_trace(store).under_name(run["title"]) if run["kind"] == "parts" else open_trace(store)
     except FormatError:  # what we kept is damaged: it is made again
         shutil.rmtree(store)
         return _import(run, store, tell)
@@ -66,7 +66,7 @@ def _import(run: Given, store: Path, tell: Tell) -> Trace:
     from inferometer.record.workers.parts import join_parts
 
     if run["kind"] == "parts":
-        return join_parts(_path(run), store)
+        return join_parts(_path(run), store).under_name(run["title"])
 
     def progress(done: int, total: int | None) -> None:
         tell(f"reading {run['title']}", min(1.0, done / total) if total else None)
