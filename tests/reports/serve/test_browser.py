@@ -199,6 +199,17 @@ def test_a_zoom_fetches_the_single_launches_of_its_window(tab: Tab, server: Serv
     assert "k4" in tab.run("document.querySelector('.tl-about').textContent")
 
 
+def test_a_selection_is_added_up_to_the_ns(tab: Tab, server: Served) -> None:
+    visit(tab, server, f"run/{server.id_of('long.json')}/line")
+    tab.wait(f"document.querySelector('.time-line') !== null && {VIEWER} !== undefined && {VIEWER}.drawn > 0")
+    tab.run(f"{VIEWER}.select(100_000_200, 100_400_000)")
+    tab.wait("document.querySelector('.tl-sums tbody td') !== null")
+    rows = "[...document.querySelectorAll('.tl-sums tbody tr')].map(r => [...r.cells].slice(2).map(c => c.textContent))"
+    times = "[...document.querySelectorAll('.tl-sums tbody td:last-child')].map(c => Number(c.dataset.ns))"
+    assert [row[0] for row in tab.run(rows)] == ["39"]
+    assert sum(tab.run(times)) == 300 + 39 * 500
+
+
 def test_panning_stays_in_what_is_here(tab: Tab, server: Served) -> None:
     visit(tab, server, f"run/{server.id_of('long.json')}/line")
     tab.wait(f"document.querySelector('.time-line') !== null && {VIEWER} !== undefined && {VIEWER}.drawn > 0")

@@ -97,6 +97,24 @@ def test_events_of_a_window_say_where_they_stand_in_the_whole(line: Path) -> Non
     ]
 
 
+@pytest.mark.parametrize("part", [(0.0, 1.0), (0.2, 0.3), (0.2, 0.2001), (0.5, 0.5), (1.0, 2.0)])
+def test_sums_of_a_range_are_those_of_its_events(line: Path, part: tuple[float, float]) -> None:
+    kept = KeptLevels(line).lanes
+    low, high = (int(each * kept.length_ns) for each in part)
+    expected: dict[tuple[int, int], list[int]] = {}
+    for row, lane in enumerate(kept.row_lane.tolist()):
+        for event in range(kept.row_at[row], kept.row_at[row + 1]):
+            start, end = int(kept.start_ns[event]), int(kept.start_ns[event] + kept.dur_ns[event])
+            begins, within = low <= start < high, min(end, high) - max(start, low)
+            if begins or within > 0:
+                sums = expected.setdefault((lane, int(kept.name_category[kept.name[event]])), [0, 0])
+                sums[0] += begins
+                sums[1] += max(0, within)
+
+    found = {(lane, category): [count, ns] for lane, category, count, ns in windows.sums(str(line), low, high)}
+    assert found == expected
+
+
 @pytest.mark.parametrize("asked", [([], 0, 10, 10), ([10**6], 0, 10, 10), ([0], 10**15, 10**15 + 5, 3), ([0], 5, 1, 0)])
 def test_a_window_of_nothing_is_empty(line: Path, asked: tuple[Any, ...]) -> None:
     header, columns = unpack(windows.rows(str(line), *asked))

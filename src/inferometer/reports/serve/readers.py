@@ -49,6 +49,11 @@ class Readers:
         found: bytes = await asyncio.to_thread(self._windows.call, "rows", str(folder), [*lanes], *window, pixels)
         return found
 
+    async def sums(self, folder: Path, start_ns: int, end_ns: int) -> list[list[int]]:
+        """Lane, category, count and time of what it has in a range."""
+        found: list[list[int]] = await asyncio.to_thread(self._windows.call, "sums", str(folder), start_ns, end_ns)
+        return found
+
     def close(self) -> None:
         """End them."""
         self._live.close()

@@ -9,6 +9,7 @@ GET    /api/jobs/ID            a job with its whole result; DELETE ends it
 GET    /api/runs/ID/live       what came into a recording `since` then
 GET    /api/runs/ID/line       the time line that a job laid out, packed (`reports/page/time_line/pack.py`)
 GET    /api/runs/ID/rows       a window of it: lanes, start, end, pixels
+GET    /api/runs/ID/sums       of each lane and category, what is in a range: start, end
 POST   /api/uploads?name=NAME  keep a file
 PUT    /api/runs/ID/tags       what a run is called, too
 GET    /pages/KEY              a report, for its frame (`security.py`)
@@ -146,6 +147,11 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
         packed = await state.readers.rows(line_of(run_of(request.path_params["id"])), lanes, window, pixels)
         return Response(packed, media_type="application/octet-stream")
 
+    async def sums(request: "Request") -> "Response":
+        asked = request.query_params
+        start, end = _whole("start", asked.get("start")), _whole("end", asked.get("end"))
+        return answer(await state.readers.sums(line_of(run_of(request.path_params["id"])), start, max(start, end)))
+
     async def upload(request: "Request") -> "Response":
         if state.uploads is None:
             return _refusal(answer, "nothing is kept: start the server with --keep FOLDER", 403)
@@ -176,6 +182,7 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
         ("/api/runs/{id}/live", live, "GET"),
         ("/api/runs/{id}/line", line, "GET"),
         ("/api/runs/{id}/rows", rows, "GET"),
+        ("/api/runs/{id}/sums", sums, "GET"),
         ("/api/uploads", upload, "POST"),
         ("/api/runs/{id}/tags", tag, "PUT"),
         ("/pages/{key}", report, "GET"),

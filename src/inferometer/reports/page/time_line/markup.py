@@ -134,7 +134,7 @@ def time_line_script() -> str:
 def time_line_module() -> str:
     """The viewer as a module, for a page whose rows come from elsewhere."""
     files_of_it = "\n".join(_asset(f"{name}.js") for name in _FILES if name != "mount")
-    return f"{files_of_it}\nexport {{ EmbeddedSource, Line, Viewer, lowerBound, lowerBoundAt, unpack }};\n"
+    return f"{files_of_it}\nexport {{ EmbeddedSource, Line, Viewer, lowerBound, lowerBoundAt, sumTable, unpack }};\n"
 
 
 @cache

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import * as jobs from "./jobs.js";
 import { el, say } from "./dom.js";
-import { EmbeddedSource, Line, Viewer, lowerBound, lowerBoundAt, unpack } from "./time_line.js";
+import { EmbeddedSource, Line, Viewer, lowerBound, lowerBoundAt, sumTable, unpack } from "./time_line.js";
 
 const MOST_WINDOWS = 64; // of one lane each
 const MOST_EVENTS = 400_000; // that came by windows
@@ -140,6 +140,27 @@ class ServerSource extends EmbeddedSource {
   }
 }
 
+// Adds up a selection where all events are: at the server.
+class ServerViewer extends Viewer {
+  select(from, to, options = {}) {
+    super.select(from, to, options);
+    if (options.isOpen) return;
+    const start = Math.max(0, Math.floor(Math.min(from, to)));
+    const end = Math.min(this.view.length, Math.ceil(Math.max(from, to)));
+    const range = { start, end };
+    this.range = range;
+    this.parts.sums.replaceChildren(el("p", {}, "Adding up …"));
+    this.source.sums(start, end).then((rows) => {
+      if (this.range !== range) return;
+      const lanes = this.source.about.lanes.map((lane) => ({ lane, sums: new Map() }));
+      for (const [lane, category, count, ns] of rows) lanes[lane].sums.set(category, { count, ns });
+      const { text, nodes } = sumTable(this.source, { ...range, lanes: lanes.filter((each) => each.sums.size), isWidened: false }, this.offset);
+      this.parts.sums.replaceChildren(...nodes);
+      this.say(`Selected. ${text}`);
+    }, (error) => this.parts.sums.replaceChildren(jobs.problem(error)));
+  }
+}
+
 function joined(before, more) {
   const kind = before.constructor === Float64Array || !more.length ? before.constructor : Float64Array;
   const all = new kind(before.length + more.length);
@@ -161,7 +182,8 @@ export function showLine(body, run) {
       const source = new ServerSource(packed, (lanes, start, end, pixels) =>
         api.packed(`api/runs/${run.id}/rows?lanes=${lanes}&start=${start}&end=${end}&pixels=${pixels}`));
       if (!holder.isConnected) return;
-      const viewer = new Viewer(holder, source);
+      source.sums = (start, end) => api.ask(`api/runs/${run.id}/sums?start=${start}&end=${end}`);
+      const viewer = new ServerViewer(holder, source);
       source.onMore = () => viewer.redraw();
       source.onForget = () => viewer.clear();
       holder.viewer = viewer; // for tests, and for who looks behind it

@@ -38,6 +38,24 @@ def rows(folder: str, lanes: Sequence[int], start_ns: int, end_ns: int, pixels: 
     return _packed(excerpt, {}, replace(levels.lanes, samples=()))
 
 
+def sums(folder: str, start_ns: int, end_ns: int) -> list[tuple[int, int, int, int]]:
+    """Of every lane and category: how many events begin from `start_ns` to `end_ns`, and their time within."""
+    lanes = _levels(folder).lanes
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    for row, lane in enumerate(lanes.row_lane.tolist()):
+        first, last = int(lanes.row_at[row]), int(lanes.row_at[row + 1])
+        low, high = first + np.searchsorted(lanes.start_ns[first:last], (start_ns, end_ns))
+        reached = max(first, low - 1)  # of those before, only the last can reach into the range
+        start, dur = lanes.start_ns[reached:high], lanes.dur_ns[reached:high]
+        within = np.maximum(0, np.minimum(start + dur, end_ns) - np.maximum(start, start_ns))
+        category = lanes.name_category[lanes.name[reached:high]]
+        for each in np.unique(category[(start >= start_ns) | (within > 0)]).tolist():
+            own = category == each
+            count, ns = found.get((lane, each), (0, 0))
+            found[lane, each] = count + int((own & (start >= start_ns)).sum()), ns + int(within[own].sum())
+    return [(*key, *value) for key, value in found.items()]
+
+
 def _levels(folder: str) -> KeptLevels:
     """As it was opened last; of a time line that was made anew, the new one."""
     key = f"{folder} {(Path(folder) / 'about.json').stat().st_mtime_ns}"
@@ -69,4 +87,4 @@ def _moved(excerpt: Excerpt, part: Lanes) -> Excerpt:
     return Excerpt(part, excerpt.levels, own, excerpt.slices)
 
 
-SERVED: Mapping[str, Callable[..., Any]] = {"first": first, "rows": rows}
+SERVED: Mapping[str, Callable[..., Any]] = {"first": first, "rows": rows, "sums": sums}
