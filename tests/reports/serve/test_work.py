@@ -78,7 +78,7 @@ def test_a_window_has_what_begins_in_it_single_or_merged(line: Path, part: tuple
     at = np.concatenate(
         [np.cumsum(columns["at"][e - n : e]) for e, n in zip(row_ends, columns["row_slices"], strict=True)]
     )
-    merged = int(columns["count"][(at * size >= low) & (at * size < high)].sum()) if len(at) else 0
+    merged = int(np.sum(columns["count"][(at * size >= low) & (at * size < high)])) if len(at) else 0
     single = sum(low <= int(kept.start_ns[place]) < high for place in header["places"])
     assert single + merged == int(((kept.start_ns >= low) & (kept.start_ns < high)).sum())
 
@@ -119,7 +119,7 @@ def test_sums_of_a_range_are_those_of_its_events(line: Path, part: tuple[float, 
 def test_a_window_of_nothing_is_empty(line: Path, asked: tuple[Any, ...]) -> None:
     header, columns = unpack(windows.rows(str(line), *asked))
 
-    assert (header["places"], int(columns["count"].sum() if len(columns["count"]) else 0)) == ([], 0)
+    assert (header["places"], len(columns["count"])) == ([], 0)
 
 
 def test_a_run_without_times_has_no_time_line(tmp_path: Path) -> None:
@@ -228,8 +228,8 @@ def test_every_launch_of_real_traces_is_in_the_first_view(shared_data: Path, tmp
         for row, lane in enumerate(row_lane):
             if lanes.lanes[lane].kind == "stream":
                 own = slice(ends[row] - columns["row_slices"][row], ends[row])
-                count += int(columns["count"][own].sum())
-                ns += int(columns["ns"][own].sum())
+                count += int(np.sum(columns["count"][own]))
+                ns += int(np.sum(columns["ns"][own]))
         single = [place for place in header["places"] if lanes.lanes[row_lane[_row(lanes, place)]].kind == "stream"]
         deeper = [(lane.deeper, lane.deeper_ns) for lane in lanes.lanes if lane.kind == "stream"]
         assert count + len(single) + sum(each for each, _ in deeper) == len(launches)

@@ -68,7 +68,6 @@ class Job:
     error: str | None = None
     begun: float = field(default_factory=time.time)
     ended: float | None = None
-    version: int = 0
     task: "asyncio.Task[None] | None" = None
 
     @property

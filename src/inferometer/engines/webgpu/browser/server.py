@@ -44,7 +44,8 @@ from inferometer.loopback import (
 _TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
 _PAGE = {"": "index.html"} | {name: name for name in ("engine.js", "weights.js", "view.js", "main.js", "style.css")}
 _POSTS = ("adapter", "log", "load", "submission", "result")
-_HEADERS = HEADERS | {
+_HEADERS = {
+    **HEADERS,
     "Content-Security-Policy": OWN_FILES_ONLY,
     "Cross-Origin-Embedder-Policy": "require-corp",  # the page's clock steps by 5 µs instead of 100
 }

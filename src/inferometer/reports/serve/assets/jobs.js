@@ -6,6 +6,7 @@ import { el, say } from "./dom.js";
 const WORDS = { about: "Reading", page: "Report of", pair_page: "Comparison of", verdict: "Verdict on", line: "Time line of", query: "Question to" };
 const waiting = new Map(); // by id: who waits for the end of a job
 const watched = new Map(); // by id: the line
+const ended = new Set(); // an answer that was on its way may come behind the event of the end
 
 export function words(job) {
   return job.state === "queued" ? "waits its turn" : job.doing || "starts";
@@ -31,6 +32,8 @@ export async function run(kind, given, onChange = () => {}) {
 const over = (job) => ["done", "failed", "cancelled"].includes(job.state);
 
 export function heard(job) {
+  if (ended.has(job.id) && !over(job)) return;
+  if (over(job)) ended.add(job.id);
   for (const one of waiting.get(job.id) ?? []) {
     one.onChange(job);
     if (over(job)) one.resolve(job);

@@ -94,7 +94,7 @@ export function show(place, state) {
         el("tbody", {}, shown.map(row))),
     );
     if (focus) table.querySelector(`[data-id="${focus[0]}"]`)?.querySelectorAll("a, input, button")[focus[1]]?.focus();
-    const turn = el("button", { type: "button", class: "quiet shown", onclick: () => { kept.all = !kept.all; rows(); } }, kept.all ? "hide them" : "show them");
+    const turn = el("button", { type: "button", class: "quiet shown", onclick: () => { kept.all = !kept.all; rows(); } }, kept.all ? "hide" : "show");
     note.replaceChildren(notes(found.length, shown.length), ...(others.length ? [` ${others.length.toLocaleString("en")} other ${others.length === 1 ? "file is no profile" : "files are no profiles"}: `, turn] : []));
     ready();
     judge(shown);
