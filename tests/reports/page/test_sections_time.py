@@ -219,7 +219,7 @@ def test_the_time_line_has_every_launch_on_its_stream_and_the_longest_gaps() -> 
     assert [(mark.start_ns, mark.end_ns, mark.text) for mark in line.marks] == [
         (300 * US, 450 * US, "gpu:0 idle for 150.000 μs: no host call recorded")
     ]
-    assert line.alt == "gpu:0 is busy for 75.0 % of 600.000 μs. 3 events in 600.000 μs. Lanes: 2 of streams."
+    assert line.alt == "gpu:0 is busy for 75.0 % of 600.000 μs. 3 events in 600.000 μs: device work by stream."
 
 
 def test_parts_of_a_device_add_up_to_its_window() -> None:
@@ -238,7 +238,7 @@ def test_without_launches_the_time_line_has_what_the_host_did() -> None:
     ops = [{"op": "aten::mm", "process": 1, "thread": 2, "start_ns": 5, "dur_ns": 10}]
     (part,) = build(timeline, trace_of(ops=ops)).parts
     assert isinstance(part, TimeLine)
-    assert part.alt == "1 event in 10 ns. Lanes: 1 of ops."
+    assert part.alt == "1 event in 10 ns: ops."
 
 
 def test_counters_are_lines_of_each_device() -> None:

@@ -4,7 +4,7 @@
 `waits` say why a device waits, `recorder_pauses` when a recording of ours stood in the way, `queue` how many
 launches wait for it, `ranks` who keeps the others waiting, `collectives` what they exchange, `host_activity` what
 host threads did meanwhile. `budget` is a table whose rows add up to the window; `strip` draws it, `remarks` puts it
-in words.
+in words. `lanes` has every event of a trace, and slices of what is too short to be seen.
 
 `analyses/timeline/work.py` sorts device work into compute, communication and copies; `collectives.py` says what is
 known of each launch that communicates (which collective, bytes, type, group); `exposure.py` takes unions of each and

@@ -22,8 +22,9 @@ class Work:
     """The launches of a selection.
 
     `launches`: one row per launch, whole and also outside the window: `place` (row number in `places`), `sort`,
-    `collective`, `end_ns` and columns of the table, by place and start, text as categories. `places`: `rank`, `device` and the place's
-    window, `from_ns` and `to_ns`: that of the selection as far as recorded, or else its first start and last end.
+    `collective`, `end_ns` and columns of the table, by place and start, text as categories. `places`: `rank`, `device`
+    and the place's window, `from_ns` and `to_ns`: that of the selection as far as recorded, or else its first start
+    and last end.
     """
 
     launches: pl.DataFrame

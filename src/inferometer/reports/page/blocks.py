@@ -37,13 +37,17 @@ class Facts:
 
 @dataclass(frozen=True)
 class Point:
-    """One thing of a list. `mark` is its severity in a word, `tone` how grave that is, `detail` unfolds."""
+    """One thing of a list. `mark` is its severity in a word, `tone` how grave that is, `detail` unfolds.
+
+    `place` is the address in the page where it is seen; it unfolds with the detail.
+    """
 
     text: str
     mark: str = ""
     tone: str = "plain"  # plain, bad, warning, low, good
     aside: str = ""
     detail: Sequence[str] = ()
+    place: str = ""
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,9 @@ def _thread(key: tuple[object, ...], kind: str, facts: Facts) -> Place:
         for each in facts.threads
         if each.thread == thread and each.process == process and each.rank in (None, rank)
     ]
-    group = f"{_called('process', process, of_process)}{_of_rank(rank)}, {_called('thread', thread, of_thread)}"
+    group = f"{_called('process', process, of_process)}{_of_rank(rank)}"
+    called = _called("thread", thread, of_thread)
+    group += "" if called == "thread unknown" else f", {called}"
     place = ("range", "frame", "op", "call", "system").index(kind)
     words = ("ranges", "Python", "ops", "calls", "system")[place]
     return Place(group, words, kind, ((False, 2), _order(rank), _order(process), _order(thread), (False, place)))

@@ -1,12 +1,15 @@
 """What to look at first: what rules found, then the remarks of the summary; of two runs what both share once."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from inferometer.analyses.timeline.timeline import Timeline
 from inferometer.findings.finding import Finding
 from inferometer.findings.first_look import FirstLook
 from inferometer.reports.page.blocks import Block, Part, Point, Points, Words
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.section import PageSection
+from inferometer.reports.page.time_line.marks import find_address
 from inferometer.reports.views.findings import TITLE, what_was_examined
 from inferometer.reports.views.view import remarks_of
 from inferometer.units import format_duration, format_share
@@ -15,10 +18,10 @@ _TONES = {"high": "bad", "medium": "warning", "low": "low", "info": "plain"}
 
 
 def _build(look: PageData) -> Block:
-    base = _points(look.base.first)
     if look.candidate is None:
+        base = _points(look.base.first, look.base.timeline)
         return Block("findings", TITLE, [*([Points(base)] if base else []), _examined(look.base.first)])
-    candidate = _points(look.candidate.first)
+    base, candidate = _points(look.base.first), _points(look.candidate.first)
     both = [point for point in base if point in candidate]
     parts: list[Part] = []
     for title, run, points in (("Base", look.base.first, base), ("Candidate", look.candidate.first, candidate)):
@@ -32,9 +35,13 @@ def _examined(run: FirstLook, whose: str = "") -> Words:
     return Words(f"{whose}{' '.join(what_was_examined(run.findings))}", "note")
 
 
-def _points(run: FirstLook) -> list[Point]:
+def _points(run: FirstLook, timeline: Timeline | None = None) -> list[Point]:
+    """With a time line, each finding leads to its place on it; of two runs it would not say on whose."""
     titles = {finding.rule: finding.title for finding in reversed(run.findings.findings)}
-    return [*(_point(finding, titles) for finding in run.findings.findings), *map(Point, remarks_of(run))]
+    points = [
+        replace(_point(finding, titles), place=find_address(finding, timeline)) for finding in run.findings.findings
+    ]
+    return [*points, *map(Point, remarks_of(run))]
 
 
 def _point(finding: Finding, titles: Mapping[str, str]) -> Point:

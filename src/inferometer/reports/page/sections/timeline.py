@@ -1,6 +1,5 @@
 """Over time: how busy each device and stream is, where its time goes, and why it waits."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -27,7 +26,7 @@ _CELLS = "cells"  # the column that draws the strip as text
 _LACKING = "The trace would need single launches with their times: the source holds none."
 _KINDS = {
     "step": "steps",
-    "stream": "streams",
+    "stream": "device work by stream",
     "device_range": "ranges on devices",
     "range": "ranges",
     "frame": "Python calls",
@@ -65,15 +64,19 @@ def _grid(table: Section) -> Grid:
 def _line(run: RunData) -> Iterator[TimeLine]:
     lanes, timeline = run.lanes, run.timeline
     if lanes is not None:
-        yield TimeLine("What ran when", _alt(lanes, timeline), lanes, find_marks(lanes, timeline, run.steps))
+        yield TimeLine(
+            "What ran when",
+            _alt(lanes, timeline),
+            lanes,
+            find_marks(lanes, timeline, run.steps, run.first.findings.findings),
+        )
 
 
 def _alt(lanes: Lanes, timeline: Timeline | None) -> str:
-    kinds = Counter(lane.kind for lane in lanes.lanes)
-    words = [f"{count:,} of {words}" for kind, words in _KINDS.items() if (count := kinds[kind])]
-    words += [f"{len(lanes.samples):,} of counters"] if lanes.samples else []
+    kinds = {lane.kind for lane in lanes.lanes}
+    words = [*(words for kind, words in _KINDS.items() if kind in kinds), *(["counters"] if lanes.samples else [])]
     events = "1 event" if len(lanes.start_ns) == 1 else f"{len(lanes.start_ns):,} events"
-    said = f"{events} in {format_duration(lanes.length_ns)}. Lanes: {', '.join(words)}."
+    said = f"{events} in {format_duration(lanes.length_ns)}: {', '.join(words)}."
     if timeline is None or timeline.devices.is_empty():
         return said
     least = f", the least of {timeline.devices.height:,} devices" if timeline.devices.height > 1 else ""

@@ -70,6 +70,19 @@ const deeperText = (lane) => {
   return `${withCommas(count)} more, nested deeper or at once with more than ${lane.rows} others, are not drawn: ${timeText(ns)}`;
 };
 
+// The sorts of events and their colours: device work first, each by its time.
+function legend({ categories, colors }) {
+  const isDevice = ([, noun]) => ["kernel", "copy", "graph"].includes(noun);
+  const order = categories.map((_, index) => index).filter((index) => categories[index][2] > 0);
+  order.sort((a, b) => isDevice(categories[b]) - isDevice(categories[a]) || categories[b][2] - categories[a][2]);
+  return element("ul", { className: "tl-legend" }, ...order.map((index) => {
+    const [name, pale] = colors[index];
+    const item = element("li", { textContent: categories[index][0] });
+    item.style.setProperty("--shade", `color-mix(in srgb, var(${name}), var(--paper) ${pale * 100}%)`);
+    return item;
+  }));
+}
+
 // What an event hangs together with: the call that queued it or the work that it queued, and what stood around the call.
 class Ties {
   constructor(source) {

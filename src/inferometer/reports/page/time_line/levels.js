@@ -4,7 +4,7 @@
 const COLUMNS = ["at", "category", "ns", "count", "longest", "longestNs"];
 
 function noSlices() {
-  return { n: 0, at: new Float64Array(0) };
+  return { n: 0, ...Object.fromEntries(COLUMNS.map((column) => [column, new Float64Array(0)])) };
 }
 
 class RowLevels {

@@ -1,13 +1,16 @@
 """What stands out on a time line: the longest idle gaps of devices, and disturbed steps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 from inferometer.analyses.steps.table import StepTable
+from inferometer.analyses.timeline.budget import IDLE, part_key
 from inferometer.analyses.timeline.lanes.events import Lanes
 from inferometer.analyses.timeline.timeline import Timeline
 from inferometer.analyses.timeline.work import place_name
+from inferometer.findings.finding import Finding
 from inferometer.reports.page.blocks import Mark
+from inferometer.reports.page.time_line.markup import NAME
 from inferometer.units import format_duration
 
 MOST_STEPS: Final = 50
@@ -24,18 +27,31 @@ _CAUSES: Final = {
 }
 
 
-def find_marks(lanes: Lanes, timeline: Timeline | None, steps: StepTable | None) -> Sequence[Mark]:
-    """Gaps, the longest first, then disturbed steps in their order."""
-    gaps = [] if timeline is None else [*_gaps(timeline, lanes.origin_ns)]
+def find_marks(
+    lanes: Lanes, timeline: Timeline | None, steps: StepTable | None, findings: Sequence[Finding] = ()
+) -> Sequence[Mark]:
+    """Gaps, the longest first, then disturbed steps in their order. A gap whose cause a finding names leads there."""
+    named = {part for finding in findings for part in finding.parts}
+    gaps = [] if timeline is None else [*_gaps(timeline, lanes.origin_ns, named)]
     return [*gaps, *([] if steps is None else _steps(steps, lanes.origin_ns))]
 
 
-def _gaps(timeline: Timeline, origin_ns: int) -> Iterator[Mark]:
+def find_address(finding: Finding, timeline: Timeline | None) -> str:
+    """Where on the time line the longest gap is that has the finding's cause; empty where none of the longest has."""
+    if timeline is not None:
+        for row in timeline.gaps.iter_rows(named=True):
+            if part_key(IDLE, row["cause"]) in finding.parts:
+                return f"#{NAME}?at={row['at_ns']}-{row['at_ns'] + row['gap_ns']}"
+    return ""
+
+
+def _gaps(timeline: Timeline, origin_ns: int, named: Set[str]) -> Iterator[Mark]:
     for row in timeline.gaps.iter_rows(named=True):
         words, tone = _CAUSES[row["cause"]]
         start_ns = row["gap_start_ns"] - origin_ns
         text = f"{place_name(row['rank'], row['device'])} idle for {format_duration(row['gap_ns'])}: {words}"
-        yield Mark(start_ns, start_ns + row["gap_ns"], text, tone, "timeline")
+        section = "findings" if part_key(IDLE, row["cause"]) in named else NAME
+        yield Mark(start_ns, start_ns + row["gap_ns"], text, tone, section)
 
 
 def _steps(steps: StepTable, origin_ns: int) -> Iterator[Mark]:

@@ -49,7 +49,7 @@ _TEMPLATE: Final = """<figure class="chart">
 {% if marks %}
 <details class="tl-places"><summary>Places that stand out</summary><ol>
 {% for mark in marks %}
-<li><a href="#{{ section }}?at={{ mark.start_ns }}-{{ mark.end_ns }}">{{ mark.text }}</a></li>
+<li><a href="#{{ address }}?at={{ mark.start_ns }}-{{ mark.end_ns }}">{{ mark.text }}</a></li>
 {% endfor %}
 </ol></details>
 {% endif %}
@@ -67,16 +67,21 @@ def write_time_lines(lines: Sequence[tuple[str, TimeLine]], room_bytes: int) -> 
     from markupsafe import Markup
 
     share = int(min(MOST_PACKED, (room_bytes * _BASE64) - _OTHER) / max(1, len(lines)))
-    return [Markup(_write(line, number, section, share)) for number, (section, line) in enumerate(lines, start=1)]
+    sections = [section for section, _ in lines]
+    return [
+        Markup(_write(line, i + 1, section, share, is_first=sections.index(section) == i))
+        for i, (section, line) in enumerate(lines)
+    ]
 
 
-def _write(line: TimeLine, number: int, section: str, most_bytes: int) -> str:
+def _write(line: TimeLine, number: int, section: str, most_bytes: int, *, is_first: bool) -> str:
+    name = f"time-line-{number}"
     packed, excerpt = _fitting(line, section.removeprefix(NAME), most_bytes)
     return str(
         _template().render(
             title=line.title,
-            name=f"time-line-{number}",
-            section=section,
+            name=name,
+            address=section if is_first else name,
             data="" if packed is None else b64encode(packed).decode(),
             offset=line.offset_ns,
             alt=line.alt,

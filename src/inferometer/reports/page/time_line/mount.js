@@ -1,4 +1,5 @@
-// Every time line that is packed in the page, and addresses that lead into them: #NAME?at=FROM-TO, in ns from the origin.
+// Every time line that is packed in the page, and addresses that lead into them: #NAME?at=FROM-TO, in ns from the
+// origin. NAME is that of the time line, or of the section whose first one it is.
 
 const ADDRESS = /^#([\w-]+)\?at=(\d{1,16})(?:-(\d{1,16}))?$/;
 const mounted = new Map();
@@ -9,7 +10,9 @@ async function mount(holder) {
   data.remove();
   const viewer = new Viewer(holder, source, { offset: Number(holder.dataset.offset || 0) });
   holder.viewer = viewer; // for who looks at it from outside
-  mounted.set(holder.closest("section")?.id || holder.id, viewer);
+  mounted.set(holder.id, viewer);
+  const section = holder.closest("section");
+  if (section && !mounted.has(section.id)) mounted.set(section.id, viewer);
   return viewer;
 }
 
@@ -17,6 +20,8 @@ function visit() {
   const match = ADDRESS.exec(location.hash);
   const viewer = match && mounted.get(match[1]);
   if (!viewer) return;
+  const panel = viewer.parts.root.closest(".panel[hidden]");
+  if (panel) document.getElementById(`${panel.id}-tab`)?.click();
   const [start, end] = [Number(match[2]), Number(match[3] || match[2])];
   const mark = viewer.marks.find((each) => each.start === start && each.end === end);
   if (mark) viewer.showMark(mark);

@@ -22,7 +22,7 @@ of 0 is all zeros. Whole numbers are at most 2^53; `f` planes are those of a dou
 
 The header has `origin` (ns on the trace's clock, a text), `length` (ns), `lanes` with their rows and the level of their
 slices, `names` with `labels` (a short one where there is one), `name_category` and `name_count` (events of the whole
-time line), `categories`, `counters`, `marks`, and what else the page is to say.
+time line), `categories` (name, what one is called, summed ns), `counters`, `marks`, and what else the page is to say.
 """
 
 import gzip
@@ -74,7 +74,7 @@ def pack(excerpt: Excerpt, *, whole: bool = True, more: Mapping[str, Any] | None
             for lane, at in zip(line.lanes, excerpt.levels, strict=True)
         ],
         **_names(line, used),
-        "categories": [[each.name, each.noun] for each in line.categories],
+        "categories": [[each.name, each.noun, each.summed_ns] for each in line.categories],
         "counters": [[_text(each.group), _text(each.name), _text(each.unit), len(each.value)] for each in line.samples],
         "columns": [[name, len(values), width] for name, (values, width) in columns.items()],
         **(more or {}),

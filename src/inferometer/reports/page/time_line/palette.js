@@ -18,7 +18,7 @@ class Palette {
     };
     const names = ["paper", "surface", "ink", "muted", "line", "accent", "bad", "warning", "good"];
     this.rgb = Object.fromEntries(names.map((name) => [name, read(`--${name}`)]));
-    const base = colors.map(read);
+    const base = colors.map(([name, pale]) => mix(read(name), this.rgb.paper, pale));
     probe.remove();
     const shades = (mixed) => base.map((color) => SHADES.map((part) => mixed(color, part)));
     this.fill = shades((color, part) => packed(mix(color, this.rgb.paper, part)));

@@ -2,6 +2,7 @@
 
 const GUTTER = 176;
 const NARROW = 620; // CSS pixels of the whole, below which names stand above their lanes
+const PAPER = 680; // CSS pixels between the margins of A4
 const HELP = [
   ["W / S, Ctrl + wheel, pinch", "closer / further"], ["A / D, ← / →, drag, Shift + wheel", "earlier / later"],
   ["F", "fit what is chosen, else everything"], ["Home", "everything"], ["Shift + drag, drag the ruler, M", "select a range, or what is seen"],
@@ -28,6 +29,7 @@ class Viewer {
     this.range = null;
     this.mark = null;
     this.found = null;
+    this.paper = 0; // CSS pixels, while the page is printed
     this.build(root);
     this.painter = new Painter(this.parts.lanes);
     this.head = new Head(this.parts.head, source);
@@ -38,6 +40,13 @@ class Viewer {
     const recolor = () => { this.palette = null; this.redraw(); };
     new MutationObserver(recolor).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolor);
+    const print = (paper) => {
+      this.palette = null;
+      this.paper = paper;
+      this.resize();
+    };
+    addEventListener("beforeprint", () => print(PAPER));
+    addEventListener("afterprint", () => print(0));
     this.resize();
   }
 
@@ -73,7 +82,8 @@ class Viewer {
     live.setAttribute("role", "status");
     const about = element("div", { className: "tl-about", hidden: true });
     const sums = element("div", { className: "tl-sums", hidden: true });
-    root.replaceChildren(tools, stage, hover, about, sums, help, live);
+    head.setAttribute("aria-hidden", "true");
+    root.replaceChildren(tools, stage, hover, about, sums, legend(this.source.about), help, live);
     root.hidden = false;
     this.parts = { root, field, next, before, status, head, lanes, names, inside: space, body, stage, hover, live, about, sums };
   }
@@ -82,8 +92,10 @@ class Viewer {
 
   ns(x) { return this.view.start + x * this.nsPerPixel; }
 
+  // As wide as there is room, or as paper is.
   resize() {
     const { root, stage, body } = this.parts;
+    root.style.width = this.paper ? `${this.paper}px` : "";
     const total = stage.clientWidth;
     if (!total) return;
     const isNarrow = total < NARROW;
@@ -97,7 +109,8 @@ class Viewer {
     this.arrange();
     this.head.size(this.width, devicePixelRatio || 1);
     this.head.activity(this.view).then(() => this.redraw());
-    this.redraw();
+    if (this.paper) this.ask(); // a frame would come too late
+    else this.redraw();
   }
 
   // Heights, after lanes have been folded.
