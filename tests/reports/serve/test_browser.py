@@ -210,6 +210,18 @@ def test_a_selection_is_added_up_to_the_ns(tab: Tab, server: Served) -> None:
     assert sum(tab.run(times)) == 300 + 39 * 500
 
 
+def test_a_search_goes_to_launches_that_are_merged_in_sight(tab: Tab, server: Served) -> None:
+    visit(tab, server, f"run/{server.id_of('long.json')}/line")
+    tab.wait(f"document.querySelector('.time-line') !== null && {VIEWER} !== undefined && {VIEWER}.drawn > 0")
+    write(tab, ".tl-tools input", "k3")
+    count = len([i for i in range(KERNELS) if i % 7 == 3])
+    tab.wait(f"document.querySelector('.tl-tools output').textContent === '{count:,} found'")
+    for at in (3, 10, 17):
+        tab.press("Enter", 13, "\r")
+        tab.wait(f"{VIEWER}.chosen !== null && {VIEWER}.source.line.start[{VIEWER}.chosen] === {10_000 * at}")
+    assert "500 ns" in tab.run("document.querySelector('.tl-about').textContent")
+
+
 def test_panning_stays_in_what_is_here(tab: Tab, server: Served) -> None:
     visit(tab, server, f"run/{server.id_of('long.json')}/line")
     tab.wait(f"document.querySelector('.time-line') !== null && {VIEWER} !== undefined && {VIEWER}.drawn > 0")

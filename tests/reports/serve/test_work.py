@@ -115,6 +115,27 @@ def test_sums_of_a_range_are_those_of_its_events(line: Path, part: tuple[float, 
     assert found == expected
 
 
+def test_a_search_goes_through_all_events_in_their_order(line: Path) -> None:
+    kept = KeptLevels(line).lanes
+    row = np.searchsorted(kept.row_at, np.arange(len(kept.start_ns)), side="right") - 1
+    own = [place for place in range(len(kept.start_ns)) if "splitk_" in kept.names[kept.name[place]].lower()]
+    own.sort(key=lambda place: (kept.start_ns[place], row[place]))
+    assert len(own) > 20
+
+    for by, expected in ((1, [*own, own[0]]), (-1, [*own[::-1], own[-1]])):
+        at = (0, 0) if by > 0 else (kept.length_ns, 0)
+        for place in expected:
+            header, _ = unpack(windows.found(str(line), "TST splitk_", *at, by))
+            assert (header["places"], header["total"]) == ([place], len(own))
+            at = int(kept.start_ns[place]), int(row[place])
+
+
+def test_a_search_for_nothing_finds_nothing(line: Path) -> None:
+    header, _ = unpack(windows.found(str(line), "no such name", 0, 0, 1))
+
+    assert (header["places"], header["total"]) == ([], 0)
+
+
 @pytest.mark.parametrize("asked", [([], 0, 10, 10), ([10**6], 0, 10, 10), ([0], 10**15, 10**15 + 5, 3), ([0], 5, 1, 0)])
 def test_a_window_of_nothing_is_empty(line: Path, asked: tuple[Any, ...]) -> None:
     header, columns = unpack(windows.rows(str(line), *asked))

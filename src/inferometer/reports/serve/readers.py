@@ -54,6 +54,11 @@ class Readers:
         found: list[list[int]] = await asyncio.to_thread(self._windows.call, "sums", str(folder), start_ns, end_ns)
         return found
 
+    async def found(self, folder: Path, words: str, at: tuple[int, int], by: int) -> bytes:
+        """The event with these words that is next to a start and row, packed."""
+        found: bytes = await asyncio.to_thread(self._windows.call, "found", str(folder), words, *at, by)
+        return found
+
     def close(self) -> None:
         """End them."""
         self._live.close()

@@ -10,6 +10,7 @@ GET    /api/runs/ID/live       what came into a recording `since` then
 GET    /api/runs/ID/line       the time line that a job laid out, packed (`reports/page/time_line/pack.py`)
 GET    /api/runs/ID/rows       a window of it: lanes, start, end, pixels
 GET    /api/runs/ID/sums       of each lane and category, what is in a range: start, end
+GET    /api/runs/ID/found      the next event with some words, packed: words, at, row, by
 POST   /api/uploads?name=NAME  keep a file
 PUT    /api/runs/ID/tags       what a run is called, too
 GET    /pages/KEY              a report, for its frame (`security.py`)
@@ -44,6 +45,8 @@ _KEY = re.compile(r"[0-9a-f]{32}")
 _MOST_JSON = 1 << 20
 _MOST_ROWS = 10_000
 _MOST_LANES = 1_000
+_LONGEST_WORDS = 1_000
+_STEPS = {"1": 1, "-1": -1}
 _LONGEST_NUMBER = 16  # digits; times end at 2^53
 
 
@@ -152,6 +155,13 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
         start, end = _whole("start", asked.get("start")), _whole("end", asked.get("end"))
         return answer(await state.readers.sums(line_of(run_of(request.path_params["id"])), start, max(start, end)))
 
+    async def find(request: "Request") -> "Response":
+        asked = request.query_params
+        at, by = (_whole("at", asked.get("at")), _whole("row", asked.get("row"))), _STEPS.get(asked.get("by", ""), 0)
+        words = asked.get("words", "")[:_LONGEST_WORDS].encode("utf-8", "replace").decode()
+        packed = await state.readers.found(line_of(run_of(request.path_params["id"])), words, at, by)
+        return Response(packed, media_type="application/octet-stream")
+
     async def upload(request: "Request") -> "Response":
         if state.uploads is None:
             return _refusal(answer, "nothing is kept: start the server with --keep FOLDER", 403)
@@ -183,6 +193,7 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
         ("/api/runs/{id}/line", line, "GET"),
         ("/api/runs/{id}/rows", rows, "GET"),
         ("/api/runs/{id}/sums", sums, "GET"),
+        ("/api/runs/{id}/found", find, "GET"),
         ("/api/uploads", upload, "POST"),
         ("/api/runs/{id}/tags", tag, "PUT"),
         ("/pages/{key}", report, "GET"),

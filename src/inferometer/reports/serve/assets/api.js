@@ -29,12 +29,21 @@ export const upload = (file) => ask(`api/uploads?name=${encodeURIComponent(file.
 /** Calls `heard` with each event, and `again` when the stream was lost and is back. */
 export function listen(heard, again) {
   let wasOpen = false;
-  const stream = new EventSource("api/events");
-  stream.onmessage = (event) => heard(JSON.parse(event.data));
-  stream.onopen = () => {
-    if (wasOpen) again();
-    wasOpen = true;
-    document.body.classList.remove("alone");
+  let stream = null;
+  const open = () => {
+    stream = new EventSource("api/events");
+    stream.onmessage = (event) => heard(JSON.parse(event.data));
+    stream.onopen = () => {
+      if (wasOpen) again();
+      wasOpen = true;
+      document.body.classList.remove("alone");
+    };
+    stream.onerror = () => document.body.classList.add("alone");
   };
-  stream.onerror = () => document.body.classList.add("alone");
+  // A browser has six connections to a server for all its tabs: one that isn't seen needs none.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) stream.close();
+    else open();
+  });
+  open();
 }

@@ -129,6 +129,12 @@ class ServerSource extends EmbeddedSource {
     return numbers;
   }
 
+  /** The number of the one event that was sent. */
+  adopt(packed) {
+    const { header } = packed;
+    return this.append(new Line(packed), header, header.names.map((name, at) => this.name(header, name, at)))[0];
+  }
+
   forget(lanes, key) {
     this.windows.clear();
     lanes.forEach((lane) => this.windows.set(key(lane), null));
@@ -140,8 +146,35 @@ class ServerSource extends EmbeddedSource {
   }
 }
 
-// Adds up a selection where all events are: at the server.
+// Adds up a selection, and searches, where all events are: at the server.
 class ServerViewer extends Viewer {
+  constructor(root, source) {
+    super(root, source);
+    const { search } = this;
+    const { status, next, before } = this.parts;
+    const highlight = search.find.bind(search);
+    let asked = 0;
+    search.find = async (text) => {
+      highlight(text);
+      asked += 1;
+      const mine = asked;
+      next.disabled = before.disabled = true;
+      status.textContent = "";
+      if (!text.trim()) return;
+      const header = await source.found(text, 0, 0, 0).then((packed) => packed.header, (error) => ({ total: 0, error }));
+      if (mine !== asked) return;
+      next.disabled = before.disabled = !header.total;
+      status.textContent = header.error?.message ?? `${header.total.toLocaleString("en")} found`;
+      this.say(status.textContent);
+    };
+    search.step = async (by) => {
+      if (next.disabled) return;
+      const at = this.chosen === null ? [Math.max(0, Math.floor(this.view.start)), 0] : [source.line.start[this.chosen], source.line.rowOf(this.chosen)];
+      const packed = await source.found(search.field.value, ...at, by).catch((error) => { status.textContent = error.message; });
+      if (packed?.header.places.length) this.choose(source.adopt(packed), { reveal: true });
+    };
+  }
+
   select(from, to, options = {}) {
     super.select(from, to, options);
     if (options.isOpen) return;
@@ -182,6 +215,8 @@ export function showLine(body, run) {
       const source = new ServerSource(packed, (lanes, start, end, pixels) =>
         api.packed(`api/runs/${run.id}/rows?lanes=${lanes}&start=${start}&end=${end}&pixels=${pixels}`));
       if (!holder.isConnected) return;
+      source.found = async (words, at, row, by) =>
+        unpack(await api.packed(`api/runs/${run.id}/found?words=${encodeURIComponent(words)}&at=${at}&row=${row}&by=${by}`));
       source.sums = (start, end) => api.ask(`api/runs/${run.id}/sums?start=${start}&end=${end}`);
       const viewer = new ServerViewer(holder, source);
       source.onMore = () => viewer.redraw();

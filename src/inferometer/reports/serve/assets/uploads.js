@@ -23,6 +23,11 @@ async function send(files) {
   }
 }
 
+function refuse(error) {
+  const line = el("div", { class: "job" }, problem(error), el("button", { type: "button", onclick: () => line.remove() }, "Close"));
+  document.getElementById("jobs").append(line);
+}
+
 export function addButton() {
   const input = el("input", { type: "file", multiple: true, hidden: true, onchange: () => send([...input.files]).then(() => { input.value = ""; }) });
   return el("span", {}, el("button", { type: "button", id: "add", onclick: () => input.click() }, "Add a file …"), input);
@@ -46,6 +51,8 @@ export function listenForDrops(may) {
     event.preventDefault();
     depth = 0;
     cover.hidden = true;
-    send([...event.dataTransfer.files]);
+    const folders = [...event.dataTransfer.items].filter((item) => item.webkitGetAsEntry?.()?.isDirectory).map((item) => item.getAsFile().name);
+    send([...event.dataTransfer.files].filter((file) => !folders.includes(file.name)));
+    folders.forEach((name) => refuse(new Error(`${name}: is a folder. Start the server on it: inferometer serve FOLDER`)));
   });
 }

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from inferometer.analyses.timeline.lanes.events import NO_TIE, Lanes, Numbers
+from inferometer.analyses.timeline.lanes.levels import Slices
 from inferometer.analyses.timeline.lanes.window import Excerpt, cut_window
 from inferometer.reports.page.time_line.fit import thin_samples
 from inferometer.reports.page.time_line.pack import pack
 from inferometer.reports.page.time_line.palette import category_colors
 from inferometer.reports.serve.work.line_files import KeptLevels
+from inferometer.reports.serve.work.line_search import find_names, find_next
 
 _FIRST_PIXELS = 4_000  # of the whole time line, as the viewer begins with it
 _MOST_PIXELS = 1 << 16
@@ -56,6 +58,18 @@ def sums(folder: str, start_ns: int, end_ns: int) -> list[tuple[int, int, int, i
     return [(*key, *value) for key, value in found.items()]
 
 
+def found(folder: str, words: str, at_ns: int, row: int, by: int) -> bytes:
+    """The next event whose name has the words, packed: `by` 1 or -1; 0 only tells how many there are, as `total`."""
+    levels = _levels(folder)
+    lanes = levels.lanes
+    names = find_names(lanes, words)
+    total = int(np.bincount(lanes.name, minlength=len(names))[names].sum())
+    place = find_next(lanes, names, at_ns, row, by) if by and total else None
+    single = np.array([] if place is None else [place], dtype=np.int64)
+    excerpt = Excerpt(lanes, np.zeros(len(lanes.lanes), dtype=np.int64), single, Slices.none())
+    return _packed(excerpt, {"total": total}, replace(lanes, samples=()))
+
+
 def _levels(folder: str) -> KeptLevels:
     """As it was opened last; of a time line that was made anew, the new one."""
     key = f"{folder} {(Path(folder) / 'about.json').stat().st_mtime_ns}"
@@ -87,4 +101,4 @@ def _moved(excerpt: Excerpt, part: Lanes) -> Excerpt:
     return Excerpt(part, excerpt.levels, own, excerpt.slices)
 
 
-SERVED: Mapping[str, Callable[..., Any]] = {"first": first, "rows": rows, "sums": sums}
+SERVED: Mapping[str, Callable[..., Any]] = {"first": first, "rows": rows, "sums": sums, "found": found}
