@@ -52,7 +52,7 @@ LONG: Final = {
     "tests/tools/test_make_kineto.py::*": "make traces of every kind",
     "tests/reports/schemas/*": "hold what every command prints against its type",
     "tests/reports/page/test_comment.py::*": "write comments on recorded runs",
-    "tests/reports/serve/test_[!ru]*.py::*": "start servers as processes",
+    "tests/reports/serve/test_[aeks]*.py::*": "start servers as processes",
     "tests/analyses/compare/test_phases.py::*": "compare runs by phase",
     "tests/analyses/compare/causes/test_granularity.py::*": "compare runs of many kinds",
     "tests/tools/ci/test_compare.py::test_recorded_samples_*": "compare recorded runs by the script of CI",

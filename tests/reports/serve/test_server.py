@@ -21,18 +21,22 @@ def test_the_list_says_what_each_run_is(server: Served) -> None:
     assert runs["notes.json"]["about"] == {"is_profile": False}
 
 
-@pytest.mark.parametrize("kind", ["about", "page"])
-def test_a_file_that_can_t_be_read_is_an_error_of_its_job(server: Served, folder: Path, kind: str) -> None:
+def test_a_file_that_can_t_be_read_is_no_profile_and_an_error_of_its_report(server: Served, folder: Path) -> None:
     (folder / "cut.json.gz").write_bytes(b"\x1f\x8b\x08\0\0\0\0\0\0\3" + b"\xff" * 50)
     run = server.until(lambda runs: runs.get("cut.json.gz"))
 
-    job = server.job(kind, run=run["id"])
+    about, page = server.job("about", run=run["id"]), server.job("page", run=run["id"])
     (folder / "cut.json.gz").unlink()
 
-    if kind == "page":
-        assert job["state"] == "failed"
-        assert "compressed data" in job["error"]
-    assert server.get("api/state")
+    assert about["result"] == {"is_profile": False}
+    assert page["state"] == "failed"
+    assert "the compressed data is broken" in page["error"]
+
+
+def test_a_trace_that_ends_early_is_read_as_far_as_it_goes(server: Served) -> None:
+    about = server.job("about", run=server.id_of("broken.json"))["result"]
+
+    assert (about["format"], about["launches"], about["lost"]) == ("kineto", 0, {"error": 0, "warning": 1})
 
 
 def test_two_runs_are_compared_and_judged(server: Served) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from inferometer.reports.serve.work.main import Tell
 from inferometer.reports.serve.work.opened import Given, open_run
+from inferometer.reports.serve.work.telling import Tell
 
 
 def about(tell: Tell, run: Given) -> dict[str, Any]:

@@ -8,17 +8,12 @@ import os
 import queue
 import sys
 import threading
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-Tell = Callable[[str, float | None], None]
-"""What it is at, and how much of that is done, 0 to 1; None where that isn't known."""
-
-_EVERY_S = 0.1
+from inferometer.reports.serve.work.telling import Tell, Told
 
 
 def main() -> None:
@@ -36,7 +31,7 @@ def main() -> None:
 
     while True:
         request = msgspec.json.decode(asked.get())
-        reply(_outcome(request["kind"], request["given"], _Told(reply)))
+        reply(_outcome(request["kind"], request["given"], Told(reply)))
 
 
 def _outcome(kind: str, given: dict[str, Any], tell: Tell) -> dict[str, Any]:
@@ -49,20 +44,6 @@ def _outcome(kind: str, given: dict[str, Any], tell: Tell) -> dict[str, Any]:
     except BaseException as error:  # noqa: BLE001 - the edge of the process; a panic of Polars is no Exception
         failure = describe_failure(error)
         return {"error": failure.text, "exit_code": failure.exit_code}
-
-
-class _Told:
-    """Says what the job is at, a few times a second."""
-
-    def __init__(self, reply: Callable[[dict[str, Any]], None]) -> None:
-        self._reply = reply
-        self._doing, self._at = "", 0.0
-
-    def __call__(self, doing: str, share: float | None) -> None:
-        now = time.monotonic()
-        if doing != self._doing or now - self._at >= _EVERY_S:
-            self._doing, self._at = doing, now
-            self._reply({"doing": doing, "share": share})
 
 
 def _listen(asked: "queue.Queue[bytes]") -> None:

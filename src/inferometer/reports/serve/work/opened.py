@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from inferometer.errors import FormatError
 from inferometer.formats.source import Limits
-from inferometer.reports.serve.work.main import Tell
+from inferometer.reports.serve.work.telling import Tell
 from inferometer.trace.trace import Trace
 
 STORE = "run.ifm"
