@@ -290,7 +290,7 @@ def test_where_events_are_merged_hover_and_sums_say_so_and_stay_exact(tab: Tab, 
     trace = inferometer.open(KINETO / "v100_graph_branches.json.gz")
     line = find_lanes(trace)
     assert line is not None
-    excerpt = fit_excerpt(Levels(line), 20_000)
+    excerpt = fit_excerpt(line, 20_000)
     merged = int(excerpt.slices.count.sum())
     assert merged > 0
     show_excerpt(tab, tmp_path, line)

@@ -70,8 +70,8 @@ def check(excerpt: Excerpt, *, whole: bool) -> None:
 @pytest.mark.parametrize("name", ["a100_nccl", "h100_vit", "rank0_sampled"])
 def test_real_traces_unpack_to_the_same(name: str) -> None:
     levels = Levels(lanes_of(name))
-    check(fit_excerpt(levels, 10_000_000), whole=True)
-    check(fit_excerpt(levels, 10_000), whole=True)
+    check(fit_excerpt(levels.lanes, 10_000_000), whole=True)
+    check(fit_excerpt(levels.lanes, 10_000), whole=True)
     length = levels.lanes.length_ns
     check(cut_window(levels, length // 3, length // 2, 300), whole=False)
 
@@ -79,7 +79,7 @@ def test_real_traces_unpack_to_the_same(name: str) -> None:
 @real
 def test_counters_unpack_bit_by_bit() -> None:
     line = lanes_of("h100_vit")
-    header, columns = unpack(pack(fit_excerpt(Levels(line), 10_000_000)))
+    header, columns = unpack(pack(fit_excerpt(line, 10_000_000)))
     sizes = [size for *_, size in header["counters"]]
     assert sizes == [len(each.value) for each in line.samples]
     assert np.array_equal(columns["value"], np.concatenate([each.value for each in line.samples]))
@@ -102,10 +102,9 @@ def test_the_bytes_are_as_documented() -> None:
 @real
 def test_less_room_means_fewer_single_events_and_the_same_time_and_count() -> None:
     line = lanes_of("v100_graph_branches")
-    levels = Levels(line)
     singles = []
     for room in (10_000_000, 60_000, 20_000):
-        found = fit_excerpt(levels, room)
+        found = fit_excerpt(line, room)
         singles.append(len(found.single))
         assert int(line.dur_ns[found.single].sum() + found.slices.ns.sum()) == int(line.dur_ns.sum())
         assert len(found.single) + int(found.slices.count.sum()) == len(line.dur_ns)

@@ -72,11 +72,12 @@ class Levels:
         level = min(max(level, 0), MOST_LEVEL)
         if level not in self._known:
             finer = self._known[max(known for known in self._known if known < level)]
-            self._known[level] = _merge(self.lanes, finer, level)
+            self._known[level] = coarsen(self.lanes, finer, level)
         return self._known[level]
 
 
-def _merge(lanes: Lanes, finer: Level, level: int) -> Level:
+def coarsen(lanes: Lanes, finer: Level, level: int) -> Level:
+    """A coarser level of a finer one."""
     is_short = lanes.dur_ns[finer.single] < 1 << level
     if not is_short.any() and not len(finer.slices.row):
         return Level(level, finer.single, Slices.none())

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from inferometer.analyses.timeline.lanes.events import Lanes, Numbers
-from inferometer.analyses.timeline.lanes.levels import MOST_LEVEL, Level, Levels, Slices
+from inferometer.analyses.timeline.lanes.events import Lanes
+from inferometer.analyses.timeline.lanes.levels import MOST_LEVEL, Level, Slices, coarsen
 from inferometer.analyses.timeline.lanes.window import Excerpt
 from inferometer.reports.page.sampling import keep_extremes
 from inferometer.reports.page.time_line.pack import packed_size
@@ -23,7 +23,7 @@ MOST_SAMPLES: Final = 100_000
 
 _LEAST_SAMPLES: Final = 500  # of one counter
 
-_SHARES: Final[Mapping[str, float]] = {  # measured on a page of each: see docs/guide/report.md
+_SHARES: Final[Mapping[str, float]] = {
     "stream": 0.5,
     "call": 0.16,
     "op": 0.12,
@@ -40,60 +40,56 @@ _SLICE: Final = 3  # bytes that a slice takes, about
 Mask = NDArray[np.bool_]
 
 
-def fit_excerpt(levels: Levels, most_bytes: int) -> Excerpt:
-    """The finest excerpt of all lanes that takes about `most_bytes` packed."""
-    line = levels.lanes
-    kinds = [kind for kind in _SHARES if any(lane.kind == kind for lane in line.lanes)]
-    rows = {kind: np.array([line.lanes[lane].kind == kind for lane in line.row_lane], dtype=bool) for kind in kinds}
-    chosen = dict.fromkeys(kinds, 0)
-    if len(line.start_ns) * _SURE > most_bytes:
-        sizes = {kind: _size(levels, rows[kind], 0) for kind in kinds}
-        room, waiting = float(most_bytes), sorted(kinds, key=lambda kind: sizes[kind] / _SHARES[kind])
-        for kind in waiting:
-            rest = sum(_SHARES[each] for each in waiting[waiting.index(kind) :])
-            share = room * _SHARES[kind] / rest
-            if sizes[kind] > share:
-                chosen[kind], sizes[kind] = _finest(levels, rows[kind], share, sizes[kind])
-            room -= sizes[kind]
-    return _joined(levels, rows, chosen)
+def fit_excerpt(line: Lanes, most_bytes: int) -> Excerpt:
+    """The finest excerpt of all lanes that takes about `most_bytes` packed; at most every second level is tried."""
+    every = np.arange(len(line.start_ns))
+    if len(every) * _SURE <= most_bytes:
+        return Excerpt(line, np.zeros(len(line.lanes), dtype=np.int64), every, Slices.none())
+    kinds = dict.fromkeys(lane.kind for lane in line.lanes)
+    whole = {kind: Level(0, every[_is_of(line, kind)], Slices.none()) for kind in kinds}
+    sizes = {kind: _size(line, level) for kind, level in whole.items()}
+    shares = _share_out(sizes, most_bytes)
+    return _joined(line, {kind: _finest(line, whole.pop(kind), sizes[kind], shares[kind]) for kind in kinds})
 
 
-def _finest(levels: Levels, rows: Mask, share: float, whole_bytes: int) -> tuple[int, int]:
-    """The finest level of these rows, of every second one, that takes no more than its share, and its bytes."""
-    line = levels.lanes
-    event_bytes = whole_bytes / max(1, len(_of_rows(levels.at(0), rows, line.row_at)[0]))
-    for level in range(_STEP, MOST_LEVEL, _STEP):
-        single, slices = _of_rows(levels.at(level), rows, line.row_at)
-        if event_bytes * len(single) + _SLICE * len(slices.row) <= share:  # else it would not fit
-            size = _size(levels, rows, level)
-            if size <= share:
-                return level, size
-    return MOST_LEVEL, _size(levels, rows, MOST_LEVEL)
+def _finest(line: Lanes, level: Level, size: int, share: float) -> Level:
+    """The finest level of some lanes that takes no more than its share, of one that is too large or not."""
+    event_bytes = size / max(1, len(level.single))
+    while size > share and level.level + _STEP <= MOST_LEVEL:
+        level = coarsen(line, level, level.level + _STEP)
+        size = round(event_bytes * len(level.single) + _SLICE * len(level.slices.row))
+        if size <= share:  # by what an event takes on average; else it would not fit
+            size = _size(line, level)
+    return level
 
 
-def _size(levels: Levels, rows: Mask, level: int) -> int:
-    line = levels.lanes
-    part = _of_rows(levels.at(level), rows, line.row_at)
-    return packed_size(Excerpt(line, np.full(len(line.lanes), level), *part))
+def _share_out(whole: Mapping[str, int], most_bytes: int) -> dict[str, float]:
+    """Room for each kind of lane: in proportion, but none gets more than it needs."""
+    room, weight = float(most_bytes), sum(_SHARES[kind] for kind in whole)
+    shares = {}
+    for kind in sorted(whole, key=lambda kind: whole[kind] / _SHARES[kind]):
+        shares[kind] = min(float(whole[kind]), room * _SHARES[kind] / weight)
+        room -= shares[kind]
+        weight -= _SHARES[kind]
+    return shares
 
 
-def _of_rows(level: Level, rows: Mask, row_at: Numbers) -> tuple[Numbers, Slices]:
-    row = np.searchsorted(row_at, level.single, side="right") - 1
-    return level.single[rows[row]], level.slices.take(rows[level.slices.row])
+def _is_of(line: Lanes, kind: str) -> Mask:
+    """Of each event, whether it is on a lane of this kind."""
+    rows = np.repeat([lane.kind == kind for lane in line.lanes], [lane.rows for lane in line.lanes])
+    return np.repeat(rows, np.diff(line.row_at))
 
 
-def _joined(levels: Levels, rows: Mapping[str, Mask], chosen: Mapping[str, int]) -> Excerpt:
-    line = levels.lanes
-    at = np.array([chosen[lane.kind] for lane in line.lanes], dtype=np.int64)
-    parts = [_of_rows(levels.at(level), rows[kind], line.row_at) for kind, level in chosen.items()]
-    single = np.sort(np.concatenate([single for single, _ in parts] or [np.zeros(0, np.int64)]))
-    slices = Slices(
-        *(np.concatenate(c) for c in zip(*(some.columns() for _, some in parts), strict=True))
-        if parts
-        else Slices.none().columns()
-    )
-    order = np.lexsort((slices.category, slices.at, slices.row))
-    return Excerpt(line, at, single, slices.take(order))
+def _size(line: Lanes, level: Level) -> int:
+    return packed_size(Excerpt(line, np.full(len(line.lanes), level.level), level.single, level.slices))
+
+
+def _joined(line: Lanes, chosen: Mapping[str, Level]) -> Excerpt:
+    at = np.array([chosen[lane.kind].level for lane in line.lanes], dtype=np.int64)
+    single = np.sort(np.concatenate([level.single for level in chosen.values()]))
+    columns = zip(*(level.slices.columns() for level in chosen.values()), strict=True)
+    slices = Slices(*(np.concatenate(column) for column in columns))
+    return Excerpt(line, at, single, slices.take(np.argsort(slices.row, kind="stable")))
 
 
 def thin_samples(lanes: Lanes) -> Lanes:

@@ -6,7 +6,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from inferometer.analyses.timeline.lanes.levels import Levels
 from inferometer.analyses.timeline.lanes.window import Excerpt
 from inferometer.reports.page.blocks import TimeLine
 from inferometer.reports.page.time_line.fit import fit_excerpt, thin_samples
@@ -105,9 +104,9 @@ def _fitting(line: TimeLine, side: str, most_bytes: int) -> tuple[bytes | None, 
             for mark in line.marks
         ],
     }
-    levels, room = Levels(lanes), most_bytes
+    room = most_bytes
     while True:
-        excerpt = fit_excerpt(levels, room)
+        excerpt = fit_excerpt(lanes, room)
         packed = pack(excerpt, more=more)
         if len(packed) <= most_bytes:
             return packed, excerpt
