@@ -317,8 +317,7 @@ def test_all_goes_by_keyboard(tab: Tab, server: Served) -> None:
         if tab.run("document.activeElement.textContent === 'base.json'"):
             break
     tab.press("Enter", 13, "\r")
-    tab.wait("location.hash.startsWith('#/run/')")
-    assert tab.run("document.activeElement.id") == "view"
+    tab.wait("location.hash.startsWith('#/run/') && document.activeElement.id === 'view'")
     assert tab.run("[...document.querySelectorAll('button, input, select, textarea, iframe')].every(e => "
                    "e.textContent.trim() || e.ariaLabel || e.title || e.hidden || e.labels?.length)")  # fmt: skip
 
