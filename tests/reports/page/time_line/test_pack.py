@@ -16,7 +16,7 @@ from inferometer.analyses.timeline.lanes.window import Excerpt, cut_window
 from inferometer.findings.finding import Finding
 from inferometer.reports.page.blocks import TimeLine
 from inferometer.reports.page.look import RunData
-from inferometer.reports.page.time_line.fit import fit_excerpt
+from inferometer.reports.page.time_line.fit import MOST_SAMPLES, fit_excerpt, thin_samples
 from inferometer.reports.page.time_line.marks import find_address, find_marks
 from inferometer.reports.page.time_line.markup import write_time_lines
 from inferometer.reports.page.time_line.pack import pack, unpack
@@ -159,3 +159,14 @@ def test_a_gap_leads_to_the_finding_about_its_cause_and_back() -> None:
     assert find_address(finding, run.timeline) == f"#timeline?at={first.start_ns}-{first.end_ns}"
     assert find_address(Finding(rule="r", severity="low", title="t", evidence=(), next="n"), run.timeline) == ""
     assert {mark.section for mark in find_marks(run.lanes, run.timeline, None)} == {"timeline"}
+
+
+def test_many_samples_are_thinned_to_their_extremes_and_that_is_said() -> None:
+    samples = [{"metric": "power", "time_ns": t, "value": float(t % 7 == 3), "unit": "W"} for t in range(100_001)]
+    line = find_lanes(trace_of([{"start_ns": 5}], counters=samples))
+    assert line is not None
+    (html,) = write_time_lines([("timeline", TimeLine("t", "alt.", line))], 5_000_000)
+    found = len(thin_samples(line).samples[0].value)
+    assert found <= MOST_SAMPLES
+    assert f"Of 100,001 samples of counters, {found:,} are in it, the lowest and highest of equal parts." in html
+    assert (MOST_SAMPLES, set(thin_samples(line).samples[0].value.tolist())) == (100_000, {0.0, 1.0})

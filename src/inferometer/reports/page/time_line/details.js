@@ -42,7 +42,9 @@ function describeEvent(source, lane, event, offset) {
 
 function describeSlice(source, { row, level, slices, sliceFrom, sliceTo }, ns, offset) {
   const size = 2 ** level;
-  const at = Math.floor(ns / size);
+  const under = Math.floor(ns / size);
+  const isThere = (at) => slices.at[lowerBound(slices.at, at, sliceFrom, sliceTo)] === at;
+  const at = [under, under + 1, under - 1].find(isThere); // a pixel beside it is near enough
   const first = lowerBound(slices.at, at, sliceFrom, sliceTo);
   const parts = [];
   for (let i = first; i < sliceTo && slices.at[i] === at; i += 1) {

@@ -84,7 +84,7 @@ def _write(line: TimeLine, number: int, section: str, most_bytes: int, *, is_fir
             data="" if packed is None else b64encode(packed).decode(),
             offset=line.offset_ns,
             alt=line.alt,
-            merged="" if packed is None else _what_is_merged(excerpt),
+            merged="" if packed is None else f"{_what_is_merged(excerpt)}{_what_is_thinned(line, excerpt)}",
             marks=line.marks,
         )
     )
@@ -126,6 +126,16 @@ def _what_is_merged(excerpt: Excerpt) -> str:
         return "Every single event is in the page."
     merged = ", ".join(f"{_WORDS[kind]} shorter than {format_duration(1 << level)}" for kind, level in finest.items())
     return f"To keep the page small, what is short is merged, with its number and time: {merged}."
+
+
+def _what_is_thinned(line: TimeLine, excerpt: Excerpt) -> str:
+    """How many samples of counters are in the page, where not all are."""
+    known, drawn = (sum(len(each.value) for each in lanes.samples) for lanes in (line.lanes, excerpt.lanes))
+    if known == drawn:
+        return ""
+    left_out = len(line.lanes.samples) - len(excerpt.lanes.samples)
+    without = f", and none of {left_out:,} counters" if left_out else ""
+    return f" Of {known:,} samples of counters, {drawn:,} are in it, the lowest and highest of equal parts{without}."
 
 
 @cache

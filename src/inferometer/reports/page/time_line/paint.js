@@ -71,7 +71,7 @@ class Painter {
     for (let i = answer.from; i < answer.to; i += 1) {
       const event = answer.single[i];
       const called = name[event];
-      const left = Math.max(0, Math.floor(this.x(start[event])));
+      const left = Math.min(Math.max(0, Math.floor(this.x(start[event]))), this.width - 1);
       let right = Math.min(this.width, Math.max(left + 1, Math.round(this.x(start[event] + dur[event]))));
       if (right - left > 3 * gap && right < this.width) right -= Math.round(gap);
       const colors = found && !found.has(called) ? palette.faint : palette.fill;
@@ -93,7 +93,7 @@ class Painter {
       if (slices.at[i] !== at) {
         at = slices.at[i];
         low = bottom;
-        left = Math.max(0, Math.floor(this.x(at * size)));
+        left = Math.min(Math.max(0, Math.floor(this.x(at * size))), this.width - 1);
         right = Math.min(this.width, Math.max(left + 1, Math.floor(this.x((at + 1) * size))));
       }
       const high = Math.max(top, low - Math.max(1, Math.round((slices.ns[i] / size) * height)));

@@ -1,5 +1,38 @@
 // Search: names with all words of a text, how many events have them, and a way from one to the next.
 
+// Events with one of these names, row by row: on each they are in order of time.
+function eventsNamed(line, names) {
+  const isNamed = new Uint8Array(line.category.length);
+  names.forEach((name) => { isNamed[name] = 1; });
+  const runs = [];
+  for (let row = 0; row + 1 < line.rowEnds.length; row += 1) {
+    const found = [];
+    for (let event = line.rowEnds[row]; event < line.rowEnds[row + 1]; event += 1) {
+      if (isNamed[line.name[event]]) found.push(event);
+    }
+    if (found.length) runs.push(Uint32Array.from(found));
+  }
+  return runs;
+}
+
+// Runs that are each in order of time, as one: merged by pairs, which of a million takes a tenth of sorting.
+function inTime({ start }, runs) {
+  while (runs.length > 1) {
+    const merged = [];
+    for (let i = 0; i < runs.length; i += 2) {
+      const [a, b] = [runs[i], runs[i + 1] || new Uint32Array(0)];
+      const both = new Uint32Array(a.length + b.length);
+      for (let at = 0, j = 0, k = 0; at < both.length; at += 1) {
+        const isFirst = k === b.length || (j < a.length && start[a[j]] <= start[b[k]]);
+        both[at] = isFirst ? a[j++] : b[k++];
+      }
+      merged.push(both);
+    }
+    runs = merged;
+  }
+  return runs[0] || new Uint32Array(0);
+}
+
 class Search {
   constructor(viewer, { field, status, next, before }) {
     this.viewer = viewer;
@@ -31,9 +64,7 @@ class Search {
         const full = `${name} ${about.labels[index] || ""}`.toLowerCase();
         if (words.every((word) => full.includes(word))) names.add(index);
       });
-      const events = [];
-      for (let event = 0; event < line.name.length; event += 1) if (names.has(line.name[event])) events.push(event);
-      this.events = Float64Array.from(events).sort((a, b) => line.start[a] - line.start[b] || a - b);
+      this.events = inTime(line, eventsNamed(line, names));
       this.viewer.found = names;
       this.merged = 0;
       names.forEach((name) => { this.merged += about.name_count[name]; });

@@ -1,13 +1,16 @@
 // Sums of a range of time: for each lane and category how many begin in it, and their time within it, to the ns.
 
 // Where short events are merged, the range reaches to the edges of their slices: `start` and `end` are as summed up.
-function sumRange(source, start, end) {
+function sumRange(source, start, wanted) {
   const { line, about } = source;
+  const end = wanted >= about.length ? about.length + 1 : wanted; // an instant at the very end is in it, too
   const coarsest = Math.max(0, ...about.lanes.map((lane) => (hasSlices(source, lane) ? lane.level : 0)));
   const size = 2 ** coarsest;
   const range = coarsest ? { start: Math.floor(start / size) * size, end: Math.ceil(end / size) * size } : { start, end };
   const lanes = about.lanes.map((lane) => ({ lane, sums: sumLane(source, line, lane, range) })).filter(({ sums }) => sums.size);
-  return { ...range, lanes, isWidened: range.start !== start || range.end !== end };
+  const isWidened = range.start !== start || range.end !== end;
+  const deeper = about.lanes.reduce((count, lane) => count + (lane.deeper ? lane.deeper[0] : 0), 0);
+  return { start: range.start, end: Math.min(range.end, about.length), lanes, isWidened, deeper };
 }
 
 function hasSlices(source, lane) {
@@ -40,7 +43,7 @@ function sumLane(source, line, lane, { start, end }) {
 }
 
 // The sums as a table.
-function sumTable(source, { start, end, lanes, isWidened }, offset) {
+function sumTable(source, { start, end, lanes, isWidened, deeper }, offset) {
   const head = element("tr", {}, ...["Lane", "What", "Begin here", "Time"].map((text) => element("th", { scope: "col", textContent: text })));
   const body = element("tbody");
   for (const { lane, sums } of lanes) {
@@ -61,5 +64,7 @@ function sumTable(source, { start, end, lanes, isWidened }, offset) {
   const widened = isWidened ? ", widened to whole slices of what is merged" : "";
   const text = `From ${timeText(start + offset)} to ${timeText(end + offset)}: ${timeText(end - start)} (${exactText(end - start)})${widened}`;
   const table = element("table", {}, element("thead", {}, head), body);
-  return { text, nodes: [element("p", { textContent: text }), ...(lanes.length ? [table] : [])] };
+  const rest = `Not in these sums: ${withCommas(deeper)} events of the whole time line that are nested too deeply to be drawn.`;
+  const nodes = [element("p", { textContent: text }), ...(deeper ? [element("p", { textContent: rest })] : [])];
+  return { text, nodes: lanes.length ? [...nodes, table] : nodes };
 }

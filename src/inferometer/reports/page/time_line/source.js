@@ -81,7 +81,8 @@ class EmbeddedSource {
     return found;
   }
 
-  cut(row, wanted, start, end) {
+  cut(row, wanted, start, last) {
+    const end = last >= this.about.length ? Infinity : last; // an instant at the very end is seen, too
     const { level, single, slices } = this.row(row).at(wanted);
     const size = 2 ** level;
     let from = lowerBoundAt(this.line.start, single, start);
