@@ -57,6 +57,14 @@ def check_spans(output: bytes, truth: Truth) -> Answer:
     return Answer(None, f"{len(rows):,} names of {sum(row['instances'] for row in rows):,} ranges")
 
 
+def check_sql(output: bytes, truth: Truth) -> Answer:
+    """`sql --json`, asked for the number of kernels' launches and their time."""
+    (row,) = parse(output)["rows"]
+    want("launches", truth.launches, row["launches"])
+    want("kernel_ns", truth.kernel_ns, row["kernel_ns"])
+    return Answer(row["kernel_ns"], f"{row['launches']:,} launches")
+
+
 def check_timeline(output: bytes, truth: Truth) -> Answer:
     """`timeline --json`: busy, summed and wall time of every device."""
     rows = parse(output)["devices"]

@@ -27,6 +27,7 @@ from benchmarks.answers import (
     check_names,
     check_report,
     check_spans,
+    check_sql,
     check_steps,
     check_summary,
     check_timeline,
@@ -87,7 +88,10 @@ print(json.dumps(sorted(collect("inferometer.commands", "run"))))
 """
 # They read no file that grows.
 _NO_FILE: Final = frozenset(
-    {"ab", "bench", "chat", "completion", "formats", "hardware", "leaderboard", "mcp", "operators", "record"}
+    {
+        *("ab", "bench", "chat", "completion", "formats", "hardware", "leaderboard", "mcp", "operators", "record"),
+        "serve",  # benchmarks/serve.py
+    }
 )
 
 
@@ -124,6 +128,7 @@ class _Way:
     makes: str = ""
 
 
+_QUERY: Final = "select sum(dur_ns) as kernel_ns, count(*) as launches from launches where kind = 'kernel'"
 _KINETO: Final = ("eager", "graph")
 _EVENTS: Final = (*_KINETO, "nsys")
 _ALL: Final = (*_EVENTS, "log")
@@ -135,6 +140,7 @@ _WAYS: Final = (
     _Way("timeline", ("--json",), check_timeline, _EVENTS),
     _Way("calls", ("--json",), check_calls, _EVENTS),
     _Way("spans", ("--json",), check_spans, _EVENTS),
+    _Way("sql", (_QUERY, "--json"), check_sql, _EVENTS),
     _Way("launches", ("--by", "op", "--json"), check_launches, _KINETO),
     _Way("launches", ("--by", "span", "--json"), check_launches_by_span, ("nsys",), what="launches --by span"),
     _Way("launches", ("--capture", _EAGER, "--json"), check_captured, ("graph",), what="launches --capture"),

@@ -70,6 +70,7 @@ LONG: Final = {
     "tests/tools/test_make_kineto.py::*": "make traces of every kind",
     "tests/reports/schemas/*": "hold what every command prints against its type",
     "tests/reports/page/test_comment.py::*": "write comments on recorded runs",
+    "tests/reports/serve/test_[aeks]*.py::*": "start servers as processes",
     "tests/analyses/compare/test_phases.py::*": "compare runs by phase",
     "tests/analyses/compare/causes/test_granularity.py::*": "compare runs of many kinds",
     "tests/tools/ci/test_compare.py::test_recorded_samples_*": "compare recorded runs by the script of CI",
@@ -136,7 +137,7 @@ ASK_FOR_EXTRAS: Final = (
     *("tests/hardware/measure/*", "tests/operators/catalogue/*", "tests/test_plugins.py::*"),
     *("tests/commands/options/*", "tests/commands/test_ab.py::*", "tests/commands/test_bench.py::*"),
     *("tests/commands/test_chat.py::*", "tests/commands/test_command_line.py::*", "tests/commands/test_hardware.py::*"),
-    *("tests/commands/test_record.py::*", "tests/commands/test_surroundings.py::*"),
+    *("tests/commands/test_record.py::*", "tests/commands/test_serve.py::*", "tests/commands/test_surroundings.py::*"),
     *("tests/commands/tools/*", "tests/commands/test_mcp.py::*", "tests/reports/schemas/*"),
 )
 """Tests of code that takes another way where an extra is installed, by pattern: CI runs them with and without."""

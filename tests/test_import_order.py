@@ -16,7 +16,7 @@ PACKAGE = "inferometer"
 SOURCE = Path(__file__).resolve().parents[1] / "src" / PACKAGE
 GROUND = (
     *("errors", "units", "registry", "privacy", "new_files"),
-    *("side_files", "spreadsheets", "guarded", "caches", "samples"),
+    *("side_files", "spreadsheets", "guarded", "caches", "samples", "loopback", "failures"),
 )
 ROOMS = (
     *("trace", "hardware", "names", "operators", "architectures", "formats", "analyses", "findings"),
@@ -27,7 +27,7 @@ DOORS = ("__init__", "__main__")  # of the package itself: they may lead anywher
 
 QUESTIONS = (
     *("hardware", "timeline", "tables", "launched_by", "groups", "steps", "model", "roofline", "compare"),
-    *("operators", "ab", "path_table", "latencyprism"),
+    *("operators", "ab", "path_table", "latencyprism", "sql"),
 )
 """Folders of `analyses`, each of which may use those before it and the files at the top."""
 
@@ -35,7 +35,7 @@ QUESTIONS = (
 HEAVY = {
     *("torch", "triton", "transformers", "tokenizers", "safetensors", "wgpu", "ray", "fsspec", "s3fs", "gcsfs"),
     *("cupti", "cutlass", "pynvml", "psutil", "pandas", "pyarrow", "plotly", "scipy.stats"),
-    *("anyio", "jsonschema", "mcp"),
+    *("anyio", "jsonschema", "mcp", "starlette", "uvicorn"),
 }
 
 

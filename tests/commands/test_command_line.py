@@ -57,7 +57,7 @@ def test_help_of_every_command_opens_with_an_example(command: str, capsys: pytes
     code, out, _ = run(command, "--help", capsys=capsys)
     assert code == 0
     assert f"Example:\n    inferometer {command}" in out
-    assert "--json" in out
+    assert "--json" in out or command == "serve"  # it prints an address
 
 
 @pytest.mark.parametrize(

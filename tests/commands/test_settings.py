@@ -123,6 +123,12 @@ def test_columns_are_those_of_the_file(folder: Path) -> None:
             "inferometer.toml, bench: the command has no option 'candidate' that can",
         ),
         ("[record]\nserver = 'x'", "inferometer.toml, record: the command has no option 'server' that can be set"),
+        ("[serve]\nhost = '0.0.0.0'", "inferometer.toml, serve: the command has no option 'host' that can be set"),
+        ("[serve]\nkeep = '.'", "inferometer.toml, serve: the command has no option 'keep' that can be set"),
+        (
+            "[serve]\ntoken = 'aaaaaaaaaaaaaaaa'",
+            "inferometer.toml, serve: the command has no option 'token' that can be set",
+        ),
         ("[mcp]\nroot = '/'", "inferometer.toml, mcp: the command has no option 'root' that can be set"),
         ("columns = -1", "inferometer.toml: columns: expected a whole number above 0, found -1"),
         ("columns = true", "inferometer.toml: columns: expected a whole number above 0, found True"),

@@ -53,10 +53,12 @@ WORDS = {  # of each command that takes a trace: the words after its name; `{0}`
     "replay": "{0} --op 1",
     "report": "{0} -o {1}/page.html",
     "roofline": "{0}",
+    "sql": "{0} values(1)",
     "tree": "{0}",
 }
 OTHERS = {  # take no trace
-    *("ab", "bench", "chat", "completion", "formats", "leaderboard", "mcp", "names", "operators", "record")
+    *("ab", "bench", "chat", "completion", "formats", "leaderboard", "mcp", "names", "operators", "record"),
+    "serve",
 }
 
 

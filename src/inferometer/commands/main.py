@@ -13,9 +13,9 @@ import click
 
 from inferometer import __version__
 from inferometer.commands.base import GROUPS, ReaderLeft
-from inferometer.commands.failures import describe_failure
 from inferometer.commands.settings import explain_settings, find_settings, use_settings
 from inferometer.errors import clean
+from inferometer.failures import describe_failure
 from inferometer.new_files import NO_ROOM
 from inferometer.registry import collect
 

@@ -34,7 +34,9 @@ _OWN, _SHARED = "inferometer.toml", "pyproject.toml"
 _COLUMNS, _THEME, _THRESHOLDS = "columns", "theme", "thresholds"
 _NEVER = frozenset(("output", "force", "check", "json", "csv", "tsv", "markdown"))  # said where they are meant
 _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
-_PLACES = frozenset(("FILE", "DIR", "FOLDER", "PATH", "OUT", "OUT.ifm", "NAME.ifm.parts", "TABLE", "BASE", "URL"))
+_PLACES = frozenset(("FILE", "DIR", "FOLDER", "PATH", "OUT", "OUT.ifm", "NAME.ifm.parts", "TABLE", "BASE", "URL")) | {
+    *("ADDRESS", "SECRET"),  # of a server: who reaches it
+}
 
 
 @dataclass(frozen=True)

@@ -247,7 +247,7 @@ def test_files_lists_a_store_as_one_and_goes_on_at_an_offset() -> None:
 
 
 def test_files_leaves_out_links_that_lead_out_and_ends_in_huge_folders(tmp_path: Path) -> None:
-    from inferometer.commands.tools import listing
+    from inferometer.formats import walk
 
     (tmp_path / "root").mkdir()
     (tmp_path / "secret.json").write_text("{}")
@@ -256,5 +256,5 @@ def test_files_leaves_out_links_that_lead_out_and_ends_in_huge_folders(tmp_path:
     rows = ask("files", {}, tmp_path / "root").content["answer"]["files"]
     assert [Path(row["path"]).name for row in rows] == ["a.json"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(listing, "_MOST_ENTRIES", 1)
+        patch.setattr(walk, "_MOST_ENTRIES", 1)
         assert ask("files", {}, tmp_path / "root").content["answer"]["all_looked_at"] is False

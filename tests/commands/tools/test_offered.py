@@ -18,6 +18,8 @@ NOT_OFFERED = {
     "operators": "describes the catalogue, not a trace",
     "names": "decodes what it is given",
     "mcp": "is the server",
+    "serve": "is a server",
+    "sql": "may take any time and memory",
     "completion": "is for shells",
 }
 FILE_WORDS = ("FILE", "DIR", "BASE", "CANDIDATE", "OUT", "FILE|NAME")

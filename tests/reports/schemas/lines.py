@@ -66,6 +66,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         f"kernels --by op-args {{decode}} {_CUTS_A_CALL}",
     ),
     "published": ("compare --published {slow}/normal {slow}/abnormal",),
+    "query": ("sql {decode} 'select kernel, grid, dur_ns from launches limit 3'",),
     "record": ("record -o {new}.ifm -- {python} -c pass",),
     "replay": ("replay {h200}/kineto_eager.json.gz --op 1", "replay {decode} --op 3 -o {new}.py"),
     "report": ("report {decode} -o {new}.html", "report {decode} -o {new}.md"),

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from inferometer import __version__
-from inferometer.commands.failures import describe_failure
 from inferometer.commands.tools import listing
 from inferometer.commands.tools.answers import SCHEMA
 from inferometer.commands.tools.calls import Calls
 from inferometer.commands.tools.offered import DATA_NOTE, offered
 from inferometer.commands.tools.roots import Roots
 from inferometer.errors import clean
+from inferometer.failures import describe_failure
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

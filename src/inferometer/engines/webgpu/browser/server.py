@@ -7,17 +7,14 @@
     GET  /TOKEN/events        server-sent events: text for the reader; its end is how either side knows of the other's
     POST /TOKEN/adapter, /log, /load, /submission, /result
 
-Another page in the user's browser can send requests to any port here. It doesn't know the token, and a name that it
-made point here (DNS rebinding) isn't in the list of hosts. Nothing is logged. Connections, headers and bodies have
-limits; who doesn't know the token is waited for briefly.
+Who may come in is a rule of `loopback.py`. Connections, headers and bodies have limits; who doesn't know the token is
+waited for briefly.
 """
 
 import contextlib
-import hmac
 import http.client
 import json
 import queue
-import secrets
 import select
 import socket
 import sys
@@ -33,28 +30,29 @@ from typing import Any, cast
 
 from inferometer.engines.webgpu.browser.bundle import WeightFile
 from inferometer.errors import InputError
+from inferometer.loopback import (
+    HEADERS,
+    HOST,
+    MOST_CONNECTIONS,
+    MOST_HEADER_BYTES,
+    OWN_FILES_ONLY,
+    UNKNOWN_S,
+    Door,
+    new_token,
+)
 
-HOST = "127.0.0.1"
 _TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
 _PAGE = {"": "index.html"} | {name: name for name in ("engine.js", "weights.js", "view.js", "main.js", "style.css")}
 _POSTS = ("adapter", "log", "load", "submission", "result")
 _HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",  # with the next, the page's clock steps by 5 µs instead of 100
-    "Cross-Origin-Embedder-Policy": "require-corp",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
+    **HEADERS,
+    "Content-Security-Policy": OWN_FILES_ONLY,
+    "Cross-Origin-Embedder-Policy": "require-corp",  # the page's clock steps by 5 µs instead of 100
 }
 _MOST_POSTED = 64 << 20
 _POLL_S = 10.0
 _LOOK_S = 0.2
 _STUCK_S = 30.0
-_UNKNOWN_S = 5.0  # for who hasn't shown the token yet
-_MOST_CONNECTIONS = 128  # a page has about six
-_MOST_HEADERS = 64 << 10  # bytes of a request
 _LONGEST_NUMBER = 18  # digits; Python refuses to read 5,000
 _BUSY = b"too many connections: close one of the pages, or try again\n"
 
@@ -79,7 +77,7 @@ class PageServer:
     """
 
     def __init__(self, port: int = 0) -> None:
-        self.token = secrets.token_urlsafe(24)
+        self.token = new_token()
         self.inbox: queue.Queue[Posted] = queue.Queue()
         self.failure: Exception | None = None
         self.stopped = False
@@ -97,6 +95,7 @@ class PageServer:
             raise InputError(f"port {port}: {error.strerror or error}", hint="Name another one, or none.") from error
         self._http.owner = self
         self.port: int = self._http.server_address[1]
+        self.door = Door(self.token, self.port)
         self._thread = threading.Thread(
             target=self._http.serve_forever, args=(_LOOK_S / 4,), name="page server", daemon=True
         )
@@ -142,12 +141,12 @@ class PageServer:
 
 class _Http(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = _MOST_CONNECTIONS
+    request_queue_size = MOST_CONNECTIONS
     allow_reuse_address = True  # a port in TIME_WAIT after the last run; Windows means another thing by it, see below
     owner: PageServer
 
     def __init__(self, *args: Any) -> None:
-        self._places = threading.Semaphore(_MOST_CONNECTIONS)
+        self._places = threading.Semaphore(MOST_CONNECTIONS)
         super().__init__(*args)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -191,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "inferometer"
     sys_version = ""
-    timeout = _UNKNOWN_S
+    timeout = UNKNOWN_S
     disable_nagle_algorithm = True
     server: _Http
 
@@ -239,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """What the page has to say."""
         name = self._asked()
-        if name not in _POSTS or self.headers.get("Origin", self._origin()) != self._origin():
+        if name not in _POSTS or not Door.is_from_us(self.headers.get("Origin"), self.headers.get("Host")):
             return self._refuse(HTTPStatus.NOT_FOUND)
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit():
@@ -251,19 +250,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._owner.inbox.put(Posted(name, body, time.perf_counter_ns()))
         return self._answer(b'{"stop":true}' if self._owner.stopped else b"{}", "application/json")
 
-    def _origin(self) -> str:
-        return f"http://{self.headers.get('Host')}"
-
     def _asked(self) -> str | None:
         """The last part of the address; None for whoever may not know that there is something."""
-        hosts = {f"{name}:{self._owner.port}" for name in (HOST, "localhost")}
-        token, slash, name = self.path.partition("?")[0].removeprefix("/").partition("/")
-        if self.headers.get("Host") not in hosts or not slash:
-            return None
-        known = hmac.compare_digest(token.encode("utf-8", "replace"), self._owner.token.encode())
-        if known:
+        name = self._owner.door.rest_of(self.path.partition("?")[0], self.headers.get("Host"))
+        if name is not None:
             self.connection.settimeout(_STUCK_S)
-        return name if known else None
+        return name
 
     def _refuse(self, status: HTTPStatus, headers: Mapping[str, str] | None = None) -> None:
         self.close_connection = True  # a body may be left unread
@@ -343,10 +335,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Bounded:
-    """Reads lines of headers, up to `_MOST_HEADERS` bytes of them."""
+    """Reads lines of headers, up to `MOST_HEADER_BYTES` bytes of them."""
 
     def __init__(self, whole: Any) -> None:
-        self._whole, self._left = whole, _MOST_HEADERS
+        self._whole, self._left = whole, MOST_HEADER_BYTES
 
     def readline(self, limit: int = -1) -> bytes:
         line: bytes = self._whole.readline(limit)

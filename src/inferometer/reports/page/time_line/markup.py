@@ -142,6 +142,13 @@ def time_line_script() -> str:
 
 
 @cache
+def time_line_module() -> str:
+    """The viewer as a module, for a page whose rows come from elsewhere."""
+    files_of_it = "\n".join(_asset(f"{name}.js") for name in _FILES if name != "mount")
+    return f"{files_of_it}\nexport {{ EmbeddedSource, Line, Viewer, lowerBound, lowerBoundAt, sumTable, unpack }};\n"
+
+
+@cache
 def time_line_css() -> str:
     """The viewer's own style, in the page's colours."""
     return _asset("viewer.css")

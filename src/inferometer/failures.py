@@ -1,4 +1,4 @@
-"""A failure in words, with its exit code: for the command line, and for the tools of `inferometer mcp`."""
+"""A failure in words, with its exit code: for the command line, the tools of `inferometer mcp`, and jobs of `serve`."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from inferometer.privacy.secrets import blank_secrets
 
 _BAD_INPUT = 3
 _BUG = 70
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parent
 
 
 class Failure(NamedTuple):

@@ -1,0 +1,44 @@
+"""Which profiles lie below a folder, by their names alone: nothing is opened."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from inferometer.formats.base import known_formats
+from inferometer.formats.reading import is_store
+
+_MOST_ENTRIES = 20_000
+
+
+class Walk:
+    """Goes down folders, not through links to folders, and ends after so many entries.
+
+    Args:
+        holds: Whether a real path may be listed: a link may lead anywhere.
+    """
+
+    def __init__(self, holds: Callable[[str], bool]) -> None:
+        self._room = _MOST_ENTRIES
+        self._holds = holds
+        endings = (suffix for fmt in known_formats().values() for suffix in fmt.suffixes)
+        self._endings = tuple(ending.removesuffix(".gz") for ending in endings)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all was looked at so far."""
+        return self._room >= 0
+
+    def profiles(self, top: str | Path) -> Iterator[Path]:
+        """Stores, and files whose name ends as those of a known format do, packed or not, in order of their paths."""
+        for folder, folders, files in os.walk(top):
+            self._room -= len(folders) + len(files)
+            if self._room < 0:
+                return
+            stores = [name for name in folders if is_store(Path(folder, name))]
+            folders[:] = sorted(name for name in folders if name not in stores and not name.startswith("."))
+            for name in sorted([*stores, *files]):
+                path = Path(folder, name)
+                if name in stores or (
+                    name.removesuffix(".gz").endswith(self._endings) and self._holds(os.path.realpath(path))
+                ):
+                    yield path

@@ -1,0 +1,84 @@
+"""A run, opened in a job: a store where it lies, anything else as a store that is made of it once, and kept."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import TypedDict
+
+from inferometer.errors import FormatError
+from inferometer.formats.source import Limits
+from inferometer.reports.serve.work.telling import Tell
+from inferometer.trace.trace import Trace
+
+STORE = "run.ifm"
+
+
+class Given(TypedDict):
+    """A run, as a job is told of it. `path`: its bytes, each as the character of that number: JSON holds text alone.
+
+    `kept`: the place for what is made of it. `title`: what people call it.
+    """
+
+    path: str
+    kind: str
+    kept: str
+    title: str
+    is_limited: bool
+
+
+def open_run(run: Given, tell: Tell) -> Trace:
+    """All its tables.
+
+    Raises:
+        InputError: It can't be read, as on the command line.
+    """
+    from inferometer.formats.opening import open_trace
+
+    tell(f"opening {run['title']}", None)
+    if run["kind"] == "store":
+        return open_trace(_path(run))
+    store = Path(run["kept"]) / STORE
+    if not store.exists():
+        return _import(run, store, tell)
+    try:
+        return open_trace(store).under_name(run["title"]) if run["kind"] == "parts" else open_trace(store)
+    except FormatError:  # what we kept is damaged: it is made again
+        shutil.rmtree(store)
+        return _import(run, store, tell)
+
+
+def is_profile(run: Given) -> bool:
+    """Whether any format takes it; what is found by its name alone may be something else."""
+    from inferometer.formats.base import find_format
+    from inferometer.formats.source import Source
+
+    if run["kind"] != "file":
+        return True
+    try:
+        find_format(Source(_path(run)))
+    except FormatError:
+        return False
+    return True
+
+
+def _import(run: Given, store: Path, tell: Tell) -> Trace:
+    from inferometer.formats.opening import import_trace
+    from inferometer.record.workers.parts import join_parts
+
+    if run["kind"] == "parts":
+        return join_parts(_path(run), store).under_name(run["title"])
+
+    def progress(done: int, total: int | None) -> None:
+        tell(f"reading {run['title']}", min(1.0, done / total) if total else None)
+
+    limits = Limits() if run["is_limited"] else Limits(expansion=None, event_bytes=None, held_bytes=None, lines=None)
+    return import_trace(_path(run), store, limits=limits, progress=progress)
+
+
+def text_of(path: Path) -> str:
+    """A path as `Given` has it."""
+    return os.fsencode(path).decode("latin-1")
+
+
+def _path(run: Given) -> Path:
+    return Path(os.fsdecode(run["path"].encode("latin-1")))
