@@ -24,6 +24,8 @@ LONG: Final = {
     "tests/analyses/groups/test_captures.py::*": "group the kernels of real captures",
     "tests/analyses/steps/test_real_steps.py::*": "find the steps of real captures",
     "tests/analyses/compare/test_kernels.py::test_totals_of_the_rows_*": "compare real captures",
+    "tests/fleet/test_real_traces.py::*": "mine all real captures",
+    "tests/fleet/test_mining.py::test_killed_at_any_time_*": "kill the mining of a fleet",
     "tests/faults/*": "compare pairs of runs with planted faults",
     "tests/benchmarks/*": "measure small runs, judge real captures",
     "tests/docs/test_pages.py::*": "run every command of the documentation",

@@ -55,8 +55,9 @@ WORDS = {  # of each command that takes a trace: the words after its name; `{0}`
     "roofline": "{0}",
     "tree": "{0}",
 }
-OTHERS = {  # take no trace
-    *("ab", "bench", "chat", "completion", "formats", "leaderboard", "mcp", "names", "operators", "record")
+OTHERS = {  # take no trace, or many
+    *("ab", "bench", "chat", "completion", "fleet", "formats", "leaderboard", "mcp", "mine", "names", "operators"),
+    "record",
 }
 
 

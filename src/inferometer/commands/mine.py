@@ -1,6 +1,7 @@
 """`inferometer mine`: many traces as one fleet, which `inferometer fleet` answers questions of."""
 
 import os
+from textwrap import shorten
 
 import click
 
@@ -11,6 +12,7 @@ from inferometer.reports.schemas.schema import Schema
 
 SCHEMA = Schema("mine", 1)
 _SHOWN = 10
+_LONGEST = 90
 
 
 @command(
@@ -53,6 +55,7 @@ def run(
     from inferometer.errors import clean, printable
     from inferometer.fleet.mining import mine
     from inferometer.fleet.workers import WorkerLimits, usual_memory
+    from inferometer.units import format_counted
 
     count = workers or len(os.sched_getaffinity(0))
     limits = WorkerLimits(memory or usual_memory(count), limit, limited=not no_limits)
@@ -71,9 +74,10 @@ def run(
         data = {"fleet": printable(output), "traces": mined.traces, "paths": mined.paths, "made": mined.made}
         out.write_json(SCHEMA, {**data, "aside": aside})
     else:
-        out.write(f"{clean(output)}: {mined.traces:,} traces under {mined.paths:,} paths, {mined.made:,} of them new\n")
+        counts = f"{format_counted(mined.traces, 'trace')}, {format_counted(mined.paths, 'path')}"
+        out.write(f"{clean(output)}: {counts}, {format_counted(mined.made, 'new digest')}\n")
         for path, reason in mined.aside[:_SHOWN]:
-            click.echo(clean(f"set aside: {path}: {reason}"), err=True)
+            click.echo(clean(f"set aside: {path}: {shorten(reason, _LONGEST, placeholder=' …')}"), err=True)
         if len(mined.aside) > _SHOWN:
-            click.echo(f"and {len(mined.aside) - _SHOWN:,} more; --json has them all", err=True)
+            click.echo(f"and {len(mined.aside) - _SHOWN:,} more; --json has all of them, whole", err=True)
     return 1 if check and mined.aside else 0

@@ -5,6 +5,7 @@ log lines, which would make a digest as large as the trace.
 """
 
 from collections.abc import Mapping
+from hashlib import sha256
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +33,8 @@ Digest = Mapping[str, pl.DataFrame]
 MOST_LAUNCHES: Final = 2_000_000
 """Of a trace with more, ops aren't modelled: 3 GB would be needed for it."""
 _MOST_OPS: Final = 2_000
-_LONGEST_TEXT: Final = 2_000  # characters of a name or an argument: a list of 10,000 tensors tells nothing more
+_LONGEST_ARGUMENT: Final = 2_000  # characters: a list of 10,000 tensors tells no more
+_ARGUMENTS: Final = ("input_dims", "input_dtypes", "input_strides", "scalars", "operator_args")
 
 
 def make_digest(trace: Trace) -> Digest:
@@ -103,7 +105,8 @@ def _ops(modelled: Roofline) -> pl.DataFrame:
     rows = modelled.frame.sort("total_ns", "number", "kernel", descending=[True, False, False], nulls_last=True)
     rows = rows.with_columns(pl.coalesce("calls", "cut_calls").alias("calls"))
     kept, others = rows.head(_MOST_OPS), rows.slice(_MOST_OPS)
-    fitted = _fitted(OPS, kept)
+    short = [pl.Series(name, list(map(_shortened, kept[name])), dtype=pl.String) for name in _ARGUMENTS]
+    fitted = _fitted(OPS, kept.with_columns(short))
     if others.is_empty():
         return fitted
     sums = others.select(pl.col("launches", "total_ns").sum(), pl.lit("too many ops").alias("reason"))
@@ -120,9 +123,16 @@ def _losses(trace: Trace) -> pl.DataFrame:
 
 
 def _fitted(table: Table, rows: pl.DataFrame | None, *order: str) -> pl.DataFrame:
-    """`rows` with exactly the declared columns, long texts cut, in order; none: the empty table."""
+    """`rows` with exactly the declared columns, in order; none: the empty table."""
     if rows is None:
         return table.empty.collect()
     typed = table.complete(rows.lazy()).with_columns(pl.col(name).cast(dtype) for name, dtype in table.schema.items())
-    cut = typed.with_columns(pl.col(pl.String).str.slice(0, _LONGEST_TEXT)).collect()
-    return cut.sort(order, nulls_last=True, maintain_order=True) if order else cut
+    fitted = typed.collect()
+    return fitted.sort(order, nulls_last=True, maintain_order=True) if order else fitted
+
+
+def _shortened(text: str | None) -> str | None:
+    """A text as it is; of a long one the beginning, and a hash that tells it from others that begin so."""
+    if text is None or len(text) <= _LONGEST_ARGUMENT:
+        return text
+    return f"{text[:_LONGEST_ARGUMENT]}… {sha256(text.encode(errors='replace')).hexdigest()[:12]}"

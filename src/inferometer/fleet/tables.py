@@ -72,7 +72,8 @@ KERNELS: Final = Table(
 OPS: Final = Table(
     "ops",
     "One op of a trace with its arguments, or the launches of one kernel whose op isn't known, as `inferometer "
-    "roofline` has it. Those beyond the 2,000 with the most time are one row, `op` and `kernel` of which are null.",
+    "roofline` has it. Those beyond the 2,000 with the most time are one row, `op` and `kernel` of which are null. Of "
+    "arguments longer than 2,000 characters only the beginning is there, with a hash.",
     [
         Column("op", _TEXT, "The op.", "not known"),
         Column("family", _TEXT, "Its family.", "not known"),
