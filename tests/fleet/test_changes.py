@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.fleet.digests import fleet_of, steps
 
-from inferometer.fleet.questions.changes import best_place, fleet_changes, series_of
+from inferometer.fleet.questions.changes import best_place, changed_places, fleet_changes, series_of
 
 DRAW = np.random.default_rng(20260)
 
@@ -61,6 +61,20 @@ def test_without_a_change_an_alarm_is_rare(monkeypatch: pytest.MonkeyPatch) -> N
     alarms = sum(best_place(series_of(versions, values))[1] <= 0.05 for values in heavy)
     assert alarms <= 24  # of 300 at 5 % are 15, and more than 24 are below 1 %: scipy.stats.binom.sf(24, 300, 0.05)
     assert alarms >= 5  # a test that never alarms finds nothing
+
+
+def test_next_to_a_change_an_alarm_is_as_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inferometer.fleet.questions.changes._PERMUTATIONS", 999)
+    versions = [version for version in "1234" for _ in range(8)]
+    alarms = 0
+    for _ in range(200):
+        steps_ns = np.exp(DRAW.normal(0, 0.1, 32)) * np.where(np.arange(32) < 16, 1.0, 3.0)
+        series = series_of(versions, steps_ns)
+        place, _ = best_place(series)
+        assert place == 16
+        alarms += len(changed_places(series, place, 0.05)) > 1
+    assert alarms <= 19  # of 200 at 5 % are 10, and more than 19 are 0.3 %: scipy.stats.binom.sf(19, 200, 0.05)
+    assert alarms >= 1
 
 
 def test_versions_are_in_the_order_of_their_numbers() -> None:

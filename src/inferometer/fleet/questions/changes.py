@@ -4,10 +4,12 @@ A series is what is alike (`alike`) with two versions or more, in the order of t
 is between two versions. For each such place the rank-sum statistic of Mann and Whitney compares the steps before with
 those after, standardised with its exact mean and variance (ties as midranks); the place with the largest one is
 judged. Its p-value is the share of permutations of the steps among the versions whose own largest statistic is no
-smaller, the permutation at hand among them: so all places count as one question, and no distribution is assumed. Holm's
-procedure over the series of the fleet keeps the chance of any false change at 5 %, where traces of a version are as
-independent as those of another. Where there is a change, both sides are looked at again, in the same way (binary
-segmentation); that can only add changes where there is one.
+smaller, the permutation at hand among them: so all places count as one question, and no distribution is assumed. There
+is a change where it is within the series' level: 5 %, shared by all series (Bonferroni). Then both sides are looked at
+again in the same way (binary segmentation), each at half of that level. So the chance of any change that is none, over
+the whole fleet, is 5 % at most, where traces of a version are as independent as those of another: whatever changes
+there are, the parts between them share one level. With 9,999 permutations p-values are 0.0001 at least, so of more than
+500 series none can be told to have changed: ask of fewer.
 
 The ratio is that of the medians of the two parts that meet there, its interval a bootstrap of 95 %. Fewer than four
 traces on a side say nothing: of 3 and 3 the best p-value is 0.1.
@@ -32,6 +34,8 @@ from inferometer.trace.losses import Losses
 Values = NDArray[np.float64]
 LEAST: Final = 4
 _TWO: Final = 2
+MOST: Final = 500
+"""Series: of more, no p-value of so many permutations is within its level."""
 _PERMUTATIONS: Final = 9_999
 _SCHEMA: Final = {
     **dict.fromkeys((*KIND, "before", "after"), pl.String),
@@ -103,9 +107,10 @@ def fleet_changes(fleet: Fleet) -> FleetChanges:
             judged.append((dict(zip(KIND, key, strict=True)), series, *best_place(series)))
         else:
             short += 1
+    level = ALPHA / max(1, len(judged))
     rows = [
         {**kind, **row, "p_value": p_value}
-        for (kind, series, place, p_value), level in zip(judged, _levels([each[3] for each in judged]), strict=True)
+        for kind, series, place, p_value in judged
         if p_value <= level
         for row in _changes(series, place, level)
     ]
@@ -148,23 +153,9 @@ def _midranks(values: Values) -> Values:
     return np.asarray((last - (counts - 1) / 2)[place], dtype=np.float64)
 
 
-def _levels(p_values: Sequence[float]) -> list[float]:
-    """The level of each by Holm: 0 from the first on that isn't within its own."""
-    levels, goes_on = [0.0] * len(p_values), True
-    for rank, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        level = ALPHA / (len(p_values) - rank)
-        goes_on = goes_on and p_values[i] <= level
-        levels[i] = level if goes_on else 0.0
-    return levels
-
-
 def _changes(series: _Series, place: int, level: float) -> Iterator[dict[str, Any]]:
     """The change at `place`, and those in the parts at its sides."""
-    places = [
-        *_more(series.part(0, place), level, 0),
-        place,
-        *_more(series.part(place, len(series.steps)), level, place),
-    ]
+    places = changed_places(series, place, level)
     ends = [0, *places, len(series.steps)]
     for start, at, end in zip(ends, places, ends[2:], strict=False):
         before, after = series.steps[start:at], series.steps[at:end]
@@ -183,14 +174,17 @@ def _changes(series: _Series, place: int, level: float) -> Iterator[dict[str, An
         }
 
 
-def _more(part: _Series, level: float, start: int) -> Iterator[int]:
-    if not len(part.places):
-        return
-    place, p_value = best_place(part)
-    if p_value <= level:
-        yield from _more(part.part(0, place), level, start)
-        yield start + place
-        yield from _more(part.part(place, len(part.steps)), level, start + place)
+def changed_places(series: _Series, place: int, level: float) -> list[int]:
+    """`place`, where there is a change, and those of the parts at its sides, which share `level`."""
+    found = [place]
+    for start, end in ((0, place), (place, len(series.steps))):
+        part = series.part(start, end)
+        if not len(part.places):
+            continue
+        at, p_value = best_place(part)
+        if p_value <= level / 2:
+            found += [start + each for each in changed_places(part, at, level / 2)]
+    return sorted(found)
 
 
 def _order(version: str) -> list[tuple[int, int, str]]:

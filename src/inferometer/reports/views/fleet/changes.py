@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from inferometer.fleet.questions.alike import KIND
-from inferometer.fleet.questions.changes import LEAST, FleetChanges
+from inferometer.fleet.questions.changes import LEAST, MOST, FleetChanges
 from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
@@ -35,6 +35,8 @@ def _sections(found: FleetChanges) -> Iterator[Section]:
 def _remarks(found: FleetChanges) -> Iterator[str]:
     if found.series:
         yield "The chance that any change is a false alarm is 5 % at most; intervals are of 95 %."
+    if found.series > MOST:
+        yield f"Of more than {MOST:,} series none can be told to have changed: choose some with --only."
     if found.short:
         yield f"Series not judged, with fewer than {LEAST} traces on a side of every place: {found.short:,}."
 
