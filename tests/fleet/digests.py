@@ -51,7 +51,7 @@ def fleet_of_everything(place: Path) -> Fleet:
         catalogued = {"operator": "rms_norm", "operator_args": '{"token_count":1,"hidden_size":8}'}
         given["ops"] = [op("norm", 10**8, "[[1,8]]", **own, **catalogued), op(None, 10**7, kernel="k")]
         traces[f"t{number:02}"] = given
-    traces["slow"] = traces["t00"] | {"phases": steps(3e6)["phases"]}
+    traces["slow"] = traces["t00"] | {"phases": steps(1e8)["phases"]}
     return fleet_of(place, traces | {"broken": {"reason": "no trace"}})
 
 

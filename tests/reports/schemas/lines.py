@@ -31,7 +31,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     "findings": ("findings {decode}", "findings {log}", "findings {recordings}/cpu_stop/fault.ifm", "findings {ranks}"),
     "fleet": ("fleet {fleet}", "fleet {fleet} --by model"),
     "fleet_changes": ("fleet {fleet} changes",),
-    "fleet_importance": ("fleet {fleet} importance",),
+    "fleet_importance": ("fleet {fleet} importance --cluster version",),
     "fleet_outliers": ("fleet {fleet} outliers",),
     "fleet_savings": ("fleet {fleet} savings --cluster version",),
     "fleet_times": tuple(

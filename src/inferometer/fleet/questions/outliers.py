@@ -1,9 +1,10 @@
 """Traces that are out of line with those like them.
 
-Compared is the logarithm of the median step (`alike`) with the median of the like traces, at least five of them. Out of
-line is a distance of more than 3.5 times 1.4826 median absolute deviations, the rule of Iglewicz and Hoaglin (How to
-Detect and Handle Outliers, 1993), that also is 10 % of the step or more. Of normally distributed values the rule takes
-about 1 of 2,000 for an outlier where they are many, and more where they are few: 1 of 60 of ten, 1 of 20 of five.
+Compared is the logarithm of the median step (`alike`) with the median of traces that are alike and of one version of
+the engine, five of them or more. Out of line is a distance of more than 3.5 times 1.4826 median absolute deviations,
+the rule of Iglewicz and Hoaglin (How to Detect and Handle Outliers, 1993), that also is 10 % of the step or more. Of
+normally distributed values the rule takes about 1 of 2,000 for an outlier where they are many, and more where they are
+few: 1 of 60 of ten, 1 of 20 of five.
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from inferometer.fleet.reading import Fleet
 from inferometer.trace.losses import Losses
 
 LEAST: Final = 5
+_ALIKE: Final = (*KIND, "version")
 _MOST: Final = 3.5
 _NORMAL: Final = 1.4826  # standard deviations of a normal distribution in a median absolute one
 _SMALLEST: Final = 0.1
@@ -56,12 +58,12 @@ class FleetOutliers(Result):
 def fleet_outliers(fleet: Fleet) -> FleetOutliers:
     """The traces that are out of line."""
     steps = median_steps(fleet)
-    middle = pl.col("step_ns").median().over(KIND)
+    middle = pl.col("step_ns").median().over(_ALIKE)
     away = pl.col("ratio").log().abs()
-    spread = away.median().over(KIND) * _NORMAL
+    spread = away.median().over(_ALIKE) * _NORMAL
     rows = (
         steps.with_columns(
-            pl.len().over(KIND).cast(pl.Int64).alias("alike"),
+            pl.len().over(_ALIKE).cast(pl.Int64).alias("alike"),
             middle.alias("usual_ns"),
             (pl.col("step_ns") / middle).alias("ratio"),
         )
@@ -72,5 +74,5 @@ def fleet_outliers(fleet: Fleet) -> FleetOutliers:
     found = compared.filter(
         pl.col("away") >= float(np.log1p(_SMALLEST)), pl.col("distance").is_null() | (pl.col("distance") > _MOST)
     ).sort("away", "path", descending=[True, False])
-    shown = found.select("path", *KIND, "version", "alike", "step_ns", "usual_ns", "ratio", "distance")
+    shown = found.select("path", *_ALIKE, "alike", "step_ns", "usual_ns", "ratio", "distance")
     return FleetOutliers(fleet.source, shown, compared.height, rows.height - compared.height, fleet.losses())

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from inferometer.reports.schemas.fields import Document, Losses, Part, Remarks, Share, Source, TotalNs, says
+from inferometer.reports.schemas.fields import Document, Losses, Part, Remarks, Source, TotalNs, says
 from inferometer.reports.schemas.fleet import By, Group, Traces
 
 
@@ -22,7 +22,7 @@ class FleetTime(Part):
     traces: Annotated[int, says("Traces that have it.")]
     launches: Annotated[int | None, says("Launches; null where a source doesn't count them.")]
     total_ns: TotalNs
-    share: Share | None
+    share: Annotated[float | None, says("Part of all time of the group, 0 to 1; null where there is none.")]
     gpu_hours: Annotated[float, says("That part of `total_ns` that ran on GPUs, in hours.")]
 
 
