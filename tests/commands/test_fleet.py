@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.fleet.digests import write_shapes
 from tests.fleet.mined import write_trace
 
 from inferometer.commands.main import main
@@ -75,6 +76,19 @@ def test_what_isnt_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
         code, _, err = run(*words, capsys=capsys)
         assert (code, said in err) == (3, True), err
     assert not place.exists()
+
+
+def test_operators_bounds_the_shapes_of_a_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_shapes(tmp_path / "shapes.jsonl")
+    code, out, _ = run("operators", "--shapes", file, "--hardware", "H100 SXM", "--json", capsys=capsys)
+    rows = json.loads(out)["rows"]
+    assert code == 0
+    assert [(row["operator"], row["weight"], row["binding"]) for row in rows][1] == ("rms_norm", 0.6, "memory")
+    assert rows[1]["bytes"] == 2 * (2 * 100_000 * 8192 + 8192)  # bf16: read and written once, and the weights
+    assert run("operators", "rms_norm", "--shapes", file, capsys=capsys)[0] == 2
+    file.write_text("{}\n")
+    code, _, err = run("operators", "--shapes", file, capsys=capsys)
+    assert (code, "shapes.jsonl:1" in err) == (3, True)
 
 
 def test_a_fleet_is_no_trace(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from inferometer.bench.exchange.traced_shapes import TracedShape, encode_shapes
 from inferometer.fleet.digest import encode_digest
 from inferometer.fleet.reading import Fleet, open_fleet
 from inferometer.fleet.store import FleetWriter, source_rows
@@ -53,6 +54,18 @@ def fleet_of_everything(place: Path) -> Fleet:
         traces[f"t{number:02}"] = given
     traces["slow"] = traces["t00"] | {"phases": steps(1e8)["phases"]}
     return fleet_of(place, traces | {"broken": {"reason": "no trace"}})
+
+
+def write_shapes(file: Path) -> Path:
+    """A file of three shapes with weights, one of them large."""
+    args = {"rms_norm": [(1, 8, 0.1), (100_000, 8192, 0.6)], "fused_add_rms_norm": [(16, 2048, 0.3)]}
+    shapes = [
+        TracedShape(name, {"token_count": tokens, "hidden_size": hidden}, f"{tokens} x {hidden}", weight)
+        for name, each in args.items()
+        for tokens, hidden, weight in each
+    ]
+    file.write_bytes(encode_shapes(shapes))
+    return file
 
 
 def steps(ns: float, *, phase: str = "decode", **labels: str) -> dict[str, Any]:

@@ -38,6 +38,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         f"fleet {{fleet}} {what} --by gpu" for what in ("kernels", "families", "operators", "shapes", "classes")
     ),
     "formats": ("formats",),
+    "given_shapes": ("operators --shapes {shapes}", "operators --shapes {shapes} --hardware 'MI300X'"),
     "groups": (
         "groups {decode}",
         "groups {h200}/kineto_graph.json.gz --learn-from {h200}/kineto_eager.json.gz",
