@@ -75,6 +75,8 @@ def test_what_isnt_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     ):
         code, _, err = run(*words, capsys=capsys)
         assert (code, said in err) == (3, True), err
+    code, _, err = run("mine", tmp_path, "-o", place, "--memory", "1MiB", capsys=capsys)
+    assert (code, "expected at least 256MiB" in err) == (2, True), err
     assert not place.exists()
 
 

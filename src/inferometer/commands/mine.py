@@ -1,18 +1,29 @@
 """`inferometer mine`: many traces as one fleet, which `inferometer fleet` answers questions of."""
 
-import os
 from textwrap import shorten
 
 import click
 
 from inferometer.commands.base import Output, command, output_options
-from inferometer.commands.options.bench import parse_memory
 from inferometer.commands.options.selection import Number
 from inferometer.reports.schemas.schema import Schema
 
 SCHEMA = Schema("mine", 1)
 _SHOWN = 10
 _LONGEST = 90
+
+
+def _parse_memory(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Bytes."""
+    if value is None:
+        return None
+    from inferometer.fleet.workers import LEAST_MEMORY
+    from inferometer.units import parse_bytes
+
+    found = parse_bytes(value)
+    if found < LEAST_MEMORY:
+        raise click.BadParameter("expected at least 256MiB: Python with its tables takes as much.", ctx, param)
+    return found
 
 
 @command(
@@ -31,7 +42,7 @@ _LONGEST = 90
 @click.option("-o", "--output", required=True, metavar="FLEET.ifm", help="The fleet to make, or to add to.")
 @click.option("--labels", metavar="REGEX", help="Take labels from the paths.")
 @click.option("--workers", type=click.IntRange(1, 1024), metavar="N", help="Processes.  [default: one for each core]")
-@click.option("--memory", metavar="SIZE", callback=parse_memory, help=(
+@click.option("--memory", metavar="SIZE", callback=_parse_memory, help=(
     "How much memory a process may fill, such as 4GiB.  [default: 2GiB, or less on a small machine]"))  # fmt: skip
 @click.option("--limit", type=Number(min=0.1, max=86_400), default=600.0, show_default=True, metavar="SECONDS",
               help="Processor time that a trace may take.")  # fmt: skip
@@ -54,10 +65,10 @@ def run(
     from inferometer.commands.options.progress import counting
     from inferometer.errors import clean, printable
     from inferometer.fleet.mining import mine
-    from inferometer.fleet.workers import WorkerLimits, usual_memory
+    from inferometer.fleet.workers import WorkerLimits, usual_memory, usual_workers
     from inferometer.units import format_counted
 
-    count = workers or len(os.sched_getaffinity(0))
+    count = workers or usual_workers()
     limits = WorkerLimits(memory or usual_memory(count), limit, limited=not no_limits)
     with counting("traces") as say:
         mined = mine(

@@ -30,6 +30,12 @@ class WorkerLimits:
     limited: bool = True
 
 
+def usual_workers() -> int:
+    """One for each core that we may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 def usual_memory(workers: int) -> int:
     """2 GiB each, or what leaves a quarter of the machine's memory to others."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
