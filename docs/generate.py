@@ -110,7 +110,8 @@ def fleet_page() -> str:
 
 What `inferometer mine` writes, as [`fleet/tables.py`](../../src/inferometer/fleet/tables.py) declares it: in
 `FLEET.ifm/tables`, a Parquet file for each table. Times are whole nanoseconds. `FLEET.ifm/digests` has the rows of each
-trace by itself, as a list for each table, under the SHA-256 of the trace's content; digests have version {VERSION}.
+trace by itself, as a list for each table, under the SHA-256 of the trace's content and the CRC-32 of the digest;
+digests have version {VERSION}.
 `inferometer fleet` doesn't read a fleet of another version: mine it anew.
 
 {contents}

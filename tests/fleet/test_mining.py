@@ -159,6 +159,20 @@ def test_a_damaged_table_is_refused_and_joined_anew(traces: Path, tmp_path: Path
     assert open_fleet(tmp_path / "f.ifm").table("kernels").collect().height == 10
 
 
+def test_a_damaged_digest_is_named_and_made_again(tmp_path: Path) -> None:
+    trace, fleet = write_trace(tmp_path / "t.json", ("gemm", 1.0)), tmp_path / "f.ifm"
+    mined(fleet, trace)
+    whole = bytes_of(fleet)
+    (digest,) = fleet.glob("digests/*/*.parquet")
+    for damage in (digest.read_bytes()[:50], digest.read_bytes()[:-20] + b"\1" * 20):
+        digest.write_bytes(damage)
+        with pytest.raises(FormatError, match=digest.name):
+            mined(fleet, trace)
+    digest.unlink()
+    assert mined(fleet, trace).made == 1
+    assert bytes_of(fleet) == whole
+
+
 def test_a_fleet_without_a_readable_trace_has_all_tables(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     assert mined(tmp_path / "f.ifm", tmp_path / "notes.txt").traces == 0

@@ -14,6 +14,7 @@ import msgspec
 from inferometer.errors import FormatError, InputError
 from inferometer.fleet.tables import VERSION
 from inferometer.trace.store_writer import MANIFEST as TRACE_MANIFEST
+from inferometer.trace.store_writer import checksum_of
 
 MARK: Final = "inferometer-fleet"
 MARK_FILE: Final = "fleet.json"
@@ -73,9 +74,30 @@ def check_mark(folder: Path) -> None:
         )
 
 
-def digest_file(folder: Path, trace: str) -> Path:
-    """Where the digest of a content is."""
-    return folder / "digests" / trace[:2] / f"{trace}.parquet"
+def digest_file(folder: Path, trace: str, crc32: int) -> Path:
+    """Where the digest of a content is written."""
+    return folder / "digests" / trace[:2] / f"{trace}.{crc32:08x}.parquet"
+
+
+def find_digest(folder: Path, trace: str) -> Path | None:
+    """The digest of a content; None where it has none."""
+    return min((folder / "digests" / trace[:2]).glob(f"{trace}.*.parquet"), default=None)
+
+
+def content_of(digest: Path) -> str:
+    """The content whose digest this file is."""
+    return digest.name.partition(".")[0]
+
+
+def check_digest(file: Path) -> None:
+    """Refuse a digest whose bytes aren't those that were written: Polars would take flipped bits for numbers.
+
+    Raises:
+        FormatError: They aren't.
+    """
+    if f"{checksum_of(file):08x}" != file.name.split(".")[1]:
+        raise FormatError(f"{file}: expected a digest as it was written, found other bytes",
+                          hint="Remove that file, and mine again.")  # fmt: skip
 
 
 def aside_file(folder: Path, trace: str) -> Path:

@@ -13,8 +13,9 @@ from typing import IO, Final, Self
 
 import msgspec
 import polars as pl
+from isal import isal_zlib
 
-from inferometer.errors import InputError, printable
+from inferometer.errors import InputError
 from inferometer.fleet.digest import unpack
 from inferometer.fleet.files import (
     MANIFEST,
@@ -25,8 +26,11 @@ from inferometer.fleet.files import (
     Manifest,
     Mark,
     aside_file,
+    check_digest,
     check_mark,
+    content_of,
     digest_file,
+    find_digest,
     is_fleet,
 )
 from inferometer.fleet.joined import JOINED, join_sources, with_labels
@@ -70,7 +74,7 @@ class FleetWriter:
 
     def has_digest(self, trace: str) -> bool:
         """Whether the content has a digest."""
-        return digest_file(self.path, trace).is_file()
+        return find_digest(self.path, trace) is not None
 
     def reason(self, trace: str) -> str | None:
         """Why the content has none; None where it wasn't set aside."""
@@ -80,7 +84,7 @@ class FleetWriter:
 
     def keep(self, trace: str, packed: bytes) -> None:
         """Write its digest, to stay whatever happens from now on."""
-        _write(digest_file(self.path, trace), packed)
+        _write(digest_file(self.path, trace, isal_zlib.crc32(packed)), packed)
         aside_file(self.path, trace).unlink(missing_ok=True)
 
     def set_aside(self, trace: str, reason: str) -> None:
@@ -96,7 +100,7 @@ class FleetWriter:
         """Join the digests that `sources` name, and drop others, which are of contents that changed since."""
         sources = sources.sort("path")
         traces = sources.filter(pl.col("reason").is_null())[TRACE].drop_nulls().unique().sort().to_list()
-        packed = _packed([digest_file(self.path, trace) for trace in traces])
+        packed = _packed([found for trace in traces if (found := find_digest(self.path, trace))])
         with NewFolder(self.path / TABLES, ours=_is_ours, force=True) as folder:
             joined = {SOURCES.name: _save(folder, SOURCES, sources)}
             for name, table in DIGEST.items():
@@ -109,7 +113,7 @@ class FleetWriter:
 
     def _drop_others(self, digests: set[str], known: set[str]) -> None:
         for file in (self.path / "digests").glob("*/*.parquet"):
-            if file.stem not in digests:
+            if content_of(file) not in digests:
                 file.unlink()
         for file in (self.path / "aside").glob("*.json"):
             if file.stem not in known - digests:
@@ -141,18 +145,16 @@ def _packed(files: Sequence[Path]) -> pl.LazyFrame | None:
     """All digests, each with the content's hash; None without any."""
     if not files:
         return None
+    for file in files:
+        check_digest(file)
     scanned = pl.scan_parquet(list(files), glob=False, include_file_paths=TRACE)
-    return scanned.with_columns(pl.col(TRACE).str.extract(r"([0-9a-f]{64})\.parquet$"))
+    return scanned.with_columns(pl.col(TRACE).str.extract(r"([0-9a-f]{64})\.[0-9a-f]{8}\.parquet$"))
 
 
 def _rows(packed: pl.LazyFrame | None, table: Table) -> pl.DataFrame:
     if packed is None:
         return pl.DataFrame(schema={TRACE: pl.String, **table.schema})
-    try:
-        return unpack(packed, table).collect().sort(TRACE, maintain_order=True)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        why = printable(str(error).split("\n", maxsplit=1)[0])
-        raise InputError(f"digests: one is damaged: {why}", hint="Remove that file, and mine again.") from error
+    return unpack(packed, table).collect().sort(TRACE, maintain_order=True)
 
 
 def _save(folder: Path, table: Table, rows: pl.DataFrame) -> JoinedTable:
