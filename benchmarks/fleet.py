@@ -85,9 +85,9 @@ def measure(folder: Path, traces: int, steps: int, workers: int) -> dict[str, An
     truth = write_fleet(source, traces, steps=steps)
     mining = (*_TOOL, "mine", source, "-o", fleet, "--workers", str(workers), "--labels", LABELS, "--json")
     first, said = measure_process(mining, folder)
-    alone_s = _alone(folder, source)
+    alone = _alone(folder, source)
     asked = {question: _ask(fleet, question, folder) for question in _QUESTIONS}
-    bars = [*bars_of(truth, json.loads(said), asked, traces), *_times(first, alone_s, traces, workers, asked)]
+    bars = [*bars_of(truth, json.loads(said), asked, traces), *_times(first, alone, traces, workers, asked)]
     write_fleet(source / "later", _LATER, steps=steps, seed=2)
     for path in (source / "later" / "broken").iterdir():
         path.unlink()
@@ -105,7 +105,7 @@ def measure(folder: Path, traces: int, steps: int, workers: int) -> dict[str, An
         "digest_bytes": sum(sizes) // len(sizes),
         "first": asdict(first),
         "second": asdict(second),
-        "alone_s": alone_s,
+        "alone_s": alone,
         "questions_s": {name: [each.seconds, each.processor_s] for name, each in asked.items()},
         "bars": list(map(asdict, bars)),
     }
@@ -117,14 +117,15 @@ def _load() -> float:
     return os.getloadavg()[0]
 
 
-def _alone(folder: Path, source: Path) -> float:
-    """Mean seconds of a trace that is mined with some others, by one process: without what starting costs."""
+def _alone(folder: Path, source: Path) -> tuple[float, float]:
+    """Mean seconds, and those of the processor, of a trace that one process mines, without what starting costs."""
     files = sorted(source.glob("*/*/*.json.gz"))
     some = files[:: max(1, len(files) // _ALONE)][:_ALONE]
     command: tuple[str | Path, ...] = (*_TOOL, "mine", *some, "-o", folder / "alone.ifm", "--workers", "1")
     several, _ = measure_process(command, folder)
     one, _ = measure_process((*_TOOL, "mine", some[0], "-o", folder / "one.ifm", "--workers", "1"), folder)
-    return (several.wall_ns - one.wall_ns) / 1e9 / (len(some) - 1)
+    more = (len(some) - 1) * 1e9
+    return (several.wall_ns - one.wall_ns) / more, (several.cpu_ns - one.cpu_ns) / more
 
 
 @dataclass(frozen=True)
@@ -170,17 +171,19 @@ def bars_of(truth: Truth, mined: dict[str, Any], asked: dict[str, Asked], traces
     ]  # fmt: skip
 
 
-def _times(first: Run, alone_s: float, traces: int, workers: int, asked: dict[str, Asked]) -> list[Bar]:
-    ratio = first.wall_ns / 1e9 / (traces * alone_s / workers)
+def _times(first: Run, alone: tuple[float, float], traces: int, workers: int, asked: dict[str, Asked]) -> list[Bar]:
+    ratio = first.wall_ns / 1e9 / (traces * alone[0] / workers)
+    work = first.cpu_ns / 1e9 / (traces * alone[1])
     slowest = max(asked, key=lambda name: asked[name].seconds)
     busiest = max(asked, key=lambda name: asked[name].processor_s)
     seconds, processor_s = asked[slowest].seconds, asked[busiest].processor_s
     peak = first.peak_bytes * (workers + 1)
     return [
         Bar("time next to single loads", "1.3 at most", f"{ratio:.2f}", ratio <= 1.3, is_time=True),
+        Bar("the same, of the processor", "1.3 at most", f"{work:.2f}", work <= 1.3, is_time=True),
         Bar("peak, largest process times processes", "2 GB", f"{peak / 1e9:.2f} GB", peak < _PEAK_BYTES),
         Bar("slowest question", "1 s", f"{slowest}: {seconds:.2f} s", seconds < _QUESTION_S, is_time=True),
-        Bar("the same, of the processor", "1 s", f"{busiest}: {processor_s:.2f} s", processor_s < _QUESTION_S),
+        Bar("slowest question, of the processor", "1 s", f"{busiest}: {processor_s:.2f} s", processor_s < _QUESTION_S),
     ]
 
 
@@ -202,6 +205,7 @@ def page_of(found: dict[str, Any]) -> str:
         f"| {name} | {seconds:.2f} s | {worked:.2f} s |" for name, (seconds, worked) in found["questions_s"].items()
     )
     versions, today = found["versions"], time.strftime("%Y-%m-%d", time.gmtime())
+    alone_s, alone_work_s = found["alone_s"]
     loads = f"{machine['load_average_1min']} before, {machine['load_average_after']} after"
     return f"""\
 # A fleet of generated traces
@@ -215,7 +219,7 @@ these cores, so times are upper limits.
 {found["unpacked_bytes"] / 1e6:,.0f} MB unpacked; ten broken files; then ten more traces. `mine` with
 {found["workers"]} processes took {first["wall_ns"] / 1e9:.1f} s, and {second["wall_ns"] / 1e9:.1f} s once there were
 ten more. The largest process took {first["peak_bytes"] / 1e6:,.0f} MB. Mined alone, a trace took
-{found["alone_s"]:.2f} s. A digest has {found["digest_bytes"] / 1e3:.0f} kB on the mean.
+{alone_s:.2f} s, of the processor {alone_work_s:.2f} s. A digest has {found["digest_bytes"] / 1e3:.0f} kB on the mean.
 
 | Bar | Wanted | Found | Holds |
 | --- | --- | --- | --- |
