@@ -26,6 +26,7 @@ LONG: Final = {
     "tests/analyses/compare/test_kernels.py::test_totals_of_the_rows_*": "compare real captures",
     "tests/fleet/test_real_traces.py::*": "mine all real captures",
     "tests/fleet/test_mining.py::test_killed_at_any_time_*": "kill the mining of a fleet",
+    "tests/fleet/test_killed_writes.py::*": "kill the writing of a fleet at every change of the disk",
     "tests/faults/*": "compare pairs of runs with planted faults",
     "tests/benchmarks/*": "measure small runs, judge real captures",
     "tests/docs/test_pages.py::*": "run every command of the documentation",

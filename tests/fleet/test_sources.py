@@ -5,7 +5,7 @@ from shutil import copytree
 import pytest
 from tests.fleet.mined import mined, write_trace
 
-from inferometer.errors import InputError
+from inferometer.errors import InputError, Unavailable
 from inferometer.fleet.contents import hash_of
 from inferometer.fleet.sources import find_places, labels_of
 
@@ -80,6 +80,13 @@ def test_urls_are_read_through_fsspec(tmp_path: Path) -> None:
         names("memory://nowhere/t.json")
     with pytest.raises(InputError, match="nonsense"):
         names("nonsense://x")
+
+
+def test_without_fsspec_or_its_reader_a_url_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(Unavailable, match="fsspec is not installed") as raised:
+        names("s3://bucket/traces")
+    assert raised.value.hint == "pip install 'inferometer[cloud]'"
 
 
 def test_labels_are_groups_that_matched() -> None:
