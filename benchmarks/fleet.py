@@ -17,15 +17,21 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Final
 
+import polars as pl
 from benchmarks.fleet_traces import BROKEN, LABELS, REGRESSED, Truth, write_fleet
 from benchmarks.machine import describe_machine, our_versions, use_cores
 from benchmarks.processes import Run, measure_process
 
+from inferometer.fleet.store import FleetWriter, source_rows
+
 _TOOL: Final = (sys.executable, "-m", "inferometer")
 _LATER: Final = 10
+_MANY: Final = 1_300  # traces that are asked
 _ALONE: Final = 6  # traces that are also opened one by one, by the same analyses
 _QUESTIONS: Final = (
     *("overview", "kernels", "families", "operators", "shapes"),
@@ -87,7 +93,9 @@ def measure(folder: Path, traces: int, steps: int, workers: int) -> dict[str, An
     first, said = measure_process(mining, folder)
     alone = _alone(folder, source)
     asked = {question: _ask(fleet, question, folder) for question in _QUESTIONS}
-    bars = [*bars_of(truth, json.loads(said), asked, traces), *_times(first, alone, traces, workers, asked)]
+    many = _repeated(fleet, folder / "many.ifm")
+    asked_many = {question: _ask(many, question, folder) for question in _QUESTIONS}
+    bars = [*bars_of(truth, json.loads(said), asked, traces), *_times(first, alone, traces, workers, asked_many)]
     write_fleet(source / "later", _LATER, steps=steps, seed=2)
     for path in (source / "later" / "broken").iterdir():
         path.unlink()
@@ -106,7 +114,7 @@ def measure(folder: Path, traces: int, steps: int, workers: int) -> dict[str, An
         "first": asdict(first),
         "second": asdict(second),
         "alone_s": alone,
-        "questions_s": {name: [each.seconds, each.processor_s] for name, each in asked.items()},
+        "questions_s": {name: [each.seconds, each.processor_s] for name, each in asked_many.items()},
         "bars": list(map(asdict, bars)),
     }
 
@@ -115,6 +123,21 @@ def _load() -> float:
     import os
 
     return os.getloadavg()[0]
+
+
+def _repeated(fleet: Path, target: Path) -> Path:
+    """A fleet of 1,300 traces, for questions alone: each digest of `fleet` many times, as that of other contents."""
+    found = pl.read_parquet(fleet / "tables" / "sources.parquet").filter(pl.col("reason").is_null())
+    sources = [
+        row | {"path": f"{number}/{row['path']}", "trace": sha256(f"{row['trace']}{number}".encode()).hexdigest()}
+        for number, row in zip(range(_MANY), cycle(found.iter_rows(named=True)), strict=False)
+    ]
+    digests = [next(fleet.glob(f"digests/*/{trace}.*.parquet")).read_bytes() for trace in found["trace"]]
+    with FleetWriter(target) as writer:
+        for row, packed in zip(sources, cycle(digests), strict=False):
+            writer.keep(row["trace"], packed)
+        writer.finish(source_rows(sources))
+    return target
 
 
 def _alone(folder: Path, source: Path) -> tuple[float, float]:
@@ -224,6 +247,8 @@ ten more. The largest process took {first["peak_bytes"] / 1e6:,.0f} MB. Mined al
 | Bar | Wanted | Found | Holds |
 | --- | --- | --- | --- |
 {bars}
+
+Questions are asked of {_MANY:,} traces: the digests of these, each many times.
 
 | Question | Time, without starting Python and Polars | Of the processor |
 | --- | --- | --- |

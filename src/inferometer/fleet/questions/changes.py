@@ -8,8 +8,8 @@ smaller, the permutation at hand among them: so all places count as one question
 is a change where it is within the series' level: 5 %, shared by all series (Bonferroni). Then both sides are looked at
 again in the same way (binary segmentation), each at half of that level. So the chance of any change that is none, over
 the whole fleet, is 5 % at most, where traces of a version are as independent as those of another: whatever changes
-there are, the parts between them share one level. With 9,999 permutations p-values are 0.0001 at least, so of more than
-500 series none can be told to have changed: ask of fewer.
+there are, the parts between them share one level. There are 1,999 permutations, or 400 for each series, 9,999 at most:
+then p-values are 0.0001 at least, so of more than 500 series none can be told to have changed: ask of fewer.
 
 The ratio is that of the medians of the two parts that meet there, its interval a bootstrap of 95 %. Fewer than four
 traces on a side say nothing: of 3 and 3 the best p-value is 0.1.
@@ -36,7 +36,7 @@ LEAST: Final = 4
 _TWO: Final = 2
 MOST: Final = 500
 """Series: of more, no p-value of so many permutations is within its level."""
-_PERMUTATIONS: Final = 9_999
+_FEWEST, _EACH, _MOST = 1_999, 400, 9_999  # permutations: at least, for each series, at most
 _SCHEMA: Final = {
     **dict.fromkeys((*KIND, "before", "after"), pl.String),
     **dict.fromkeys(("traces_before", "traces_after"), pl.Int64),
@@ -97,23 +97,19 @@ class _Series:
 def fleet_changes(fleet: Fleet) -> FleetChanges:
     """Changes of the median step between versions."""
     known = median_steps(fleet).filter(pl.col("version").is_not_null())
-    judged: list[tuple[dict[str, Any], _Series, int, float]] = []
+    judged: list[tuple[dict[str, Any], _Series]] = []
     short = 0
     for key, steps in known.group_by(KIND, maintain_order=True):
         if steps["version"].n_unique() < _TWO:
             continue
         series = series_of(steps["version"].to_list(), steps["step_ns"].to_numpy())
         if len(series.places):
-            judged.append((dict(zip(KIND, key, strict=True)), series, *best_place(series)))
+            judged.append((dict(zip(KIND, key, strict=True)), series))
         else:
             short += 1
     level = ALPHA / max(1, len(judged))
-    rows = [
-        {**kind, **row, "p_value": p_value}
-        for kind, series, place, p_value in judged
-        if p_value <= level
-        for row in _changes(series, place, level)
-    ]
+    draws = min(_MOST, max(_FEWEST, _EACH * len(judged)))
+    rows = [{**kind, **row} for kind, series in judged for row in _changes(series, level, draws)]
     frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
     ordered = frame.sort(pl.col("ratio").log().abs(), *KIND, descending=[True, *[False] * len(KIND)], nulls_last=True)
     return FleetChanges(fleet.source, ordered, len(judged), short, fleet.losses())
@@ -127,14 +123,14 @@ def series_of(versions: Sequence[str], steps: Values) -> _Series:
     return _Series(np.asarray(steps, dtype=np.float64)[order], named, np.asarray(starts, dtype=np.int64))
 
 
-def best_place(series: _Series) -> tuple[int, float]:
-    """Where the steps before and after differ most, and the p-value of that."""
+def best_place(series: _Series, draws: int) -> tuple[int, float]:
+    """Where the steps before and after differ most, and the p-value of that by so many permutations."""
     ranks = _midranks(series.steps)
     draw = np.random.default_rng(SEED)
-    shuffled = draw.permuted(np.broadcast_to(ranks, (_PERMUTATIONS, len(ranks))), axis=1)
+    shuffled = draw.permuted(np.broadcast_to(ranks, (draws, len(ranks))), axis=1)
     own = _statistics(ranks[None, :], series.places)[0]
     greatest = _statistics(shuffled, series.places).max(axis=1)
-    p_value = (1 + int(np.count_nonzero(greatest >= own.max() - 1e-9))) / (1 + _PERMUTATIONS)
+    p_value = (1 + int(np.count_nonzero(greatest >= own.max() - 1e-9))) / (1 + draws)
     return int(series.places[int(own.argmax())]), p_value
 
 
@@ -153,9 +149,10 @@ def _midranks(values: Values) -> Values:
     return np.asarray((last - (counts - 1) / 2)[place], dtype=np.float64)
 
 
-def _changes(series: _Series, place: int, level: float) -> Iterator[dict[str, Any]]:
-    """The change at `place`, and those in the parts at its sides."""
-    places = changed_places(series, place, level)
+def _changes(series: _Series, level: float, draws: int) -> Iterator[dict[str, Any]]:
+    """The changes of a series, in order."""
+    place, p_value = best_place(series, draws)
+    places = changed_places(series, place, level, draws) if p_value <= level else []
     ends = [0, *places, len(series.steps)]
     for start, at, end in zip(ends, places, ends[2:], strict=False):
         before, after = series.steps[start:at], series.steps[at:end]
@@ -171,19 +168,20 @@ def _changes(series: _Series, place: int, level: float) -> Iterator[dict[str, An
             "ratio": middle[1] / middle[0],
             "low": low,
             "high": high,
+            "p_value": p_value,
         }
 
 
-def changed_places(series: _Series, place: int, level: float) -> list[int]:
+def changed_places(series: _Series, place: int, level: float, draws: int) -> list[int]:
     """`place`, where there is a change, and those of the parts at its sides, which share `level`."""
     found = [place]
     for start, end in ((0, place), (place, len(series.steps))):
         part = series.part(start, end)
         if not len(part.places):
             continue
-        at, p_value = best_place(part)
+        at, p_value = best_place(part, draws)
         if p_value <= level / 2:
-            found += [start + each for each in changed_places(part, at, level / 2)]
+            found += [start + each for each in changed_places(part, at, level / 2, draws)]
     return sorted(found)
 
 
