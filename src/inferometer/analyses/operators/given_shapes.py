@@ -17,7 +17,7 @@ _SCHEMA: Final = {
     **dict.fromkeys(("operator", "shape"), pl.String),
     "weight": pl.Float64,
     **dict.fromkeys(("flops", "bytes"), pl.Int64),
-    **dict.fromkeys(("bound_ns", "memory_warm_ns"), pl.Float64),
+    "bound_ns": pl.Float64,
     "binding": pl.String,
     "below_launch": pl.Boolean,
 }
@@ -37,8 +37,7 @@ class GivenShape:
 class GivenShapes(Result):
     """`frame`: a row for each shape, as given: `flops` and `bytes` of a call, `bound_ns` and `binding` on the device.
 
-    `memory_warm_ns` is null where what moves doesn't fit into L2; `below_launch` says that a launch takes longer than
-    the bound, null where that isn't known of the device.
+    `below_launch` says that a launch takes longer than the bound, null where that isn't known of the device.
     """
 
     view: ClassVar[str] = "given_shapes"
@@ -71,7 +70,6 @@ def _row(shape: GivenShape, device: Device) -> dict[str, Any]:
         "flops": work.matrix_flops + work.vector_flops + work.special_ops,
         "bytes": work.moved_bytes,
         "bound_ns": bounds.bound_ns,
-        "memory_warm_ns": bounds.memory_warm_ns,
         "binding": bounds.binding,
         "below_launch": None if bounds.launch is None else bounds.is_below_launch,
     }

@@ -14,7 +14,6 @@ class GivenShapeBound(Part):
     flops: Annotated[int, says("Matrix, vector and special operations of a call.")]
     bytes: Annotated[int, says("Bytes that a call must move.")]
     bound_ns: Annotated[float | None, says("The greatest of the bounds, ns; null where the device's data tell none.")]
-    memory_warm_ns: Annotated[float | None, says("Memory's bound from L2, ns; null where it doesn't fit there.")]
     binding: Annotated[str, says("Which bound that is.")]
     below_launch: Annotated[bool | None, says("Whether a launch takes longer; null where that isn't known.")]
 

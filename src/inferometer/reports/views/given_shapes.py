@@ -14,7 +14,6 @@ _FIELDS: Final = (
     Field("flops", "FLOPs", "ratio", spare=3),
     Field("bytes", "Bytes", "bytes", spare=3),
     Field("bound_ns", "Bound", "ns"),
-    Field("memory_warm_ns", "From L2", "ns", spare=2),
     Field("binding", "Bound by", "text"),
     Field("shape", "Shape", "name"),
 )
