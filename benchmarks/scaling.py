@@ -86,10 +86,11 @@ import json
 from inferometer.registry import collect
 print(json.dumps(sorted(collect("inferometer.commands", "run"))))
 """
-# They read no file that grows.
+# They read no file that grows, or many: `benchmarks.fleet` has these.
 _NO_FILE: Final = frozenset(
     {
         *("ab", "bench", "chat", "completion", "formats", "hardware", "leaderboard", "mcp", "operators", "record"),
+        *("fleet", "mine", "rules"),
         "serve",  # benchmarks/serve.py
     }
 )

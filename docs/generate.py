@@ -25,6 +25,8 @@ from inferometer.commands.tools.offered import LIMIT_AND_OFFSET, offered
 from inferometer.findings.engine import known_rules
 from inferometer.findings.rule import Rule
 from inferometer.findings.thresholds import thresholds_of
+from inferometer.fleet.joined import JOINED
+from inferometer.fleet.tables import SOURCES, VERSION
 from inferometer.formats.base import Format, known_formats
 from inferometer.reports.views.findings import TITLE
 from inferometer.trace import store_writer
@@ -102,10 +104,42 @@ whole nanoseconds. Text that frameworks print (shapes, strides) stays as recorde
 {"".join(map(_table, TABLES.values()))}"""
 
 
-def _table(table: Table) -> str:
+def fleet_page() -> str:
+    tables = {SOURCES.name: SOURCES, **JOINED}
+    contents = "\n".join(f"- [`{table.name}`](#{table.name}): {table.row}" for table in tables.values())
+    return f"""\
+# A fleet
+
+What `inferometer mine` writes, as [`fleet/tables.py`](../../src/inferometer/fleet/tables.py) declares it: in
+`FLEET.ifm/tables`, a Parquet file for each table. Times are whole nanoseconds. `FLEET.ifm/digests` has the rows of each
+trace by itself, as a list for each table, under the SHA-256 of the trace's content and the CRC-32 of the digest;
+digests have version {VERSION}.
+`inferometer fleet` doesn't read a fleet of another version: mine it anew.
+
+{contents}
+
+{"".join(map(_columns, tables.values()))}"""
+
+
+def _columns(table: Table) -> str:
+    return f"""\
+## {table.name}
+
+One row: {table.row[0].lower()}{table.row[1:]}
+
+{_column_rows(table)}
+
+"""
+
+
+def _column_rows(table: Table) -> str:
     rows = [
         (f"`{column.name}`", _type(column.dtype), column.meaning, column.null or "never") for column in table.columns
     ]
+    return _markdown(("Column", "Type", "Meaning", "Null when"), rows)
+
+
+def _table(table: Table) -> str:
     time = f" Its time is `{table.time}`." if table.time else ""
     links = [f"[{fmt.name}](formats.md#{fmt.name})" for fmt in known_formats().values() if table.name in fmt.tables]
     by = f"Filled by {', '.join(links)}." if links else "No format of today fills it."
@@ -114,7 +148,7 @@ def _table(table: Table) -> str:
 
 One row: {table.row[0].lower()}{table.row[1:]}{time} {by}
 
-{_markdown(("Column", "Type", "Meaning", "Null when"), rows)}
+{_column_rows(table)}
 
 """
 
@@ -277,6 +311,7 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 REFERENCES: dict[str, Callable[[], str]] = {
     "tables.md": tables_page,
+    "fleet.md": fleet_page,
     "losses.md": losses_page,
     "commands.md": commands_page,
     "formats.md": formats_page,

@@ -4,7 +4,8 @@ A library may panic, abort, never end or take all memory over a hostile file. Th
 and who asked gets an `InputError`. The process serves the functions of one module, `SERVED` by their names; arguments
 and results are what msgpack holds. It keeps what a module keeps between calls, and ends when we do: its input is over.
 
-Limits are the kernel's: `RLIMIT_AS` for memory, and a timer of the processor's time that Python can't put off.
+Limits are the kernel's: `RLIMIT_AS` for memory, or `RLIMIT_DATA` for what is written to alone, and a timer of the
+processor's time that Python can't put off.
 Left out: rights. What is served are libraries that read, not code of strangers.
 """
 
@@ -19,7 +20,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import msgspec
 
@@ -37,9 +38,11 @@ _LENGTH = 8  # bytes in front of each message that say how long it is
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _ALONE = {"TOKENIZERS_PARALLELISM": "false", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "1"}  # threads reserve memory
 _START = (
-    "import sys; module, memory, seconds, *sys.path[:] = sys.argv[1:]; "
-    "from inferometer.guarded import serve; serve(module, int(memory), float(seconds))"
+    "import sys; module, what, memory, seconds, *sys.path[:] = sys.argv[1:]; "
+    "from inferometer.guarded import serve; serve(module, what, int(memory), float(seconds))"
 )
+Bounded = Literal["address space", "data"]
+"""What the limit of memory is of. Threads and tables of Polars reserve far more addresses than they fill."""
 _KINDS: Mapping[str, type[FormatError | InputError | Unavailable]] = {
     kind.__name__: kind for kind in (FormatError, InputError, Unavailable)
 }
@@ -66,12 +69,23 @@ class Guarded:
 
     Args:
         module: Its full name; it declares `SERVED`.
-        memory_bytes: Of address space.
+        memory_bytes: Of what `bounded` says.
         seconds: Of the processor, a call.
+        bounded: What the limit of memory is of.
+        environment: What the process has besides.
     """
 
-    def __init__(self, module: str, *, memory_bytes: int = MEMORY_BYTES, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        module: str,
+        *,
+        memory_bytes: int = MEMORY_BYTES,
+        seconds: float = SECONDS,
+        bounded: Bounded = "address space",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._module, self._memory_bytes, self._seconds = module, memory_bytes, seconds
+        self._bounded, self._environment = bounded, environment or {}
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = os.getpid()
         self._lock = threading.Lock()  # one call at a time
@@ -111,13 +125,13 @@ class Guarded:
 
     def _start(self) -> None:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        limits = (str(self._memory_bytes), str(self._seconds))
+        limits = (self._bounded, str(self._memory_bytes), str(self._seconds))
         self._process = subprocess.Popen(
             [sys.executable, "-S", "-c", _START, self._module, *limits, *(path for path in sys.path if path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**kept, **_ALONE},
+            env={**kept, **_ALONE, **self._environment},
             bufsize=0,
             start_new_session=True,  # Ctrl-C is for us
         )
@@ -158,14 +172,15 @@ class Guarded:
         return f"it ended the process that read it ({ended}; limit of memory: {self._memory_bytes >> 20:,} MiB)"
 
 
-def serve(module: str, memory_bytes: int, seconds: float) -> None:
+def serve(module: str, bounded: Bounded, memory_bytes: int, seconds: float) -> None:
     """Answer calls until the input ends; what runs in the process."""
     import resource
 
     requests, replies = os.fdopen(0, "rb", closefd=False), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no reply
     served: Mapping[str, Callable[..., Any]] = import_module(module).SERVED
-    for limit, most in ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CORE, 0)):
+    memory = resource.RLIMIT_DATA if bounded == "data" else resource.RLIMIT_AS
+    for limit, most in ((memory, memory_bytes), (resource.RLIMIT_CORE, 0)):
         with suppress(OSError, ValueError):  # a system that has a lower one, or none
             resource.setrlimit(limit, (most, most))
     while head := requests.read(_LENGTH):

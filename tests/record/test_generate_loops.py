@@ -56,9 +56,9 @@ WORDS = {  # of each command that takes a trace: the words after its name; `{0}`
     "sql": "{0} values(1)",
     "tree": "{0}",
 }
-OTHERS = {  # take no trace
-    *("ab", "bench", "chat", "completion", "formats", "leaderboard", "mcp", "names", "operators", "record"),
-    "serve",
+OTHERS = {  # take no trace, or many
+    *("ab", "bench", "chat", "completion", "fleet", "formats", "leaderboard", "mcp", "mine", "names", "operators"),
+    *("record", "rules", "serve"),
 }
 
 

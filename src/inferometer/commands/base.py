@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from inferometer.trace.trace import Trace
 
 FORMATS = ("json", "csv", "tsv", "markdown")
-GROUPS = ("Look", "Explain", "Compare", "Record", "Bench", "Models", "Tools")  # of commands, as help lists them
+GROUPS = ("Look", "Explain", "Compare", "Fleet", "Record", "Bench", "Models", "Tools")  # as help lists commands
 
 
 class Command(click.Command):

@@ -1,5 +1,6 @@
 """`inferometer operators`: the catalogue of production operators, and one with every shape and every bound."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -7,6 +8,7 @@ import click
 from inferometer.commands.base import FORMATS, Output, command, output_options
 from inferometer.commands.options.selection import hardware_file_option, hardware_option
 from inferometer.commands.settings import is_setting
+from inferometer.errors import printable
 
 if TYPE_CHECKING:
     from inferometer.hardware.device import Device
@@ -19,7 +21,8 @@ _DEFAULT = "H100 SXM"
     group="Bench",
     help="Operators that cost time in production: importance, shapes, and how fast a device allows them to be.\n\n"
     "With NAME, every published shape of one operator with each bound (dependency, matrix, vector, special, memory), "
-    "which of them binds, and S where a deployed kernel was timed.",
+    "which of them binds, and S where a deployed kernel was timed.\n\n"
+    "With --shapes, those of a file that `roofline --to-bench` or `fleet importance -o` wrote, with their weights.",
     example="inferometer operators rms_norm --hardware XPU-A",
 )
 @click.argument("name", required=False)
@@ -28,8 +31,24 @@ _DEFAULT = "H100 SXM"
 @click.option(
     "--published-bounds", is_flag=True, help="Bounds and S as they were published: max(W / peak, Q / bandwidth)."
 )
+@click.option("--shapes", metavar="FILE", help="Shapes of this file in place of the published ones.")
 @output_options(*FORMATS)
-def run(name: str | None, hardware: str | None, hardware_file: str | None, published_bounds: bool, out: Output) -> None:
+def run(
+    name: str | None,
+    hardware: str | None,
+    hardware_file: str | None,
+    published_bounds: bool,
+    shapes: str | None,
+    out: Output,
+) -> None:
+    if shapes is not None:
+        if name is not None or published_bounds:
+            raise click.UsageError("--shapes can't be used with NAME or --published-bounds.")
+        from inferometer.analyses.operators.given_shapes import bound_given
+        from inferometer.bench.exchange.workloads import read_given
+
+        out.show(bound_given(printable(shapes), read_given(Path(shapes)), choose_device(hardware, hardware_file)))
+        return
     from inferometer.analyses.operators.catalogue import describe_operator, list_operators
     from inferometer.operators import operators, require_operator
 

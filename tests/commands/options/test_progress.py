@@ -50,6 +50,18 @@ def test_a_file_is_told_with_its_part_where_its_size_is_known(tick: Tick, capsys
     ]
 
 
+def test_things_are_counted_with_their_rate_and_the_time_left(tick: Tick, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.counting("traces") as say:
+        tick(5)
+        say(1, 40, 0, 80_000_000)
+        tick(5)
+        say(4, 40, 20_000_000, 80_000_000)
+    assert capsys.readouterr().err.splitlines() == [
+        "inferometer: traces 1 of 40, 0.0 MB/s, after 5 s",
+        "inferometer: traces 4 of 40, 2.0 MB/s, 30 s left, after 10 s",
+    ]
+
+
 def test_nobody_is_told_who_doesnt_want_it(
     tick: Tick, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

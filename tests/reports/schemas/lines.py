@@ -29,8 +29,17 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "export": ("export {decode} --to parquet -o {new} --redact", "export {log} --to chrome -o {new}.json"),
     "findings": ("findings {decode}", "findings {log}", "findings {recordings}/cpu_stop/fault.ifm", "findings {ranks}"),
+    "fleet": ("fleet {fleet}", "fleet {fleet} --by model"),
+    "fleet_changes": ("fleet {fleet} changes",),
+    "fleet_importance": ("fleet {fleet} importance --cluster version",),
+    "fleet_outliers": ("fleet {fleet} outliers",),
+    "fleet_savings": ("fleet {fleet} savings --cluster version",),
+    "fleet_times": tuple(
+        f"fleet {{fleet}} {what} --by gpu" for what in ("kernels", "families", "operators", "shapes", "classes")
+    ),
     "formats": ("formats",),
     "rules": ("rules",),
+    "given_shapes": ("operators --shapes {shapes}", "operators --shapes {shapes} --hardware 'MI300X'"),
     "groups": (
         "groups {decode}",
         "groups {h200}/kineto_graph.json.gz --learn-from {h200}/kineto_eager.json.gz",
@@ -50,6 +59,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     "launches": ("launches {decode}", "launches --by span {h200}/kineto_graph.json.gz"),
     "leaderboard": ("leaderboard --hardware 'H100 SXM' -o {new}.html",),
     "measured_device": ("hardware --measure --quick --on cpu -o {new}.json",),
+    "mine": ("mine {table} {right} -o {new}.ifm --workers 1",),
     "model_bounds": (
         "kernels {log} --model-config Qwen2.5-0.5B --bandwidth 150",
         "kernels {log} --model-config Qwen2.5-0.5B --hardware 'H100 SXM' --by layer",

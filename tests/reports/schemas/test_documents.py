@@ -20,6 +20,7 @@ from tests.bench.ranking.ranked_runs import result, run_of
 from tests.commands.test_ab import made
 from tests.commands.test_command_line import run, run_apart
 from tests.commands.test_roofline_counters import PROGRAM, written
+from tests.fleet.digests import fleet_of_everything, write_shapes
 from tests.ncu_files import RAW
 from tests.reports.schemas.lines import LINES, NEVER, OF_A_TRACE, SOMETIMES
 from tests.reports.schemas.walked import Walk, fields_of
@@ -85,6 +86,8 @@ def walks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Walk]:
         "counted": written(folder, PROGRAM),
         "counters": RAW,
         "python": sys.executable,
+        "fleet": fleet_of_everything(folder / "fleet.ifm").folder,
+        "shapes": write_shapes(folder / "shapes.jsonl"),
         "right": ROOT / "tests" / "bench" / "candidates" / "right.py",
     }
 

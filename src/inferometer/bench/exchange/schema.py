@@ -77,11 +77,12 @@ class Safetensors(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
 
 
 class Drawn(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """Ours: the arguments of the call, and what the shape is called."""
+    """Ours: the arguments of the call, what the shape is called, and its weight in a fleet that it stands for."""
 
     operator: str
     args: dict[str, Any]
     shape: str
+    weight: float | None = None
 
 
 class Workload(_Part, frozen=True, kw_only=True, omit_defaults=True):

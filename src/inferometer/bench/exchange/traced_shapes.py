@@ -27,11 +27,15 @@ SHAPE_FILE = begins_with("file of workloads", b'{"definition":')
 
 @dataclass(frozen=True)
 class TracedShape:
-    """A call of an operator, and what it is called: the op with its shapes, calls and time in the trace."""
+    """A call of an operator, and what it is called: the op with its shapes, calls and time in the trace.
+
+    `weight` is its part of all time in a fleet of traces; None of one trace.
+    """
 
     operator: str
     args: dict[str, Any]
     label: str
+    weight: float | None = None
 
 
 def traced_shapes(found: Roofline) -> list[TracedShape]:
@@ -80,6 +84,6 @@ def _line(shape: TracedShape) -> Trace:
         axes={axis: size for axis, size in bound.sizes.items() if axis in bound.var and size is not None},
         inputs={},
         uuid=uuid_of(shape.operator, shape.args),
-        inferometer=Drawn(operator=shape.operator, args=shape.args, shape=shape.label),
+        inferometer=Drawn(operator=shape.operator, args=shape.args, shape=shape.label, weight=shape.weight),
     )
     return Trace(definition=define(operator, shape.args).name, workload=workload)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from inferometer.analyses.operators.given_shapes import GivenShape
 from inferometer.bench.exchange.axes import bind
 from inferometer.bench.exchange.blobs import read_integers
 from inferometer.bench.exchange.foreign import Foreign, take_foreign
@@ -87,6 +88,22 @@ def read_workloads(
     if not found:
         raise refused or FormatError(f"{path}: expected a workload at least, found none", hint=_HINT)
     return [ChosenShapes(require_operator(name), tuple(shapes.values())) for name, shapes in found.items()]
+
+
+def read_given(path: Path) -> list[GivenShape]:
+    """The same with their weights, each line by itself.
+
+    Raises:
+        InputError, FormatError: As `read_workloads` without `on_left_out`.
+    """
+    found = []
+    for place, workload in _read_places(path, None):
+        operator, args, label = _shape_of(place, workload)
+        weight = None if workload.inferometer is None else workload.inferometer.weight
+        found.append(GivenShape(operator, args, clean(label), weight))
+    if not found:
+        raise FormatError(f"{path}: expected a workload at least, found none", hint=_HINT)
+    return found
 
 
 def _real(path: Path) -> Path:

@@ -62,6 +62,30 @@ def reading(name: str) -> Iterator[Progress | None]:
 
 
 @contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int, int, int], None]]:
+    """A callback for things done and in all, and their bytes; shows the rate, and the time that is left at it."""
+    begun = time.monotonic()
+
+    def described(done: int, count: int, done_bytes: int, total: int) -> str:
+        passed = max(time.monotonic() - begun, 1e-9)
+        left = f", {(total - done_bytes) * passed / done_bytes:,.0f} s left" if done_bytes else ""
+        return f"{what} {done:,} of {count:,}, {done_bytes / passed / 1e6:,.1f} MB/s{left}"
+
+    if not sys.stderr.isatty():
+        say = _line_sayer()
+        yield lambda *at: None if say is None else say(described(*at))
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    bar = Bar(BarColumn(), TextColumn("{task.description}", markup=False), console=Console(stderr=True), transient=True)
+    with bar:
+        task = bar.add_task(f"{what} …", total=None)
+        yield lambda *at: bar.update(task, description=described(*at), completed=at[2], total=at[3])
+
+
+@contextmanager
 def working(*, per_second: float = 12.5) -> Iterator[Callable[[str], None]]:
     """A function that is called with what is being made, and shows it until the next.
 

@@ -19,6 +19,7 @@ from inferometer.formats.source import Limits, Source
 from inferometer.trace.combined_facts import listed
 
 _STORE = ".ifm"
+_FLEET = "fleet.json"  # in what `inferometer mine` makes
 _PACKED = ".gz"
 _EVENTS = frozenset({"launches", "calls", "ops", "frames", "spans", "host_events", "function_times"})
 _NUMBER = re.compile(r"\d+")
@@ -150,6 +151,10 @@ def _worth(profile: Profile) -> tuple[bool, bool, int, str]:
 
 
 def _refuse(name: str, entries: Sequence[Path], failed: Sequence[Profile]) -> NoReturn:
+    if any(path.name == _FLEET for path in entries):
+        raise FormatError(
+            f"{name}: expected one trace, found a fleet of many", hint=f"Ask it: inferometer fleet {name}"
+        )
     found = f"only {listed([printable(path.name) for path in entries])}" if entries else "nothing"
     tried = [profile.error.message for profile in failed if profile.error and profile.path.name != profile.stem]
     raise FormatError(

@@ -1,0 +1,172 @@
+"""`inferometer fleet`: questions about all traces of a fleet."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from inferometer.commands.base import FORMATS, Output, command, output_options
+from inferometer.commands.options.selection import Number, match_option, top_option
+
+if TYPE_CHECKING:
+    from inferometer.analyses.result import Result
+    from inferometer.fleet.reading import Fleet
+
+_TIMES = ("kernels", "families", "operators", "shapes", "classes")
+_QUESTIONS = ("overview", *_TIMES, "outliers", "changes", "importance", "savings")
+_GROUPS = ("model", "gpu", "engine", "version", "deployment", "date", "format")
+_GROUPED = ("overview", *_TIMES)
+_WEIGHED = ("importance", "savings")
+_TOP = 20  # rows of these
+_FEW = 5
+
+
+@command(
+    "fleet",
+    group="Fleet",
+    help="Ask all traces of a fleet, which `inferometer mine` made.\n\n"
+    "QUESTION is overview (the default: GPU-hours held, launch-bound time, distance to the bound), kernels, families, "
+    "operators, shapes or classes (of kernels, by phase): which of them take the time; outliers among like traces; "
+    "changes of the step between an engine's versions; importance of operators with their shapes; or savings: what "
+    "each kernel would save if it were faster.",
+    example="inferometer fleet fleet.ifm --by model\n"
+    "  inferometer fleet fleet.ifm kernels --by gpu --top 5\n"
+    "  inferometer fleet fleet.ifm importance --cluster deployment",
+)
+@click.argument("place", metavar="FLEET")
+@click.argument("question", metavar="[QUESTION]", type=click.Choice(_QUESTIONS), default="overview")
+@click.option("--by", type=click.Choice(_GROUPS), help="Group traces by it.")
+@click.option("--only", multiple=True, metavar="NAME=VALUE", help=(
+    "Only traces with this model, gpu, engine, version, deployment, date or format; may be given again."))  # fmt: skip
+@top_option("rows, of each group; of importance and savings 20 by default")
+@match_option("rows")
+@click.option("--weigh", type=click.Choice(("time", "gpu-hours")), help="What orders importance.  [default: time]")
+@click.option("--cluster", type=click.Choice(_GROUPS), help=(
+    "Intervals take traces with the same of it as one sample.  [default: each trace is one]"))  # fmt: skip
+@click.option("--faster", type=Number(min=0.1, max=10_000), metavar="PERCENT", help=(
+    "How much faster a kernel of savings is.  [default: 20]"))  # fmt: skip
+@click.option("-o", "--output", metavar="OUT.jsonl", help=(
+    "With importance: write a few shapes that stand for all, for `bench --shapes OUT.jsonl`."))  # fmt: skip
+@click.option("--representatives", type=click.IntRange(1, 100), metavar="N", help=(
+    "With --output: so many shapes of an operator at most.  [default: 5]"))  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace OUT.jsonl if it is there.")
+@output_options(*FORMATS)
+def run(
+    place: str,
+    question: str,
+    by: str | None,
+    only: tuple[str, ...],
+    top: int | None,
+    match: str | None,
+    weigh: str | None,
+    cluster: str | None,
+    faster: float | None,
+    output: str | None,
+    representatives: int | None,
+    force: bool,
+    out: Output,
+) -> None:
+    _refuse_mixed(question, {"--by": by, "--match": match, "--weigh": weigh, "--cluster": cluster, "--faster": faster,
+                             "--top": top, "--output": output, "--representatives": representatives})  # fmt: skip
+    if output is not None:
+        from inferometer.bench.exchange.traced_shapes import SHAPE_FILE
+        from inferometer.new_files import check_place
+
+        if Path(output).suffix != ".jsonl":
+            raise click.UsageError("--output needs a name that ends in .jsonl.")
+        check_place(Path(output), force=force, kind=SHAPE_FILE)
+    elif representatives is not None:
+        raise click.UsageError("--representatives needs --output.")
+    from inferometer.fleet.reading import open_fleet
+
+    fleet = open_fleet(place, dict(map(_pair, only)))
+    if output is not None:
+        _write_shapes(fleet, Path(output), most=representatives or _FEW, weigh=weigh, force=force)
+    out.show(_answer(fleet, question, by=by, top=top, match=match, weigh=weigh, cluster=cluster, faster=faster))
+
+
+def _answer(
+    fleet: "Fleet",
+    question: str,
+    *,
+    by: str | None,
+    top: int | None,
+    match: str | None,
+    weigh: Any,
+    cluster: str | None,
+    faster: float | None,
+) -> "Result":
+    if question == "overview":
+        from inferometer.fleet.questions.overview import fleet_overview
+
+        return fleet_overview(fleet, by=by)
+    if question == "outliers":
+        from inferometer.fleet.questions.outliers import fleet_outliers
+
+        return fleet_outliers(fleet)
+    if question == "changes":
+        from inferometer.fleet.questions.changes import fleet_changes
+
+        return fleet_changes(fleet)
+    if question == "importance":
+        from inferometer.fleet.questions.importance import fleet_importance
+
+        return fleet_importance(fleet, weighing=weigh or "time", cluster=cluster, top=top or _TOP)
+    if question == "savings":
+        from inferometer.fleet.questions.savings import fleet_savings
+
+        return fleet_savings(fleet, faster=(faster or 20.0) / 100, cluster=cluster, top=top or _TOP)
+    from inferometer.fleet.questions.times import fleet_times
+
+    what: Any = question
+    return fleet_times(fleet, what, by=by, top=top, match=match)
+
+
+def _write_shapes(fleet: "Fleet", target: Path, *, most: int, weigh: Any, force: bool) -> None:
+    """The representatives, and on stderr what they stand for."""
+    from inferometer.bench.exchange.traced_shapes import SHAPE_FILE
+    from inferometer.errors import clean
+    from inferometer.fleet.questions.bootstrap import clusters_of
+    from inferometer.fleet.questions.importance import WEIGHT, Weighing, op_parts, weighed
+    from inferometer.fleet.representatives import choose_representatives
+    from inferometer.fleet.shape_file import encode_representatives
+    from inferometer.new_files import NewFile
+    from inferometer.units import format_counted, format_share
+
+    weighing: Weighing = weigh or "time"
+    rows = weighed(op_parts(fleet, clusters_of(fleet, None)), weighing)
+    found = choose_representatives(rows, most=most, weight=WEIGHT[weighing])
+    data = encode_representatives(found, fleet.source)
+    with NewFile(target, force=force, kind=SHAPE_FILE) as place:
+        place.write_bytes(data)
+    click.echo(
+        f"written: {clean(str(target))}: {format_share(sum(each.weight for each in found))} of the fleet", err=True
+    )
+    for each in found:
+        kept = f"{len(each.representatives):,} of {format_counted(each.shapes, 'shape')}"
+        stands = f"for {format_share(each.weight)} of the fleet, {format_share(each.error)} of its time misjudged"
+        click.echo(f"{each.operator}: {kept}, {stands}", err=True)
+
+
+def _refuse_mixed(question: str, given: dict[str, Any]) -> None:
+    """Refuse options that the question hasn't."""
+    fits = {
+        "--by": _GROUPED,
+        "--match": _TIMES,
+        "--weigh": ("importance",),
+        "--cluster": _WEIGHED,
+        "--faster": ("savings",),
+        "--output": ("importance",),
+        "--representatives": ("importance",),
+        "--top": (*_TIMES, *_WEIGHED),
+    }
+    for option, value in given.items():
+        if value is not None and question not in fits[option]:
+            raise click.UsageError(f"{option} is for {', '.join(fits[option])}, not for {question}.")
+
+
+def _pair(word: str) -> tuple[str, str]:
+    name, sign, value = word.partition("=")
+    if not sign or name not in _GROUPS:
+        raise click.UsageError(f"--only: expected NAME=VALUE with a NAME of {', '.join(_GROUPS)}, found {word!r}.")
+    return name, value

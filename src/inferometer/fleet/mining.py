@@ -1,0 +1,211 @@
+"""Makes a fleet of traces, or adds to one: what is new is opened, once, each in a process with limits.
+
+A path whose stamp is that of a former run isn't read again; a content that has a digest isn't opened again, whatever
+its name. Of a run that was killed all digests are there, so that the next one goes on where it ended.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+import msgspec
+import polars as pl
+
+from inferometer.errors import InputError, Unavailable, clean, printable
+from inferometer.fleet.contents import Content, hash_of, look_at
+from inferometer.fleet.remote import fetched, look_at_url
+from inferometer.fleet.sources import Place, compile_labels, find_places, labels_of
+from inferometer.fleet.store import FleetWriter, source_rows
+from inferometer.fleet.tables import SOURCES, TRACE
+from inferometer.fleet.workers import WorkerLimits, Workers
+from inferometer.privacy.secrets import blank_secrets
+
+_LONGEST_REASON: Final = 500
+_Rows = dict[str, dict[str, object]]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far it is: places and bytes that had to be read, of all of them."""
+
+    done: int
+    places: int
+    done_bytes: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Mined:
+    """`made` digests are new; `traces` and `paths` are all of the fleet's. `aside`: each path with its reason."""
+
+    traces: int
+    paths: int
+    made: int
+    aside: tuple[tuple[str, str], ...]
+
+
+def mine(
+    words: Iterable[str],
+    place: str | Path,
+    *,
+    workers: int,
+    limits: WorkerLimits,
+    labels: str | None = None,
+    retry: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Mined:
+    """Make the fleet at `place` of the traces that `words` name, or add them to it.
+
+    Args:
+        words: Files, folders, globs, lists and URLs; see `sources`.
+        place: The fleet's folder; what former runs added stays.
+        workers: Processes.
+        limits: Of each.
+        labels: A regular expression that is looked for in each path; its named groups are labels.
+        retry: Open once more what was set aside.
+        on_progress: Called when a place is done, from this thread.
+
+    Raises:
+        InputError: A word names nothing, or the fleet can't be written.
+        Unavailable: A URL's reader isn't installed.
+    """
+    pattern = compile_labels(labels)
+    places = find_places(words)
+    with ExitStack() as stack:
+        fleet = stack.enter_context(FleetWriter(Path(place)))
+        run = _Run(fleet, stack.enter_context(Workers(workers, limits)), retry=retry)
+        before = fleet.sources()
+        rows, todo = _looked_at(run, places, pattern, before)
+        _work(run, todo, workers, rows, on_progress)
+        kept = before.filter(~pl.col("path").is_in(list(rows)))
+        sources = pl.concat([kept, source_rows(rows.values())]).select(list(SOURCES.schema))
+        fleet.finish(sources)
+    return _mined(sources, run.made)
+
+
+def _looked_at(
+    run: "_Run", places: Iterable[Place], pattern: re.Pattern[str] | None, before: pl.DataFrame
+) -> tuple[_Rows, list[tuple[Place, Content]]]:
+    """Rows of `sources`, as far as a look tells them, and the places that must be read for the rest."""
+    known = {row["path"]: row for row in before.iter_rows(named=True)}
+    rows: _Rows = {}
+    todo = []
+    for each in places:
+        name = printable(each.name)
+        labels = msgspec.json.encode(labels_of(each.name, pattern)).decode()
+        rows[name] = {"path": name, "labels": labels}
+        content = _look(each)
+        if isinstance(content, str):
+            rows[name]["reason"] = content
+            continue
+        rows[name] |= {"bytes": content.bytes, "stamp": content.stamp}
+        old = known.get(name)
+        if old is not None and old["stamp"] == content.stamp and run.is_settled(old[TRACE]):
+            rows[name] |= {TRACE: old[TRACE], "reason": old["reason"]}
+        else:
+            todo.append((each, content))
+    return rows, todo
+
+
+def _work(
+    run: "_Run",
+    todo: list[tuple[Place, Content]],
+    workers: int,
+    rows: _Rows,
+    on_progress: Callable[[Progress], None] | None,
+) -> None:
+    """Take all in turn, the largest first, so that no process has a large one left at the end."""
+    ordered = sorted(todo, key=lambda each: -each[1].bytes)
+    done, done_bytes, total = 0, 0, sum(content.bytes for _, content in todo)
+    with ThreadPoolExecutor(workers) as pool:
+        futures = {pool.submit(run.take, each): (each, content) for each, content in ordered}
+        try:
+            for future in as_completed(futures):
+                each, content = futures[future]
+                trace, reason = future.result()
+                rows[printable(each.name)] |= {TRACE: trace, "reason": reason}
+                done, done_bytes = done + 1, done_bytes + content.bytes
+                if on_progress is not None:
+                    on_progress(Progress(done, len(todo), done_bytes, total))
+        except BaseException:  # Ctrl-C, a full disk: what waits isn't begun
+            pool.shutdown(wait=False, cancel_futures=True)
+            run.workers.close()
+            raise
+
+
+class _Run:
+    """What the threads of one run share."""
+
+    def __init__(self, fleet: FleetWriter, workers: Workers, *, retry: bool) -> None:
+        self.fleet, self.workers, self._retry = fleet, workers, retry
+        self.made = 0
+        self._lock = Lock()
+        self._results: dict[str, Future[str | None]] = {}
+
+    def is_settled(self, trace: str | None) -> bool:
+        """Whether a content that was seen before needs no look."""
+        if trace is None:
+            return False
+        return self.fleet.has_digest(trace) or (not self._retry and self.fleet.reason(trace) is not None)
+
+    def take(self, place: Place) -> tuple[str | None, str | None]:
+        """The content's hash, and why it was set aside; each content is opened once, whatever its names."""
+        with ExitStack() as stack:
+            try:
+                path = stack.enter_context(fetched(place.name)) if place.is_remote else Path(place.name)
+                trace = hash_of(path)
+            except (InputError, Unavailable, OSError) as error:
+                return None, _reason(error, place.name)
+            with self._lock:
+                is_first = trace not in self._results
+                result = self._results.setdefault(trace, Future())
+            if is_first:
+                self._settle(trace, path, result)
+            return trace, result.result()
+
+    def _settle(self, trace: str, path: Path, result: "Future[str | None]") -> None:
+        try:
+            result.set_result(self._digest(trace, path))
+        except BaseException as error:  # those that wait for it end, too
+            result.set_exception(error)
+            raise
+
+    def _digest(self, trace: str, path: Path) -> str | None:
+        if self.is_settled(trace):
+            return None if self.fleet.has_digest(trace) else self.fleet.reason(trace)
+        try:
+            packed = self.workers.digest(str(path))
+        except (InputError, Unavailable) as error:
+            reason = _reason(error, str(path))
+            self.fleet.set_aside(trace, reason)
+            return reason
+        self.fleet.keep(trace, packed)
+        with self._lock:
+            self.made += 1
+        return None
+
+
+def _look(place: Place) -> Content | str:
+    """What is there; a text says why that can't be told."""
+    try:
+        return look_at_url(place.name) if place.is_remote else look_at(Path(place.name))
+    except (InputError, Unavailable, OSError) as error:
+        return _reason(error, place.name)
+
+
+def _reason(error: Exception, name: str) -> str:
+    """What went wrong, without the name: the same content has the same reason under all of them."""
+    said = error.strerror if isinstance(error, OSError) and error.strerror else getattr(error, "message", str(error))
+    text = clean(said.removeprefix(f"{printable(name)}: ").replace(printable(name), "the file"))
+    return blank_secrets(text)[:_LONGEST_REASON]
+
+
+def _mined(sources: pl.DataFrame, made: int) -> Mined:
+    aside = sources.filter(pl.col("reason").is_not_null()).sort("path")
+    whole = sources.filter(pl.col("reason").is_null())
+    return Mined(whole[TRACE].n_unique(), sources.height, made, tuple(aside.select("path", "reason").iter_rows()))

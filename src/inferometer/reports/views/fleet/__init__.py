@@ -1,0 +1,1 @@
+"""Questions about a fleet: one file for each result."""

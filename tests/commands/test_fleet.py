@@ -1,0 +1,106 @@
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from tests.fleet.digests import write_shapes
+from tests.fleet.mined import write_trace
+
+from inferometer.commands.main import main
+
+
+def run(*words: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stopped:
+        main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return int(stopped.value.code or 0), out, err
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Two traces of two models, and a file that is none."""
+    for n, model in enumerate("ab"):
+        write_trace(tmp_path / "t" / model / "t.json", ("gemm", 10.0 + n), ("softmax", 2.0))
+    (tmp_path / "t" / "notes.txt").write_text("no trace")
+    words = ("mine", tmp_path / "t", "-o", tmp_path / "f.ifm", "--workers", 1, "--labels", r"(?P<model>\w)/t\.json")
+    code, out, err = run(*words, capsys=capsys)
+    assert (code, out) == (0, f"{tmp_path}/f.ifm: 2 traces, 3 paths, 2 new digests\n")
+    assert "notes.txt: expected one of the known formats" in err
+    return tmp_path / "f.ifm"
+
+
+def test_mine_and_ask(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("fleet", fleet, "--by", "model", capsys=capsys)
+    assert code == 0
+    assert "Traces by model" in out
+    code, out, _ = run("fleet", fleet, "kernels", "--by", "model", "--json", capsys=capsys)
+    rows = json.loads(out)["rows"]
+    assert [(row["group"], row["kernel"], row["total_ns"]) for row in rows] == [
+        ("b", "gemm", 11_000), ("b", "softmax", 2_000), ("a", "gemm", 10_000), ("a", "softmax", 2_000),
+    ]  # fmt: skip
+    code, out, _ = run("fleet", fleet, "kernels", "--csv", capsys=capsys)
+    assert [row["total_ns"] for row in csv.DictReader(io.StringIO(out))] == ["21000", "4000"]
+    code, out, _ = run("fleet", fleet, "kernels", "--only", "model=a", "--json", capsys=capsys)
+    assert json.loads(out)["total_ns"] == 12_000
+    for question in ("families", "operators", "shapes", "classes", "outliers", "changes", "importance", "savings"):
+        for form in ("--json", "--markdown"):
+            assert run("fleet", fleet, question, form, capsys=capsys)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("kernels", "--faster", 10), 2, "--faster is for savings, not for kernels."),
+        (("outliers", "--by", "gpu"), 2, "--by is for overview"),
+        (("--only", "speed=1"), 2, "expected NAME=VALUE"),
+        (("--only", "model=c"), 3, 'unknown model "c"'),
+        (("nonsense",), 2, "nonsense"),
+    ],
+)
+def test_what_means_nothing_is_refused(
+    words: tuple[object, ...], code: int, said: str, fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, _, err = run("fleet", fleet, *words, capsys=capsys)
+    assert (found, said in err) == (code, True), err
+
+
+def test_what_isnt_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "f.ifm"
+    for words, said in (
+        (("fleet", place), "expected a fleet, found no folder"),
+        (("mine", tmp_path / "none", "-o", place), "no such file or folder"),
+        (("mine", f"{tmp_path}/*.none", "-o", place), "matches no file"),
+        (("mine", f"@{tmp_path}/list", "-o", place), "list"),
+    ):
+        code, _, err = run(*words, capsys=capsys)
+        assert (code, said in err) == (3, True), err
+    code, _, err = run("mine", tmp_path, "-o", place, "--memory", "1MiB", capsys=capsys)
+    assert (code, "expected at least 256MiB" in err) == (2, True), err
+    assert not place.exists()
+
+
+def test_operators_bounds_the_shapes_of_a_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_shapes(tmp_path / "shapes.jsonl")
+    code, out, _ = run("operators", "--shapes", file, "--hardware", "H100 SXM", "--json", capsys=capsys)
+    rows = json.loads(out)["rows"]
+    assert code == 0
+    assert [(row["operator"], row["weight"], row["binding"]) for row in rows][1] == ("rms_norm", 0.6, "memory")
+    assert rows[1]["bytes"] == 2 * (2 * 100_000 * 8192 + 8192)  # bf16: read and written once, and the weights
+    assert run("operators", "rms_norm", "--shapes", file, capsys=capsys)[0] == 2
+    file.write_text("{}\n")
+    code, _, err = run("operators", "--shapes", file, capsys=capsys)
+    assert (code, "shapes.jsonl:1" in err) == (3, True)
+
+
+def test_a_fleet_is_no_trace(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run("kernels", fleet, capsys=capsys)
+    assert (code, f"inferometer fleet {fleet}" in err) == (3, True), err
+
+
+def test_check_fails_where_something_was_set_aside(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("mine", fleet.parent / "t", "-o", fleet, "--check", "--json", capsys=capsys)
+    data = json.loads(out)
+    assert (code, data["made"], data["traces"], [Path(each["path"]).name for each in data["aside"]]) == (
+        1, 0, 2, ["notes.txt"],
+    )  # fmt: skip

@@ -1,0 +1,81 @@
+"""Real captures as a fleet: all in one go, and what it says is what they say one by one."""
+
+import json
+from collections import Counter
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+import inferometer
+from inferometer.commands.main import main
+from inferometer.fleet.about import engine_of
+from inferometer.fleet.mining import Mined, mine
+from inferometer.fleet.questions.importance import fleet_importance
+from inferometer.fleet.questions.times import fleet_times
+from inferometer.fleet.reading import Fleet, open_fleet
+from inferometer.fleet.workers import WorkerLimits
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def whole(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Mined, Fleet]:
+    """All captures that there are, and the samples: Kineto files, ranks, stores, logs, exports, runs of sums."""
+    place = tmp_path_factory.mktemp("whole") / "f.ifm"
+    words = [str(shared_data / "traces"), str(shared_data / "latencyprism"), str(ROOT / "samples")]
+    return mine(words, place, workers=2, limits=WorkerLimits(3 << 30, 600.0)), open_fleet(place)
+
+
+def printed(*words: str) -> dict[str, object]:
+    out = StringIO()
+    with redirect_stdout(out), redirect_stderr(StringIO()), pytest.raises(SystemExit) as stopped:
+        main([*words, "--json"])
+    assert stopped.value.code == 0
+    found: dict[str, object] = json.loads(out.getvalue())
+    return found
+
+
+def test_all_that_can_be_read_is_mined_and_the_rest_has_a_reason(whole: tuple[Mined, Fleet]) -> None:
+    mined, fleet = whole
+    others = {Path(path).suffix for path, _ in mined.aside}
+    assert others <= {".md", ".json", ".gz", ".pb", ".hatchet"}
+    assert all(reason.startswith("expected one of the known formats") for _, reason in mined.aside)
+    formats = set(fleet.traces["format"])
+    assert {"kineto", "nsys", "webgpu-log", "latencyprism"} <= formats
+    assert fleet.traces.filter(fleet.traces["path"].str.contains("rank._sampled"))["rank"].sort().to_list() == [0, 1]
+
+
+def test_sums_are_those_of_kernels_of_each_trace(whole: tuple[Mined, Fleet]) -> None:
+    _, fleet = whole
+    total, count = Counter[str](), Counter[str]()
+    for path in fleet.traces["path"]:
+        for row in printed("kernels", path)["rows"]:  # type: ignore[attr-defined]
+            total[row["kernel"]] += row["total_ns"]
+            count[row["kernel"]] += row["count"] or 0
+    found = fleet_times(fleet, "kernels")
+    assert dict(found.frame.select("kernel", "total_ns").iter_rows()) == total
+    assert found.total_ns == sum(total.values())
+    told = found.frame.drop_nulls("launches").select("kernel", "launches")
+    assert all(count[kernel] == launches for kernel, launches in told.iter_rows())
+
+
+def test_weights_of_all_captures_add_up_to_one(whole: tuple[Mined, Fleet]) -> None:
+    found = fleet_importance(whole[1])
+    assert found.frame["time_weight"].sum() == pytest.approx(1)
+    assert found.frame["gpu_hours_weight"].sum() == pytest.approx(1)
+    assert found.total_ns == whole[1].traces["op_ns"].sum()
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        ("mi300_sglang_qwen3-8b_decode", "SGLang"),  # which marks its steps as vLLM does, too
+        ("mi300_vllm_gpt-oss_decode", "vLLM"),
+        ("h100_vit", None),
+    ],
+)
+def test_an_engine_is_known_by_its_functions(name: str, engine: str | None, shared_data: Path) -> None:
+    with inferometer.open(shared_data / "traces" / "kineto" / f"{name}.json.gz") as trace:
+        assert engine_of(trace) == (engine, None)
