@@ -131,7 +131,7 @@ def test_a_step_lasts_until_its_device_work_has_ended(shared_data: Path) -> None
     assert found["Step"].value == format_duration(last_ns - first_ns)
     (mark_ns,) = trace.spans.collect()["dur_ns"]
     assert mark_ns < (last_ns - first_ns) / 4
-    assert found["Step"].about == "One of the decode steps, the only one: its spread isn't known."
+    assert found["Step"].about == "There is one decode step: the spread isn't known."
 
 
 def test_the_steps_of_a_log_are_the_times_that_it_prints() -> None:
@@ -144,7 +144,7 @@ def test_the_steps_of_a_log_are_the_times_that_it_prints() -> None:
     mad, p95 = float(np.median(np.abs(times - median))), float(np.quantile(times, 0.95))
     assert found["Step"].value == format_duration(median)
     assert found["Step"].about == (
-        f"Median of {len(times)} of {rows.height} decode steps, with their device work; "
+        f"Median of {len(times)} of {rows.height} decode steps; "
         f"MAD {format_duration(mad)}, 95th percentile {format_duration(p95)}."
     )
     assert set(found) == {"Largest family", "Step"}
@@ -189,6 +189,7 @@ def test_two_runs_stand_one_below_the_other_and_link_to_their_own_sections() -> 
     assert base["Busy"].link == "#timeline_base"
     assert candidate["Largest family"].link.startswith("#kernels_candidate?filter=")
     assert base["Step"].value != candidate["Step"].value
+    assert base["Step"].about.startswith("Median of 6 decode steps, until their device work has ended; MAD ")
 
 
 def test_markdown_has_the_numbers_and_the_bar_as_sentences() -> None:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from inferometer.analyses.steps.disturbances import is_whole, is_without_work
 from inferometer.analyses.steps.table import StepTable
@@ -144,19 +145,21 @@ def _step(table: StepTable | None, links: _Links) -> Number:
     used = table.steps.filter(usable).select(time_ns).to_series().drop_nulls()
     if used.is_empty():
         return Number("Step", NONE, "Of none of the steps the whole time is known.")
-    of = "steps of unknown phase" if phase is None else f"{phase} steps"
-    return Number("Step", format_duration(float(np.median(used.to_numpy()))), _spread(used, steps, of), links.steps)
+    about = _spread(used.to_numpy(), steps, phase, has_work=table.steps["launches"].drop_nulls().sum() > 0)
+    return Number("Step", format_duration(float(np.median(used.to_numpy()))), about, links.steps)
 
 
-def _spread(used: pl.Series, steps: int, of: str) -> str:
-    if len(used) == 1:
-        only = f"The only one of {steps:,} {of} that can be used" if steps > 1 else f"One of the {of}, the only one"
-        return f"{only}: its spread isn't known."
-    times = used.to_numpy()
+def _spread(times: NDArray[np.int64], steps: int, phase: str | None, *, has_work: bool) -> str:
+    noun = "step" if steps == 1 else "steps"
+    of = f"{noun} of unknown phase" if phase is None else f"{phase} {noun}"
+    if len(times) == 1:
+        few = f"There is one {of}" if steps == 1 else f"Of {steps:,} {of} one can be used"
+        return f"{few}: the spread isn't known."
     mad = format_duration(float(np.median(np.abs(times - np.median(times)))))
     p95 = format_duration(float(np.quantile(times, 0.95)))
-    which = f"{len(used):,}" if len(used) == steps else f"{len(used):,} of {steps:,}"
-    return f"Median of {which} {of}, with their device work; MAD {mad}, 95th percentile {p95}."
+    which = f"{len(times):,}" if len(times) == steps else f"{len(times):,} of {steps:,}"
+    work = ", until their device work has ended" if has_work else ""
+    return f"Median of {which} {of}{work}; MAD {mad}, 95th percentile {p95}."
 
 
 def _stack(budget: pl.DataFrame, families: list[str], links: _Links, side: str) -> Stack:
