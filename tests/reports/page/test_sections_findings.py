@@ -7,7 +7,7 @@ from tools.kineto_maker import Options, write_trace
 
 import inferometer
 from inferometer import Trace
-from inferometer.reports.page.blocks import Beside, Block, Points, Words
+from inferometer.reports.page.blocks import Beside, Block, Folds, Points, Words
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sections import findings
 
@@ -15,8 +15,9 @@ from inferometer.reports.page.sections import findings
 def lists(base: Trace, candidate: Trace | None = None) -> dict[str, list[str]]:
     block = findings.SECTION.build(PageData(base, candidate))
     assert isinstance(block, Block)
-    found = {part.title: part for part in block.parts if isinstance(part, Points)}
-    for part in block.parts:
+    parts = [*block.parts, *(part for each in block.parts if isinstance(each, Folds) for part in each.folds[0].parts)]
+    found = {part.title: part for part in parts if isinstance(part, Points)}
+    for part in parts:
         if isinstance(part, Beside):
             cells = [(head, cell) for row in part.rows for head, cell in zip(part.heads, row, strict=True)]
             found |= {head: cell for head, cell in cells if isinstance(cell, Points)}

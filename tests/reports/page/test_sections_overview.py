@@ -12,7 +12,7 @@ from tests.traces import trace_of
 import inferometer
 from inferometer import Trace
 from inferometer.names import decode
-from inferometer.reports.page.blocks import Number, Numbers, Stack, Words
+from inferometer.reports.page.blocks import Beside, Number, Numbers, Stack, Words
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sections import overview
 from inferometer.reports.page.text import render_text
@@ -25,8 +25,9 @@ LAUNCH = {"kernel": "gemm", "process": 1, "stream": 7}
 
 def numbers(trace: Trace, candidate: Trace | None = None) -> list[dict[str, Number]]:
     """By the first word of its label, of each run."""
-    block = overview.build(PageData(trace, candidate))
-    found = [part for part in block.parts if isinstance(part, Numbers)]
+    parts = overview.build(PageData(trace, candidate)).parts
+    rows = [row for part in parts for row in (part.rows if isinstance(part, Beside) else [[part]])]
+    found = [part for row in rows for part in row if isinstance(part, Numbers)]
     return [{number.label.split(":")[0]: number for number in one.numbers} for one in found]
 
 
@@ -183,11 +184,11 @@ def test_of_several_devices_the_windows_add_up_and_the_least_busy_is_named() -> 
     assert stack(trace_of(launches)).alt == "The parts add up to 120 ns: the windows of 2 devices, summed."
 
 
-def test_two_runs_stand_one_below_the_other_and_link_to_their_own_sections() -> None:
+def test_two_runs_stand_side_by_side_and_link_to_the_sections_of_both() -> None:
     trace = inferometer.open(SAMPLES / "decode.json.gz")
     base, candidate = numbers(trace, inferometer.open(SAMPLES / "decode_fixed.json.gz"))
-    assert base["Busy"].link == "#timeline_base"
-    assert candidate["Largest family"].link.startswith("#kernels_candidate?filter=")
+    assert base["Busy"].link == candidate["Busy"].link == "#timeline"
+    assert base["Largest family"].link == candidate["Largest family"].link == "#kernels"
     assert base["Step"].value != candidate["Step"].value
     assert base["Step"].about.startswith("Median of 6 decode steps, until their device work has ended; MAD ")
 

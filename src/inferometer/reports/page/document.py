@@ -140,7 +140,7 @@ def _write(views: "Sequence[_View]", title: str, limits: TableLimits, footer: Se
         first=[view for view in views if view.name in _FIRST],
         rest=[view for view in views if view.name not in _FIRST],
         css=Markup(_asset("page.css") + _asset("two_runs.css") + time_line_css()),
-        script=Markup(_script() + _step_lines()),
+        script=Markup(_script() + (_step_lines() if any(view.has("StepLines") for view in views) else "")),
         time_line=Markup(time_line_script()) if any(view.has("TimeLine") for view in views) else "",
         footer=[cut(line, limits.characters) for line in footer],
         version=__version__,

@@ -4,6 +4,7 @@ Numbers of several devices are of all their windows together. What a file can't 
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
@@ -39,19 +40,20 @@ def build(look: PageData) -> Block:
     """Four numbers and the bar; of two runs, the base's first."""
     if look.candidate is None:
         return Block("overview", TITLE, [*_parts(look.base)])
-    return Block("overview", TITLE, [*beside([*_parts(look.base)], [*_parts(look.candidate)])])
+    sides = ([*_parts(run, is_alone=False)] for run in look.runs)
+    return Block("overview", TITLE, [*beside(*sides)])
 
 
-def _parts(run: RunData, side: str = "") -> Iterator[Part]:
-    links = _Links(f"_{side}" if side else "")
+def _parts(run: RunData, *, is_alone: bool = True) -> Iterator[Part]:
+    links = _Links(is_alone)
     families = _families(run)
     timeline = None if run.timeline is None or run.timeline.devices.is_empty() else run.timeline
     numbers = [_busy(timeline, links), _idle(timeline, links), _family(run, families, links), _step(run.steps, links)]
-    yield Numbers([number for number in numbers if number.value != NONE], side.capitalize())
+    yield Numbers([number for number in numbers if number.value != NONE])
     yield from _unknown([number for number in numbers if number.value == NONE])
     budget = run.first.findings.budget
     if budget["time_ns"].sum():
-        yield _stack(budget, families["family"].to_list(), links, side)
+        yield _stack(budget, families["family"].to_list(), links)
 
 
 def _unknown(numbers: Sequence[Number]) -> Iterator[Words]:
@@ -61,15 +63,18 @@ def _unknown(numbers: Sequence[Number]) -> Iterator[Words]:
         yield Words(f"{labels}: {why}", "note")
 
 
+@dataclass(frozen=True)
 class _Links:
-    """Addresses of a run's sections."""
+    """Addresses of sections. Of two runs each section is about both: an address can't filter one's table alone."""
 
-    def __init__(self, suffix: str) -> None:
-        self.timeline, self.kernels, self.steps = (f"#{name}{suffix}" for name in ("timeline", "kernels", "steps"))
+    is_alone: bool
+    timeline: str = "#timeline"
+    kernels: str = "#kernels"
+    steps: str = "#steps"
 
     def family(self, name: str) -> str:
-        """The table of kernels with this family alone."""
-        return f"{self.kernels}?filter={quote(name)}"
+        """The table of kernels, with this family alone where the page is about one run."""
+        return f"{self.kernels}?filter={quote(name)}" if self.is_alone else self.kernels
 
 
 def _busy(timeline: Timeline | None, links: _Links) -> Number:
@@ -162,7 +167,7 @@ def _spread(times: NDArray[np.int64], steps: int, phase: str | None, *, has_work
     return f"Median of {which} {of}{work}; MAD {mad}, 95th percentile {p95}."
 
 
-def _stack(budget: pl.DataFrame, families: list[str], links: _Links, side: str) -> Stack:
+def _stack(budget: pl.DataFrame, families: list[str], links: _Links) -> Stack:
     whole_ns = int(budget["time_ns"].sum())
     parts = budget.group_by("sort", "name").agg(pl.col("time_ns").sum())
     order = pl.col("sort").replace_strict({sort: n for n, sort in enumerate(_ORDER)}, return_dtype=pl.Int64)
@@ -180,8 +185,7 @@ def _stack(budget: pl.DataFrame, families: list[str], links: _Links, side: str) 
         slices.append(Slice(f"{small.height} smaller parts", _text(ns, whole_ns), ns / whole_ns, color(7)))
     places = budget.select("rank", "device").unique().height
     of = "the device's window" if places == 1 else f"the windows of {places:,} devices, summed"
-    title = "Where the time went" + (f" ({side})" if side else "")
-    return Stack(title, f"The parts add up to {format_duration(whole_ns)}: {of}.", slices)
+    return Stack("Where the time went", f"The parts add up to {format_duration(whole_ns)}: {of}.", slices)
 
 
 def _text(ns: int, whole_ns: int) -> str:
