@@ -1,6 +1,8 @@
 // What is shorter than 2^k ns, merged into slices of 2^k ns, for each row when a scale first asks for it.
-// A level of a row: `single`, the places of events that take 2^k ns or more, and `slices`, columns by slice and category.
+// A level of a row: `single`, the places of events that take 2^k ns or more, and `slices`, columns by slice and category;
+// `shortest` is how long the shortest of the single ones takes.
 
+const STRIDE = 3; // levels
 const COLUMNS = ["at", "category", "ns", "count", "longest", "longestNs"];
 
 function noSlices() {
@@ -13,20 +15,21 @@ class RowLevels {
     this.line = line;
     this.finest = level;
     const single = new Uint32Array(last - first);
-    for (let i = 0; i < single.length; i += 1) single[i] = first + i;
-    this.known = new Map([[level, { level, single, slices: base }]]);
+    let shortest = Infinity;
+    for (let i = 0; i < single.length; i += 1) {
+      single[i] = first + i;
+      if (line.dur[first + i] < shortest) shortest = line.dur[first + i];
+    }
+    this.known = new Map([[level, { level, single, shortest, slices: base }]]);
   }
 
   at(level) {
     const wanted = Math.max(level, this.finest);
     let known = this.known.get(wanted);
-    if (known) return known;
-    let finer = wanted;
-    while (!this.known.has(finer)) finer -= 1;
-    known = this.known.get(finer);
-    for (let next = finer + 1; next <= wanted; next += 1) {
-      known = merge(this.line, known, next);
-      this.known.set(next, known);
+    if (!known) {
+      const step = Math.ceil(wanted / STRIDE - 1) * STRIDE; // each of these is made of the one before: that is quick
+      known = merge(this.line, this.at(Math.max(step, this.finest)), wanted);
+      this.known.set(wanted, known);
     }
     return known;
   }
@@ -35,27 +38,20 @@ class RowLevels {
 function merge(line, finer, level) {
   const { start, dur } = line;
   const size = 2 ** level;
-  let short = 0;
-  for (const event of finer.single) short += dur[event] < size;
-  if (!short && !finer.slices.n) return { level, single: finer.single, slices: finer.slices };
-  const single = new Uint32Array(finer.single.length - short);
-  const merged = new Uint32Array(short);
-  let kept = 0;
-  let gone = 0;
-  for (const event of finer.single) {
-    if (dur[event] < size) merged[gone++] = event;
-    else single[kept++] = event;
-  }
-  const slices = new Slices(line, 2 * short + finer.slices.n);
   const old = finer.slices;
+  if (finer.shortest >= size && !old.n) return { ...finer, level };
+  const { single, merged, shortest } = parted(line, finer.single, size);
+  const short = merged.length;
+  const factor = 2 ** (level - finer.level);
+  const slices = new Slices(line, 2 * short + old.n);
   let i = 0;
   let j = 0;
   while (i < short || j < old.n || slices.hasRest) {
     const ofEvent = i < short ? Math.floor(start[merged[i]] / size) : Infinity;
-    const ofSlice = j < old.n ? Math.floor(old.at[j] / 2) : Infinity;
+    const ofSlice = j < old.n ? Math.floor(old.at[j] / factor) : Infinity;
     const at = Math.min(ofEvent, ofSlice, slices.hasRest ? slices.restAt : Infinity);
     slices.begin(at);
-    while (j < old.n && Math.floor(old.at[j] / 2) === at) {
+    while (j < old.n && Math.floor(old.at[j] / factor) === at) {
       slices.add(old.category[j], old.ns[j], old.count[j], old.longest[j], old.longestNs[j]);
       j += 1;
     }
@@ -65,7 +61,28 @@ function merge(line, finer, level) {
     }
     slices.end();
   }
-  return { level, single, slices: slices.done() };
+  return { level, single, shortest, slices: slices.done() };
+}
+
+// Events that take so long or longer, and those that are to be merged.
+function parted({ dur }, events, size) {
+  let short = 0;
+  for (let i = 0; i < events.length; i += 1) if (dur[events[i]] < size) short += 1;
+  const single = new Uint32Array(events.length - short);
+  const merged = new Uint32Array(short);
+  let [kept, gone, shortest] = [0, 0, Infinity];
+  for (let i = 0; i < events.length; i += 1) {
+    const event = events[i];
+    if (dur[event] < size) {
+      merged[gone] = event;
+      gone += 1;
+    } else {
+      single[kept] = event;
+      kept += 1;
+      if (dur[event] < shortest) shortest = dur[event];
+    }
+  }
+  return { single, merged, shortest };
 }
 
 // Builds slices in order; what reaches into the next slice waits for it.
