@@ -13,11 +13,15 @@ from inferometer.analyses.timeline.lanes.find import find_lanes
 from inferometer.analyses.timeline.lanes.levels import Levels
 from inferometer.errors import InputError
 from inferometer.record.journal.journal import Journal
+from inferometer.reports.page.blocks import Numbers
+from inferometer.reports.page.look import PageData
+from inferometer.reports.page.sections import overview
 from inferometer.reports.page.time_line.pack import unpack
 from inferometer.reports.serve.work import kinds, live, windows
 from inferometer.reports.serve.work.line_files import KeptLevels
 from inferometer.reports.serve.work.line_marks import find_places
 from inferometer.reports.serve.work.opened import Given, text_of
+from inferometer.units import format_duration
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 
@@ -163,7 +167,7 @@ def test_a_file_is_read_once_and_a_damaged_store_of_ours_again(tmp_path: Path) -
     assert first["devices"] == ["NVIDIA H100 80GB HBM3"]
 
 
-def test_what_the_list_says_is_what_the_summary_says(tmp_path: Path) -> None:
+def test_what_the_list_says_is_what_summary_and_report_say(tmp_path: Path) -> None:
     path = SAMPLES / "h200" / "normal.ifm"
     about = kinds.about(silent, given(path, tmp_path / "kept", "store"))
     trace = inferometer.open(path)
@@ -176,7 +180,8 @@ def test_what_the_list_says_is_what_the_summary_says(tmp_path: Path) -> None:
         reached = max(reached, start + dur)
     window = reached - launches["start_ns"][0]
     assert about["busy_share"] == pytest.approx(busy / window)
-    assert about["step_ns"] == float(np.median(steps.to_numpy()))
+    numbers = next(part.numbers for part in overview.build(PageData(trace)).parts if isinstance(part, Numbers))
+    assert format_duration(about["step_ns"]) == next(one.value for one in numbers if one.label == "Step")
     assert (about["steps"], about["launches"]) == (len(steps), launches.height)
     assert about["date"].startswith("2026-11-26T05:44")
 

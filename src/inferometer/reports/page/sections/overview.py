@@ -10,10 +10,9 @@ from urllib.parse import quote
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from inferometer.analyses.steps.disturbances import is_whole, is_without_work
 from inferometer.analyses.steps.table import StepTable
+from inferometer.analyses.steps.usual import UsualSteps, find_usual
 from inferometer.analyses.timeline.budget import COMMUNICATION, COMPUTE, COPIES, IDLE, SEVERAL, describe_part
 from inferometer.analyses.timeline.timeline import Timeline
 from inferometer.analyses.timeline.work import place_name
@@ -137,33 +136,26 @@ def _family(run: RunData, families: pl.DataFrame, links: _Links) -> Number:
 
 
 def _step(table: StepTable | None, links: _Links) -> Number:
-    """The median of the phase with the most steps that may be used, and how far they spread.
-
-    A step's time is its window, which lasts until its device work has ended; without device work, its mark's.
-    """
+    """The median of the phase with the most steps that may be used, and how far they spread."""
     if table is None:
         return Number("Step", NONE, "No steps are recorded, marked or found.")
-    phases = table.phases.sort("used", descending=True, maintain_order=True)
-    phase, steps = phases.select("phase", "steps").row(0)
-    time_ns = pl.coalesce("window_ns", "wall_ns", "gpu_busy_ns")
-    usable = is_whole() & ~is_without_work() & ~pl.col("disturbed") & pl.col("phase").eq_missing(phase)
-    used = table.steps.filter(usable).select(time_ns).to_series().drop_nulls()
-    if used.is_empty():
+    usual = find_usual(table)
+    if usual.median_ns is None:
         return Number("Step", NONE, "Of none of the steps the whole time is known.")
-    about = _spread(used.to_numpy(), steps, phase, has_work=table.steps["launches"].drop_nulls().sum() > 0)
-    return Number("Step", format_duration(float(np.median(used.to_numpy()))), about, links.steps)
+    return Number("Step", format_duration(usual.median_ns), _spread(usual), links.steps)
 
 
-def _spread(times: NDArray[np.int64], steps: int, phase: str | None, *, has_work: bool) -> str:
+def _spread(usual: UsualSteps) -> str:
+    times, steps = usual.time_ns, usual.steps
     noun = "step" if steps == 1 else "steps"
-    of = f"{noun} of unknown phase" if phase is None else f"{phase} {noun}"
+    of = f"{noun} of unknown phase" if usual.phase is None else f"{usual.phase} {noun}"
     if len(times) == 1:
         few = f"There is one {of}" if steps == 1 else f"Of {steps:,} {of} one can be used"
         return f"{few}: the spread isn't known."
     mad = format_duration(float(np.median(np.abs(times - np.median(times)))))
     p95 = format_duration(float(np.quantile(times, 0.95)))
     which = f"{len(times):,}" if len(times) == steps else f"{len(times):,} of {steps:,}"
-    work = ", until their device work has ended" if has_work else ""
+    work = ", until their device work has ended" if usual.has_work else ""
     return f"Median of {which} {of}{work}; MAD {mad}, 95th percentile {p95}."
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from inferometer.analyses.steps.table import step_table
+from inferometer.analyses.steps.usual import find_usual
 from inferometer.analyses.tables.summary import device_times
 from inferometer.errors import clean
 from inferometer.trace.facts import Facts
@@ -37,7 +39,7 @@ def describe(trace: Trace) -> dict[str, Any]:
         "launches": counts["launches"],
         "rows": {name: count for name, count in counts.items() if count},
         "steps": steps.height,
-        "step_ns": _median(steps),
+        "step_ns": find_usual(step_table(trace)).median_ns if steps.height else None,
         "lost": {severity: sum(loss.count for loss in trace.losses if loss.severity == severity)
                  for severity in ("error", "warning")},
         "tags": [*_tags(facts, counts, steps)],
@@ -69,11 +71,6 @@ def _busy_share(devices: pl.DataFrame) -> float | None:
     """Of all devices' windows together."""
     window_ns = int(devices["window_ns"].sum())
     return int(devices["busy_ns"].sum()) / window_ns if window_ns else None
-
-
-def _median(steps: pl.DataFrame) -> float | None:
-    median = steps["dur_ns"].median() if steps.height else None
-    return float(median) if isinstance(median, int | float) else None
 
 
 def _tags(facts: Facts, counts: dict[str, int], steps: pl.DataFrame) -> Iterator[str]:
