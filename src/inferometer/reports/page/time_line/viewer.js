@@ -328,7 +328,9 @@ class Viewer {
     this.mark = mark;
     this.view.showAround(mark.start, mark.end);
     const parts = [element("p", { textContent: mark.text })];
-    if (mark.href) parts.push(element("p", {}, element("a", { href: mark.href, textContent: "More in its section" })));
+    const places = mark.href ? [mark.href, mark.href.replace(/_(base|candidate)$/, "")] : []; // of a run, or of both
+    const href = places.find((place) => document.getElementById(place.slice(1)));
+    if (href) parts.push(element("p", {}, element("a", { href, textContent: "More in its section" })));
     this.parts.about.replaceChildren(...parts);
     this.parts.about.hidden = false;
     this.say(mark.text);
