@@ -8,6 +8,7 @@ from benchmarks.ab_truth import FUSED, KINDS, OPERATOR, Faulty, make_arm, measur
 from tests.engines.toy_engine import ToyEngine
 
 from inferometer.engines.ab import Plan
+from inferometer.engines.ab.progress import Progress
 from inferometer.operators.decoder.contracts import CONTRACTS
 
 PLAN = Plan(prompt_tokens=5, new_tokens=3, batch=2, repetitions=3)
@@ -28,8 +29,8 @@ def test_runs_count_in_which_a_faulty_call_was() -> None:
 def test_a_faulty_call_in_the_warm_up_alone_is_none_that_anybody_could_see() -> None:
     fault = Faulty(2, KINDS["1.5"], calls=0)
     answers = []
-    for doing in ("faulty, check of the operators", "faulty, warm-up", "faulty, repetition 1 of 3"):
-        fault.hear(doing)
+    for part in ("check of the operators", "warm-up", "repetition"):
+        fault.hear(Progress("faulty", part))
         answers += [fault(lambda right: right, 1.0) for _ in range(2)]
     assert answers == [1.0, 1.5] * 3
     assert fault.occurred == 2

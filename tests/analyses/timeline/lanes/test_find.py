@@ -100,7 +100,9 @@ def test_on_one_row_nothing_overlaps(drawn: list[tuple[int, int]]) -> None:
 
 
 def test_what_needs_too_many_rows_is_counted_with_its_time() -> None:
-    ops = [{"op": f"op {i}", "process": 1, "thread": 1, "start_ns": i, "dur_ns": 1_000 - 2 * i} for i in range(300)]
+    ops: list[dict[str, Any]] = [
+        {"op": f"op {i}", "process": 1, "thread": 1, "start_ns": i, "dur_ns": 1_000 - 2 * i} for i in range(300)
+    ]
     line = lanes_of(trace_of(ops=ops))
     (lane,) = line.lanes
     assert (lane.rows, lane.deeper) == (MOST_ROWS, 300 - MOST_ROWS)

@@ -1,9 +1,12 @@
 """At every level count and time are those of the events, to the nanosecond; a window has what there is to see of it."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from tests.conftest import SHARED_DATA
 from tests.traces import trace_of
 
@@ -27,7 +30,9 @@ def sums(line: Lanes, level: Level) -> Sums:
     """Count and time of each row and category, of events and slices together."""
     found: Sums = {}
     rows, categories = line.event_row, line.name_category[line.name]
-    parts = [(rows[level.single], categories[level.single], np.ones_like(level.single), line.dur_ns[level.single])]
+    parts: list[tuple[NDArray[Any], ...]] = [
+        (rows[level.single], categories[level.single], np.ones_like(level.single), line.dur_ns[level.single])
+    ]
     parts.append((level.slices.row, level.slices.category, level.slices.count, level.slices.ns))
     for part in parts:
         for row, category, count, ns in zip(*(column.tolist() for column in part), strict=True):

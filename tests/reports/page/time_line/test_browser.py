@@ -26,7 +26,7 @@ EVIL = [
 def test_keys_zoom_and_pan_and_show_all(tab: Tab, show: Callable[..., None]) -> None:
     show(calls_and_work())
     whole = seen(tab)
-    assert whole == (0, 1_015_001)
+    assert whole == (0.0, 1_015_001.0)
     tab.run("document.querySelector('.tl-body').focus()")
     key(tab, "w")
     key(tab, "w")
@@ -207,7 +207,8 @@ def test_fingers_pan_and_pinch(tab: Tab, show: Callable[..., None]) -> None:
             touch(tab, "touchMove", (x - 20 * step, y))
         touch(tab, "touchEnd")
         panned = seen(tab)
-        assert (panned[0] > start, panned[1] - panned[0]) == (True, pytest.approx(end - start))
+        assert panned[0] > start
+        assert panned[1] - panned[0] == pytest.approx(end - start)
         touch(tab, "touchStart", (x - 60, y), (x, y))
         for step in range(1, 6):
             touch(tab, "touchMove", (x - 60 - 10 * step, y), (x + 10 * step, y))
