@@ -13,8 +13,10 @@ from inferometer.registry import collect
 
 NOT_OFFERED = {
     **dict.fromkeys(("record", "bench", "ab", "chat"), "runs a program or a model"),
-    **dict.fromkeys(("import", "export", "report", "replay"), "writes a file"),
+    **dict.fromkeys(("import", "export", "report", "replay", "mine"), "writes a file"),
     "leaderboard": "reads results of ours, not traces",
+    "fleet": "reads a fleet of ours, not a trace",
+    "rules": "describes the rules, not a trace",
     "operators": "describes the catalogue, not a trace",
     "names": "decodes what it is given",
     "mcp": "is the server",

@@ -74,7 +74,7 @@ def test_a_broken_companion_is_a_loss_and_a_broken_named_file_an_error(tmp_path:
     for source in (folder, folder / "perf_data.csv"):
         trace = inferometer.open(source)
         assert len(rows(trace, "function_times")) == 1
-        assert [(loss.name, loss.severity) for loss in trace.losses] == [("unreadable_file", "error")]
+        assert [(loss.name, loss.severity) for loss in trace.losses] == [("unreadable_file", "warning")]
     with pytest.raises(FormatError, match="found no timestamp"):
         inferometer.open(folder / "counters_data.csv")
 

@@ -64,8 +64,8 @@ class Viewer {
     const status = element("output");
     const tools = element("div", { className: "tl-tools" }, field, before, next, status, element("span", { className: "tl-space" }),
       button("−", "Further away", () => this.zoom(1 / 1.6)), button("+", "Closer", () => this.zoom(1.6)),
-      button("Fit", "Show what is chosen, else everything", () => this.fit()),
-      button("All", "Show everything", () => this.showAll()),
+      button("Fit", "Fit what is chosen, else everything", () => this.fit()),
+      button("All", "All of it", () => this.showAll()),
       button("Select", "Select what is seen", () => this.selectView()));
     const help = element("details", { className: "tl-help" }, element("summary", { textContent: "Keys" }), element("dl", {}, ...HELP.map(
       ([keys, what]) => element("div", {}, element("dt", { textContent: keys }), element("dd", { textContent: what })))));
