@@ -11,6 +11,7 @@ from inferometer.analyses.steps.table import StepTable
 from inferometer.analyses.tables.kernels import KernelTable
 from inferometer.analyses.tables.summary import device_times
 from inferometer.fleet.tables import ABOUT
+from inferometer.hardware.known import find_device
 from inferometer.trace.facts import Facts
 from inferometer.trace.trace import Trace
 
@@ -87,10 +88,13 @@ def _names(trace: Trace, table: str, column: str) -> pl.Series:
 
 
 def _gpu(facts: Facts, devices: pl.DataFrame, modelled: Roofline | None) -> str | None:
+    """Called as in our data where that is the one device that may be meant: the same ones are counted together."""
     if modelled is not None and modelled.device is not None:
         return modelled.device.name
     named = devices.sort("launches", "device", descending=[True, False], nulls_last=True)["name"].drop_nulls()
-    return named[0] if len(named) else next((device.name for device in facts.devices if device.name), None)
+    name = named[0] if len(named) else next((device.name for device in facts.devices if device.name), None)
+    known = None if name is None else find_device(name)
+    return name if known is None else known.name
 
 
 def _began(trace: Trace) -> int | None:

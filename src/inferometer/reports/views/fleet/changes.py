@@ -6,6 +6,7 @@ from typing import Final
 from inferometer.fleet.questions.alike import KIND
 from inferometer.fleet.questions.changes import LEAST, MOST, FleetChanges
 from inferometer.reports.schemas.schema import Schema
+from inferometer.reports.views.fleet.titles import title_of
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 
@@ -19,7 +20,7 @@ _FIELDS: Final = (
     Field("traces_after", "Traces after", "count", spare=4),
     Field("before", "Up to", "text"),
     Field("after", "Since", "text"),
-    *(Field(name, name.capitalize(), "text", spare=3) for name in KIND),
+    *(Field(name, title_of(name), "text", spare=3) for name in KIND),
     Field("p_value", "p", "ratio", spare=5),
 )
 

@@ -10,23 +10,14 @@ from inferometer.fleet.questions.importance import FleetImportance
 from inferometer.reports.schemas.schema import Schema
 from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.view import View
-from inferometer.units import format_counted
+from inferometer.units import format_counted, format_share
 
-_TIME: Final = (
-    Field("time_weight", "By time", "share"),
-    Field("time_low", "from", "share", spare=2),
-    Field("time_high", "to", "share", spare=2),
-)
-_HOURS: Final = (
-    Field("gpu_hours_weight", "By GPU-hours", "share"),
-    Field("gpu_hours_low", "from", "share", spare=2),
-    Field("gpu_hours_high", "to", "share", spare=2),
-)
+_WEIGHTS: Final = {"time": "By time", "gpu_hours": "By GPU-hours"}
 _REST: Final = (
     Field("total_ns", "Total Time", "ns", spare=3),
     Field("traces", "Traces", "count", spare=4),
     Field("operator", "Catalogue", "text", spare=1),
-    Field("op", "Op", "name"),
+    Field("what", "Op or kernel", "kernel", kernel_where="is_kernel"),
     Field("shapes", "Shapes", "name"),
 )
 _EXACT: Final = (
@@ -44,12 +35,24 @@ def _facts(found: FleetImportance) -> Sequence[tuple[str, str]]:
 
 
 def _sections(found: FleetImportance) -> Iterator[Section]:
-    no_op = pl.concat_str(pl.lit("(no op) "), pl.col("kernel").fill_null("of several kernels"))
-    rows = found.frame.with_columns(pl.col("op").fill_null(no_op), shapes_of(found.frame))
-    first, second = (_TIME, _HOURS) if found.weighing == "time" else (_HOURS, _TIME)
-    yield Section(
-        "Operators by importance", [*first, *(Field(f.column, f.title, f.kind, 3) for f in second), *_REST], rows
-    )
+    is_kernel = pl.col("op").is_null() & pl.col("kernel").is_not_null()
+    what = pl.coalesce("op", "kernel", pl.lit("(no op, several kernels)")).alias("what")
+    rows = found.frame.with_columns(what, is_kernel.alias("is_kernel"), shapes_of(found.frame))
+    intervals = [_interval(found.frame, weight) for weight in _WEIGHTS]
+    first, second = _WEIGHTS if found.weighing == "time" else reversed(_WEIGHTS)
+    fields = [*_weight(first, spare=0), *_weight(second, spare=3), *_REST]
+    yield Section("Operators by importance", fields, rows.with_columns(intervals))
+
+
+def _weight(weight: str, spare: int) -> Iterator[Field]:
+    yield Field(f"{weight}_weight", _WEIGHTS[weight], "share", spare)
+    yield Field(f"{weight}_interval", "95 %", "text", max(spare + 1, 2))
+
+
+def _interval(frame: pl.DataFrame, weight: str) -> pl.Series:
+    bounds = frame.select(f"{weight}_low", f"{weight}_high").iter_rows()
+    texts = [None if None in (low, high) else f"{format_share(low)} to {format_share(high)}" for low, high in bounds]
+    return pl.Series(f"{weight}_interval", texts, dtype=pl.String)
 
 
 def _remarks(found: FleetImportance) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Final
 from inferometer.fleet.questions.alike import KIND
 from inferometer.fleet.questions.outliers import LEAST, FleetOutliers
 from inferometer.reports.schemas.schema import Schema
+from inferometer.reports.views.fleet.titles import title_of
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_counted
@@ -16,7 +17,7 @@ _FIELDS: Final = (
     Field("step_ns", "Step", "ns"),
     Field("usual_ns", "Usual", "ns", spare=1),
     Field("alike", "Alike", "count", spare=2),
-    *(Field(name, name.capitalize(), "text", spare=3) for name in (*KIND, "version")),
+    *(Field(name, title_of(name), "text", spare=3) for name in (*KIND, "version")),
     Field("path", "Trace", "name"),
 )
 

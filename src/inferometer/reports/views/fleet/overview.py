@@ -5,6 +5,7 @@ from typing import Final
 
 from inferometer.fleet.questions.overview import SUMS, FleetOverview
 from inferometer.reports.schemas.schema import Schema
+from inferometer.reports.views.fleet.titles import name_of, title_of
 from inferometer.reports.views.layout import Field, Section
 from inferometer.reports.views.view import View
 from inferometer.units import format_counted
@@ -33,8 +34,8 @@ def _facts(found: FleetOverview) -> Sequence[tuple[str, str]]:
 
 
 def _sections(found: FleetOverview) -> Iterator[Section]:
-    group = [] if found.by is None else [Field("group", found.by.capitalize(), "text", leads=True)]
-    yield Section("Traces" if found.by is None else f"Traces by {found.by}", [*group, *_FIELDS], found.frame)
+    group = [] if found.by is None else [Field("group", title_of(found.by), "text", leads=True)]
+    yield Section("Traces" if found.by is None else f"Traces by {name_of(found.by)}", [*group, *_FIELDS], found.frame)
 
 
 def _remarks(found: FleetOverview) -> Iterator[str]:

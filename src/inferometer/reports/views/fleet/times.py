@@ -8,6 +8,7 @@ import polars as pl
 from inferometer.analyses.roofline.shapes import shapes_of
 from inferometer.fleet.questions.times import COLUMNS, FleetTimes
 from inferometer.reports.schemas.schema import Schema
+from inferometer.reports.views.fleet.titles import title_of
 from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.reports.views.view import View
 from inferometer.units import format_counted
@@ -52,7 +53,7 @@ def _sections(found: FleetTimes) -> Iterator[Section]:
 
 
 def _group(by: str | None) -> Sequence[Field]:
-    return [] if by is None else [Field("group", by.capitalize(), "text", leads=True)]
+    return [] if by is None else [Field("group", title_of(by), "text", leads=True)]
 
 
 def _facts(found: FleetTimes) -> Sequence[tuple[str, str]]:
