@@ -79,3 +79,9 @@ def test_weights_of_all_captures_add_up_to_one(whole: tuple[Mined, Fleet]) -> No
 def test_an_engine_is_known_by_its_functions(name: str, engine: str | None, shared_data: Path) -> None:
     with inferometer.open(shared_data / "traces" / "kineto" / f"{name}.json.gz") as trace:
         assert engine_of(trace) == (engine, None)
+
+
+def test_a_recording_whose_steps_are_named_as_an_engine_does_is_of_none() -> None:
+    with inferometer.open(ROOT / "samples" / "recorded" / "disk" / "normal.ifm") as trace:
+        assert "step[DECODE bs=1]" in trace.spans.select("span").collect()["span"]
+        assert engine_of(trace) == (None, None)

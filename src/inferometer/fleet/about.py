@@ -66,7 +66,7 @@ def engine_of(trace: Trace) -> tuple[str | None, str | None]:
 
     A recording of a server says both. Else the name is that of the package most of whose functions were recorded; of a
     trace without such, that of the one engine that names its steps so. Engines use each other's names of steps: an
-    SGLang of 2026 marks a step as vLLM does, too.
+    SGLang of 2026 marks a step as vLLM does, too. In our own recordings anybody may have marked the steps so.
     """
     server = trace.facts.engine_metrics.get("server")
     if isinstance(server, Mapping) and isinstance(server.get("engine"), str):
@@ -77,6 +77,8 @@ def engine_of(trace: Trace) -> tuple[str | None, str | None]:
     most = max(counts, key=counts.__getitem__)
     if counts[most]:
         return most, None
+    if trace.facts.tool == "inferometer":
+        return None, None
     marks = (read_mark(name) for name in _names(trace, "spans", "span").head(_MOST_NAMES))
     engines = {FORMS[mark[0]].engine for mark in marks if mark is not None}
     return (engines.pop() if len(engines) == 1 else None), None
