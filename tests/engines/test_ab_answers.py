@@ -76,7 +76,8 @@ def test_one_value_that_reaches_no_logits_is_found_in_the_timed_passes() -> None
 def test_what_only_passes_without_scopes_have_is_searched_for_afterwards() -> None:
     """The fault is in the pass without scopes of the third repetition, and a while after all of them."""
     before = 3 + 2 * 2  # completions: check, logits, warm-up, two repetitions
-    places = {before * CALLS + 2, (3 + 2 * PLAN.repetitions + 3) * CALLS + 4}
+    probe = 2 * CALLS // PLAN.new_tokens  # two passes over the prompt
+    places = {probe + before * CALLS + 2, probe + (3 + 2 * PLAN.repetitions + 3) * CALLS + 4}
     calls = 0
 
     def change(call: Callable[..., Any], *args: Any) -> Any:

@@ -19,7 +19,9 @@ from inferometer.operators.framework.exchange import Exchange
 
 ROWS: Final[dict[str, Any]] = {
     "collective": pl.String,
-    **dict.fromkeys(("message_bytes", "group_size", "calls", "launches", "devices", "total_ns"), pl.Int64),
+    **dict.fromkeys(
+        ("message_bytes", "group_size", "calls", "launches", "inferred_launches", "devices", "total_ns"), pl.Int64
+    ),
     **dict.fromkeys(("compared", "wait_ns", "transfer_ns"), pl.Int64),
     "is_exact": pl.Boolean,
     **dict.fromkeys(("algorithm_bytes_per_s", "bus_bytes_per_s", "link_bytes_per_s", "fraction"), pl.Float64),
@@ -31,7 +33,8 @@ ROWS: Final[dict[str, Any]] = {
 class Collectives:
     """`frame`: a row for each kind, bytes and ranks, most time first; columns `ROWS`. `link`: of the device.
 
-    `calls`, `launches` and `total_ns` are those of all `devices` together. `compared`: of the launches, how many could
+    `calls`, `launches` and `total_ns` are those of all `devices` together; `inferred_launches`: of the launches, those
+    whose collective isn't in the file, but that of launches that are alike. `compared`: of the launches, how many can
     be matched with other ranks'; `wait_ns`: how long these waited; null where there are none, and `not_compared` says
     why. `transfer_ns`: `total_ns` without it; all waiting is out of it where `is_exact`: every rank of the group is in
     the files, and compared. Bandwidths are of the message, and of what crosses the link per direction, over
@@ -57,7 +60,8 @@ def sum_collectives(launches: pl.DataFrame, exchanges: Exchanges, device: Device
     """By kind, bytes and ranks.
 
     Args:
-        launches: Those in which `exchanges` were found, with `call` and `is_selected`: only such are summed.
+        launches: Those in which `exchanges` were found, with `call`, `inferred` and `is_selected`, which says whether
+            one is summed.
         exchanges: Of `find_exchanges`.
         device: For the link's peak.
     """
@@ -80,6 +84,7 @@ def sum_collectives(launches: pl.DataFrame, exchanges: Exchanges, device: Device
     sums = each.group_by("collective_of", "message_bytes", "link_bytes", "group_size", "reason").agg(
         call.n_unique().cast(pl.Int64).alias("calls"),
         pl.len().cast(pl.Int64).alias("launches"),
+        pl.col("inferred").sum().cast(pl.Int64).alias("inferred_launches"),
         pl.col("place").n_unique().cast(pl.Int64).alias("devices"),
         pl.col("dur_ns").sum().alias("total_ns"),
         pl.col("wait_ns").count().cast(pl.Int64).alias("compared"),

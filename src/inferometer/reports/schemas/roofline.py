@@ -88,6 +88,7 @@ class CollectiveBound(Part):
     group_size: Annotated[int | None, says("Ranks that take part; null where it isn't recorded.")]
     calls: Annotated[int | None, says("Collectives.")]
     launches: Annotated[int, says("Launches of all ranks.")]
+    inferred_launches: Annotated[int, says("Of these, launches without an op in the file that are like ones with it.")]
     devices: Annotated[int, says("Devices that have it.")]
     total_ns: TotalNs
     compared: Annotated[int, says("Collectives of which the waits of ranks are known.")]

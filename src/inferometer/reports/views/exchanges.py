@@ -44,6 +44,13 @@ def _notes(found: Collectives) -> Iterator[str]:
             f"The link's peak is {format_bytes(found.link.value)}/s per direction ({found.link.kind}), and counts "
             "within a machine: between machines the network card binds, which no file names."
         )
+    inferred = int(found.frame["inferred_launches"].sum())
+    if inferred:
+        of = format_count(int(found.frame["launches"].sum()))
+        yield (
+            f"What {format_count(inferred)} of {of} launches exchange isn't in the file: it is inferred from launches "
+            "that are alike."
+        )
     why = found.frame.filter(pl.col("not_compared").is_not_null())
     reasons = sorted({reason for text in why["not_compared"] for reason in text.split("; ")})
     if reasons:

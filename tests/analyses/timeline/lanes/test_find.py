@@ -163,3 +163,10 @@ def test_of_real_traces_every_row_of_every_table_is_on_the_time_line(name: str) 
     assert (line.start_ns[1:] >= (line.start_ns + np.maximum(line.dur_ns, 1))[:-1])[same].all()
     samples = trace.counters.drop_nulls("value").collect()
     assert sum(len(each.value) for each in line.samples) == samples.height
+
+
+def test_a_trace_of_counters_alone_has_their_samples_and_no_lane() -> None:
+    rows = [{"metric": "gpu_util", "unit": "%", "time_ns": at, "value": 1.0} for at in (5, 9)]
+    line = lanes_of(trace_of(counters=rows))
+    assert (line.lanes, len(line.start_ns), line.length_ns) == ((), 0, 4)
+    assert [each.time_ns.tolist() for each in line.samples] == [[0, 4]]
