@@ -151,5 +151,5 @@ def _ties(trace: Trace, pieces: Sequence[Piece], order: Numbers) -> Numbers:
 
 def _joined(parts: Sequence[NDArray[_Number]]) -> NDArray[_Number]:
     if not parts:  # a trace of counters alone
-        return np.zeros(0, dtype=np.int64)  # type: ignore[return-value]
+        return np.zeros(0, dtype=np.int64)
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
