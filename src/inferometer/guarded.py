@@ -26,6 +26,8 @@ import msgspec
 
 from inferometer.errors import FormatError, InputError, Unavailable, clean
 
+LEAST_BYTES = 256 << 20
+"""Of data: what Python with Polars and the smallest trace, or with torch, needs."""
 MEMORY_BYTES = 2 << 30
 """Of address space. A tokenizer of 262,144 tokens and as many merges takes 0.3 GB of it while it is loaded."""
 SECONDS = 10.0

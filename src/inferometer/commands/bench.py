@@ -10,10 +10,10 @@ from inferometer.commands.options.backends import CatalogueBackends
 from inferometer.commands.options.bench import (
     BenchOptions,
     existing,
-    parse_memory,
     require_device_apart,
     show_evaluation,
 )
+from inferometer.commands.options.memory import parse_memory
 from inferometer.commands.options.selection import Number, hardware_file_option
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ _TIMERS = ("cupti", "graph", "events", "host")
 @click.option("--sandbox", is_flag=True, help="Run the candidate in bubblewrap, which must be installed.")
 @click.option("--limit", type=Number(min=0.1, max=86_400), default=60.0, show_default=True, metavar="SECONDS",
               help="How long a call may take.")  # fmt: skip
-@click.option("--memory", metavar="SIZE", callback=parse_memory, help=(
+@click.option("--memory", metavar="SIZE", callback=parse_memory("torch alone"), help=(
     "How much memory a candidate may hold, such as 8GiB.  [default: 80 % of a host's, all of a GPU's]"))  # fmt: skip
 @click.option("--on", metavar="DEVICE", default="cpu", show_default=True, help="Where to run: cpu, cuda, cuda:1.")
 @click.option("--timer", type=click.Choice(_TIMERS), help=(

@@ -5,25 +5,13 @@ from textwrap import shorten
 import click
 
 from inferometer.commands.base import Output, command, output_options
+from inferometer.commands.options.memory import parse_memory
 from inferometer.commands.options.selection import Number
 from inferometer.reports.schemas.schema import Schema
 
 SCHEMA = Schema("mine", 1)
 _SHOWN = 10
 _LONGEST = 90
-
-
-def _parse_memory(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """Bytes."""
-    if value is None:
-        return None
-    from inferometer.fleet.workers import LEAST_MEMORY
-    from inferometer.units import parse_bytes
-
-    found = parse_bytes(value)
-    if found < LEAST_MEMORY:
-        raise click.BadParameter("expected at least 256MiB: Python with its tables takes as much.", ctx, param)
-    return found
 
 
 @command(
@@ -42,7 +30,7 @@ def _parse_memory(ctx: click.Context, param: click.Parameter, value: str | None)
 @click.option("-o", "--output", required=True, metavar="FLEET.ifm", help="The fleet to make, or to add to.")
 @click.option("--labels", metavar="REGEX", help="Take labels from the paths.")
 @click.option("--workers", type=click.IntRange(1, 1024), metavar="N", help="Processes.  [default: one for each core]")
-@click.option("--memory", metavar="SIZE", callback=_parse_memory, help=(
+@click.option("--memory", metavar="SIZE", callback=parse_memory("Python with its tables"), help=(
     "How much memory a process may fill, such as 4GiB.  [default: 2GiB, or less on a small machine]"))  # fmt: skip
 @click.option("--limit", type=Number(min=0.1, max=86_400), default=600.0, show_default=True, metavar="SECONDS",
               help="Processor time that a trace may take.")  # fmt: skip

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Final
 
-from inferometer.guarded import Guarded, GuardedError
+from inferometer.guarded import LEAST_BYTES, Guarded, GuardedError
 
-LEAST_MEMORY: Final = 256 << 20
-"""Bytes of data that Python with Polars, and the smallest trace, need."""
 _USUAL_MEMORY: Final = 2 << 30
 _ONE_THREAD: Final = {  # a process for each core already; and sums of floats don't hang on how threads shared them
     **dict.fromkeys(("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
@@ -39,7 +37,7 @@ def usual_workers() -> int:
 def usual_memory(workers: int) -> int:
     """2 GiB each, or what leaves a quarter of the machine's memory to others."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(LEAST_MEMORY, min(_USUAL_MEMORY, machine * 3 // 4 // workers))
+    return max(LEAST_BYTES, min(_USUAL_MEMORY, machine * 3 // 4 // workers))
 
 
 class WorkersClosed(Exception):

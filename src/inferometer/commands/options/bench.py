@@ -213,21 +213,6 @@ def show_evaluation(found: "Evaluation", written: dict[str, Any], out: "Output")
         click.echo(f"written: {what}", err=True)
 
 
-def parse_memory(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """Bytes."""
-    if value is None:
-        return None
-    from inferometer.units import parse_bytes
-
-    found = parse_bytes(value)
-    if found < _LEAST_MEMORY:
-        raise click.BadParameter("expected at least 256MiB: torch alone takes as much.", ctx, param)
-    return found
-
-
-_LEAST_MEMORY = 256 << 20
-
-
 def existing(path: str) -> Path:
     """A candidate's file; of a folder that is a package its `__init__.py`.
 
