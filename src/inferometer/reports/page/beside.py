@@ -102,13 +102,7 @@ def points_or_none(points: Sequence[Point], title: str = "") -> Points | None:
 
 def _key(part: Part) -> tuple[str, str]:
     """What parts of two runs are set next to each other by."""
-    title = (
-        part.title
-        if isinstance(part, Chart | Points | Numbers | Stack)
-        else part.kind
-        if isinstance(part, Words)
-        else ""
-    )
+    title = part.title if isinstance(part, Chart | Points | Stack) else part.kind if isinstance(part, Words) else ""
     return type(part).__name__, title
 
 

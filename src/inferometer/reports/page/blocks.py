@@ -134,16 +134,12 @@ class Mark:
 
 @dataclass(frozen=True)
 class TimeLine:
-    """What ran when, to zoom into; as much of it as has room in the page. `alt` says in sentences what it shows.
-
-    `offset_ns` is added to times as they are shown.
-    """
+    """What ran when, to zoom into; as much of it as has room in the page. `alt` says in sentences what it shows."""
 
     title: str
     alt: str
     lanes: Lanes
     marks: Sequence[Mark] = ()
-    offset_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -158,10 +154,9 @@ class Number:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A few of them, side by side. `title`: whose, where there are several runs."""
+    """A few of them, side by side."""
 
     numbers: Sequence[Number]
-    title: str = ""
 
 
 @dataclass(frozen=True)

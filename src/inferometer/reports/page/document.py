@@ -65,6 +65,9 @@ SCRIPTS = (
 )
 """In this order: a file uses names of those before it."""
 
+STEP_LINES = ("step_lines/model.js", "step_lines/drawing.js", "step_lines/viewer.js")
+"""Behind these, where steps of two runs are drawn."""
+
 _FIRST = frozenset({"facts", "verdict", "overview", "findings"})  # above the list of contents
 
 
@@ -140,7 +143,7 @@ def _write(views: "Sequence[_View]", title: str, limits: TableLimits, footer: Se
         first=[view for view in views if view.name in _FIRST],
         rest=[view for view in views if view.name not in _FIRST],
         css=Markup(_asset("page.css") + _asset("two_runs.css") + time_line_css()),
-        script=Markup(_script() + (_step_lines() if any(view.has("StepLines") for view in views) else "")),
+        script=Markup(_script(has_step_lines=any(view.has("StepLines") for view in views))),
         time_line=Markup(time_line_script()) if any(view.has("TimeLine") for view in views) else "",
         footer=[cut(line, limits.characters) for line in footer],
         version=__version__,
@@ -218,7 +221,7 @@ class _Views:
             Number(self._cut(one.label), self._cut(one.value), self._cut(one.about), self._link(one.link))
             for one in numbers.numbers
         ]
-        return _View("Numbers", "", self._cut(numbers.title), shown)
+        return _View("Numbers", "", "", shown)
 
     def _stack(self, stack: Stack, above: str) -> _View:
         slices = [replace(one, name=self._cut(one.name), link=self._link(one.link)) for one in stack.slices]
@@ -311,14 +314,8 @@ def _asset(*path: str) -> str:
 
 
 @cache
-def _step_lines() -> str:
-    """What draws steps of two runs, as one script."""
-    files_of = (_asset(f"step_lines/{name}.js") for name in ("model", "drawing", "viewer"))
-    return "\n".join(['"use strict";', "(() => {", *files_of, "})();"])
-
-
-@cache
-def _script() -> str:
-    """The files of `script/` as one, whose names are seen by nothing else in the page."""
-    texts = (_asset("script", *name.split("/")).rstrip() for name in SCRIPTS)
+def _script(*, has_step_lines: bool) -> str:
+    """The files of the page's script as one, whose names are seen by nothing else in the page."""
+    names = (*(f"script/{name}" for name in SCRIPTS), *(STEP_LINES if has_step_lines else ()))
+    texts = (_asset(*name.split("/")).rstrip() for name in names)
     return "\n".join(['"use strict";', "(() => {", *texts, "})();"])

@@ -93,7 +93,7 @@ class _Writer:
         elif isinstance(part, Facts):
             yield from self._facts(part)
         elif isinstance(part, Numbers):
-            yield from self._numbers(part, place)
+            yield from self._numbers(part)
         elif isinstance(part, Stack):
             named = "; ".join(f"{one.name} {one.text}" for one in part.slices)
             yield f"**{self._text(part.title)}**: {escape_markdown(cut(f'{named}. {part.alt}', _SENTENCE))}"
@@ -124,9 +124,7 @@ class _Writer:
                 yield f"{'#' * place.level} {self._text(head)}"
                 yield from self._parts(parts, _Place(place.level + 1, place.above))
 
-    def _numbers(self, numbers: Numbers, place: _Place) -> Iterator[str]:
-        if numbers.title:
-            yield f"{'#' * place.level} {self._text(numbers.title)}"
+    def _numbers(self, numbers: Numbers) -> Iterator[str]:
         lines = [tuple(map(self._text, (one.label, one.value, one.about))) for one in numbers.numbers]
         yield "\n".join(f"- **{label}**: {value}. {about}" for label, value, about in lines)
 

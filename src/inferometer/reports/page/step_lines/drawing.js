@@ -4,9 +4,9 @@ class Drawing {
   layout() {
     this.left = this.canvas.clientWidth < 480 ? 64 : 104;
     this.width = Math.max(1, this.canvas.clientWidth - this.left - 12);
-    const tops = [AXIS + HEAD, AXIS + HEAD + this.lanes[0].length * ROW + BETWEEN + HEAD];
+    const tops = [AXIS + HEAD, AXIS + HEAD + this.lanes[0].length * LANE + BETWEEN + HEAD];
     this.tops = tops;
-    return tops[1] + this.lanes[1].length * ROW + 8;
+    return tops[1] + this.lanes[1].length * LANE + 8;
   }
 
   x(ns) {
@@ -49,7 +49,9 @@ class Drawing {
     const rough = span / most;
     const power = 10 ** Math.floor(Math.log10(rough));
     const pace = [1, 2, 5, 10].map((times) => times * power).find((each) => each >= rough);
-    const [size, unit] = UNITS.find(([each]) => Math.max(...this.view.map(Math.abs)) >= each) || UNITS[3];
+    const furthest = Math.max(...this.view.map(Math.abs));
+    const thousands = Math.min(UNITS.ns.length - 1, Math.floor(Math.log10(Math.max(1, furthest)) / 3));
+    const [size, unit] = [1000 ** thousands, UNITS.ns[thousands]];
     const digits = Math.max(0, Math.ceil(-Math.log10(pace / size) - 1e-9));
     brush.strokeStyle = this.color("line");
     brush.fillStyle = this.color("muted");
@@ -77,14 +79,14 @@ class Drawing {
     brush.fillText(`${named}: ${duration(step.dur)}, idle for ${duration(step.idle)}`, 16, top - HEAD + 13);
     brush.font = brush.font.replace(/^(600|bold) /, "");
     lanes.forEach((lane, row) => {
-      const y = top + row * ROW;
+      const y = top + row * LANE;
       brush.fillStyle = this.color("muted");
-      brush.fillText(fitted(brush, lane.name, this.left - 10), 0, y + ROW / 2);
+      brush.fillText(fitted(brush, lane.name, this.left - 10), 0, y + LANE / 2);
       brush.fillStyle = this.color("surface");
-      brush.fillRect(this.left, y + 1, this.width, ROW - 3);
+      brush.fillRect(this.left, y + 1, this.width, LANE - 3);
       brush.save();
       brush.beginPath();
-      brush.rect(this.left, y, this.width, ROW);
+      brush.rect(this.left, y, this.width, LANE);
       brush.clip();
       lane.boxes.forEach((box) => this.box(brush, box, n, y));
       brush.restore();
@@ -92,7 +94,7 @@ class Drawing {
     const end = this.x(step.dur);
     if (end <= this.left + this.width + 1) {
       brush.fillStyle = this.color("ink");
-      brush.fillRect(end - 1, top - 3, 2, lanes.length * ROW + 4);
+      brush.fillRect(end - 1, top - 3, 2, lanes.length * LANE + 4);
     }
   }
 
@@ -105,7 +107,7 @@ class Drawing {
     const isSelected = this.selected && (this.selected.box === box || this.selected.box.tie === box);
     brush.globalAlpha = box.kernel < 0 ? 0.45 : 1;
     brush.fillStyle = this.color(`series-${family + 1}`);
-    brush.fillRect(from, y + 3, width > 3 ? width - 0.5 : width, ROW - 7);
+    brush.fillRect(from, y + 3, width > 3 ? width - 0.5 : width, LANE - 7);
     brush.globalAlpha = 1;
     if (this.isTied && !box.tie && box.kernel >= 0) {
       brush.fillStyle = this.color("ink");
@@ -114,7 +116,7 @@ class Drawing {
     if (isSelected) {
       brush.strokeStyle = this.color("ink");
       brush.lineWidth = 2;
-      brush.strokeRect(from - 1, y + 2, width + 2, ROW - 5);
+      brush.strokeRect(from - 1, y + 2, width + 2, LANE - 5);
       brush.lineWidth = 1;
     }
     const begin = Math.max(from, this.left) + 4;
@@ -122,12 +124,12 @@ class Drawing {
     if (room > 24) {
       brush.fillStyle = this.color("paper");
       brush.textAlign = "left";
-      brush.fillText(fitted(brush, this.name(box, n), room), begin, y + ROW / 2);
+      brush.fillText(fitted(brush, this.name(box, n), room), begin, y + LANE / 2);
     }
   }
 
   tied(brush) {
-    const top = this.tops[0] + this.lanes[0].length * ROW;
+    const top = this.tops[0] + this.lanes[0].length * LANE;
     const bottom = this.tops[1] - HEAD;
     const isSeen = (box) => box.start < this.view[1] && box.start + box.dur > this.view[0];
     const line = (box, alpha) => {

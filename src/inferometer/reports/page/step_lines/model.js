@@ -1,21 +1,15 @@
 // Steps of two runs: their boxes, which of them correspond, and on which lanes they lie.
 
-const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "μs"], [1, "ns"]];
 const SERIES = 8;
 const LANES = 12; // of one run: the streams with the most work, and one for all others
-const ROW = 22;
+const LANE = 22;
 const HEAD = 26;
 const BETWEEN = 36;
 const AXIS = 22;
 const TIED = 60; // lines between launches that are always drawn: those of the longest in view
-const PRINTED = 680; // CSS pixels between the margins of A4
 const SHORTEST = 50; // ns that the axis shows at most closely
 
-function duration(ns) {
-  const [size, unit] = UNITS.find(([each]) => Math.abs(ns) >= each) || UNITS[3];
-  return size === 1 ? `${ns} ns` : `${(ns / size).toFixed(3)} ${unit}`;
-}
-
+const duration = (ns) => formatted("ns", ns);
 const signed = (ns) => (ns > 0 ? `+${duration(ns)}` : duration(ns));
 
 // The model: a step's boxes, and which boxes of two steps correspond.

@@ -1,12 +1,5 @@
 // What the reader does with it: choosing steps, zooming, going from launch to launch.
 
-const root = document.documentElement;
-const make = (tag, properties = {}, ...children) => {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-};
-
 class StepLines extends Drawing {
   constructor(holder) {
     super();
@@ -155,7 +148,7 @@ class StepLines extends Drawing {
     const frame = this.canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - frame.left, event.clientY - frame.top];
     const n = y < this.tops[1] - HEAD ? 0 : 1;
-    const lane = this.lanes[n][Math.floor((y - this.tops[n]) / ROW)];
+    const lane = this.lanes[n][Math.floor((y - this.tops[n]) / LANE)];
     const ns = this.view[0] + ((x - this.left) / this.width) * (this.view[1] - this.view[0]);
     const near = ((this.view[1] - this.view[0]) / this.width) * 3;
     let [found, best] = [null, near];

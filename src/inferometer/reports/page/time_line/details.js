@@ -10,8 +10,8 @@ function describeHit(viewer, hit, ns) {
   const answer = viewer.answers.find((each) => each.row === hit.row);
   if (!answer) return null;
   const event = eventAt(answer, ns, viewer.nsPerPixel * 2);
-  if (event !== null) return describeEvent(source, lane, event, viewer.offset);
-  return describeSlice(source, answer, ns, viewer.offset);
+  if (event !== null) return describeEvent(source, lane, event);
+  return describeSlice(source, answer, ns);
 }
 
 // The event under a time, or the nearest one within `near` ns; null where there is none.
@@ -29,18 +29,18 @@ function eventAt({ line, single, from, to }, ns, near) {
   return best;
 }
 
-function describeEvent(source, lane, event, offset) {
+function describeEvent(source, lane, event) {
   const { line, about } = source;
   const [category] = about.categories[line.category[line.name[event]]];
   return [
     about.names[line.name[event]],
     `${timeText(line.dur[event])} (${exactText(line.dur[event])}), ${category}`,
-    `from ${timeText(line.start[event] + offset)} (${exactText(line.start[event] + offset)})`,
+    `from ${timeText(line.start[event])} (${exactText(line.start[event])})`,
     `${lane.group}, ${lane.name}`,
   ];
 }
 
-function describeSlice(source, { row, level, slices, sliceFrom, sliceTo }, ns, offset) {
+function describeSlice(source, { row, level, slices, sliceFrom, sliceTo }, ns) {
   const size = 2 ** level;
   const under = Math.floor(ns / size);
   const isThere = (at) => slices.at[lowerBound(slices.at, at, sliceFrom, sliceTo)] === at;
@@ -55,7 +55,7 @@ function describeSlice(source, { row, level, slices, sliceFrom, sliceTo }, ns, o
   }
   if (!parts.length) return null;
   const lane = source.about.lanes[source.rowLane[row]];
-  const span = `merged: ${timeText(size)} from ${timeText(at * size + offset)}`;
+  const span = `merged: ${timeText(size)} from ${timeText(at * size)}`;
   return [span, ...parts, `${lane.group}, ${lane.name}`];
 }
 
@@ -63,7 +63,7 @@ function describeSample(viewer, lane, ns) {
   const { time, value, unit, name } = lane.samples;
   const at = lowerBound(time, ns + 1) - 1;
   if (at < 0) return null;
-  return [name, `${value[at]} ${unit}`.trim(), `at ${timeText(time[at] + viewer.offset)} (${exactText(time[at] + viewer.offset)})`];
+  return [name, `${value[at]} ${unit}`.trim(), `at ${timeText(time[at])} (${exactText(time[at])})`];
 }
 
 const plural = (noun) => (noun === "copy" ? "copies" : `${noun}s`);
@@ -135,7 +135,7 @@ class Ties {
 function showEvent(viewer, box, event) {
   const { source, ties } = viewer;
   const lane = source.about.lanes[source.rowLane[source.line.rowOf(event)]];
-  const [name, ...lines] = describeEvent(source, lane, event, viewer.offset);
+  const [name, ...lines] = describeEvent(source, lane, event);
   const links = [];
   const link = (words, other) => {
     const { line, about } = source;

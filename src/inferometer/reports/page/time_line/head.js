@@ -41,7 +41,7 @@ class Head {
     this.whole = busy;
   }
 
-  draw({ view, palette, range, marks, offset, mark }) {
+  draw({ view, palette, range, marks, mark }) {
     const { context, width } = this;
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.clearRect(0, 0, width, HEAD);
@@ -64,17 +64,17 @@ class Head {
     context.strokeStyle = palette.css.muted;
     context.lineWidth = 1;
     context.strokeRect(Math.max(0.5, left), 0.5, Math.max(2, Math.min(right, width - 0.5) - Math.max(0.5, left)), OVERVIEW - 1);
-    this.ruler(view, palette, offset, range);
+    this.ruler(view, palette, range);
     this.marks(view, palette, marks, mark);
   }
 
-  ruler(view, palette, offset, range) {
+  ruler(view, palette, range) {
     const { context, width } = this;
     const at = (ns) => ((ns - view.start) / view.width) * width;
     context.font = FONT;
     context.textBaseline = "middle";
     context.fillStyle = palette.css.muted;
-    for (const tick of ticks(view, width, offset)) {
+    for (const tick of ticks(view, width)) {
       const x = at(tick.at);
       context.fillRect(Math.round(x), OVERVIEW + RULER - 6, 1, 6);
       const room = context.measureText(tick.text).width;

@@ -39,7 +39,7 @@ _WORDS: Final = {
 _TEMPLATE: Final = """<figure class="chart">
 {% if title %}<h3>{{ title }}</h3>{% endif %}
 {% if data %}
-<div class="time-line" id="{{ name }}" data-packed="{{ name }}-data" data-offset="{{ offset }}" hidden></div>
+<div class="time-line" id="{{ name }}" data-packed="{{ name }}-data" hidden></div>
 <script type="application/octet-stream" id="{{ name }}-data">{{ data }}</script>
 {% else %}
 <p class="words warning">The time line is left out: with it, the page would be too large.</p>
@@ -82,7 +82,6 @@ def _write(line: TimeLine, number: int, section: str, most_bytes: int, *, is_fir
             name=name,
             address=section if is_first else name,
             data="" if packed is None else b64encode(packed).decode(),
-            offset=line.offset_ns,
             alt=line.alt,
             merged="" if packed is None else f"{_what_is_merged(excerpt)}{_what_is_thinned(line, excerpt)}",
             marks=line.marks,

@@ -8,7 +8,7 @@ async function mount(holder) {
   const data = document.getElementById(holder.dataset.packed);
   const source = new EmbeddedSource(await unpack(fromBase64(data.textContent.trim())));
   data.remove();
-  const viewer = new Viewer(holder, source, { offset: Number(holder.dataset.offset || 0) });
+  const viewer = new Viewer(holder, source);
   holder.viewer = viewer; // for who looks at it from outside
   mounted.set(holder.id, viewer);
   const section = holder.closest("section");

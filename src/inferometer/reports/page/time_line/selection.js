@@ -43,7 +43,7 @@ function sumLane(source, line, lane, { start, end }) {
 }
 
 // The sums as a table.
-function sumTable(source, { start, end, lanes, isWidened, deeper }, offset) {
+function sumTable(source, { start, end, lanes, isWidened, deeper }) {
   const head = element("tr", {}, ...["Lane", "What", "Begin here", "Time"].map((text) => element("th", { scope: "col", textContent: text })));
   const body = element("tbody");
   for (const { lane, sums } of lanes) {
@@ -62,7 +62,7 @@ function sumTable(source, { start, end, lanes, isWidened, deeper }, offset) {
     });
   }
   const widened = isWidened ? ", widened to whole slices of what is merged" : "";
-  const text = `From ${timeText(start + offset)} to ${timeText(end + offset)}: ${timeText(end - start)} (${exactText(end - start)})${widened}`;
+  const text = `From ${timeText(start)} to ${timeText(end)}: ${timeText(end - start)} (${exactText(end - start)})${widened}`;
   const table = element("table", {}, element("thead", {}, head), body);
   const rest = `Not in these sums: ${withCommas(deeper)} events of the whole time line that are nested too deeply to be drawn.`;
   const nodes = [element("p", { textContent: text }), ...(deeper ? [element("p", { textContent: rest })] : [])];

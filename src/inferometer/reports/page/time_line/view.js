@@ -58,17 +58,17 @@ function timeText(ns) {
 const exactText = (ns) => `${withCommas(Math.round(ns))} ns`;
 
 // Times of a ruler: round ones, about `room` pixels apart, in one unit.
-function ticks(view, pixels, offset, room = 110) {
+function ticks(view, pixels, room = 110) {
   const rough = (view.width / pixels) * room;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = Math.max(1, [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough));
   let unit = 0;
-  while (unit < 3 && step >= TIME_UNITS[unit + 1][1] / 10 && view.end + offset >= TIME_UNITS[unit + 1][1]) unit += 1;
+  while (unit < 3 && step >= TIME_UNITS[unit + 1][1] / 10 && view.end >= TIME_UNITS[unit + 1][1]) unit += 1;
   const [name, size] = TIME_UNITS[unit];
   const digits = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
   const found = [];
-  for (let at = Math.ceil((view.start + offset) / step) * step; at <= view.end + offset; at += step) {
-    found.push({ at: at - offset, text: `${withCommas((at / size).toFixed(digits))} ${name}` });
+  for (let at = Math.ceil(view.start / step) * step; at <= view.end; at += step) {
+    found.push({ at, text: `${withCommas((at / size).toFixed(digits))} ${name}` });
   }
   return found;
 }

@@ -16,10 +16,8 @@ function element(tag, properties = {}, ...children) {
 }
 
 class Viewer {
-  // `offset`: what is added to times as they are shown.
-  constructor(root, source, { offset = 0 } = {}) {
+  constructor(root, source) {
     this.source = source;
-    this.offset = offset;
     this.view = new View(source.about.length);
     this.layout = new Layout(source);
     this.ties = new Ties(source);
@@ -156,7 +154,7 @@ class Viewer {
     if (this.range) painter.range(this.range.start, this.range.end, palette);
     if (this.mark) painter.range(this.mark.start, this.mark.end, palette, true);
     if (this.chosen !== null) this.drawChosen();
-    this.head.draw({ view, palette, range: this.range, marks: this.marks, offset: this.offset, mark: this.mark });
+    this.head.draw({ view, palette, range: this.range, marks: this.marks, mark: this.mark });
     this.nameLanes(items);
     this.drawn = (this.drawn || 0) + 1;
   }
@@ -275,7 +273,7 @@ class Viewer {
       this.scrollTo(this.layout.spot(row));
     }
     showEvent(this, this.parts.about, event);
-    this.say(describeEvent(this.source, lane, event, this.offset).join("; "));
+    this.say(describeEvent(this.source, lane, event).join("; "));
     this.redraw();
   }
 
@@ -313,7 +311,7 @@ class Viewer {
     if (!isOpen) {
       const sums = sumRange(this.source, start, end);
       this.range = { start: sums.start, end: sums.end };
-      const { text, nodes } = sumTable(this.source, sums, this.offset);
+      const { text, nodes } = sumTable(this.source, sums);
       this.parts.sums.replaceChildren(...nodes);
       this.parts.sums.hidden = false;
       this.say(`Selected. ${text}`);

@@ -187,7 +187,7 @@ class ServerViewer extends Viewer {
       if (this.range !== range) return;
       const lanes = this.source.about.lanes.map((lane) => ({ lane, sums: new Map() }));
       for (const [lane, category, count, ns] of rows) lanes[lane].sums.set(category, { count, ns });
-      const { text, nodes } = sumTable(this.source, { ...range, lanes: lanes.filter((each) => each.sums.size), isWidened: false }, this.offset);
+      const { text, nodes } = sumTable(this.source, { ...range, lanes: lanes.filter((each) => each.sums.size), isWidened: false });
       this.parts.sums.replaceChildren(...nodes);
       this.say(`Selected. ${text}`);
     }, (error) => this.parts.sums.replaceChildren(jobs.problem(error)));
