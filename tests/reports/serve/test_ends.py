@@ -38,7 +38,8 @@ def test_a_killed_server_loses_nothing_and_starts_warm(folder: Path, tmp_path: P
     with serving(folder / "base.json", cache=tmp_path / "cache") as second:
         status, again = second.send("api/jobs", {"kind": "page", "run": second.id_of("base.json")})
         assert (status, again["state"], again["page"]) == (202, "done", page["page"])
-        assert second.runs()["base.json"]["about"]["launches"] == 40
+        about = second.until(lambda runs: runs["base.json"]["about"])
+        assert about["launches"] == 40
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
