@@ -20,7 +20,7 @@ GROUND = (
 )
 ROOMS = (
     *("trace", "hardware", "names", "operators", "architectures", "formats", "analyses", "findings"),
-    *("backends", "record", "engines", "bench", "fleet", "reports", "commands"),
+    *("backends", "record", "engines", "bench", "fleet", "watch", "reports", "commands"),
 )
 FLOOR = dict.fromkeys(GROUND, 0) | {room: floor for floor, room in enumerate(ROOMS, start=1)}
 DOORS = ("__init__", "__main__")  # of the package itself: they may lead anywhere, lazily

@@ -3,6 +3,7 @@
     record_faults.py record cpu_contention --out FOLDER               FOLDER/cpu_contention-0/{normal,fault}.ifm
     record_faults.py record cpu_quota --repeat 3 --seconds 12 --out FOLDER
     record_faults.py campaign --repeat 3 --nulls 20 --out FOLDER      every fault; goes on where it was ended
+    record_faults.py toggle cpu_contention --out FOLDER               FOLDER/cpu_contention-toggled-0/run.ifm
     record_faults.py trim FOLDER/cpu_contention-0 samples/recorded/cpu_contention --seconds 6
 
 The program is a small decoder with random weights, as `inferometer record` sees it. Nothing is made up: a fault is a
@@ -23,6 +24,7 @@ from pathlib import Path
 from fault_recorder.faults import FAULTS
 from fault_recorder.program import Program, run_program
 from fault_recorder.recording import record_pair
+from fault_recorder.toggling import record_toggled
 from fault_recorder.trimming import trim_pair
 
 
@@ -34,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run_program(Program(**given.program), given.seconds, given.place)
     elif given.kind == "trim":
         trim_pair(given.pair, given.out, given.seconds)
+    elif given.kind == "toggle":
+        print(record_toggled(given.fault, given.out, times=given.times, on_s=given.on, off_s=given.off))
     else:
         wanted = [given.fault] * given.repeat if given.kind == "record" else _lacking(given)
         for name in wanted:
@@ -56,6 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     trim.add_argument("pair", type=Path)
     trim.add_argument("out", type=Path)
     trim.add_argument("--seconds", type=float, default=6.0, help="of steps, in each run")
+    toggle = kinds.add_parser("toggle", help="record one run in which a fault comes and goes")
+    toggle.add_argument("fault", choices=FAULTS)
+    toggle.add_argument("--out", type=Path, required=True, help="a folder on the disk in question")
+    toggle.add_argument("--times", type=int, default=3, help="how often it comes")
+    toggle.add_argument("--on", type=float, default=6.0, help="seconds with it")
+    toggle.add_argument("--off", type=float, default=8.0, help="seconds without it, before, between and after")
     work = kinds.add_parser("work", help="the recorded program; `record` starts it")
     work.add_argument("--seconds", type=float, required=True)
     work.add_argument("--place", type=Path, required=True, help="a folder for its files")

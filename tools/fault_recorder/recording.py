@@ -55,13 +55,13 @@ def _record(pair: Path, name: str, run: str, seconds: float) -> float:
     program = Program(**{**fault.program, **(fault.change if is_faulty else {})})
     with tempfile.TemporaryDirectory(dir=pair) as folder, _others() as others, contextlib.ExitStack() as stack:
         place = Path(folder)
-        _prepare(program, place, stack)
+        prepare(program, place, stack)
         words = recorder_words(program, pair / f"{run}.ifm", seconds, place)
         if name == "cpu_quota":
             group = stack.enter_context(_control_group(QUOTA_US if is_faulty else None))
             words = ["sh", "-c", 'echo $$ > "$0"; exec "$@"', str(group / "cgroup.procs"), *words]
         if is_faulty:
-            _disturb(name, fault, program, place, stack)
+            disturb(name, fault, program, place, stack)
         done = subprocess.run(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{pair}, {run}: the recording ended with {done.returncode}\n{done.stderr}")
@@ -75,7 +75,7 @@ def recorder_words(program: Program, store: Path, seconds: float, place: Path) -
     return [sys.executable, "-m", "inferometer", "record", "-o", str(store), "--", *own]
 
 
-def _prepare(program: Program, place: Path, stack: contextlib.ExitStack) -> None:
+def prepare(program: Program, place: Path, stack: contextlib.ExitStack) -> None:
     """What the program needs in both runs: a file that it reads, a service that it asks."""
     if program.reads:
         with (place / "pages").open("wb") as file:
@@ -88,7 +88,7 @@ def _prepare(program: Program, place: Path, stack: contextlib.ExitStack) -> None
         stack.enter_context(_answering(service))
 
 
-def _disturb(name: str, fault: Fault, program: Program, place: Path, stack: contextlib.ExitStack) -> None:
+def disturb(name: str, fault: Fault, program: Program, place: Path, stack: contextlib.ExitStack) -> None:
     """Starts the fault; it ends with `stack`."""
     if name == "cpu_stop":
         stack.enter_context(_stopping(place / "id"))

@@ -142,14 +142,14 @@ def _checked(url: str) -> tuple[str, str, int]:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise InputError(
-            f"--server: expected http://HOST:PORT, found an address that can't be read ({error})"
+            f"the server: expected http://HOST:PORT, found an address that can't be read ({error})"
         ) from error
     if parts.username or parts.password:
         raise InputError(
-            "--server: the address holds a name or password", hint="Give the key with INFEROMETER_API_KEY."
+            "the server: its address holds a name or password", hint="Give the key with INFEROMETER_API_KEY."
         )
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment or not url.isprintable():
-        raise InputError(f"--server: expected http://HOST:PORT, found {url!r}", hint="As in http://127.0.0.1:8000.")
+        raise InputError(f"the server: expected http://HOST:PORT, found {url!r}", hint="As in http://127.0.0.1:8000.")
     path = urllib.parse.quote(parts.path.rstrip("/").removesuffix("/v1"), safe="/%")
     return f"{parts.scheme}://{parts.netloc}{path}", host, port or {"http": 80, "https": 443}[parts.scheme]
 

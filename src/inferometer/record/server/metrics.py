@@ -105,11 +105,14 @@ class EngineMetrics:
         host: Name of its machine, for the rows.
         hz: Ticks a second.
         sample: False: only look whether the server lives.
+        patient: Ask on where an answer has no metrics: an engine that starts has none yet.
     """
 
-    def __init__(self, sink: Sink, http: Http, host: str, *, hz: float = 1.0, sample: bool = True) -> None:
+    def __init__(
+        self, sink: Sink, http: Http, host: str, *, hz: float = 1.0, sample: bool = True, patient: bool = False
+    ) -> None:
         self._sink, self._http, self._host, self._period_s = sink, http, host, 1 / hz
-        self._has_metrics = sample
+        self._has_metrics, self._is_patient = sample, patient
         self._broken = self._tick = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="inferometer-engine-metrics", daemon=True)
@@ -145,7 +148,7 @@ class EngineMetrics:
         except NoAnswer as error:
             self._broken += error.is_gone
         except (InputError, Unavailable) as error:
-            self._has_metrics, self.missing = False, f"no metrics of the engine: {error.message}"
+            self._lack(f"no metrics of the engine: {error.message}")
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -160,11 +163,9 @@ class EngineMetrics:
         if self._stop.is_set():
             return
         if not values:
-            self._has_metrics = False
-            self.missing = (
-                f"no metrics of the engine (/metrics: {answer.status}; SGLang has them with --enable-metrics)"
-            )
+            self._lack(f"no metrics of the engine (/metrics: {answer.status}; SGLang has them with --enable-metrics)")
             return
+        self.missing = None
         self._sink.add(
             "counters",
             len(values),
@@ -177,6 +178,9 @@ class EngineMetrics:
             },
         )
         self.samples += len(values)
+
+    def _lack(self, what: str) -> None:
+        self._has_metrics, self.missing = self._is_patient, what
 
 
 def _is_first(labels: dict[str, str]) -> bool:

@@ -23,7 +23,13 @@ _OF_PROCESSES = ("process_", "others_")
 
 @contextmanager
 def sampling(
-    sink: Sink, http: Http, *, counters: bool, hz: tuple[float, float], lack: Callable[[str], None]
+    sink: Sink,
+    http: Http,
+    *,
+    counters: bool,
+    hz: tuple[float, float],
+    lack: Callable[[str], None],
+    patient: bool = False,
 ) -> Iterator[EngineMetrics]:
     """Samples while the block runs; without `counters`, it is only watched whether the server lives.
 
@@ -33,10 +39,11 @@ def sampling(
         counters: Whether to sample.
         hz: Samples a second: of the machine's counters, and of the engine's metrics.
         lack: Called with what can't be had.
+        patient: Ask the engine on where an answer has no metrics.
     """
     is_here = is_this_machine(http.host)
     host = socket.gethostname() if is_here else http.host
-    metrics = EngineMetrics(sink, http, host, hz=hz[1], sample=counters)
+    metrics = EngineMetrics(sink, http, host, hz=hz[1], sample=counters, patient=patient)
     with ExitStack() as running:
         if counters:
             from inferometer.record.counters.sampler import CounterSampler

@@ -1,0 +1,215 @@
+"""What a watch saw, as a result: what steps should take and took, each slowdown from onset to end, and its cause."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from inferometer.analyses.result import Result
+from inferometer.trace.losses import Losses
+from inferometer.watch.watcher import Change, Judged, Kind, PhaseSlowdown, State, Watcher
+from inferometer.watch.why import Why
+
+_REMEMBERED = 16_384  # steps of a phase, whose medians are given
+PHASES = pl.Schema(
+    {
+        "phase": pl.String(),
+        **dict.fromkeys(("steps", "judged"), pl.Int64()),
+        **dict.fromkeys(("median_ns", "expected_ns", "drift"), pl.Float64()),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Slowdown:
+    """From an alarm to what ended it.
+
+    `alarm`: when it was noticed, and since when. `worse`: how it became slower still. `recovered`: None where it was
+    slow to the end. `slow`: by phase, the most excess time first, of all of its steps (of the last some thousand).
+    `why` is None where nothing could be compared, or nobody asked.
+    """
+
+    alarm: Change
+    worse: tuple[Change, ...] = ()
+    recovered: Change | None = None
+    slow: tuple[PhaseSlowdown, ...] = ()
+    why: Why | None = None
+
+    def end_ns(self, last_ns: int) -> int:
+        """When it ended, `last_ns` where it didn't."""
+        return self.recovered.first_ns if self.recovered else last_ns
+
+    @property
+    def ratio(self) -> float:
+        """Time over expected time, of the phase with the most excess."""
+        return self.slow[0].ratio
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it; times are ns of the source's clock."""
+        alarm = self.alarm
+        return {
+            "owner": alarm.owner,
+            "noticed_ns": alarm.at_ns,
+            "since_ns": alarm.since_ns,
+            "since_interval_ns": [alarm.first_ns, alarm.last_ns],
+            "step": alarm.step,
+            "steps_to_alarm": alarm.steps,
+            "recovered_ns": self.recovered.since_ns if self.recovered else None,
+            "phases": [_phase_json(one) for one in self.slow],
+            "worse": [_worse_json(one) for one in self.worse],
+            "why": self.why.as_json() if self.why else None,
+        }
+
+
+@dataclass(frozen=True)
+class Watched(Result):
+    """`steps` were seen from `first_ns` to `last_ns`; `judged` of them could be held against what was learned.
+
+    `phases`: one row per phase: its steps, the median time and the median expected time of the last `_REMEMBERED`, and
+    by what part its normal steps take longer now than what was learned first (`drift`). `unit` is what a step is:
+    `step`, or `interval` of an engine's metrics. `least`: the smallest slowdown that was looked for, as a part.
+    """
+
+    view: ClassVar[str] = "watched"
+    source: str
+    unit: str
+    state: State
+    steps: int
+    judged: int
+    first_ns: int
+    last_ns: int
+    least: float
+    phases: pl.DataFrame
+    slowdowns: tuple[Slowdown, ...]
+    losses: Losses
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row per slowdown."""
+        rows = [{**one.as_json(), "ratio": one.ratio} for one in self.slowdowns]
+        return pl.DataFrame([{key: row[key] for key in _FLAT} for row in rows], schema=_FLAT)
+
+    def as_json(self) -> dict[str, Any]:
+        """All data; times are ns of the source's clock."""
+        return {
+            "source": self.source,
+            "unit": self.unit,
+            "state": self.state,
+            "steps": self.steps,
+            "judged": self.judged,
+            "first_ns": self.first_ns,
+            "last_ns": self.last_ns,
+            "least": self.least,
+            "phases": self.phases.to_dicts(),
+            "slowdowns": [one.as_json() for one in self.slowdowns],
+            "losses": self.losses.as_dict(),
+        }
+
+
+_FLAT = pl.Schema(
+    {
+        "owner": pl.String(),
+        **dict.fromkeys(("noticed_ns", "since_ns", "step", "steps_to_alarm", "recovered_ns"), pl.Int64()),
+        "ratio": pl.Float64(),
+    }
+)
+
+
+@dataclass
+class Account:
+    """Collects what a watcher says, step by step."""
+
+    slowdowns: list[Slowdown] = field(default_factory=list)
+    steps: int = 0
+    judged: int = 0
+    first_ns: int | None = None
+    last_ns: int = 0
+    _phases: dict[str | None, "_Phase"] = field(default_factory=lambda: defaultdict(_Phase))
+
+    def add(self, judged: Judged, change: Change | None) -> Slowdown | None:
+        """One step; the slowdown that begins, gets worse or ends with it."""
+        step = judged.step
+        self.steps += 1
+        self.judged += judged.log_ratio is not None
+        self.first_ns = step.start_ns if self.first_ns is None else min(self.first_ns, step.start_ns)
+        self.last_ns = max(self.last_ns, step.end_ns)
+        self._phases[step.phase].add(step.dur_ns, judged.expected_ns)
+        return self._change(change) if change else None
+
+    def _change(self, change: Change) -> Slowdown:
+        if change.kind is Kind.ALARM:
+            self.slowdowns.append(Slowdown(change, slow=change.slowdowns))
+            return self.slowdowns[-1]
+        at = next(i for i in reversed(range(len(self.slowdowns))) if self.slowdowns[i].alarm.owner == change.owner)
+        last = self.slowdowns[at]
+        if change.kind is Kind.RECOVERED:
+            self.slowdowns[at] = replace(last, recovered=change, slow=change.slowdowns)
+        else:
+            self.slowdowns[at] = replace(last, worse=(*last.worse, change))
+        return self.slowdowns[at]
+
+    def explain(self, find: Callable[[int, tuple[int, int], int], Why | None]) -> None:
+        """Ask for the cause of each slowdown, with the normal time before it: from its begin, the onset, its end."""
+        begin_ns = self.first_ns or 0
+        for at, one in enumerate(self.slowdowns):
+            onset = one.alarm.first_ns, one.alarm.last_ns
+            self.slowdowns[at] = replace(one, why=find(begin_ns, onset, one.end_ns(self.last_ns)))
+            begin_ns = one.end_ns(self.last_ns)
+
+    def _with_all(self, one: Slowdown, watcher: Watcher) -> Slowdown:
+        return one if one.recovered else replace(one, slow=watcher.slow_so_far(one.alarm.owner))
+
+    def result(self, watcher: Watcher, *, source: str, unit: str, losses: Losses) -> Watched:
+        """All of it until now."""
+        drifts: dict[str | None, float] = {}
+        for _, phase, drift in watcher.drifts():
+            drifts[phase] = max(drifts.get(phase, drift), drift)
+        rows = [{"phase": phase, "drift": drifts.get(phase), **one.row()} for phase, one in self._phases.items()]
+        return Watched(
+            source,
+            unit,
+            watcher.state,
+            self.steps,
+            self.judged,
+            self.first_ns or 0,
+            self.last_ns,
+            watcher.least,
+            pl.DataFrame(rows, schema=PHASES),
+            tuple(self._with_all(one, watcher) for one in self.slowdowns),
+            losses,
+        )
+
+
+class _Phase:
+    """Counts of its steps, and the times of the last ones."""
+
+    def __init__(self) -> None:
+        self.steps = self.judged = 0
+        self._took: deque[int] = deque(maxlen=_REMEMBERED)
+        self._expected: deque[float] = deque(maxlen=_REMEMBERED)
+
+    def add(self, took_ns: int, expected_ns: float | None) -> None:
+        self.steps += 1
+        self._took.append(took_ns)
+        if expected_ns is not None:
+            self.judged += 1
+            self._expected.append(expected_ns)
+
+    def row(self) -> dict[str, Any]:
+        return {
+            "steps": self.steps,
+            "judged": self.judged,
+            "median_ns": float(np.median(self._took)),
+            "expected_ns": float(np.median(self._expected)) if self._expected else None,
+        }
+
+
+def _worse_json(one: Change) -> dict[str, Any]:
+    return {"since_ns": one.since_ns, "phases": [_phase_json(phase) for phase in one.slowdowns]}
+
+
+def _phase_json(one: PhaseSlowdown) -> dict[str, Any]:
+    interval = None if one.low is None else [one.low, one.high]
+    return {"phase": one.phase, "steps": one.steps, "ratio": one.ratio, "interval": interval}

@@ -1,0 +1,259 @@
+"""Watches steps: learning, then normal; slow since an onset, perhaps worse; then normal again.
+
+Each process has its own normal and its own evidence, since one rank may be slow by itself. An alarm is raised when the
+evidence passes the number of steps that one false alarm is allowed in, times the processes. It is over when the
+evidence fell to a thousandth of its height; both are dated back to where it turned.
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+
+import numpy as np
+
+from inferometer.watch.evidence import Evidence, Recovery
+from inferometer.watch.expected import Floats
+from inferometer.watch.normal import LEAST, Normal
+from inferometer.watch.steps import WatchedStep
+
+WEEK_NS = 7 * 24 * 3600 * 10**9
+WORSE = 1.25
+"""Slow steps that become slower by this factor are a change of their own."""
+
+_RECOVERED = math.log(1000)
+_REMEMBERED = 4096  # judged steps of a process, to date changes in and to say how slow they are
+_WORSE_STEPS = 30
+_CERTAIN = 4.0  # standard errors, of a difference of means that is looked at after every step
+_FEWEST = 10
+_MOST_ALIKE = 0.9  # correlation of neighbours that widens an interval, at most
+_SURE = 2.326  # standard errors on both sides: 98 %
+_SUSPECT = math.log(20)  # evidence at which steps are no longer learned from
+
+
+class State(StrEnum):
+    """Of a process."""
+
+    LEARNING = "learning"
+    NORMAL = "normal"
+    SLOW = "slow"
+
+
+class Kind(StrEnum):
+    """Of a change."""
+
+    ALARM = "alarm"
+    WORSE = "worse"
+    RECOVERED = "recovered"
+
+
+@dataclass(frozen=True)
+class PhaseSlowdown:
+    """Of the slow steps of one phase: `ratio` is their time over what they should have taken, between `low` and `high`.
+
+    That is a 98 % interval, None of fewer than `_FEWEST` steps.
+    """
+
+    phase: str | None
+    steps: int
+    ratio: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of a process at `at_ns`, when it was noticed.
+
+    `since_ns`: when it likely began, between `first_ns` and `last_ns`, 95 %. `step` is the number of the step that it
+    began with, `steps` how many judged steps it took to notice, counted from there. `slowdowns`: by phase, the one with
+    the most excess time first, of the steps since; where it is over, of those that were slow.
+    """
+
+    kind: Kind
+    owner: str | None
+    at_ns: int
+    since_ns: int
+    first_ns: int
+    last_ns: int
+    step: int
+    steps: int
+    slowdowns: tuple[PhaseSlowdown, ...]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A step: its number in its process, its time next to the expected one (None: it can't be judged)."""
+
+    step: WatchedStep
+    number: int
+    state: State
+    log_ratio: float | None
+
+    @property
+    def expected_ns(self) -> float | None:
+        """What it should have taken."""
+        return None if self.log_ratio is None else self.step.dur_ns / math.exp(self.log_ratio)
+
+
+class Watcher:
+    """Takes steps in order of time, and says what changed.
+
+    Args:
+        least: The smallest slowdown that is looked for, as a part.
+        false_alarm_ns: The time in which one false alarm is accepted, of all processes together.
+    """
+
+    def __init__(self, *, least: float = LEAST, false_alarm_ns: int = WEEK_NS) -> None:
+        self.least, self._false_alarm_ns = least, false_alarm_ns
+        self._lanes: dict[str | None, _Lane] = {}
+
+    @property
+    def state(self) -> State:
+        """Slow where a process is, learning where none can be judged yet."""
+        states = {lane.state for lane in self._lanes.values()}
+        return next((state for state in (State.SLOW, State.NORMAL) if state in states), State.LEARNING)
+
+    def add(self, step: WatchedStep) -> tuple[Judged, Change | None]:
+        """Judge one step more."""
+        lane = self._lanes.setdefault(step.owner, _Lane(step.owner, self.least))
+        return lane.add(step, self._false_alarm_ns / len(self._lanes))
+
+    def slow_so_far(self, owner: str | None) -> tuple[PhaseSlowdown, ...]:
+        """Of the slow steps of an owner until now; empty where they aren't slow."""
+        return self._lanes[owner].slow_so_far()
+
+    def drifts(self) -> Iterator[tuple[str | None, str | None, float]]:
+        """Owner, phase, and by what part its normal steps take longer than at first."""
+        for owner, lane in self._lanes.items():
+            for phase, normal in lane.normals.items():
+                yield owner, phase, normal.drift()
+
+
+class _Lane:
+    """One process."""
+
+    def __init__(self, owner: str | None, least: float) -> None:
+        self.owner, self._least = owner, least
+        self.normals: dict[str | None, Normal] = {}
+        self._evidence = Evidence()
+        self._recovery: Recovery | None = None
+        self._judged: deque[Judged] = deque(maxlen=_REMEMBERED)
+        self._seen = 0
+        self._begin_ns: int | None = None
+        self._onset = 0  # of the slow state, in judged steps
+        self._noticed = 0  # when it was noticed
+        self._slow: Floats | None = None  # what its first steps after that were like
+
+    @property
+    def state(self) -> State:
+        if self._recovery is not None:
+            return State.SLOW
+        return State.NORMAL if any(normal.is_known for normal in self.normals.values()) else State.LEARNING
+
+    def add(self, step: WatchedStep, false_alarm_ns: float) -> tuple[Judged, Change | None]:
+        normal = self.normals.setdefault(step.phase, Normal(self._least))
+        log_ratio = normal.log_ratio(step)
+        judged = Judged(step, self._seen, self.state, log_ratio)
+        self._seen += 1
+        if self._begin_ns is None:
+            self._begin_ns = step.start_ns
+        change = None
+        if log_ratio is not None:
+            self._judged.append(judged)
+            factor = normal.log_evidence(log_ratio)
+            change = self._go_on(factor) if self._recovery else self._suspect(factor, step, false_alarm_ns)
+        if self._recovery is None and self._evidence.log_sum < _SUSPECT:
+            normal.add(step)
+        return judged, change
+
+    def _suspect(self, factor: float, step: WatchedStep, false_alarm_ns: float) -> Change | None:
+        self._evidence.add(factor)
+        elapsed_ns = max(step.end_ns - (self._begin_ns or 0), 1)
+        allowed = max(false_alarm_ns * self._seen / elapsed_ns, _WORSE_STEPS)
+        if self._evidence.log_sum < math.log(allowed):
+            return None
+        onset = self._evidence.onset()
+        change = self._change(Kind.ALARM, onset.step, onset.first, onset.last)
+        self._onset = onset.step
+        for normal in self.normals.values():
+            normal.drop(change.first_ns)
+        self._noticed, self._slow = self._evidence.steps, None
+        self._recovery = Recovery(_RECOVERED, height_at=self._evidence.steps)
+        return change
+
+    def _go_on(self, factor: float) -> Change | None:
+        assert self._recovery is not None
+        self._evidence.steps += 1
+        if self._recovery.add(factor, self._evidence.steps):
+            ended = self._recovery.height_at
+            change = self._change(Kind.RECOVERED, ended, ended, self._evidence.steps - 1)
+            change = replace(change, slowdowns=_slowdowns(self._between(self._onset, ended)))
+            self._recovery = None
+            self._evidence.forget()
+            return change
+        return self._worsen(self._evidence.steps - _WORSE_STEPS)
+
+    def _worsen(self, recent: int) -> Change | None:
+        """A change where the steps from `recent` on are slower than those right after the alarm, and not by chance."""
+        if recent < self._noticed:
+            return None
+        now = self._log_ratios(recent)
+        if self._slow is None:
+            self._slow = now
+            return None
+        if recent < self._noticed + _WORSE_STEPS or now.mean() < self._slow.mean() + math.log(WORSE):
+            return None
+        if now.mean() - self._slow.mean() < _CERTAIN * math.sqrt((now.var() + self._slow.var()) / _WORSE_STEPS):
+            return None
+        self._slow, self._noticed = None, self._evidence.steps
+        return self._change(Kind.WORSE, recent, recent, recent)
+
+    def slow_so_far(self) -> tuple[PhaseSlowdown, ...]:
+        """Of the slow steps until now; empty where it isn't slow."""
+        return _slowdowns(self._between(self._onset)) if self._recovery is not None else ()
+
+    def _between(self, first: int, end: int | None = None) -> list[Judged]:
+        """Judged steps from a number on, before another, as `Evidence` counts them."""
+        forgotten = self._evidence.steps - len(self._judged)
+        return [*islice(self._judged, max(0, first - forgotten), None if end is None else max(0, end - forgotten))]
+
+    def _log_ratios(self, since: int) -> Floats:
+        return np.array([judged.log_ratio for judged in self._between(since)], dtype=np.float64)
+
+    def _change(self, kind: Kind, onset: int, first: int, last: int) -> Change:
+        steps = self._between(onset)
+        return Change(
+            kind,
+            self.owner,
+            self._judged[-1].step.end_ns,
+            steps[0].step.start_ns,
+            self._between(first)[0].step.start_ns,
+            self._between(last)[0].step.start_ns,
+            steps[0].number,
+            len(steps),
+            _slowdowns(steps),
+        )
+
+
+def _slowdowns(steps: list[Judged]) -> tuple[PhaseSlowdown, ...]:
+    found: dict[str | None, list[Judged]] = {}
+    for judged in steps:
+        found.setdefault(judged.step.phase, []).append(judged)
+    excess = {phase: sum(one.step.dur_ns - (one.expected_ns or 0) for one in some) for phase, some in found.items()}
+    return tuple(_slowdown(phase, found[phase]) for phase in sorted(found, key=lambda phase: -excess[phase]))
+
+
+def _slowdown(phase: str | None, steps: list[Judged]) -> PhaseSlowdown:
+    took = np.array([judged.step.dur_ns for judged in steps], dtype=np.float64)
+    expected = np.array([judged.expected_ns for judged in steps], dtype=np.float64)
+    ratio = float(took.sum() / expected.sum())
+    if len(steps) < _FEWEST:
+        return PhaseSlowdown(phase, len(steps), ratio, None, None)
+    off = took - ratio * expected
+    neighbours = float(off[1:] @ off[:-1] / max(float(off @ off), 1.0))
+    alike = min(max(neighbours, 0.0), _MOST_ALIKE)
+    error = _SURE * math.sqrt(float(off @ off) * (1 + alike) / (1 - alike)) / float(expected.sum())
+    return PhaseSlowdown(phase, len(steps), ratio, ratio - error, ratio + error)

@@ -1,0 +1,180 @@
+"""Intervals of an engine's metrics, and a watched engine that is slow for a while, starts anew, and ends."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.watch.streams import run_watch
+
+from inferometer.commands import watch
+from inferometer.record.server.metrics import EngineMetrics
+from inferometer.watch.engine import Intervals, Recent
+
+
+def _reading(tokens: float, seconds: float, running: float = 4.0, prompt: float = 0.0) -> dict[str, float]:
+    return {
+        "engine.inter_token_latency_sum": seconds,
+        "engine.inter_token_latency_count": tokens,
+        "engine.generated_tokens": tokens,
+        "engine.prompt_tokens": prompt,
+        "engine.requests_running": running,
+        "engine.kv_cache_usage": 25.0,
+    }
+
+
+def test_an_interval_is_the_mean_of_its_tokens() -> None:
+    intervals = Intervals()
+    assert intervals.add(10**9, _reading(100, 2.0)) is None
+    step = intervals.add(3 * 10**9, _reading(150, 3.5, running=8, prompt=600))
+    assert step is not None
+    assert (step.start_ns, step.dur_ns) == (10**9, 30_000_000)
+    assert step.work == (300.0, 6.0, 25.0)
+
+
+def test_without_latencies_tokens_and_requests_say_it() -> None:
+    kept = ("engine.generated_tokens", "engine.requests_running")
+    readings = [{name: one[name] for name in kept} for one in (_reading(100, 0), _reading(180, 0))]
+    intervals = Intervals()
+    intervals.add(0, readings[0])
+    step = intervals.add(10**9, readings[1])
+    assert step is not None
+    assert step.dur_ns == 50_000_000  # four requests, 80 tokens in a second
+
+
+@pytest.mark.parametrize(
+    ("at_ns", "second"),
+    [
+        (2 * 10**9, _reading(100, 2.0)),  # no tokens
+        (2 * 10**9, _reading(102, 2.1)),  # too few
+        (2 * 10**9, _reading(5, 0.1)),  # it started anew
+        (10**9, _reading(200, 4.0)),  # the clock stands
+        (2 * 10**9, {"engine.requests_running": 4.0}),
+        (2 * 10**9, {}),
+    ],
+)
+def test_an_interval_that_says_nothing_is_none(at_ns: int, second: dict[str, float]) -> None:
+    intervals = Intervals()
+    intervals.add(10**9, _reading(100, 2.0))
+    assert intervals.add(at_ns, second) is None
+
+
+def test_rows_are_kept_handed_on_and_read() -> None:
+    readings: list[tuple[int, dict[str, float]]] = []
+    recent = Recent(lambda at_ns, values: readings.append((at_ns, dict(values))))
+    both: dict[str, Any] = {"metric": ["engine.requests_running", "engine.kv_cache_usage"], "value": [1.0, 2.0]}
+    recent.add("counters", 2, {**both, "time_ns": 5, "unit": ["requests", "%"], "host": "h"})
+    recent.add("counters", 1, {"metric": "gpu_temperature", "time_ns": 6, "value": 7.0, "unit": "C"})
+    assert readings == [(5, {"engine.requests_running": 1.0, "engine.kv_cache_usage": 2.0})]
+    assert recent.trace("x").counters.collect().height == 3
+
+
+class _Engine:
+    """Counts tokens as if it made one in 10 ms for each of 4 requests, in 20 ms from the reading `slow_from` on."""
+
+    def __init__(self, slow_from: int = 10**9, body: bytes | None = None) -> None:
+        self.readings, self.tokens, self.seconds = 0, 0.0, 0.0
+        self._slow_from, self._body = slow_from, body
+
+    def metrics(self) -> bytes:
+        self.readings += 1
+        if self._body is not None:
+            return self._body
+        self.tokens += 400
+        self.seconds += 400 * (0.02 if self.readings > self._slow_from else 0.01)
+        return (
+            f"vllm:num_requests_running 4\nvllm:generation_tokens_total {self.tokens}\n"
+            f"vllm:inter_token_latency_seconds_sum {self.seconds}\n"
+            f"vllm:inter_token_latency_seconds_count {self.tokens}\n"
+        ).encode()
+
+
+@contextmanager
+def _serving(engine: _Engine) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = engine.metrics() if self.path == "/metrics" else b"{}"
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readings fifty times a second, so that a test takes seconds."""
+    made = EngineMetrics.__init__
+
+    def quickly(self: EngineMetrics, *args: Any, **given: Any) -> None:
+        made(self, *args, **{**given, "hz": 50.0})
+
+    monkeypatch.setattr(EngineMetrics, "__init__", quickly)
+
+
+def _until(monkeypatch: pytest.MonkeyPatch, is_over: Callable[[], bool]) -> None:
+    """Ends a watch when something has happened, however long that takes."""
+    monkeypatch.setattr(watch, "_until", lambda length: is_over)
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_engine_that_becomes_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = _Engine(slow_from=80)
+    _until(monkeypatch, lambda: engine.readings > 200)
+    kept = tmp_path / "kept.ifm"
+    with _serving(engine) as url:
+        code, out, err = run_watch(url, "--json", "--fail-on", "alarm", "-o", str(kept))
+    found = json.loads(out)
+    (slow,) = found["slowdowns"]
+    assert (code, found["unit"], found["state"]) == (1, "interval", "slow")
+    assert (slow["step"], slow["steps_to_alarm"] <= 30) == (79, True)
+    assert slow["phases"][0]["ratio"] == pytest.approx(2, rel=0.01)
+    assert "took 2.00 times the expected time" in err
+    _, out, _ = run_watch(str(kept), "--json")
+    again = json.loads(out)
+    assert again["steps"] >= found["steps"]  # of readings while the watch came to its end, too
+    assert again["slowdowns"][0]["step"] == 79
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"\xff\xfe\x00" * 999, b"<html>no</html>"),
+        *(b"vllm:num_requests_running{" * 9999, b"vllm:generation_tokens_total NaN\n"),
+    ],
+)
+def test_a_body_that_is_no_metrics_is_said_and_borne(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = _Engine(body=body)
+    _until(monkeypatch, lambda: engine.readings > 5)
+    with _serving(engine) as url:
+        code, _, err = run_watch(url)
+    assert code == 3
+    assert "expected steps, found none" in err
+    assert "no metrics of the engine" in err
+
+
+@pytest.mark.usefixtures("quick")
+def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    _until(monkeypatch, lambda: bool(said))
+    monkeypatch.setattr("click.echo", lambda text, **_: said.append(text))
+    code, _, _ = run_watch("http://127.0.0.1:9")
+    assert code == 3
+    assert said[0] == "Waiting: nothing answers at http://127.0.0.1:9"

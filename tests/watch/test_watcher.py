@@ -1,0 +1,126 @@
+"""Alarms and recoveries of steps whose slow times are known."""
+
+import pytest
+from tests.watch.streams import RECORDED, changes_of, joined, made, one_after_another
+
+from inferometer.watch.normal import FEWEST, LATE
+from inferometer.watch.recorded import steps_of
+from inferometer.watch.steps import WatchedStep
+from inferometer.watch.watched import Account
+from inferometer.watch.watcher import Kind, State, Watcher
+from inferometer.watch.why import find_why
+
+FAULTS = {
+    "cpu_contention": "others_cpu_usage",
+    "cpu_quota": "cpu_limited_share",
+    "cpu_stop": "cpu_stopped",
+    "disk": "others_disk_write",
+}
+
+
+def test_nothing_is_said_of_steps_that_stay_as_they_are() -> None:
+    watcher = Watcher()
+    assert changes_of(made(5000), watcher) == []
+    assert watcher.state is State.NORMAL
+
+
+def test_a_slowdown_is_found_dated_and_its_end_seen() -> None:
+    steps = [*one_after_another(made(400), made(200, ms=13, seed=1), made(300, seed=2))]
+    alarm, recovered = changes_of(steps)
+    assert (alarm.kind, recovered.kind) == (Kind.ALARM, Kind.RECOVERED)
+    assert abs(alarm.step - 400) <= 1
+    assert alarm.first_ns <= steps[400].start_ns <= alarm.last_ns + steps[400].dur_ns
+    assert alarm.steps <= 30
+    assert abs(recovered.step - 600) <= 1
+    assert recovered.slowdowns[0].ratio == pytest.approx(1.3, abs=0.02)
+    assert recovered.slowdowns[0].low <= 1.3 <= recovered.slowdowns[0].high  # type: ignore[operator]
+
+
+def test_less_than_what_is_looked_for_is_none() -> None:
+    steps = [*one_after_another(made(400), made(2000, ms=10.3, seed=1))]
+    assert changes_of(steps) == []
+    assert changes_of(steps, Watcher(least=0.01)) != []
+
+
+def test_it_gets_worse_once() -> None:
+    steps = one_after_another(made(400), made(200, ms=13, seed=1), made(200, ms=26, seed=2), made(200, seed=3))
+    kinds = [change.kind for change in changes_of(steps)]
+    assert kinds == [Kind.ALARM, Kind.WORSE, Kind.RECOVERED]
+
+
+def test_slow_steps_are_never_learned() -> None:
+    watcher = Watcher()
+    changes = changes_of(one_after_another(made(400), made(6000, ms=20, seed=1)), watcher)
+    assert [change.kind for change in changes] == [Kind.ALARM]
+    assert watcher.state is State.SLOW
+
+
+def test_the_baseline_follows_a_slow_drift_and_says_so() -> None:
+    steps = [step for i in range(60) for step in made(200, ms=10 * 1.003**i, seed=i)]
+    watcher = Watcher()
+    assert changes_of(one_after_another(steps), watcher) == []
+    assert next(drift for _, _, drift in watcher.drifts()) > 0.1
+
+
+def test_one_slow_rank_is_named() -> None:
+    fast, slow = (
+        made(600, owner="rank 0"),
+        [*made(400, seed=1, owner="rank 1"), *made(200, ms=15, seed=2, owner="rank 1")],
+    )
+    steps = [step for pair in zip(fast, slow, strict=True) for step in pair]
+    assert [change.owner for change in changes_of(steps)] == ["rank 1"]
+
+
+def test_the_slow_phase_is_named() -> None:
+    def mixed(ms: float, seed: int) -> list[WatchedStep]:
+        prefill = [step._replace(phase="prefill") for step in made(300, ms=ms, seed=seed)]
+        return [step for pair in zip(prefill, made(300, seed=seed + 1), strict=True) for step in pair]
+
+    change = changes_of(one_after_another(mixed(30, 0), mixed(60, 2)))[0]
+    assert change.slowdowns[0].phase == "prefill"
+    assert change.slowdowns[0].ratio == pytest.approx(2, rel=0.05)
+
+
+def test_longer_work_is_not_slower() -> None:
+    def of(tokens: float, count: int, seed: int) -> list[WatchedStep]:
+        return [replace_work(step, tokens) for step in made(count, ms=5 + tokens / 100, seed=seed)]
+
+    def replace_work(step: WatchedStep, tokens: float) -> WatchedStep:
+        return step._replace(work=(tokens,))
+
+    learned = [step for i in range(20) for step in of(100.0 * i, 20, i)]
+    assert changes_of(one_after_another(learned, of(1900, 500, 50))) == []
+    assert changes_of(one_after_another(learned, of(9000, 100, 50))) == []  # far beyond what is known: not judged
+
+
+def test_few_steps_are_not_judged() -> None:
+    watcher = Watcher()
+    for step in made(FEWEST):
+        judged, _ = watcher.add(step)
+        assert judged.log_ratio is None
+    assert watcher.add(made(1)[0])[0].log_ratio is not None
+    assert LATE > FEWEST
+
+
+@pytest.mark.parametrize(("fault", "metric"), FAULTS.items())
+def test_a_recorded_fault_is_noticed_within_thirty_steps_with_its_cause(fault: str, metric: str) -> None:
+    normal, slow = RECORDED / fault / "normal.ifm", RECORDED / fault / "fault.ifm"
+    trace = joined(normal, slow, normal)
+    watcher, account = Watcher(), Account()
+    first = len(steps_of(joined(normal)))
+    noticed = []
+    for number, step in enumerate(steps_of(trace)):
+        judged, change = watcher.add(step)
+        account.add(judged, change)
+        noticed += [number] if change and change.kind is Kind.ALARM else []
+    account.explain(lambda begin, onset, end: find_why(trace, begin, onset, end))
+    (found,) = account.slowdowns
+    assert 0 <= noticed[0] - first < 30
+    assert found.recovered is not None
+    assert found.why is not None
+    assert (found.why.verdict, found.why.metric) == ("cause named", metric)
+
+
+def test_a_recording_without_a_fault_has_no_alarm() -> None:
+    trace = joined(*(RECORDED / "none" / f"{name}.ifm" for name in ("normal", "fault", "normal")))
+    assert changes_of(steps_of(trace)) == []
