@@ -92,6 +92,7 @@ _NO_FILE: Final = frozenset(
         *("ab", "bench", "chat", "completion", "formats", "hardware", "leaderboard", "mcp", "operators", "record"),
         *("fleet", "mine", "rules"),
         "serve",  # benchmarks/serve.py
+        "watch",  # benchmarks/watch.py
     }
 )
 

@@ -18,7 +18,7 @@ PHASES = pl.Schema(
     {
         "phase": pl.String(),
         **dict.fromkeys(("steps", "judged"), pl.Int64()),
-        **dict.fromkeys(("median_ns", "expected_ns", "drift"), pl.Float64()),
+        **dict.fromkeys(("median_ns", "ratio", "drift"), pl.Float64()),
     }
 )
 
@@ -68,8 +68,9 @@ class Slowdown:
 class Watched(Result):
     """`steps` were seen from `first_ns` to `last_ns`; `judged` of them could be held against what was learned.
 
-    `phases`: one row per phase: its steps, the median time and the median expected time of the last `_REMEMBERED`, and
-    by what part its normal steps take longer now than what was learned first (`drift`). `unit` is what a step is:
+    `phases`: one row per phase: its steps, the median time of the last `_REMEMBERED` (`median_ns`), the median of time over
+    expected time of the last that were judged (`ratio`), and by what part its normal steps take longer now than what
+    was learned first (`drift`; both null where none was judged). `unit` is what a step is:
     `step`, or `interval` of an engine's metrics. `least`: the smallest slowdown that was looked for, as a part.
     """
 
@@ -188,21 +189,21 @@ class _Phase:
     def __init__(self) -> None:
         self.steps = self.judged = 0
         self._took: deque[int] = deque(maxlen=_REMEMBERED)
-        self._expected: deque[float] = deque(maxlen=_REMEMBERED)
+        self._ratios: deque[float] = deque(maxlen=_REMEMBERED)
 
     def add(self, took_ns: int, expected_ns: float | None) -> None:
         self.steps += 1
         self._took.append(took_ns)
         if expected_ns is not None:
             self.judged += 1
-            self._expected.append(expected_ns)
+            self._ratios.append(took_ns / expected_ns)
 
     def row(self) -> dict[str, Any]:
         return {
             "steps": self.steps,
             "judged": self.judged,
             "median_ns": float(np.median(self._took)),
-            "expected_ns": float(np.median(self._expected)) if self._expected else None,
+            "ratio": float(np.median(self._ratios)) if self._ratios else None,
         }
 
 

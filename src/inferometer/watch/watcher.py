@@ -129,7 +129,8 @@ class Watcher:
         """Owner, phase, and by what part its normal steps take longer than at first."""
         for owner, lane in self._lanes.items():
             for phase, normal in lane.normals.items():
-                yield owner, phase, normal.drift()
+                if normal.is_known:
+                    yield owner, phase, normal.drift()
 
 
 class _Lane:

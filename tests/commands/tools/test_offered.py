@@ -21,6 +21,7 @@ NOT_OFFERED = {
     "names": "decodes what it is given",
     "mcp": "is the server",
     "serve": "is a server",
+    "watch": "may go on for any time",
     "sql": "may take any time and memory",
     "completion": "is for shells",
 }

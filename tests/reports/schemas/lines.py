@@ -101,6 +101,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     "traced_devices": ("hardware --of {decode}", "hardware --of {log}"),
     "tree": ("tree {decode}", "tree {log}"),
     "tree_comparison": ("tree {h200}/pcie_traffic.ifm --base {h200}/normal.ifm", "tree {decode} --base {decode}"),
+    "watch": ("watch {recordings}/none/normal.ifm", "watch {h200}/normal.ifm --min-slowdown 1 --no-why", "watch {log}"),
     "webgpu_chat": (
         "chat tiny-llama --engine webgpu --on numpy --prompt Hello --new-tokens 3 --profile",
         "chat tiny-llama --engine webgpu --on numpy --prompt Hello --new-tokens 3 --overhead",

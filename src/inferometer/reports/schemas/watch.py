@@ -56,8 +56,11 @@ class WatchedPhase(Part):
     steps: Annotated[int, says("How many.")]
     judged: Annotated[int, says("How many of them could be held against what was learned.")]
     median_ns: Annotated[float, says("Median time of the last 16,384.")]
-    expected_ns: Annotated[float | None, says("Median of what these should have taken; null where none was judged.")]
-    drift: Annotated[float | None, says("By what part normal steps take longer now than those learned from first.")]
+    ratio: Annotated[float | None, says("Median of time over expected time of those judged; null where none was.")]
+    drift: Annotated[
+        float | None,
+        says("By what part normal steps take longer now than those learned first; null where none was judged."),
+    ]
 
 
 class Watch(Document):

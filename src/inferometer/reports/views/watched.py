@@ -29,7 +29,7 @@ _PHASES = (
     Field("steps", "Steps", "count"),
     Field("judged", "Judged", "count", spare=1),
     Field("median_ns", "Median", "ns"),
-    Field("expected_ns", "Expected", "ns"),
+    Field("ratio", "Times Expected", "ratio"),
     Field("drift", "Normal, over First", "share", spare=2),
 )
 
@@ -57,7 +57,7 @@ def _times(change: Change, of: str) -> str:
 
 def _sections(watched: Watched) -> Sequence[Section]:
     rows = [_row(one, watched.first_ns) for one in watched.slowdowns]
-    phases = watched.phases.with_columns(pl.col("phase").fill_null("unknown"))
+    phases = watched.phases.with_columns(pl.col("phase").fill_null("unknown"), pl.col("drift").round(4) + 0.0)
     found = [Section("Steps by Phase", _PHASES, phases)]
     if not rows:
         return found
