@@ -57,7 +57,7 @@ def _times(change: Change, of: str) -> str:
 
 def _sections(watched: Watched) -> Sequence[Section]:
     rows = [_row(one, watched.first_ns) for one in watched.slowdowns]
-    phases = watched.phases.with_columns(pl.col("phase").fill_null("unknown"), pl.col("drift").round(4) + 0.0)
+    phases = watched.phases.with_columns(pl.col("phase").fill_null("unknown"), pl.col("drift").round(3) + 0.0)
     found = [Section("Steps by Phase", _PHASES, phases)]
     if not rows:
         return found
