@@ -70,8 +70,8 @@ class Watched(Result):
 
     `phases`: one row per phase: its steps, the median time of the last `_REMEMBERED` (`median_ns`), the median of time
     over expected time of the last that were judged (`ratio`), and by what part its normal steps take longer now than
-    what was learned first (`drift`; both null where none was judged). `unit` is what a step is: `step`, or `interval` of
-    an engine's metrics. `least`: the smallest slowdown that was looked for, as a part.
+    what was learned first (`drift`; both null where none was judged). `unit` is what a step is: `step`, or `interval`
+    of an engine's metrics. `least`: the smallest slowdown that was looked for, as a part.
     """
 
     view: ClassVar[str] = "watched"
