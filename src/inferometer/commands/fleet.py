@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from inferometer.fleet.reading import Fleet
 
 _TIMES = ("kernels", "families", "operators", "shapes", "classes")
-_QUESTIONS = ("overview", *_TIMES, "outliers", "changes", "importance", "savings")
+_QUESTIONS = ("overview", "models", *_TIMES, "outliers", "changes", "importance", "savings")
 _GROUPS = ("model", "gpu", "engine", "version", "deployment", "date", "format")
 _GROUPED = ("overview", *_TIMES)
 _WEIGHED = ("importance", "savings")
@@ -25,10 +25,10 @@ _FEW = 5
     "fleet",
     group="Fleet",
     help="Ask all traces of a fleet, which `inferometer mine` made.\n\n"
-    "QUESTION is overview (the default: GPU-hours held, launch-bound time, distance to the bound), kernels, families, "
-    "operators, shapes or classes (of kernels, by phase): which of them take the time; outliers among like traces; "
-    "changes of the step between an engine's versions; importance of operators with their shapes; or savings: what "
-    "each kernel would save if it were faster.",
+    "QUESTION is overview (the default: GPU-hours held, launch-bound time, distance to the bound); models, inferred "
+    "from the shapes of products; kernels, families, operators, shapes or classes (of kernels, by phase): which of "
+    "them take the time; outliers among like traces; changes of the step between an engine's versions; importance of "
+    "operators with their shapes; or savings: what each kernel would save if it were faster.",
     example="inferometer fleet fleet.ifm --by model\n"
     "  inferometer fleet fleet.ifm kernels --by gpu --top 5\n"
     "  inferometer fleet fleet.ifm importance --cluster deployment",
@@ -100,6 +100,10 @@ def _answer(
         from inferometer.fleet.questions.overview import fleet_overview
 
         return fleet_overview(fleet, by=by)
+    if question == "models":
+        from inferometer.fleet.questions.models import fleet_models
+
+        return fleet_models(fleet)
     if question == "outliers":
         from inferometer.fleet.questions.outliers import fleet_outliers
 

@@ -32,6 +32,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     "fleet": ("fleet {fleet}", "fleet {fleet} --by model"),
     "fleet_changes": ("fleet {fleet} changes",),
     "fleet_importance": ("fleet {fleet} importance --cluster version",),
+    "fleet_models": ("fleet {fleet} models",),
     "fleet_outliers": ("fleet {fleet} outliers",),
     "fleet_savings": ("fleet {fleet} savings --cluster version",),
     "fleet_times": tuple(
