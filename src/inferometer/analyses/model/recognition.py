@@ -20,6 +20,7 @@ Only ops that are products by their name count (`mm`, `linear`, `matmul`, `gemm`
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -89,14 +90,20 @@ def find_matrices(ops: pl.DataFrame) -> Matrices:
     products: dict[Sizes, int] = {}
     experts: set[tuple[int, int, int]] = set()
     for op, text, time_ns in ops.select("op", "input_dims", "total_ns").drop_nulls().iter_rows():
-        if not (_PRODUCT.search(op) or _EXPERTS.search(op)):
-            continue
-        tensors = [*_tensors(text)]
-        if _EXPERTS.search(op):
-            experts |= {(each[0], each[1], each[2]) for each in tensors if len(each) == len(("E", "N", "K"))}
-        elif (sizes := _product(tensors)) is not None:
+        sizes, own = _of_op(op, text)
+        experts |= own
+        if sizes is not None:
             products[sizes] = products.get(sizes, 0) + time_ns
     return Matrices(products, frozenset(experts))
+
+
+@lru_cache(maxsize=50_000)  # traces of one model have the same ops
+def _of_op(op: str, text: str) -> tuple[Sizes | None, frozenset[tuple[int, int, int]]]:
+    """The matrix of a product, and experts' weights."""
+    if _EXPERTS.search(op):
+        stacks = (each for each in _tensors(text) if len(each) == len(("E", "N", "K")))
+        return None, frozenset((each[0], each[1], each[2]) for each in stacks)
+    return (_product([*_tensors(text)]) if _PRODUCT.search(op) else None), frozenset()
 
 
 def _of_width(hidden: int, known: Iterable[Dimensions], matrices: Matrices) -> Recognised | None:
@@ -118,6 +125,7 @@ def _of_width(hidden: int, known: Iterable[Dimensions], matrices: Matrices) -> R
     return Recognised(tuple((name, split) for _, name, split in best), hidden, common)
 
 
+@cache
 def _roles(of: Dimensions, split: int) -> Mapping[str, frozenset[Sizes]] | None:
     """The products by their roles, on one of so many devices; None where it can't be split so."""
     widths = [width for width in (of.intermediate, of.expert_width, of.shared_width) if width is not None]

@@ -53,9 +53,11 @@ class FleetModels(Result):
         }
 
 
-def fleet_models(fleet: Fleet) -> FleetModels:
-    """The models by the shapes of products."""
-    named = recognised_traces(fleet).join(fleet.traces.select(TRACE, "model", "path", "held_ns", "op_ns"), on=TRACE)
+def fleet_models(fleet: Fleet, recognised: pl.DataFrame | None = None) -> FleetModels:
+    """The models by the shapes of products; `recognised` is what `recognised_traces` gives, where it is known."""
+    named = (recognised_traces(fleet) if recognised is None else recognised).join(
+        fleet.traces.select(TRACE, "model", "path", "held_ns", "op_ns"), on=TRACE
+    )
     rows = (
         named.group_by(*_SCHEMA)
         .agg(

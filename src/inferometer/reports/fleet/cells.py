@@ -14,7 +14,7 @@ from inferometer.fleet.reading import Fleet
 from inferometer.fleet.tables import TRACE
 
 FILTERS: Final = ("model", "gpu", "engine", "version", "date")
-MOST: Final = 1_000
+MOST: Final = 400
 NOT_SAID: Final = "not said"
 
 

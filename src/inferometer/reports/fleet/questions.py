@@ -89,10 +89,13 @@ def models_question(fleet: Fleet, cells: Cells) -> Question:
     """Models by shapes. Names that were recorded, and examples, are of all traces alone."""
     keys = ("models", "tensor_parallel", "agree", "reason")
     of = fleet.traces.select(TRACE, "held_ns", "op_ns").join(cells.of, on=TRACE)
-    rows = recognised_traces(fleet).join(of, on=TRACE).with_columns(pl.lit(1, dtype=pl.Int64).alias("traces"))
+    recognised = recognised_traces(fleet)
+    rows = recognised.join(of, on=TRACE).with_columns(pl.lit(1, dtype=pl.Int64).alias("traces"))
     sums = rows.group_by(_CELL, *keys).agg(pl.col("held_ns", "op_ns", "traces").sum())
     shown = {"held_gpu_hours": Shown("held_ns", per=HOUR_NS), "op_ns": Shown("op_ns"), "traces": _TRACES}
-    return _question("models", fleet_models(fleet), Summed(sums, keys, ("held_ns", "op_ns", "traces"), shown), cells)
+    return _question(
+        "models", fleet_models(fleet, recognised), Summed(sums, keys, ("held_ns", "op_ns", "traces"), shown), cells
+    )
 
 
 def importance_question(fleet: Fleet, cells: Cells) -> Question:

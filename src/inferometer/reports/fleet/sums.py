@@ -19,7 +19,7 @@ from inferometer.reports.screen.shown_names import cut_names, label_kernels
 from inferometer.reports.views.layout import NAMES, Field, Section
 
 MOST_THINGS: Final = 300
-MOST_SUMS: Final = 30_000
+MOST_SUMS: Final = 12_000
 """Of a table: pairs of a cell and a thing."""
 _NAME: Final = 60  # characters of a name that are seen at first
 _LONGEST: Final = 1_000
