@@ -281,6 +281,7 @@ def test_a_fleet_has_its_page_its_facts_and_its_tables(tmp_path: Path) -> None:
     html = (tmp_path / "kept" / "page.html").read_text("utf-8")
     assert made == {"bytes": len(html.encode()), "left_out": []}
     assert 'class="filters"' in html
+    assert str(tmp_path) not in html
     found = kinds.query(silent, run, "select sum(total_ns) as ns from kernels", 10)
     assert found["rows"] == [["80"]]
     for query in ("select * from launches", "select * from read_parquet('x')"):

@@ -1,5 +1,6 @@
 """A fleet in a job: what the list says of it, its page, and questions in SQL about its tables."""
 
+from dataclasses import replace
 from typing import Any
 
 from inferometer.analyses.sql.query import QueryResult, query_tables
@@ -14,13 +15,13 @@ from inferometer.reports.serve.work.telling import Tell
 
 
 def open_run_fleet(run: Given, tell: Tell) -> Fleet:
-    """The fleet, under its name.
+    """The fleet, under its name: a page says no path of the machine.
 
     Raises:
         InputError: It is damaged, of another version, or its mining has not ended.
     """
     tell(f"opening {run['title']}", None)
-    return open_fleet(path_of(run))
+    return replace(open_fleet(path_of(run)), source=run["title"])
 
 
 def describe_fleet(fleet: Fleet) -> dict[str, Any]:
