@@ -80,6 +80,38 @@ def test_what_isnt_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert not place.exists()
 
 
+def test_a_page_has_all_questions(fleet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    code, out, _ = run("fleet", fleet, "-o", page, "--only", "model=a", capsys=capsys)
+    assert (code, out.startswith(f"{page}: ")) == (0, True)
+    assert "<h1>f.ifm, model=a</h1>" in page.read_text("utf-8")
+    assert run("fleet", fleet, "-o", page, capsys=capsys)[0] == 3
+    code, out, _ = run("fleet", fleet, "-o", page, "--force", "--json", capsys=capsys)
+    data = json.loads(out)
+    assert (code, data["traces"], data["page"]["bytes"]) == (0, 2, page.stat().st_size)
+    code, out, _ = run("fleet", fleet, "-o", tmp_path / "page.md", capsys=capsys)
+    assert (code, (tmp_path / "page.md").read_text("utf-8").startswith("# f.ifm")) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-o", "x.pdf"), "expected a name in .html"),
+        (("-o", "x.jsonl"), "shapes are written with importance"),
+        (("importance", "-o", "x.html"), "a page has all questions"),
+        (("kernels", "-o", "x.html"), "--output is for overview, importance, not for kernels"),
+        (("-o", "x.html", "--by", "gpu"), "--by can't be used with --output"),
+        (("-o", "x.html", "--csv"), "--csv can't be used with --output"),
+        (("--representatives", 3), "--representatives is for importance"),
+    ],
+)
+def test_an_output_that_means_nothing_is_refused(
+    words: tuple[object, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run("fleet", tmp_path, *words, capsys=capsys)
+    assert (code, said in err) == (2, True), err
+
+
 def test_operators_bounds_the_shapes_of_a_fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_shapes(tmp_path / "shapes.jsonl")
     code, out, _ = run("operators", "--shapes", file, "--hardware", "H100 SXM", "--json", capsys=capsys)

@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.bench.ranking.ranked_runs import result, run_of
 from tests.commands.test_command_line import run, run_apart
 
-from inferometer.bench.results import Run, encode_run
+from inferometer.bench.exchange.traced_shapes import TracedShape, encode_shapes
+from inferometer.bench.results import Run, ShapeResult, encode_run
 
 
 @pytest.fixture(autouse=True)
@@ -190,3 +192,57 @@ def test_a_file_name_that_isn_t_text_is_shown(before: str, capsys: pytest.Captur
     Path(before).rename(odd)
     data = json.loads(run("leaderboard", odd, "-o", "page.html", "--json", capsys=capsys)[1])
     assert data["runs"][0]["name"] == "?.json"
+
+
+def weighed(name: str, *shapes: tuple[str, dict[str, int], float | None]) -> str:
+    Path(name).write_bytes(encode_shapes([TracedShape(operator, args, operator, w) for operator, args, w in shapes]))
+    return name
+
+
+def of_shape(who: str, ns: float, operator: str, tokens: int) -> ShapeResult:
+    return replace(result(who, ns=ns, operator=operator), index=None, args={"token_count": tokens, "hidden_size": 8})
+
+
+def test_weights_of_a_fleet_decide_which_candidate_is_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """One is quick with one operator, the other with the other."""
+    times = {"a": (20_000, 10_000), "b": (10_000, 40_000)}
+    names = ("rms_norm", "fused_add_rms_norm")
+    results = [of_shape(who, ns, name, 4) for who, each in times.items() for ns, name in zip(each, names, strict=True)]
+    file = write("results.json", run_of(*results))
+    firsts = {}
+    for weight in (0.9, 0.1):
+        shapes = weighed(
+            "s.jsonl", (names[0], results[0].args, weight / 2), (names[1], results[0].args, (1 - weight) / 2)
+        )
+        code, out, err = run("leaderboard", file, "--shapes", shapes, "--json", capsys=capsys)
+        assert (code, err) == (0, "")
+        data = json.loads(out)
+        assert data["weighed_by"] == "s.jsonl"
+        contenders = data["devices"][0]["contenders"]
+        scores = {each["contender"]: each["score"]["strict"]["median"]["value"] for each in contenders}
+        for who, (first, second) in times.items():
+            assert scores[who] == pytest.approx(weight * 4_000 / first + (1 - weight) * 4_000 / second)
+        firsts[weight] = contenders[0]["contender"]
+    assert firsts == {0.9: "b", 0.1: "a"}
+    code, out, _ = run("leaderboard", file, "--shapes", "s.jsonl", capsys=capsys)
+    assert "that of s.jsonl: 2 shapes of 2 operators, no others count" in out
+
+
+def test_shapes_that_a_fleet_has_not_do_not_count(capsys: pytest.CaptureFixture[str]) -> None:
+    results = [of_shape("mine", 8_000, "rms_norm", tokens) for tokens in (4, 5)]
+    file = write("results.json", run_of(*results))
+    shapes = weighed("s.jsonl", ("rms_norm", results[0].args, 0.5))
+    data = json.loads(run("leaderboard", file, "--shapes", shapes, "--json", capsys=capsys)[1])
+    (mine,) = data["devices"][0]["contenders"]
+    assert [each["args"] for each in mine["shapes"]] == [results[0].args]
+
+
+def test_shapes_that_say_nothing_are_refused(before: str, capsys: pytest.CaptureFixture[str]) -> None:
+    unweighed = weighed("u.jsonl", ("rms_norm", {"token_count": 1, "hidden_size": 8}, None))
+    code, _, err = run("leaderboard", before, "--shapes", unweighed, capsys=capsys)
+    assert (code, "u.jsonl: shape 1, rms_norm: expected a weight, found none" in err) == (3, True), err
+    others = weighed("o.jsonl", ("rms_norm", {"token_count": 77, "hidden_size": 8}, 0.5))
+    code, _, err = run("leaderboard", before, "--shapes", others, capsys=capsys)
+    assert (code, "before.json: expected results of shapes of o.jsonl, found none" in err) == (3, True), err
+    assert run("leaderboard", "--shapes", others, capsys=capsys)[0] == 2
+    assert run("leaderboard", before, "--shapes", "none.jsonl", capsys=capsys)[0] == 3

@@ -52,6 +52,8 @@ def fleet_of_everything(place: Path) -> Fleet:
         catalogued = {"operator": "rms_norm", "operator_args": '{"token_count":1,"hidden_size":8}'}
         given["ops"] = [op("norm", 10**8, "[[1,8]]", **own, **catalogued), op(None, 10**7, kernel="k")]
         traces[f"t{number:02}"] = given
+    sizes = ((4096, 3072), (2048, 4096), (4096, 14336), (7168, 4096), (4096, 64128))  # of Llama-3.1-8B over two devices
+    traces["t01"]["ops"] += [op("aten::mm", 10**6, f"[[7,{inner}],[{inner},{outer}]]") for inner, outer in sizes]
     traces["slow"] = traces["t00"] | {"phases": steps(1e8)["phases"]}
     return fleet_of(place, traces | {"broken": {"reason": "no trace"}})
 

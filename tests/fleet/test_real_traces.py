@@ -13,6 +13,7 @@ from inferometer.commands.main import main
 from inferometer.fleet.about import engine_of
 from inferometer.fleet.mining import Mined, mine
 from inferometer.fleet.questions.importance import fleet_importance
+from inferometer.fleet.questions.models import recognised_traces
 from inferometer.fleet.questions.times import fleet_times
 from inferometer.fleet.reading import Fleet, open_fleet
 from inferometer.fleet.workers import WorkerLimits
@@ -85,3 +86,16 @@ def test_a_recording_whose_steps_are_named_as_an_engine_does_is_of_none() -> Non
     with inferometer.open(ROOT / "samples" / "recorded" / "disk" / "normal.ifm") as trace:
         assert "step[DECODE bs=1]" in trace.spans.select("span").collect()["span"]
         assert engine_of(trace) == (None, None)
+
+
+def test_a_model_is_named_where_it_is_that_one_and_nowhere_else(whole: tuple[Mined, Fleet]) -> None:
+    """By the names of the files, and what the notes of the samples say that they are of."""
+    traces = whole[1].traces.select("trace", "path").join(recognised_traces(whole[1]), on="trace")
+    named = {Path(path).name: models for path, models in traces.select("path", "models").drop_nulls().iter_rows()}
+    assert named == {
+        "h100_qwen1.5-0.5b.json.gz": "Qwen1.5-0.5B",
+        "mi300_qwen1.5-0.5b.json.gz": "Qwen1.5-0.5B",
+        "mi300_vllm_gpt-oss_decode.json.gz": "gpt-oss-120b or gpt-oss-20b",
+        "decode.json.gz": "Llama-3.2-1B",
+        "decode_fixed.json.gz": "Llama-3.2-1B",
+    }

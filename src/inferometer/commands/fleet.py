@@ -1,11 +1,21 @@
 """`inferometer fleet`: questions about all traces of a fleet."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from inferometer.commands.base import FORMATS, Output, command, output_options
+from inferometer.commands.base import FORMATS, Output, asked_theme, command, output_options
+from inferometer.commands.options.pages import (
+    STDOUT,
+    check_output,
+    choose_place,
+    describe_page,
+    say_page,
+    warn_left_out,
+    write_page,
+)
 from inferometer.commands.options.selection import Number, match_option, top_option
 
 if TYPE_CHECKING:
@@ -13,7 +23,7 @@ if TYPE_CHECKING:
     from inferometer.fleet.reading import Fleet
 
 _TIMES = ("kernels", "families", "operators", "shapes", "classes")
-_QUESTIONS = ("overview", *_TIMES, "outliers", "changes", "importance", "savings")
+_QUESTIONS = ("overview", "models", *_TIMES, "outliers", "changes", "importance", "savings")
 _GROUPS = ("model", "gpu", "engine", "version", "deployment", "date", "format")
 _GROUPED = ("overview", *_TIMES)
 _WEIGHED = ("importance", "savings")
@@ -25,11 +35,14 @@ _FEW = 5
     "fleet",
     group="Fleet",
     help="Ask all traces of a fleet, which `inferometer mine` made.\n\n"
-    "QUESTION is overview (the default: GPU-hours held, launch-bound time, distance to the bound), kernels, families, "
-    "operators, shapes or classes (of kernels, by phase): which of them take the time; outliers among like traces; "
-    "changes of the step between an engine's versions; importance of operators with their shapes; or savings: what "
-    "each kernel would save if it were faster.",
+    "QUESTION is overview (the default: GPU-hours held, launch-bound time, distance to the bound); models, inferred "
+    "from the shapes of products; kernels, families, operators, shapes or classes (of kernels, by phase): which of "
+    "them take the time; outliers among like traces; changes of the step between an engine's versions; importance of "
+    "operators with their shapes; or savings: what each kernel would save if it were faster.\n\n"
+    "Without QUESTION, -o writes one page with all of them, and filters by model, GPU, engine, version, phase and date "
+    "that need no server.",
     example="inferometer fleet fleet.ifm --by model\n"
+    "  inferometer fleet fleet.ifm -o fleet.html\n"
     "  inferometer fleet fleet.ifm kernels --by gpu --top 5\n"
     "  inferometer fleet fleet.ifm importance --cluster deployment",
 )
@@ -45,11 +58,12 @@ _FEW = 5
     "Intervals take traces with the same of it as one sample.  [default: each trace is one]"))  # fmt: skip
 @click.option("--faster", type=Number(min=0.1, max=10_000), metavar="PERCENT", help=(
     "How much faster a kernel of savings is.  [default: 20]"))  # fmt: skip
-@click.option("-o", "--output", metavar="OUT.jsonl", help=(
-    "With importance: write a few shapes that stand for all, for `bench --shapes OUT.jsonl`."))  # fmt: skip
+@click.option("-o", "--output", metavar="OUT", help=(
+    "Write a page: OUT.html, of at most 8 MB, or OUT.md for a comment. With importance, OUT.jsonl: a few shapes that "
+    "stand for all, for `bench --shapes OUT.jsonl`."))  # fmt: skip
 @click.option("--representatives", type=click.IntRange(1, 100), metavar="N", help=(
     "With --output: so many shapes of an operator at most.  [default: 5]"))  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace OUT.jsonl if it is there.")
+@click.option("--force", is_flag=True, help="Replace OUT if it is there.")
 @output_options(*FORMATS)
 def run(
     place: str,
@@ -68,18 +82,17 @@ def run(
 ) -> None:
     _refuse_mixed(question, {"--by": by, "--match": match, "--weigh": weigh, "--cluster": cluster, "--faster": faster,
                              "--top": top, "--output": output, "--representatives": representatives})  # fmt: skip
-    if output is not None:
-        from inferometer.bench.exchange.traced_shapes import SHAPE_FILE
-        from inferometer.new_files import check_place
-
-        if Path(output).suffix != ".jsonl":
-            raise click.UsageError("--output needs a name that ends in .jsonl.")
-        check_place(Path(output), force=force, kind=SHAPE_FILE)
-    elif representatives is not None:
+    if output is None and representatives is not None:
         raise click.UsageError("--representatives needs --output.")
+    has_page = output is not None and question == "overview"
+    if output is not None:
+        _check_output(output, is_page=has_page, by=by, force=force, out=out)
     from inferometer.fleet.reading import open_fleet
 
     fleet = open_fleet(place, dict(map(_pair, only)))
+    if output is not None and has_page:
+        _write_page(fleet, output, only, force=force, out=out)
+        return
     if output is not None:
         _write_shapes(fleet, Path(output), most=representatives or _FEW, weigh=weigh, force=force)
     out.show(_answer(fleet, question, by=by, top=top, match=match, weigh=weigh, cluster=cluster, faster=faster))
@@ -100,6 +113,10 @@ def _answer(
         from inferometer.fleet.questions.overview import fleet_overview
 
         return fleet_overview(fleet, by=by)
+    if question == "models":
+        from inferometer.fleet.questions.models import fleet_models
+
+        return fleet_models(fleet)
     if question == "outliers":
         from inferometer.fleet.questions.outliers import fleet_outliers
 
@@ -120,6 +137,57 @@ def _answer(
 
     what: Any = question
     return fleet_times(fleet, what, by=by, top=top, match=match)
+
+
+def _check_output(output: str, *, is_page: bool, by: str | None, force: bool, out: Output) -> None:
+    """Refuse what can't be written, before anything is read."""
+    from inferometer.bench.exchange.traced_shapes import SHAPE_FILE
+    from inferometer.new_files import check_place
+
+    is_of_shapes = Path(output).suffix == ".jsonl"
+    if is_page and is_of_shapes:
+        raise click.UsageError(f"{output}: shapes are written with importance; a page's name ends in .html or .md.")
+    if is_page:
+        if by is not None:
+            raise click.UsageError("--by can't be used with --output: the page groups traces by each of them.")
+        if out.form not in (None, "json"):
+            raise click.UsageError(f"--{out.form} can't be used with --output: the page is the answer.")
+        check_output(output, choose_place(output, None, stem="fleet")[1], force=force, out=out)
+        return
+    if not is_of_shapes:
+        raise click.UsageError(
+            "--output needs a name that ends in .jsonl; a page has all questions: leave importance out."
+        )
+    check_place(Path(output), force=force, kind=SHAPE_FILE)
+
+
+def _write_page(fleet: "Fleet", output: str, only: tuple[str, ...], *, force: bool, out: Output) -> None:
+    """The page of all questions; its size is shown, or with --json the overview and where the page is."""
+    from inferometer.commands.options.progress import working
+    from inferometer.fleet.questions.overview import fleet_overview
+    from inferometer.reports.fleet.page import build_blocks, render_fleet, render_fleet_text
+
+    form = choose_place(output, None, stem="fleet")[1]
+    name = Path(fleet.source).name
+    words = [word for each in only for word in ("--only", each)]
+    target = output if output == STDOUT else Path(output).name
+    again = shlex.join(["inferometer", "fleet", name, "-o", target, *words])
+    title = ", ".join([name, *only])
+    left_out: tuple[str, ...] = ()
+    with working() as say:
+        blocks = build_blocks(fleet, on_progress=lambda each: say(f"the question {each}"))
+        say("the page")
+        if form == "markdown":
+            text = render_fleet_text(blocks, title=title, command=again)
+        else:
+            page = render_fleet(blocks, title=title, command=again, theme=asked_theme())
+            text, left_out = page.html, page.left_out
+    write_page(output, text, form, force=force)
+    if out.form == "json":
+        out.show(fleet_overview(fleet), {"page": describe_page(output, form, left_out)})
+    elif output != STDOUT:
+        say_page(output, out)
+    warn_left_out(left_out)
 
 
 def _write_shapes(fleet: "Fleet", target: Path, *, most: int, weigh: Any, force: bool) -> None:
@@ -156,7 +224,7 @@ def _refuse_mixed(question: str, given: dict[str, Any]) -> None:
         "--weigh": ("importance",),
         "--cluster": _WEIGHED,
         "--faster": ("savings",),
-        "--output": ("importance",),
+        "--output": ("overview", "importance"),
         "--representatives": ("importance",),
         "--top": (*_TIMES, *_WEIGHED),
     }

@@ -22,6 +22,7 @@ from inferometer.commands.settings import is_setting
 
 if TYPE_CHECKING:
     from inferometer.analyses.operators.leaderboard import Leaderboard
+    from inferometer.bench.ranking.given_weights import GivenWeights
     from inferometer.bench.ranking.ranking import Ranking
     from inferometer.bench.ranking.standing import NamedRun
     from inferometer.hardware.device import Device
@@ -49,6 +50,9 @@ _MOST_BYTES = 512_000_000  # of all files: 100,000 results are some 90 MB
 @click.option("-o", "--output", metavar="OUT", help=(
     "The page to make; - is standard output.  [default, without RESULTS: leaderboard.html]"))  # fmt: skip
 @click.option("--base", metavar="NAME", help="With RESULTS: the candidate that speedups are over.")
+@click.option("--shapes", metavar="FILE", help=(
+    "With RESULTS: weights from a file that `fleet importance -o` wrote, in place of the published importance; no "
+    "other shapes count."))  # fmt: skip
 @click.option("--check", is_flag=True, help=(
     "With two RESULTS: exit with 1 where a shape became wrong, or shapes or operators slower, for CI."))  # fmt: skip
 @click.option("--smallest-effect", type=Number(0, 100, min_open=True), metavar="PERCENT", help=(
@@ -62,6 +66,7 @@ def run(
     results: tuple[str, ...],
     output: str | None,
     base: str | None,
+    shapes: str | None,
     check: bool,
     smallest_effect: float | None,
     hardware: tuple[str, ...],
@@ -70,6 +75,8 @@ def run(
     force: bool,
     out: Output,
 ) -> int:
+    if shapes is not None and not results:
+        raise click.UsageError("--shapes needs RESULTS; `inferometer operators --shapes FILE` bounds the shapes.")
     _check_options(results, base, hardware, check=check, smallest=smallest_effect, out=out)
     has_page = not (out.form == "json" and output is None and to is None)
     if results:
@@ -79,7 +86,7 @@ def run(
     if page is not None:
         check_output(place, form, force=force, out=out)
     if results:
-        return _rank(results, base, page, check=check, smallest=smallest_effect, out=out)
+        return _rank(results, base, shapes, page, check=check, smallest=smallest_effect, out=out)
     _describe_catalogue(hardware, page, out)
     return 0
 
@@ -124,16 +131,29 @@ def _check_options(
 
 
 def _rank(
-    paths: Sequence[str], base: str | None, page: _Page | None, *, check: bool, smallest: float | None, out: Output
+    paths: Sequence[str],
+    base: str | None,
+    shapes: str | None,
+    page: _Page | None,
+    *,
+    check: bool,
+    smallest: float | None,
+    out: Output,
 ) -> int:
     from inferometer.bench.ranking.changes import SMALLEST
     from inferometer.bench.ranking.ranking import rank_runs
 
-    ranking = rank_runs(_read(paths), base=base, smallest=SMALLEST if smallest is None else smallest / 100)
+    ranking = rank_runs(
+        _read(paths),
+        base=base,
+        smallest=SMALLEST if smallest is None else smallest / 100,
+        given=None if shapes is None else _read_weights(shapes),
+    )
     left_out: tuple[str, ...] = ()
     if page is not None:
         files = map(_name, paths)
         words = [*(("--base", base) if base else ())]
+        words += [] if shapes is None else ["--shapes", _name(shapes)]
         words += [] if smallest is None else ["--smallest-effect", f"{smallest:g}"]
         text, left_out = _render_ranking(ranking, page, page.command(*files, *words))
         page.write(text)
@@ -168,6 +188,14 @@ def _read(paths: Sequence[str]) -> "list[NamedRun]":
             raise InputError(message, hint="Is it a trace? `inferometer summary` reads these.")
         room -= size
     return [(_name(path), read_run(path)) for path in paths]
+
+
+def _read_weights(shapes: str) -> "GivenWeights":
+    from inferometer.bench.exchange.workloads import read_given
+    from inferometer.bench.ranking.given_weights import weigh_given
+    from inferometer.errors import printable
+
+    return weigh_given(printable(shapes), read_given(Path(shapes)))
 
 
 def _name(path: str) -> str:

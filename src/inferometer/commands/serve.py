@@ -1,4 +1,4 @@
-"""`inferometer serve`: a local app over files, stores and folders."""
+"""`inferometer serve`: a local app over files, stores, fleets and folders."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ _GB = 10**9
     "serve",
     group="Look",
     help="Open a local app over your runs: their list, the report of each and of any two, SQL, recordings as they run."
-    "\n\nPATHS are files, stores and folders; folders are watched for new runs. The address that it prints has a "
+    "\n\nPATHS are files, stores, fleets and folders; these are watched for new runs. The address that it prints has a "
     "secret in it and works on this machine alone. Nothing is written without --keep. Ctrl-C ends it. Needs the extra "
     "serve.",
     example="inferometer serve ~/profiles",

@@ -15,9 +15,12 @@ class Walk:
 
     Args:
         holds: Whether a real path may be listed: a link may lead anywhere.
+        is_apart: Whether a folder is something else than profiles: it isn't gone into, and is in `apart`.
     """
 
-    def __init__(self, holds: Callable[[str], bool]) -> None:
+    def __init__(self, holds: Callable[[str], bool], is_apart: Callable[[Path], bool] = lambda folder: False) -> None:
+        self.apart: list[Path] = []
+        self._is_apart = is_apart
         self._room = _MOST_ENTRIES
         self._holds = holds
         endings = (suffix for fmt in known_formats().values() for suffix in fmt.suffixes)
@@ -34,8 +37,10 @@ class Walk:
             self._room -= len(folders) + len(files)
             if self._room < 0:
                 return
+            others = [name for name in folders if not name.startswith(".") and self._is_apart(Path(folder, name))]
+            self.apart += [Path(folder, name) for name in others if self._holds(os.path.realpath(Path(folder, name)))]
             stores = [name for name in folders if is_store(Path(folder, name))]
-            folders[:] = sorted(name for name in folders if name not in stores and not name.startswith("."))
+            folders[:] = sorted(name for name in folders if name not in (*stores, *others) and not name.startswith("."))
             for name in sorted([*stores, *files]):
                 path = Path(folder, name)
                 if name in stores or (

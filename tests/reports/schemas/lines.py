@@ -29,9 +29,10 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "export": ("export {decode} --to parquet -o {new} --redact", "export {log} --to chrome -o {new}.json"),
     "findings": ("findings {decode}", "findings {log}", "findings {recordings}/cpu_stop/fault.ifm", "findings {ranks}"),
-    "fleet": ("fleet {fleet}", "fleet {fleet} --by model"),
+    "fleet": ("fleet {fleet} -o {new}.html", "fleet {fleet} --by model"),
     "fleet_changes": ("fleet {fleet} changes",),
     "fleet_importance": ("fleet {fleet} importance --cluster version",),
+    "fleet_models": ("fleet {fleet} models",),
     "fleet_outliers": ("fleet {fleet} outliers",),
     "fleet_savings": ("fleet {fleet} savings --cluster version",),
     "fleet_times": tuple(

@@ -6,9 +6,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.fleet.digests import fleet_of
+from tests.fleet.digests import kernel as of_kernel
 from tests.kineto_files import kernel, write_file
+from tests.reports.page.accessibility import grave_violations
 from tests.reports.page.browser import Tab, chromium, find_chromium
 from tests.reports.serve.served import Served, serving
 
@@ -34,6 +38,12 @@ with Journal(Path(sys.argv[1]), flush_s=0.2) as journal:
 """
 
 
+def fleet_trace(n: int) -> dict[str, Any]:
+    """Of two models, with a kernel."""
+    about = {"model": "ab"[n % 2], "gpu": "H100", "held_ns": 1_000, "busy_ns": 100 * n}
+    return {"about": about, "kernels": [of_kernel("gemm", 10 + n), of_kernel("<b>norm</b>", 1)]}
+
+
 def launches(ns: int, count: int = 60, name: str = "gemm") -> bytes:
     return write_file([kernel(f"{name}_{i % 3}", str(100 + 50 * i), str(ns), correlation=i) for i in range(count)])
 
@@ -46,6 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "slow.json").write_bytes(launches(30))
     (folder / "deep" / EVIL).write_bytes(launches(3, name="<b>norm</b>"))
     events = [kernel(f"k{i % 7}", str(10 * i), "0.5", correlation=i) for i in range(KERNELS)]
+    fleet_of(folder / "all.ifm", {f"t{n}": fleet_trace(n) for n in range(6)})
     (folder / "long.json").write_bytes(write_file(events))
     return folder
 
@@ -159,6 +170,51 @@ def test_a_report_is_framed_without_an_origin(tab: Tab, server: Served) -> None:
     tab.wait("document.readyState === 'complete' && document.querySelector('#kernels') !== null")
     assert tab.run("origin") == "null"
     assert "gemm_0" in tab.run("document.getElementById('kernels').textContent")
+
+
+def test_a_fleet_has_its_page_with_filters_and_its_tables(tab: Tab, server: Served) -> None:
+    visit(tab, server)
+    row = "[...document.querySelectorAll('.runs tbody tr')].find(r => r.textContent.includes('all.ifm'))"
+    assert tab.run(f"{row}.querySelector('.mark').textContent") == "fleet of 6"
+    assert tab.run(f"{row}.querySelector('input[type=checkbox]')") is None
+
+    fleet = server.id_of("all.ifm")
+    visit(tab, server, f"run/{fleet}")
+    tab.wait("document.querySelector('iframe') !== null")
+    assert tab.run("[...document.querySelectorAll('.views a')].map(a => a.textContent)") == ["Report", "SQL", "About"]
+    address = tab.run("document.querySelector('iframe').src")
+
+    visit(tab, server, f"run/{fleet}/sql")
+    tab.wait("document.querySelectorAll('.names summary').length > 5")
+    tab.run("document.getElementById('go').click()")
+    tab.wait("document.querySelector('.answer table') !== null")
+    cells = "[...document.querySelectorAll('.answer tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
+    assert sorted(tab.run(cells)) == [["a", "H100", "3", "0"], ["b", "H100", "3", "0"]]
+
+    tab.call("Page.navigate", url=address)
+    tab.wait("document.readyState === 'complete' && document.querySelector('.filters select') !== null")
+    assert tab.run("origin") == "null"
+    tab.run("(s => { s.value = '0'; s.onchange(); })(document.querySelector('.filters select'))")
+    shown = "document.querySelector('.filtered[data-name=kernels] .grid:not([hidden] *)')"
+    assert tab.run(f"[...{shown}.querySelectorAll('tr.row [data-value]')].map(c => c.dataset.value)")[1] == "36"
+
+
+def test_a_fleet_that_comes_is_listed(tab: Tab, server: Served, folder: Path) -> None:
+    visit(tab, server)
+    fleet_of(folder / "deep" / "new.ifm", {"t": fleet_trace(1)})
+    tab.wait(f"{NAMES}.includes('new.ifm')")
+    run = server.until(lambda runs: runs["deep/new.ifm"]["about"] and runs["deep/new.ifm"])
+    assert (run["kind"], run["about"]["traces"]) == ("fleet", 1)
+    status, answer = server.send("api/jobs", {"kind": "line", "run": run["id"]})
+    assert (status, answer["error"]) == (422, "new.ifm: of a fleet, expected about, page, query, found line")
+
+
+def test_axe_finds_nothing_grave_in_the_app(tab: Tab, server: Served) -> None:
+    base, slow, fleet = (server.id_of(name) for name in ("base.json", "slow.json", "all.ifm"))
+    for where in ("", f"run/{base}", f"run/{base}/line", f"run/{base}/sql", f"compare/{base}/{slow}", f"run/{fleet}"):
+        visit(tab, server, where)
+        tab.wait("document.querySelector('.waiting') === null")
+        assert grave_violations(tab) == [], where
 
 
 def test_names_with_markup_are_text_everywhere(tab: Tab, server: Served) -> None:

@@ -1,7 +1,10 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fleet.digests import fleet_of
+from tests.fleet.digests import kernel as of_kernel
 from tests.kineto_files import kernel, write_file
 from tests.traces import trace_of
 
@@ -161,3 +164,29 @@ def test_keys_tell_contents_apart() -> None:
     assert key_of("a", "b") != key_of("ab")
     assert key_of("\udcff") != key_of("\udcfe")
     assert len(key_of(1)) == 32
+
+
+def test_a_fleet_is_one_run_until_it_is_mined_anew(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    place = tmp_path / "deep" / "all.ifm"
+    fleet_of(place, {"a": {"kernels": [of_kernel("k", 5)]}, "b": {"reason": "no trace"}})
+    found = library(tmp_path)
+    before = by_name(found)
+    assert {name: run.kind for name, run in before.items()} == {"deep/all.ifm": "fleet"}
+    assert by_name(library(place)) == {"all.ifm": replace(before["deep/all.ifm"], place="")}
+
+    assert found.scan() is False
+    fleet_of(place, {"a": {"kernels": [of_kernel("k", 5)]}, "c": {"kernels": [of_kernel("k", 7)]}})
+    assert found.scan() is True
+    after = by_name(found)["deep/all.ifm"]
+    assert after.id == before["deep/all.ifm"].id
+    assert after.key != before["deep/all.ifm"].key
+
+
+def test_a_fleet_whose_mining_has_not_ended_is_there(tmp_path: Path) -> None:
+    place = tmp_path / "all.ifm"
+    fleet_of(place, {"a": {"kernels": [of_kernel("k", 5)]}})
+    for file in (place / "tables").iterdir():
+        file.unlink()
+    found = by_name(library(tmp_path))
+    assert {name: (run.kind, run.bytes) for name, run in found.items()} == {"all.ifm": ("fleet", 0)}

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.conftest import SHARED_DATA
+from tests.fleet.digests import fleet_of, kernel
 from tests.traces import trace_of
 
 import inferometer
@@ -264,3 +265,32 @@ def test_every_launch_of_real_traces_is_in_the_first_view(shared_data: Path, tmp
 
 def _row(lanes: Any, place: int) -> int:
     return int(np.searchsorted(lanes.row_at, place, side="right")) - 1
+
+
+def test_a_fleet_has_its_page_its_facts_and_its_tables(tmp_path: Path) -> None:
+    traces = {
+        name: {"about": {"gpu": "H100", "held_ns": 100, "busy_ns": busy}, "kernels": [kernel("k", busy)]}
+        for name, busy in (("a", 20), ("b", 60))
+    }
+    fleet_of(tmp_path / "all.ifm", traces)
+    run = given(tmp_path / "all.ifm", tmp_path / "kept", "fleet")
+
+    about = kinds.about(silent, run)
+    assert (about["is_profile"], about["traces"], about["devices"], about["busy_share"]) == (True, 2, ["H100"], 0.4)
+    made = kinds.page(silent, run, str(tmp_path / "kept" / "page.html"))
+    html = (tmp_path / "kept" / "page.html").read_text("utf-8")
+    assert made == {"bytes": len(html.encode()), "left_out": []}
+    assert 'class="filters"' in html
+    assert str(tmp_path) not in html
+    found = kinds.query(silent, run, "select sum(total_ns) as ns from kernels", 10)
+    assert found["rows"] == [["80"]]
+    for query in ("select * from launches", "select * from read_parquet('x')"):
+        with pytest.raises(InputError):
+            kinds.query(silent, run, query, 10)
+
+
+def test_a_fleet_that_is_damaged_says_so(tmp_path: Path) -> None:
+    fleet_of(tmp_path / "all.ifm", {"a": {"kernels": [kernel("k", 1)]}})
+    (tmp_path / "all.ifm" / "tables" / "traces.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="expected the table as it was written"):
+        kinds.about(silent, given(tmp_path / "all.ifm", tmp_path / "kept", "fleet"))

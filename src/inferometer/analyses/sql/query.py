@@ -5,7 +5,7 @@ change a table, is refused. Time and memory are for the caller to limit: a join 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -62,8 +62,15 @@ def run_query(trace: Trace, query: str, *, most_rows: int = MOST_ROWS) -> QueryR
         UnknownName: There is no such table or column.
         InputError: It can't be read, isn't a question, or asks for a file.
     """
-    _refuse_other(query)
     frames = {name: trace.tables[name] for name in trace.tables}
+    return query_tables(frames, query, source=trace.facts.source, losses=trace.losses, most_rows=most_rows)
+
+
+def query_tables(
+    frames: Mapping[str, pl.LazyFrame], query: str, *, source: str, losses: Losses, most_rows: int = MOST_ROWS
+) -> QueryResult:
+    """As `run_query`, of these tables alone, which `source` has."""
+    _refuse_other(query)
     context = pl.SQLContext(frames=frames, eager=False)
     try:
         answer = context.execute(query)
@@ -71,7 +78,7 @@ def run_query(trace: Trace, query: str, *, most_rows: int = MOST_ROWS) -> QueryR
         rows = answer.head(most_rows + 1).collect(engine="streaming")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise _explained(error, frames) from error
-    return QueryResult(trace.facts.source, query, rows.head(most_rows), rows.height > most_rows, trace.losses)
+    return QueryResult(source, query, rows.head(most_rows), rows.height > most_rows, losses)
 
 
 def plain(frame: pl.DataFrame) -> pl.DataFrame:
@@ -120,7 +127,7 @@ def _scans(frame: pl.LazyFrame) -> Iterator[str]:
     return (found[1] for found in _SCAN.finditer(frame.explain(optimized=False)))
 
 
-def _explained(error: BaseException, frames: dict[str, pl.LazyFrame]) -> InputError:
+def _explained(error: BaseException, frames: Mapping[str, pl.LazyFrame]) -> InputError:
     """What Polars found wrong, with the names that would have been right."""
     text = str(error)
     if found := _NO_TABLE.search(text):

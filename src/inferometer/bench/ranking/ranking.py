@@ -17,6 +17,7 @@ import polars as pl
 from inferometer.analyses.result import Result
 from inferometer.bench.ranking.changes import SMALLEST
 from inferometer.bench.ranking.differences import Differences, find_differences
+from inferometer.bench.ranking.given_weights import GivenWeights, only_given
 from inferometer.bench.ranking.score import Score, score
 from inferometer.bench.ranking.shape_figures import FUNCTIONAL_ONLY, Figure, key_of, sol_fraction, why_no_fraction
 from inferometer.bench.ranking.standing import Group, NamedRun, Standing, Superseded, check_run, common_keys, group_runs
@@ -127,6 +128,7 @@ class DeviceRanking:
     left_out: int
     contenders: tuple[Ranked, ...]
     superseded: tuple[Superseded, ...]
+    given: GivenWeights | None = None
 
     @property
     def title(self) -> str:
@@ -148,7 +150,7 @@ class DeviceRanking:
             for name, results in own.items():
                 by_operator[name].append(replace(one.standing, results=tuple(results)))
         known = _catalogue()
-        order = {name: i for i, name in enumerate(known)}
+        order = {name: i for i, name in enumerate(known if self.given is None else self.given.weights)}
         names = sorted(by_operator, key=lambda name: order.get(name, len(order)))
         return [(name, [*self._over_common(by_operator[name], known)]) for name in names]
 
@@ -171,7 +173,8 @@ class DeviceRanking:
         common, _ = common_keys(contenders)
         for one in contenders:
             own = [each for each in one.results if key_of(each) in common]
-            yield one.name, score(own, known, base=self.base, functional_only=self.functional_only)
+            weights = None if self.given is None else self.given.weights
+            yield one.name, score(own, known, base=self.base, functional_only=self.functional_only, given=weights)
 
 
 @dataclass(frozen=True)
@@ -183,6 +186,7 @@ class Ranking(Result):
     runs: tuple[NamedRun, ...]
     losses: Losses
     differences: Differences | None = None
+    given: GivenWeights | None = None
 
     def to_polars(self) -> pl.DataFrame:
         """One row per candidate and device, in order."""
@@ -191,6 +195,7 @@ class Ranking(Result):
     def as_json(self) -> dict[str, Any]:
         """Every result with what it comes to. Runs without their results, which stand at their candidates."""
         return {
+            "weighed_by": None if self.given is None else self.given.source,
             "runs": [_run_as_json(name, run) for name, run in self.runs],
             "devices": [each.as_json() for each in self.devices],
             "differences": None if self.differences is None else self.differences.as_json(),
@@ -200,7 +205,13 @@ class Ranking(Result):
         return ((device.device, each) for device in self.devices for each in device.contenders)
 
 
-def rank_runs(runs: Sequence[NamedRun], *, base: str | None = None, smallest: float = SMALLEST) -> Ranking:
+def rank_runs(
+    runs: Sequence[NamedRun],
+    *,
+    base: str | None = None,
+    smallest: float = SMALLEST,
+    given: GivenWeights | None = None,
+) -> Ranking:
     """The candidates of all runs in order, on each device apart.
 
     A candidate's results of an operator are those of its newest timed run; older ones are listed. Two figures whose
@@ -211,20 +222,24 @@ def rank_runs(runs: Sequence[NamedRun], *, base: str | None = None, smallest: fl
         runs: Each with the name of its file.
         base: The candidate that speedups are over. None: on each device the one that most shapes were timed against.
         smallest: Of two runs, the smallest change of a time that counts, as a share.
+        given: Weights in place of the published importance; only results of its shapes count.
 
     Raises:
         FormatError: A run holds what can't be.
+        InputError: A run has none of the shapes `given`.
         UnknownName: Nothing was timed against `base`.
     """
     named = _distinct(runs)
     for name, run in named:
         check_run(name, run)
+    if given is not None:
+        named = only_given(named, given)
     groups = group_runs(named)
     if base is not None:
         _require_base(base, groups)
-    devices = tuple(_rank(group, base) for group in groups)
+    devices = tuple(_rank(group, base, given) for group in groups)
     differences = find_differences(*named, smallest=smallest) if len(named) == 2 else None
-    return Ranking(devices, tuple(named), Losses(ALL_TABLES), differences)
+    return Ranking(devices, tuple(named), Losses(ALL_TABLES), differences, given)
 
 
 def _run_as_json(name: str, run: Run) -> dict[str, Any]:
@@ -269,14 +284,17 @@ def _bases(group: Group) -> Counter[str]:
     )
 
 
-def _rank(group: Group, base: str | None) -> DeviceRanking:
+def _rank(group: Group, base: str | None, given: GivenWeights | None) -> DeviceRanking:
     bases = Counter[str]() if group.functional_only else _bases(group)
     if base is None:
         base = max(bases, key=lambda name: (bases[name], name), default=None)
     elif base not in bases:
         base = None
     common, left_out = common_keys(group.contenders)
-    scored = [_scored(one, common, base, functional_only=group.functional_only) for one in group.contenders]
+    weights = None if given is None else given.weights
+    scored = [
+        _scored(one, common, base, functional_only=group.functional_only, given=weights) for one in group.contenders
+    ]
     by = _what_decides(scored) if common else "nothing"
     return DeviceRanking(
         group.device,
@@ -287,12 +305,20 @@ def _rank(group: Group, base: str | None) -> DeviceRanking:
         left_out,
         tuple(_in_order(scored, by)),
         group.superseded,
+        given,
     )
 
 
-def _scored(one: Standing, common: frozenset[Any], base: str | None, *, functional_only: bool) -> Ranked:
+def _scored(
+    one: Standing,
+    common: frozenset[Any],
+    base: str | None,
+    *,
+    functional_only: bool,
+    given: Mapping[str, float] | None,
+) -> Ranked:
     counted = [each for each in one.results if not common or key_of(each) in common]
-    found = score(counted, _catalogue(), base=base, functional_only=functional_only)
+    found = score(counted, _catalogue(), base=base, functional_only=functional_only, given=given)
     return Ranked(one, found, _own_share(one.results))
 
 

@@ -29,7 +29,7 @@ FAST = (1.0, 1.5, 2.0)
 
 @dataclass(frozen=True)
 class OperatorScore:
-    """The shapes of one operator. `importance` is as published, None of an operator that the catalogue lacks."""
+    """The shapes of one operator. `importance` is as published or given, None of an operator without one."""
 
     operator: str
     importance: float | None
@@ -78,6 +78,7 @@ def score(
     *,
     base: str | None = None,
     functional_only: bool = False,
+    given: Mapping[str, float] | None = None,
 ) -> Score:
     """All aggregates of one candidate: no shape that was asked for is left out in silence.
 
@@ -108,8 +109,10 @@ def score(
         operators: The catalogue, for importance.
         base: The candidate that speedups are over; None: there are none.
         functional_only: It ran on a CPU: right and wrong are counted, and nothing else is reported.
+        given: w_o in place of the published importance; operators without one have no weight.
     """
-    weights = {name: operator.catalogue().importance for name, operator in operators.items()}
+    published = {name: operator.catalogue().importance for name, operator in operators.items()}
+    weights = published if given is None else given
     per_operator = tuple(_operators(results, weights, base, functional_only=functional_only))
     own = [] if functional_only else list(results)
     asked = [each for each in per_operator if each.importance is not None]

@@ -4,7 +4,7 @@ Times are of cold caches, ns of one call. Nothing is reported of a shape that is
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,8 +111,9 @@ Key = tuple[str, int | None, bytes]
 
 def key_of(result: ShapeResult) -> Key:
     """What makes two results be of the same call: the operator, the published index, and all arguments."""
-    return result.operator, result.index, _canonical(result.args)
+    return result.operator, result.index, canonical_args(result.args)
 
 
-def _canonical(args: dict[str, Any]) -> bytes:
+def canonical_args(args: Mapping[str, Any]) -> bytes:
+    """The same for equal arguments."""
     return msgspec.json.encode(args, order="deterministic")

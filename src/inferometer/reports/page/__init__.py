@@ -9,5 +9,5 @@ Renderers know only blocks. `document.py` with `page.html.j2`, `page.css` and th
 loads nothing from outside, `text.py` Markdown. `grids.py` and `figures.py` make tables and charts ready for the page.
 Charts are figures as plain data in Plotly's words; `script/charts` draws them, `script/flame.js` those that are trees.
 They name colours, which the style has for light and dark. `reports/leaderboard` makes the page of the operator
-catalogue from the same blocks.
+catalogue from the same blocks, `reports/fleet` that of a fleet, whose sums the files of `filters/` add up.
 """

@@ -119,6 +119,23 @@ class StepLines:
 
 
 @dataclass(frozen=True)
+class Filters:
+    """Choices that parts of `Filtered` follow. `data` is what `filters/sums.js` reads; `title`, `alt` as of a chart."""
+
+    title: str
+    alt: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """Parts of all there is; where a filter is chosen, what `Filters` has under this name stands in their place."""
+
+    name: str
+    parts: Sequence["Part"]
+
+
+@dataclass(frozen=True)
 class Mark:
     """A place of a time line that stands out: times in ns from its origin, what is there, and where the page says more.
 
@@ -226,7 +243,10 @@ class Folds:
     folds: Sequence[Fold]
 
 
-Part = Words | Facts | Numbers | Stack | Points | Grid | Chart | StepLines | TimeLine | Tabs | Beside | Folds
+Drawn = Chart | StepLines | Filters
+"""Whose data is in the page for the script, as much as has room."""
+
+Part = Words | Facts | Numbers | Stack | Points | Grid | Drawn | TimeLine | Tabs | Beside | Folds | Filtered
 
 
 @dataclass(frozen=True)
@@ -239,9 +259,9 @@ class Block:
     lacking: str = ""
 
 
-def find_charts(parts: Sequence[Part]) -> Iterator[Chart | StepLines]:
+def find_charts(parts: Sequence[Part]) -> Iterator[Drawn]:
     """All charts, those inside of other parts too, in the order of the page."""
-    return (part for part in _every(parts) if isinstance(part, Chart | StepLines))
+    return (part for part in _every(parts) if isinstance(part, Drawn))
 
 
 def find_time_lines(parts: Sequence[Part]) -> Iterator[TimeLine]:
@@ -260,5 +280,7 @@ def _every(parts: Sequence[Part]) -> Iterator[Part]:
         elif isinstance(part, Folds):
             for fold in part.folds:
                 yield from _every(fold.parts)
+        elif isinstance(part, Filtered):
+            yield from _every(part.parts)
         else:
             yield part

@@ -15,7 +15,10 @@ from inferometer.reports.page.blocks import (
     Beside,
     Block,
     Chart,
+    Drawn,
     Facts,
+    Filtered,
+    Filters,
     Fold,
     Folds,
     Grid,
@@ -68,7 +71,11 @@ SCRIPTS = (
 STEP_LINES = ("step_lines/model.js", "step_lines/drawing.js", "step_lines/viewer.js")
 """Behind these, where steps of two runs are drawn."""
 
-_FIRST = frozenset({"facts", "verdict", "overview", "findings"})  # above the list of contents
+FILTERS = ("filters/sums.js", "filters/viewer.js")
+"""Behind them, where a page has filters."""
+
+_FURTHER = {"StepLines": STEP_LINES, "Filters": FILTERS}
+_FIRST = frozenset({"facts", "verdict", "overview", "findings", "filters"})  # above the list of contents
 
 
 @dataclass(frozen=True)
@@ -123,8 +130,8 @@ def _fitting_limits(
     return limits, used_bytes
 
 
-def _figure(chart: Chart | StepLines) -> str:
-    return lines_json(chart.data) if isinstance(chart, StepLines) else figure_json(chart)
+def _figure(chart: Drawn) -> str:
+    return figure_json(chart) if isinstance(chart, Chart) else lines_json(chart.data)
 
 
 def _fitting(figures: dict[int, str], room: int) -> dict[int, str]:
@@ -143,7 +150,7 @@ def _write(views: "Sequence[_View]", title: str, limits: TableLimits, footer: Se
         first=[view for view in views if view.name in _FIRST],
         rest=[view for view in views if view.name not in _FIRST],
         css=Markup(_asset("page.css") + _asset("two_runs.css") + time_line_css()),
-        script=Markup(_script(has_step_lines=any(view.has("StepLines") for view in views))),
+        script=Markup(_script(tuple(kind for kind in _FURTHER if any(view.has(kind) for view in views)))),
         time_line=Markup(time_line_script()) if any(view.has("TimeLine") for view in views) else "",
         footer=[cut(line, limits.characters) for line in footer],
         version=__version__,
@@ -202,6 +209,8 @@ class _Views:
             Grid: self._grid,
             Chart: self._chart,
             StepLines: self._chart,
+            Filters: self._chart,
+            Filtered: self._filtered,
             TimeLine: self._time_line,
             Tabs: self._tabs,
             Beside: self._beside,
@@ -247,7 +256,7 @@ class _Views:
         self.characters += table.characters()
         return _View("Grid", f"table-{self._tables}", "" if grid.section.title == above else table.title, table)
 
-    def _chart(self, chart: Chart | StepLines, above: str) -> _View:
+    def _chart(self, chart: Drawn, above: str) -> _View:
         self._charts += 1
         shown = replace(chart, title=self._cut(chart.title), alt=self._cut(chart.alt))
         data = self._figures.get(self._charts, "")
@@ -264,6 +273,9 @@ class _Views:
             for number, tab in enumerate(tabs.tabs, start=1)
         ]
         return _View("Tabs", name, self._cut(tabs.label), parts=views)
+
+    def _filtered(self, filtered: Filtered, above: str) -> _View:
+        return _View("Filtered", filtered.name, "", parts=self._inside(filtered.parts, above))
 
     def _beside(self, beside: Beside, above: str) -> _View:
         heads = [*map(self._cut, beside.heads)]
@@ -314,8 +326,8 @@ def _asset(*path: str) -> str:
 
 
 @cache
-def _script(*, has_step_lines: bool) -> str:
+def _script(kinds: tuple[str, ...]) -> str:
     """The files of the page's script as one, whose names are seen by nothing else in the page."""
-    names = (*(f"script/{name}" for name in SCRIPTS), *(STEP_LINES if has_step_lines else ()))
+    names = (*(f"script/{name}" for name in SCRIPTS), *(name for kind in kinds for name in _FURTHER[kind]))
     texts = (_asset(*name.split("/")).rstrip() for name in names)
     return "\n".join(['"use strict";', "(() => {", *texts, "})();"])

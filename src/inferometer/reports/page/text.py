@@ -11,8 +11,9 @@ from inferometer.reports.markdown import escape_markdown, markdown_table
 from inferometer.reports.page.blocks import (
     Beside,
     Block,
-    Chart,
+    Drawn,
     Facts,
+    Filtered,
     Fold,
     Folds,
     Grid,
@@ -20,7 +21,6 @@ from inferometer.reports.page.blocks import (
     Part,
     Points,
     Stack,
-    StepLines,
     Tab,
     Tabs,
     TimeLine,
@@ -101,8 +101,10 @@ class _Writer:
             yield from self._points(part, place)
         elif isinstance(part, Grid):
             yield from self._grid(part, place)
-        elif isinstance(part, Chart | StepLines | TimeLine):
+        elif isinstance(part, Drawn | TimeLine):
             yield f"**{self._text(part.title)}**: {self._text(part.alt)}"
+        elif isinstance(part, Filtered):
+            yield from self._parts(part.parts, place)
         elif isinstance(part, Beside):
             yield from self._beside(part, place)
         else:

@@ -31,9 +31,9 @@ _FIGURES = (
         "Score",
         (
             "The mean over operators of the median of S, weighted by importance: sum of w × median S / sum "
-            "of w. A shape that is wrong or has no time counts as 0. The w are shares of GPU time in production, "
-            "normalised to 1 over the operators that have a figure: as published, those of all operators add up "
-            "to 109.5 %."
+            "of w. A shape that is wrong or has no time counts as 0. The w are those of the file of --shapes, else "
+            "shares of GPU time in production, normalised to 1 over the operators that have a figure: as published, "
+            "those of all operators add up to 109.5 %."
         ),
     ),
     (

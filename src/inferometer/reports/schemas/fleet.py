@@ -2,8 +2,11 @@
 
 from typing import Annotated
 
+from msgspec import UNSET, UnsetType
+
 from inferometer.reports.schemas.fields import Document, Losses, Part, Remarks, Source, says
 from inferometer.reports.schemas.mine import SetAside
+from inferometer.reports.schemas.report import Page
 
 Group = Annotated[str | None, says("The value of `by`; null where traces don't say, or all are one group.")]
 By = Annotated[str | None, says("What traces are grouped by.")]
@@ -43,6 +46,7 @@ class Fleet(Document):
     aside: Annotated[list[SetAside], says("Paths that were set aside.")]
     remarks: Remarks
     losses: Losses
+    page: Annotated[Page | UnsetType, says("With `-o`: the page that was written.")] = UNSET
 
 
 DOCUMENT = Fleet

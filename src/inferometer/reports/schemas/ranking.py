@@ -123,6 +123,9 @@ class DeviceRanking(Part):
 class Ranking(Document):
     """Candidates in order, for each device apart."""
 
+    weighed_by: Annotated[
+        str | None, says("The file of shapes whose weights are the importance; null: it is as published.")
+    ]
     runs: list[RankedRun]
     devices: list[DeviceRanking]
     differences: Annotated[DifferenceParts | None, says("Where exactly two files were given.")]

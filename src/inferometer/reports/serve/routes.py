@@ -3,7 +3,7 @@
 GET    /                       the app; /NAME.js, /NAME.css: its files
 GET    /api/state              runs, jobs that aren't over, what may be done
 GET    /api/events             server-sent events: a job as it changes, that runs changed
-GET    /api/tables             the documented tables and columns
+GET    /api/tables             the documented tables and columns, of runs or `of` fleets
 POST   /api/jobs               begin one: kind, run or base and candidate, query
 GET    /api/jobs/ID            a job with its whole result; DELETE ends it
 GET    /api/runs/ID/live       what came into a recording `since` then
@@ -47,6 +47,7 @@ _MOST_ROWS = 10_000
 _MOST_LANES = 1_000
 _LONGEST_WORDS = 1_000
 _STEPS = {"1": 1, "-1": -1}
+_OF_FLEETS = ("about", "page", "query")
 _LONGEST_NUMBER = 16  # digits; times end at 2^53
 
 
@@ -106,7 +107,7 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
         return StreamingResponse(state.hub.listen(), media_type="text/event-stream")
 
     async def tables(request: "Request") -> "Response":
-        return answer(_tables())
+        return answer(_tables(of_fleets=request.query_params.get("of") == "fleet"))
 
     async def begin(request: "Request") -> "Response":
         asked = msgspec.json.decode(await _body(request), type=Asked)
@@ -116,6 +117,8 @@ def make_routes(state: State, page_token: str) -> "list[Route]":
             runs = (run_of(asked.run),)
         else:
             raise InputError("the job: expected about, page, pair_page, verdict, line or query, found another kind")
+        if asked.kind not in _OF_FLEETS and (fleets := [run for run in runs if run.kind == "fleet"]):
+            raise InputError(f"{fleets[0].title}: of a fleet, expected {', '.join(_OF_FLEETS)}, found {asked.kind}")
         most_rows = min(max(asked.most_rows, 1), _MOST_ROWS) if asked.kind == "query" else 0
         work = state.work(asked.kind, *runs, query=asked.query, most_rows=most_rows)
         page = state.page_of(*runs) if asked.kind in ("page", "pair_page") else None
@@ -274,9 +277,12 @@ _OF_THE_PAGE: Mapping[str, Callable[[], bytes]] = {
 
 
 @cache
-def _tables() -> list[dict[str, Any]]:
+def _tables(*, of_fleets: bool) -> list[dict[str, Any]]:
+    from inferometer.fleet.joined import JOINED
+    from inferometer.fleet.tables import SOURCES
     from inferometer.trace.tables import TABLES
 
+    tables = {**JOINED, SOURCES.name: SOURCES} if of_fleets else TABLES
     return [
         {
             "name": table.name,
@@ -285,5 +291,5 @@ def _tables() -> list[dict[str, Any]]:
                 {"name": column.name, "type": str(column.dtype), "meaning": column.meaning} for column in table.columns
             ],
         }
-        for table in TABLES.values()
+        for table in tables.values()
     ]

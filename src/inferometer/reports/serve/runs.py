@@ -1,4 +1,4 @@
-"""The runs below the paths that the server was started with: files, stores and recordings that still go on, by name.
+"""The runs below the paths that the server was started with: files, stores, fleets, and recordings that still go on.
 
 Nothing of them is read but the list of a store's files, as bytes, which tells one state of it from another. A client
 knows a run by a number that we gave it, never by a path.
@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Literal
 
 from inferometer.errors import InputError, printable
+from inferometer.fleet.files import MANIFEST as FLEET_MANIFEST
+from inferometer.fleet.files import TABLES, is_fleet
 from inferometer.formats.walk import Walk
 from inferometer.record.workers.parts import find_parts
 from inferometer.reports.serve.kept import key_of
 from inferometer.samples import without_prefix
 from inferometer.trace.store_writer import MANIFEST, is_store
 
-Kind = Literal["file", "store", "folder", "parts"]
+Kind = Literal["file", "store", "folder", "parts", "fleet"]
 _PARTS = ".parts"  # of a recording that goes on: `NAME.ifm.parts`
 _UNFINISHED = re.compile(rb'"finished"\s*:\s*false')
 _RANK = re.compile(r"rank[-_]?[0-9]+", re.IGNORECASE)
@@ -87,16 +89,18 @@ class Library:
         return found != before
 
     def _below(self, top: Path) -> Iterator[Run]:
-        if not top.is_dir() or is_store(top):
+        if not top.is_dir() or is_store(top) or is_fleet(top):
             yield from self._run(top, top.parent)
             return
         real = os.path.realpath(top)
-        walk = Walk(lambda path: Path(path).is_relative_to(real))
+        walk = Walk(lambda path: Path(path).is_relative_to(real), is_fleet)
         inside: dict[Path, list[Path]] = {}
         for path in walk.profiles(top):
             if not Path(os.path.realpath(path)).is_relative_to(self._without):
                 inside.setdefault(path.parent, []).append(path)
         self.is_whole &= walk.is_whole
+        for path in walk.apart:
+            yield from self._run(path, top)
         for folder, paths in inside.items():
             if folder.name.endswith(_PARTS) or self._is_whole_profile(folder, paths):
                 yield from self._run(folder, top)
@@ -140,12 +144,25 @@ class Library:
             goes_on = not is_finished and _is_recent(changed_ns)
             key = key_of("store", path.name, content)
             return Run(number, path, path.name, place, "store", _size(path), changed_ns, key, goes_on)
+        if is_fleet(path):
+            return self._fleet(path, number, place)
         if path.is_dir():
             states_of = sorted(_states(path))
             size, changed_ns = sum(state[1] for state in states_of), max((state[2] for state in states_of), default=0)
             return Run(number, path, path.name, place, "folder", size, changed_ns, key_of("folder", states_of))
         key = key_of("file", *_state(path))
         return Run(number, path, path.name, place, "file", about.st_size, about.st_mtime_ns, key)
+
+    def _fleet(self, path: Path, number: str, place: str) -> Run:
+        """A fleet is what its joined tables are; one that is still mined for the first time has none."""
+        tables = path / TABLES
+        manifest = tables / FLEET_MANIFEST
+        if not manifest.is_file():
+            changed_ns = path.stat().st_mtime_ns
+            return Run(number, path, path.name, place, "fleet", 0, changed_ns, key_of("fleet", str(path)))
+        with manifest.open("rb") as stream:
+            key = key_of("fleet", path.name, stream.read(_MOST_MANIFEST_BYTES))
+        return Run(number, path, path.name, place, "fleet", _size(tables), manifest.stat().st_mtime_ns, key)
 
     def _manifest(self, store: Path) -> tuple[int, str, bool]:
         """When a store was written, a name for its content, and whether it is finished; its text isn't understood."""

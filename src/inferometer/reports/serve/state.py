@@ -138,7 +138,7 @@ class State:
     def _wants_reading(self, run: Run) -> bool:
         if run.is_recording or run.key in self.abouts or run.key in self.failures:
             return False
-        return run.kind == "store" or run.bytes <= READ_AHEAD_BYTES
+        return run.kind in ("store", "fleet") or run.bytes <= READ_AHEAD_BYTES
 
     def _row(self, run: Run) -> dict[str, Any]:
         changed = datetime.fromtimestamp(run.changed_ns / 1e9, UTC).isoformat(timespec="seconds")

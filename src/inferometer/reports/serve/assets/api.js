@@ -18,7 +18,7 @@ const json = (method, data) => ({ method, headers: { "Content-Type": "applicatio
 
 export const state = () => ask("api/state");
 export const packed = (path) => ask(path);
-export const tables = () => ask("api/tables");
+export const tables = (kind) => ask(kind === "fleet" ? "api/tables?of=fleet" : "api/tables");
 export const begin = (kind, given) => ask("api/jobs", json("POST", { kind, ...given }));
 export const job = (id) => ask(`api/jobs/${id}`);
 export const cancel = (id) => ask(`api/jobs/${id}`, { method: "DELETE" });

@@ -23,6 +23,7 @@ const COLUMNS = [
 const NUMBERS = new Set(["length", "step", "busy"]);
 
 const devices = (run) => (run.about?.devices ?? []).join(", ");
+const isFleet = (run) => run.kind === "fleet";
 const tagsOf = (run) => [...run.tags, ...(run.about?.tags ?? [])];
 
 function matches(run, search) {
@@ -108,9 +109,9 @@ export function show(place, state) {
   }
 
   function row(run) {
-    const box = el("input", { type: "checkbox", value: run.id, checked: kept.ticked.includes(run.id), "aria-label": `Tick ${run.name}`, onchange: () => tick(run.id, box.checked) });
+    const box = !isFleet(run) && el("input", { type: "checkbox", value: run.id, checked: kept.ticked.includes(run.id), "aria-label": `Tick ${run.name}`, onchange: () => tick(run.id, box.checked) });
     const link = el("a", { href: run.is_recording ? `#/live/${run.id}` : `#/run/${run.id}` }, run.name);
-    const state_ = run.is_recording ? el("span", { class: "mark live" }, "recording") : run.error ? el("span", { class: "mark bad", title: run.error }, "can't be read") : null;
+    const state_ = run.is_recording ? el("span", { class: "mark live" }, "recording") : run.error ? el("span", { class: "mark bad", title: run.error }, "can't be read") : isFleet(run) ? el("span", { class: "mark plain" }, run.about?.traces ? `fleet of ${run.about.traces.toLocaleString("en")}` : "fleet") : null;
     const about = run.about ?? {};
     return el("tr", { class: "row", "data-id": run.id },
       el("td", { class: "tick" }, box),
@@ -118,7 +119,7 @@ export function show(place, state) {
       el("td", { class: "when", title: about.date ? "When it was recorded" : "When the file was written" }, date(about.date ?? run.changed)),
       el("td", {}, devices(run)),
       el("td", {}, about.model ?? ""),
-      el("td", { class: "n", "data-label": "Length", title: about.wall_ns ? `${about.wall_ns} ns` : null }, about.wall_ns === undefined ? bytes(run.bytes) : duration(about.wall_ns)),
+      el("td", { class: "n", "data-label": "Length", title: about.wall_ns ? `${about.wall_ns} ns` : null }, about.wall_ns === undefined || isFleet(run) ? bytes(run.bytes) : duration(about.wall_ns)),
       el("td", { class: "n", "data-label": "Step", title: about.steps ? `the median of ${about.steps} steps` : null }, duration(about.step_ns)),
       el("td", { class: "n", "data-label": "Busy" }, share(about.busy_share)),
       el("td", { class: "tags" }, tagsOf(run).map((tag) => el("button", { type: "button", class: "tag", onclick: () => { kept.search = search.value = `tag:${tag}`; rows(); } }, tag)),
@@ -127,6 +128,7 @@ export function show(place, state) {
   }
 
   function against(run) {
+    if (isFleet(run)) return "";
     if (run.id === kept.base) return el("button", { type: "button", class: "base", "aria-pressed": "true", onclick: () => choose(null) }, "is the base");
     const choice = el("button", { type: "button", class: "quiet", "aria-label": `Judge the others against ${run.name}`, onclick: () => choose(run.id) }, "make it the base");
     const base = state.runs.find((each) => each.id === kept.base);
@@ -148,7 +150,7 @@ export function show(place, state) {
   function judge(shown) {
     const base = state.runs.find((run) => run.id === kept.base);
     if (!base) return;
-    for (const run of shown.filter((each) => each !== base && !each.is_recording && !each.error).slice(0, MOST_VERDICTS)) {
+    for (const run of shown.filter((each) => each !== base && !isFleet(each) && !each.is_recording && !each.error).slice(0, MOST_VERDICTS)) {
       const key = `${base.key} ${run.key}`;
       if (verdicts.has(key) || asked.has(key)) continue;
       asked.add(key);

@@ -11,12 +11,12 @@ export function showRun(place, state, id, view) {
   const run = state.runs.find((each) => each.id === id);
   if (!run) return missing(place);
   const body = el("div", { class: "body" });
-  const tabs = Object.entries(VIEWS).map(([name, title]) =>
+  const tabs = Object.entries(VIEWS).filter(([name]) => run.kind !== "fleet" || name !== "line").map(([name, title]) =>
     el("a", { href: `#/run/${id}/${name}`, "aria-current": name === view ? "page" : null }, title));
   place.replaceChildren(
     el("div", { class: "title" }, el("h1", {}, run.name), run.place && el("small", {}, run.place), el("nav", { class: "views", "aria-label": "Views" }, tabs)),
     body);
-  if (view === "line") return showLine(body, run);
+  if (view === "line" && run.kind !== "fleet") return showLine(body, run);
   if (view === "sql") return showSql(body, run);
   if (view === "about") return showAbout(body, run);
   return jobs.follow(body, "page", { run: id }, (job) => frame(body, state, job, run.name));
@@ -52,7 +52,7 @@ function lines(run, about) {
   const lost = [[about.lost.error, "errors"], [about.lost.warning, "warnings"]].filter(([count]) => count).map(([count, what]) => `${count.toLocaleString("en")} ${what}`);
   return [
     ["Format", about.format], ["Written by", about.tool], ["Framework", about.framework], ["Model", about.model],
-    ["Devices", about.devices.join(", ")], ["Machines", about.hosts.join(", ")], ["Ranks", about.ranks > 1 ? String(about.ranks) : ""],
+    ["Devices", about.devices.join(", ")], ["Machines", about.hosts.join(", ")], ["Traces", about.traces?.toLocaleString("en")], ["Ranks", about.ranks > 1 ? String(about.ranks) : ""],
     ["Recorded", about.date ? `${date(about.date)} UTC` : ""], ["Written", `${date(run.changed)} UTC`], ["Size", bytes(run.bytes)],
     ["Length", duration(about.wall_ns)], ["Devices busy", share(about.busy_share)],
     ["Steps", about.steps ? `${about.steps.toLocaleString("en")}, median ${duration(about.step_ns)}` : ""],

@@ -5,11 +5,12 @@ import * as jobs from "./jobs.js";
 import { el, say } from "./dom.js";
 
 const FIRST = "select kernel, count(*) as launches, sum(dur_ns) as total_ns\nfrom launches\ngroup by kernel\norder by total_ns desc";
+const FIRST_OF_FLEET = "select model, gpu, count(*) as traces, sum(kernel_ns) as kernel_ns\nfrom traces\ngroup by model, gpu\norder by kernel_ns desc";
 const written = new Map(); // by run: the question, while the app is open
 
 export async function showSql(body, run) {
   const box = el("textarea", { id: "query", rows: "6", spellcheck: "false", "aria-label": "Question in SQL" });
-  box.value = written.get(run.id) ?? FIRST;
+  box.value = written.get(run.id) ?? (run.kind === "fleet" ? FIRST_OF_FLEET : FIRST);
   box.oninput = () => written.set(run.id, box.value);
   const answer = el("div", { class: "answer" });
   const limit = el("select", { "aria-label": "Rows at most" }, [100, 1000, 10000].map((rows) => el("option", { value: String(rows), selected: rows === 1000 }, `${rows.toLocaleString("en")} rows`)));
@@ -22,7 +23,7 @@ export async function showSql(body, run) {
     el("div", { class: "sql" },
       el("div", { class: "ask" }, box, el("div", { class: "tools" }, el("button", { type: "button", id: "go", onclick: go }, "Answer"), limit, el("small", {}, "Ctrl+Enter")), answer),
       el("details", { class: "tables", open: matchMedia("(min-width: 60rem)").matches }, el("summary", {}, "Tables"), names)));
-  names.replaceChildren(...(await api.tables()).map((table) => tableLine(table, box)));
+  names.replaceChildren(...(await api.tables(run.kind)).map((table) => tableLine(table, box)));
 }
 
 function tableLine(table, box) {

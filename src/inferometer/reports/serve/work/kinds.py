@@ -2,18 +2,24 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inferometer.reports.serve.work.opened import Given, open_run
 from inferometer.reports.serve.work.telling import Tell
+
+if TYPE_CHECKING:
+    from inferometer.reports.page.document import Page
 
 
 def about(tell: Tell, run: Given) -> dict[str, Any]:
     """What the list says of a run; it is read on the way."""
     from inferometer.reports.serve.work.facts import describe
+    from inferometer.reports.serve.work.fleets import describe_fleet, open_run_fleet
     from inferometer.reports.serve.work.opened import is_profile
 
     place = Path(run["kept"]) / "about.json"
+    if run["kind"] == "fleet":
+        return _written(place, {"is_profile": True, **describe_fleet(open_run_fleet(run, tell))})
     if not is_profile(run):
         return _written(place, {"is_profile": False})
     trace = open_run(run, tell)
@@ -22,7 +28,12 @@ def about(tell: Tell, run: Given) -> dict[str, Any]:
 
 
 def page(tell: Tell, run: Given, page: str) -> dict[str, Any]:
-    """The report of a run."""
+    """The report of a run, or the page of a fleet."""
+    if run["kind"] == "fleet":
+        from inferometer.reports.serve.work.fleets import fleet_page
+
+        made = fleet_page(run, tell)
+        return _written_page(made, Path(page))
     from inferometer.reports.page.look import PageData
 
     return _write_page(PageData(open_run(run, tell)), run["title"], Path(page), tell)
@@ -75,9 +86,14 @@ def query(tell: Tell, run: Given, query: str, most_rows: int) -> dict[str, Any]:
     """The rows of a question in SQL, as text: a browser's numbers are no whole ones of 64 bits."""
     from inferometer.analyses.sql.query import run_query
 
-    trace = open_run(run, tell)
-    tell("answering", None)
-    found = run_query(trace, query, most_rows=most_rows)
+    if run["kind"] == "fleet":
+        from inferometer.reports.serve.work.fleets import query_fleet
+
+        found = query_fleet(run, query, most_rows, tell)
+    else:
+        trace = open_run(run, tell)
+        tell("answering", None)
+        found = run_query(trace, query, most_rows=most_rows)
     columns = [
         {"name": name, "type": str(dtype), "is_number": dtype.is_numeric()}
         for name, dtype in found.frame.schema.items()
@@ -91,7 +107,6 @@ def _text(value: Any) -> str:
 
 
 def _write_page(look: Any, title: str, place: Path, tell: Tell) -> dict[str, Any]:
-    from inferometer.new_files import NewFile
     from inferometer.reports.page.document import render_page
     from inferometer.reports.page.section import build_blocks, page_sections
 
@@ -100,7 +115,12 @@ def _write_page(look: Any, title: str, place: Path, tell: Tell) -> dict[str, Any
         look, on_progress=lambda name: tell(f"the section {name}", names.index(name) / (len(names) + 1))
     )
     tell("the page", len(names) / (len(names) + 1))
-    page = render_page(blocks, title=title)
+    return _written_page(render_page(blocks, title=title), place)
+
+
+def _written_page(page: "Page", place: Path) -> dict[str, Any]:
+    from inferometer.new_files import NewFile
+
     with NewFile(place, force=True) as work:
         work.write_bytes(page.html.encode())
     return {"bytes": place.stat().st_size, "left_out": list(page.left_out)}

@@ -36,7 +36,7 @@ def open_run(run: Given, tell: Tell) -> Trace:
 
     tell(f"opening {run['title']}", None)
     if run["kind"] == "store":
-        return open_trace(_path(run))
+        return open_trace(path_of(run))
     store = Path(run["kept"]) / STORE
     if not store.exists():
         return _import(run, store, tell)
@@ -55,7 +55,7 @@ def is_profile(run: Given) -> bool:
     if run["kind"] != "file":
         return True
     try:
-        find_format(Source(_path(run)))
+        find_format(Source(path_of(run)))
     except FormatError:
         return False
     return True
@@ -66,13 +66,13 @@ def _import(run: Given, store: Path, tell: Tell) -> Trace:
     from inferometer.record.workers.parts import join_parts
 
     if run["kind"] == "parts":
-        return join_parts(_path(run), store).under_name(run["title"])
+        return join_parts(path_of(run), store).under_name(run["title"])
 
     def progress(done: int, total: int | None) -> None:
         tell(f"reading {run['title']}", min(1.0, done / total) if total else None)
 
     limits = Limits() if run["is_limited"] else Limits(expansion=None, event_bytes=None, held_bytes=None, lines=None)
-    return import_trace(_path(run), store, limits=limits, progress=progress)
+    return import_trace(path_of(run), store, limits=limits, progress=progress)
 
 
 def text_of(path: Path) -> str:
@@ -80,5 +80,6 @@ def text_of(path: Path) -> str:
     return os.fsencode(path).decode("latin-1")
 
 
-def _path(run: Given) -> Path:
+def path_of(run: Given) -> Path:
+    """Where a run lies."""
     return Path(os.fsdecode(run["path"].encode("latin-1")))

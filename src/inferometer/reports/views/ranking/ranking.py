@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from inferometer.bench.ranking.given_weights import GivenWeights
 from inferometer.bench.ranking.ranking import Ranking
 from inferometer.bench.ranking.shape_figures import FUNCTIONAL_ONLY
 from inferometer.reports.schemas.schema import Schema
@@ -16,6 +17,7 @@ from inferometer.reports.views.ranking.tables import (
     shapes_section,
 )
 from inferometer.reports.views.view import View, sections_of
+from inferometer.units import format_counted
 
 
 def _facts(ranking: Ranking) -> list[tuple[str, str]]:
@@ -26,8 +28,14 @@ def _facts(ranking: Ranking) -> list[tuple[str, str]]:
         ("Runs", f"{len(ranking.runs):,}"),
         ("Candidates", f"{len(contenders):,}"),
         ("Results", f"{results:,}"),
+        *([] if ranking.given is None else [("Importance", _importance(ranking.given))]),
         ("Devices", ", ".join(device.title for device in ranking.devices) or "none"),
     ]
+
+
+def _importance(given: GivenWeights) -> str:
+    count = format_counted(len(given.shapes), "shape")
+    return f"that of {given.source}: {count} of {format_counted(len(given.weights), 'operator')}, no others count"
 
 
 def _sections(ranking: Ranking) -> list[Section]:
