@@ -24,7 +24,7 @@ LONG: Final = {
     "tests/analyses/steps/test_real_steps.py::*": "find the steps of real captures",
     "tests/analyses/compare/test_kernels.py::test_totals_of_the_rows_*": "compare real captures",
     "tests/fleet/test_real_traces.py::*": "mine all real captures",
-    "tests/fleet/test_mining.py::test_killed_at_any_time_*": "kill the mining of a fleet",
+    "tests/fleet/test_mining.py::*": "mine fleets, each by processes",
     "tests/fleet/test_killed_writes.py::*": "kill the writing of a fleet at every change of the disk",
     "tests/faults/*": "compare pairs of runs with planted faults",
     "tests/benchmarks/*": "measure small runs, judge real captures",
@@ -73,14 +73,35 @@ LONG: Final = {
     "tests/tools/test_make_kineto.py::*": "make traces of every kind",
     "tests/reports/schemas/*": "hold what every command prints against its type",
     "tests/reports/page/test_comment.py::*": "write comments on recorded runs",
+    "tests/reports/page/test_compar*.py::*": "compare recorded runs, for sections of a page",
+    "tests/reports/page/test_two_runs.py::*": "write pages of two runs",
+    "tests/reports/page/test_beside.py::*": "write pages of two runs",
+    "tests/reports/page/test_sections_overview.py::*[[]*": "walk through all moments of real captures",
+    "tests/reports/perfetto/test_packets.py::test_a_real_capture_*": "write real captures as others read them",
+    "tests/reports/chrome/test_document.py::test_a_real_capture_*": "write real captures, and read them again",
+    "tests/reports/screen/test_pictures.py::test_every_row_of_a_real_*": "draw summaries of real captures",
+    "tests/reports/serve/test_work.py::test_what_the_list_says_*": "count the launches of a recorded run",
+    "tests/reports/views/test_view.py::test_a_command_imports_*": "start commands as processes",
+    "tests/analyses/timeline/lanes/test_*.py::test_*of_real_traces_*": "draw the time lines of real captures",
+    "tests/analyses/roofline/test_cut.py::test_two_adjoining_*": "cut real captures in two",
+    "tests/analyses/compare/test_host_time.py::test_gaps_of_recorded_*": "find the gaps of recorded runs",
     "tests/reports/serve/test_[aeks]*.py::*": "start servers as processes",
+    "tests/test_plugins.py::*": "start commands as processes, with a package of others",
+    "tests/test_guarded.py::*": "start processes that break their limits",
+    "tests/names/test_linear_time.py::*": "read names of a hundred thousand characters",
+    "tests/formats/kineto/test_repair.py::test_good_json_*": "cut a file at every byte",
+    "tests/formats/kineto/test_scan.py::test_another_process_*": "read files of megabytes",
+    "tests/commands/test_private_files.py::*": "print and write all that may name a file",
+    "tests/commands/test_roofline_counters.py::*": "join what was counted of hundreds of metrics",
+    "tests/commands/test_screen.py::test_what_a_table_calls_*": "look for every kernel of real captures by its name",
+    "tests/commands/test_findings.py::test_summary_leaves_*": "write traces of every fault",
+    "tests/record/test_faults.py::*": "compare recorded runs with faults",
     "tests/analyses/compare/test_phases.py::*": "compare runs by phase",
     "tests/analyses/compare/causes/test_granularity.py::*": "compare runs of many kinds",
     "tests/tools/ci/test_compare.py::test_recorded_samples_*": "compare recorded runs by the script of CI",
     "tests/tools/ci/test_compare.py::test_a_program_is_recorded_*": "record two programs by the script of CI",
     "tests/tools/test_release_check.py::test_a_wheel_*": "build a wheel",
-    "*/test_browser.py::*": "open pages in a browser",
-    "tests/engines/webgpu/test_browser_page.py::*": "open a page in a browser",
+    "*/test_browser*.py::*": "open pages in a browser",
     "*::test_a_disk_that_is_full_*": "start commands as processes",
     "*::test_a_full_disk_*": "start commands as processes",
     "*::test_a_click_goes_down_to_a_box_and_up_again*": "open a page in a browser",
@@ -117,23 +138,43 @@ SAMPLED: Final = {
     "tests/backends/test_torch_kernels.py::*[[]*": 2,
     "tests/backends/test_triton_*.py::*[[]*": 2,
     "tests/backends/test_wgsl_attention.py::*[[]*": 2,
+    "tests/analyses/launched_by/test_truth.py::*[[]*": 2,
+    "tests/analyses/roofline/test_cut.py::test_two_adjoining_*[[]*": 3,
+    "tests/analyses/timeline/lanes/test_*.py::test_*of_real_traces_*[[]*": 3,
+    "tests/bench/test_cheats.py::*[!]]": 2,
     "tests/bench/test_cheats.py::test_a_cheat_is_caught[[]*": 2,
+    "tests/bench/test_cheats.py::test_what_was_replaced_is_named[[]*": 2,
     "tests/bench/test_cheats.py::test_tolerances_can_t_be_replaced[[]*": 3,
     "tests/bench/test_cheats.py::test_work_can_t_be_hidden[[]*": 6,
     "tests/bench/test_isolation.py::test_it_fails_in_time_and_alone[[]*": 6,
+    "tests/bench/test_published_form.py::test_it_is_right_*[[]*": 3,
+    "tests/benchmarks/test_real_sentences.py::test_every_text_of_real_*[[]*": 3,
     "tests/commands/test_hostile.py::*[[]*": 2,
     "tests/commands/test_killed.py::*[[][ie]*": 3,
+    "tests/commands/test_screen.py::test_what_a_table_calls_*[[]*": 3,
+    "tests/conformance/test_damage.py::test_a_whole_sample_*[[]*": 4,
     "tests/conformance/test_damage.py::test_any_damage_is_an_answer_or_an_input_error[[]*": 4,
     "tests/conformance/test_mutants.py::test_every_wrong_kernel_is_refused[[]*": 12,
+    "tests/docs/test_pages.py::test_a_page_shows_*[[]*": 2,
     "tests/engines/gguf/test_real_models.py::*[[]*": 2,
     "tests/engines/test_ab_models.py::*[[]tiny-*": 3,
     "tests/engines/webgpu/test_browser.py::test_a_model_makes_the_tokens_*[[]*": 4,
     "tests/fuzz/test_campaign.py::test_a_slice_has_no_defect[[]*": 4,
+    "tests/formats/kineto/test_real_files.py::*[[]*": 2,
+    "tests/reports/chrome/test_document.py::test_a_real_capture_*[[]*": 3,
     "tests/reports/page/test_browser.py::test_a_sample_shows_on_phone_and_desk_*[[]*": 2,
+    "tests/reports/page/test_browser_tables.py::test_no_column_of_a_real_*[[]*": 3,
+    "tests/reports/page/test_sections_overview.py::*[[]*": 2,
+    "tests/reports/perfetto/test_packets.py::test_a_real_capture_*[[]*": 3,
     "tests/reports/schemas/test_documents.py::test_documents_of_real_*[[]*": 3,
+    "tests/reports/screen/test_pictures.py::test_every_row_of_a_real_*[[]*": 3,
 }
-"""Tests with many parameters of one kind, by pattern, of which CI runs one in so many; the others are exhaustive, too.
-Which ones is drawn by `TURN`, that of a commit: in time all are run."""
+"""Many tests of one kind, most by their parameters, by pattern, of which CI runs one in so many; the others are
+exhaustive, too. Which ones is drawn by `TURN`, that of a commit: in time all are run."""
+
+SAMPLED_GROUPS: Final = {"tests/truth/*[[]*": 2}
+"""The same of groups of tests that run together (tests/scheduling.py): to read a capture takes longer than any test
+of what it holds, so one in so many captures is read."""
 
 ASK_FOR_EXTRAS: Final = (
     *("tests/backends/*", "tests/bench/*", "tests/conformance/*", "tests/docs/*", "tests/engines/*", "tests/record/*"),
@@ -148,7 +189,10 @@ ASK_FOR_EXTRAS: Final = (
 ASK_FOR_NONE: Final = (
     *("tests/bench/ranking/*", "tests/bench/test_samples.py::*", "tests/conformance/test_any_steps.py::*"),
     *("tests/conformance/test_formats.py::*", "tests/docs/test_glossary.py::*"),
-    "tests/engines/webgpu/plan/*",
+    *("tests/docs/test_tutorial.py::*", "tests/docs/test_coming_from.py::*", "tests/record/journal/*"),
+    *("tests/engines/webgpu/plan/*", "tests/engines/webgpu/profile/*", "tests/bench/exchange/test_round_trip.py::*"),
+    *("tests/commands/options/test_modelled.py::*", "tests/record/profiler/test_window_tables.py::*"),
+    "tests/bench/profiles/test_kernel_times.py::*",
 )
 """Exceptions of these, which look for no extra as they run."""
 
@@ -196,11 +240,17 @@ def is_long(test: str) -> bool:
 
 def exhaustive_of(tests: Iterable[str], turn: int) -> set[str]:
     """Those of all tests, by node id, that CI leaves out in this turn, since it runs others like them."""
+    from tests.scheduling import group_of  # it loads pytest-xdist and the readers
+
     tests = sorted(tests)
     found = {test for test in tests if _matches(test, EXHAUSTIVE)}
     for pattern, each in SAMPLED.items():
         alike = [test for test in tests if _matches(test, (pattern,))]
         found |= {test for place, test in enumerate(alike) if (place + turn) % each}
+    for pattern, each in SAMPLED_GROUPS.items():
+        groups = {test: group_of(test) for test in tests if _matches(test, (pattern,))}
+        left_out = {group for place, group in enumerate(sorted({*groups.values()})) if (place + turn) % each}
+        found |= {test for test, group in groups.items() if group in left_out}
     return found
 
 

@@ -21,7 +21,7 @@ LONGEST: Final = (
     *("tests/benchmarks/test_growth.py", "tests/backends/test_wgsl_sampling.py", "tests/bench/test_isolation.py"),
     *("tests/formats/kineto/test_damage.py", "tests/commands/test_hostile.py", "tests/bench/test_published_form.py"),
     *("tests/bench/problems/test_kernelbench.py", "tests/backends/test_triton_kernels.py"),
-    "tests/commands/options/test_chat_webgpu.py",
+    *("tests/commands/options/test_chat_webgpu.py", "tests/fleet/test_mining.py"),
 )
 """Groups that take more than twenty seconds, the longest first; after them those of the most tests."""
 

@@ -13,6 +13,7 @@ from tests.effort import (
     EXHAUSTIVE,
     LONG,
     SAMPLED,
+    SAMPLED_GROUPS,
     Passed,
     exhaustive_of,
     leave_out,
@@ -39,6 +40,14 @@ def test_ci_runs_one_in_so_many_and_all_of_them_in_as_many_turns() -> None:
     assert run == [[slices[0]], [slices[3]], [slices[2]], [slices[1]]]
 
 
+def test_ci_reads_one_in_so_many_captures_and_asks_all_of_it() -> None:
+    truth = [
+        f"tests/truth/{file}.py::test_a[{name}]" for file in ("test_a", "test_b") for name in ("h100_vit", "mi300_vit")
+    ]
+    run = [sorted({*truth} - exhaustive_of(truth, turn)) for turn in range(2)]
+    assert run == [truth[::2], truth[1::2]]
+
+
 def test_ci_leaves_out_what_is_exhaustive_in_any_turn_and_nothing_else() -> None:
     test = "tests/commands/test_killed.py::test_a_killed_command_leaves_the_old_or_the_new_output_whole[{}]".format
     tests = [test("record"), test("import"), "tests/test_units.py::test_a"]
@@ -57,7 +66,7 @@ def test_of_each_kind_that_ci_samples_some_tests_are_in_it_and_some_are_not(
     if pytestconfig.args != pytestconfig.getini("testpaths"):
         pytest.skip("needs all tests to be collected")
     exhaustive = exhaustive_of(tests, 0)
-    for pattern in SAMPLED:
+    for pattern in (*SAMPLED, *SAMPLED_GROUPS):
         assert {test in exhaustive for test in tests if fnmatchcase(test, pattern)} == {True, False}, pattern
 
 

@@ -190,32 +190,46 @@ def test_what_dead_processes_left_is_removed_and_what_living_ones_write_is_not(t
 
 
 BUILD = """
-import os, sys
+import itertools, os, sys
 from pathlib import Path
 from inferometer.new_files import NewFile, NewFolder
 from inferometer.trace.store_writer import MANIFEST, StoreFolder
 
-path, kind, last = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-new = {
-    "file": lambda: NewFile(path, force=True),
-    "folder": lambda: NewFolder(path, ours=lambda name: name == "x", force=True),
-    "store": lambda: StoreFolder(path, force=True),
-}[kind]()
-seen = 0
-
+kind = sys.argv[2]
+name = {"file": "", "folder": "x", "store": MANIFEST}[kind]
 CHANGES = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "open", "os.link")
 
-def die(event, args):
-    global seen
-    if event in CHANGES and str(path.parent) in str(args[0]):
-        seen += 1
-        if seen == last:
-            os._exit(9)
+def replace(path, last):
+    seen = 0
 
-sys.addaudithook(die)
-with new as place:
-    name = {"file": "", "folder": "x", "store": MANIFEST}[kind]
-    (place / name if name else place).write_text("new")
+    def die(event, args):
+        nonlocal seen
+        if event in CHANGES and str(path.parent) in str(args[0]):
+            seen += 1
+            if seen == last:
+                os._exit(9)
+
+    new = {
+        "file": lambda: NewFile(path, force=True),
+        "folder": lambda: NewFolder(path, ours=lambda name: name == "x", force=True),
+        "store": lambda: StoreFolder(path, force=True),
+    }[kind]()
+    sys.addaudithook(die)
+    with new as place:
+        (place / name if name else place).write_text("new")
+
+for change in itertools.count(1):  # each in a fork of its own: to load the package takes longer than all else
+    path = Path(sys.argv[1], str(change), "out")
+    inside = path / name if name else path
+    inside.parent.mkdir(parents=True)
+    inside.write_text("old")
+    if not (process := os.fork()):
+        replace(path, change)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    print(code)
+    if code != 9:
+        break
 """
 INSIDE = {"file": "", "folder": "x", "store": MANIFEST}
 
@@ -223,24 +237,16 @@ INSIDE = {"file": "", "folder": "x", "store": MANIFEST}
 @pytest.mark.parametrize("kind", INSIDE)
 def test_a_kill_before_any_change_of_the_disk_loses_nothing(kind: str, tmp_path: Path) -> None:
     """The old or the new content is there, or comes back with the next writer: killed before each change in turn."""
-    kills = 0
-    while _killed_at(kills + 1, kind, tmp_path / str(kills)):
-        kills += 1
-    assert kills > (1 if kind == "file" else 4)
-
-
-def _killed_at(change: int, kind: str, folder: Path) -> bool:
-    """Replace something, killed before this change; False where there were fewer. Looks at what is there then."""
-    path = folder / "out"
-    inside = path / INSIDE[kind] if INSIDE[kind] else path
-    inside.parent.mkdir(parents=True)
-    inside.write_text("old")
-    code = subprocess.run([sys.executable, "-c", BUILD, str(path), kind, str(change)], check=False).returncode
-    assert code in (0, 9)
-    clear_left(path)
-    assert inside.read_text() in (("old", "new") if code else ("new",))
-    assert names(folder) == ["out"]
-    return code == 9
+    done = subprocess.run([sys.executable, "-c", BUILD, str(tmp_path), kind], check=True, stdout=subprocess.PIPE)
+    *killed, whole = map(int, done.stdout.split())
+    assert len(killed) > (1 if kind == "file" else 4)
+    assert ({*killed}, whole) == ({9}, 0)
+    for change, code in enumerate([*killed, whole], 1):
+        path = tmp_path / str(change) / "out"
+        clear_left(path)
+        inside = path / INSIDE[kind] if INSIDE[kind] else path
+        assert inside.read_text() in (("old", "new") if code else ("new",))
+        assert names(path.parent) == ["out"]
 
 
 def test_where_something_was_set_aside_is_known_while_nothing_is_in_its_place(tmp_path: Path) -> None:

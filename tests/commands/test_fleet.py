@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.fleet.digests import write_shapes
-from tests.fleet.mined import write_trace
+from tests.fleet.mined import mined, write_trace
 
 from inferometer.commands.main import main
 
@@ -17,20 +17,31 @@ def run(*words: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, s
     return int(stopped.value.code or 0), out, err
 
 
-@pytest.fixture
-def fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+LABELS = r"(?P<model>\w)/t\.json"
+
+
+def write_traces(folder: Path) -> Path:
     """Two traces of two models, and a file that is none."""
     for n, model in enumerate("ab"):
-        write_trace(tmp_path / "t" / model / "t.json", ("gemm", 10.0 + n), ("softmax", 2.0))
-    (tmp_path / "t" / "notes.txt").write_text("no trace")
-    words = ("mine", tmp_path / "t", "-o", tmp_path / "f.ifm", "--workers", 1, "--labels", r"(?P<model>\w)/t\.json")
+        write_trace(folder / model / "t.json", ("gemm", 10.0 + n), ("softmax", 2.0))
+    (folder / "notes.txt").write_text("no trace")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Mined once, for tests that don't change it."""
+    folder = tmp_path_factory.mktemp("fleet")
+    mined(folder / "f.ifm", write_traces(folder / "t"), labels=LABELS)
+    return folder / "f.ifm"
+
+
+def test_mine_and_ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet = tmp_path / "f.ifm"
+    words = ("mine", write_traces(tmp_path / "t"), "-o", fleet, "--workers", 1, "--labels", LABELS)
     code, out, err = run(*words, capsys=capsys)
-    assert (code, out) == (0, f"{tmp_path}/f.ifm: 2 traces, 3 paths, 2 new digests\n")
+    assert (code, out) == (0, f"{fleet}: 2 traces, 3 paths, 2 new digests\n")
     assert "notes.txt: expected one of the known formats" in err
-    return tmp_path / "f.ifm"
-
-
-def test_mine_and_ask(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run("fleet", fleet, "--by", "model", capsys=capsys)
     assert code == 0
     assert "Traces by model" in out

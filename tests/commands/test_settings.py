@@ -7,6 +7,7 @@ from typing import Any
 import click
 import pytest
 from tests.commands.test_command_line import run
+from tests.kineto_files import kernel, write_file
 
 from inferometer.commands.base import asked_detail
 from inferometer.commands.main import _commands, cli
@@ -180,13 +181,19 @@ def test_thresholds_reach_findings_the_list_of_rules_and_pages(
 
 
 @pytest.mark.parametrize(
-    ("theme", "root"), [("dark", ' data-theme="dark"'), ("light", ' data-theme="light"'), ("none", "")]
+    ("words", "theme", "root"),
+    [
+        (("leaderboard",), "dark", ' data-theme="dark"'),
+        (("report", "small.json"), "light", ' data-theme="light"'),
+        (("report", "small.json"), "none", ""),
+    ],
 )
 def test_a_page_opens_in_the_theme_of_the_settings(
-    folder: Path, theme: str, root: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, words: tuple[str, ...], theme: str, root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "inferometer.toml").write_text(f'theme = "{theme}"\n')
-    assert run("leaderboard", "-o", "page.html", capsys=capsys)[0] == 0
+    (folder / "small.json").write_bytes(write_file([kernel("gemm", "100", "10", correlation=1)]))
+    assert run(*words, "-o", "page.html", capsys=capsys)[0] == 0
     assert f'<html lang="en"{root}>' in Path("page.html").read_text("utf-8")
 
 

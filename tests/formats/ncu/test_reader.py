@@ -4,6 +4,7 @@ import csv
 import gzip
 from collections import defaultdict
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -19,6 +20,7 @@ HEAD = "ID,Process ID,Process Name,Host Name,Kernel Name,Context,Stream,Block Si
 ROW = '"{}","7","python3","127.0.0.1","{}","1","7","(32, 4, 1)","(66, 1, 1)","0","9.0"'
 
 
+@cache
 def printed(name: str) -> list[list[str]]:
     with gzip.open(SAMPLES / name, "rt") as file:
         return list(csv.reader(file))
@@ -30,23 +32,27 @@ def opened(tmp_path: Path, text: str) -> Trace:
     return inferometer.open(path)
 
 
-def test_the_raw_page_has_exact_times_by_kernel() -> None:
+@pytest.fixture(scope="module")
+def raw() -> Trace:
+    return inferometer.open(SAMPLES / "ncu_raw.csv.gz")
+
+
+def test_the_raw_page_has_exact_times_by_kernel(raw: Trace) -> None:
     names, _, *launches = printed("ncu_raw.csv.gz")
     expected: dict[str, list[Fraction]] = defaultdict(list)
     for row in launches:
         expected[row[names.index("Kernel Name")]].append(
             Fraction(row[names.index("gpu__time_duration.sum")].replace(",", "")) * 1000
         )
-    trace = inferometer.open(SAMPLES / "ncu_raw.csv.gz")
-    totals = {row["kernel"]: row for row in trace.totals.collect().iter_rows(named=True)}
+    totals = {row["kernel"]: row for row in raw.totals.collect().iter_rows(named=True)}
     assert {kernel: (row["count"], row["total_ns"]) for kernel, row in totals.items()} == {
         kernel: (len(each), sum(each)) for kernel, each in expected.items()
     }
     assert {row["resolution_ns"] for row in totals.values()} == {None}
     assert (min(row["min_ns"] for row in totals.values())) == min(map(min, expected.values()))
-    [device] = trace.facts.devices
+    [device] = raw.facts.devices
     assert (device.name, device.multiprocessors, device.compute_capability) == ("NVIDIA H200", 132, "9.0")
-    assert counted(trace) == {"profiled_alone": 15}
+    assert counted(raw) == {"profiled_alone": 15}
 
 
 @pytest.mark.parametrize(
@@ -62,10 +68,9 @@ def test_the_raw_page_has_exact_times_by_kernel() -> None:
         ("launch__grid_size", 1, None),
     ],
 )
-def test_the_raw_page_has_counters_in_base_units(metric: str, factor: int, unit: str | None) -> None:
+def test_the_raw_page_has_counters_in_base_units(metric: str, factor: int, unit: str | None, raw: Trace) -> None:
     names, _, *launches = printed("ncu_raw.csv.gz")
-    trace = inferometer.open(SAMPLES / "ncu_raw.csv.gz", {"kernel_counters"})
-    found = trace.kernel_counters.filter(pl.col("metric") == metric).collect()
+    found = raw.kernel_counters.filter(pl.col("metric") == metric).collect()
     expected = [float(Fraction(row[names.index(metric)].replace(",", "")) * factor) for row in launches]
     assert found["value"].to_list() == pytest.approx(expected, rel=1e-15)
     assert set(found["unit"]) == {unit}

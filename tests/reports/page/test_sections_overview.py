@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.traces import trace_of
 import inferometer
 from inferometer import Trace
 from inferometer.names import decode
-from inferometer.reports.page.blocks import Beside, Number, Numbers, Stack, Words
+from inferometer.reports.page.blocks import Beside, Block, Number, Numbers, Stack, Words
 from inferometer.reports.page.look import PageData
 from inferometer.reports.page.sections import overview
 from inferometer.reports.page.text import render_text
@@ -23,21 +24,26 @@ SAMPLES = Path(__file__).parents[3] / "samples"
 LAUNCH = {"kernel": "gemm", "process": 1, "stream": 7}
 
 
+@lru_cache(maxsize=2)  # most tests ask twice
+def section(trace: Trace, candidate: Trace | None = None) -> Block:
+    return overview.build(PageData(trace, candidate))
+
+
 def numbers(trace: Trace, candidate: Trace | None = None) -> list[dict[str, Number]]:
     """By the first word of its label, of each run."""
-    parts = overview.build(PageData(trace, candidate)).parts
+    parts = section(trace, candidate).parts
     rows = [row for part in parts for row in (part.rows if isinstance(part, Beside) else [[part]])]
     found = [part for row in rows for part in row if isinstance(part, Numbers)]
     return [{number.label.split(":")[0]: number for number in one.numbers} for one in found]
 
 
 def stack(trace: Trace) -> Stack:
-    (found,) = [part for part in overview.build(PageData(trace)).parts if isinstance(part, Stack)]
+    (found,) = [part for part in section(trace).parts if isinstance(part, Stack)]
     return found
 
 
 def words(trace: Trace) -> list[str]:
-    return [part.text for part in overview.build(PageData(trace)).parts if isinstance(part, Words)]
+    return [part.text for part in section(trace).parts if isinstance(part, Words)]
 
 
 def sort_of(kind: str, kernel: str) -> str:
@@ -74,16 +80,19 @@ def _now(running: Iterable[str] | Counter[str]) -> str:
     return next((sort for sort in ("communication", "copies") if sort in active), "idle")
 
 
-@pytest.mark.parametrize("name", TRACES)
-def test_busy_idle_and_the_bar_are_what_a_walk_through_all_moments_finds(shared_data: Path, name: str) -> None:
-    trace = inferometer.open(shared_data / "traces" / "kineto" / f"{name}.json.gz")
-    spent = moments(trace)
+@pytest.fixture(scope="module", params=TRACES)
+def capture(shared_data: Path, request: pytest.FixtureRequest) -> Trace:
+    return inferometer.open(shared_data / "traces" / "kineto" / f"{request.param}.json.gz")
+
+
+def test_busy_idle_and_the_bar_are_what_a_walk_through_all_moments_finds(capture: Trace) -> None:
+    spent = moments(capture)
     whole_ns, idle_ns = sum(spent.values()), spent["idle"]
-    (found,) = numbers(trace)
+    (found,) = numbers(capture)
     assert found["Busy"].value == format_share(1 - idle_ns / whole_ns)
     assert found["Busy"].about.startswith(f"{format_duration(whole_ns - idle_ns)} of {format_duration(whole_ns)}, the ")
     assert found["Idle"].value == format_share(idle_ns / whole_ns)
-    bar = stack(trace)
+    bar = stack(capture)
     assert sum(one.share for one in bar.slices) == pytest.approx(1)
     assert bar.alt.startswith(f"The parts add up to {format_duration(whole_ns)}: ")
     said = {one.name: one.text for one in bar.slices}
@@ -104,17 +113,15 @@ def test_busy_idle_and_the_bar_are_what_a_walk_through_all_moments_finds(shared_
     assert all(text.split(",")[0] in found["Idle"].about for text in causes[:3])
 
 
-@pytest.mark.parametrize("name", TRACES)
-def test_the_largest_family_is_the_one_whose_kernels_add_up_to_most(shared_data: Path, name: str) -> None:
-    trace = inferometer.open(shared_data / "traces" / "kineto" / f"{name}.json.gz")
+def test_the_largest_family_is_the_one_whose_kernels_add_up_to_most(capture: Trace) -> None:
     sums: Counter[str] = Counter()
     launches: Counter[str] = Counter()
-    kernels = trace.launches.filter(pl.col("kind").cast(pl.String) == "kernel").select("kernel", "dur_ns").collect()
+    kernels = capture.launches.filter(pl.col("kind").cast(pl.String) == "kernel").select("kernel", "dur_ns").collect()
     for kernel, dur_ns in kernels.iter_rows():
         sums[decode(kernel).family] += dur_ns
         launches[decode(kernel).family] += 1
     family, ns = sums.most_common(1)[0]
-    (found,) = numbers(trace)
+    (found,) = numbers(capture)
     number = found["Largest family"]
     assert (number.label, number.value) == (f"Largest family: {family}", format_share(ns / sum(sums.values())))
     count = f"{launches[family]:,} {'launch' if launches[family] == 1 else 'launches'}"

@@ -16,6 +16,8 @@ Values = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Number = int | float | None
 
+_EXTREMES = np.fmin, np.fmax  # which pass over NaN
+
 
 def rounded(values: Iterable[float | None], digits: int = DIGITS) -> list[Number]:
     """Each value with so many significant digits, whole numbers as such; None where it is null or no number."""
@@ -60,12 +62,14 @@ def keep_extremes(values: ArrayLike, most: int) -> Indices:
     if len(numbers) <= most:
         return np.arange(len(numbers), dtype=np.int64)
     edges = buckets(len(numbers), (most - 2) // 2)
-    kept = [0, len(numbers) - 1]
-    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        own = numbers[first:last]
-        if not np.isnan(own).all():
-            kept += [first + int(np.nanargmin(own)), first + int(np.nanargmax(own))]
-    return np.unique(np.array(kept, dtype=np.int64))
+    lowest, highest = (_first_of_each(numbers, extreme.reduceat(numbers, edges[:-1]), edges) for extreme in _EXTREMES)
+    return np.unique(np.concatenate([[0, len(numbers) - 1], lowest, highest]))
+
+
+def _first_of_each(numbers: Values, wanted: Values, edges: Indices) -> Indices:
+    """Where each bucket first has the value that is wanted of it; nowhere where that is NaN."""
+    at = np.flatnonzero(numbers == np.repeat(wanted, np.diff(edges)))
+    return at[np.unique(np.searchsorted(edges, at, side="right"), return_index=True)[1]]
 
 
 def distribution(values: ArrayLike, most: int) -> tuple[Values, Values]:
