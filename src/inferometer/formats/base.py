@@ -23,7 +23,10 @@ class Format:
     folder, and about a file whose content tells nothing. `read` fills the builder with
     the tables asked for and returns the facts. `start` may begin work in another process before polars is imported
     (`Source.ahead`); it imports nothing heavy. `tell_rank` gets what `sniff` gets and tells the rank and the world size
-    that the file names there, so that a folder of ranks need not be read to find one. `aliases` are further names for
+    that the file names there, so that a folder of ranks need not be read to find one. `find_inside` is asked about a
+    folder, and says what in it is to be opened: the file or the folder that the profiler made there, None for nothing.
+    `beside` are endings of files that the profiler makes of its own and writes next to them: second files of one
+    recording. `aliases` are further names for
     `--format`. `limits` says honestly what is not read.
     """
 
@@ -38,6 +41,8 @@ class Format:
     aliases: tuple[str, ...] = ()
     sniff_path: Callable[[Path], bool] | None = None
     tell_rank: Callable[[bytes], tuple[int | None, int | None]] | None = None
+    find_inside: Callable[[Path], Path | None] | None = None
+    beside: tuple[str, ...] = ()
 
 
 def known_formats() -> dict[str, Format]:
@@ -90,6 +95,12 @@ def is_one_profile(source: "Source", name: str | None = None) -> bool:
     """Whether the format called `name`, or any, takes the folder `source` as one profile."""
     formats = known_formats().values() if name is None else [find_format(source, name)]
     return any(source.path and fmt.sniff_path and fmt.sniff_path(source.path) for fmt in formats)
+
+
+def find_inside(path: Path) -> Path:
+    """What to open where the user named the folder `path`: what a profiler put into it, or else the folder itself."""
+    found = (fmt.find_inside(path) for fmt in known_formats().values() if fmt.find_inside)
+    return next((each for each in found if each), path)
 
 
 def _format_of_folder(source: "Source", formats: Mapping[str, Format]) -> Format:

@@ -83,7 +83,7 @@ def list_profiles(folder: Path, name: str, format: str | None, limits: Limits | 
     if all(profile.error for profile in listing.profiles):
         _refuse(name, entries, failed)
     listing.profiles.sort(key=lambda profile: natural(profile.path.name))
-    listing.twins = _take_twins(listing.profiles)
+    listing.twins = _take_made(listing.profiles) | _take_twins(listing.profiles)
     mine = {profile.path for profile in listing.profiles} | listing.twins.keys()
     listing.passed_over = [printable(path.name) for path in entries if path not in mine]
     return listing
@@ -130,6 +130,16 @@ def _pattern(path: Path) -> str:
 
 def _has_events(profile: Profile) -> bool:
     return profile.format is None or not _EVENTS.isdisjoint(profile.format.tables)
+
+
+def _take_made(profiles: list[Profile]) -> dict[Path, Profile]:
+    """Take out of `profiles` what a profiler made of another of them (`Format.beside`), each with that one."""
+    makers = {
+        f"{profile.stem}{ending}": profile for profile in profiles if profile.format for ending in profile.format.beside
+    }
+    made = {profile.path: makers[profile.path.name] for profile in profiles if profile.path.name in makers}
+    profiles[:] = [profile for profile in profiles if profile.path not in made]
+    return made
 
 
 def _take_twins(profiles: list[Profile]) -> dict[Path, Profile]:
