@@ -37,7 +37,7 @@ def read_allocations(plane: Plane, events: Events, process: int | None, out: Tra
                 for name, value in numbers
             ]
         )
-    _add(samples, plane.names(events.name_id), out)
+    _add(samples, plane.names(events.name_id).to_list(), out)
 
 
 def read_counters(plane: Plane, line: Any, device: str, lines: LineReader, out: TraceBuilder) -> None:
@@ -45,7 +45,7 @@ def read_counters(plane: Plane, line: Any, device: str, lines: LineReader, out: 
     if not out.wants("counters"):
         return
     events = lines.read(line, "counters")
-    names = plane.names(events.name_id)
+    names = plane.names(events.name_id).to_list()
     samples = []
     for event, name, time_ns in zip(events.messages, names, events.start_ns.tolist(), strict=True):
         numbers = _numbers(plane.values(event.stats))

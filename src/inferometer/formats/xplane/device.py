@@ -69,8 +69,11 @@ class DeviceReader:
         self._needs_instructions = out.wants(*TABLES) or "external_id" in self._columns
         self.kernels: set[str] = set()
 
-    def read(self, plane: Plane, device: Device, process: int | None) -> None:
-        """One plane, which `process` recorded."""
+    def read(self, plane: Plane, process: int | None) -> None:
+        """One plane, which `process` recorded; nothing of a plane that is of no device."""
+        device = device_of(plane.name)
+        if device is None:
+            return
         modules = _find_modules(plane, self._lines) if device.is_tpu else None
         for line in plane.lines:
             name = line_name(line)

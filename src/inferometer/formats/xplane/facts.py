@@ -124,14 +124,11 @@ def _notes(source: Source, space: Space, outlines: Sequence[Plane]) -> list[str]
     if beside := note_beside(source.path):
         notes.append(beside)
     if find_clock(outlines).base_ns is None:
-        unix = {is_unix(line.timestamp_ns) for plane in outlines for line in plane.lines}
-        if unix == {True, False}:
+        notes.append(f"There is no plane {ENVIRONMENT!r} with a wall clock: the file is old, or was cut off.")
+        if {is_unix(line.timestamp_ns) for plane in outlines for line in plane.lines} == {True, False}:
             notes.append(
-                "Some lines have Unix times and others times since the profile's start, which the file doesn't say: "
-                "they can't be compared."
+                "Some lines have Unix times and others times since the profile's start: they can't be compared."
             )
-        elif unix == {False}:
-            notes.append(f"There is no plane {ENVIRONMENT!r} with a wall clock: the file is old, or was cut off.")
     return notes
 
 

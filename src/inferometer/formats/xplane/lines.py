@@ -33,12 +33,6 @@ class Events:
     start_ns: Numbers
     dur_ns: Numbers
 
-    def take(self, rows: Sequence[int]) -> "Events":
-        """These rows."""
-        at = np.array(rows, dtype=np.int64)
-        messages = [self.messages[row] for row in rows]
-        return Events(messages, self.name_id[at], self.start_ns[at], self.dur_ns[at])
-
 
 @dataclass(frozen=True)
 class Clock:
@@ -90,7 +84,7 @@ class LineReader:
             kept &= ~is_bad
         rows = np.flatnonzero(kept)
         if len(rows) < n:
-            messages = [messages[row] for row in rows]
+            messages = [messages[row] for row in rows.tolist()]
             offset_ps, offset_ns, dur_ps, name_id = (each[rows] for each in (offset_ps, offset_ns, dur_ps, name_id))
         dur_ns = (dur_ps + _PS // 2) // _PS
         self._note_rounding(table, (offset_ps % _PS != 0) | (dur_ps % _PS != 0), int((dur_ns * _PS - dur_ps).sum()))

@@ -18,6 +18,8 @@ from inferometer.trace.tables import TABLES as ALL
 
 _OF_DEVICES = ("launches", "calls", "spans", "counters", *TABLES)
 _OF_HOSTS = ("calls", "spans", "steps", "counters", *TABLES)
+_OF_OTHERS = ("launches", "counters")
+_Stage = tuple[Callable[[str], bool], tuple[str, ...], Callable[[Plane], None]]
 
 
 def read(source: Source, out: TraceBuilder) -> Facts:
@@ -29,24 +31,15 @@ def read(source: Source, out: TraceBuilder) -> Facts:
     devices = DeviceReader(out, lines, instructions)
     hosts = HostReader(out, lines, instructions, devices.kernels)
 
-    def read_device(plane: Plane) -> None:
-        if device := device_of(plane.name):
-            devices.read(plane, device, processes.of(plane))
-
-    def read_host(plane: Plane) -> None:
-        hosts.read(plane, processes.of(plane))
-
-    def read_other(plane: Plane) -> None:
-        _read_other(plane, lines, out)
-
+    stages: tuple[_Stage, ...] = (
+        (_is_device, _OF_DEVICES, lambda plane: devices.read(plane, processes.of(plane))),
+        (is_host, _OF_HOSTS, lambda plane: hosts.read(plane, processes.of(plane))),
+        (_is_other, _OF_OTHERS, lambda plane: _read_other(plane, lines, out)),
+    )
     done = 0
-    for are_here, tables, act in (
-        (lambda plane: device_of(plane.name) is not None, _OF_DEVICES, read_device),
-        (lambda plane: is_host(plane.name), _OF_HOSTS, read_host),
-        (lambda plane: device_of(plane.name) is None and not is_host(plane.name), ("launches", "counters"), read_other),
-    ):
+    for is_here, tables, act in stages:
         for raw, outline in zip(space.planes, outlines, strict=True):
-            if are_here(outline):
+            if is_here(outline.name):
                 if outline.lines and out.wants(*tables):
                     _decode(raw, act, out)
                 done += 1
@@ -58,6 +51,14 @@ def read(source: Source, out: TraceBuilder) -> Facts:
     check_calls(out)
     count_dropped(outlines, out.losses)
     return read_facts(source, space, outlines, processes)
+
+
+def _is_device(plane: str) -> bool:
+    return device_of(plane) is not None
+
+
+def _is_other(plane: str) -> bool:
+    return not _is_device(plane) and not is_host(plane)
 
 
 def _decode(raw: RawPlane, act: Callable[[Plane], None], out: TraceBuilder) -> None:
