@@ -23,11 +23,12 @@ class Format:
     folder, and about a file whose content tells nothing. `read` fills the builder with
     the tables asked for and returns the facts. `start` may begin work in another process before polars is imported
     (`Source.ahead`); it imports nothing heavy. `tell_rank` gets what `sniff` gets and tells the rank and the world size
-    that the file names there, so that a folder of ranks need not be read to find one. `find_inside` is asked about a
-    folder, and says what in it is to be opened: the file or the folder that the profiler made there, None for nothing.
-    `beside` are endings of files that the profiler makes of its own and writes next to them: second files of one
-    recording. `aliases` are further names for
-    `--format`. `limits` says honestly what is not read.
+    that the file names there, so that a folder of ranks need not be read to find one. `aliases` are further names for
+    `--format`. `limits` says honestly what is not read, `recorded_by` how such a file is made.
+
+    `find_inside` is asked about a folder, and says what in it is to be opened: the file or the folder that the profiler
+    made there, None for nothing. `beside` are endings of files that the profiler makes out of its own and writes next
+    to them: second files of one recording.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Format:
     read: Read
     tables: frozenset[str]
     limits: str = ""
+    recorded_by: str = ""
     start: Callable[["Source", frozenset[str] | None], None] | None = None
     aliases: tuple[str, ...] = ()
     sniff_path: Callable[[Path], bool] | None = None

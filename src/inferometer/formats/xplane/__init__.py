@@ -75,6 +75,7 @@ FORMAT = Format(
     beside=(".trace.json.gz", ".trace.json"),
     read=_read,
     tables=frozenset({"launches", "calls", "ops", "frames", "spans", "counters", "steps", "hlo_ops"}),
+    recorded_by="with jax.profiler.trace('profile'): step(); then inferometer summary profile",
     limits="Lines that viewers derive, aggregates and compiled programs are not read; flows between threads are lost.",
     aliases=("jax", "xla"),
 )
