@@ -1,6 +1,6 @@
 """What a format is, and how the right one is found: by content, unless the user names one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,6 +91,19 @@ def _format_of_content(source: "Source", formats: Mapping[str, Format]) -> Forma
         f"found something that begins with {head[:40]!r}",
         hint="Name the format with --format, or see `inferometer formats`.",
     )
+
+
+def made_beside(names: Collection[str]) -> dict[str, str]:
+    """Which of the files of a folder a profiler made out of another of them (`Format.beside`), each with that one."""
+    makers = {
+        f"{name.removesuffix(suffix)}{ending}": name
+        for fmt in known_formats().values()
+        for ending in fmt.beside
+        for suffix in fmt.suffixes
+        for name in names
+        if name.endswith(suffix)
+    }
+    return {name: makers[name] for name in names if name in makers}
 
 
 def is_one_profile(source: "Source", name: str | None = None) -> bool:

@@ -8,6 +8,8 @@ from tools.make_xplane import Options, write_xplane
 
 import inferometer
 from inferometer.errors import InputError
+from inferometer.fleet.sources import find_places
+from inferometer.formats.walk import Walk
 
 JSON = b'{"displayTimeUnit": "ns", "traceEvents": [{"ph": "X", "name": "k", "ts": 1, "dur": 1, "pid": 1, "tid": 1}]}'
 
@@ -50,3 +52,10 @@ def test_of_several_recordings_one_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected one recording, found 2: 2026_11_26_10_00_00, 2026") as caught:
         inferometer.open(tmp_path)
     assert caught.value.hint == f"Name one, such as {last}."
+
+
+def test_the_json_next_to_a_profile_is_no_run_of_its_own(tmp_path: Path) -> None:
+    folder = make(tmp_path, "machine")
+    profile = folder / "machine.xplane.pb"
+    assert [place.name for place in find_places([str(tmp_path)])] == [str(profile)]
+    assert list(Walk(lambda _: True).profiles(tmp_path)) == [profile]

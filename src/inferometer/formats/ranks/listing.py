@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from inferometer.errors import FormatError, InputError, Unavailable, printable
-from inferometer.formats.base import Format, find_format, known_formats
+from inferometer.formats.base import Format, find_format, known_formats, made_beside
 from inferometer.formats.ranks.numbering import natural
 from inferometer.formats.reading import is_store, open_store
 from inferometer.formats.source import Limits, Source
@@ -133,11 +133,9 @@ def _has_events(profile: Profile) -> bool:
 
 
 def _take_made(profiles: list[Profile]) -> dict[Path, Profile]:
-    """Take out of `profiles` what a profiler made of another of them (`Format.beside`), each with that one."""
-    makers = {
-        f"{profile.stem}{ending}": profile for profile in profiles if profile.format for ending in profile.format.beside
-    }
-    made = {profile.path: makers[profile.path.name] for profile in profiles if profile.path.name in makers}
+    """Take out of `profiles` what a profiler made of another of them, each with that one."""
+    by_name = {profile.path.name: profile for profile in profiles}
+    made = {by_name[name].path: by_name[maker] for name, maker in made_beside(by_name).items()}
     profiles[:] = [profile for profile in profiles if profile.path not in made]
     return made
 
