@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.effort import examples
 from tests.xplane_files import PLANE, blocks
-from tools.make_xplane import Options, Plane, block, text, varint, whole, write_xplane
+from tools.make_xplane import Options, Plane, Stat, block, text, varint, whole, write_xplane
 
 import inferometer
 from inferometer.errors import InputError
@@ -71,7 +71,7 @@ def test_numbers_at_the_ends_of_64_bits_are_dropped_or_kept_whole(tmp_path: Path
     least, most = -(2**63), 2**63 - 1
     plane = Plane("/device:GPU:0", [("compute_cap_major", most), ("process_id", least)])
     for i, at_ns in enumerate((least, -1, 2**62, most)):
-        stats = [("correlation_id", most), ("kernel_details", "grid:9999999999999999999,1,1 regs:-1")]
+        stats: list[Stat] = [("correlation_id", most), ("kernel_details", "grid:9999999999999999999,1,1 regs:-1")]
         events = [plane.event("k", offset, dur, stats) for offset in (least, 0, most) for dur in (least, 0, most)]
         plane.line(most - i, f"Stream #{i}(Kernel)", at_ns, events)
     path = tmp_path / "far.xplane.pb"

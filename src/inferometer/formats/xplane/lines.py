@@ -7,6 +7,7 @@ is counted. A line with Unix times is moved to the start of the profile, where t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,10 @@ class LineReader:
         messages = list(line.events) if messages is None else messages
         n = len(messages)
         losses.see(table, n)
-        offset_ps = np.fromiter((event.offset_ps for event in messages), np.int64, n)
-        dur_ps = np.fromiter((event.duration_ps for event in messages), np.int64, n)
-        name_id = np.fromiter((event.metadata_id for event in messages), np.int64, n)
-        stand_for = np.fromiter((event.num_occurrences for event in messages), np.int64, n)
+        offset_ps, dur_ps, name_id, stand_for = (
+            np.fromiter(map(attrgetter(name), messages), np.int64, n)
+            for name in ("offset_ps", "duration_ps", "metadata_id", "num_occurrences")
+        )
         origin_ns, offset_ns = self._clock.origin(line.timestamp_ns), offset_ps // _PS
         is_far = np.abs(offset_ns.astype(float) + origin_ns) > _FURTHEST_NS
         reasons = {
