@@ -82,24 +82,23 @@ class Plane:
         A stat that no event has isn't there.
         """
         n = len(events.messages)
+        ids, places = np.unique(events.name_id, return_inverse=True)
+        described = [self.described(name_id) for name_id in ids.tolist()]
         found: dict[str, list[Value]] = {}
-        for name_id in np.unique(events.name_id).tolist():
-            described = {name: value for name, value in self.described(name_id).items() if name in wanted}
-            rows = np.flatnonzero(events.name_id == name_id).tolist() if described else ()
-            for name, value in described.items():
-                column = found.setdefault(name, [None] * n)
-                for row in rows:
-                    column[row] = value
+        for name in dict.fromkeys(name for each in described for name in each if name in wanted):
+            values = [each.get(name) for each in described]
+            found[name] = [values[place] for place in places.tolist()]
         columns = {number: found.get(name) or [None] * n for number, name in self._stat_names.items() if name in wanted}
-        met, names = set(), self._stat_names
+        names = self._stat_names
         for row, event in enumerate(events.messages) if columns else ():
             for stat in event.stats:
                 number = stat.metadata_id
                 if number in columns:
                     refers = stat.ref_value
                     columns[number][row] = names.get(refers) if refers else stat.uint64_value or self.value(stat)
-                    met.add(number)
-        return found | {self._stat_names[number]: columns[number] for number in met}
+        return found | {
+            names[number]: column for number, column in columns.items() if any(each is not None for each in column)
+        }
 
 
 def whole(value: Value) -> int | None:
