@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inferometer.formats.base import Format
+from inferometer.formats.xplane.folder import BESIDE, SUFFIX, find_profile
 
 if TYPE_CHECKING:
     from inferometer.formats.source import Source
@@ -48,15 +49,7 @@ def _after_varint(head: bytes, at: int) -> int:
 
 def _sniff_path(path: Path) -> bool:
     """By the name, for a file whose planes are named otherwise."""
-    from inferometer.formats.xplane.folder import SUFFIX
-
     return path.name.endswith(SUFFIX) and path.is_file()
-
-
-def _find_inside(folder: Path) -> Path | None:
-    from inferometer.formats.xplane.folder import find_profile
-
-    return find_profile(folder)
 
 
 def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Facts":
@@ -68,11 +61,11 @@ def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Fac
 FORMAT = Format(
     name="xplane",
     title="JAX and XLA on GPUs and TPUs, .xplane.pb, and the folder that jax.profiler writes; needs the extra jax",
-    suffixes=(".xplane.pb",),
+    suffixes=(SUFFIX,),
     sniff=_sniff,
     sniff_path=_sniff_path,
-    find_inside=_find_inside,
-    beside=(".trace.json.gz", ".trace.json"),
+    find_inside=find_profile,
+    beside=BESIDE,
     read=_read,
     tables=frozenset({"launches", "calls", "ops", "frames", "spans", "counters", "steps", "hlo_ops"}),
     recorded_by="with jax.profiler.trace('profile'): step(); then inferometer summary profile",
