@@ -20,6 +20,7 @@ LONG: Final = {
     "tests/analyses/launched_by/test_truth.py::*": "recompute where launches of real captures come from",
     "tests/findings/test_planted.py::*": "find every planted fault",
     "tests/formats/kineto/test_real_files.py::*": "read real captures, and recount them",
+    "tests/formats/xplane/test_commands.py::*": "ask all commands of real profiles of JAX",
     "tests/analyses/groups/test_captures.py::*": "group the kernels of real captures",
     "tests/analyses/steps/test_real_steps.py::*": "find the steps of real captures",
     "tests/analyses/compare/test_kernels.py::test_totals_of_the_rows_*": "compare real captures",

@@ -14,6 +14,7 @@ from tests.nsys_files import call as call_row
 from tests.nsys_files import kernel as kernel_row
 from tests.nsys_files import node as node_row
 from tests.webgpu_log_files import Dims, write_log
+from tools.make_xplane import Options, write_xplane
 
 
 def kineto() -> bytes:
@@ -176,6 +177,11 @@ def ncu() -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
+def xplane() -> bytes:
+    """A GPU's launches with their calls and instructions, and what has no row: lines of a viewer, an aggregate."""
+    return write_xplane(Options(steps=1))[0]
+
+
 SAMPLES: dict[str, Callable[[], bytes]] = {
     "kineto": kineto,
     "kernel-table": kernel_table,
@@ -184,6 +190,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "nsys": nsys,
     "path-table": path_table,
     "webgpu-log": webgpu_log,
+    "xplane": xplane,
 }
 NAMES = {"latencyprism": "perf_data.csv"}
 BESIDE: dict[str, dict[str, Callable[[], bytes]]] = {"latencyprism": {"counters_data.csv": latencyprism_counters}}

@@ -15,7 +15,7 @@ from inferometer.hardware.measure import nvml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = " ".join((ROOT / "docs/guide/faq.md").read_text("utf-8").split())
-REFUSED = ["traces/rocprof/mi350_600_dispatches.json.gz", "traces/xplane/mi300_jax_conv.xplane.pb"]
+REFUSED = ["traces/rocprof/mi350_600_dispatches.json.gz"]
 
 
 def test_a_recording_of_the_host_alone_has_no_kernels_and_says_what_to_record(
@@ -76,9 +76,7 @@ def test_a_trace_of_rocm_has_launches_calls_of_hip_and_decoded_names(shared_data
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_files_of_rocprofv3_and_xla_are_refused(
-    name: str, shared_data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_of_rocprofv3_are_refused(name: str, shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run("summary", shared_data / name, capsys=capsys)
     assert code == 3
     assert "expected one of the known formats" in err

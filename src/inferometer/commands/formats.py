@@ -26,6 +26,8 @@ def run(out: Output) -> None:
     for fmt in formats.values():
         names = ", ".join((fmt.name, *fmt.aliases))
         out.write(f"{names}\n  {fmt.title}\n  fills: {', '.join(sorted(fmt.tables))}\n")
+        if fmt.recorded_by:
+            out.write(f"  recorded by: {fmt.recorded_by}\n")
         if fmt.limits:
             out.write(f"  limits: {fmt.limits}\n")
     out.write("store\n  NAME.ifm, made by `inferometer import`\n")
@@ -38,5 +40,6 @@ def _as_data(fmt: "Format") -> dict[str, object]:
         "title": fmt.title,
         "suffixes": list(fmt.suffixes),
         "tables": sorted(fmt.tables),
+        "recorded_by": fmt.recorded_by,
         "limits": fmt.limits,
     }

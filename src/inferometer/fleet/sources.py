@@ -1,7 +1,8 @@
 """Which traces words of a command line name: files, folders, globs, lists (`@list.txt`), and URLs.
 
 A folder is gone through to its end, but not through links to folders and not into what is hidden: each file in it is a
-trace, and so is a store, and a folder that a format takes as one profile. The files of ranks are traces of their own.
+trace, and so is a store, and a folder that a format takes as one profile; not what a profiler made out of another file,
+as the JSON next to a `.xplane.pb`. The files of ranks are traces of their own.
 What is no profile is found out when it is opened.
 """
 
@@ -15,7 +16,7 @@ from typing import Final
 
 from inferometer.errors import InputError, printable
 from inferometer.fleet.files import is_fleet
-from inferometer.formats.base import is_one_profile
+from inferometer.formats.base import is_one_profile, made_beside
 from inferometer.formats.reading import is_store
 from inferometer.formats.source import Source
 from inferometer.side_files import read_side_file
@@ -90,7 +91,9 @@ def _below(path: Path) -> Iterator[str]:
             continue
         ones = [name for name in folders if not name.startswith(".") and _is_one(Path(folder, name))]
         folders[:] = sorted(name for name in folders if name not in ones and not name.startswith("."))
-        yield from (str(Path(folder, name)) for name in [*ones, *files] if not name.startswith("."))
+        made = made_beside(files)
+        names = [*ones, *(name for name in files if name not in made)]
+        yield from (str(Path(folder, name)) for name in names if not name.startswith("."))
 
 
 def _is_one(folder: Path) -> bool:

@@ -1,6 +1,6 @@
 """What a format is, and how the right one is found: by content, unless the user names one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,11 @@ class Format:
     the tables asked for and returns the facts. `start` may begin work in another process before polars is imported
     (`Source.ahead`); it imports nothing heavy. `tell_rank` gets what `sniff` gets and tells the rank and the world size
     that the file names there, so that a folder of ranks need not be read to find one. `aliases` are further names for
-    `--format`. `limits` says honestly what is not read.
+    `--format`. `limits` says honestly what is not read, `recorded_by` how such a file is made.
+
+    `find_inside` is asked about a folder, and says what in it is to be opened: the file or the folder that the profiler
+    made there, None for nothing. `beside` are endings of files that the profiler makes out of its own and writes next
+    to them: second files of one recording.
     """
 
     name: str
@@ -34,10 +38,13 @@ class Format:
     read: Read
     tables: frozenset[str]
     limits: str = ""
+    recorded_by: str = ""
     start: Callable[["Source", frozenset[str] | None], None] | None = None
     aliases: tuple[str, ...] = ()
     sniff_path: Callable[[Path], bool] | None = None
     tell_rank: Callable[[bytes], tuple[int | None, int | None]] | None = None
+    find_inside: Callable[[Path], Path | None] | None = None
+    beside: tuple[str, ...] = ()
 
 
 def known_formats() -> dict[str, Format]:
@@ -86,10 +93,29 @@ def _format_of_content(source: "Source", formats: Mapping[str, Format]) -> Forma
     )
 
 
+def made_beside(names: Collection[str]) -> dict[str, str]:
+    """Which of the files of a folder a profiler made out of another of them (`Format.beside`), each with that one."""
+    makers = {
+        f"{name.removesuffix(suffix)}{ending}": name
+        for fmt in known_formats().values()
+        for ending in fmt.beside
+        for suffix in fmt.suffixes
+        for name in names
+        if name.endswith(suffix)
+    }
+    return {name: makers[name] for name in names if name in makers}
+
+
 def is_one_profile(source: "Source", name: str | None = None) -> bool:
     """Whether the format called `name`, or any, takes the folder `source` as one profile."""
     formats = known_formats().values() if name is None else [find_format(source, name)]
     return any(source.path and fmt.sniff_path and fmt.sniff_path(source.path) for fmt in formats)
+
+
+def find_inside(path: Path) -> Path:
+    """What to open where the user named the folder `path`: what a profiler put into it, or else the folder itself."""
+    found = (fmt.find_inside(path) for fmt in known_formats().values() if fmt.find_inside)
+    return next((each for each in found if each), path)
 
 
 def _format_of_folder(source: "Source", formats: Mapping[str, Format]) -> Format:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inferometer.errors import InputError
-from inferometer.formats.base import find_format, is_one_profile
-from inferometer.formats.reading import fill, is_store, open_store, read_source, refuse_format
+from inferometer.formats.base import find_format, find_inside, is_one_profile
+from inferometer.formats.reading import fill, is_folder, is_store, open_store, read_source, refuse_format
 from inferometer.formats.source import Limits, Progress, Source
 from inferometer.samples import without_prefix
 
@@ -48,7 +48,7 @@ def open_trace(
     if isinstance(tables, str):
         raise InputError(f"tables: expected a set of names, found the text {tables!r}", hint=f"Write {{{tables!r}}}.")
     wanted = None if ranks is None else frozenset(ranks)
-    path = without_prefix(path)
+    path = _find(path)
     if is_store(path):
         refuse_format(path, format)
         return _restricted(open_store(Path(path), tables), wanted)
@@ -78,7 +78,7 @@ def import_trace(
     from inferometer.trace.store import read_store
     from inferometer.trace.store_writer import StoreFolder, write_manifest
 
-    path = without_prefix(path)
+    path = _find(path)
     if is_store(path):
         open_trace(path, format=format).save(store, force=force)
         return read_store(Path(store))
@@ -94,6 +94,12 @@ def import_trace(
         trace = fill(builder, source, fmt)
         write_manifest(folder, trace.facts, trace.losses, builder.parts())
     return read_store(Path(store))
+
+
+def _find(path: str | Path) -> str | Path:
+    """What to open: a sample's file for its name, what a profiler put into a folder for that."""
+    path = without_prefix(path)
+    return find_inside(Path(path)) if is_folder(path) and not is_store(path) else path
 
 
 def _restricted(trace: "Trace", ranks: frozenset[int] | None) -> "Trace":

@@ -51,12 +51,17 @@ def open_store(path: Path, tables: "Wanted") -> "Trace":
     return read_store(path, None if known is None else frozenset(known))
 
 
-def is_store(path: str | Path) -> bool:
-    """Whether a store is there; False for what can't even be looked at."""
+def is_folder(path: str | Path) -> bool:
+    """Whether a folder is there; False for what can't even be looked at."""
     try:
-        if str(path) == "-" or not Path(path).is_dir():
-            return False
+        return str(path) != "-" and Path(path).is_dir()
     except (OSError, ValueError):  # opening it as a file tells what is wrong
+        return False
+
+
+def is_store(path: str | Path) -> bool:
+    """Whether a store is there."""
+    if not is_folder(path):
         return False
     from inferometer.trace.store_writer import is_store
 

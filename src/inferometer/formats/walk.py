@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from inferometer.formats.base import known_formats
+from inferometer.formats.base import known_formats, made_beside
 from inferometer.formats.reading import is_store
 
 _MOST_ENTRIES = 20_000
@@ -32,7 +32,10 @@ class Walk:
         return self._room >= 0
 
     def profiles(self, top: str | Path) -> Iterator[Path]:
-        """Stores, and files whose name ends as those of a known format do, packed or not, in order of their paths."""
+        """Stores, and files whose name ends as those of a known format do, packed or not, in order of their paths.
+
+        Not what a profiler made out of another file in its folder.
+        """
         for folder, folders, files in os.walk(top):
             self._room -= len(folders) + len(files)
             if self._room < 0:
@@ -41,7 +44,8 @@ class Walk:
             self.apart += [Path(folder, name) for name in others if self._holds(os.path.realpath(Path(folder, name)))]
             stores = [name for name in folders if is_store(Path(folder, name))]
             folders[:] = sorted(name for name in folders if name not in (*stores, *others) and not name.startswith("."))
-            for name in sorted([*stores, *files]):
+            made = made_beside(files)
+            for name in sorted([*stores, *(name for name in files if name not in made)]):
                 path = Path(folder, name)
                 if name in stores or (
                     name.removesuffix(".gz").endswith(self._endings) and self._holds(os.path.realpath(path))

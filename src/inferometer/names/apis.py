@@ -3,7 +3,8 @@
 Source: the public function names of the CUDA and HIP interfaces. Tools write one function in several ways: Nsight
 Systems adds the interface's version (`cudaLaunchKernel_v7000`), symbols carry the revision of their arguments
 (`cuMemcpyHtoDAsync_v2`, `hipGetDevicePropertiesR0600`) and the default stream that they mean (`_ptsz`, `_ptds`,
-`_spt`). Other interfaces (OpenCL, Vulkan) are `other`, under their own names.
+`_spt`). A source that knows a call only by the kernel that it launches says `[kernel launch]`. Other interfaces
+(OpenCL, Vulkan) are `other`, under their own names.
 """
 
 import re
@@ -12,12 +13,14 @@ from typing import Literal
 
 ApiKind = Literal["launch", "graph", "copy", "wait", "allocation", "other"]
 
+KERNEL_LAUNCH = "[kernel launch]"
+
 _LONGEST = 200  # no function has a longer name; searching a longer text could be slow
 _OURS = "(?:cuda|cu|hip)"
 _SUFFIXED = re.compile(rf"({_OURS}[A-Z]\w*?)(?:_v[0-9]+|_ptsz|_ptds|_spt|R0[0-9]{{3}})+")
 _KINDS: tuple[tuple[ApiKind, re.Pattern[str]], ...] = (
     ("graph", re.compile(rf"{_OURS}GraphLaunch")),
-    ("launch", re.compile(rf"{_OURS}(?:Ext|Hcc)?(?:Module)?Launch(?!HostFunc)")),
+    ("launch", re.compile(rf"{_OURS}(?:Ext|Hcc)?(?:Module)?Launch(?!HostFunc)|{re.escape(KERNEL_LAUNCH)}$")),
     ("copy", re.compile(rf"{_OURS}(?:Drv)?Memcpy")),
     ("wait", re.compile(rf"{_OURS}(?:Device|Thread|Ctx|Stream|Event)Synchronize$")),
     (

@@ -69,6 +69,12 @@ KINDS: dict[str, Kind] = {
         Kind("missing_file", "info", "A file that belongs to the recording is not there."),
         Kind("unreadable_file", "warning", "A file that belongs to the recording can't be read; the others were."),
         Kind("missing_column", "warning", "A column that the format has is not in the file; read as null."),
+        Kind("unreadable_plane", "warning", "A plane of the file that can't be decoded; the others were read."),
+        Kind(
+            "dropped_by_profiler",
+            "warning",
+            "What the profiler itself had no room for, by its own count: it is not in the file.",
+        ),
         # A folder of ranks.
         Kind("unreadable_rank_file", "warning", "A file of a rank that can't be read: this rank is missing."),
         Kind("no_common_clock", "warning", "A rank whose times can't be compared with those of the other ranks."),
@@ -120,6 +126,18 @@ KINDS: dict[str, Kind] = {
         Kind("negative_duration", "warning", "A duration below zero.", dropped=True),
         Kind("time_out_of_range", "warning", "A start outside ±146 years, or a duration above 104 days.", dropped=True),
         Kind("without_name", "warning", "An event without a name.", dropped=True),
+        Kind(
+            "derived_event",
+            "info",
+            "An event that a viewer derived from others, which are read: with both, time would count twice.",
+            dropped=True,
+        ),
+        Kind(
+            "aggregate_event",
+            "info",
+            "An event that stands for several, by their number, and has no time of its own.",
+            dropped=True,
+        ),
         Kind("begin_without_end", "warning", "A begin event (B) or range that never ends.", dropped=True),
         Kind("end_without_begin", "warning", "An end event (E) that nothing began.", dropped=True),
         Kind("nvtx_naming_event", "info", "Names of NVTX domains, categories and threads, not ranges.", dropped=True),
@@ -161,6 +179,11 @@ KINDS: dict[str, Kind] = {
         Kind("without_string", "warning", "A string id without a text; the row is called `[string 17]`."),
         Kind("text_id", "info", "A process or thread id that is text; numbered, and named in the facts."),
         # Remarks about rows.
+        Kind(
+            "below_a_nanosecond",
+            "info",
+            "Times finer than a nanosecond: starts are rounded down, durations to the nearest.",
+        ),
         Kind("name_cut", "warning", "A kernel's name that the source printed cut short."),
         Kind(
             "unit_assumed", "info", "Times printed without a unit: read as nanoseconds, as Nsight Systems prints them."

@@ -221,6 +221,9 @@ SPANS = Table(
     time="start_ns",
 )
 
+FRAMEWORK_RANGES = frozenset({"TraceMe"})
+"""Domains of `spans` in which a framework names its own work, next to what its users name: of XLA and JAX."""
+
 GRAPH_NODES = Table(
     "graph_nodes",
     "A node of a graph, as it was created on the host.",
@@ -301,6 +304,22 @@ KERNEL_COUNTERS = Table(
         Column("metric", _TEXT, "The metric's name, as in the file (`dram__bytes_read.sum`)."),
         Column("value", _F64, "What was counted, in `unit`.", "the source holds no finite number"),
         Column("unit", _TEXT, "A base unit: `byte`, `ns`, `hz`, `byte/s`, `%`.", "a count, or not recorded"),
+        _RANK,
+    ],
+)
+
+HLO_OPS = Table(
+    "hlo_ops",
+    "An instruction of a program compiled by XLA, and the work that XLA models for one execution: never measured.",
+    [
+        Column("module", _TEXT, "The compiled program (`jit_step`).", "the source names no program"),
+        Column("op", _TEXT, "The instruction (`fusion.12`), as in `ops`."),
+        Column("category", _TEXT, "XLA's kind of instruction (`convolution fusion`).", _NOT_RECORDED),
+        Column("framework_op", _TEXT, "Path of the framework's op (`jit(step)/dot_general`).", _NOT_RECORDED),
+        Column("source", _TEXT, "`file:line` that it comes from.", _NOT_RECORDED),
+        Column("flops", _I64, "Floating-point operations, modelled by XLA.", "XLA models none, or not recorded"),
+        Column("model_flops", _I64, "Those that the program asks for, modelled by XLA.", _NOT_RECORDED),
+        Column("bytes_accessed", _I64, "Bytes read and written, modelled by XLA.", "XLA models none, or not recorded"),
         _RANK,
     ],
 )
@@ -443,6 +462,7 @@ TABLES: dict[str, Table] = {
         PATH_TOTALS,
         COUNTERS,
         KERNEL_COUNTERS,
+        HLO_OPS,
         HOST_EVENTS,
         TOTALS,
         STEPS,

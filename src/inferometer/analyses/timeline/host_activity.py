@@ -1,9 +1,10 @@
 """What host threads did during stretches of time: exact overlaps, in parts that add up.
 
-Each moment of a stretch belongs to the first of `ACTIVITIES` that holds it on the thread: a stream capture, a compiler
-or tuner, a call of the driver or runtime by its kind, else an op, else a Python frame, else nothing that was recorded.
-Nothing is sampled. Frames that compile are recognised from their names, captures from the calls that begin and end
-them, or from the first to the last captured launch where those calls aren't in the file.
+Each moment of a stretch belongs to the first of `ACTIVITIES` that holds it on the thread: a stream capture, a
+compiler or tuner, a call of the driver or runtime by its kind, else an op or a range that a framework named of its
+own work, else a Python frame, else nothing that was recorded. Nothing is sampled. Frames that compile are recognised
+from their names, captures from the calls that begin and end them, or from the first to the last captured launch where
+those calls aren't in the file.
 """
 
 import re
@@ -19,6 +20,7 @@ from inferometer.analyses.cover import Cover
 from inferometer.analyses.intervals import Times
 from inferometer.names.apis import api_kind, canonical_api
 from inferometer.names.compilers import is_compiling
+from inferometer.trace.tables import FRAMEWORK_RANGES
 from inferometer.trace.trace import Trace
 
 ActivityKind = Literal[
@@ -68,7 +70,7 @@ def find_activity(trace: Trace, stretches: pl.DataFrame, captured: pl.DataFrame 
     """What the thread of each stretch did in it.
 
     Args:
-        trace: Needs `calls`, `ops` and `frames`.
+        trace: Needs `calls`, `ops` and `frames`; uses `spans` where they were read.
         stretches: `rank`, `process`, `thread`, `start_ns`, `end_ns`; where the thread is null, nothing was recorded.
             Those of one thread don't overlap.
         captured: Calls whose kernels were captured, not run: `rank`, `process`, `thread`, `called_ns`.
@@ -137,6 +139,11 @@ def _ranges_within(trace: Trace, here: pl.Expr, within: Cover) -> list[_Ranges]:
             begin = of["start_ns"].to_numpy()
             known = _by_api(of, activity) if table == "calls" else None
             found.append(_Ranges(activity, begin, begin + of["dur_ns"].to_numpy(), known))
+    if "spans" in trace.scope:
+        own = here & pl.col("domain").is_in(FRAMEWORK_RANGES) & (pl.col("dur_ns") > 0)
+        rows = trace.spans.filter(own).select("start_ns", "dur_ns").collect()
+        begin = rows["start_ns"].to_numpy()
+        found += [_Ranges("op", begin, begin + rows["dur_ns"].to_numpy())] if rows.height else []
     return found
 
 

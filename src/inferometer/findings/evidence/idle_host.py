@@ -154,6 +154,11 @@ def _next(evidence: Evidence, activity: HostActivity, path: HostPath | None, pla
             f"Find what {_first_api(activity, 'wait')} waits for while this device has no work: another device, "
             "another rank, or a host function on a stream."
         )
+    if path is None and evidence.trace.facts.format == "xplane":
+        return (
+            "See what JAX and XLA do between the launches: inferometer tree, or the lanes of inferometer report. Where "
+            "Python's functions are missing, record with python_tracer_level = 1 in jax.profiler.ProfileOptions."
+        )
     if path is None and activity.time_ns("op") > least:
         return "See which lines call these ops: record with torch.profiler with with_stack=True, then inferometer tree."
     if path is None:

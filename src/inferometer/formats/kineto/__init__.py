@@ -117,6 +117,10 @@ FORMAT = Format(
     start=_start,
     tell_rank=_tell_rank,
     tables=frozenset({"launches", "collectives", "calls", "ops", "frames", "spans", "counters", "kernel_counters"}),
+    recorded_by=(
+        "with torch.profiler.profile(record_shapes=True, with_stack=True) as p: step(); "
+        "then p.export_chrome_trace('trace.json.gz')"
+    ),
     limits="Flow arrows, async and object events are counted, not kept. Spans and counters lose further arguments.",
     aliases=("chrome", "pytorch"),
 )

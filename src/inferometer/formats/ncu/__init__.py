@@ -43,6 +43,7 @@ FORMAT = Format(
     sniff=_sniff,
     read=_read,
     tables=frozenset({"totals", "kernel_counters"}),
+    recorded_by="ncu --csv --page raw --set full python decode.py > ncu.csv",
     limits=(
         "Times are those of kernels that run alone, with clocks locked and caches flushed unless ncu was told "
         "otherwise: never compare them with a trace's. Launches have no start. Settings that aren't numbers and the "

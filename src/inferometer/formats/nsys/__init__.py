@@ -61,6 +61,10 @@ FORMAT = Format(
     sniff_path=_sniff_path,
     read=_read,
     tables=frozenset({"launches", "calls", "spans", "graph_nodes", "host_events", "call_paths", "counters", "log"}),
+    recorded_by=(
+        "nsys profile --trace=cuda,nvtx --cuda-graph-trace=node -o report python serve.py; "
+        "then nsys export --type sqlite report.nsys-rep"
+    ),
     limits="Scheduling, graphics, network and other tables that have no table of ours are counted by name, not read.",
     aliases=("nsight-systems",),
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from inferometer.errors import FormatError, InputError, Unavailable, printable
-from inferometer.formats.base import Format, find_format, known_formats
+from inferometer.formats.base import Format, find_format, known_formats, made_beside
 from inferometer.formats.ranks.numbering import natural
 from inferometer.formats.reading import is_store, open_store
 from inferometer.formats.source import Limits, Source
@@ -83,7 +83,7 @@ def list_profiles(folder: Path, name: str, format: str | None, limits: Limits | 
     if all(profile.error for profile in listing.profiles):
         _refuse(name, entries, failed)
     listing.profiles.sort(key=lambda profile: natural(profile.path.name))
-    listing.twins = _take_twins(listing.profiles)
+    listing.twins = _take_made(listing.profiles) | _take_twins(listing.profiles)
     mine = {profile.path for profile in listing.profiles} | listing.twins.keys()
     listing.passed_over = [printable(path.name) for path in entries if path not in mine]
     return listing
@@ -130,6 +130,14 @@ def _pattern(path: Path) -> str:
 
 def _has_events(profile: Profile) -> bool:
     return profile.format is None or not _EVENTS.isdisjoint(profile.format.tables)
+
+
+def _take_made(profiles: list[Profile]) -> dict[Path, Profile]:
+    """Take out of `profiles` what a profiler made of another of them, each with that one."""
+    by_name = {profile.path.name: profile for profile in profiles}
+    made = {by_name[name].path: by_name[maker] for name, maker in made_beside(by_name).items()}
+    profiles[:] = [profile for profile in profiles if profile.path not in made]
+    return made
 
 
 def _take_twins(profiles: list[Profile]) -> dict[Path, Profile]:

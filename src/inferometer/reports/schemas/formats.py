@@ -13,6 +13,7 @@ class Format(Part):
     title: Annotated[str, says("What it is, in words.")]
     suffixes: Annotated[list[str], says("Usual endings of files.")]
     tables: Annotated[list[str], says("Tables of a trace that it fills.")]
+    recorded_by: Annotated[str, says("How such a file is made; empty where no profiler makes it.")]
     limits: Annotated[str, says("What isn't read, in words.")]
 
 
