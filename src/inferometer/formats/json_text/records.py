@@ -20,7 +20,7 @@ CHUNK_BYTES = 1 << 18
 _RESYNC_BYTES = 1 << 20
 _NEAR_BYTES = 1 << 12
 _NO_LIMIT = 1 << 62
-_BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
+BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
 _BETWEEN = re.compile(rb"\s*,?\s*")
 _AFTER_RECORD = re.compile(rb"\s*(?:[,\]]|$)")
 _TAIL_BYTES = 1 << 14
@@ -48,7 +48,7 @@ class RecordKind(Generic[R]):
     one: Callable[[bytes], R]
     mend: Callable[[bytes, Losses], R | None]
     is_record: Callable[[R], bool]
-    begins: re.Pattern[bytes] = _BOUNDARY
+    begins: re.Pattern[bytes] = BOUNDARY
     array: str = "the array"
 
 

@@ -1,0 +1,50 @@
+"""AMD's rocprofv3: JSON (`--output-format json`).
+
+Source: ROCm's rocprofiler-sdk, releases 6.2 to 7, and a file of an MI350X node (2025). Fills launches (kernels and
+copies), calls (HIP and HSA), spans (ROCTx, RCCL) and kernel_counters. Modules: `document` goes through the JSON,
+`records` says what is in it, `process` holds what stands next to the records, `batches` makes columns of them, `rows`
+makes rows of a trace from columns of any of rocprofiler's files, `agents` names devices.
+
+A grid counts work-items there: blocks are grid / workgroup, rounded up. Numbers of kinds and operations change with
+the release and are looked up in the file. Streams and hardware queues are two things: several streams share a queue.
+Counters have a record for each instance (XCC, shader engine), which are summed for each dispatch. Times count from
+the machine's boot.
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from inferometer.formats.base import Format
+
+if TYPE_CHECKING:
+    from inferometer.formats.source import Source
+    from inferometer.trace.builder import TraceBuilder
+    from inferometer.trace.facts import Facts
+
+_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"rocprofiler-sdk-tool"')
+
+
+def _sniff(head: bytes) -> bool:
+    """JSON by its first key."""
+    return _JSON.match(head) is not None
+
+
+def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Facts":
+    from inferometer.formats.rocprof.reader import read
+
+    return read(source, out)
+
+
+FORMAT = Format(
+    name="rocprof",
+    title="AMD's rocprofv3: JSON",
+    suffixes=(".json", ".json.gz"),
+    sniff=_sniff,
+    read=_read,
+    tables=frozenset({"launches", "calls", "spans", "kernel_counters"}),
+    limits=(
+        "Allocations, scratch memory, PC samples and other records that have no table of ours are counted by name, not "
+        "read. Kernels' arguments and the command line are never kept."
+    ),
+    aliases=("rocprofv3", "rocprofiler"),
+)
