@@ -1,9 +1,10 @@
-"""AMD's rocprofv3: JSON (`--output-format json`).
+"""AMD's rocprofv3: JSON (`--output-format json`), and CSV files or a folder of these (`--output-format csv`).
 
 Source: ROCm's rocprofiler-sdk, releases 6.2 to 7, and a file of an MI350X node (2025). Fills launches (kernels and
 copies), calls (HIP and HSA), spans (ROCTx, RCCL) and kernel_counters. Modules: `document` goes through the JSON,
 `records` says what is in it, `process` holds what stands next to the records, `batches` makes columns of them, `rows`
-makes rows of a trace from columns of any of rocprofiler's files, `agents` names devices.
+makes rows of a trace from columns of any of rocprofiler's files, `agents` names devices; `csv_files` finds the files of
+a folder and `csv_reader` reads them; `perfetto` knows what isn't read.
 
 A grid counts work-items there: blocks are grid / workgroup, rounded up. Numbers of kinds and operations change with
 the release and are looked up in the file. Streams and hardware queues are two things: several streams share a queue.
@@ -12,6 +13,7 @@ the machine's boot.
 """
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inferometer.formats.base import Format
@@ -25,8 +27,18 @@ _JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"rocprofiler-sdk-tool"')
 
 
 def _sniff(head: bytes) -> bool:
-    """JSON by its first key."""
-    return _JSON.match(head) is not None
+    """JSON by its first key, CSV by its header; and Perfetto traces, which the reader refuses with what to record."""
+    from inferometer.formats.rocprof.csv_files import is_csv
+    from inferometer.formats.rocprof.perfetto import is_perfetto
+
+    return _JSON.match(head) is not None or is_csv(head) or is_perfetto(head)
+
+
+def _sniff_path(path: Path) -> bool:
+    """A folder with CSV files of rocprofv3, or with such folders of hosts."""
+    from inferometer.formats.rocprof.csv_files import is_run
+
+    return path.is_dir() and is_run(path)
 
 
 def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Facts":
@@ -37,14 +49,16 @@ def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Fac
 
 FORMAT = Format(
     name="rocprof",
-    title="AMD's rocprofv3: JSON",
-    suffixes=(".json", ".json.gz"),
+    title="AMD's rocprofv3: JSON, *_kernel_trace.csv and its fellows, or the folder of these",
+    suffixes=(".json", ".json.gz", ".csv", ".csv.gz"),
     sniff=_sniff,
+    sniff_path=_sniff_path,
     read=_read,
     tables=frozenset({"launches", "calls", "spans", "kernel_counters"}),
     limits=(
         "Allocations, scratch memory, PC samples and other records that have no table of ours are counted by name, not "
-        "read. Kernels' arguments and the command line are never kept."
+        "read. The command line is never kept. CSV files hold no bytes of copies and no host. Perfetto "
+        "traces are refused."
     ),
     aliases=("rocprofv3", "rocprofiler"),
 )
