@@ -26,6 +26,8 @@ def run(out: Output) -> None:
     for fmt in formats.values():
         names = ", ".join((fmt.name, *fmt.aliases))
         out.write(f"{names}\n  {fmt.title}\n  fills: {', '.join(sorted(fmt.tables))}\n")
+        if fmt.record:
+            out.write(f"  record: {fmt.record}\n")
         if fmt.limits:
             out.write(f"  limits: {fmt.limits}\n")
     out.write("store\n  NAME.ifm, made by `inferometer import`\n")
@@ -39,4 +41,5 @@ def _as_data(fmt: "Format") -> dict[str, object]:
         "suffixes": list(fmt.suffixes),
         "tables": sorted(fmt.tables),
         "limits": fmt.limits,
+        "record": fmt.record,
     }

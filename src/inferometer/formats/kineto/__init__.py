@@ -118,5 +118,6 @@ FORMAT = Format(
     tell_rank=_tell_rank,
     tables=frozenset({"launches", "collectives", "calls", "ops", "frames", "spans", "counters", "kernel_counters"}),
     limits="Flow arrows, async and object events are counted, not kept. Spans and counters lose further arguments.",
+    record="inferometer record -o run.json.gz -- python app.py",
     aliases=("chrome", "pytorch"),
 )

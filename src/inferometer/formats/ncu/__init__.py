@@ -48,5 +48,6 @@ FORMAT = Format(
         "otherwise: never compare them with a trace's. Launches have no start. Settings that aren't numbers and the "
         "sentences of rules are left out."
     ),
+    record="ncu --csv --page raw python app.py > counters.csv",
     aliases=("nsight-compute",),
 )

@@ -63,5 +63,6 @@ FORMAT = Format(
     read=_read,
     tables=frozenset({"launches", "calls", "spans", "graph_nodes", "host_events", "call_paths", "counters", "log"}),
     limits="Scheduling, graphics, network and other tables that have no table of ours are counted by name, not read.",
+    record="nsys profile --trace=cuda,nvtx --cuda-graph-trace=node --export=sqlite -o report python app.py",
     aliases=("nsight-systems",),
 )

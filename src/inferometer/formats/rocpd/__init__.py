@@ -42,7 +42,7 @@ def _sniff_path(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             return bool(database.execute(query).fetchone()[0])
-    except sqlite3.Error:  # the reader says what is wrong
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError):  # the reader says what is wrong
         return False
 
 
@@ -63,5 +63,9 @@ FORMAT = Format(
     limits=(
         "Allocations, samples, arguments and other tables that have no table of ours are counted by name, not read. "
         "The environment and the command line are never kept. Tables that are packed with LZ4 are refused."
+    ),
+    record=(
+        "rocprofv3 --kernel-trace --hip-trace --memory-copy-trace --marker-trace --rccl-trace --output-format rocpd "
+        "-- python app.py"
     ),
 )

@@ -60,5 +60,9 @@ FORMAT = Format(
         "read. The command line is never kept. CSV files hold no bytes of copies and no host. Perfetto "
         "traces are refused."
     ),
+    record=(
+        "rocprofv3 --kernel-trace --hip-trace --memory-copy-trace --marker-trace --rccl-trace --output-format json "
+        "-- python app.py"
+    ),
     aliases=("rocprofv3", "rocprofiler"),
 )
