@@ -255,9 +255,9 @@ class _Reader:
                 continue
             columns[ours] = text.cast(pl.Int64, strict=False)
             odd = columns[ours].is_null() & (text.str.strip_chars() != "")
-            example = text.filter(odd).first()
+            example = next(iter(text.filter(odd).head(1).to_list()), None)
             where = f"{table.category}.{names[0]}"
-            self._out.losses.count("wrong_type", int(odd.sum()), category=where, example=example and str(example))
+            self._out.losses.count("wrong_type", int(odd.sum()), category=where, example=example)
         return pl.DataFrame(columns)
 
     def _device(self, agents: pl.Series) -> pl.Series:
