@@ -299,6 +299,7 @@ def _format(fmt: Format) -> str:
         ("Names for `--format`", ", ".join(f"`{name}`" for name in (fmt.name, *fmt.aliases))),
         ("Usual endings", ", ".join(f"`{suffix}`" for suffix in fmt.suffixes)),
         ("Fills", tables),
+        *([("Recorded by", f"`{fmt.recorded_by}`")] if fmt.recorded_by else []),
         ("Not read", fmt.limits or "Nothing is left out."),
     ]
     return f"## {fmt.name}\n\n{fmt.title}\n\n{_markdown(('', ''), rows)}\n\n"

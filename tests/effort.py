@@ -54,6 +54,7 @@ LONG: Final = {
     "tests/bench/test_published_form.py::*": "run a module in the published form for every operator",
     "tests/bench/test_candidates.py::test_sources_in_cpp_*": "compile an extension of PyTorch",
     "tests/fuzz/test_campaign.py::*": "damage files of every format",
+    "tests/privacy/test_rocprof.py::*": "write every output of runs with a token",
     "*/test_damage.py::*": "damage files of one format, anywhere",
     "tests/commands/test_hostile.py::*": "open hostile files, some of gigabytes",
     "tests/commands/test_killed.py::*": "kill commands at every change of the disk",

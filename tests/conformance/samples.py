@@ -3,7 +3,9 @@
 A new format adds its sample here; the conformance tests pick it up, and fail for a format without one.
 """
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,8 +15,10 @@ from tests.nsys_files import GLOBAL_PID, GLOBAL_TID, export, string, write_sqlit
 from tests.nsys_files import call as call_row
 from tests.nsys_files import kernel as kernel_row
 from tests.nsys_files import node as node_row
+from tests.rocprof_files import SMALL, small_runs, write_small
 from tests.webgpu_log_files import Dims, write_log
 from tools.make_xplane import Options, write_xplane
+from tools.rocprof_maker.rocpd_file import write_rocpd
 
 
 def kineto() -> bytes:
@@ -177,6 +181,25 @@ def ncu() -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
+def rocpd() -> bytes:
+    """Two runs in one database, of which one has a dispatch that ends before it starts."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "run.db"
+        write_rocpd(small_runs(), SMALL, path)
+        with closing(sqlite3.connect(path)) as database:
+            suffix = "_00000000_0000_0007_0000_000000000000"
+            database.execute(f'UPDATE "rocpd_kernel_dispatch{suffix}" SET "end" = 1 WHERE id = 1')
+            database.commit()
+        return path.read_bytes()
+
+
+def rocprof() -> bytes:
+    """Two processes with work and calls of each kind, a kernel without a symbol and one that ends before it starts."""
+    with TemporaryDirectory() as folder:
+        data = write_small(Path(folder) / "run.json").read_bytes()
+    return data.replace(b'"end_timestamp": 6', b'"end_timestamp": 1', 1)
+
+
 def xplane() -> bytes:
     """A GPU's launches with their calls and instructions, and what has no row: lines of a viewer, an aggregate."""
     return write_xplane(Options(steps=1))[0]
@@ -189,6 +212,8 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "ncu": ncu,
     "nsys": nsys,
     "path-table": path_table,
+    "rocpd": rocpd,
+    "rocprof": rocprof,
     "webgpu-log": webgpu_log,
     "xplane": xplane,
 }

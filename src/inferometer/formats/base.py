@@ -20,7 +20,7 @@ class Format:
     """One profile format.
 
     `sniff` gets the first 64 KiB, unpacked, and says whether they look like this format. `sniff_path` is asked about a
-    folder, and about a file whose content tells nothing. `read` fills the builder with
+    folder, and about a file whose first bytes no format knows, or several. `read` fills the builder with
     the tables asked for and returns the facts. `start` may begin work in another process before polars is imported
     (`Source.ahead`); it imports nothing heavy. `tell_rank` gets what `sniff` gets and tells the rank and the world size
     that the file names there, so that a folder of ranks need not be read to find one. `aliases` are further names for
@@ -80,11 +80,10 @@ def _format_of_content(source: "Source", formats: Mapping[str, Format]) -> Forma
     head = source.head
     if not head.strip(b"\xef\xbb\xbf \t\r\n\0"):
         raise FormatError(f"{source.name}: {source.damage or 'the file is empty'}", hint="Record or export it again.")
+    if claims := [fmt for fmt in formats.values() if fmt.sniff(head)]:
+        return next((fmt for fmt in claims if len(claims) > 1 and _takes(fmt, source)), claims[0])
     for fmt in formats.values():
-        if fmt.sniff(head):
-            return fmt
-    for fmt in formats.values():
-        if source.path and fmt.sniff_path and fmt.sniff_path(source.path):
+        if _takes(fmt, source):
             return fmt
     raise FormatError(
         f"{source.name}: expected one of the known formats ({', '.join(sorted(formats))}), "
@@ -109,7 +108,12 @@ def made_beside(names: Collection[str]) -> dict[str, str]:
 def is_one_profile(source: "Source", name: str | None = None) -> bool:
     """Whether the format called `name`, or any, takes the folder `source` as one profile."""
     formats = known_formats().values() if name is None else [find_format(source, name)]
-    return any(source.path and fmt.sniff_path and fmt.sniff_path(source.path) for fmt in formats)
+    return any(_takes(fmt, source) for fmt in formats)
+
+
+def _takes(fmt: Format, source: "Source") -> bool:
+    """Whether a format knows the file or folder by its path."""
+    return bool(source.path and fmt.sniff_path and fmt.sniff_path(source.path))
 
 
 def find_inside(path: Path) -> Path:
@@ -120,7 +124,7 @@ def find_inside(path: Path) -> Path:
 
 def _format_of_folder(source: "Source", formats: Mapping[str, Format]) -> Format:
     for fmt in formats.values():
-        if source.path and fmt.sniff_path and fmt.sniff_path(source.path):
+        if _takes(fmt, source):
             return fmt
     raise FormatError(
         f"{source.name}: expected a store (NAME.ifm) or a folder that a profiler made, found another folder",

@@ -40,6 +40,19 @@ class Lines:
         self._returned.extendleft(reversed(list(lines)))
 
 
+class Ends:
+    """Lines as they come, and whether the last one had no ending."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self.is_cut = False
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self.is_cut = not line.endswith("\n")
+            yield line
+
+
 def read_lines(
     stream: "Stream", losses: "Losses", *, longest: int | None, most: int | None = None, name: str = ""
 ) -> Iterator[Line]:

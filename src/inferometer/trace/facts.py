@@ -11,7 +11,8 @@ NumberedBy = Literal["file", "name", "position"]
 class Device(msgspec.Struct, frozen=True, omit_defaults=True):
     """One device as the file describes it. `device` is the text used in the tables (`gpu:0`).
 
-    `rank` is set where ranks describe different devices under one text; then each has its own.
+    `rank` is set where ranks describe different devices under one text; then each has its own. `target` is what code is
+    compiled for, where the file says so (`gfx950`).
     """
 
     device: str
@@ -21,6 +22,7 @@ class Device(msgspec.Struct, frozen=True, omit_defaults=True):
     compute_capability: str | None = None
     warp_size: int | None = None
     rank: int | None = None
+    target: str | None = None
 
 
 class NamedId(msgspec.Struct, frozen=True, omit_defaults=True):

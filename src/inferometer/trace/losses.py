@@ -177,6 +177,7 @@ KINDS: dict[str, Kind] = {
         Kind("wrong_type", "warning", "A field of an unexpected type; read as null."),
         Kind("number_out_of_range", "warning", "A whole number outside 64 bits; read as null."),
         Kind("without_string", "warning", "A string id without a text; the row is called `[string 17]`."),
+        Kind("without_symbol", "warning", "A kernel whose name is not in the file; it is called `[kernel 17]`."),
         Kind("text_id", "info", "A process or thread id that is text; numbered, and named in the facts."),
         # Remarks about rows.
         Kind(

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.formats.kineto import events as reading
-from inferometer.formats.kineto import text as window
+from inferometer.formats.json_text import records as reading
+from inferometer.formats.json_text import text as window
+from inferometer.formats.json_text.text import Text
 from inferometer.formats.kineto.events import EventReader
-from inferometer.formats.kineto.text import Text
 from inferometer.trace.losses import Losses
 
 

@@ -19,8 +19,9 @@ from tests.traces import stored_facts
 import inferometer
 from inferometer import Trace
 from inferometer.formats import source
-from inferometer.formats.kineto import cut, dispatch, events
-from inferometer.formats.kineto import text as window
+from inferometer.formats.json_text import records
+from inferometer.formats.json_text import text as window
+from inferometer.formats.kineto import cut, dispatch
 from inferometer.trace import builder
 
 NAMES = st.text('abé😀μ\\"}{,:[]\n\t/ ', max_size=8)
@@ -123,8 +124,8 @@ def blocks_of(size: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name in (
             (window, "READ_BYTES"),
-            (events, "CHUNK_BYTES"),
-            (events, "_TAIL_BYTES"),
+            (records, "CHUNK_BYTES"),
+            (records, "_TAIL_BYTES"),
             (cut, "BLOCK_BYTES"),
             (source, "_READ_BYTES"),
             (source, "_BLOCK_BYTES"),

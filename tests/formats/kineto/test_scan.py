@@ -13,8 +13,8 @@ from tests.traces import counted, rows
 
 import inferometer
 from inferometer import Trace
+from inferometer.formats.json_text import text as window
 from inferometer.formats.kineto import ahead, cut, scan
-from inferometer.formats.kineto import text as window
 
 Read = Callable[..., Trace]
 Used = list[str]

@@ -24,7 +24,7 @@ from tests.traces import counted, rows
 import inferometer
 from inferometer import Trace
 from inferometer.errors import InputError
-from inferometer.formats.nsys import sqlite as subject
+from inferometer.formats.databases import sqlite as subject
 
 NODES = "CUDA_GRAPH_NODE_EVENTS"
 COLUMNS = ("graph_node_id", "original_node_id", "process", "thread", "start_ns", "name")

@@ -18,7 +18,7 @@ from tests.traces import counted, rows
 import inferometer
 from inferometer.analyses.tables.kernels import kernel_table
 from inferometer.errors import FormatError, InputError
-from inferometer.formats.nsys import sqlite as subject
+from inferometer.formats.databases import sqlite as subject
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 

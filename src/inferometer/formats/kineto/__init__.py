@@ -1,24 +1,24 @@
 """PyTorch profiler (Kineto) and other Chrome-trace JSON.
 
 Source: the Trace Event Format, and files of PyTorch 1.8 to 2.10 on NVIDIA and AMD. Fills launches, collectives, calls,
-ops, frames, spans, counters and, of CUPTI's profiler of ranges, kernel_counters. Modules: `text` and `events` get
-events out of JSON text, `scan` is the quick way for launches alone, `dispatch` and `columns` make tables of them,
-`header` reads what is next to them.
+ops, frames, spans, counters and, of CUPTI's profiler of ranges, kernel_counters. Modules: `events` gets events out of
+JSON text with `formats/json_text`, `scan` is the quick way for launches alone, `dispatch` and `columns` make tables of
+them, `header` reads what is next to them.
 
 `formats/kineto` reads PyTorch profiler files and other Chrome traces: an object with `traceEvents`, a bare array of
 events, or an array of such objects.
 
-The window (`text.py`) moves over the text in blocks of 256 KiB. It follows white space, strings and nesting exactly,
-with no recursion, and is used for what stands around the events and wherever quick decoding failed.
+The window (`json_text/text.py`) moves over the text in blocks of 256 KiB. It follows white space, strings and nesting
+exactly, with no recursion, and is used for what stands around the events and wherever quick decoding failed.
 
-Chunks (`events.py`). The bulk is decoded by msgspec, a window at a time. Where to cut is a guess: at the last `}`,
-comma, `{` in the window. The guess checks itself, since a chunk that was cut inside a string or an object doesn't
-decode. Numbers and arguments stay text at this step.
+Chunks (`json_text/records.py`). The bulk is decoded by msgspec, a window at a time. Where to cut is a guess: at the
+last `}`, comma, `{` in the window. The guess checks itself, since a chunk that was cut inside a string or an object
+doesn't decode. Numbers and arguments stay text at this step.
 
 The careful path. A chunk that doesn't decode goes in smaller and smaller pieces and at last event by event. An event
-is mended (`repair.py`: raw control characters, bytes that are not UTF-8, NaN and infinity, bad escapes), then read
-field by field; what still can't be read is counted as `unreadable_event`, and reading goes on at the next event that
-is whole.
+is mended (`json_text/repair.py`: raw control characters, bytes that are not UTF-8, NaN and infinity, bad escapes), then
+read field by field; what still can't be read is counted as `unreadable_event`, and reading goes on at the next event
+that is whole.
 
 Dispatch and columns (`dispatch.py`, `columns.py`, with `arguments.py` and `ids.py`). Events are collected by category
 and go to their table in batches of 16,384. Each category decodes only its own arguments, a batch in one call. A

@@ -9,8 +9,9 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Raw, field
 
-from inferometer.formats.kineto.events import BAD_JSON, Event, Int64
-from inferometer.formats.kineto.repair import repair
+from inferometer.formats.json_text.records import BAD_JSON, Int64
+from inferometer.formats.json_text.repair import repair
+from inferometer.formats.kineto.events import Event
 from inferometer.trace.losses import Losses
 
 Id = Int64 | str | None

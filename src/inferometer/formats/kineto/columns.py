@@ -10,6 +10,8 @@ import polars as pl
 from msgspec import Raw
 from numpy.typing import NDArray
 
+from inferometer.formats.json_text.records import BAD_JSON
+from inferometer.formats.json_text.repair import repair
 from inferometer.formats.kineto.arguments import (
     COLLECTIVE_SIGN,
     EMPTY,
@@ -26,11 +28,10 @@ from inferometer.formats.kineto.arguments import (
     TrackArgs,
     Triple,
 )
-from inferometer.formats.kineto.events import BAD_JSON, Event
+from inferometer.formats.kineto.events import Event
 from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.ids import AnyEvent, Ids, find_devices, find_streams, number_in
 from inferometer.formats.kineto.numbers import OUT_OF_RANGE, UNREADABLE, parse_ns
-from inferometer.formats.kineto.repair import repair
 from inferometer.trace.builder import TraceBuilder, Values
 
 _MODULE = "nn.Module: "

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from inferometer.errors import InferometerError
-from inferometer.formats.kineto.text import Text, Truncated, object_end
+from inferometer.formats.json_text.text import Text, Truncated, object_end
 from inferometer.formats.source import Source
 
 PROCESS_FROM_BYTES = 32 << 20  # below this, another process costs more than it saves

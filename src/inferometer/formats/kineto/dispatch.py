@@ -5,8 +5,9 @@ from functools import partial
 
 import msgspec
 
+from inferometer.formats.json_text.records import BAD_JSON
 from inferometer.formats.kineto.columns import LAUNCH_KINDS, Columns
-from inferometer.formats.kineto.events import BAD_JSON, Event
+from inferometer.formats.kineto.events import Event
 from inferometer.formats.kineto.header import FileHeader
 from inferometer.formats.kineto.pairs import Pairs
 from inferometer.trace.builder import TraceBuilder

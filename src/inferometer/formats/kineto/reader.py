@@ -7,13 +7,13 @@ counted), async and object events (counted), counters' and spans' further argume
 from msgspec.structs import replace
 
 from inferometer.errors import FormatError
+from inferometer.formats.json_text.text import Text, Truncated
 from inferometer.formats.kineto.ahead import is_scan
 from inferometer.formats.kineto.cpu_launches import NOTE, OP_COLUMNS, add_cpu_launches
 from inferometer.formats.kineto.dispatch import OPS, Sorter
 from inferometer.formats.kineto.events import EventReader
 from inferometer.formats.kineto.header import KEEP_BYTES, FileHeader
 from inferometer.formats.kineto.scan import LaunchScan, ScanFailed
-from inferometer.formats.kineto.text import Text, Truncated
 from inferometer.formats.source import Source, Stream
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.checks import check_calls, check_launches, check_spans

@@ -6,13 +6,14 @@ Anything irregular that it meets (damage to device work, mixed layouts, no devic
 
 from collections.abc import Iterator
 
+from inferometer.formats.json_text.records import BAD_JSON
+from inferometer.formats.json_text.text import Text
 from inferometer.formats.kineto.arguments import LaunchEvent, decode_launches
 from inferometer.formats.kineto.columns import LAUNCH_KINDS
 from inferometer.formats.kineto.cut import BLOCK_BYTES, CutFailed, CuttingProcess, cut_launches, learn_separator
 from inferometer.formats.kineto.dispatch import FLUSH_EVENTS, Sorter
-from inferometer.formats.kineto.events import BAD_JSON, EventReader
+from inferometer.formats.kineto.events import EventReader
 from inferometer.formats.kineto.header import FileHeader
-from inferometer.formats.kineto.text import Text
 from inferometer.formats.source import Source
 from inferometer.trace.losses import Losses
 

@@ -1,7 +1,6 @@
 """Fills `kernel_counters` and `totals` from launches of ncu's pages."""
 
 from collections import defaultdict
-from collections.abc import Iterator
 from decimal import Decimal
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING, Any, Final
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from inferometer.errors import FormatError
 from inferometer.formats.ncu.pages import Launch, launches_of
 from inferometer.formats.ncu.units import Unit, half_digit, in_base, read_number
-from inferometer.formats.text_lines import read_lines
+from inferometer.formats.text_lines import Ends, read_lines
 from inferometer.trace.facts import Device, Facts, NamedId
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
     broken: list[str] = []
     with source.open() as stream:
         limits = source.limits
-        text = _Ends(
+        text = Ends(
             line
             for _, line in read_lines(
                 stream, out.losses, longest=limits.event_bytes, most=limits.lines, name=source.name
@@ -53,19 +52,6 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
             hint="Export it again: ncu --csv --page raw --import REPORT.ncu-rep",
         )
     return reader.finish(source.name)
-
-
-class _Ends:
-    """Lines as they come, and whether the last one had no ending."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self._lines = lines
-        self.is_cut = False
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._lines:
-            self.is_cut = not line.endswith("\n")
-            yield line
 
 
 class _Reader:

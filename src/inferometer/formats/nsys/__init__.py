@@ -1,12 +1,12 @@
 """NVIDIA Nsight Systems: `.sqlite` and `parquetdir` exports, and `.nsys-rep` reports where `nsys` is installed.
 
 Source: NVIDIA's documentation of the export schema, versions 2019 to 2025. The schema changes between versions, so the
-tables and columns of each file are inspected and nothing is assumed. Modules: `sqlite`, `parquet` and `report` give the
+tables and columns of each file are inspected and nothing is assumed. Modules: `parquet` and `report` give the
 columns of an export, `launches`, `host`, `graphs` and `paths` make tables of them, `facts` reads the rest.
 
-`formats/nsys` reads exports. `export.py` says what any export gives (tables, columns, batches of rows); `sqlite.py`
-and `parquet.py` are the two kinds, and `report.py` makes the first out of a `.nsys-rep` with the `nsys` on PATH. The
-schema changes from version to version: what a file has is looked up, what it lacks is null.
+`formats/nsys` reads exports. `databases/export.py` says what any gives (tables, columns, batches of rows);
+`databases/sqlite.py` and `parquet.py` are the two kinds, and `report.py` makes the first out of a `.nsys-rep` with the
+`nsys` on PATH. The schema changes from version to version: what a file has is looked up, what it lacks is null.
 
 SQLite comes into columns through ADBC, which the base installation has without pyarrow. A table is cut into ranges of
 row ids that two connections read side by side, in the file's order. SQLite keeps any type in any column, ADBC infers
@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from inferometer.trace.facts import Facts
 
 _MAGIC = b"SQLite format 3\0"
+_ROCPD = b"rocpd_"  # tables of `formats/rocpd`
 _REPORTS = (".nsys-rep", ".qdrep")
 _TABLES_OF_AN_EXPORT = ("StringIds", "META_DATA_EXPORT", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME")
 
 
 def _sniff(head: bytes) -> bool:
-    """Any SQLite database: the reader says what it is where it is another program's."""
-    return head.startswith(_MAGIC)
+    """Any SQLite database but AMD's: the reader says what it is where it is another program's."""
+    return head.startswith(_MAGIC) and _ROCPD not in head
 
 
 def _sniff_path(path: Path) -> bool:

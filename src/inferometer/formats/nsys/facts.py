@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from inferometer.formats.nsys.export import Export, read_all
+from inferometer.formats.databases.export import Export, read_all
 from inferometer.formats.nsys.ids import Strings, process_of, thread_of
 from inferometer.formats.nsys.tracks import Tracks
 from inferometer.privacy.metadata import Search, search_metadata

@@ -8,9 +8,9 @@ creation and then one that names its original; all are kept, in the file's order
 
 import polars as pl
 
-from inferometer.formats.nsys.export import Export
+from inferometer.formats.databases.export import Export
 from inferometer.formats.nsys.ids import Strings, process_of, thread_of
-from inferometer.formats.nsys.rows import keep_timed
+from inferometer.formats.timed_rows import keep_timed
 from inferometer.trace.builder import TraceBuilder
 from inferometer.trace.losses import Losses
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from inferometer.formats.nsys.export import Export
+from inferometer.formats.databases.export import Export
 from inferometer.formats.nsys.ids import Strings, process_of, thread_of
-from inferometer.formats.nsys.rows import keep_timed
 from inferometer.formats.nsys.tracks import Tracks
+from inferometer.formats.timed_rows import keep_timed
 from inferometer.trace.builder import TraceBuilder, Values
 
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from inferometer.formats.nsys.export import Export, read_all
+from inferometer.formats.databases.export import Export, read_all
 from inferometer.formats.nsys.ids import Strings
-from inferometer.formats.nsys.rows import keep_timed
 from inferometer.formats.nsys.tracks import Tracks
+from inferometer.formats.timed_rows import keep_timed
 from inferometer.trace.builder import TraceBuilder
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from inferometer.formats.nsys.export import Export, read_all
+from inferometer.formats.databases.export import Export, read_all
 from inferometer.trace.builder import TraceBuilder
 
 SAMPLES = "GPU_METRICS"

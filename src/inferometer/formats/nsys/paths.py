@@ -5,7 +5,7 @@ from operator import itemgetter
 
 import polars as pl
 
-from inferometer.formats.nsys.export import Export, read_all
+from inferometer.formats.databases.export import Export, read_all
 from inferometer.formats.nsys.ids import Strings
 from inferometer.trace.builder import TraceBuilder
 

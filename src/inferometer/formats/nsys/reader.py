@@ -7,13 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from inferometer.errors import FormatError
+from inferometer.formats.databases.export import Export
+from inferometer.formats.databases.sqlite import MAGIC, SqliteExport, plain_file
 from inferometer.formats.nsys import graphs, host, launches, metrics, paths
-from inferometer.formats.nsys.export import Export
 from inferometer.formats.nsys.facts import find_private, read_facts
 from inferometer.formats.nsys.ids import Strings
 from inferometer.formats.nsys.parquet import ParquetExport
 from inferometer.formats.nsys.report import export_report
-from inferometer.formats.nsys.sqlite import SqliteExport
 from inferometer.formats.nsys.tracks import Tracks
 from inferometer.formats.source import Source
 from inferometer.trace.builder import TraceBuilder
@@ -23,9 +23,9 @@ from inferometer.trace.private import count_secrets
 from inferometer.trace.tables import ALL_TABLES, TABLES
 
 NAME = "nsys"
-_BLOCK_BYTES = 1 << 20
 REPORTS = (".nsys-rep", ".qdrep")
-_SQLITE = b"SQLite format 3\0"
+DAMAGED = "The database is damaged or was cut off: export it again with `nsys export --type sqlite`."
+_PLAIN = ("StringIds", "CUPTI_", "NVTX_", "CUDA_", "TARGET_INFO_")
 _EVENTS = (*launches.TABLES, host.CALLS, host.NVTX, host.SYNCS, *host.LIBRARIES, host.SYSTEM, graphs.NODES)
 _SIGNS = frozenset({*_EVENTS, "StringIds", "META_DATA_EXPORT", "ANALYSIS_DETAILS"})
 _KNOWN = frozenset({*_EVENTS, metrics.SAMPLES, metrics.MESSAGES, paths.CHAINS})
@@ -81,27 +81,20 @@ def _open(source: Source, out: TraceBuilder) -> Iterator[Export]:
         yield ParquetExport(source.path, source.name, out.losses)
         return
     with TemporaryDirectory(prefix="inferometer-", ignore_cleanup_errors=True) as folder:
-        yield SqliteExport(_find_database(source, Path(folder)), source.name, out.losses)
+        database = _find_database(source, Path(folder))
+        yield SqliteExport(database, source.name, out.losses, damaged=DAMAGED, plain=_PLAIN)
 
 
 def _find_database(source: Source, folder: Path) -> Path:
     """The database as a plain file: SQLite can't read from a stream, nor compressed."""
-    if not source.head.startswith(_SQLITE):
+    if not source.head.startswith(MAGIC):
         if source.path and source.path.suffix in REPORTS:
             return export_report(source.path, source.name, folder)
         raise FormatError(
             f"{source.name}: expected an SQLite export of Nsight Systems, found {source.head[:20]!r}",
             hint="Make one with `nsys export --type sqlite`.",
         )
-    if source.path and source.rewindable and not source.is_packed:
-        return source.path
-    plain = folder / "export.sqlite"
-    with source.open() as stream, plain.open("wb") as file:
-        while block := stream.read(_BLOCK_BYTES):
-            file.write(block)
-        if stream.damage:
-            raise FormatError(f"{source.name}: {stream.damage}", hint="Compress or copy the export again.")
-    return plain
+    return plain_file(source, folder)
 
 
 def _check(export: Export) -> None:

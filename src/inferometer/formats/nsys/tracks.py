@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from inferometer.formats.nsys.export import Export, read_all
+from inferometer.formats.databases.export import Export, read_all
 from inferometer.formats.nsys.ids import process_of
 
 ACTIVITIES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")

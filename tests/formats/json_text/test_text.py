@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.formats.kineto import text as window
-from inferometer.formats.kineto.text import Text, Truncated, object_end
+from inferometer.formats.json_text import text as window
+from inferometer.formats.json_text.text import Text, Truncated, object_end
 
 JSON = st.recursive(
     st.one_of(

@@ -1,4 +1,4 @@
-"""Rows of an export that can become rows of a trace: those with a start and an end that make sense."""
+"""Rows of a table that can become rows of a trace: those with a start and an end that make sense."""
 
 import polars as pl
 
@@ -11,7 +11,7 @@ _FURTHEST_NS = 2**62  # ±146 years
 def keep_timed(rows: pl.DataFrame, table: str, losses: Losses) -> pl.DataFrame:
     """`rows` with `dur_ns` from `start` and `end`, without those whose times can't be used; these are counted.
 
-    Rows that have `dur_ns` already are good: an export gives it only where it can be trusted.
+    Rows that have `dur_ns` already are good: a reader gives it only where it can be trusted.
     """
     if "dur_ns" in rows.columns:
         return rows

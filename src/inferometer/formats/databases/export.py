@@ -1,4 +1,4 @@
-"""What every kind of Nsight Systems export gives: the columns of its tables, in batches."""
+"""What every kind of database gives: the columns of its tables, in batches."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -7,7 +7,7 @@ import polars as pl
 
 
 class Export(Protocol):
-    """One export, open. Its tables and columns are those that the file has: ask before reading."""
+    """One database, open. Its tables and columns are those that the file has: ask before reading."""
 
     name: str
 

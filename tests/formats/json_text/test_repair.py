@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.formats.kineto.repair import repair
+from inferometer.formats.json_text.repair import repair
 from inferometer.trace.losses import Losses
 
 

@@ -20,7 +20,6 @@ BATCH_ROWS = 1 << 18
 _INFER_ROWS = 8_192  # a type found in so many rows is taken for the batch's; a later row of another type is an error
 _WORKERS = 2
 _AHEAD = 2 * _WORKERS
-DAMAGED = "The database is damaged or was cut off: export it again with `nsys export --type sqlite`."
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,8 @@ class Query:
 class Pass:
     """One pass over a table by a few workers, each with a connection of its own; batches come in the file's order."""
 
-    def __init__(self, uri: str, name: str, query: Query, losses: Losses) -> None:
-        self._uri, self._name, self._query = uri, name, query
+    def __init__(self, uri: str, name: str, query: Query, losses: Losses, damaged: str) -> None:
+        self._uri, self._name, self._query, self._damaged = uri, name, query, damaged
         self._losses = losses
         self._pool = ThreadPoolExecutor(_WORKERS)
         self._connections: SimpleQueue[Any] = SimpleQueue()
@@ -73,7 +72,7 @@ class Pass:
                 yield batch
         if seen != (wanted := rows.result().item()):
             raise FormatError(
-                f"{self._name}: {self._query.table}: expected {wanted:,} rows, found {seen:,}", hint=DAMAGED
+                f"{self._name}: {self._query.table}: expected {wanted:,} rows, found {seen:,}", hint=self._damaged
             )
 
     def _finish(self, where: str, quick: "Future[pl.DataFrame | None]", rows: "Future[pl.DataFrame]") -> pl.DataFrame:
@@ -119,7 +118,7 @@ class Pass:
             found = self._fetch(f"SELECT {', '.join(counts)}{source}", 1).row(0) if counts else ()
         except pl.exceptions.PolarsError as error:
             why = clean(str(error).removeprefix("got external error: [SQLite] "))
-            raise FormatError(f"{self._name}: {self._query.table}: {why}", hint=DAMAGED) from error
+            raise FormatError(f"{self._name}: {self._query.table}: {why}", hint=self._damaged) from error
         for name, n in zip(self._query.numbers, found, strict=False):
             self._losses.count("wrong_type", n, category=self._query.table, example=name)
         texts = [self._mended(batch[name]) for name in self._query.texts]
@@ -135,7 +134,7 @@ class Pass:
                 return batch
         except _adbc_errors() as error:
             why = clean(str(error).split("\n")[0])
-            raise FormatError(f"{self._name}: {self._query.table}: {why}", hint=DAMAGED) from error
+            raise FormatError(f"{self._name}: {self._query.table}: {why}", hint=self._damaged) from error
         finally:
             self._connections.put(connection)
 

@@ -1,4 +1,4 @@
-"""An `.sqlite` export: straight into columns through ADBC, by ranges of row ids, two at a time.
+"""An SQLite database: straight into columns through ADBC, by ranges of row ids, two at a time.
 
 What is in the file decides, not what its schema says: SQLite keeps any type in any column. A batch that is not all
 whole numbers, or not all UTF-8, is read again with care, and what can't be read is counted (see `sqlite_pass`). Only
@@ -16,11 +16,15 @@ from urllib.parse import quote
 import polars as pl
 
 from inferometer.errors import FormatError, clean
-from inferometer.formats.nsys.sqlite_pass import BATCH_ROWS, DAMAGED, Pass, Query, quoted
+from inferometer.formats.databases.sqlite_pass import BATCH_ROWS, Pass, Query, quoted
+from inferometer.formats.source import Source
 from inferometer.trace.losses import Losses
 
 _ROW_IDS = ("rowid", "_rowid_", "oid")
-_OURS = ("StringIds", "CUPTI_", "NVTX_", "CUDA_", "TARGET_INFO_")
+
+MAGIC = b"SQLite format 3\0"
+EXPORT_AGAIN = "The database is damaged or was cut off: record or export it again."
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -30,17 +34,28 @@ class _Table:
 
 
 class SqliteExport:
-    """An open `.sqlite` export; see `Export`.
+    """An open SQLite database; see `Export`.
+
+    Args:
+        path: A plain file.
+        name: What it is called in messages.
+        losses: Where odd values are counted.
+        damaged: What to do about a damaged one.
+        plain: Beginnings of names of tables that must be plain ones.
 
     Raises:
-        FormatError: Not a database, cut off, or damaged; or a table of an export is a view or a virtual table.
+        FormatError: Not a database, cut off, or damaged; or one of the `plain` tables is a view or a virtual table.
     """
 
-    def __init__(self, path: Path, name: str, losses: Losses) -> None:
+    def __init__(
+        self, path: Path, name: str, losses: Losses, *, damaged: str = EXPORT_AGAIN, plain: tuple[str, ...] = ()
+    ) -> None:
         self.name = name
+        self._damaged = damaged
+        self._plain = plain
         self._losses = losses
         self._uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
-        self._size = _check_length(path, name)
+        self._size = _check_length(path, name, damaged)
         self._schema = self._inspect()
 
     def tables(self) -> Sequence[str]:
@@ -70,7 +85,7 @@ class SqliteExport:
 
     def _read(self, query: Query) -> Iterator[pl.DataFrame]:
         if self.estimate(query.table):
-            with Pass(self._uri, self.name, query, self._losses) as reading:
+            with Pass(self._uri, self.name, query, self._losses, self._damaged) as reading:
                 yield from reading.run(self._ranges(query.table))
 
     def _ranges(self, table: str) -> list[str]:
@@ -107,11 +122,11 @@ class SqliteExport:
         return schema
 
     def _refuse(self, name: str, kind: str) -> None:
-        """Refuse what stands where a table of an export should; others don't matter."""
-        if name.startswith(_OURS):
+        """Refuse what stands where a table should; others don't matter."""
+        if self._plain and name.startswith(self._plain):
             raise FormatError(
                 f"{self.name}: {name}: expected a plain table, found a {kind}",
-                hint="An export holds plain tables only, so this file was changed. Export the report again.",
+                hint="An export holds plain tables only, so this file was changed. Export it again.",
             )
 
     def _ask(self, sql: str) -> list[Any]:
@@ -125,16 +140,16 @@ class SqliteExport:
                 connection.close()
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # a message quotes bytes of the file
             raise FormatError(
-                f"{self.name}: not readable as an SQLite database: {clean(str(error))}", hint=DAMAGED
+                f"{self.name}: not readable as an SQLite database: {clean(str(error))}", hint=self._damaged
             ) from error
 
 
-def _check_length(path: Path, name: str) -> int:
+def _check_length(path: Path, name: str, damaged: str) -> int:
     """The length in bytes. Compare it with the header's count of pages, which says at once that a file was cut off."""
     with path.open("rb") as file:
         header = file.read(100)
     if len(header) < 100:
-        raise FormatError(f"{name}: the SQLite database ends after {len(header)} bytes", hint=DAMAGED)
+        raise FormatError(f"{name}: the SQLite database ends after {len(header)} bytes", hint=damaged)
     page_bytes = int.from_bytes(header[16:18], "big")
     page_bytes = 65_536 if page_bytes == 1 else page_bytes
     pages, is_valid = int.from_bytes(header[28:32], "big"), header[24:28] == header[92:96]
@@ -142,6 +157,23 @@ def _check_length(path: Path, name: str) -> int:
     if is_valid and size < wanted:
         raise FormatError(
             f"{name}: the SQLite database is cut off: expected {wanted:,} bytes as its header says, found {size:,}",
-            hint=DAMAGED,
+            hint=damaged,
         )
     return size
+
+
+def plain_file(source: Source, folder: Path) -> Path:
+    """The database as a plain file, unpacked into `folder` where need be: SQLite can't read from a stream.
+
+    Raises:
+        FormatError: It can't be unpacked whole.
+    """
+    if source.path and source.rewindable and not source.is_packed:
+        return source.path
+    plain = folder / "export.sqlite"
+    with source.open() as stream, plain.open("wb") as file:
+        while block := stream.read(_BLOCK_BYTES):
+            file.write(block)
+        if stream.damage:
+            raise FormatError(f"{source.name}: {stream.damage}", hint="Compress or copy it again.")
+    return plain

@@ -1,0 +1,77 @@
+"""Reads what rocprofv3 wrote, JSON or CSV; says of a Perfetto trace what to record instead."""
+
+from inferometer.errors import FormatError
+from inferometer.formats.rocprof.agents import describe_devices, join_devices
+from inferometer.formats.rocprof.csv_files import is_csv
+from inferometer.formats.rocprof.csv_reader import read_csv
+from inferometer.formats.rocprof.document import Document, OutOfOrder
+from inferometer.formats.rocprof.perfetto import is_perfetto
+from inferometer.formats.rocprof.process import Process
+from inferometer.formats.source import Source
+from inferometer.privacy.metadata import join_names
+from inferometer.trace.builder import TraceBuilder
+from inferometer.trace.checks import check_calls, check_launches
+from inferometer.trace.facts import Facts, NamedId
+from inferometer.trace.private import count_secrets
+from inferometer.trace.tables import TABLES
+
+NAME = "rocprof"
+TOOL = "rocprofv3"
+
+
+def read(source: Source, out: TraceBuilder) -> Facts:
+    """Read the tables that `out` wants.
+
+    Raises:
+        FormatError: It is a Perfetto trace, or nothing of rocprofv3.
+    """
+    if source.is_folder or is_csv(source.head):
+        facts = read_csv(source, out, NAME, TOOL)
+        check(out)
+        return facts
+    if is_perfetto(source.head):
+        raise FormatError(
+            f"{source.name}: is a Perfetto trace, which has no sizes, registers or counters of kernels, and isn't read",
+            hint="Record rocprofv3 --output-format rocpd (or json); of a PyTorch run, export_chrome_trace.",
+        )
+    return _read_json(source, out)
+
+
+def _read_json(source: Source, out: TraceBuilder) -> Facts:
+    try:
+        processes = _read(source, out, None, only_beside=False)
+    except OutOfOrder:
+        if not source.rewindable:
+            raise FormatError(
+                f"{source.name}: expected the kernels' names before the records, found them behind",
+                hint="Save it to a file first: a file is read twice.",
+            ) from None
+        out.reset()
+        known = _read(source, TraceBuilder(()), None, only_beside=True)
+        processes = _read(source, out, known, only_beside=False)
+    check(out)
+    out.names = join_names(count_secrets(out.losses, process.private) for process in processes)
+    return Facts(
+        NAME,
+        source.name,
+        tool=TOOL,
+        hosts=tuple(dict.fromkeys(process.host for process in processes if process.host)),
+        devices=join_devices(describe_devices(process.agents) for process in processes),
+        processes=tuple(NamedId(process.pid) for process in processes if process.pid is not None),
+    )
+
+
+def check(out: TraceBuilder) -> None:
+    """Remarks about the rows just read."""
+    if out.narrow("launches") == frozenset(TABLES["launches"].schema):
+        check_launches(out)
+    check_calls(out)
+
+
+def _read(source: Source, out: TraceBuilder, known: list[Process] | None, *, only_beside: bool) -> list[Process]:
+    with source.open() as stream:
+        document = Document(source, stream, out, known=known, only_beside=only_beside)
+        document.read()
+    if stream.damage:
+        out.losses.count("broken_compression", example=stream.damage)
+    return document.processes
