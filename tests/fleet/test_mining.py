@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.fleet.digests import fleet_of, kernel
 from tests.fleet.mined import LIMITS, bytes_of, mined, write_trace
 
 from inferometer.errors import FormatError, InputError, Unavailable
@@ -204,3 +205,17 @@ def test_a_cluster_has_room_for_tasks_by_its_processors_and_its_memory() -> None
     assert room(nodes, 2 << 30) == 2 + 1
     with pytest.raises(Unavailable, match="10,240 MiB for a task, found 3 nodes, the largest with 9,216 MiB"):
         room(nodes, 10 << 30)
+
+
+def test_tables_are_the_same_bytes_however_many_digests_are_joined_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces = {f"t{n}": {"kernels": [kernel(f"k{n % 3}-{each}", n + each) for each in range(n)]} for n in range(9)}
+    monkeypatch.setattr("inferometer.fleet.store._ROWS_AT_ONCE", 5)
+    fleet_of(tmp_path / "at once.ifm", traces)
+    for number in (1, 4):
+        monkeypatch.setattr("inferometer.fleet.store._DIGESTS_AT_ONCE", number)
+        fleet_of(tmp_path / f"{number}.ifm", traces)
+        assert bytes_of(tmp_path / f"{number}.ifm") == bytes_of(tmp_path / "at once.ifm")
+    rows = pl.read_parquet(tmp_path / "1.ifm" / "tables" / "kernels.parquet")
+    assert (rows.height, rows["trace"].is_sorted()) == (36, True)
