@@ -26,6 +26,7 @@ LONG: Final = {
     "tests/analyses/compare/test_kernels.py::test_totals_of_the_rows_*": "compare real captures",
     "tests/fleet/test_real_traces.py::*": "mine all real captures",
     "tests/fleet/test_mining.py::*": "mine fleets, each by processes",
+    "tests/fleet/on_ray/*": "start a Ray cluster",
     "tests/fleet/test_killed_writes.py::*": "kill the writing of a fleet at every change of the disk",
     "tests/faults/*": "compare pairs of runs with planted faults",
     "tests/benchmarks/*": "measure small runs, judge real captures",
@@ -128,6 +129,8 @@ LONG: Final = {
 
 
 EXHAUSTIVE: Final = {
+    "tests/fleet/on_ray/test_mining.py::test_a_driver_killed_again_and_again_*": "a driver that is killed once",
+    "tests/fleet/on_ray/test_mining.py::test_a_node_that_dies_*": "workers that are killed",
     "tests/commands/test_killed.py::*[[]record]": "the same of export and import",
     "tests/commands/test_killed.py::*[[]report]": "the same of export and import",
     "tests/benchmarks/test_growth.py::test_a_small_run_measures_the_chosen_commands": "the other tests of that file",

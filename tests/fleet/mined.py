@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from inferometer.fleet.mining import Mined, mine
-from inferometer.fleet.workers import WorkerLimits
+from inferometer.fleet.workers import WorkerLimits, Workers
 
 LIMITS = WorkerLimits(1 << 30, 60.0)
 
@@ -27,7 +27,7 @@ def write_trace(path: Path, *kernels: tuple[str, float], seed: int = 0) -> Path:
 
 def mined(place: Path, *words: str | Path, workers: int = 1, labels: str | None = None, retry: bool = False) -> Mined:
     """A fleet of what these words name."""
-    return mine(map(str, words), place, workers=workers, limits=LIMITS, labels=labels, retry=retry)
+    return mine(map(str, words), place, readers=Workers(workers, LIMITS), labels=labels, retry=retry)
 
 
 def bytes_of(fleet: Path) -> dict[str, bytes]:

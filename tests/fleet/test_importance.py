@@ -123,3 +123,15 @@ def test_representatives_are_shapes_for_bench(tmp_path: Path) -> None:
 def test_without_an_operator_of_the_catalogue_there_is_no_file() -> None:
     with pytest.raises(InputError, match="no op is an operator of the catalogue"):
         encode_representatives([], "f.ifm")
+
+
+def test_intervals_of_many_clusters_are_what_those_of_draws_come_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(1)
+    parts = draw.gamma(2.0, size=(3_000, 3)) * [1.0, 5.0, 0.01]
+    wholes = parts.sum(axis=1)
+    drawn = share_intervals(parts, wholes)
+    monkeypatch.setattr("inferometer.fleet.questions.bootstrap._MOST_DRAWN", 3_000)
+    near = share_intervals(parts, wholes)
+    width = drawn[1] - drawn[0]
+    assert np.all(np.abs(np.array(drawn) - np.array(near)) < 0.1 * width)
+    assert np.isnan(share_intervals(parts, np.zeros(3_000))).all()

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.fleet.digests import fleet_of, kernel
 from tests.fleet.mined import LIMITS, bytes_of, mined, write_trace
 
-from inferometer.errors import FormatError, InputError
+from inferometer.errors import FormatError, InputError, Unavailable
 from inferometer.fleet.mining import mine
+from inferometer.fleet.on_ray.cluster import check_address, room
+from inferometer.fleet.on_ray.workers import RayWorkers
 from inferometer.fleet.reading import open_fleet
 from inferometer.fleet.store import FleetWriter
 from inferometer.fleet.tables import DIGEST
@@ -59,7 +62,7 @@ def test_a_later_run_reads_only_what_is_new_and_drops_what_changed(traces: Path,
     before = {file: file.stat().st_mtime_ns for file in fleet.rglob("digests/*/*.parquet")}
     write_trace(traces / "new.json", ("gemm", 99.0))
     seen: list[int] = []
-    found = mine([str(traces)], fleet, workers=1, limits=LIMITS, on_progress=lambda at: seen.append(at.places))
+    found = mine([str(traces)], fleet, readers=Workers(1, LIMITS), on_progress=lambda at: seen.append(at.places))
     assert (found.made, found.traces, seen) == (1, 6, [1])
     assert before.items() <= {file: file.stat().st_mtime_ns for file in fleet.rglob("digests/*/*.parquet")}.items()
     write_trace(traces / "new.json", ("gemm", 77.0), seed=50)
@@ -179,3 +182,40 @@ def test_a_fleet_without_a_readable_trace_has_all_tables(tmp_path: Path) -> None
     fleet = open_fleet(tmp_path / "f.ifm")
     for name in DIGEST:
         assert fleet.table(name).collect().is_empty()
+
+
+def test_without_ray_or_an_address_of_it_what_to_do_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="expected HOST:PORT, found 'profiles/'") as raised:
+        check_address("profiles/")
+    assert "behind the paths" in str(raised.value.hint)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    trace = write_trace(tmp_path / "t.json", ("gemm", 1.0))
+    with pytest.raises(Unavailable, match="ray is not installed") as refused:
+        mine([str(trace)], tmp_path / "f.ifm", readers=RayWorkers(limits=LIMITS))
+    assert refused.value.hint == "pip install 'inferometer[fleet]', on every node"
+
+
+def test_a_cluster_has_room_for_tasks_by_its_processors_and_its_memory() -> None:
+    nodes = [
+        {"Alive": True, "Resources": {"CPU": 4.0, "memory": float(5 << 30)}},
+        {"Alive": True, "Resources": {"CPU": 1.0, "memory": float(9 << 30)}},
+        {"Alive": True, "Resources": {"memory": float(9 << 30)}},
+        {"Alive": False, "Resources": {"CPU": 8.0, "memory": float(64 << 30)}},
+    ]
+    assert room(nodes, 2 << 30) == 2 + 1
+    with pytest.raises(Unavailable, match="10,240 MiB for a task, found 3 nodes, the largest with 9,216 MiB"):
+        room(nodes, 10 << 30)
+
+
+def test_tables_are_the_same_bytes_however_many_digests_are_joined_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces = {f"t{n}": {"kernels": [kernel(f"k{n % 3}-{each}", n + each) for each in range(n)]} for n in range(9)}
+    monkeypatch.setattr("inferometer.fleet.store._ROWS_AT_ONCE", 5)
+    fleet_of(tmp_path / "at once.ifm", traces)
+    for number in (1, 4):
+        monkeypatch.setattr("inferometer.fleet.store._DIGESTS_AT_ONCE", number)
+        fleet_of(tmp_path / f"{number}.ifm", traces)
+        assert bytes_of(tmp_path / f"{number}.ifm") == bytes_of(tmp_path / "at once.ifm")
+    rows = pl.read_parquet(tmp_path / "1.ifm" / "tables" / "kernels.parquet")
+    assert (rows.height, rows["trace"].is_sorted()) == (36, True)

@@ -16,7 +16,7 @@ from inferometer.fleet.questions.importance import fleet_importance
 from inferometer.fleet.questions.models import recognised_traces
 from inferometer.fleet.questions.times import fleet_times
 from inferometer.fleet.reading import Fleet, open_fleet
-from inferometer.fleet.workers import WorkerLimits
+from inferometer.fleet.workers import WorkerLimits, Workers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,7 +26,7 @@ def whole(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     """All captures that there are, and the samples: Kineto files, ranks, stores, logs, exports, runs of sums."""
     place = tmp_path_factory.mktemp("whole") / "f.ifm"
     words = [str(shared_data / "traces"), str(shared_data / "latencyprism"), str(ROOT / "samples")]
-    return mine(words, place, workers=2, limits=WorkerLimits(3 << 30, 600.0)), open_fleet(place)
+    return mine(words, place, readers=Workers(2, WorkerLimits(3 << 30, 600.0))), open_fleet(place)
 
 
 def printed(*words: str) -> dict[str, object]:

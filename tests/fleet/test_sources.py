@@ -1,6 +1,9 @@
 import os
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from shutil import copytree
+from threading import Thread
 
 import pytest
 from tests.fleet.mined import mined, write_trace
@@ -96,3 +99,32 @@ def test_labels_are_groups_that_matched() -> None:
     assert labels_of("x/llama/v3/t.json", pattern) == {"model": "x"}
     assert labels_of("llama/v3/t.json", pattern) == {"model": "llama", "version": "3"}
     assert labels_of("t.json", pattern) == {}
+
+
+class _Silent(SimpleHTTPRequestHandler):
+    """Files of a folder, without a word of each on stderr."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+def test_files_of_a_web_server_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec", reason="fsspec isn't installed")
+    pytest.importorskip("aiohttp", reason="aiohttp, the reader of http://, isn't installed")
+    (folder := tmp_path / "web").mkdir()
+    write_trace(folder / "t1.json", ("gemm", 1.0))
+    write_trace(folder / "t2.json.gz", ("gemm", 2.0))
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Silent, directory=str(folder))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}"
+        found = mined(tmp_path / "f.ifm", f"{base}/t1.json", f"{base}/t2.json.gz")
+        assert (found.traces, found.aside) == (2, ())
+        assert mined(tmp_path / "f.ifm", f"{base}/t1.json").made == 0
+        with pytest.raises(InputError, match="no such file"):
+            names(f"{base}/none.json")
+        server.shutdown()
+    mined(tmp_path / "local.ifm", folder)
+    ours, local = (
+        sorted(file.name for file in (tmp_path / name).rglob("digests/*/*")) for name in ("f.ifm", "local.ifm")
+    )
+    assert ours == local

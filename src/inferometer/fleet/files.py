@@ -79,9 +79,9 @@ def digest_file(folder: Path, trace: str, crc32: int) -> Path:
     return folder / "digests" / trace[:2] / f"{trace}.{crc32:08x}.parquet"
 
 
-def find_digest(folder: Path, trace: str) -> Path | None:
-    """The digest of a content; None where it has none."""
-    return min((folder / "digests" / trace[:2]).glob(f"{trace}.*.parquet"), default=None)
+def list_digests(folder: Path) -> dict[str, Path]:
+    """The digest of each content that has one. Looking for them one by one would list a folder for each."""
+    return {content_of(file): file for file in sorted((folder / "digests").glob("*/*.parquet"), reverse=True)}
 
 
 def content_of(digest: Path) -> str:

@@ -7,25 +7,22 @@ its name. Of a run that was killed all digests are there, so that the next one g
 import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Final
 
 import msgspec
 import polars as pl
 
-from inferometer.errors import InputError, Unavailable, clean, printable
-from inferometer.fleet.contents import Content, hash_of, look_at
-from inferometer.fleet.remote import fetched, look_at_url
+from inferometer.errors import printable
+from inferometer.fleet.contents import Content, look_at
+from inferometer.fleet.readers import Readers, Reading
+from inferometer.fleet.reasons import SetAside, setting_aside
+from inferometer.fleet.remote import look_at_url
 from inferometer.fleet.sources import Place, compile_labels, find_places, labels_of
 from inferometer.fleet.store import FleetWriter, source_rows
 from inferometer.fleet.tables import SOURCES, TRACE
-from inferometer.fleet.workers import WorkerLimits, Workers
-from inferometer.privacy.secrets import blank_secrets
 
-_LONGEST_REASON: Final = 500
 _Rows = dict[str, dict[str, object]]
 
 
@@ -53,8 +50,7 @@ def mine(
     words: Iterable[str],
     place: str | Path,
     *,
-    workers: int,
-    limits: WorkerLimits,
+    readers: Readers,
     labels: str | None = None,
     retry: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
@@ -64,24 +60,22 @@ def mine(
     Args:
         words: Files, folders, globs, lists and URLs; see `sources`.
         place: The fleet's folder; what former runs added stays.
-        workers: Processes.
-        limits: Of each.
+        readers: What reads them; they end with it.
         labels: A regular expression that is looked for in each path; its named groups are labels.
         retry: Open once more what was set aside.
         on_progress: Called when a place is done, from this thread.
 
     Raises:
-        InputError: A word names nothing, or the fleet can't be written.
-        Unavailable: A URL's reader isn't installed.
+        InputError: A word names nothing, the fleet can't be written, or a machine doesn't see what this one does.
+        Unavailable: A URL's reader isn't installed, or the readers can't be had.
     """
     pattern = compile_labels(labels)
     places = find_places(words)
-    with ExitStack() as stack:
-        fleet = stack.enter_context(FleetWriter(Path(place)))
-        run = _Run(fleet, stack.enter_context(Workers(workers, limits)), retry=retry)
+    with FleetWriter(Path(place)) as fleet, readers:
+        run = _Run(fleet, readers, retry=retry)
         before = fleet.sources()
         rows, todo = _looked_at(run, places, pattern, before)
-        _work(run, todo, workers, rows, on_progress)
+        _work(run, todo, rows, on_progress)
         kept = before.filter(~pl.col("path").is_in(list(rows)))
         sources = pl.concat([kept, source_rows(rows.values())]).select(list(SOURCES.schema))
         fleet.finish(sources)
@@ -115,14 +109,13 @@ def _looked_at(
 def _work(
     run: "_Run",
     todo: list[tuple[Place, Content]],
-    workers: int,
     rows: _Rows,
     on_progress: Callable[[Progress], None] | None,
 ) -> None:
     """Take all in turn, the largest first, so that no process has a large one left at the end."""
     ordered = sorted(todo, key=lambda each: -each[1].bytes)
     done, done_bytes, total = 0, 0, sum(content.bytes for _, content in todo)
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(run.readers.count) as pool:
         futures = {pool.submit(run.take, each): (each, content) for each, content in ordered}
         try:
             for future in as_completed(futures):
@@ -134,15 +127,15 @@ def _work(
                     on_progress(Progress(done, len(todo), done_bytes, total))
         except BaseException:  # Ctrl-C, a full disk: what waits isn't begun
             pool.shutdown(wait=False, cancel_futures=True)
-            run.workers.close()
+            run.readers.close()
             raise
 
 
 class _Run:
     """What the threads of one run share."""
 
-    def __init__(self, fleet: FleetWriter, workers: Workers, *, retry: bool) -> None:
-        self.fleet, self.workers, self._retry = fleet, workers, retry
+    def __init__(self, fleet: FleetWriter, readers: Readers, *, retry: bool) -> None:
+        self.fleet, self.readers, self._retry = fleet, readers, retry
         self.made = 0
         self._lock = Lock()
         self._results: dict[str, Future[str | None]] = {}
@@ -155,36 +148,33 @@ class _Run:
 
     def take(self, place: Place) -> tuple[str | None, str | None]:
         """The content's hash, and why it was set aside; each content is opened once, whatever its names."""
-        with ExitStack() as stack:
-            try:
-                path = stack.enter_context(fetched(place.name)) if place.is_remote else Path(place.name)
-                trace = hash_of(path)
-            except (InputError, Unavailable, OSError) as error:
-                return None, _reason(error, place.name)
-            with self._lock:
-                is_first = trace not in self._results
-                result = self._results.setdefault(trace, Future())
-            if is_first:
-                self._settle(trace, path, result)
-            return trace, result.result()
-
-    def _settle(self, trace: str, path: Path, result: "Future[str | None]") -> None:
         try:
-            result.set_result(self._digest(trace, path))
+            with self.readers.reading(place) as found:
+                with self._lock:
+                    is_first = found.trace not in self._results
+                    result = self._results.setdefault(found.trace, Future())
+                if is_first:
+                    self._settle(found, result)
+                return found.trace, result.result()
+        except SetAside as error:
+            return None, error.reason
+
+    def _settle(self, found: Reading, result: "Future[str | None]") -> None:
+        try:
+            result.set_result(self._digest(found))
         except BaseException as error:  # those that wait for it end, too
             result.set_exception(error)
             raise
 
-    def _digest(self, trace: str, path: Path) -> str | None:
-        if self.is_settled(trace):
-            return None if self.fleet.has_digest(trace) else self.fleet.reason(trace)
+    def _digest(self, found: Reading) -> str | None:
+        if self.is_settled(found.trace):
+            return None if self.fleet.has_digest(found.trace) else self.fleet.reason(found.trace)
         try:
-            packed = self.workers.digest(str(path))
-        except (InputError, Unavailable) as error:
-            reason = _reason(error, str(path))
-            self.fleet.set_aside(trace, reason)
-            return reason
-        self.fleet.keep(trace, packed)
+            packed = found.digest()
+        except SetAside as error:
+            self.fleet.set_aside(found.trace, error.reason)
+            return error.reason
+        self.fleet.keep(found.trace, packed)
         with self._lock:
             self.made += 1
         return None
@@ -193,16 +183,10 @@ class _Run:
 def _look(place: Place) -> Content | str:
     """What is there; a text says why that can't be told."""
     try:
-        return look_at_url(place.name) if place.is_remote else look_at(Path(place.name))
-    except (InputError, Unavailable, OSError) as error:
-        return _reason(error, place.name)
-
-
-def _reason(error: Exception, name: str) -> str:
-    """What went wrong, without the name: the same content has the same reason under all of them."""
-    said = error.strerror if isinstance(error, OSError) and error.strerror else getattr(error, "message", str(error))
-    text = clean(said.removeprefix(f"{printable(name)}: ").replace(printable(name), "the file"))
-    return blank_secrets(text)[:_LONGEST_REASON]
+        with setting_aside(place.name, OSError):
+            return look_at_url(place.name) if place.is_remote else look_at(Path(place.name))
+    except SetAside as error:
+        return error.reason
 
 
 def _mined(sources: pl.DataFrame, made: int) -> Mined:

@@ -5,6 +5,7 @@ order, or how often they were killed. One process at a time writes: the others a
 """
 
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,8 +31,8 @@ from inferometer.fleet.files import (
     check_mark,
     content_of,
     digest_file,
-    find_digest,
     is_fleet,
+    list_digests,
 )
 from inferometer.fleet.joined import JOINED, join_sources, with_labels
 from inferometer.fleet.tables import ABOUT, DIGEST, SOURCES, TRACE, VERSION
@@ -40,6 +41,8 @@ from inferometer.trace.store_writer import check_name, checksum_of
 from inferometer.trace.tables import Table
 
 _ROWS_AT_ONCE: Final = 100_000  # in a row group
+_DIGESTS_AT_ONCE: Final = 1_000  # in memory, when they are joined
+_PARTS: Final = "parts"
 
 
 class FleetWriter:
@@ -53,6 +56,7 @@ class FleetWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock: IO[bytes] | None = None
+        self._digests: dict[str, Path] = {}
 
     def __enter__(self) -> Self:
         check_name(self.path)
@@ -66,6 +70,7 @@ class FleetWriter:
         self._lock = _lock(self.path / MARK_FILE)
         for name in ("digests", "aside"):
             (self.path / name).mkdir(exist_ok=True)
+        self._digests = list_digests(self.path)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -74,7 +79,7 @@ class FleetWriter:
 
     def has_digest(self, trace: str) -> bool:
         """Whether the content has a digest."""
-        return find_digest(self.path, trace) is not None
+        return trace in self._digests
 
     def reason(self, trace: str) -> str | None:
         """Why the content has none; None where it wasn't set aside."""
@@ -84,7 +89,9 @@ class FleetWriter:
 
     def keep(self, trace: str, packed: bytes) -> None:
         """Write its digest, to stay whatever happens from now on."""
-        _write(digest_file(self.path, trace, isal_zlib.crc32(packed)), packed)
+        file = digest_file(self.path, trace, isal_zlib.crc32(packed))
+        _write(file, packed)
+        self._digests[trace] = file
         aside_file(self.path, trace).unlink(missing_ok=True)
 
     def set_aside(self, trace: str, reason: str) -> None:
@@ -100,14 +107,17 @@ class FleetWriter:
         """Join the digests that `sources` name, and drop others, which are of contents that changed since."""
         sources = sources.sort("path")
         traces = sources.filter(pl.col("reason").is_null())[TRACE].drop_nulls().unique().sort().to_list()
-        packed = _packed([found for trace in traces if (found := find_digest(self.path, trace))])
+        files = [self._digests[trace] for trace in traces if trace in self._digests]
         with NewFolder(self.path / TABLES, ours=_is_ours, force=True) as folder:
-            joined = {SOURCES.name: _save(folder, SOURCES, sources)}
+            (parts := folder / _PARTS).mkdir()
+            _unpack_to(parts, files)
+            joined = {SOURCES.name: _save(folder, SOURCES, sources.lazy())}
             for name, table in DIGEST.items():
-                rows = _rows(packed, table)
+                rows = _rows(parts, table)
                 if name == ABOUT.name:
-                    rows = with_labels(join_sources(rows, sources))
+                    rows = with_labels(join_sources(rows.collect(), sources)).lazy()
                 joined[name] = _save(folder, JOINED[name], rows)
+            shutil.rmtree(parts)
             (folder / MANIFEST).write_bytes(msgspec.json.encode(Manifest(joined), order="deterministic") + b"\n")
         self._drop_others({*traces}, {*sources[TRACE].drop_nulls()})
 
@@ -141,26 +151,35 @@ def _write(file: Path, data: bytes) -> None:
         os.fsync(stream.fileno())
 
 
-def _packed(files: Sequence[Path]) -> pl.LazyFrame | None:
-    """All digests, each with the content's hash; None without any."""
+def _unpack_to(parts: Path, files: Sequence[Path]) -> None:
+    """Write a part of each table for each thousand digests, which are in the order of their contents.
+
+    Each file is opened once for all tables, and memory doesn't grow with their number.
+    """
+    for start in range(0, len(files), _DIGESTS_AT_ONCE):
+        some = list(files[start : start + _DIGESTS_AT_ONCE])
+        for file in some:
+            check_digest(file)
+        scanned = pl.scan_parquet(some, glob=False, include_file_paths=TRACE)
+        trace = pl.col(TRACE).str.extract(r"([0-9a-f]{64})\.[0-9a-f]{8}\.parquet$")
+        packed = scanned.with_columns(trace).collect().lazy()
+        for name, table in DIGEST.items():
+            rows = unpack(packed, table).collect().sort(TRACE, maintain_order=True)
+            rows.write_parquet(parts / f"{name}.{start:09}.parquet", compression="lz4", statistics=False)
+
+
+def _rows(parts: Path, table: Table) -> pl.LazyFrame:
+    files = sorted(parts.glob(f"{table.name}.*.parquet"))
     if not files:
-        return None
-    for file in files:
-        check_digest(file)
-    scanned = pl.scan_parquet(list(files), glob=False, include_file_paths=TRACE)
-    return scanned.with_columns(pl.col(TRACE).str.extract(r"([0-9a-f]{64})\.[0-9a-f]{8}\.parquet$"))
+        return pl.LazyFrame(schema={TRACE: pl.String, **table.schema})
+    return pl.scan_parquet(files, glob=False)
 
 
-def _rows(packed: pl.LazyFrame | None, table: Table) -> pl.DataFrame:
-    if packed is None:
-        return pl.DataFrame(schema={TRACE: pl.String, **table.schema})
-    return unpack(packed, table).collect().sort(TRACE, maintain_order=True)
-
-
-def _save(folder: Path, table: Table, rows: pl.DataFrame) -> JoinedTable:
+def _save(folder: Path, table: Table, rows: pl.LazyFrame) -> JoinedTable:
     file = folder / f"{table.name}.parquet"
-    rows.select(list(table.schema)).write_parquet(file, compression="zstd", row_group_size=_ROWS_AT_ONCE)
-    return JoinedTable(rows.height, checksum_of(file))
+    ordered = rows.select(list(table.schema))
+    ordered.sink_parquet(file, compression="zstd", row_group_size=_ROWS_AT_ONCE, maintain_order=True)
+    return JoinedTable(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item(), checksum_of(file))
 
 
 def _is_ours(name: str) -> bool:

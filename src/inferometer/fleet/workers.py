@@ -6,14 +6,20 @@ once more in a new one: whether a trace is read never hangs on those before it.
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from queue import SimpleQueue
-from typing import Final
+from typing import Final, Self
 
+from inferometer.fleet.contents import hash_of
+from inferometer.fleet.readers import ReadersClosed, Reading
+from inferometer.fleet.reasons import setting_aside
+from inferometer.fleet.remote import fetched
+from inferometer.fleet.sources import Place
 from inferometer.guarded import LEAST_BYTES, Guarded, GuardedError
 
-_USUAL_MEMORY: Final = 2 << 30
+USUAL_MEMORY: Final = 2 << 30
 _ONE_THREAD: Final = {  # a process for each core already; and sums of floats don't hang on how threads shared them
     **dict.fromkeys(("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
 }
@@ -37,17 +43,14 @@ def usual_workers() -> int:
 def usual_memory(workers: int) -> int:
     """2 GiB each, or what leaves a quarter of the machine's memory to others."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(LEAST_BYTES, min(_USUAL_MEMORY, machine * 3 // 4 // workers))
-
-
-class WorkersClosed(Exception):
-    """The processes were ended while one of them was at work: that says nothing of the trace."""
+    return max(LEAST_BYTES, min(USUAL_MEMORY, machine * 3 // 4 // workers))
 
 
 class Workers:
     """So many processes that serve `module`; each starts when it is first needed, and ends with the block."""
 
     def __init__(self, count: int, limits: WorkerLimits, module: str = "inferometer.fleet.worker") -> None:
+        self.count = count
         self._limited, self._is_closed = limits.limited, False
         self._all = [
             Guarded(
@@ -63,13 +66,26 @@ class Workers:
         for each in self._all:
             self._free.put(each)
 
+    @contextmanager
+    def reading(self, place: Place) -> Iterator[Reading]:
+        """As `Readers` has it; a file behind a URL is here until the block ends."""
+        with ExitStack() as stack:
+            with setting_aside(place.name, OSError):
+                path = stack.enter_context(fetched(place.name)) if place.is_remote else Path(place.name)
+                trace = hash_of(path)
+            yield Reading(trace, lambda: self._digest_or_aside(str(path)))
+
+    def _digest_or_aside(self, path: str) -> bytes:
+        with setting_aside(path):
+            return self.digest(path)
+
     def digest(self, path: str) -> bytes:
         """The packed digest of the trace at `path`, by the next process that is free. For several threads.
 
         Raises:
             GuardedError: It broke a limit, or ended the process, a new one, too.
             InputError: It can't be read.
-            WorkersClosed: `close` was called meanwhile.
+            ReadersClosed: `close` was called meanwhile.
         """
         with self._one() as process:
             was_used = process.is_running
@@ -89,12 +105,12 @@ class Workers:
 
     def _ask(self, process: Guarded, path: str) -> bytes:
         if self._is_closed:
-            raise WorkersClosed
+            raise ReadersClosed
         try:
             made: bytes = process.call("make", os.fsencode(path), self._limited)
         except GuardedError:
             if self._is_closed:
-                raise WorkersClosed from None
+                raise ReadersClosed from None
             raise
         return made
 
@@ -106,7 +122,7 @@ class Workers:
         finally:
             self._free.put(process)
 
-    def __enter__(self) -> "Workers":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

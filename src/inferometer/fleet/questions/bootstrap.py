@@ -2,6 +2,9 @@
 
 A draw takes as many clusters as there are, with replacement, and each share anew: of sums over these clusters. The
 interval is that of the 2.5 % and 97.5 % quantiles. The same fleet has the same draws.
+
+From 10,000 clusters on, draws would take minutes and gigabytes. There the interval is what that of the draws comes to
+with many clusters: 1.96 standard errors of a ratio of sums to either side (the infinitesimal jackknife).
 """
 
 from dataclasses import dataclass
@@ -18,6 +21,8 @@ from inferometer.fleet.tables import TRACE
 Values = NDArray[np.float64]
 DRAWS: Final = 2_000
 _AT_ONCE: Final = 500  # things, which takes 8 MB
+_MOST_DRAWN: Final = 10_000  # clusters, whose draws take 160 MB
+_ERRORS: Final = 1.959964  # standard errors: the 97.5 % quantile of a normal distribution
 LEAST: Final = 2
 """Clusters: of one alone nothing is known of others."""
 
@@ -51,6 +56,8 @@ def share_intervals(parts: Values, wholes: Values) -> tuple[Values, Values]:
     clusters, things = parts.shape
     if clusters < LEAST or not things:
         return np.full(things, np.nan), np.full(things, np.nan)
+    if clusters >= _MOST_DRAWN:
+        return _share_errors(parts, wholes)
     counts = np.random.default_rng(SEED).multinomial(clusters, np.full(clusters, 1 / clusters), size=DRAWS)
     whole = counts @ wholes
     if not whole.all():
@@ -59,6 +66,17 @@ def share_intervals(parts: Values, wholes: Values) -> tuple[Values, Values]:
     some = [slice(start, start + _AT_ONCE) for start in range(0, things, _AT_ONCE)]
     low, high = np.hstack([np.quantile(counts @ parts[:, each] / whole[:, None], ends, axis=0) for each in some])
     return low, high
+
+
+def _share_errors(parts: Values, wholes: Values) -> tuple[Values, Values]:
+    """The same of many clusters, without draws."""
+    whole = wholes.sum()
+    if not whole:
+        return np.full(parts.shape[1], np.nan), np.full(parts.shape[1], np.nan)
+    share = parts.sum(axis=0) / whole
+    squares = np.einsum("ct,ct->t", parts, parts) - 2 * share * (wholes @ parts) + share**2 * (wholes @ wholes)
+    far = _ERRORS * np.sqrt(np.maximum(squares, 0.0)) / whole
+    return np.maximum(share - far, 0.0), share + far
 
 
 def pivot(rows: pl.DataFrame, clusters: int, things: int) -> Values:
