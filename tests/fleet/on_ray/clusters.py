@@ -15,6 +15,7 @@ _NODE: Final = (
     *("--block", "--disable-usage-stats", "--num-cpus=1", f"--memory={8 << 30}", f"--object-store-memory={80 << 20}"),
     *("--min-worker-port=0", "--max-worker-port=0"),  # any that is free
 )
+_FIRST, _SECOND = (f"--node-ip-address=127.0.0.{number}" for number in (1, 2))  # both are loopback
 
 
 class Cluster:
@@ -25,12 +26,12 @@ class Cluster:
         self.address = f"127.0.0.1:{self._port}"
         self._folder = folder
         self.nodes = [self._start("--head", f"--port={self._port}", f"--ray-client-server-port={client}",
-                                  "--include-dashboard=false", f"--temp-dir={folder}")]  # fmt: skip
-        self.nodes.append(self._start(f"--address={self.address}"))
+                                  "--include-dashboard=false", f"--temp-dir={folder}", _FIRST)]  # fmt: skip
+        self.nodes.append(self._start(f"--address={self.address}", _SECOND))
 
     def add_node(self) -> None:
         """Start one more, in place of the last."""
-        self.nodes[1:] = [self._start(f"--address={self.address}")]
+        self.nodes[1:] = [self._start(f"--address={self.address}", _SECOND)]
 
     def working(self) -> list[int]:
         """Processes of Ray that are reading something just now."""
