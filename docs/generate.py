@@ -300,6 +300,7 @@ def _format(fmt: Format) -> str:
         ("Usual endings", ", ".join(f"`{suffix}`" for suffix in fmt.suffixes)),
         ("Fills", tables),
         ("Not read", fmt.limits or "Nothing is left out."),
+        *([("Record", f"`{fmt.record}`")] if fmt.record else []),
     ]
     return f"## {fmt.name}\n\n{fmt.title}\n\n{_markdown(('', ''), rows)}\n\n"
 

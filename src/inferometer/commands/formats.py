@@ -13,7 +13,10 @@ SCHEMA = Schema("formats", 1)
 
 
 @command(
-    "formats", group="Tools", help="The formats that can be read, with their limits.", example="inferometer formats"
+    "formats",
+    group="Tools",
+    help="The formats that can be read, with their limits and how to record them.",
+    example="inferometer formats",
 )
 @output_options("json")
 def run(out: Output) -> None:
@@ -28,6 +31,8 @@ def run(out: Output) -> None:
         out.write(f"{names}\n  {fmt.title}\n  fills: {', '.join(sorted(fmt.tables))}\n")
         if fmt.limits:
             out.write(f"  limits: {fmt.limits}\n")
+        if fmt.record:
+            out.write(f"  record: {fmt.record}\n")
     out.write("store\n  NAME.ifm, made by `inferometer import`\n")
 
 
@@ -39,4 +44,5 @@ def _as_data(fmt: "Format") -> dict[str, object]:
         "suffixes": list(fmt.suffixes),
         "tables": sorted(fmt.tables),
         "limits": fmt.limits,
+        "record": fmt.record,
     }

@@ -24,7 +24,7 @@ class Format:
     the tables asked for and returns the facts. `start` may begin work in another process before polars is imported
     (`Source.ahead`); it imports nothing heavy. `tell_rank` gets what `sniff` gets and tells the rank and the world size
     that the file names there, so that a folder of ranks need not be read to find one. `aliases` are further names for
-    `--format`. `limits` says honestly what is not read.
+    `--format`. `limits` says honestly what is not read. `record` is the command that makes such a file.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Format:
     read: Read
     tables: frozenset[str]
     limits: str = ""
+    record: str = ""
     start: Callable[["Source", frozenset[str] | None], None] | None = None
     aliases: tuple[str, ...] = ()
     sniff_path: Callable[[Path], bool] | None = None

@@ -119,4 +119,5 @@ FORMAT = Format(
     tables=frozenset({"launches", "collectives", "calls", "ops", "frames", "spans", "counters", "kernel_counters"}),
     limits="Flow arrows, async and object events are counted, not kept. Spans and counters lose further arguments.",
     aliases=("chrome", "pytorch"),
+    record="with torch.profiler.profile(record_shapes=True) as p: run(), then p.export_chrome_trace('trace.json')",
 )

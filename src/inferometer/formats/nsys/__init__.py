@@ -63,4 +63,5 @@ FORMAT = Format(
     tables=frozenset({"launches", "calls", "spans", "graph_nodes", "host_events", "call_paths", "counters", "log"}),
     limits="Scheduling, graphics, network and other tables that have no table of ours are counted by name, not read.",
     aliases=("nsight-systems",),
+    record="nsys profile --trace cuda,nvtx -o app python app.py && nsys export --type sqlite app.nsys-rep",
 )

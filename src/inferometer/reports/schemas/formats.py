@@ -14,6 +14,7 @@ class Format(Part):
     suffixes: Annotated[list[str], says("Usual endings of files.")]
     tables: Annotated[list[str], says("Tables of a trace that it fills.")]
     limits: Annotated[str, says("What isn't read, in words.")]
+    record: Annotated[str, says("A command that makes such a file; empty where there is no one such command.")]
 
 
 class Formats(Document):
