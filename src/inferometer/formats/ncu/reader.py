@@ -103,7 +103,7 @@ def _with_marks(launches: Iterable[Launch], name: str) -> Iterator[tuple[Mark, L
         raise FormatError(
             f"{name}: expected numbers that tell the decimal point from the mark of thousands, found only such as "
             f"{unsure}, which may be either",
-            hint="Print it again in a locale that is known: LC_ALL=C ncu --csv --page raw --import REPORT.ncu-rep",
+            hint="Print a whole page, which tells: ncu --csv --page raw --import REPORT.ncu-rep",
         )
 
 
