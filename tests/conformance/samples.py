@@ -3,6 +3,7 @@
 A new format adds its sample here; the conformance tests pick it up, and fail for a format without one.
 """
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -176,6 +177,21 @@ def ncu() -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
+def proton() -> bytes:
+    """A scope with a kernel and what the program reported, a kernel outside, a time that is none, and a node without
+    a name.
+    """
+    leaf = {"time (ns)": 2500, "count": 2, "device_id": "0", "device_type": "CUDA"}
+    scope = {"frame": {"name": "step"}, "metrics": {"flops": 5}, "children": [
+        {"frame": {"name": "gemm"}, "metrics": leaf, "children": []},
+        {"frame": {"name": "app.py:3@go"}, "metrics": {"time (ns)": "much"}, "children": []},
+        {"frame": {}, "metrics": {}, "children": []},
+    ]}  # fmt: skip
+    alone = {"frame": {"name": "norm"}, "metrics": leaf | {"time (ns)": 750.0}, "children": []}
+    root = {"frame": {"name": "ROOT"}, "metrics": {"count": 0, "time (ns)": 0}, "children": [scope, alone]}
+    return json.dumps([root, {"CUDA": {"0": {"arch": "90", "num_sms": 132}}}]).encode()
+
+
 SAMPLES: dict[str, Callable[[], bytes]] = {
     "kineto": kineto,
     "kernel-table": kernel_table,
@@ -183,6 +199,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "ncu": ncu,
     "nsys": nsys,
     "path-table": path_table,
+    "proton": proton,
     "webgpu-log": webgpu_log,
 }
 NAMES = {"latencyprism": "perf_data.csv"}
