@@ -15,6 +15,7 @@ from tests.nsys_files import call as call_row
 from tests.nsys_files import kernel as kernel_row
 from tests.nsys_files import node as node_row
 from tests.webgpu_log_files import Dims, write_log
+from tools.make_memory_snapshot import encode, make_snapshot
 
 
 def kineto() -> bytes:
@@ -192,6 +193,14 @@ def proton() -> bytes:
     return json.dumps([root, {"CUDA": {"0": {"arch": "90", "num_sms": 132}}}]).encode()
 
 
+def torch_memory() -> bytes:
+    """The last events of a few blocks, one that can't be read, and an action that nobody knows."""
+    snapshot, _ = make_snapshot(events=12, keep=8)
+    snapshot["segments"][0]["blocks"].append({"state": "inactive"})
+    snapshot["device_traces"][0].append({"action": "dance", "addr": 1, "size": 2, "time_us": 1})
+    return encode(snapshot, ".pickle")
+
+
 SAMPLES: dict[str, Callable[[], bytes]] = {
     "kineto": kineto,
     "kernel-table": kernel_table,
@@ -200,6 +209,7 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "nsys": nsys,
     "path-table": path_table,
     "proton": proton,
+    "torch-memory": torch_memory,
     "webgpu-log": webgpu_log,
 }
 NAMES = {"latencyprism": "perf_data.csv"}

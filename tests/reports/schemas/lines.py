@@ -39,6 +39,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "counters": ("counters {h200}/ncu_raw.csv.gz --match gemm", "counters {h200}/ncu_details.csv.gz --top 2"),
     "formats": ("formats",),
+    "memory": ("memory {snapshot}", "memory {snapshot} --by stack --top 2"),
     "rules": ("rules",),
     "given_shapes": ("operators --shapes {shapes}", "operators --shapes {shapes} --hardware 'MI300X'"),
     "groups": (
