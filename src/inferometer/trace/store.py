@@ -21,7 +21,12 @@ from inferometer.trace.store_writer import MANIFEST, MARK, SCHEMA, Manifest, Sto
 from inferometer.trace.tables import ALL_TABLES, TABLES, Table
 from inferometer.trace.trace import Trace
 
-_ADDED = {"graph_nodes": (1, 5), "collectives": (1, 6), "kernel_counters": (1, 8)}  # an older store can't have them
+_ADDED = {  # an older store can't have them
+    "graph_nodes": (1, 5),
+    "collectives": (1, 6),
+    "kernel_counters": (1, 8),
+    **dict.fromkeys(("memory_blocks", "memory_events"), (1, 10)),
+}
 _MOST_MANIFEST_BYTES = 64 << 20
 _DAMAGED = "The store is damaged: import the original file again."
 _NOT_FINISHED = "it is still being written, or its process ended without closing it"

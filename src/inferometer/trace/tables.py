@@ -319,7 +319,7 @@ MEMORY_BLOCKS = Table(
         Column("pool", _TEXT, "`small` or `large`, and the private pool where it is of one.", _NOT_RECORDED),
         Column("address", _I64, "Where it begins; addresses above 2^63 are negative."),
         Column("bytes", _I64, "Its size: what the allocator rounded up to."),
-        Column("requested_bytes", _I64, "What the program asked for.", "free, or not recorded"),
+        Column("requested_bytes", _I64, "What the program asked for, bytes.", "free, or not recorded"),
         Column("state", _TEXT, "`active_allocated`, `active_pending_free` (freed, a stream may use it), `inactive`."),
         _ALLOCATED_AT,
         _RANK,
