@@ -26,7 +26,19 @@ FLOOR = dict.fromkeys(GROUND, 0) | {room: floor for floor, room in enumerate(ROO
 DOORS = ("__init__", "__main__")  # of the package itself: they may lead anywhere, lazily
 
 QUESTIONS = (
-    *("hardware", "timeline", "tables", "launched_by", "groups", "steps", "model", "roofline", "compare"),
+    *(
+        "hardware",
+        "counters",
+        "memory",
+        "timeline",
+        "tables",
+        "launched_by",
+        "groups",
+        "steps",
+        "model",
+        "roofline",
+        "compare",
+    ),
     *("operators", "ab", "path_table", "latencyprism", "sql"),
 )
 """Folders of `analyses`, each of which may use those before it and the files at the top."""

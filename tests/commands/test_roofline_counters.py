@@ -150,7 +150,7 @@ def test_times_and_the_model_are_the_same_without_counters(tmp_path: Path, capsy
     assert (code, alone["counters"]) == (0, None)
     measured = {"counted_launches", "measured_dram_bytes", "dram_ratio", "l2_hit_rate", "measured_occupancy",
                 "measured_clock_hz", "clock_bound_ns", "measured_fp32_flops", "measured_fp64_flops",
-                "measured_tensor_flops"}  # fmt: skip
+                "measured_tensor_flops", "reasons"}  # fmt: skip
     for one, other in zip(with_them["rows"], alone["rows"], strict=True):
         assert {name for name in one if one[name] != other[name]} <= measured
         assert {other[name] for name in measured} == {None}

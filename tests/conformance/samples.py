@@ -3,6 +3,7 @@
 A new format adds its sample here; the conformance tests pick it up, and fail for a format without one.
 """
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -17,6 +18,7 @@ from tests.nsys_files import kernel as kernel_row
 from tests.nsys_files import node as node_row
 from tests.rocprof_files import SMALL, small_runs, write_small
 from tests.webgpu_log_files import Dims, write_log
+from tools.make_memory_snapshot import encode, make_snapshot
 from tools.make_xplane import Options, write_xplane
 from tools.rocprof_maker.rocpd_file import write_rocpd
 
@@ -181,6 +183,21 @@ def ncu() -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
+def proton() -> bytes:
+    """A scope with a kernel and what the program reported, a kernel outside, a time that is none, and a node without
+    a name.
+    """
+    leaf = {"time (ns)": 2500, "count": 2, "device_id": "0", "device_type": "CUDA"}
+    scope = {"frame": {"name": "step"}, "metrics": {"flops": 5}, "children": [
+        {"frame": {"name": "gemm"}, "metrics": leaf, "children": []},
+        {"frame": {"name": "app.py:3@go"}, "metrics": {"time (ns)": "much"}, "children": []},
+        {"frame": {}, "metrics": {}, "children": []},
+    ]}  # fmt: skip
+    alone = {"frame": {"name": "norm"}, "metrics": leaf | {"time (ns)": 750.0}, "children": []}
+    root = {"frame": {"name": "ROOT"}, "metrics": {"count": 0, "time (ns)": 0}, "children": [scope, alone]}
+    return json.dumps([root, {"CUDA": {"0": {"arch": "90", "num_sms": 132}}}]).encode()
+
+
 def rocpd() -> bytes:
     """Two runs in one database, of which one has a dispatch that ends before it starts."""
     with TemporaryDirectory() as folder:
@@ -200,6 +217,14 @@ def rocprof() -> bytes:
     return data.replace(b'"end_timestamp": 6', b'"end_timestamp": 1', 1)
 
 
+def torch_memory() -> bytes:
+    """The last events of a few blocks, one that can't be read, and an action that nobody knows."""
+    snapshot, _ = make_snapshot(events=12, keep=8)
+    snapshot["segments"][0]["blocks"].append({"state": "inactive"})
+    snapshot["device_traces"][0].append({"action": "dance", "addr": 1, "size": 2, "time_us": 1})
+    return encode(snapshot, ".pickle")
+
+
 def xplane() -> bytes:
     """A GPU's launches with their calls and instructions, and what has no row: lines of a viewer, an aggregate."""
     return write_xplane(Options(steps=1))[0]
@@ -212,8 +237,10 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "ncu": ncu,
     "nsys": nsys,
     "path-table": path_table,
+    "proton": proton,
     "rocpd": rocpd,
     "rocprof": rocprof,
+    "torch-memory": torch_memory,
     "webgpu-log": webgpu_log,
     "xplane": xplane,
 }

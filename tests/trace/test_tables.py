@@ -47,7 +47,7 @@ def test_an_empty_table_has_all_columns_in_order(table: Table) -> None:
 
 
 @pytest.mark.parametrize("table", [table for table in TABLES.values() if table.time], ids=lambda table: table.name)
-def test_the_column_of_time_is_declared_and_null_for_steps_only(table: Table) -> None:
+def test_the_column_of_time_is_declared_and_null_for_steps_and_allocators_only(table: Table) -> None:
     (time,) = (column for column in table.columns if column.name == table.time)
     assert time.dtype == pl.Int64
-    assert (time.null == "") == (table.name != "steps")
+    assert (time.null == "") == (table.name not in ("steps", "memory_events"))

@@ -13,7 +13,10 @@ SCHEMA = Schema("formats", 1)
 
 
 @command(
-    "formats", group="Tools", help="The formats that can be read, with their limits.", example="inferometer formats"
+    "formats",
+    group="Tools",
+    help="The formats that can be read, with their limits and how to record them.",
+    example="inferometer formats",
 )
 @output_options("json")
 def run(out: Output) -> None:

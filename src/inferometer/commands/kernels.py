@@ -14,6 +14,7 @@ from inferometer.commands.base import (
     source_argument,
 )
 from inferometer.commands.options.attribution import Attributing, capture_option
+from inferometer.commands.options.counted import counters_option, open_counters
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.rooflines import model_trace
 from inferometer.commands.options.selection import (
@@ -39,6 +40,8 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
         *("resolution_ns", "rank", "step", "layer", "role"),
     ),
 }
+
+_TIED = ("rank", "device", "start_ns", "grid", "block")  # what ties launches to counted ones
 
 
 @command(
@@ -67,6 +70,7 @@ _COLUMNS = {  # what the table is made of; a reader that gains by it reads no ot
 @click.option("--memory", is_flag=True, help="Memory copies and sets as rows of their own.")
 @click.option("--roofline", is_flag=True, help="With the bound of each kernel's ops, and how much of it is reached.")
 @capture_option()
+@counters_option
 @click.option("--section", type=click.IntRange(min=0), metavar="N", help="Only this table of a file with several.")
 @model_options(sizes=True, renamed=False)
 @output_options(*FORMATS)
@@ -84,10 +88,13 @@ def run(
     memory: bool,
     roofline: bool,
     captures: tuple[str, ...],
+    counters: str | None,
     section: int | None,
     modelled: Modelled,
     out: Output,
 ) -> None:
+    if counters is not None and (by != "name" or roofline or memory or section is not None):
+        raise click.UsageError("--counters and --by, --roofline, --memory or --section are mutually exclusive.")
     if roofline or by == "op-args":
         if roofline and by != "name":
             raise click.UsageError("--roofline and --by are mutually exclusive.")
@@ -104,7 +111,7 @@ def run(
     if modelled.config is not None:
         if device is not None:
             raise click.UsageError("--device chooses a device of the trace; what it ran on is --hardware.")
-        if by not in ("name", "layer") or raw or memory or any((sort != "total", match, stream, between)):
+        if by not in ("name", "layer") or raw or memory or any((sort != "total", match, stream, between, counters)):
             raise click.UsageError("With --model-config, of the choices only --by layer, --top and --section fit.")
         by_layer = by == "layer"
         bounds = modelled.bounds(source, modelled.config, rank=rank, run=section, by_layer=by_layer, top=top)
@@ -115,7 +122,9 @@ def run(
         raise click.UsageError("--hardware needs --model-config or --roofline; --device chooses a device of the trace.")
     chosen = {"device": device, "stream": stream, "rank": rank}
     selected = [column for column, value in chosen.items() if value is not None]
-    needed = None if between else _COLUMNS | {"launches": (*_COLUMNS["launches"], *selected)}
+    more = () if counters is None else _TIED
+    needed = None if between else _COLUMNS | {"launches": (*_COLUMNS["launches"], *selected, *more)}
+    counted = None if counters is None else open_counters(source, counters)
     trace = source.open(needed, rank=None if between else rank)  # a window counts from the start of all ranks
 
     from inferometer.analyses.selection import Selection
@@ -123,7 +132,16 @@ def run(
 
     selection = Selection(device, stream, rank, between)
     table = kernel_table(
-        trace, selection, sort=sort, top=top, match=match, raw=raw, copies=memory, section=section, by=cast("By", by)
+        trace,
+        selection,
+        sort=sort,
+        top=top,
+        match=match,
+        raw=raw,
+        copies=memory,
+        section=section,
+        by=cast("By", by),
+        counters=counted,
     )
     out.show(table)
     if table.others and out.form in ("csv", "tsv"):

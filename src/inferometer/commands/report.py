@@ -15,6 +15,7 @@ from inferometer.commands.base import (
     source_argument,
 )
 from inferometer.commands.options.attribution import capture_option, open_captures
+from inferometer.commands.options.counted import counters_option, open_counters
 from inferometer.commands.options.modelled import Modelled, model_options
 from inferometer.commands.options.pages import (
     STDOUT,
@@ -52,6 +53,7 @@ SCHEMA = Schema("report", 1)
 @click.option("--force", is_flag=True, help="Replace OUT if it is there.")
 @model_options(sizes=False)
 @capture_option()
+@counters_option
 @output_options("json")
 def run(
     source: TraceArgument,
@@ -62,6 +64,7 @@ def run(
     force: bool,
     modelled: Modelled,
     captures: tuple[str, ...],
+    counters: str | None,
     out: Output,
 ) -> None:
     modelled.refuse_alone()
@@ -69,7 +72,9 @@ def run(
     check_output(output, to, force=force, out=out)
     if candidate == source.path == "-":
         raise click.UsageError("Standard input can be FILE or CANDIDATE, not both.")
-    look = _open(source, candidate, modelled, captures)
+    if counters is not None and candidate is not None:
+        raise click.UsageError("--counters is for the page about one run; CANDIDATE makes it one about two.")
+    look = _open(source, candidate, modelled, captures, counters)
     title = title or _title(source.path, candidate)
 
     from inferometer.commands.options.progress import working
@@ -86,15 +91,22 @@ def run(
     warn_left_out(left_out)
 
 
-def _open(source: TraceArgument, candidate: str | None, modelled: Modelled, captures: tuple[str, ...]) -> "PageData":
+def _open(
+    source: TraceArgument,
+    candidate: str | None,
+    modelled: Modelled,
+    captures: tuple[str, ...],
+    counters: str | None,
+) -> "PageData":
     model, ran_on = modelled.model(), modelled.ran_on()
+    counted = None if counters is None else open_counters(source, counters, *captures)
     taken = open_captures(source, captures)
 
     from inferometer.reports.page.look import PageData, PageOptions
 
     trace = source.open()
     other = None if candidate is None else TraceArgument(candidate, source.format, source.limited).open()
-    return PageData(trace, other, PageOptions(model, ran_on, modelled.bandwidths(), taken, asked_thresholds()))
+    return PageData(trace, other, PageOptions(model, ran_on, modelled.bandwidths(), taken, counted, asked_thresholds()))
 
 
 def _title(base: str, candidate: str | None) -> str:

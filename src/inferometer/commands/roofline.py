@@ -15,6 +15,7 @@ from inferometer.commands.base import (
     source_argument,
 )
 from inferometer.commands.options.attribution import Attributing, attributing_options
+from inferometer.commands.options.counted import counters_option
 from inferometer.commands.options.rooflines import device_for_bounds, model_trace
 from inferometer.commands.options.selection import top_option
 from inferometer.errors import clean
@@ -34,8 +35,9 @@ _MOST_NAMES = 8
     "that the engine gives its steps, or from --context.\n\n"
     "--to-bench writes the shapes of ops that operators of the catalogue are, for `bench --shapes OUT`; ops that none "
     "is are named on stderr.\n\n"
-    "--counters sets what Nsight Compute counted of the same kernels next to what is modelled: bytes of DRAM, FLOPs, "
-    "L2 hits, occupancy, clock. They join by the kernels' names, grids, blocks and order. Its times aren't used.",
+    "--counters sets what Nsight Compute counted of the same kernels next to what is modelled: bytes of DRAM, "
+    "FLOPs, L2 hits, occupancy, clock, stalls. They join by the kernels' names, grids, blocks and order. Its times "
+    "aren't used.",
     example="inferometer roofline trace.json.gz --hardware 'H200 SXM'\n"
     "  inferometer roofline decode.json.gz --capture capture.json.gz --window 128\n"
     "  inferometer roofline trace.json.gz --counters ncu.csv\n"
@@ -56,7 +58,7 @@ _MOST_NAMES = 8
     metavar="TOKENS",
     help="Tokens that a sliding window holds: in all layers, or in those with the quicker of two attention kernels.",
 )
-@click.option("--counters", metavar="FILE", help="Counters of the same kernels: what `ncu --csv` printed.")
+@counters_option
 @click.option(
     "--output-code",
     metavar="PATH",

@@ -168,6 +168,9 @@ KINDS: dict[str, Kind] = {
             "A row of a table that says what another row says already: one is kept.",
             dropped=True,
         ),
+        Kind(
+            "unknown_action", "info", "Something that an allocator did and that has no meaning here: its row is there."
+        ),
         Kind("without_metric", "info", "A row of a function in a cycle without a sample of a metric.", dropped=True),
         # Repairs: the row is there.
         Kind("control_character", "info", "A raw control character in a text; replaced by a space."),

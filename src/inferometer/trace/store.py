@@ -25,7 +25,7 @@ _ADDED = {  # an older store can't have them
     "graph_nodes": (1, 5),
     "collectives": (1, 6),
     "kernel_counters": (1, 8),
-    "hlo_ops": (1, 10),
+    **dict.fromkeys(("hlo_ops", "memory_blocks", "memory_events"), (1, 10)),
 }
 _MOST_MANIFEST_BYTES = 64 << 20
 _DAMAGED = "The store is damaged: import the original file again."

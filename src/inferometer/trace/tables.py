@@ -328,6 +328,44 @@ HLO_OPS = Table(
     ],
 )
 
+_ALLOCATED_AT = Column(
+    "path_id", _I64, "Node of `call_paths` that allocated it, the innermost.", "no stack was recorded"
+)
+
+MEMORY_BLOCKS = Table(
+    "memory_blocks",
+    "A block of device memory that an allocator held when a snapshot was taken.",
+    [
+        Column("device", _TEXT, "Where it lies.", "the file names no device"),
+        Column("segment", _I64, "Address of the segment that it is a part of: what the driver gave as one."),
+        Column("stream", _I64, "The stream that its segment is for.", _NOT_RECORDED),
+        Column("pool", _TEXT, "`small` or `large`, and the private pool where it is of one.", _NOT_RECORDED),
+        Column("address", _I64, "Where it begins; addresses above 2^63 are negative."),
+        Column("bytes", _I64, "Its size: what the allocator rounded up to."),
+        Column("requested_bytes", _I64, "What the program asked for, bytes.", "free, or not recorded"),
+        Column("state", _TEXT, "`active_allocated`, `active_pending_free` (freed, a stream may use it), `inactive`."),
+        _ALLOCATED_AT,
+        _RANK,
+    ],
+)
+
+MEMORY_EVENTS = Table(
+    "memory_events",
+    "Something that an allocator of device memory did.",
+    [
+        Column("action", _TEXT, "`alloc`, `free_requested`, `free_completed`, `segment_alloc`, `oom`, …"),
+        Column("device", _TEXT, "Where.", "the file names no device"),
+        Column("order", _I64, "Its place among the events of its device, from 0."),
+        Column("time_ns", _I64, "When, ns on the trace's clock.", _NOT_RECORDED),
+        Column("address", _I64, "Of which block or segment.", "of none"),
+        Column("bytes", _I64, "Its size.", "of none"),
+        Column("stream", _I64, "For which stream.", _NOT_RECORDED),
+        _ALLOCATED_AT,
+        _RANK,
+    ],
+    time="time_ns",
+)
+
 HOST_EVENTS = Table(
     "host_events",
     "What the operating system did with a thread.",
@@ -467,6 +505,8 @@ TABLES: dict[str, Table] = {
         COUNTERS,
         KERNEL_COUNTERS,
         HLO_OPS,
+        MEMORY_BLOCKS,
+        MEMORY_EVENTS,
         HOST_EVENTS,
         TOTALS,
         STEPS,

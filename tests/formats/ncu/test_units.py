@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from inferometer.formats.ncu.units import half_digit, in_base, read_number, read_unit
+from inferometer.formats.ncu.numerals import read_number
+from inferometer.formats.ncu.units import half_digit, in_base, read_unit
 
 
 @pytest.mark.parametrize(

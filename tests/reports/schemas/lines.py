@@ -38,7 +38,9 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
     "fleet_times": tuple(
         f"fleet {{fleet}} {what} --by gpu" for what in ("kernels", "families", "operators", "shapes", "classes")
     ),
+    "counters": ("counters {h200}/ncu_raw.csv.gz --match gemm", "counters {h200}/ncu_details.csv.gz --top 2"),
     "formats": ("formats",),
+    "memory": ("memory {snapshot}", "memory {snapshot} --by stack --top 2"),
     "rules": ("rules",),
     "given_shapes": ("operators --shapes {shapes}", "operators --shapes {shapes} --hardware 'MI300X'"),
     "groups": (
@@ -54,6 +56,7 @@ LINES: Final[dict[str, tuple[str, ...]]] = {
         *(f"kernels {{decode}} --by {by}" for by in ("name", "short", "family", "library", "dtype", "tile")),
         *(f"kernels {{log}} --by {by}" for by in ("layer", "role")),
         "kernels --memory {h200}/kineto_eager.json.gz",
+        "kernels {counted} --counters {counters}",
         "kernels {table}",
         "kernels {decode} --match gemm",
     ),

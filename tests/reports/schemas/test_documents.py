@@ -25,6 +25,7 @@ from tests.ncu_files import RAW
 from tests.reports.schemas.lines import LINES, NEVER, OF_A_TRACE, SOMETIMES
 from tests.reports.schemas.walked import Walk, fields_of
 from tests.truth.planted import write_planted
+from tools.make_memory_snapshot import encode, make_snapshot
 
 import inferometer
 from inferometer.analyses.ab.comparison import compare_paths
@@ -72,6 +73,7 @@ def walks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Walk]:
     """A document as its lines of `LINES` print it, held against its type; each is printed once."""
     folder = tmp_path_factory.mktemp("documents")
     (table := folder / "table.txt").write_text(PRINTED_TABLES)
+    (snapshot := folder / "snapshot.pickle").write_bytes(encode(make_snapshot()[0], ".pickle"))
     (ranks := folder / "ranks").mkdir()
     write_planted(ranks, "slow-rank", world=2, steps=4)
     places = {
@@ -85,6 +87,7 @@ def walks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Walk]:
         "table": table,
         "counted": written(folder, PROGRAM),
         "counters": RAW,
+        "snapshot": snapshot,
         "python": sys.executable,
         "fleet": fleet_of_everything(folder / "fleet.ifm").folder,
         "shapes": write_shapes(folder / "shapes.jsonl"),

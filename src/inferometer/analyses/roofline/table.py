@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 import polars as pl
 
 from inferometer.analyses.absent_work import say_why_none
+from inferometer.analyses.counters.join import Counters, join_counters, losses_of_both
 from inferometer.analyses.hardware.devices import device_of
 from inferometer.analyses.hardware.traced_names import describe_devices, infer_traced
 from inferometer.analyses.launched_by.attribution import Attribution
@@ -15,13 +16,12 @@ from inferometer.analyses.result import Result
 from inferometer.analyses.roofline.calls import ARGUMENTS, owned_launches
 from inferometer.analyses.roofline.collectives import Collectives, sum_collectives
 from inferometer.analyses.roofline.contexts import contexts_of
-from inferometer.analyses.roofline.counters.join import Counters, join_counters
-from inferometer.analyses.roofline.counters.rows import MEASURED, with_measured
 from inferometer.analyses.roofline.cut import keep_selected, mark_selected
 from inferometer.analyses.roofline.exchanges import find_exchanges, with_exchange
 from inferometer.analyses.roofline.gaps import gaps_by, steps_of
 from inferometer.analyses.roofline.inferred import infer_signatures
 from inferometer.analyses.roofline.likeness import with_likeness
+from inferometer.analyses.roofline.measured import MEASURED, with_measured
 from inferometer.analyses.roofline.named_exchanges import NEEDED as RANGES_NEEDED
 from inferometer.analyses.roofline.numbers import with_numbers
 from inferometer.analyses.roofline.rows import RowMaker
@@ -205,7 +205,7 @@ def roofline(
     placed, modelled = keep_selected(*maker.place(launches), selection)
     joined = None if counters is None else join_counters(placed, counters)
     summed = with_numbers(_summed(placed, modelled))
-    frame = with_measured(with_sampled(summed, with_clocks(placed, trace), said), joined[1] if joined else None, said)
+    frame = with_measured(with_sampled(summed, with_clocks(placed, trace), said), joined, said)
     shortest = _shortest(placed)
     op_known = placed.filter(pl.col("signature").is_not_null() & ~pl.col("inferred"))
     sized = op_known.filter(pl.col("kind") == "kernel").join(frame.filter("sizes_recorded"), on="row", how="semi")
@@ -236,25 +236,15 @@ def roofline(
         },
         collectives=sum_collectives(inferred, exchanges, said),
         notable=tuple(notes),
-        losses=_losses(found, counters),
+        losses=found.losses if counters is None else losses_of_both(found.losses, counters),
         top=top,
         why_none=found.why_none or ("" if placed.height else say_why_none(trace, "launches")),
-        counters=joined[0] if joined else None,
+        counters=joined.account if joined else None,
     )
 
 
 def _time(launches: pl.DataFrame) -> int:
     return int(launches["dur_ns"].sum())
-
-
-def _losses(found: Attribution, counters: Trace | None) -> Losses:
-    """Those of the trace, and of the counters' file."""
-    if counters is None:
-        return found.losses
-    both = Losses(found.losses.scope | counters.losses.scope)
-    both.add(found.losses)
-    both.add(counters.losses, counters.facts.source)
-    return both
 
 
 def _shortest(placed: pl.DataFrame) -> int | None:

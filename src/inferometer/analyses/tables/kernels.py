@@ -16,6 +16,8 @@ import polars as pl
 from msgspec import to_builtins
 
 from inferometer.analyses.absent_work import say_why_none
+from inferometer.analyses.counters.join import losses_of_both
+from inferometer.analyses.counters.kernels import KernelCounters, kernel_counters
 from inferometer.analyses.labels import By, label_names, relabel
 from inferometer.analyses.result import Result
 from inferometer.analyses.rows import (
@@ -71,6 +73,7 @@ class KernelTable(Result):
     printed: PrintedTotals | None = None
     why_none: str = "No kernels in the file."
     match: str | None = None
+    counted: KernelCounters | None = None
 
     def to_polars(self) -> pl.DataFrame:
         """The rows shown, of the first section."""
@@ -85,6 +88,7 @@ class KernelTable(Result):
             "whole_graphs": {"count": self.whole_graphs, "total_ns": self.whole_graphs_ns},
             **self._table_as_json(),
             **({} if self.printed is None else {"printed_totals": to_builtins(self.printed)}),
+            **({} if self.counted is None else {"counters": self.counted.as_json()}),
             "other_sections": [table._table_as_json() for table in self.others],
             "losses": self.losses.as_dict(),
         }
@@ -133,6 +137,7 @@ def kernel_table(
     copies: bool = False,
     section: int | None = None,
     by: By = "name",
+    counters: Trace | None = None,
 ) -> KernelTable:
     """Time by kernel, from `launches`, or from `totals` where there are no launches.
 
@@ -147,20 +152,23 @@ def kernel_table(
         section: Show this section of `totals` alone.
         by: What makes a row: the name, or what it tells. `match` then searches the labels. Of joined sums, the median
             and the deviation are null, since sums don't tell them.
+        counters: What was counted of the same kernels, with `counters.join.NEEDED`: by name, of launches only.
 
     Raises:
         InputError: `match` is no regular expression, the selection names something that is not there, or the source
-            holds sums only and a selection (other than of a rank) or `copies` asks for launches.
+            holds sums only and a selection (other than of a rank), `copies` or `counters` asks for launches; or
+            `counters` holds none that are read.
         UnknownName: There is no such section.
     """
     show = _Show(sort, top, match, raw, by)
     compile_match(match)
     if basis_of(trace) == "totals":
-        _refuse_selection(trace, selection or Selection(), copies=copies)
+        _refuse_selection(trace, selection or Selection(), copies=copies, counters=counters)
         return _from_totals(trace, show, section, rank=None if selection is None else selection.rank)
     if section is not None:
         raise UnknownName("section", str(section), [])
-    return _from_launches(trace, selection or Selection(), show, copies=copies)
+    table = _from_launches(trace, selection or Selection(), show, copies=copies)
+    return table if counters is None else _with_counters(table, trace, selection or Selection(), show, counters)
 
 
 def basis_of(trace: Trace) -> Basis:
@@ -194,6 +202,14 @@ def _from_launches(trace: Trace, selection: Selection, show: _Show, *, copies: b
         notes=trace.facts.notes,
         why_none="" if rows.height else say_why_none(trace, "launches" if copies else "kernels"),
     )
+
+
+def _with_counters(table: KernelTable, trace: Trace, selection: Selection, show: _Show, counters: Trace) -> KernelTable:
+    """Next to it what was counted, and what both files lost."""
+    launches = selection.apply(trace, compact=True)
+    names = launches.select(pl.col("kernel").cast(pl.String).unique()).collect().to_series()
+    found = kernel_counters(launches, label_names(names, show.by, raw=show.raw), counters)
+    return replace(table, counted=found, losses=losses_of_both(trace.losses, counters))
 
 
 def _sums(launches: pl.LazyFrame, show: _Show) -> pl.DataFrame:
@@ -268,12 +284,13 @@ def _with_shares(rows: pl.DataFrame, total_ns: int) -> pl.DataFrame:
     return rows.with_columns((total / total_ns if total_ns else total * 0.0).alias("share"))
 
 
-def _refuse_selection(trace: Trace, selection: Selection, *, copies: bool) -> None:
+def _refuse_selection(trace: Trace, selection: Selection, *, copies: bool, counters: Trace | None) -> None:
     asked = {
         "device": selection.device,
         "stream": selection.stream,
         "between": selection.between_ns,
         "memory": copies or None,
+        "counters": None if counters is None else True,
     }
     for name, value in asked.items():
         if value is not None:

@@ -57,6 +57,8 @@ def _about_totals(trace: Trace, kernels: KernelTable) -> Iterator[str]:
 
 def _stacks(trace: Trace) -> Iterator[str]:
     """The call stacks next to a table: how many, and where each ends."""
+    if trace.path_totals.select(pl.len()).collect().item():  # nodes with times of their own
+        return
     paths = trace.call_paths.select("path_id", "parent_id", "frame", "name", "depth", "rank").collect()
     leaves = paths.filter(~pl.col("path_id").is_in(paths["parent_id"].drop_nulls().implode()))
     for leaf in leaves.head(_STACKS).iter_rows(named=True):

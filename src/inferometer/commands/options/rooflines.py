@@ -6,6 +6,7 @@ import click
 
 from inferometer.commands.base import TraceArgument
 from inferometer.commands.options.attribution import Attributing
+from inferometer.commands.options.counted import open_counters
 from inferometer.commands.settings import is_setting
 
 if TYPE_CHECKING:
@@ -30,13 +31,10 @@ def model_trace(
         click.UsageError: Standard input is asked for twice.
         InputError: `counters` holds none that are read, or `output_code` no kernel.
     """
-    from inferometer.analyses.roofline.counters.join import NEEDED as COUNTED
     from inferometer.analyses.roofline.table import NEEDED, roofline
     from inferometer.operators.framework.output_code import read_output_code
 
-    if counters == "-" and "-" in (source.path, *how.captures):
-        raise click.UsageError("Standard input can be one file only: FILE, a --capture or --counters.")
-    counted = None if counters is None else TraceArgument(counters, limited=source.limited).open(COUNTED)
+    counted = None if counters is None else open_counters(source, counters, *how.captures)
     sources = None if output_code is None else read_output_code(output_code)
     trace, found = how.open(source, NEEDED, with_op_calls=True)
     return roofline(

@@ -3,15 +3,16 @@
 Source: what ncu printed on an H200 in 2026 (`samples/h200/ncu_*.csv.gz`), and Nsight Compute's documentation of units.
 Fills `kernel_counters` (a row per launch and metric, in base units) and `totals` (the sum of durations by kernel).
 Launches have no start: ncu runs each by itself, often several times, as a rule with clocks locked and caches flushed.
-Leaves out: what isn't a number (policies, names), and the sentences of rules. Modules: `pages` finds launches in the
-text, `units` reads numbers, `reader` fills the tables.
+Leaves out: what isn't a number (policies, names), and the sentences of rules.
 
-`formats/ncu` reads what Nsight Compute prints as CSV, the raw page and the details, whatever units it scaled to.
-`pages.py` finds the launches and their metrics, `units.py` makes base units of both number and unit, `reader.py` sums
-durations by kernel. It has counters of launches (`kernel_counters`), and times that are never those of a trace: clocks
-are locked and caches flushed.
+`formats/ncu` reads what Nsight Compute prints as CSV, the raw page and the details, one table after another, in
+whatever units and locale. `report.py` has ncu print a report, `pages.py` finds launches and their metrics in the
+text, `numerals.py` finds out how the file writes numbers, `units.py` makes base units, `totals.py` sums durations by
+kernel. It has counters of launches (`kernel_counters`), and times that are never those of a trace: clocks are locked
+and caches flushed.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inferometer.formats.base import Format
@@ -22,12 +23,20 @@ if TYPE_CHECKING:
     from inferometer.trace.facts import Facts
 
 
+_SAYS = ("==PROF== ", "==ERROR== ")
+
+
 def _sniff(head: bytes) -> bool:
-    """Text with ncu's header, which what the program printed may come before."""
+    """Text with ncu's header, which what the program printed may come before, or with what ncu says to its user."""
     from inferometer.formats.ncu.pages import is_header
     from inferometer.formats.text_lines import decode_head
 
-    return any(map(is_header, decode_head(head).split("\n")))
+    return any(is_header(line) or line.startswith(_SAYS) for line in decode_head(head).split("\n"))
+
+
+def _sniff_path(path: Path) -> bool:
+    """A report, by its name."""
+    return path.suffix == ".ncu-rep" and path.is_file()
 
 
 def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Facts":
@@ -38,9 +47,10 @@ def _read(source: "Source", out: "TraceBuilder", tables: frozenset[str]) -> "Fac
 
 FORMAT = Format(
     name="ncu",
-    title="counters of Nsight Compute (ncu --csv, page raw or details), .csv or .txt",
-    suffixes=(".csv", ".txt"),
+    title="counters of Nsight Compute (ncu --csv, page raw or details), .csv or .txt; .ncu-rep where ncu is installed",
+    suffixes=(".csv", ".txt", ".ncu-rep"),
     sniff=_sniff,
+    sniff_path=_sniff_path,
     read=_read,
     tables=frozenset({"totals", "kernel_counters"}),
     recorded_by="ncu --csv --page raw --set full python decode.py > ncu.csv",

@@ -22,10 +22,16 @@ Size = tuple[int, int, int]
 
 @dataclass
 class Launch:
-    """What is told of one launch; `metrics`: name, unit and text of each value, in the order of the file."""
+    """What one table tells of a launch; `metrics`: name, unit and text of each value, in the order of the file."""
 
+    table: int
     about: dict[str, str]
     metrics: list[tuple[str, Unit, str]] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[str | None, ...]:
+        """What tells it from all others of the file: ids count the launches that one process had profiled."""
+        return tuple(self.about.get(column) for column in ("Host Name", "Process ID", "ID", "Kernel Name"))
 
     def number(self, column: str) -> int | None:
         """A whole number among what is told; None where it is none."""
@@ -44,25 +50,47 @@ def is_header(line: str) -> bool:
 
 
 def launches_of(lines: Iterable[str], broken: list[str]) -> Iterator[Launch]:
-    """The launches, in the order of the file; rows that can't be read go to `broken`, as examples.
+    """The launches of each table, in the order of the file; rows that can't be read go to `broken`, as examples.
+
+    A launch of several tables comes once for each.
 
     Args:
         lines: With their endings.
         broken: Filled as launches are taken.
     """
-    text = iter(lines)
-    header = next((line for line in text if is_header(line)), None)
-    if header is None:
-        return
-    try:
-        names = next(csv.reader([header]))
-    except csv.Error as error:
-        broken.append(f"its header: {error}")
-        return
-    if "Metric Value" in names:  # rows end with it, where no rule follows
-        yield from _of_details(names, _rows(text, names.index("Metric Value") + 1, len(names), broken))
-    else:
-        yield from _of_raw(names, _rows(text, len(names), len(names), broken))
+    text = _Tables(lines)
+    for table, header in enumerate(iter(text.begin, None)):
+        try:
+            names = next(csv.reader([header]))
+        except csv.Error as error:
+            broken.append(f"its header: {error}")
+            continue
+        if "Metric Value" in names:  # rows end with it, where no rule follows
+            rows = _rows(text, names.index("Metric Value") + 1, len(names), broken)
+            yield from _of_details(table, names, rows)
+        else:
+            yield from _of_raw(table, names, _rows(text, len(names), len(names), broken))
+
+
+class _Tables:
+    """Lines, a table at a time: what `begin` gives is the header, and iterating ends before the next one."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self._header: str | None = None
+
+    def begin(self) -> str | None:
+        """The next header; None where there is no further table."""
+        header = self._header or next(filter(is_header, self._lines), None)
+        self._header = None
+        return header
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            if is_header(line):
+                self._header = line
+                return
+            yield line
 
 
 def _rows(lines: Iterable[str], least: int, most: int, broken: list[str]) -> Iterator[list[str]]:
@@ -82,7 +110,7 @@ def _rows(lines: Iterable[str], least: int, most: int, broken: list[str]) -> Ite
             broken.append(f"row {table.line_num}: expected {least:,} cells or more, found {len(row):,}")
 
 
-def _of_raw(names: Sequence[str], rows: Iterable[list[str]]) -> Iterator[Launch]:
+def _of_raw(table: int, names: Sequence[str], rows: Iterable[list[str]]) -> Iterator[Launch]:
     metrics = [(at, name) for at, name in enumerate(names) if name not in _ABOUT]
     units: dict[int, Unit] = {}
     for row in rows:
@@ -90,10 +118,10 @@ def _of_raw(names: Sequence[str], rows: Iterable[list[str]]) -> Iterator[Launch]
         if not about["ID"]:
             units = {at: read_unit(row[at]) for at, _ in metrics}
         else:
-            yield Launch(about, [(name, units.get(at, Unit("")), row[at]) for at, name in metrics if row[at]])
+            yield Launch(table, about, [(name, units.get(at, Unit("")), row[at]) for at, name in metrics if row[at]])
 
 
-def _of_details(names: Sequence[str], rows: Iterable[list[str]]) -> Iterator[Launch]:
+def _of_details(table: int, names: Sequence[str], rows: Iterable[list[str]]) -> Iterator[Launch]:
     """A launch's rows follow each other; a row of a rule names no metric."""
     at = {name: names.index(name) for name in (*_ABOUT, *_METRIC) if name in names}
     found: Launch | None = None
@@ -102,7 +130,7 @@ def _of_details(names: Sequence[str], rows: Iterable[list[str]]) -> Iterator[Lau
         if found is None or about != found.about:
             if found is not None:
                 yield found
-            found = Launch(about)
+            found = Launch(table, about)
         section, metric, unit, value = (row[at[name]] if name in at else "" for name in _METRIC)
         if metric:
             name = metric if "__" in metric or not section else f"{section}: {metric}"

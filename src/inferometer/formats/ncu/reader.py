@@ -1,44 +1,51 @@
 """Fills `kernel_counters` and `totals` from launches of ncu's pages."""
 
 from collections import defaultdict
-from decimal import Decimal
-from statistics import fmean, median, stdev
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from inferometer.errors import FormatError
+from inferometer.formats.ncu.numerals import Mark, find_mark, is_ambiguous, is_number, read_number
 from inferometer.formats.ncu.pages import Launch, launches_of
-from inferometer.formats.ncu.units import Unit, half_digit, in_base, read_number
-from inferometer.formats.text_lines import Ends, read_lines
+from inferometer.formats.ncu.report import print_report
+from inferometer.formats.ncu.totals import Durations
+from inferometer.formats.ncu.units import in_base
+from inferometer.formats.source import Source
+from inferometer.formats.text_lines import read_lines
 from inferometer.trace.facts import Device, Facts, NamedId
 
 if TYPE_CHECKING:
-    from inferometer.formats.source import Source
     from inferometer.trace.builder import TraceBuilder
 
-DURATIONS: Final = ("gpu__time_duration.sum", "gpu__time_duration.avg", "GPU Speed Of Light Throughput: Duration")
+REPORT: Final = ".ncu-rep"
 _NAME, _SMS = "device__attribute_display_name", "device__attribute_multiprocessor_count"
 _COUNTERS, _TOTALS = "kernel_counters", "totals"
 _BATCH = 100_000
+_FORBIDDEN = "ERR_NVGPUCTRPERM"
 
 
-def read(source: "Source", out: "TraceBuilder") -> Facts:
+def read(source: Source, out: "TraceBuilder") -> Facts:
     """Read all of it.
 
     Raises:
-        FormatError: There is no header of ncu, or no launch below it.
+        FormatError: There is no header of ncu, no launch below it, or no telling what its numbers are.
+        Unavailable: It is a report, and there is no ncu that reads it.
     """
     reader = _Reader(out)
     broken: list[str] = []
-    with source.open() as stream:
+    with _printed(source) as printed, printed.open() as stream:
         limits = source.limits
-        text = Ends(
+        text = _Text(
             line
             for _, line in read_lines(
                 stream, out.losses, longest=limits.event_bytes, most=limits.lines, name=source.name
             )
         )
-        for launch in launches_of(text, broken):
-            reader.take(launch)
+        for mark, launch in _with_marks(launches_of(text, broken), source.name):
+            reader.take(launch, mark)
     if stream.damage:
         out.losses.count("broken_compression", example=stream.damage)
     if text.is_cut:
@@ -47,41 +54,112 @@ def read(source: "Source", out: "TraceBuilder") -> Facts:
         out.losses.see(_COUNTERS)
         out.losses.count("unreadable_row", category=_COUNTERS, example=example)
     if not reader.launches:
-        raise FormatError(
-            f"{source.name}: expected rows of launches below the header of ncu, found none",
-            hint="Export it again: ncu --csv --page raw --import REPORT.ncu-rep",
-        )
+        raise _nothing_found(source.name, text.errors)
     return reader.finish(source.name)
+
+
+@contextmanager
+def _printed(source: Source) -> Iterator[Source]:
+    """What ncu printed: the source, or what is made of a report."""
+    if source.path is None or source.path.suffix != REPORT:
+        yield source
+        return
+    with TemporaryDirectory(prefix="inferometer-", ignore_cleanup_errors=True) as folder:
+        yield Source(print_report(source.path, source.name, Path(folder)), limits=source.limits)
+
+
+def _nothing_found(name: str, errors: list[str]) -> FormatError:
+    said = f"; ncu says: {errors[0]}" if errors else ""
+    hint = "Export it again: ncu --csv --page raw --import REPORT.ncu-rep"
+    if any(_FORBIDDEN in error for error in errors):
+        hint = (
+            "This user may not read the GPU's counters: run ncu as root, or have the driver loaded with "
+            "NVreg_RestrictProfilingToAdminUsers=0."
+        )
+    return FormatError(f"{name}: expected rows of launches below the header of ncu, found none{said}", hint=hint)
+
+
+def _with_marks(launches: Iterable[Launch], name: str) -> Iterator[tuple[Mark, Launch]]:
+    """Each launch with the decimal mark of the file; those before it is known wait.
+
+    Raises:
+        FormatError: Numbers may be read in two ways, and none tells in which.
+    """
+    held: list[Launch] = []
+    unsure = ""
+    mark: Mark | None = None
+    for launch in launches:
+        if mark is None:
+            held.append(launch)
+            mark = find_mark(held)
+            unsure = unsure or next((text for _, _, text in launch.metrics if is_ambiguous(text)), "")
+            if mark is None and unsure:
+                continue
+            yield from ((mark or ".", each) for each in held)
+            held = []
+        else:
+            yield mark, launch
+    if held:
+        raise FormatError(
+            f"{name}: expected numbers that tell the decimal point from the mark of thousands, found only such as "
+            f"{unsure}, which may be either",
+            hint="Print a whole page, which tells: ncu --csv --page raw --import REPORT.ncu-rep",
+        )
+
+
+class _Text:
+    """Lines as they come; whether the last one had no ending, and the first few in which ncu reports an error."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self.is_cut = False
+        self.errors: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self.is_cut = not line.endswith("\n")
+            if line.startswith("==ERROR==") and len(self.errors) < 3:
+                self.errors.append(line.removeprefix("==ERROR==").strip())
+            yield line
 
 
 class _Reader:
     """What was read so far: counters to hand over, and durations by kernel and device."""
 
     def __init__(self, out: "TraceBuilder") -> None:
-        self.launches = 0
         self._out = out
         self._columns: dict[str, list[Any]] = defaultdict(list)
-        self._durations: dict[tuple[str, str | None], list[tuple[Decimal, Decimal] | None]] = defaultdict(list)
+        self._durations = Durations()
+        self._numbers: dict[tuple[str | None, ...], int] = {}
+        self._tables: dict[int, list[int]] = defaultdict(list)  # of each launch
+        self._metrics: dict[int, set[str]] = defaultdict(set)  # of each table
         self._devices: dict[str, Device] = {}
         self._processes: dict[int, str | None] = {}
         self._hosts: dict[str, None] = {}
 
-    def take(self, launch: Launch) -> None:
-        """One launch."""
+    @property
+    def launches(self) -> int:
+        """How many there are; one of several tables counts once."""
+        return len(self._numbers)
+
+    def take(self, launch: Launch, mark: Mark) -> None:
+        """What one table tells of one launch."""
         number = launch.number("Device")
         device = None if number is None else f"gpu:{number}"
-        kernel = launch.about.get("Kernel Name", "")
-        self._note(launch, device)
+        which = self._numbers.setdefault(launch.key, len(self._numbers))
+        self._note(launch, device, mark)
+        self._durations.take(which, launch, device, mark)
         if self._out.wants(_COUNTERS):
-            self._add_counters(launch, kernel, device)
-        self._durations[kernel, device].append(_duration(launch))
-        self.launches += 1
+            self._add_counters(launch, which, device, mark)
 
     def finish(self, name: str) -> Facts:
         """Hand over what is left."""
         self._flush()
         if self._out.wants(_TOTALS):
-            self._add_totals()
+            rows = self._durations.rows()
+            self._out.losses.see(_TOTALS, len(rows))
+            self._out.losses.count("profiled_alone", self.launches, category=_TOTALS)
+            self._out.add(_TOTALS, len(rows), {name: [row.get(name) for row in rows] for name in rows[0]})
         return Facts(
             "ncu",
             name,
@@ -91,14 +169,17 @@ class _Reader:
             processes=tuple(NamedId(process, name=text) for process, text in self._processes.items()),
         )
 
-    def _note(self, launch: Launch, device: str | None) -> None:
+    def _note(self, launch: Launch, device: str | None, mark: Mark) -> None:
         if host := launch.about.get("Host Name"):
             self._hosts[host] = None
         if (process := launch.number("Process ID")) is not None:
             self._processes[process] = launch.about.get("Process Name") or None
-        if device is not None and device not in self._devices:
+        if device is None:
+            return
+        known = self._devices.get(device)
+        if known is None or (known.name is None and launch.metrics):
             said = {name: text for name, _, text in launch.metrics if name in (_NAME, _SMS)}
-            count = read_number(said.get(_SMS, ""))
+            count = read_number(said.get(_SMS, ""), mark)
             self._devices[device] = Device(
                 device,
                 name=said.get(_NAME),
@@ -106,14 +187,19 @@ class _Reader:
                 compute_capability=launch.about.get("CC") or None,
             )
 
-    def _add_counters(self, launch: Launch, kernel: str, device: str | None) -> None:
+    def _add_counters(self, launch: Launch, which: int, device: str | None, mark: Mark) -> None:
         numbers = [
-            (metric, unit, number) for metric, unit, text in launch.metrics if (number := read_number(text)) is not None
+            (metric, unit, read_number(text, mark), text)
+            for metric, unit, text in self._new(launch, which)
+            if is_number(text)
         ]
         self._out.losses.see(_COUNTERS, len(numbers))
+        for metric, _, number, text in numbers:
+            if number is None:
+                self._out.losses.count("wrong_type", category=_COUNTERS, example=f"{metric}: {text}")
         about = {
-            "launch": self.launches,
-            "kernel": kernel,
+            "launch": which,
+            "kernel": launch.about.get("Kernel Name", ""),
             "device": device,
             "process": launch.number("Process ID"),
             "stream": launch.number("Stream"),
@@ -122,50 +208,25 @@ class _Reader:
         }
         for name, value in about.items():
             self._columns[name] += [value] * len(numbers)
-        self._columns["metric"] += [metric for metric, _, _ in numbers]
-        self._columns["value"] += [in_base(number, unit) for _, unit, number in numbers]
-        self._columns["unit"] += [unit.text or None for _, unit, _ in numbers]
+        self._columns["metric"] += [metric for metric, *_ in numbers]
+        self._columns["value"] += [None if number is None else in_base(number, unit) for _, unit, number, _ in numbers]
+        self._columns["unit"] += [unit.text or None for _, unit, *_ in numbers]
         if len(self._columns["metric"]) >= _BATCH:
             self._flush()
+
+    def _new(self, launch: Launch, which: int) -> list[tuple[str, Any, str]]:
+        """The metrics that no earlier table has of this launch; the others are counted."""
+        tables = self._tables[which]
+        known = set().union(*(self._metrics[table] for table in tables if table != launch.table))
+        if launch.table not in tables:
+            tables.append(launch.table)
+        found = [metric for metric in launch.metrics if metric[0] not in known]
+        if again := len(launch.metrics) - len(found):
+            self._out.losses.see(_COUNTERS, again)
+            self._out.losses.count("repeated_row", again, category=_COUNTERS)
+        self._metrics[launch.table].update(name for name, _, _ in found)
+        return found
 
     def _flush(self) -> None:
         self._out.add(_COUNTERS, len(self._columns["metric"]), self._columns)
         self._columns = defaultdict(list)
-
-    def _add_totals(self) -> None:
-        rows = [_total(kernel, device, times) for (kernel, device), times in self._durations.items()]
-        self._out.losses.see(_TOTALS, len(rows))
-        self._out.losses.count("profiled_alone", self.launches, category=_TOTALS)
-        self._out.add(_TOTALS, len(rows), {name: [row.get(name) for row in rows] for name in rows[0]})
-
-
-def _duration(launch: Launch) -> tuple[Decimal, Decimal] | None:
-    """How long it took and half of the last digit, ns; None where that wasn't counted."""
-    found = {name: (unit, text) for name, unit, text in launch.metrics if name in DURATIONS}
-    for name in DURATIONS:
-        unit, text = found.get(name, (Unit(""), ""))
-        number = read_number(text)
-        if number is not None and number.is_finite() and number >= 0 and unit.text == "ns":
-            return number * unit.scale, half_digit(number, unit)
-    return None
-
-
-def _total(kernel: str, device: str | None, times: list[tuple[Decimal, Decimal] | None]) -> dict[str, Any]:
-    """The sums of one kernel; of launches without a duration, no times."""
-    row: dict[str, Any] = {"section": 0, "kernel": kernel, "device": device, "count": len(times)}
-    known = [each for each in times if each is not None]
-    names = ("total_ns", "mean_ns", "median_ns", "min_ns", "max_ns", "stddev_ns", "resolution_ns")
-    if len(known) < len(times):
-        return row | dict.fromkeys(names)
-    each = [value for value, _ in known]
-    blur = sum(half for _, half in known)
-    statistics = (
-        round(sum(each)),
-        fmean(map(float, each)),
-        float(median(each)),
-        round(min(each)),
-        round(max(each)),
-        stdev(map(float, each)) if len(each) > 1 else None,
-        float(blur) if blur >= Decimal("0.5") else None,
-    )
-    return row | dict(zip(names, statistics, strict=True))

@@ -1,15 +1,14 @@
-"""Numbers as ncu prints them: with thousands commas, and units scaled by column; here in base units.
+"""Units as ncu prints them, scaled by column or value; here base units.
 
 Prefixes are powers of 1000 (`Mbyte` is 10^6). Times become ns, rates are per second, other units stay as they are.
 """
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from math import isfinite
 from typing import Final
 
-_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3}){1,9}|\d{1,30})(?:\.\d{1,30})?(?:[eE][-+]?\d{1,3})?|[-+]?(?:nan|inf)")
 _PREFIXES: Final = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _SCALED = re.compile(r"([KMGTP])(byte|hz|bit)")
 _TIMES_NS: Final = {
@@ -41,16 +40,6 @@ def read_unit(text: str) -> Unit:
         return Unit(f"{above.text}/{below.text}", above.scale / below.scale)
     name = "hz" if above.text == "cycle" else f"{above.text}/s"  # older versions: cycle/nsecond
     return Unit(name, above.scale * 10**9 / _TIMES_NS[lower])
-
-
-def read_number(text: str) -> Decimal | None:
-    """A printed number, which may be NaN; None where it is none."""
-    if not _NUMBER.fullmatch(text):
-        return None
-    try:
-        return Decimal(text.replace(",", ""))
-    except InvalidOperation:
-        return None
 
 
 def in_base(number: Decimal, unit: Unit) -> float | None:

@@ -1,12 +1,11 @@
 """A `.nsys-rep` (or older `.qdrep`) report, through `nsys export` where that is installed."""
 
-import shutil
-import subprocess
 from pathlib import Path
+from typing import Final
 
-from inferometer.errors import FormatError, Unavailable
+from inferometer.formats.vendor_tool import VendorTool
 
-_LONGEST_MESSAGE = 300
+_NSYS: Final = VendorTool("nsys", "Nsight Systems", "nsys export", "nsys export --type sqlite {}")
 
 
 def export_report(report: Path, name: str, folder: Path) -> Path:
@@ -16,24 +15,7 @@ def export_report(report: Path, name: str, folder: Path) -> Path:
         Unavailable: There is no `nsys`.
         FormatError: `nsys` could not export it.
     """
-    nsys = shutil.which("nsys")
-    if nsys is None:
-        raise Unavailable(
-            f"{name}: only nsys can read a report, and it is not on PATH",
-            hint=f"Install Nsight Systems, or run where it is installed: nsys export --type sqlite {name}",
-        )
     target = folder / "export.sqlite"
-    command = [nsys, "export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(target)]
-    try:
-        done = subprocess.run(
-            [*command, str(report.absolute())], check=False, stdin=subprocess.DEVNULL, capture_output=True
-        )
-    except OSError as error:
-        raise FormatError(f"{name}: {nsys} can't be run: {error.strerror}") from error
-    if done.returncode or not target.is_file():
-        text = (done.stderr or done.stdout).decode("utf-8", "replace").strip() or "it says nothing"
-        raise FormatError(
-            f"{name}: nsys export ended with {done.returncode}: {' '.join(text.split())[-_LONGEST_MESSAGE:]}",
-            hint="A report is read only by an nsys of its own version or a later one.",
-        )
+    how = ["export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(target)]
+    _NSYS.make(target, name, [*how, str(report.absolute())])
     return target

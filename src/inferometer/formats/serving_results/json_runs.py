@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from inferometer.errors import FormatError
+from inferometer.formats.held import read_held
 from inferometer.formats.source import Limits, Source
 
 _LONGEST = 60  # characters of a wrong value in a message
+_TOO_LARGE = "Leave out the details of each request, or lift the limits if you trust the file."
 MOST = 2**63 - 1
 _SPACE = " \t\r\n\ufeff"
 _DECIMALS = 3  # of a time in ns: the tools' floats hold no more
@@ -109,7 +111,7 @@ def read_runs(path: str | Path, *, limits: Limits | None, wanted: str, hint: str
         FormatError: It is larger than `limits.held_bytes`, damaged, empty, or no such JSON.
     """
     source = Source(path, limits=limits)
-    text = _read_text(source)
+    text = read_held(source, hint=_TOO_LARGE).decode("utf-8", "replace")
     found = _decode(text, source.name, wanted, hint)
     if len(found) == 1 and isinstance(found[0], list):
         found = found[0]
@@ -122,23 +124,6 @@ def read_runs(path: str | Path, *, limits: Limits | None, wanted: str, hint: str
             raise FormatError(f"{where}: expected {wanted}, found {_show(fields)}", hint=hint)
         runs.append(RunFields(fields, source.name, where))
     return runs
-
-
-def _read_text(source: Source) -> str:
-    most = source.limits.held_bytes
-    with source.open() as stream:
-        pieces, size = [], 0
-        while piece := stream.read(1 << 20):
-            pieces.append(piece)
-            size += len(piece)
-            if most is not None and size > most:
-                raise FormatError(
-                    f"{source.name}: expected at most {most:,} bytes, found more",
-                    hint="Leave out the details of each request, or lift the limits if you trust the file.",
-                )
-        if stream.damage:
-            raise FormatError(f"{source.name}: {stream.damage}", hint="Copy or write the file again.")
-    return b"".join(pieces).decode("utf-8", "replace")
 
 
 def _decode(text: str, name: str, wanted: str, hint: str) -> list[Any]:

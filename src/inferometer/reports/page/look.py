@@ -34,13 +34,15 @@ SIDES = ("base", "candidate")
 class PageOptions:
     """What the reader's engineer reported about the files: a model and a device, for bounds; captures, for replays.
 
-    `thresholds`: what the findings are judged by in place of the rules' own.
+    `counters`: what a profiler counted of the run's kernels. `thresholds`: what the findings are judged by in place of
+    the rules' own.
     """
 
     model: "Model | None" = None
     device: "Device | None" = None
     bandwidths: tuple[float, ...] = ()
     captures: tuple[Trace, ...] = ()
+    counters: Trace | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -73,7 +75,8 @@ class RunData:
     @cached_property
     def kernels(self) -> KernelTable:
         """All kernels, as the file names them."""
-        return kernel_table(self.trace)
+        counters = self.asked.counters
+        return kernel_table(self.trace) if counters is None else kernel_table(self.trace, counters=_to_share(counters))
 
     @cached_property
     def launches(self) -> LaunchEvidence:

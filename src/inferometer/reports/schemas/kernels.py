@@ -16,6 +16,7 @@ from inferometer.reports.schemas.fields import (
     TotalNs,
     says,
 )
+from inferometer.reports.schemas.joined_counters import CountedKernels
 from inferometer.trace.facts import PrintedTotals
 
 
@@ -70,6 +71,7 @@ class Kernels(KernelTable, kw_only=True):
     printed_totals: Annotated[
         PrintedTotals | UnsetType, says("The source's own totals next to what the rows make, where it prints some.")
     ] = UNSET
+    counters: Annotated[CountedKernels | UnsetType, says("With `--counters`: what was counted of kernels.")] = UNSET
     other_sections: Annotated[list[KernelTable], says("Tables of the source's other sections; never to be added up.")]
     losses: Losses
 

@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from inferometer.reports.schemas.fields import Document, Kernel, Losses, Part, Remarks, Source, TotalNs, says
+from inferometer.reports.schemas.fields import Document, Losses, Part, Remarks, Source, TotalNs, says
+from inferometer.reports.schemas.joined_counters import JoinedCounters, Stall
 
 Hardware = Annotated[str | None, says("The device that bounds are of; null where it isn't known: no bounds.")]
 
@@ -53,6 +54,7 @@ class ModelledOp(Part):
     measured_fp32_flops: Annotated[float | None, says("With `--counters`: of one call.")]
     measured_fp64_flops: Annotated[float | None, says("With `--counters`: of one call.")]
     measured_tensor_flops: Annotated[float | None, says("With `--counters`: of one call.")]
+    reasons: Annotated[list[Stall] | None, says("With `--counters`: what warps spent cycles on, the largest first.")]
     sampled_clock_hz: Annotated[float | None, says("Of a recording: sampled clock of the multiprocessors, Hz.")]
     sampled_memory_clock_hz: Annotated[float | None, says("Of a recording: sampled clock of the memory, Hz.")]
     sampled_clock_bound_ns: Annotated[float | None, says("Of a recording: the bound at these clocks, all calls, ns.")]
@@ -101,38 +103,6 @@ class CollectiveBound(Part):
     fraction: Annotated[float | None, says("The one over the other.")]
     not_compared: Annotated[str | None, says("Why waits aren't known. Its words may change.")]
     reason: Annotated[str | None, says("Why there is no rate. Its words may change.")]
-
-
-class UnjoinedLaunches(Part):
-    """Launches of the trace that no counters are known of."""
-
-    kernel: Kernel
-    reason: Annotated[str, says("Why. Its words may change.")]
-    launches: Annotated[int, says("How many.")]
-    total_ns: TotalNs
-
-
-class UnusedCounters(Part):
-    """Counted launches that the trace has none of."""
-
-    kernel: Kernel
-    reason: Annotated[str, says("Why. Its words may change.")]
-    launches: Annotated[int, says("How many.")]
-
-
-class JoinedCounters(Part):
-    """What the counters joined."""
-
-    source: Source
-    counted: Annotated[int, says("Launches in the counters' file.")]
-    used: Annotated[int, says("Of these, launches that joined.")]
-    launches: Annotated[int, says("Launches of the trace.")]
-    joined: Annotated[int, says("Of these, launches with counters.")]
-    by_name: Annotated[int, says("Of these, joined by name alone.")]
-    total_ns: TotalNs
-    joined_ns: Annotated[int, says("Time of those with counters, ns.")]
-    unjoined: list[UnjoinedLaunches]
-    unused: list[UnusedCounters]
 
 
 class Roofline(Document):

@@ -5,7 +5,8 @@ from typing import Final
 
 import polars as pl
 
-from inferometer.analyses.roofline.counters.join import Counters
+from inferometer.analyses.counters.join import Counters
+from inferometer.analyses.counters.kernels import KernelCounters
 from inferometer.analyses.roofline.table import Roofline
 from inferometer.reports.views.layout import Field, Section, say_rest
 from inferometer.units import format_count, format_duration, format_share
@@ -24,6 +25,7 @@ _FIELDS: Final = (
     Field("measured_fp32_flops", "FP32 FLOPs", "ratio", spare=6),
     Field("measured_fp64_flops", "FP64 FLOPs", "ratio", spare=7),
     Field("measured_tensor_flops", "Tensor FLOPs", "ratio", spare=5),
+    Field("stall_text", "Warps Spend Cycles On", "text", spare=4),
     OP_OR_KERNEL,
 )
 _LEFT: Final = (
@@ -32,6 +34,14 @@ _LEFT: Final = (
     Field("kernel", "Kernel", "kernel"),
     Field("reason", "Why", "sentence"),
 )
+_OF_KERNELS: Final = frozenset(
+    {"total_ns", "counted_launches", "measured_dram_bytes", "l2_hit_rate", "measured_occupancy", "mhz", "stall_text"}
+)
+_KERNEL_FIELDS: Final = (
+    *(field for field in _FIELDS if field.column in _OF_KERNELS),
+    Field("kernel", "Kernel", "kernel"),
+)
+_TITLE: Final = "Counters, mean of a launch"
 _ROWS: Final = 20
 _REASONS: Final = 10
 _NEVER_TIMES: Final = (
@@ -58,14 +68,39 @@ def counter_sections(found: Roofline) -> Iterator[Section]:
             pl.col("measured_dram_bytes").round().cast(pl.Int64),
         )
     )
+    rows = rows.with_columns(shares_as_text(rows["reasons"], "reason", "stall_text"))
     fields = [field for field in _FIELDS if field.spare in (0, 1, 3) or rows[field.column].count()]
     if rows.height:
-        yield Section(
-            "Counters, mean of a launch", fields, rows.head(_ROWS), (*say_rest(_ROWS, rows.height), _NEVER_TIMES)
-        )
-    left = found.counters.unjoined
+        yield Section(_TITLE, fields, rows.head(_ROWS), (*say_rest(_ROWS, rows.height), _NEVER_TIMES))
+    yield from _without(found.counters)
+
+
+def kernel_counter_sections(found: KernelCounters) -> Iterator[Section]:
+    """The same of kernels as the table of kernels names them."""
+    rows = found.frame.with_columns(
+        (pl.col("measured_clock_hz") / 1e6).round().cast(pl.Int64).alias("mhz"),
+        pl.col("measured_dram_bytes").round().cast(pl.Int64),
+        shares_as_text(found.frame["reasons"], "reason", "stall_text"),
+    )
+    fields = [field for field in _KERNEL_FIELDS if rows[field.column].count()]
+    if rows.height:
+        yield Section(_TITLE, fields, rows.head(_ROWS), (*say_rest(_ROWS, rows.height), _NEVER_TIMES))
+    yield from _without(found.account)
+
+
+def _without(found: Counters) -> Iterator[Section]:
+    left = found.unjoined
     if left.height:
         yield Section("Without counters", _LEFT, left.head(_REASONS), tuple(say_rest(_REASONS, left.height)))
+
+
+def shares_as_text(shares: pl.Series, name: str, column: str, *, most: int = 2) -> pl.Series:
+    """The largest of each list of names with shares: `long_scoreboard 71 %, wait 8 %`; null where there is none."""
+    texts = [
+        ", ".join(f"{each[name]} {format_share(each['share'])}" for each in found[:most]) if found else None
+        for found in shares.to_list()
+    ]
+    return pl.Series(column, texts, dtype=pl.String)
 
 
 def say_counters(found: Counters) -> Iterator[str]:

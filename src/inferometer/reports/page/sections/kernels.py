@@ -18,6 +18,7 @@ from inferometer.reports.page.section import RunSection
 from inferometer.reports.page.tree_boxes import ALL, GROUND, Box, icicle
 from inferometer.reports.views.kernels import fields_of, title_of
 from inferometer.reports.views.layout import Field, Section
+from inferometer.reports.views.measured_counters import kernel_counter_sections, say_counters
 from inferometer.units import format_duration, format_share
 
 FEW = 12
@@ -53,6 +54,9 @@ def build(run: RunData) -> Block | None:
     if len(tables) > TABLES:
         rest = f"{len(tables) - TABLES:,} more tables of the source are not shown here: inferometer kernels --section."
         parts.append(Words(rest, "note"))
+    if run.kernels.counted is not None:
+        parts += [Words(text, "note") for text in say_counters(run.kernels.counted.account)]
+        parts += map(Grid, kernel_counter_sections(run.kernels.counted))
     return Block("kernels", "Kernels", parts)
 
 

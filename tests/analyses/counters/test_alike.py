@@ -2,7 +2,7 @@
 
 import pytest
 
-from inferometer.analyses.roofline.counters.alike import Kind, number_alike
+from inferometer.analyses.counters.alike import Kind, number_alike
 
 SMALL, LARGE = ((1, 1, 1), (128, 1, 1)), ((9, 1, 1), (128, 1, 1))
 

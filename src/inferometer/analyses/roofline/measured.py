@@ -4,50 +4,38 @@ from typing import Any, Final
 
 import polars as pl
 
-from inferometer.analyses.roofline.counters.metrics import MEANS, SUMS
+from inferometer.analyses.counters.by_row import BY_ROW, counted_by_row
+from inferometer.analyses.counters.join import Joined
 from inferometer.hardware.device import Device
 from inferometer.hardware.peak_clocks import peak_clock
 
+_FLOPS: Final = ("measured_fp32_flops", "measured_fp64_flops", "measured_tensor_flops")
 MEASURED: Final[dict[str, Any]] = {
-    "counted_launches": pl.Int64,
-    **dict.fromkeys(("measured_dram_bytes", "dram_ratio", "l2_hit_rate", "measured_occupancy"), pl.Float64),
-    **dict.fromkeys(("measured_clock_hz", "clock_bound_ns"), pl.Float64),
-    **dict.fromkeys((f"measured_{name}" for name in SUMS if name != "dram_bytes"), pl.Float64),
+    **{name: BY_ROW[name] for name in ("counted_launches", "measured_dram_bytes")},
+    "dram_ratio": pl.Float64,
+    **{name: BY_ROW[name] for name in ("l2_hit_rate", "measured_occupancy", "measured_clock_hz")},
+    "clock_bound_ns": pl.Float64,
+    **{name: BY_ROW[name] for name in (*_FLOPS, "reasons")},
 }
 """Measured: launches with counters, and the mean of one of them. `dram_ratio`: bytes of all over those modelled, null
 where a kernel has no counters. `clock_bound_ns` is modelled: of rows bound by matrix units, at the measured clock."""
-_NAMES: Final = {"l2_hit_rate": "l2_hit_rate", "occupancy": "measured_occupancy", "clock_hz": "measured_clock_hz"}
 
 
-def with_measured(rows: pl.DataFrame, launches: pl.DataFrame | None, device: Device | None) -> pl.DataFrame:
+def with_measured(rows: pl.DataFrame, joined: Joined | None, device: Device | None) -> pl.DataFrame:
     """`rows` with columns `MEASURED`.
 
     Args:
         rows: Of the table, with `row`.
-        launches: Of `join_counters`; without them all columns are null.
+        joined: Without it all columns are null.
         device: For the bound at the clock.
     """
-    if launches is None:
+    if joined is None:
         return rows.with_columns(pl.lit(None, dtype=dtype).alias(name) for name, dtype in MEASURED.items())
     modelled = (pl.col("read_bytes") + pl.col("write_bytes")) * pl.col("calls")
     return (
-        rows.join(_by_row(launches), on="row", how="left", maintain_order="left")
+        rows.join(counted_by_row(joined), on="row", how="left", maintain_order="left")
         .with_columns(pl.when(modelled > 0).then(pl.col("dram_sum") / modelled).alias("dram_ratio"))
         .with_columns(_bound_at_clock(rows, device).alias("clock_bound_ns"))
-    )
-
-
-def _by_row(launches: pl.DataFrame) -> pl.DataFrame:
-    """`dram_sum`: of all launches of a row, copies and fills aside; null where one of its kernels has no counters."""
-    is_joined = pl.col("counted").is_not_null()
-    is_kernel = pl.col("kind").cast(pl.String) == "kernel"
-    return launches.group_by("row").agg(
-        is_joined.sum().cast(pl.Int64).alias("counted_launches"),
-        *(pl.col(name).mean().alias(f"measured_{name}") for name in SUMS),
-        *((pl.col(name).sum() / pl.col(f"{name}_of").sum()).fill_nan(None).alias(_NAMES[name]) for name in MEANS),
-        pl.when((pl.col("dram_bytes").is_not_null() | ~is_kernel).all() & is_joined.any())
-        .then(pl.col("dram_bytes").sum())
-        .alias("dram_sum"),
     )
 
 

@@ -10,9 +10,11 @@ from typing import Any, Final
 
 import polars as pl
 
-from inferometer.analyses.roofline.counters.alike import Kind, number_alike
-from inferometer.analyses.roofline.counters.metrics import ABOUT, MEANS, SUMS, counted_launches
+from inferometer.analyses.counters.alike import Kind, number_alike
+from inferometer.analyses.counters.metrics import ABOUT, MEANS, SUMS, counted_launches
+from inferometer.analyses.counters.stalls import stall_shares
 from inferometer.errors import InputError
+from inferometer.trace.losses import Losses
 from inferometer.trace.trace import Trace
 
 NEEDED: Final = {"kernel_counters": (*ABOUT, "metric", "value")}
@@ -57,11 +59,23 @@ class Counters:
         }
 
 
-def join_counters(placed: pl.DataFrame, trace: Trace) -> tuple[Counters, pl.DataFrame]:
-    """What joined, and the launches with what was counted of each: `SUMS`, `counted`, and parts of `MEANS`.
+@dataclass(frozen=True)
+class Joined:
+    """`account`: what joined. `launches` of the trace have `SUMS`, `counted`, and parts of `MEANS`.
 
-    Of each of `MEANS` that is its product with the weight, and `NAME_of` the weight. `counted` is null where none
-    joined.
+    Of each of `MEANS` that is its product with the weight, and `NAME_of` the weight; `counted` is null where none
+    joined. `counted` launches and those of the trace belong together where `alike` and `place` agree. `stalls`: of
+    `stall_shares`.
+    """
+
+    account: Counters
+    launches: pl.DataFrame
+    counted: pl.DataFrame
+    stalls: pl.DataFrame
+
+
+def join_counters(placed: pl.DataFrame, trace: Trace) -> Joined:
+    """Which launches have counters, and which.
 
     Args:
         placed: Launches that ran, each with its `row`.
@@ -70,30 +84,38 @@ def join_counters(placed: pl.DataFrame, trace: Trace) -> tuple[Counters, pl.Data
     Raises:
         InputError: It holds no counters of kernels, or none of the metrics that are read.
     """
-    counted = _read(trace)
+    counted, stalls = _read(trace)
     launches, counted = _numbered(placed, counted)
     launches, counted = _placed(launches, counted)
     means = counted.filter(pl.col("place").is_not_null()).group_by("alike", "place").agg(*_weighted())
     joined = launches.join(means, on=["alike", "place"], how="left", maintain_order="left", nulls_equal=False)
-    return _account(trace.facts.source, joined, counted, means), joined
+    return Joined(_account(trace.facts.source, joined, counted, means), joined, counted, stalls)
 
 
-def _read(trace: Trace) -> pl.DataFrame:
+def losses_of_both(losses: Losses, counters: Trace) -> Losses:
+    """Those of a trace, and of the counters' file."""
+    both = Losses(losses.scope | counters.losses.scope)
+    both.add(losses)
+    both.add(counters.losses, counters.facts.source)
+    return both
+
+
+def _read(trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
     table = trace.tables["kernel_counters"].select(NEEDED["kernel_counters"]).collect()
     if not table.height:
         raise InputError(
             f"{trace.facts.source}: expected counters of kernels, found none",
             hint="Nsight Compute writes them: ncu --csv --page raw --import REPORT.ncu-rep > ncu.csv",
         )
-    counted = counted_launches(table)
-    if counted.select(pl.all_horizontal(pl.col(*SUMS, *MEANS).is_null().all())).item():
+    counted, stalls = counted_launches(table), stall_shares(table)
+    if stalls.is_empty() and counted.select(pl.all_horizontal(pl.col(*SUMS, *MEANS).is_null().all())).item():
         metrics = ", ".join(table["metric"].unique(maintain_order=True).head(3))
         raise InputError(
-            f"{trace.facts.source}: expected bytes of DRAM, FLOPs, the L2 hit rate, occupancy or the clock of kernels, "
-            f"found other metrics ({metrics})",
+            f"{trace.facts.source}: expected bytes of DRAM, FLOPs, the L2 hit rate, occupancy, stalls or the clock of "
+            f"kernels, found other metrics ({metrics})",
             hint="Count them: ncu --set full, or --section MemoryWorkloadAnalysis --section Occupancy.",
         )
-    return counted
+    return counted, stalls
 
 
 def _numbered(placed: pl.DataFrame, counted: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -8,7 +8,7 @@ import pytest
 from tests.ncu_files import DETAILS, RAW, printed
 
 import inferometer
-from inferometer.analyses.roofline.counters.metrics import counted_launches
+from inferometer.analyses.counters.metrics import counted_launches
 from inferometer.trace.tables import KERNEL_COUNTERS
 
 THREADS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"

@@ -7,6 +7,7 @@ sizes. Left out: FP16 on vector units (how packed instructions count isn't docum
 metrics by instruction (`.._op_utcqmma_..`), which may count the same operations again.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Final
 
@@ -40,8 +41,14 @@ ABOUT: Final = ("rank", "launch", "kernel", "grid", "block", "process", "device"
 _KEY: Final = ("rank", "launch")
 
 
+def first_of(counters: pl.DataFrame, metrics: Mapping[str, Sequence[str]]) -> pl.DataFrame:
+    """A row per launch that has any of them: `rank`, `launch`, and of each name the first metric that was counted."""
+    known = counters.filter(pl.col("metric").is_in([name for names in metrics.values() for name in names]))
+    return known.group_by(_KEY).agg(_first(names).alias(name) for name, names in metrics.items())
+
+
 def counted_launches(counters: pl.DataFrame) -> pl.DataFrame:
-    """A row per launch, in the order of the file: `ABOUT`, `SUMS`, `MEANS` (shares from 0 to 1) and their weights.
+    """A row per launch, in the order of the file: `ABOUT`, `alone_ns`, `SUMS`, `MEANS` (shares, 0 to 1), their weights.
 
     Null is what wasn't counted. Launches without any of these metrics stay.
 
@@ -61,7 +68,8 @@ def counted_launches(counters: pl.DataFrame) -> pl.DataFrame:
         pl.col("value").filter(pl.col("metric").str.contains(_MATRIX)).alias("matrix"),
     )
     wide = about.join(values, on=_KEY, how="left", maintain_order="left", nulls_equal=True)
-    return wide.select(*ABOUT, _dram(), *(_flops(kind).alias(name) for name, kind in _FLOPS.items()), *_others())
+    flops = (_flops(kind).alias(name) for name, kind in _FLOPS.items())
+    return wide.select(*ABOUT, "alone_ns", _dram(), *flops, *_others())
 
 
 def _names() -> list[str]:
@@ -77,7 +85,7 @@ def _value(metric: str) -> pl.Expr:
     return pl.col("value").filter(pl.col("metric") == metric).first()
 
 
-def _first(metrics: tuple[str, ...]) -> pl.Expr:
+def _first(metrics: Sequence[str]) -> pl.Expr:
     return pl.coalesce(_value(metric) for metric in metrics)
 
 
